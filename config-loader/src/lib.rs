@@ -1,0 +1,1 @@
+//! Reads mesh resources from files and yields validated, immutable resource sets.

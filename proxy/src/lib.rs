@@ -1,1 +1,49 @@
-//! The data plane of Strait.
+//! The data plane of Strait: listeners, routing, balancing and the request path.
+//!
+//! Modules are declared in the order in which a request walks through them; see `ARCHITECTURE.md` for the map and
+//! for the rule on which module may use which.
+
+pub mod app;
+pub mod command;
+
+pub mod worker;
+
+pub mod listener;
+
+pub mod detect;
+
+pub mod codec;
+
+pub mod exchange;
+
+pub mod route;
+
+pub mod filter;
+
+pub mod cluster;
+
+pub mod balance;
+
+pub mod pool;
+
+pub mod upstream;
+
+pub mod snapshot;
+
+pub mod compile;
+
+pub mod control;
+
+pub mod admin;
+
+pub mod registry;
+
+pub mod telemetry;
+
+pub mod runtime;
+
+pub mod provenance;
+
+pub mod identity;
+
+pub mod error;

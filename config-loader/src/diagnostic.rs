@@ -1,0 +1,1 @@
+//! Findings about configuration, and their renderers.

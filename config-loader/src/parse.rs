@@ -1,0 +1,1 @@
+//! Text to raw types, strictly; knows no meaning.

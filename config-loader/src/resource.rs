@@ -1,0 +1,1 @@
+//! The checked types: what a resource means.

@@ -1,0 +1,1 @@
+//! Where bytes come from: files and directories, read and watched.

@@ -1,0 +1,1 @@
+//! Places in a document: byte ranges and lines.

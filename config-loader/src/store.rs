@@ -1,0 +1,1 @@
+//! Last good versions per object, revisions and deltas.

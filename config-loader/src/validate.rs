@@ -1,0 +1,1 @@
+//! Raw types to checked resources, with every finding as a diagnostic.

@@ -1,0 +1,1 @@
+//! The admin server: pages that read the snapshot and the registry.

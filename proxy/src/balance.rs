@@ -1,0 +1,1 @@
+//! Balancers: build tables when configuration changes, pick by lookup.

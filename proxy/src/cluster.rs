@@ -1,0 +1,1 @@
+//! A compiled service: its endpoints, splits and picks; pure decisions.

@@ -1,0 +1,1 @@
+//! Downstream HTTP/1 and HTTP/2 connections.

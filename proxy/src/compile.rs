@@ -1,0 +1,1 @@
+//! A pure function from a resource set to a snapshot.

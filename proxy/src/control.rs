@@ -1,0 +1,1 @@
+//! I/O and timers around compile: sources, publishing, DNS.

@@ -1,0 +1,1 @@
+//! What a rule does to a request and its response; pure values.

@@ -1,0 +1,1 @@
+//! Upstream connections of one worker, last used first.

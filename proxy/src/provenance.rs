@@ -1,0 +1,21 @@
+//! Where a compiled part came from: resource, file and line.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The resource and the place in a file that a compiled part was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Provenance {
+    /// Kind, namespace and name, as in `VirtualService/default/reviews`.
+    pub object: Arc<str>,
+    /// The file as it was named when it was loaded.
+    pub file: Arc<str>,
+    /// One-based line in the file; 0 when the source has no lines.
+    pub line: u32,
+}
+
+impl fmt::Display for Provenance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}:{})", self.object, self.file, self.line)
+    }
+}

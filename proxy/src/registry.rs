@@ -1,0 +1,1 @@
+//! Live state that outlives snapshots, by endpoint identity.

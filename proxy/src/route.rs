@@ -1,0 +1,1 @@
+//! Matching: hosts, paths, headers and query to a rule; pure decisions.

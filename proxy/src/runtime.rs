@@ -1,0 +1,1 @@
+//! Threads, drain, clock and supervised tasks.

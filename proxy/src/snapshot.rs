@@ -1,0 +1,1 @@
+//! What requests read: the compiled configuration, immutable and swapped as a whole.

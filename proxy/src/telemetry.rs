@@ -1,0 +1,1 @@
+//! Metrics cells, access log and response flags.

@@ -1,0 +1,1 @@
+//! Connecting to an endpoint and sending one attempt.

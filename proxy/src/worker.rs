@@ -1,0 +1,1 @@
+//! One worker thread: its sockets, snapshot cache and pools, lent out to the exchange.

@@ -1,1 +1,162 @@
 //! Live state that outlives snapshots, by endpoint identity.
+//!
+//! Requests touch only the atomics behind the `Arc`s that compile() put into the snapshot; the maps here are read
+//! and written by the control thread when configuration changes. Uses nothing above row 0.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crossbeam_utils::CachePadded;
+use dashmap::DashMap;
+
+/// Where an endpoint accepts connections.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Address {
+    /// IP address and port.
+    Ip(SocketAddr),
+    /// Path of a Unix socket.
+    Unix(Arc<Path>),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Ip(address) => write!(f, "{address}"),
+            Address::Unix(path) => write!(f, "unix://{}", path.display()),
+        }
+    }
+}
+
+/// Number of a cluster name, stable while any snapshot names it: route tables hold this number, so that a change
+/// of endpoints leaves them untouched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClusterId(pub u32);
+
+/// Identity of an endpoint: the cluster that balances it, and its address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EndpointKey {
+    /// Name of the cluster, as in `outbound|80||reviews.default.svc.cluster.local`.
+    pub cluster: Arc<str>,
+    /// Address of the endpoint.
+    pub address: Address,
+}
+
+/// What workers share about one endpoint.
+#[derive(Debug)]
+pub struct EndpointState {
+    /// Number of this endpoint, unique in the process; keys the workers' pools.
+    pub id: u64,
+    active: CachePadded<AtomicU32>,
+    requests: CachePadded<AtomicU64>,
+}
+
+impl EndpointState {
+    fn new(id: u64) -> Self {
+        Self { id, active: CachePadded::new(AtomicU32::new(0)), requests: CachePadded::new(AtomicU64::new(0)) }
+    }
+
+    /// Requests under way at this endpoint, over all workers.
+    pub fn active(&self) -> u32 {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    /// Requests sent to this endpoint since the process started.
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Counts one request in; [`EndpointState::leave`] counts it out again.
+    pub fn enter(&self) {
+        self.active.fetch_add(1, Ordering::Relaxed);
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts one request out.
+    pub fn leave(&self) {
+        let before = self.active.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(before > 0, "leave without enter");
+    }
+}
+
+/// What workers share about one cluster.
+#[derive(Debug)]
+pub struct ClusterState {
+    /// The number under which snapshots hold this cluster.
+    pub id: ClusterId,
+    /// Name of the cluster.
+    pub name: Arc<str>,
+}
+
+/// Addresses that a DNS name resolved to, as of its last successful lookup.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resolution {
+    /// Addresses in the resolver's order; empty until the first successful lookup.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// Live state by identity, shared by compile() and the control tasks.
+#[derive(Debug, Default)]
+pub struct Registry {
+    endpoints: DashMap<EndpointKey, Arc<EndpointState>>,
+    clusters: DashMap<Arc<str>, Arc<ClusterState>>,
+    names: DashMap<Arc<str>, Arc<Resolution>>,
+    endpoint_ids: AtomicU64,
+    cluster_ids: AtomicU32,
+}
+
+impl Registry {
+    /// The state of an endpoint, made on first use.
+    pub fn endpoint(&self, cluster: &Arc<str>, address: &Address) -> Arc<EndpointState> {
+        let key = EndpointKey { cluster: Arc::clone(cluster), address: address.clone() };
+        let entry = self.endpoints.entry(key);
+        let state = entry.or_insert_with(|| {
+            Arc::new(EndpointState::new(self.endpoint_ids.fetch_add(1, Ordering::Relaxed)))
+        });
+        Arc::clone(&state)
+    }
+
+    /// The state of a cluster, made on first use.
+    pub fn cluster(&self, name: &str) -> Arc<ClusterState> {
+        if let Some(state) = self.clusters.get(name) {
+            return Arc::clone(&state);
+        }
+        let name: Arc<str> = Arc::from(name);
+        let state = self.clusters.entry(Arc::clone(&name)).or_insert_with(|| {
+            let id = ClusterId(self.cluster_ids.fetch_add(1, Ordering::Relaxed));
+            Arc::new(ClusterState { id, name })
+        });
+        Arc::clone(&state)
+    }
+
+    /// One more than the highest cluster number given out so far.
+    pub fn cluster_count(&self) -> usize {
+        self.cluster_ids.load(Ordering::Relaxed) as usize
+    }
+
+    /// What a DNS name resolved to, or `None` before its first successful lookup.
+    pub fn resolution(&self, name: &str) -> Option<Arc<Resolution>> {
+        self.names.get(name).map(|found| Arc::clone(&found))
+    }
+
+    /// Records a lookup's answer; returns whether the set of addresses differs from the one before.
+    pub fn set_resolution(&self, name: &str, mut addresses: Vec<IpAddr>) -> bool {
+        addresses.sort_unstable();
+        addresses.dedup();
+        let next = Resolution { addresses };
+        if self.names.get(name).is_some_and(|current| **current == next) {
+            return false;
+        }
+        self.names.insert(Arc::from(name), Arc::new(next));
+        true
+    }
+
+    /// Forgets endpoints that no snapshot, request or pool holds any more; returns how many.
+    pub fn sweep(&self) -> usize {
+        let before = self.endpoints.len();
+        self.endpoints.retain(|_, state| Arc::strong_count(state) > 1);
+        before.saturating_sub(self.endpoints.len())
+    }
+}

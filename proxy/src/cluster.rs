@@ -1,5 +1,138 @@
 //! A compiled service: its endpoints, splits and picks; pure decisions.
+//!
+//! A *cluster* is a named group of endpoints that one policy balances; it is not a Kubernetes cluster (code calls
+//! that a member). Clusters are replaced as a whole when their endpoints or policy change; what must survive that is
+//! in the registry, behind the `Arc`s held here.
+
+pub mod endpoint;
+
+pub mod split;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::Rng;
+
+pub use endpoint::Endpoint;
+pub use split::Split;
+
+use crate::balance::{Balancer, EndpointIdx, Policy};
+use crate::provenance::Provenance;
+use crate::registry::{ClusterId, ClusterState};
+
+/// What the upstream connections of a cluster speak.
+///
+/// Source: the port's `appProtocol`, its name or its protocol field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2 with prior knowledge.
+    Http2,
+}
+
+/// Limits and times of a cluster's upstream connections.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolSettings {
+    /// How long making a connection may take. Default: 10 s.
+    /// Source: DestinationRule `connectionPool.tcp.connectTimeout`.
+    pub connect_timeout: Duration,
+    /// How long a connection without a request is kept. Default: 1 h.
+    /// Source: DestinationRule `connectionPool.http.idleTimeout`.
+    pub idle_timeout: Duration,
+}
+
+impl Default for PoolSettings {
+    fn default() -> Self {
+        Self { connect_timeout: Duration::from_secs(10), idle_timeout: Duration::from_secs(3_600) }
+    }
+}
+
+/// Everything that a cluster is built from.
+#[derive(Debug)]
+pub struct Parts {
+    /// What workers share about this cluster.
+    pub state: Arc<ClusterState>,
+    /// Host name of the service.
+    pub host: Arc<str>,
+    /// What its connections speak.
+    pub protocol: Protocol,
+    /// How endpoints are picked.
+    pub policy: Policy,
+    /// The endpoints.
+    pub endpoints: Vec<Endpoint>,
+    /// Connection limits and times.
+    pub pool: PoolSettings,
+    /// The resources that had a say: the service first, then its policy.
+    pub provenance: Vec<Provenance>,
+}
 
 /// A service port (and subset) with its endpoints and the policy that balances them.
 #[derive(Debug)]
-pub struct Cluster {}
+pub struct Cluster {
+    /// What workers share about this cluster; holds its number and its name.
+    pub state: Arc<ClusterState>,
+    /// Host name of the service.
+    pub host: Arc<str>,
+    /// What its connections speak.
+    pub protocol: Protocol,
+    /// How endpoints are picked.
+    pub policy: Policy,
+    /// Connection limits and times.
+    pub pool: PoolSettings,
+    /// The resources that had a say: the service first, then its policy.
+    pub provenance: Vec<Provenance>,
+    endpoints: Box<[Endpoint]>,
+    balancer: Option<Balancer>,
+}
+
+impl Cluster {
+    /// Builds the balancer's tables for these parts.
+    pub fn build(parts: Parts) -> Self {
+        let weights: Vec<u32> = parts.endpoints.iter().map(|endpoint| endpoint.weight).collect();
+        Self {
+            balancer: Balancer::build(parts.policy, &weights),
+            state: parts.state,
+            host: parts.host,
+            protocol: parts.protocol,
+            policy: parts.policy,
+            pool: parts.pool,
+            provenance: parts.provenance,
+            endpoints: parts.endpoints.into_boxed_slice(),
+        }
+    }
+
+    /// The number under which snapshots hold this cluster.
+    pub fn id(&self) -> ClusterId {
+        self.state.id
+    }
+
+    /// Name of the cluster: `outbound|PORT|SUBSET|HOST`.
+    pub fn name(&self) -> &Arc<str> {
+        &self.state.name
+    }
+
+    /// All endpoints.
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
+    }
+
+    /// The endpoint with this number.
+    pub fn endpoint(&self, index: EndpointIdx) -> &Endpoint {
+        &self.endpoints[index.0 as usize]
+    }
+
+    /// Picks an endpoint for one attempt; `None` when there is none that may be used.
+    #[inline]
+    pub fn pick(&self, rng: &mut impl Rng) -> Option<EndpointIdx> {
+        let balancer = self.balancer.as_ref()?;
+        Some(balancer.pick(|index| &self.endpoints[index.0 as usize].state, &self.state.cursor, rng))
+    }
+
+    /// Probability that each endpoint is picked next while all are equally busy, in endpoint order.
+    pub fn shares(&self) -> Vec<f64> {
+        let weights: Vec<u32> = self.endpoints.iter().map(|endpoint| endpoint.weight).collect();
+        Balancer::shares(&weights)
+    }
+}

@@ -1,1 +1,132 @@
 //! The error of a request: kind, origin, and whether it may be tried again.
+//!
+//! One type for everything that can go wrong between a request's head and the last byte of its response.
+//! `exchange::reply` turns it into a local reply; nothing else looks at the kind.
+
+use std::fmt;
+
+/// Any underlying cause.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The upstream connection could not be made.
+    ConnectFailed,
+    /// The upstream connection was not made in time.
+    ConnectTimeout,
+    /// The downstream peer's body broke off.
+    DownstreamBody,
+    /// The destination's cluster does not exist.
+    NoCluster,
+    /// The destination's cluster has no endpoint that may be used.
+    NoHealthyUpstream,
+    /// A limit on connections or pending requests was reached.
+    Overflow,
+    /// The route's timeout ran out.
+    RequestTimeout,
+    /// The upstream closed the connection before a complete response head.
+    UpstreamClosed,
+    /// The upstream's response is not HTTP, or is malformed.
+    UpstreamProtocol,
+    /// The upstream refused the HTTP/2 stream unprocessed.
+    UpstreamRefusedStream,
+    /// The upstream reset the HTTP/2 stream.
+    UpstreamReset,
+}
+
+/// Which side an error came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// The peer that calls us.
+    Downstream,
+    /// This proxy.
+    Internal,
+    /// The endpoint that we call.
+    Upstream,
+}
+
+/// Whether sending the request again is safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Retry {
+    /// Nothing of the request reached the endpoint.
+    Always,
+    /// Only if the connection was a reused one and the request is safe to repeat: the endpoint may have closed it
+    /// before it saw the request.
+    IfConnectionReused,
+    /// The endpoint may have acted on the request.
+    Never,
+}
+
+/// Why an exchange could not go on.
+#[derive(Debug)]
+pub struct Error {
+    kind: Kind,
+    origin: Origin,
+    retry: Retry,
+    source: Option<BoxError>,
+}
+
+impl Error {
+    /// An error of this kind, with the origin and the retry safety that follow from it.
+    pub fn new(kind: Kind) -> Self {
+        let (origin, retry) = match kind {
+            Kind::ConnectFailed | Kind::ConnectTimeout | Kind::UpstreamRefusedStream => {
+                (Origin::Upstream, Retry::Always)
+            }
+            Kind::DownstreamBody => (Origin::Downstream, Retry::Never),
+            Kind::NoCluster | Kind::NoHealthyUpstream | Kind::Overflow | Kind::RequestTimeout => {
+                (Origin::Internal, Retry::Never)
+            }
+            Kind::UpstreamClosed => (Origin::Upstream, Retry::IfConnectionReused),
+            Kind::UpstreamProtocol | Kind::UpstreamReset => (Origin::Upstream, Retry::Never),
+        };
+        Self { kind, origin, retry, source: None }
+    }
+
+    /// The same error with its cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Which side it came from.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Whether sending the request again is safe.
+    pub fn retry(&self) -> Retry {
+        self.retry
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            Kind::ConnectFailed => "upstream connection failed",
+            Kind::ConnectTimeout => "upstream connection timed out",
+            Kind::DownstreamBody => "downstream body broke off",
+            Kind::NoCluster => "destination is not known",
+            Kind::NoHealthyUpstream => "no healthy upstream",
+            Kind::Overflow => "upstream limit reached",
+            Kind::RequestTimeout => "request timed out",
+            Kind::UpstreamClosed => "upstream closed the connection before a response",
+            Kind::UpstreamProtocol => "upstream response is malformed",
+            Kind::UpstreamRefusedStream => "upstream refused the stream",
+            Kind::UpstreamReset => "upstream reset the stream",
+        })
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}

@@ -81,6 +81,18 @@ impl EndpointState {
     }
 }
 
+/// Whose turn it is in a rotation that all workers share.
+#[derive(Debug, Default)]
+pub struct Cursor(CachePadded<AtomicU64>);
+
+impl Cursor {
+    /// Takes the next turn; wraps around after 2^64.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
 /// What workers share about one cluster.
 #[derive(Debug)]
 pub struct ClusterState {
@@ -88,6 +100,8 @@ pub struct ClusterState {
     pub id: ClusterId,
     /// Name of the cluster.
     pub name: Arc<str>,
+    /// Turn of the cluster's rotation.
+    pub cursor: Cursor,
 }
 
 /// Addresses that a DNS name resolved to, as of its last successful lookup.
@@ -126,7 +140,7 @@ impl Registry {
         let name: Arc<str> = Arc::from(name);
         let state = self.clusters.entry(Arc::clone(&name)).or_insert_with(|| {
             let id = ClusterId(self.cluster_ids.fetch_add(1, Ordering::Relaxed));
-            Arc::new(ClusterState { id, name })
+            Arc::new(ClusterState { id, name, cursor: Cursor::default() })
         });
         Arc::clone(&state)
     }

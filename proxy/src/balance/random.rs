@@ -1,0 +1,24 @@
+//! RANDOM: any endpoint, in proportion to its weight.
+
+use rand::Rng;
+
+use super::{EndpointIdx, Weights};
+
+/// Draws endpoints at random, in proportion to their weights.
+#[derive(Debug)]
+pub struct Random {
+    weights: Weights,
+}
+
+impl Random {
+    /// Builds the table.
+    pub fn build(weights: &[u32]) -> Self {
+        Self { weights: Weights::build(weights) }
+    }
+
+    /// Picks one endpoint.
+    #[inline]
+    pub fn pick(&self, rng: &mut impl Rng) -> EndpointIdx {
+        self.weights.draw(rng)
+    }
+}

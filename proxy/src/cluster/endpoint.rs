@@ -1,0 +1,20 @@
+//! One address that takes traffic, with what it is chosen by.
+
+use std::sync::Arc;
+
+use crate::registry::{Address, EndpointState};
+
+/// One address and port of a cluster.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Where it accepts connections.
+    pub address: Address,
+    /// `address` as text, for logs and headers.
+    pub address_text: Arc<str>,
+    /// Relative share of traffic, at least 1.
+    pub weight: u32,
+    /// `region/zone/subzone`, empty when not known.
+    pub locality: Arc<str>,
+    /// Live state shared by all workers.
+    pub state: Arc<EndpointState>,
+}

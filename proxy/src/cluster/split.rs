@@ -1,0 +1,113 @@
+//! Choosing among weighted destinations.
+
+use rand::{Rng, RngExt};
+
+/// Weighted entries, drawn in proportion to their weights; sums are made when the split is built.
+///
+/// Source: VirtualService `http[].route[].weight`. One entry: its weight does not count, not even 0. Several:
+/// entries of weight 0 take no traffic.
+#[derive(Clone, Debug)]
+pub struct Split<T> {
+    entries: Box<[(u64, T)]>,
+    total: u64,
+}
+
+impl<T> Split<T> {
+    /// Builds a split; `None` if no entry can take traffic.
+    pub fn build(entries: Vec<(u32, T)>) -> Option<Self> {
+        if entries.len() == 1 {
+            let entries = entries.into_iter().map(|(_, entry)| (1, entry)).collect();
+            return Some(Self { entries, total: 1 });
+        }
+        let mut total = 0;
+        let entries: Box<[(u64, T)]> = entries
+            .into_iter()
+            .filter(|(weight, _)| *weight > 0)
+            .map(|(weight, entry)| {
+                total += u64::from(weight);
+                (total, entry)
+            })
+            .collect();
+        (total > 0).then_some(Self { entries, total })
+    }
+
+    /// Draws one entry; a split of one draws no random number.
+    #[inline]
+    pub fn pick(&self, rng: &mut impl Rng) -> &T {
+        if let [(_, only)] = &*self.entries {
+            return only;
+        }
+        self.at(rng.random_range(0..self.total))
+    }
+
+    /// The entry that the draw `point` in `0..total` falls on.
+    pub fn at(&self, point: u64) -> &T {
+        let index = self.entries.partition_point(|(end, _)| *end <= point);
+        let last = self.entries.len() - 1;
+        &self.entries[index.min(last)].1
+    }
+
+    /// Every entry with its weight.
+    pub fn entries(&self) -> impl Iterator<Item = (u64, &T)> {
+        let mut before = 0;
+        self.entries.iter().map(move |(end, entry)| {
+            let weight = end - before;
+            before = *end;
+            (weight, entry)
+        })
+    }
+
+    /// Sum of all weights.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Number of entries that can take traffic.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nothing can be picked; never true for a built split.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::SmallRng;
+
+    use super::Split;
+
+    #[test]
+    fn one_entry_takes_all_whatever_its_weight() {
+        let split = Split::build(vec![(0, "a")]).unwrap();
+        assert_eq!(split.pick(&mut SmallRng::seed_from_u64(1)), &"a");
+    }
+
+    #[test]
+    fn entries_of_weight_zero_take_nothing() {
+        let split = Split::build(vec![(0, "a"), (5, "b")]).unwrap();
+        let mut rng = SmallRng::seed_from_u64(1);
+        assert!((0..1_000).all(|_| split.pick(&mut rng) == &"b"));
+        assert!(Split::build(vec![(0, "a"), (0, "b")]).is_none());
+    }
+
+    #[test]
+    fn boundaries_follow_the_cumulative_weights() {
+        let split = Split::build(vec![(1, "a"), (3, "b"), (2, "c")]).unwrap();
+        let drawn: Vec<_> = (0..6).map(|point| *split.at(point)).collect();
+        assert_eq!(drawn, ["a", "b", "b", "b", "c", "c"]);
+    }
+
+    #[test]
+    fn shares_approach_the_weights() {
+        let split = Split::build(vec![(1, 0_usize), (3, 1)]).unwrap();
+        let mut rng = SmallRng::seed_from_u64(42);
+        let mut counts = [0_u32; 2];
+        (0..10_000).for_each(|_| counts[*split.pick(&mut rng)] += 1);
+        // three standard deviations of a binomial(10000, 0.25) are 130
+        assert!(counts[0].abs_diff(2_500) < 130, "{counts:?}");
+    }
+}

@@ -88,7 +88,10 @@ impl Balancer {
     /// Share of picks that each endpoint gets while all of them are equally busy; sums to 1.
     pub fn shares(weights: &[u32]) -> Vec<f64> {
         let total: f64 = weights.iter().map(|&weight| f64::from(weight.max(1))).sum();
-        weights.iter().map(|&weight| f64::from(weight.max(1)) / total).collect()
+        weights
+            .iter()
+            .map(|&weight| f64::from(weight.max(1)) / total)
+            .collect()
     }
 }
 

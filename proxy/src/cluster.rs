@@ -9,7 +9,6 @@ pub mod endpoint;
 pub mod split;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use rand::Rng;
 
@@ -17,37 +16,10 @@ pub use endpoint::Endpoint;
 pub use split::Split;
 
 use crate::balance::{Balancer, EndpointIdx, Policy};
+use crate::pool::PoolSettings;
 use crate::provenance::Provenance;
 use crate::registry::{ClusterId, ClusterState};
-
-/// What the upstream connections of a cluster speak.
-///
-/// Source: the port's `appProtocol`, its name or its protocol field.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Protocol {
-    /// HTTP/1.1.
-    #[default]
-    Http1,
-    /// HTTP/2 with prior knowledge.
-    Http2,
-}
-
-/// Limits and times of a cluster's upstream connections.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PoolSettings {
-    /// How long making a connection may take. Default: 10 s.
-    /// Source: DestinationRule `connectionPool.tcp.connectTimeout`.
-    pub connect_timeout: Duration,
-    /// How long a connection without a request is kept. Default: 1 h.
-    /// Source: DestinationRule `connectionPool.http.idleTimeout`.
-    pub idle_timeout: Duration,
-}
-
-impl Default for PoolSettings {
-    fn default() -> Self {
-        Self { connect_timeout: Duration::from_secs(10), idle_timeout: Duration::from_secs(3_600) }
-    }
-}
+use crate::upstream::Protocol;
 
 /// Everything that a cluster is built from.
 #[derive(Debug)]
@@ -90,7 +62,11 @@ pub struct Cluster {
 impl Cluster {
     /// Builds the balancer's tables for these parts.
     pub fn build(parts: Parts) -> Self {
-        let weights: Vec<u32> = parts.endpoints.iter().map(|endpoint| endpoint.weight).collect();
+        let weights: Vec<u32> = parts
+            .endpoints
+            .iter()
+            .map(|endpoint| endpoint.weight)
+            .collect();
         Self {
             balancer: Balancer::build(parts.policy, &weights),
             state: parts.state,
@@ -127,12 +103,20 @@ impl Cluster {
     #[inline]
     pub fn pick(&self, rng: &mut impl Rng) -> Option<EndpointIdx> {
         let balancer = self.balancer.as_ref()?;
-        Some(balancer.pick(|index| &self.endpoints[index.0 as usize].state, &self.state.cursor, rng))
+        Some(balancer.pick(
+            |index| &self.endpoints[index.0 as usize].state,
+            &self.state.cursor,
+            rng,
+        ))
     }
 
     /// Probability that each endpoint is picked next while all are equally busy, in endpoint order.
     pub fn shares(&self) -> Vec<f64> {
-        let weights: Vec<u32> = self.endpoints.iter().map(|endpoint| endpoint.weight).collect();
+        let weights: Vec<u32> = self
+            .endpoints
+            .iter()
+            .map(|endpoint| endpoint.weight)
+            .collect();
         Balancer::shares(&weights)
     }
 }

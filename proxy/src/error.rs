@@ -81,7 +81,12 @@ impl Error {
             Kind::UpstreamClosed => (Origin::Upstream, Retry::IfConnectionReused),
             Kind::UpstreamProtocol | Kind::UpstreamReset => (Origin::Upstream, Retry::Never),
         };
-        Self { kind, origin, retry, source: None }
+        Self {
+            kind,
+            origin,
+            retry,
+            source: None,
+        }
     }
 
     /// The same error with its cause.

@@ -1,1 +1,153 @@
 //! Upstream connections of one worker, last used first.
+//!
+//! A pool belongs to one endpoint and one protocol; nothing here is shared between threads. HTTP/1 connections carry
+//! one request at a time and wait in a stack between requests; HTTP/2 connections are shared by many. A request that
+//! finds that its reused connection was closed before anything was written goes to the next connection; the caller
+//! decides about everything else.
+
+mod http1;
+
+mod http2;
+
+mod lease;
+
+mod settings;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use hyper::body::{Body, Incoming};
+use hyper::{Request, Response};
+use tokio::time::Instant;
+
+pub use lease::Lease;
+pub use settings::{IDLE_CONNECTIONS_MAX, PoolSettings};
+
+use crate::error::{BoxError, Error};
+use crate::registry::{Address, EndpointState};
+use crate::upstream::Protocol;
+
+/// What an attempt is sent to.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// Where to connect.
+    pub address: &'a Address,
+    /// Identity of the endpoint.
+    pub state: &'a Arc<EndpointState>,
+    /// What to speak.
+    pub protocol: Protocol,
+    /// Limits and times.
+    pub settings: &'a PoolSettings,
+}
+
+/// A response head, and the hold on the connection that its body still needs.
+pub struct Sent<B> {
+    /// The response as the upstream sent it.
+    pub response: Response<Incoming>,
+    /// Give back with [`Lease::finish`] once the body has been read.
+    pub lease: Lease<B>,
+}
+
+/// Why an attempt got no response.
+#[derive(Debug)]
+pub struct Failed {
+    /// What went wrong.
+    pub error: Error,
+    /// Whether the request went out on a connection that had carried another before.
+    pub reused: bool,
+}
+
+/// How many times one attempt may meet a connection that was closed under it before anything was written.
+const STALE_CONNECTIONS_MAX: usize = 8;
+
+/// Counts of one worker's pools, for the metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Connections that wait for a request.
+    pub idle: usize,
+    /// HTTP/2 connections.
+    pub http2: usize,
+}
+
+/// All pools of one worker. `B` is the body that requests carry.
+pub struct Pools<B> {
+    pools: RefCell<HashMap<(u64, Protocol), Rc<EndpointPool<B>>>>,
+}
+
+/// Connections of one worker to one endpoint.
+pub(crate) struct EndpointPool<B> {
+    endpoint: Weak<EndpointState>,
+    idle_timeout: std::time::Duration,
+    http1: http1::Stack<B>,
+    http2: http2::Shared<B>,
+}
+
+impl<B> Default for Pools<B> {
+    fn default() -> Self {
+        Self {
+            pools: RefCell::default(),
+        }
+    }
+}
+
+impl<B> Pools<B>
+where
+    B: Body<Data = Bytes> + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    /// Sends one request to one endpoint, on a waiting connection if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] with the kind of failure; its retry safety is that of the kind.
+    pub async fn send(&self, target: Target<'_>, request: Request<B>) -> Result<Sent<B>, Failed> {
+        let pool = self.pool(&target);
+        match target.protocol {
+            Protocol::Http1 => http1::send(&pool, &target, request).await,
+            Protocol::Http2 => http2::send(&pool, &target, request).await,
+        }
+    }
+
+    /// Whether a request to this endpoint would go out on a connection that has carried another before.
+    pub fn would_reuse(&self, target: &Target<'_>) -> bool {
+        let pools = self.pools.borrow();
+        pools
+            .get(&(target.state.id, target.protocol))
+            .is_some_and(|pool| match target.protocol {
+                Protocol::Http1 => pool.http1.has_ready(),
+                Protocol::Http2 => pool.http2.is_open(),
+            })
+    }
+
+    fn pool(&self, target: &Target<'_>) -> Rc<EndpointPool<B>> {
+        let mut pools = self.pools.borrow_mut();
+        let pool = pools
+            .entry((target.state.id, target.protocol))
+            .or_insert_with(|| {
+                Rc::new(EndpointPool {
+                    endpoint: Arc::downgrade(target.state),
+                    idle_timeout: target.settings.idle_timeout,
+                    http1: http1::Stack::default(),
+                    http2: http2::Shared::default(),
+                })
+            });
+        Rc::clone(pool)
+    }
+
+    /// Closes connections that waited too long, that the peer closed, or whose endpoint is gone; called by the
+    /// worker about once a second.
+    pub fn sweep(&self, now: Instant) -> Census {
+        let mut census = Census::default();
+        self.pools.borrow_mut().retain(|_, pool| {
+            let gone = pool.endpoint.strong_count() == 0;
+            census.idle += pool.http1.sweep(now, pool.idle_timeout, gone);
+            census.http2 += pool.http2.sweep(now, pool.idle_timeout, gone);
+            // a pool in use is held by the leases of its requests
+            !(gone || pool.http1.is_empty() && pool.http2.is_empty()) || Rc::strong_count(pool) > 1
+        });
+        census
+    }
+}

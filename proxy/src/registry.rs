@@ -55,7 +55,11 @@ pub struct EndpointState {
 
 impl EndpointState {
     fn new(id: u64) -> Self {
-        Self { id, active: CachePadded::new(AtomicU32::new(0)), requests: CachePadded::new(AtomicU64::new(0)) }
+        Self {
+            id,
+            active: CachePadded::new(AtomicU32::new(0)),
+            requests: CachePadded::new(AtomicU64::new(0)),
+        }
     }
 
     /// Requests under way at this endpoint, over all workers.
@@ -124,10 +128,15 @@ pub struct Registry {
 impl Registry {
     /// The state of an endpoint, made on first use.
     pub fn endpoint(&self, cluster: &Arc<str>, address: &Address) -> Arc<EndpointState> {
-        let key = EndpointKey { cluster: Arc::clone(cluster), address: address.clone() };
+        let key = EndpointKey {
+            cluster: Arc::clone(cluster),
+            address: address.clone(),
+        };
         let entry = self.endpoints.entry(key);
         let state = entry.or_insert_with(|| {
-            Arc::new(EndpointState::new(self.endpoint_ids.fetch_add(1, Ordering::Relaxed)))
+            Arc::new(EndpointState::new(
+                self.endpoint_ids.fetch_add(1, Ordering::Relaxed),
+            ))
         });
         Arc::clone(&state)
     }
@@ -140,7 +149,11 @@ impl Registry {
         let name: Arc<str> = Arc::from(name);
         let state = self.clusters.entry(Arc::clone(&name)).or_insert_with(|| {
             let id = ClusterId(self.cluster_ids.fetch_add(1, Ordering::Relaxed));
-            Arc::new(ClusterState { id, name, cursor: Cursor::default() })
+            Arc::new(ClusterState {
+                id,
+                name,
+                cursor: Cursor::default(),
+            })
         });
         Arc::clone(&state)
     }
@@ -160,7 +173,11 @@ impl Registry {
         addresses.sort_unstable();
         addresses.dedup();
         let next = Resolution { addresses };
-        if self.names.get(name).is_some_and(|current| **current == next) {
+        if self
+            .names
+            .get(name)
+            .is_some_and(|current| **current == next)
+        {
             return false;
         }
         self.names.insert(Arc::from(name), Arc::new(next));
@@ -170,7 +187,8 @@ impl Registry {
     /// Forgets endpoints that no snapshot, request or pool holds any more; returns how many.
     pub fn sweep(&self) -> usize {
         let before = self.endpoints.len();
-        self.endpoints.retain(|_, state| Arc::strong_count(state) > 1);
+        self.endpoints
+            .retain(|_, state| Arc::strong_count(state) > 1);
         before.saturating_sub(self.endpoints.len())
     }
 }

@@ -1,1 +1,22 @@
-//! Connecting to an endpoint and sending one attempt.
+//! Connecting to an endpoint, and what its failures mean.
+//!
+//! The connection's driver runs as a task of the worker's own thread; it ends when the peer closes or when the last
+//! sender is dropped.
+
+pub mod connect;
+
+pub mod failure;
+
+pub use connect::{ConnectSettings, Http2Sender, Sender, connect};
+
+/// What the connections to an endpoint speak.
+///
+/// Source: the port's `appProtocol`, its name or its protocol field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2 with prior knowledge.
+    Http2,
+}

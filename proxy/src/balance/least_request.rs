@@ -42,7 +42,11 @@ impl LeastRequest {
         let load = |of: EndpointIdx, other: EndpointIdx| {
             u64::from(state(of).active()) * u64::from(self.weight(other))
         };
-        if load(second, first) < load(first, second) { second } else { first }
+        if load(second, first) < load(first, second) {
+            second
+        } else {
+            first
+        }
     }
 
     #[inline]

@@ -13,7 +13,9 @@ pub struct Random {
 impl Random {
     /// Builds the table.
     pub fn build(weights: &[u32]) -> Self {
-        Self { weights: Weights::build(weights) }
+        Self {
+            weights: Weights::build(weights),
+        }
     }
 
     /// Picks one endpoint.

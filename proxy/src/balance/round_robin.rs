@@ -41,14 +41,19 @@ impl RoundRobin {
 
 /// Divides weights by their greatest common divisor, then scales them so that their sum fits the schedule.
 fn reduce(weights: &[u32]) -> Vec<u64> {
-    let mut reduced: Vec<u64> = weights.iter().map(|&weight| u64::from(weight.max(1))).collect();
+    let mut reduced: Vec<u64> = weights
+        .iter()
+        .map(|&weight| u64::from(weight.max(1)))
+        .collect();
     let divisor = reduced.iter().copied().fold(0, gcd).max(1);
     reduced.iter_mut().for_each(|weight| *weight /= divisor);
     let sum: u64 = reduced.iter().sum();
     let room = SCHEDULE_LEN_MAX.max(reduced.len()) as u64;
     if sum > room {
         let scale = room as f64 / sum as f64;
-        reduced.iter_mut().for_each(|weight| *weight = ((*weight as f64 * scale).round() as u64).max(1));
+        reduced
+            .iter_mut()
+            .for_each(|weight| *weight = ((*weight as f64 * scale).round() as u64).max(1));
     }
     reduced
 }
@@ -62,7 +67,9 @@ fn gcd(a: u64, b: u64) -> u64 {
 fn smooth_schedule(weights: &[u64]) -> Box<[u32]> {
     let mut turns: Vec<(f64, u32)> = Vec::with_capacity(weights.iter().sum::<u64>() as usize);
     for (index, &weight) in weights.iter().enumerate() {
-        turns.extend((0..weight).map(|turn| ((2 * turn + 1) as f64 / (2 * weight) as f64, index as u32)));
+        turns.extend(
+            (0..weight).map(|turn| ((2 * turn + 1) as f64 / (2 * weight) as f64, index as u32)),
+        );
     }
     turns.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     turns.into_iter().map(|(_, index)| index).collect()

@@ -55,7 +55,10 @@ fn no_balancer_is_built_for_an_empty_set() {
 fn round_robin_is_exact_over_a_cycle() {
     assert_eq!(counts(Policy::RoundRobin, &[1, 1, 1], 300), [100, 100, 100]);
     assert_eq!(counts(Policy::RoundRobin, &[1, 2, 4], 700), [100, 200, 400]);
-    assert_eq!(counts(Policy::RoundRobin, &[100, 300], 4_000), [1_000, 3_000]);
+    assert_eq!(
+        counts(Policy::RoundRobin, &[100, 300], 4_000),
+        [1_000, 3_000]
+    );
     assert_eq!(counts(Policy::RoundRobin, &[0, 3], 400), [100, 300]);
 }
 
@@ -65,7 +68,10 @@ fn round_robin_spreads_the_turns_of_a_heavy_endpoint() {
         panic!("unequal weights need a schedule")
     };
     assert_eq!(schedule.iter().filter(|&&index| index == 1).count(), 1);
-    assert_ne!(schedule[0], 1, "the light endpoint's turn lies in the middle");
+    assert_ne!(
+        schedule[0], 1,
+        "the light endpoint's turn lies in the middle"
+    );
     assert_ne!(schedule[3], 1);
 }
 
@@ -82,9 +88,18 @@ fn round_robin_schedule_stays_bounded() {
 fn random_and_idle_least_request_follow_the_weights() {
     // 99.9th percentiles of chi-square for 1 and 2 degrees of freedom: 10.8 and 13.8
     for policy in [Policy::Random, Policy::LeastRequest] {
-        assert!(chi_square(&counts(policy, &[1, 1, 1], 30_000), &[1, 1, 1]) < 13.8, "{policy:?}");
-        assert!(chi_square(&counts(policy, &[3, 1], 30_000), &[3, 1]) < 10.8, "{policy:?}");
-        assert!(chi_square(&counts(policy, &[1, 20, 5], 30_000), &[1, 20, 5]) < 13.8, "{policy:?}");
+        assert!(
+            chi_square(&counts(policy, &[1, 1, 1], 30_000), &[1, 1, 1]) < 13.8,
+            "{policy:?}"
+        );
+        assert!(
+            chi_square(&counts(policy, &[3, 1], 30_000), &[3, 1]) < 10.8,
+            "{policy:?}"
+        );
+        assert!(
+            chi_square(&counts(policy, &[1, 20, 5], 30_000), &[1, 20, 5]) < 13.8,
+            "{policy:?}"
+        );
     }
 }
 
@@ -98,7 +113,12 @@ fn least_request_avoids_the_busy_endpoint() {
     let mut rng = SmallRng::seed_from_u64(1);
     let cursor = Cursor::default();
     let busy = (0..10_000)
-        .filter(|_| balancer.pick(|index| &states[index.0 as usize], &cursor, &mut rng).0 == 0)
+        .filter(|_| {
+            balancer
+                .pick(|index| &states[index.0 as usize], &cursor, &mut rng)
+                .0
+                == 0
+        })
         .count();
     // only when both draws hit it
     assert!((2_300..2_700).contains(&busy), "{busy}");
@@ -114,7 +134,9 @@ fn least_request_weighs_active_requests() {
     // 3 active at weight 4 is less busy than 1 active at weight 1
     let balancer = LeastRequest::build(&[4, 1]);
     let mut rng = SmallRng::seed_from_u64(1);
-    let light = (0..10_000).filter(|_| balancer.pick(|index| &states[index.0 as usize], &mut rng).0 == 1).count();
+    let light = (0..10_000)
+        .filter(|_| balancer.pick(|index| &states[index.0 as usize], &mut rng).0 == 1)
+        .count();
     // the light endpoint only when both draws hit it: 0.2 * 0.2
     assert!((320..480).contains(&light), "{light}");
 }

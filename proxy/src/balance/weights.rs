@@ -45,7 +45,11 @@ impl Weights {
                 let bits: u64 = rng.random();
                 let index = bounded((bits >> 32) as u32, slots.len() as u32);
                 let slot = slots[index as usize];
-                EndpointIdx(if (bits as u32) < slot.keep { index } else { slot.alias })
+                EndpointIdx(if (bits as u32) < slot.keep {
+                    index
+                } else {
+                    slot.alias
+                })
             }
         }
     }
@@ -60,12 +64,23 @@ fn bounded(bits: u32, len: u32) -> u32 {
 fn alias_table(weights: &[u32]) -> Box<[Slot]> {
     let len = weights.len();
     let total: f64 = weights.iter().map(|&weight| f64::from(weight.max(1))).sum();
-    let mut scaled: Vec<f64> =
-        weights.iter().map(|&weight| f64::from(weight.max(1)) * len as f64 / total).collect();
-    let mut slots: Vec<Slot> = (0..len as u32).map(|alias| Slot { keep: u32::MAX, alias }).collect();
-    let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..len).partition(|&index| scaled[index] < 1.0);
+    let mut scaled: Vec<f64> = weights
+        .iter()
+        .map(|&weight| f64::from(weight.max(1)) * len as f64 / total)
+        .collect();
+    let mut slots: Vec<Slot> = (0..len as u32)
+        .map(|alias| Slot {
+            keep: u32::MAX,
+            alias,
+        })
+        .collect();
+    let (mut small, mut large): (Vec<usize>, Vec<usize>) =
+        (0..len).partition(|&index| scaled[index] < 1.0);
     while let (Some(low), Some(&high)) = (small.pop(), large.last()) {
-        slots[low] = Slot { keep: (scaled[low] * 4_294_967_296.0) as u32, alias: high as u32 };
+        slots[low] = Slot {
+            keep: (scaled[low] * 4_294_967_296.0) as u32,
+            alias: high as u32,
+        };
         scaled[high] -= 1.0 - scaled[low];
         if scaled[high] < 1.0 {
             large.pop();

@@ -1,0 +1,28 @@
+//! Limits and times of upstream connections.
+
+use std::time::Duration;
+
+/// Most connections that wait for a request, per worker and endpoint; a further one is closed after its response.
+pub const IDLE_CONNECTIONS_MAX: usize = 1_024;
+
+/// Limits and times of a cluster's upstream connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolSettings {
+    /// How long making a connection may take.
+    ///
+    /// Unit: time, > 0. Default: 10 s. Source: DestinationRule `connectionPool.tcp.connectTimeout`.
+    pub connect_timeout: Duration,
+    /// How long a connection without a request is kept.
+    ///
+    /// Unit: time, > 0. Default: 1 h. Source: DestinationRule `connectionPool.http.idleTimeout`.
+    pub idle_timeout: Duration,
+}
+
+impl Default for PoolSettings {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(3_600),
+        }
+    }
+}

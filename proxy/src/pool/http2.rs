@@ -107,6 +107,11 @@ where
     let mut stale = 0;
     loop {
         let Some((mut sender, hold)) = pool.http2.pick() else {
+            stale += 1;
+            if stale > STALE_CONNECTIONS_MAX {
+                let error = Error::new(Kind::UpstreamClosed);
+                return Err(Failed { error, reused: false });
+            }
             open(pool, target).await.map_err(|error| Failed {
                 error,
                 reused: false,

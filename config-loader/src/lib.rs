@@ -1,4 +1,8 @@
 //! Reads mesh resources from files and yields validated, immutable resource sets.
+//!
+//! A change walks these modules in the order in which they are declared: `source` finds bytes, `parse` turns
+//! them into raw types, `validate` into checked ones, `store` keeps the last good version of each object and
+//! hands out a [`ResourceSet`]. The stages do not know each other: `load` and `kinds` lead a document through them.
 
 pub mod source;
 
@@ -8,10 +12,18 @@ pub mod raw;
 
 pub mod validate;
 
+pub mod kinds;
+
 pub mod resource;
 
 pub mod store;
 
 pub mod diagnostic;
 
+pub mod kind;
+
 pub mod span;
+
+pub use diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
+pub use kind::{Kind, Name, ObjectRef};
+pub use resource::{Object, ResourceSet};

@@ -1,1 +1,20 @@
-//! The checked types: what a resource means.
+//! The checked types: what a resource means. Uses `kind` and `span`.
+//!
+//! No optional field whose default is known, durations as `Duration`, regular expressions compiled. An [`Object`] is
+//! immutable and shared: an object that did not change keeps its `Arc` from one [`ResourceSet`] to the next.
+
+pub mod core;
+pub mod flomesh;
+pub mod gloo;
+pub mod istio;
+pub mod karmada;
+mod object;
+mod set;
+mod values;
+
+pub use object::{AnyObject, Object, Order, Provenance, Spec};
+pub use set::{Objects, ResourceSet};
+pub use values::{ExportTo, Percent};
+
+pub use crate::kind::{Kind, Name, ObjectRef};
+pub use crate::span::Line;

@@ -1,1 +1,124 @@
-//! Places in a document: byte ranges and lines.
+//! Places in a document: byte ranges and lines. Uses nothing else of this crate.
+//!
+//! A document is one YAML document of a file. Spans and lines are relative to it, so that a document which
+//! did not change keeps its parsed form when the text above it grows.
+
+/// A byte range in its document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Span {
+    /// First byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// The span of what was not written anywhere.
+    pub const NONE: Span = Span {
+        start: u32::MAX,
+        end: u32::MAX,
+    };
+
+    /// The range from `start` up to, not including, `end`.
+    pub fn new(start: usize, end: usize) -> Span {
+        let clamp = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX - 1);
+        Span {
+            start: clamp(start),
+            end: clamp(end.max(start)),
+        }
+    }
+
+    /// Whether this is [`Span::NONE`].
+    pub fn is_none(self) -> bool {
+        self == Span::NONE
+    }
+
+    /// Whether `other` lies within this span.
+    pub fn contains(self, other: Span) -> bool {
+        !self.is_none() && self.start <= other.start && other.end <= self.end
+    }
+
+    /// The text under this span, empty if there is none.
+    pub fn text(self, document: &str) -> &str {
+        document
+            .get(self.start as usize..self.end as usize)
+            .unwrap_or("")
+    }
+}
+
+impl Default for Span {
+    fn default() -> Span {
+        Span::NONE
+    }
+}
+
+/// A line, counted from 0 at the first line of its document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Line(pub u32);
+
+/// Where the lines of a document start.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    starts: Vec<u32>,
+}
+
+impl Lines {
+    /// Indexes the lines of `text`.
+    pub fn new(text: &str) -> Lines {
+        let mut starts = vec![0];
+        for (offset, byte) in text.bytes().enumerate() {
+            if byte == b'\n' {
+                starts.push(Span::new(offset + 1, offset + 1).start);
+            }
+        }
+        Lines { starts }
+    }
+
+    /// The line that holds the byte at `offset`; the first line for [`Span::NONE`].
+    pub fn line(&self, offset: u32) -> Line {
+        if offset == Span::NONE.start {
+            return Line(0);
+        }
+        let after = self.starts.partition_point(|&start| start <= offset);
+        Line(u32::try_from(after.saturating_sub(1)).unwrap_or(0))
+    }
+
+    /// The bytes of a line, without its line break.
+    pub fn span(&self, line: Line, text: &str) -> Span {
+        let index = line.0 as usize;
+        let start = self
+            .starts
+            .get(index)
+            .map_or(text.len(), |&start| start as usize);
+        let end = self
+            .starts
+            .get(index + 1)
+            .map_or(text.len(), |&next| next as usize);
+        let written = text
+            .get(start..end)
+            .unwrap_or("")
+            .trim_end_matches(['\n', '\r']);
+        Span::new(start, start + written.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_by_offset() {
+        let text = "a\nbc\r\n\nd";
+        let lines = Lines::new(text);
+        let found: Vec<u32> = (0..8).map(|offset| lines.line(offset).0).collect();
+        assert_eq!(found, [0, 0, 1, 1, 1, 1, 2, 3]);
+        assert_eq!(lines.span(Line(1), text).text(text), "bc");
+        assert_eq!(lines.span(Line(9), text).text(text), "");
+    }
+
+    #[test]
+    fn nothing_written_is_on_the_first_line() {
+        assert_eq!(Lines::new("a\nb").line(Span::NONE.start), Line(0));
+        assert_eq!(Span::NONE.text("abc"), "");
+    }
+}

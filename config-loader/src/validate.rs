@@ -1,1 +1,108 @@
-//! Raw types to checked resources, with every finding as a diagnostic.
+//! Raw types to checked resources, with every finding as a diagnostic. Uses `raw`, `resource` and `diagnostic`.
+//!
+//! One function per kind takes the raw type and a [`Check`], and returns the checked one as best it can; the object
+//! is refused if the check failed. Validators name places by [`Span`]s; the field path is found from the document.
+
+pub mod core;
+pub mod flomesh;
+pub mod gloo;
+pub mod istio;
+pub mod karmada;
+pub mod scalar;
+
+use crate::diagnostic::{Code, Diagnostic, Locator, Place, Severity};
+use crate::kind::{Kind, ObjectRef};
+use crate::span::{Line, Span};
+
+/// What a validator knows of the object that it checks, and where its findings go.
+#[derive(Debug)]
+pub struct Check<'a> {
+    object: &'a ObjectRef,
+    locator: Locator<'a>,
+    body: Span,
+    found: Vec<Diagnostic>,
+    failed: bool,
+}
+
+impl<'a> Check<'a> {
+    /// A check of `object`, whose `spec` (or, for kinds without one, whose document) stands at `body`.
+    pub fn new(object: &'a ObjectRef, locator: Locator<'a>, body: Span) -> Check<'a> {
+        Check {
+            object,
+            locator,
+            body,
+            found: Vec::new(),
+            failed: false,
+        }
+    }
+
+    /// Records an error: the object will be refused.
+    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> &mut Diagnostic {
+        self.failed = true;
+        self.record(Severity::Error, code, span, message.into())
+    }
+
+    /// Records a warning: the object will be used.
+    pub fn warning(
+        &mut self,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
+        self.record(Severity::Warning, code, span, message.into())
+    }
+
+    fn record(
+        &mut self,
+        severity: Severity,
+        code: Code,
+        span: Span,
+        message: String,
+    ) -> &mut Diagnostic {
+        let span = if span.is_none() { self.body } else { span };
+        self.found
+            .push(Diagnostic::at(severity, code, span, message));
+        let last = self.found.len() - 1;
+        &mut self.found[last]
+    }
+
+    /// The object's namespace.
+    pub fn namespace(&self) -> &str {
+        &self.object.namespace
+    }
+
+    /// The object's name.
+    pub fn name(&self) -> &str {
+        &self.object.name
+    }
+
+    /// The object's kind.
+    pub fn kind(&self) -> Kind {
+        self.object.kind
+    }
+
+    /// Where the object's `spec` stands: the place of findings about what is missing altogether.
+    pub fn body(&self) -> Span {
+        self.body
+    }
+
+    /// The line on which a span starts.
+    pub fn line(&self, span: Span) -> Line {
+        self.locator.lines.line(span.start)
+    }
+
+    /// The place of a span, to be named in [`Diagnostic::related`].
+    pub fn place(&self, span: Span) -> Place {
+        self.locator.place(span)
+    }
+
+    /// Whether an error was recorded for this object.
+    pub fn failed(&self) -> bool {
+        self.failed
+    }
+
+    /// The findings.
+    pub fn into_found(self) -> Vec<Diagnostic> {
+        self.found
+    }
+}

@@ -1,0 +1,59 @@
+//! The stable names of the rules, each with how bad breaking it is and one line about it.
+//!
+//! A code is never reused for another rule. Rows stand in one file per family of kinds.
+
+use std::fmt;
+
+use super::Severity;
+
+/// The stable name of a rule, such as `VS036`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Code(pub &'static str);
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// One line of the table of codes: the code, how bad it is, what it means.
+pub type Row = (Code, Severity, &'static str);
+
+/// Declares codes and the rows of the table from one list, so that neither can lack the other.
+macro_rules! codes {
+    ($($code:ident $severity:ident $text:literal;)*) => {
+        $(
+            #[doc = $text]
+            pub const $code: $crate::diagnostic::codes::Code = $crate::diagnostic::codes::Code(stringify!($code));
+        )*
+        /// The rows of this file.
+        pub(super) const ROWS: &[$crate::diagnostic::codes::Row] =
+            &[$(($code, $crate::diagnostic::Severity::$severity, $text)),*];
+    };
+}
+
+pub mod common;
+pub mod core;
+pub mod istio;
+pub mod multicluster;
+
+/// Every code there is.
+pub fn all() -> impl Iterator<Item = &'static Row> {
+    [common::ROWS, istio::ROWS, multicluster::ROWS, core::ROWS]
+        .into_iter()
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_code_is_given_twice() {
+        let mut codes: Vec<Code> = all().map(|row| row.0).collect();
+        let count = codes.len();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), count);
+    }
+}

@@ -1,0 +1,50 @@
+//! Codes of what all kinds share (CM), of the text itself (YAML) and of files (SRC).
+
+codes! {
+    CM001 Error "a duration is at least 1ms";
+    CM002 Error "a duration is a whole number of milliseconds";
+    CM003 Error "a duration is written as Go writes it, such as 1.5s or 200ms";
+    CM004 Error "exportTo names a namespace once";
+    CM005 Error "an exportTo entry is `.`, `*` or a namespace";
+    CM006 Error "exportTo `~` is only allowed on ServiceEntry";
+    CM007 Error "exportTo `*` stands alone";
+    CM008 Error "exportTo `~` stands alone";
+    CM009 Error "a rule with a workloadSelector is only exported to its own namespace";
+    CM010 Error "a rule with a workloadSelector takes one exportTo entry";
+    CM011 Error "the keys of a selector are not empty";
+    CM012 Error "a selector holds no wildcards";
+    CM013 Warning "a selector without labels applies to the whole namespace";
+    CM014 Error "a label key follows the rules of Kubernetes";
+    CM015 Error "a label value follows the rules of Kubernetes";
+    CM016 Error "a port is from 1 to 65535";
+    CM017 Error "an enum holds one of its names";
+    CM018 Error "a list has no null entries";
+    CM019 Error "at most one member of a oneof is set";
+    CM020 Error "an object has a name, and its kind, namespace and name are its own";
+    CM021 Error "a field is one that the resource has";
+    CM022 Error "a value has the type of its field";
+    CM023 Warning "a field is spelled in lowerCamelCase";
+    CM024 Warning "the field is read and checked but has no effect in this version";
+    CM025 Error "a known kind comes with an apiVersion that it has";
+    CM026 Note "the kind is none that a data plane reads; the document is skipped";
+    CM027 Error "a document names its kind and its apiVersion";
+    CM028 Error "a text that YAML 1.1 reads as a boolean or a number is quoted";
+    CM029 Error "a number is within the range of its field";
+    CM030 Error "a resource has a valid namespace and name";
+    YAML001 Error "the document is well-formed YAML";
+    YAML002 Error "a mapping has each key once";
+    YAML003 Error "a document, its aliases expanded, has a bounded number of nodes";
+    YAML004 Error "a document has a bounded depth";
+    YAML005 Error "a file is UTF-8";
+    YAML006 Error "a document is a mapping";
+    YAML007 Error "the keys of a mapping are texts";
+    YAML008 Error "a tag is one of the YAML core schema";
+    YAML009 Error "a merge key takes a mapping or a list of mappings";
+    YAML010 Error "a file is not larger than the limit";
+    YAML011 Error "an alias names an anchor that stands before it";
+    SRC001 Error "a path exists";
+    SRC002 Error "a file or directory can be read";
+    SRC003 Error "a directory tree has a bounded depth and number of files";
+    SRC004 Warning "changes of files are noticed at once";
+    SRC005 Error "a path is a file or a directory";
+}

@@ -1,0 +1,3 @@
+//! Codes of the Kubernetes core kinds: SVC, EPS, SEC.
+
+codes! {}

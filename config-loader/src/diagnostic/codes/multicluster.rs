@@ -1,0 +1,3 @@
+//! Codes of the multi-cluster kinds: GTP, SI, SX, MCS, GD.
+
+codes! {}

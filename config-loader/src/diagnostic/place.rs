@@ -1,0 +1,146 @@
+//! A place in a file that can be shown without the file.
+
+use std::sync::Arc;
+
+use crate::span::{Lines, Span};
+
+/// Source lines longer than this are cut around the place, in characters.
+const SOURCE_LINE_MAX: usize = 160;
+
+/// A place in a file, with the line of text that it is in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The file, as it was named to us.
+    pub file: Arc<str>,
+    /// Counted from 1; 0 when it is about the whole file.
+    pub line: u32,
+    /// Counted from 1, in characters; 0 when it is about the whole file.
+    pub column: u32,
+    /// How many characters of the line it covers.
+    pub len: u32,
+    /// The line of text, or the part of it around the place; empty when it must not be shown.
+    pub source_line: Box<str>,
+    /// How many characters of the line are missing before `source_line`.
+    pub source_skipped: u32,
+}
+
+impl Place {
+    /// The place of what is true for a whole file.
+    pub fn whole_file(file: Arc<str>) -> Place {
+        Place {
+            file,
+            ..Place::default()
+        }
+    }
+}
+
+/// Turns spans of one document into places.
+#[derive(Clone, Copy, Debug)]
+pub struct Locator<'a> {
+    /// The file that the document is in.
+    pub file: &'a Arc<str>,
+    /// The document.
+    pub text: &'a str,
+    /// Its lines.
+    pub lines: &'a Lines,
+    /// The line of the file on which the document starts, counted from 1.
+    pub first_line: u32,
+    /// Whether the text is secret and must not be shown.
+    pub secret: bool,
+}
+
+impl Locator<'_> {
+    /// The place of `span`: its part on the line on which it starts.
+    pub fn place(&self, span: Span) -> Place {
+        let span = if span.is_none() {
+            Span { start: 0, end: 0 }
+        } else {
+            span
+        };
+        let line = self.lines.line(span.start);
+        let line_span = self.lines.span(line, self.text);
+        let source = line_span.text(self.text);
+        let before = Span {
+            start: line_span.start,
+            end: span.start.min(line_span.end),
+        }
+        .text(self.text);
+        let covered = Span {
+            start: span.start,
+            end: span.end.min(line_span.end),
+        }
+        .text(self.text);
+        let column = count(before);
+        let len = count(covered.trim_end()).max(1);
+        let (source_line, source_skipped) = if self.secret {
+            (Box::from(""), 0)
+        } else {
+            cut(source, column as usize)
+        };
+        Place {
+            file: Arc::clone(self.file),
+            line: self.first_line + line.0,
+            column: column + 1,
+            len,
+            source_line,
+            source_skipped,
+        }
+    }
+}
+
+fn count(text: &str) -> u32 {
+    u32::try_from(text.chars().count()).unwrap_or(u32::MAX)
+}
+
+/// The part of a long line around `column`, and how many characters before it are missing.
+fn cut(line: &str, column: usize) -> (Box<str>, u32) {
+    if line.len() <= SOURCE_LINE_MAX {
+        return (Box::from(line), 0);
+    }
+    let skipped = column.saturating_sub(SOURCE_LINE_MAX / 4);
+    let part: String = line.chars().skip(skipped).take(SOURCE_LINE_MAX).collect();
+    (
+        part.into_boxed_str(),
+        u32::try_from(skipped).unwrap_or(u32::MAX),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(text: &str, span: Span) -> Place {
+        let file = Arc::from("a.yaml");
+        let lines = Lines::new(text);
+        Locator {
+            file: &file,
+            text,
+            lines: &lines,
+            first_line: 10,
+            secret: false,
+        }
+        .place(span)
+    }
+
+    #[test]
+    fn columns_count_characters_not_bytes() {
+        let found = place("a: 1\nb: äö ü\n", Span::new(13, 15));
+        assert_eq!((found.line, found.column, found.len), (11, 7, 1));
+        assert_eq!(&*found.source_line, "b: äö ü");
+    }
+
+    #[test]
+    fn a_span_over_several_lines_is_shown_on_its_first() {
+        let found = place("a:\n  b: 1\n  c: 2\n", Span::new(5, 17));
+        assert_eq!((found.line, found.column, found.len), (11, 3, 4));
+    }
+
+    #[test]
+    fn a_huge_line_is_cut_around_the_place() {
+        let text = "x".repeat(100_000);
+        let found = place(&text, Span::new(50_000, 50_003));
+        assert_eq!(found.column, 50_001);
+        assert!(found.source_line.len() <= SOURCE_LINE_MAX);
+        assert_eq!(found.source_skipped, 49_960);
+    }
+}

@@ -1,0 +1,3 @@
+//! One row per kind: the apiVersions that it has, and what leads its documents through the stages.
+//!
+//! Each family of kinds has its own file of rows.

@@ -1,0 +1,131 @@
+//! One checked object: who it is, where it came from, what it says.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use super::{Objects, ResourceSet};
+use crate::kind::{Kind, ObjectRef};
+use crate::span::Line;
+
+/// Where an object was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Provenance {
+    /// The file, as it was named to us.
+    pub file: Arc<str>,
+    /// The line of the file on which the object's document starts, counted from 1.
+    pub line: u32,
+}
+
+/// Where in its file an object stands: the document, then the item of a `List`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Order {
+    /// Counted from 0.
+    pub document: u32,
+    /// Counted from 0.
+    pub item: u32,
+}
+
+/// A checked object of one kind.
+#[derive(Clone, Debug)]
+pub struct Object<T> {
+    /// Who it is.
+    pub id: ObjectRef,
+    /// `metadata.labels`
+    pub labels: BTreeMap<String, String>,
+    /// `metadata.annotations`
+    pub annotations: BTreeMap<String, String>,
+    /// `metadata.creationTimestamp`, in seconds since 1970.
+    pub created: Option<i64>,
+    /// Where in its file it stands.
+    pub order: Order,
+    /// Where it was read.
+    pub provenance: Provenance,
+    /// A hash of its text and of its place within its document. Equal for objects that say the same.
+    pub fingerprint: u64,
+    /// What it says.
+    pub spec: Arc<T>,
+}
+
+impl<T> Object<T> {
+    /// The line of the file that a line of the object's document is, counted from 1.
+    pub fn line_of(&self, line: Line) -> u32 {
+        self.provenance.line.saturating_add(line.0)
+    }
+
+    /// The key by which objects are compared in age, the oldest first: creation time, where a missing one is the
+    /// oldest, then the place in the files, then the name.
+    pub fn age(&self) -> impl Ord + '_ {
+        let created = self.created.unwrap_or(i64::MIN);
+        (
+            created,
+            &*self.provenance.file,
+            self.order,
+            &*self.id.name,
+            &*self.id.namespace,
+        )
+    }
+}
+
+/// What an object of one kind says, and where a [`ResourceSet`] keeps objects of that kind.
+pub trait Spec: Debug + Send + Sync + Sized + 'static {
+    /// The kind.
+    const KIND: Kind;
+    /// The objects of this kind.
+    fn objects(set: &ResourceSet) -> &Objects<Self>;
+    /// The objects of this kind, to be changed.
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Self>;
+}
+
+/// An object of any kind.
+pub trait AnyObject: Any + Debug + Send + Sync {
+    /// Who it is.
+    fn id(&self) -> &ObjectRef;
+    /// A hash of what it says.
+    fn fingerprint(&self) -> u64;
+    /// Where it was read.
+    fn provenance(&self) -> &Provenance;
+    /// Where in its file it stands.
+    fn order(&self) -> Order;
+    /// The same object, read elsewhere.
+    fn moved(&self, provenance: Provenance, order: Order) -> Arc<dyn AnyObject>;
+    /// Puts it into a set, in place of one of the same name.
+    fn put(self: Arc<Self>, set: &mut ResourceSet);
+}
+
+impl<T: Spec> AnyObject for Object<T> {
+    fn id(&self) -> &ObjectRef {
+        &self.id
+    }
+
+    fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    fn provenance(&self) -> &Provenance {
+        &self.provenance
+    }
+
+    fn order(&self) -> Order {
+        self.order
+    }
+
+    fn moved(&self, provenance: Provenance, order: Order) -> Arc<dyn AnyObject> {
+        Arc::new(Object {
+            id: self.id.clone(),
+            labels: self.labels.clone(),
+            annotations: self.annotations.clone(),
+            created: self.created,
+            order,
+            provenance,
+            fingerprint: self.fingerprint,
+            spec: Arc::clone(&self.spec),
+        })
+    }
+
+    fn put(self: Arc<Self>, set: &mut ResourceSet) {
+        let name = self.id.to_name();
+        T::objects_mut(set).insert(name, self);
+    }
+}

@@ -1,0 +1,323 @@
+//! All objects that are in force, at one revision.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::core::{EndpointSlice, Secret, Service};
+use super::flomesh::{GlobalTrafficPolicy, ServiceExport, ServiceImport};
+use super::gloo::Destination;
+use super::istio::{
+    DestinationRule, Gateway, ServiceEntry, Sidecar, VirtualService, WorkloadEntry,
+};
+use super::karmada::MultiClusterService;
+use super::{Object, Spec};
+use crate::kind::{Kind, Name, ObjectRef};
+
+/// The objects of one kind, by name. A clone shares them until one of the two changes.
+#[derive(Clone, Debug)]
+pub struct Objects<T>(Arc<BTreeMap<Name, Arc<Object<T>>>>);
+
+impl<T> Objects<T> {
+    /// Puts an object in, in place of one of the same name.
+    pub fn insert(&mut self, name: Name, object: Arc<Object<T>>) {
+        Arc::make_mut(&mut self.0).insert(name, object);
+    }
+
+    /// Takes an object out.
+    pub fn remove(&mut self, name: &Name) {
+        if self.0.contains_key(name) {
+            Arc::make_mut(&mut self.0).remove(name);
+        }
+    }
+
+    /// Whether this and `other` are one and the same: nothing of this kind changed between them.
+    pub fn same(&self, other: &Objects<T>) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<T> Default for Objects<T> {
+    fn default() -> Objects<T> {
+        Objects(Arc::default())
+    }
+}
+
+impl<T> Deref for Objects<T> {
+    type Target = BTreeMap<Name, Arc<Object<T>>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Objects<T> {
+    type Item = (&'a Name, &'a Arc<Object<T>>);
+    type IntoIter = std::collections::btree_map::Iter<'a, Name, Arc<Object<T>>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl<T> FromIterator<(Name, Arc<Object<T>>)> for Objects<T> {
+    fn from_iter<I: IntoIterator<Item = (Name, Arc<Object<T>>)>>(objects: I) -> Objects<T> {
+        Objects(Arc::new(objects.into_iter().collect()))
+    }
+}
+
+/// All objects that are in force, at one revision. Immutable once handed out.
+#[derive(Clone, Debug, Default)]
+pub struct ResourceSet {
+    /// Grows with every change.
+    pub revision: u64,
+    /// VirtualService objects.
+    pub virtual_services: Objects<VirtualService>,
+    /// DestinationRule objects.
+    pub destination_rules: Objects<DestinationRule>,
+    /// Gateway objects.
+    pub gateways: Objects<Gateway>,
+    /// Sidecar objects.
+    pub sidecars: Objects<Sidecar>,
+    /// ServiceEntry objects.
+    pub service_entries: Objects<ServiceEntry>,
+    /// WorkloadEntry objects.
+    pub workload_entries: Objects<WorkloadEntry>,
+    /// GlobalTrafficPolicy objects.
+    pub global_traffic_policies: Objects<GlobalTrafficPolicy>,
+    /// ServiceImport objects.
+    pub service_imports: Objects<ServiceImport>,
+    /// ServiceExport objects.
+    pub service_exports: Objects<ServiceExport>,
+    /// MultiClusterService objects.
+    pub multi_cluster_services: Objects<MultiClusterService>,
+    /// Destination objects.
+    pub destinations: Objects<Destination>,
+    /// Service objects.
+    pub services: Objects<Service>,
+    /// EndpointSlice objects.
+    pub endpoint_slices: Objects<EndpointSlice>,
+    /// Secret objects.
+    pub secrets: Objects<Secret>,
+}
+
+impl ResourceSet {
+    /// Takes an object out.
+    pub fn remove(&mut self, object: &ObjectRef) {
+        let name = object.to_name();
+        match object.kind {
+            Kind::Destination => self.destinations.remove(&name),
+            Kind::DestinationRule => self.destination_rules.remove(&name),
+            Kind::EndpointSlice => self.endpoint_slices.remove(&name),
+            Kind::Gateway => self.gateways.remove(&name),
+            Kind::GlobalTrafficPolicy => self.global_traffic_policies.remove(&name),
+            Kind::MultiClusterService => self.multi_cluster_services.remove(&name),
+            Kind::Secret => self.secrets.remove(&name),
+            Kind::Service => self.services.remove(&name),
+            Kind::ServiceEntry => self.service_entries.remove(&name),
+            Kind::ServiceExport => self.service_exports.remove(&name),
+            Kind::ServiceImport => self.service_imports.remove(&name),
+            Kind::Sidecar => self.sidecars.remove(&name),
+            Kind::VirtualService => self.virtual_services.remove(&name),
+            Kind::WorkloadEntry => self.workload_entries.remove(&name),
+        }
+    }
+
+    /// How many objects of a kind there are.
+    pub fn count(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Destination => self.destinations.len(),
+            Kind::DestinationRule => self.destination_rules.len(),
+            Kind::EndpointSlice => self.endpoint_slices.len(),
+            Kind::Gateway => self.gateways.len(),
+            Kind::GlobalTrafficPolicy => self.global_traffic_policies.len(),
+            Kind::MultiClusterService => self.multi_cluster_services.len(),
+            Kind::Secret => self.secrets.len(),
+            Kind::Service => self.services.len(),
+            Kind::ServiceEntry => self.service_entries.len(),
+            Kind::ServiceExport => self.service_exports.len(),
+            Kind::ServiceImport => self.service_imports.len(),
+            Kind::Sidecar => self.sidecars.len(),
+            Kind::VirtualService => self.virtual_services.len(),
+            Kind::WorkloadEntry => self.workload_entries.len(),
+        }
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        Kind::ALL.into_iter().map(|kind| self.count(kind)).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Spec for VirtualService {
+    const KIND: Kind = Kind::VirtualService;
+
+    fn objects(set: &ResourceSet) -> &Objects<VirtualService> {
+        &set.virtual_services
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<VirtualService> {
+        &mut set.virtual_services
+    }
+}
+
+impl Spec for DestinationRule {
+    const KIND: Kind = Kind::DestinationRule;
+
+    fn objects(set: &ResourceSet) -> &Objects<DestinationRule> {
+        &set.destination_rules
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<DestinationRule> {
+        &mut set.destination_rules
+    }
+}
+
+impl Spec for Gateway {
+    const KIND: Kind = Kind::Gateway;
+
+    fn objects(set: &ResourceSet) -> &Objects<Gateway> {
+        &set.gateways
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Gateway> {
+        &mut set.gateways
+    }
+}
+
+impl Spec for Sidecar {
+    const KIND: Kind = Kind::Sidecar;
+
+    fn objects(set: &ResourceSet) -> &Objects<Sidecar> {
+        &set.sidecars
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Sidecar> {
+        &mut set.sidecars
+    }
+}
+
+impl Spec for ServiceEntry {
+    const KIND: Kind = Kind::ServiceEntry;
+
+    fn objects(set: &ResourceSet) -> &Objects<ServiceEntry> {
+        &set.service_entries
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<ServiceEntry> {
+        &mut set.service_entries
+    }
+}
+
+impl Spec for WorkloadEntry {
+    const KIND: Kind = Kind::WorkloadEntry;
+
+    fn objects(set: &ResourceSet) -> &Objects<WorkloadEntry> {
+        &set.workload_entries
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<WorkloadEntry> {
+        &mut set.workload_entries
+    }
+}
+
+impl Spec for GlobalTrafficPolicy {
+    const KIND: Kind = Kind::GlobalTrafficPolicy;
+
+    fn objects(set: &ResourceSet) -> &Objects<GlobalTrafficPolicy> {
+        &set.global_traffic_policies
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<GlobalTrafficPolicy> {
+        &mut set.global_traffic_policies
+    }
+}
+
+impl Spec for ServiceImport {
+    const KIND: Kind = Kind::ServiceImport;
+
+    fn objects(set: &ResourceSet) -> &Objects<ServiceImport> {
+        &set.service_imports
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<ServiceImport> {
+        &mut set.service_imports
+    }
+}
+
+impl Spec for ServiceExport {
+    const KIND: Kind = Kind::ServiceExport;
+
+    fn objects(set: &ResourceSet) -> &Objects<ServiceExport> {
+        &set.service_exports
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<ServiceExport> {
+        &mut set.service_exports
+    }
+}
+
+impl Spec for MultiClusterService {
+    const KIND: Kind = Kind::MultiClusterService;
+
+    fn objects(set: &ResourceSet) -> &Objects<MultiClusterService> {
+        &set.multi_cluster_services
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<MultiClusterService> {
+        &mut set.multi_cluster_services
+    }
+}
+
+impl Spec for Destination {
+    const KIND: Kind = Kind::Destination;
+
+    fn objects(set: &ResourceSet) -> &Objects<Destination> {
+        &set.destinations
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Destination> {
+        &mut set.destinations
+    }
+}
+
+impl Spec for Service {
+    const KIND: Kind = Kind::Service;
+
+    fn objects(set: &ResourceSet) -> &Objects<Service> {
+        &set.services
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Service> {
+        &mut set.services
+    }
+}
+
+impl Spec for EndpointSlice {
+    const KIND: Kind = Kind::EndpointSlice;
+
+    fn objects(set: &ResourceSet) -> &Objects<EndpointSlice> {
+        &set.endpoint_slices
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<EndpointSlice> {
+        &mut set.endpoint_slices
+    }
+}
+
+impl Spec for Secret {
+    const KIND: Kind = Kind::Secret;
+
+    fn objects(set: &ResourceSet) -> &Objects<Secret> {
+        &set.secrets
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Secret> {
+        &mut set.secrets
+    }
+}

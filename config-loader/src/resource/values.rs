@@ -1,0 +1,86 @@
+//! Small values that several kinds share.
+
+use std::sync::Arc;
+
+/// A share of requests, exact to a ten-thousandth of a percent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Percent {
+    parts_per_million: u32,
+}
+
+impl Percent {
+    /// All requests.
+    pub const ALL: Percent = Percent {
+        parts_per_million: 1_000_000,
+    };
+
+    /// `value` percent, rounded down to a ten-thousandth, limited to 0..100.
+    pub fn new(value: f64) -> Percent {
+        // A cast from a float saturates, and NaN becomes 0. The small term undoes what binary fractions lose: 0.0003
+        // is held as a bit less, and must still be 3 in a million.
+        let parts = (value.clamp(0.0, 100.0) * 10_000.0 + 1e-6).floor();
+        Percent {
+            parts_per_million: parts as u32,
+        }
+    }
+
+    /// How many of a million requests.
+    pub fn parts_per_million(self) -> u32 {
+        self.parts_per_million
+    }
+}
+
+/// Which namespaces may use a resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ExportTo {
+    /// Every namespace.
+    #[default]
+    All,
+    /// These, sorted. The own namespace stands by its name, not as `.`.
+    Namespaces(Vec<Arc<str>>),
+    /// None.
+    Nobody,
+}
+
+impl ExportTo {
+    /// Whether a proxy or a resource in `namespace` may use it.
+    pub fn includes(&self, namespace: &str) -> bool {
+        match self {
+            ExportTo::All => true,
+            ExportTo::Namespaces(list) => list.iter().any(|entry| &**entry == namespace),
+            ExportTo::Nobody => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percents_are_counted_in_a_million() {
+        for (percent, parts) in [
+            (0.0, 0),
+            (0.0001, 1),
+            (0.0003, 3),
+            (0.00019, 1),
+            (33.3333, 333_333),
+            (100.0, 1_000_000),
+            (f64::NAN, 0),
+        ] {
+            assert_eq!(
+                Percent::new(percent).parts_per_million(),
+                parts,
+                "{percent}"
+            );
+        }
+    }
+
+    #[test]
+    fn export_to_names_who_may_use_it() {
+        assert!(ExportTo::All.includes("a"));
+        assert!(ExportTo::Namespaces(vec!["a".into()]).includes("a"));
+        assert!(!ExportTo::Namespaces(vec!["a".into()]).includes("b"));
+        assert!(!ExportTo::Nobody.includes("a"));
+    }
+}

@@ -1,0 +1,25 @@
+//! Checks of scalars that all kinds share.
+//!
+//! The functions named after a type read a [`Field`]: they return the value, or none when the field is absent, null
+//! or wrong, and record what is wrong. The `is_` functions only answer.
+
+mod header;
+mod list;
+mod name;
+mod number;
+mod text;
+
+pub use header::{HeaderValueProblem, header_value_problem, is_header_name};
+pub use list::{at_most_one, export_to, items, labels, selector};
+pub use name::{
+    ip, is_dns_label, is_dns_subdomain, is_fqdn, is_label_key, is_label_value, is_wildcard_domain,
+    subnet,
+};
+pub use number::{in_range, int_percent, non_negative, percent, port};
+pub use text::{
+    DurationProblem, REGEX_BYTES_MAX, RegexCodes, duration, duration_or_zero, enum_of,
+    parse_duration, regex, text_that,
+};
+
+#[cfg(test)]
+mod tests;

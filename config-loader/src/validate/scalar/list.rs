@@ -1,0 +1,201 @@
+//! Lists, oneofs, labels, selectors, visibility.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::name::{is_dns_label, is_label_key, is_label_value};
+use crate::diagnostic::Code;
+use crate::diagnostic::codes::common::{
+    CM004, CM005, CM006, CM007, CM008, CM011, CM012, CM013, CM014, CM015, CM018,
+};
+use crate::raw::{Field, Map};
+use crate::resource::ExportTo;
+use crate::span::Span;
+use crate::validate::Check;
+
+/// The entries of a list that have a value. Null entries are errors.
+pub fn items<'f, T>(
+    list: &'f Field<Vec<Field<T>>>,
+    check: &mut Check<'_>,
+) -> Vec<(&'f Field<T>, &'f T)> {
+    let Some(entries) = list.get() else {
+        return Vec::new();
+    };
+    let mut present = Vec::with_capacity(entries.len());
+    for (index, entry) in entries.iter().enumerate() {
+        match entry.get() {
+            Some(value) => present.push((entry, value)),
+            None if entry.is_null() => {
+                check
+                    .error(CM018, entry.span(), format!("entry {index} is null"))
+                    .help("remove the entry");
+            }
+            None => {}
+        }
+    }
+    present
+}
+
+/// Checks that at most one member of a oneof is set. Each is its name and its span, [`Span::NONE`] if it is not set.
+/// Returns whether that holds.
+pub fn at_most_one(members: &[(&str, Span)], code: Code, check: &mut Check<'_>) -> bool {
+    let set: Vec<&(&str, Span)> = members.iter().filter(|(_, span)| !span.is_none()).collect();
+    let [first, second, ..] = set.as_slice() else {
+        return true;
+    };
+    let names: Vec<String> = set.iter().map(|(name, _)| format!("`{name}`")).collect();
+    let place = check.place(first.1);
+    let last = names.len() - 1;
+    let message = format!(
+        "only one of {} and {} may be set",
+        names[..last].join(", "),
+        names[last]
+    );
+    check
+        .error(code, second.1, message)
+        .related(place, format!("`{}` is set here", first.0));
+    false
+}
+
+/// A map of labels with valid keys and values.
+pub fn labels(field: &Field<Map<String>>, check: &mut Check<'_>) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::new();
+    for (key, key_field, value_field) in field.get().into_iter().flat_map(Map::iter) {
+        // A null value is an empty text, as Kubernetes reads it.
+        let value = value_field.get().map_or("", String::as_str);
+        label(key, key_field.span(), value, value_field.span(), check);
+        labels.insert(key.to_owned(), value.to_owned());
+    }
+    labels
+}
+
+/// The labels of a selector: as [`labels`], no wildcards, a warning when there are none.
+pub fn selector(field: &Field<Map<String>>, check: &mut Check<'_>) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::new();
+    let Some(map) = field.get() else {
+        return labels;
+    };
+    if map.0.is_empty() {
+        check.warning(
+            CM013,
+            field.span(),
+            "selector without labels applies to the whole namespace",
+        );
+    }
+    for (key, key_field, value_field) in map.iter() {
+        let value = value_field.get().map_or("", String::as_str);
+        let (key_span, value_span) = (key_field.span(), value_field.span());
+        if key.is_empty() {
+            check.error(CM011, key_span, "selector has an empty key");
+        } else if key.contains('*') || value.contains('*') {
+            let span = if key.contains('*') {
+                key_span
+            } else {
+                value_span
+            };
+            check.error(
+                CM012,
+                span,
+                format!("selector `{key}: {value}` must not contain wildcards"),
+            );
+        } else {
+            label(key, key_span, value, value_span, check);
+        }
+        labels.insert(key.to_owned(), value.to_owned());
+    }
+    labels
+}
+
+fn label(key: &str, key_span: Span, value: &str, value_span: Span, check: &mut Check<'_>) {
+    if !is_label_key(key) {
+        check.error(CM014, key_span, format!("`{key}` is not a valid label key"));
+    }
+    if !is_label_value(value) {
+        check.error(
+            CM015,
+            value_span,
+            format!("`{value}` is not a valid label value"),
+        );
+    }
+}
+
+/// Who may use the resource. `~` is only for those kinds that know it.
+pub fn export_to(
+    field: &Field<Vec<Field<String>>>,
+    tilde_allowed: bool,
+    check: &mut Check<'_>,
+) -> ExportTo {
+    let entries = items(field, check);
+    let alone = entries.len() == 1;
+    let mut namespaces: Vec<(Arc<str>, Span)> = Vec::new();
+    for (entry, text) in entries {
+        let span = entry.span();
+        export_to_entry(text, span, (alone, tilde_allowed), check);
+        let namespace: Arc<str> = if text == "." {
+            Arc::from(check.namespace())
+        } else {
+            Arc::from(text.as_str())
+        };
+        if let Some((_, first)) = namespaces.iter().find(|(known, _)| *known == namespace) {
+            let place = check.place(*first);
+            check
+                .error(CM004, span, format!("exportTo names `{namespace}` twice"))
+                .related(place, "first named here");
+            continue;
+        }
+        namespaces.push((namespace, span));
+    }
+    let names = |name: &str| namespaces.iter().any(|(namespace, _)| &**namespace == name);
+    if namespaces.is_empty() || names("*") {
+        return ExportTo::All;
+    }
+    if names("~") {
+        return ExportTo::Nobody;
+    }
+    let mut names: Vec<Arc<str>> = namespaces
+        .into_iter()
+        .map(|(namespace, _)| namespace)
+        .collect();
+    names.sort_unstable();
+    ExportTo::Namespaces(names)
+}
+
+fn export_to_entry(
+    text: &str,
+    span: Span,
+    (alone, tilde_allowed): (bool, bool),
+    check: &mut Check<'_>,
+) {
+    match text {
+        "*" if !alone => {
+            check.error(
+                CM007,
+                span,
+                "exportTo `*` cannot be combined with other entries",
+            );
+        }
+        "~" if !tilde_allowed => {
+            check
+                .error(CM006, span, "exportTo `~` is only allowed on ServiceEntry")
+                .help("write `.` to keep it to its own namespace");
+        }
+        "~" if !alone => {
+            check.error(
+                CM008,
+                span,
+                "exportTo `~` cannot be combined with other entries",
+            );
+        }
+        "*" | "." | "~" => {}
+        _ if is_dns_label(text) => {}
+        _ => {
+            check
+                .error(
+                    CM005,
+                    span,
+                    format!("exportTo entry `{text}` is not a namespace"),
+                )
+                .help("write `.`, `*` or the name of a namespace");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Numbers: ports, percents, counts.
+
+use std::ops::RangeInclusive;
+
+use crate::diagnostic::Code;
+use crate::diagnostic::codes::common::CM016;
+use crate::raw::Field;
+use crate::resource::Percent;
+use crate::validate::Check;
+
+/// A port, 1..65535.
+pub fn port(field: &Field<i64>, check: &mut Check<'_>) -> Option<u16> {
+    let value = *field.get()?;
+    match u16::try_from(value) {
+        Ok(port) if port > 0 => Some(port),
+        _ => {
+            check.error(
+                CM016,
+                field.span(),
+                format!("port {value} is outside 1..65535"),
+            );
+            None
+        }
+    }
+}
+
+/// A percentage, 0 or 0.0001..100.
+pub fn percent(field: &Field<f64>, code: Code, check: &mut Check<'_>) -> Option<Percent> {
+    let value = *field.get()?;
+    if value == 0.0 || (0.0001..=100.0).contains(&value) {
+        return Some(Percent::new(value));
+    }
+    let found = check.error(
+        code,
+        field.span(),
+        format!("{value} percent is outside 0..100"),
+    );
+    if value > 0.0 && value < 0.0001 {
+        found.help("the smallest share above 0 is 0.0001 percent");
+    }
+    None
+}
+
+/// A whole percentage, 0..100.
+pub fn int_percent(field: &Field<i64>, code: Code, check: &mut Check<'_>) -> Option<u8> {
+    let value = *field.get()?;
+    match u8::try_from(value) {
+        Ok(percent) if percent <= 100 => Some(percent),
+        _ => {
+            check.error(
+                code,
+                field.span(),
+                format!("{value} percent is outside 0..100"),
+            );
+            None
+        }
+    }
+}
+
+/// A count of `what`, 0 or more.
+pub fn non_negative(
+    field: &Field<i64>,
+    what: &str,
+    code: Code,
+    check: &mut Check<'_>,
+) -> Option<u32> {
+    let value = *field.get()?;
+    if value < 0 {
+        check.error(code, field.span(), format!("negative {what}"));
+        return None;
+    }
+    let count = u32::try_from(value).ok();
+    if count.is_none() {
+        check
+            .error(code, field.span(), format!("{what} {value} is too large"))
+            .help("the largest is 4294967295");
+    }
+    count
+}
+
+/// A number within a range; `what` names it in the message, such as `status`.
+pub fn in_range(
+    field: &Field<i64>,
+    range: RangeInclusive<i64>,
+    what: &str,
+    code: Code,
+    check: &mut Check<'_>,
+) -> Option<i64> {
+    let value = *field.get()?;
+    if range.contains(&value) {
+        return Some(value);
+    }
+    let (least, most) = (range.start(), range.end());
+    check.error(
+        code,
+        field.span(),
+        format!("{what} {value} is outside {least}..{most}"),
+    );
+    None
+}

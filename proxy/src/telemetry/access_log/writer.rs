@@ -1,0 +1,249 @@
+//! The thread that writes the access log, and the file or pipe that it writes to.
+//!
+//! Between two rounds it lets [`FLUSH_INTERVAL`] pass, so that lines are written many at a time; with nothing to write it
+//! sleeps until a worker wakes it. What it writes to may block for ever: then buffers fill up, lines are dropped, and
+//! requests go on.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{AccessLogSettings, AccessLogTarget, Lanes};
+
+/// How long lines wait at most while others are being logged, unless a buffer is half full.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How often a file's path is looked at to see whether it was renamed.
+const ROTATION_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A buffer that grew beyond this is let go when the writer goes to sleep.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+
+/// The writing thread and the way to it.
+#[derive(Debug)]
+pub(super) struct Running {
+    lanes: Arc<Lanes>,
+    orders: Arc<Orders>,
+}
+
+/// What the writer is asked to do besides writing.
+#[derive(Debug, Default)]
+struct Orders {
+    stop: AtomicBool,
+    reopen: AtomicBool,
+    ended: Mutex<bool>,
+    end: Condvar,
+}
+
+impl Running {
+    pub(super) fn start(settings: &AccessLogSettings, sink: Sink) -> io::Result<Self> {
+        let lanes = Arc::new(Lanes::new(settings));
+        let orders = Arc::new(Orders::default());
+        let writer = Writer {
+            lanes: lanes.clone(),
+            orders: orders.clone(),
+            sink,
+            spare: Vec::new(),
+            looked: Instant::now(),
+            failing: false,
+        };
+        let handle = thread::Builder::new()
+            .name("access-log".to_owned())
+            .spawn(move || writer.run())?;
+        // Just made, so nobody has set it.
+        drop(lanes.writer.set(handle.thread().clone()));
+        Ok(Self { lanes, orders })
+    }
+
+    pub(super) fn lanes(&self) -> &Arc<Lanes> {
+        &self.lanes
+    }
+
+    pub(super) fn reopen(&self) {
+        self.orders.reopen.store(true, Ordering::Release);
+        self.lanes.wake();
+    }
+
+    pub(super) fn shut_down(&self, wait_max: Duration) {
+        self.orders.stop.store(true, Ordering::Release);
+        self.lanes.wake();
+        let ended = self
+            .orders
+            .ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        drop(
+            self.orders
+                .end
+                .wait_timeout_while(ended, wait_max, |ended| !*ended),
+        );
+    }
+}
+
+struct Writer {
+    lanes: Arc<Lanes>,
+    orders: Arc<Orders>,
+    sink: Sink,
+    /// An empty buffer to give in exchange for a full one.
+    spare: Vec<u8>,
+    /// When the file's path was looked at last.
+    looked: Instant,
+    /// Whether the last write failed, so that a full disk is reported once.
+    failing: bool,
+}
+
+impl Writer {
+    fn run(mut self) {
+        while !self.orders.stop.load(Ordering::Acquire) {
+            self.round();
+            self.wait();
+        }
+        // Twice, since each round empties one buffer of each lane.
+        self.round();
+        self.round();
+        *self
+            .orders
+            .ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = true;
+        self.orders.end.notify_all();
+    }
+
+    /// Writes what waits in the active buffers.
+    fn round(&mut self) {
+        self.follow_rotation();
+        let lanes = self.lanes.clone();
+        for lane in &lanes.lanes {
+            lane.take(&mut self.spare);
+            if !self.spare.is_empty() {
+                self.write();
+            }
+            self.spare.clear();
+        }
+    }
+
+    /// Sleeps for an interval, or until woken if there is nothing to write.
+    fn wait(&mut self) {
+        self.lanes.asleep.store(true, Ordering::Relaxed);
+        if self.lanes.lanes.iter().all(|lane| lane.is_empty()) && !self.has_orders() {
+            self.release_memory();
+            while self.lanes.asleep.load(Ordering::Relaxed) && !self.has_orders() {
+                thread::park();
+            }
+        }
+        self.lanes.asleep.store(false, Ordering::Relaxed);
+        if !self.has_orders() {
+            thread::park_timeout(FLUSH_INTERVAL);
+        }
+    }
+
+    /// Buffers keep their memory while lines keep coming, and give it back when a burst is over.
+    fn release_memory(&mut self) {
+        release(&mut self.spare);
+        for lane in &self.lanes.lanes {
+            lane.for_each_buffer(release);
+        }
+    }
+
+    fn has_orders(&self) -> bool {
+        self.orders.stop.load(Ordering::Acquire) || self.orders.reopen.load(Ordering::Acquire)
+    }
+
+    fn write(&mut self) {
+        let result = self.sink.write_all(&self.spare);
+        if let Err(error) = &result {
+            let lines = memchr::memchr_iter(b'\n', &self.spare).count() as u64;
+            self.lanes.unwritten.fetch_add(lines, Ordering::Relaxed);
+            if !self.failing {
+                tracing::error!(%error, file = %self.sink, "access log cannot be written");
+            }
+        }
+        self.failing = result.is_err();
+    }
+
+    fn follow_rotation(&mut self) {
+        let asked = self.orders.reopen.swap(false, Ordering::AcqRel);
+        if !asked && self.looked.elapsed() < ROTATION_INTERVAL {
+            return;
+        }
+        self.looked = Instant::now();
+        if let Err(error) = self.sink.reopen(asked) {
+            tracing::warn!(%error, file = %self.sink, "access log cannot be reopened, the old file stays in use");
+        }
+    }
+}
+
+fn release(bytes: &mut Vec<u8>) {
+    if bytes.is_empty() && bytes.capacity() > KEPT_BYTES_MAX {
+        *bytes = Vec::new();
+    }
+}
+
+/// Where lines go.
+#[derive(Debug)]
+pub(super) enum Sink {
+    File { path: PathBuf, file: File },
+    Stdout,
+}
+
+impl Sink {
+    pub(super) fn open(target: &AccessLogTarget) -> io::Result<Self> {
+        match target {
+            AccessLogTarget::File(path) => Ok(Self::File {
+                path: path.clone(),
+                file: open(path)?,
+            }),
+            AccessLogTarget::Stdout => Ok(Self::Stdout),
+        }
+    }
+
+    fn write_all(&mut self, lines: &[u8]) -> io::Result<()> {
+        match self {
+            Self::File { file, .. } => file.write_all(lines),
+            Self::Stdout => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(lines)?;
+                stdout.flush()
+            }
+        }
+    }
+
+    /// Opens the path again if it no longer names the open file, or in any case if `always`.
+    fn reopen(&mut self, always: bool) -> io::Result<()> {
+        let Self::File { path, file } = self else {
+            return Ok(());
+        };
+        if always || !names(path, file)? {
+            *file = open(path)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Sink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File { path, .. } => write!(f, "{}", path.display()),
+            Self::Stdout => f.write_str("standard output"),
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+/// Whether a path names an open file, by device and inode.
+fn names(path: &Path, file: &File) -> io::Result<bool> {
+    let open = file.metadata()?;
+    match std::fs::metadata(path) {
+        Ok(named) => Ok((named.dev(), named.ino()) == (open.dev(), open.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,154 @@
+//! The process log: text to standard error, with a level that can be changed while running.
+//!
+//! Uses nothing of the metrics. Nothing on a request's way logs above `debug`.
+
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tracing::Subscriber;
+use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::reload;
+use tracing_subscriber::{EnvFilter, Registry};
+
+/// Shows and sets what is logged.
+#[derive(Clone, Debug)]
+pub struct LogControl {
+    handle: reload::Handle<EnvFilter, Registry>,
+    current: Arc<Mutex<String>>,
+}
+
+impl LogControl {
+    /// Starts logging to standard error. `filter` is a level, or directives such as `info,proxy::pool=trace`.
+    ///
+    /// # Errors
+    ///
+    /// When the filter cannot be read, or when the process logs already.
+    pub fn install(filter: &str) -> Result<Self, LogError> {
+        let (subscriber, control) = Self::subscriber(filter, io::stderr)?;
+        tracing::subscriber::set_global_default(subscriber).map_err(|_| LogError::Installed)?;
+        Ok(control)
+    }
+
+    /// The subscriber that [`LogControl::install`] installs, writing elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// When the filter cannot be read.
+    pub fn subscriber<W>(
+        filter: &str,
+        writer: W,
+    ) -> Result<(impl Subscriber + Send + Sync + use<W>, Self), LogFilterError>
+    where
+        W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+    {
+        let (layer, handle) = reload::Layer::new(parse(filter)?);
+        let lines = tracing_subscriber::fmt::layer().with_writer(writer);
+        let subscriber = tracing_subscriber::registry().with(layer).with(lines);
+        let current = Arc::new(Mutex::new(filter.to_owned()));
+        Ok((subscriber, Self { handle, current }))
+    }
+
+    /// The filter in force, as it was given.
+    pub fn filter(&self) -> String {
+        self.current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Changes what is logged from now on.
+    ///
+    /// # Errors
+    ///
+    /// When the filter cannot be read; the old one stays in force.
+    pub fn set_filter(&self, filter: &str) -> Result<(), LogFilterError> {
+        let parsed = parse(filter)?;
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        // Fails only when the subscriber is gone, and then nobody logs.
+        drop(self.handle.reload(parsed));
+        filter.clone_into(&mut current);
+        Ok(())
+    }
+}
+
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
+/// Reads a filter. The library takes a bare word for the name of a module, so a misspelt level would silence everything.
+fn parse(filter: &str) -> Result<EnvFilter, LogFilterError> {
+    let refused = |reason: Option<ParseError>| LogFilterError {
+        filter: filter.to_owned(),
+        reason,
+    };
+    for directive in filter.split(',') {
+        let level = directive
+            .rsplit_once('=')
+            .map_or(directive, |(_, level)| level)
+            .trim();
+        if !LEVELS.iter().any(|known| level.eq_ignore_ascii_case(known)) {
+            return Err(refused(None));
+        }
+    }
+    EnvFilter::builder()
+        .parse(filter)
+        .map_err(|error| refused(Some(error)))
+}
+
+/// A log filter that cannot be read.
+#[derive(Debug)]
+pub struct LogFilterError {
+    filter: String,
+    reason: Option<ParseError>,
+}
+
+impl fmt::Display for LogFilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let levels = LEVELS.join(", ");
+        let Self { filter, .. } = self;
+        write!(
+            f,
+            "expected a level ({levels}) or directives such as `info,proxy::pool=debug`, found `{filter}`"
+        )
+    }
+}
+
+impl std::error::Error for LogFilterError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.reason.as_ref().map(|reason| reason as _)
+    }
+}
+
+/// Why the process log could not be started.
+#[derive(Debug)]
+pub enum LogError {
+    /// The filter cannot be read.
+    Filter(LogFilterError),
+    /// Something else installed a subscriber before.
+    Installed,
+}
+
+impl From<LogFilterError> for LogError {
+    fn from(error: LogFilterError) -> Self {
+        Self::Filter(error)
+    }
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Filter(error) => error.fmt(f),
+            Self::Installed => f.write_str("the process log is already set up"),
+        }
+    }
+}
+
+impl std::error::Error for LogError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Filter(error) => std::error::Error::source(error),
+            Self::Installed => None,
+        }
+    }
+}

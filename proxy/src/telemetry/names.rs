@@ -1,0 +1,330 @@
+//! Every metric name, label name and help text, once.
+//!
+//! Uses nothing of the telemetry modules. A name that is printed anywhere else than through this file is a bug.
+
+/// Name and help text of a family of series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// The name as it is scraped.
+    pub name: &'static str,
+    /// One sentence for the reader of the exposition.
+    pub help: &'static str,
+}
+
+/// Declares families: `CONSTANT "name" "help"`.
+macro_rules! families {
+    ($($(#[doc = $doc:literal])+ $constant:ident $name:literal $help:literal,)+) => {
+        $($(#[doc = $doc])+ pub const $constant: Family = Family { name: $name, help: $help };)+
+
+        /// Every family that is not made of [`Counter`]s or [`Gauge`]s.
+        pub const FAMILIES: &[Family] = &[$($constant,)+];
+    };
+}
+
+families! {
+    /// Counter: finished HTTP and gRPC requests.
+    REQUESTS "istio_requests_total" "Finished HTTP and gRPC requests, local replies included.",
+    /// Histogram: milliseconds from the first byte of a request to the last of its response.
+    REQUEST_DURATION "istio_request_duration_milliseconds" "Milliseconds from the first byte of the request to the last byte of its response.",
+    /// Histogram: request body bytes.
+    REQUEST_BYTES "istio_request_bytes" "Request body sizes in bytes.",
+    /// Histogram: response body bytes.
+    RESPONSE_BYTES "istio_response_bytes" "Response body sizes in bytes.",
+    /// Counter: gRPC messages received from clients.
+    REQUEST_MESSAGES "istio_request_messages_total" "gRPC messages in requests.",
+    /// Counter: gRPC messages sent to clients.
+    RESPONSE_MESSAGES "istio_response_messages_total" "gRPC messages in responses.",
+    /// Counter: TCP connections opened.
+    TCP_OPENED "istio_tcp_connections_opened_total" "TCP connections opened.",
+    /// Counter: TCP connections closed.
+    TCP_CLOSED "istio_tcp_connections_closed_total" "TCP connections closed.",
+    /// Counter: bytes sent to the client of a TCP connection.
+    TCP_SENT "istio_tcp_sent_bytes_total" "Bytes sent to clients of TCP connections.",
+    /// Counter: bytes received from the client of a TCP connection.
+    TCP_RECEIVED "istio_tcp_received_bytes_total" "Bytes received from clients of TCP connections.",
+    /// Counter: downstream connections opened.
+    DOWNSTREAM_OPENED "strait_downstream_connections_opened_total" "Downstream connections accepted, by listener and protocol.",
+    /// Counter: downstream connections closed.
+    DOWNSTREAM_CLOSED "strait_downstream_connections_closed_total" "Downstream connections closed, by listener and protocol.",
+    /// Gauge: downstream connections open now.
+    DOWNSTREAM_ACTIVE "strait_downstream_connections_active" "Downstream connections that are open, by listener and protocol.",
+    /// Counter: local replies.
+    LOCAL_REPLIES "strait_local_replies_total" "Responses made by this proxy itself, by response flag; a reply with two flags counts under both.",
+    /// Counter: access log lines that were dropped.
+    ACCESS_LOG_DROPPED "strait_access_log_dropped_total" "Access log lines dropped because the writer fell behind or could not write.",
+    /// Counter: access log lines that were taken.
+    ACCESS_LOG_LINES "strait_access_log_lines_total" "Access log lines handed to the writer.",
+    /// Counter: reloads, by result.
+    RELOADS "strait_reloads_total" "Configuration updates, by result.",
+    /// Gauge: when the last reload succeeded.
+    RELOAD_LAST_SUCCESS "strait_reload_last_success_timestamp_seconds" "Unix time of the last configuration update that came into force.",
+    /// Gauge: how long the last reload took.
+    RELOAD_DURATION "strait_reload_last_duration_seconds" "Seconds that the last configuration update took from its resources to being in force.",
+    /// Gauge: generation of the snapshot in force.
+    GENERATION "strait_snapshot_generation" "Number of the snapshot in force.",
+    /// Gauge: resources held at their last good version.
+    QUARANTINED "strait_quarantined_resources" "Resources whose newest version was refused, by kind; their last good version stays in force.",
+    /// Gauge: always 1.
+    BUILD_INFO "strait_build_info" "Always 1; the labels say what is running.",
+    /// Gauge: series held for requests.
+    REQUEST_LABEL_SETS "strait_request_label_sets" "Label sets that hold request statistics.",
+    /// Gauge: worker threads.
+    WORKERS "strait_workers" "Worker threads.",
+}
+
+/// Label names, in the order in which Istio lists them.
+pub mod label {
+    /// `source` or `destination`: the side that reports.
+    pub const REPORTER: &str = "reporter";
+    /// Labels of the source workload, in the order of [`super::super::Workload`]'s fields.
+    pub const SOURCE: [&str; 8] = [
+        "source_workload",
+        "source_workload_namespace",
+        "source_principal",
+        "source_app",
+        "source_version",
+        "source_cluster",
+        "source_canonical_service",
+        "source_canonical_revision",
+    ];
+    /// Labels of the destination workload, in the order of [`super::super::Workload`]'s fields.
+    pub const DESTINATION: [&str; 8] = [
+        "destination_workload",
+        "destination_workload_namespace",
+        "destination_principal",
+        "destination_app",
+        "destination_version",
+        "destination_cluster",
+        "destination_canonical_service",
+        "destination_canonical_revision",
+    ];
+    /// Host of the destination service.
+    pub const DESTINATION_SERVICE: &str = "destination_service";
+    /// Name of the destination service.
+    pub const DESTINATION_SERVICE_NAME: &str = "destination_service_name";
+    /// Namespace of the destination service.
+    pub const DESTINATION_SERVICE_NAMESPACE: &str = "destination_service_namespace";
+    /// `http`, `grpc` or `tcp`.
+    pub const REQUEST_PROTOCOL: &str = "request_protocol";
+    /// HTTP status, 0 when none was sent.
+    pub const RESPONSE_CODE: &str = "response_code";
+    /// gRPC status as a number; absent for HTTP.
+    pub const GRPC_RESPONSE_STATUS: &str = "grpc_response_status";
+    /// Response flags as the access log prints them.
+    pub const RESPONSE_FLAGS: &str = "response_flags";
+    /// `mutual_tls`, `none` or `unknown`.
+    pub const CONNECTION_SECURITY_POLICY: &str = "connection_security_policy";
+    /// Name of a listener.
+    pub const LISTENER: &str = "listener";
+    /// Protocol of a connection.
+    pub const PROTOCOL: &str = "protocol";
+    /// One response flag.
+    pub const FLAG: &str = "flag";
+    /// Why something was refused or failed.
+    pub const REASON: &str = "reason";
+    /// Which limit was reached.
+    pub const LIMIT: &str = "limit";
+    /// `ok` or `failed`.
+    pub const RESULT: &str = "result";
+    /// Kind of a resource.
+    pub const KIND: &str = "kind";
+    /// Version of the binary.
+    pub const VERSION: &str = "version";
+    /// Source revision of the binary.
+    pub const REVISION: &str = "revision";
+}
+
+/// How a [`Counter`] or [`Gauge`] appears when scraped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Series {
+    /// The family; several series may share it and then stand next to each other.
+    pub family: Family,
+    /// The label that tells apart the series of one family, with its value.
+    pub label: Option<(&'static str, &'static str)>,
+}
+
+/// Declares an enum of series: `Variant "name" [label = "value"] "help"`.
+macro_rules! series {
+    ($(#[doc = $enum_doc:literal])+ $enum:ident; $($(#[doc = $doc:literal])+ $variant:ident $name:literal [$($label:ident = $value:literal)?] $help:literal,)+) => {
+        $(#[doc = $enum_doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $enum { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl $enum {
+            /// Every variant, in the order of exposition.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// How many variants there are.
+            pub const COUNT: usize = Self::ALL.len();
+
+            /// Name, label and help text.
+            pub const fn series(self) -> Series {
+                match self {
+                    $(Self::$variant => Series {
+                        family: Family { name: $name, help: $help },
+                        label: series!(@label $($label = $value)?),
+                    },)+
+                }
+            }
+        }
+    };
+    (@label) => { None };
+    (@label $label:ident = $value:literal) => { Some((label::$label, $value)) };
+}
+
+series! {
+    /// What a worker counts besides requests: one cell per worker, summed when scraped.
+    Counter;
+    /// A connection was closed right after accept: the limit of open connections.
+    DownstreamRefusedLimit "strait_downstream_connections_refused_total" [REASON = "connection_limit"] "Downstream connections closed right after they were accepted, by reason.",
+    /// A connection was closed right after accept: the proxy drains.
+    DownstreamRefusedDrain "strait_downstream_connections_refused_total" [REASON = "draining"] "Downstream connections closed right after they were accepted, by reason.",
+    /// `accept` failed, for want of file descriptors for example.
+    AcceptErrors "strait_downstream_accept_errors_total" [] "Calls of accept that failed.",
+    /// An accepted connection went to another worker.
+    HandedOff "strait_downstream_connections_handed_off_total" [] "Accepted connections that were handed to a worker with fewer of them.",
+    /// The first bytes were no protocol that the listener serves.
+    ProtocolUnknown "strait_downstream_protocol_errors_total" [REASON = "unknown_protocol"] "Downstream protocol errors, by reason.",
+    /// HTTP/1 start line that cannot be read.
+    ProtocolStartLine "strait_downstream_protocol_errors_total" [REASON = "start_line"] "Downstream protocol errors, by reason.",
+    /// HTTP version that is not served.
+    ProtocolVersion "strait_downstream_protocol_errors_total" [REASON = "version"] "Downstream protocol errors, by reason.",
+    /// A header field that cannot be read.
+    ProtocolHeader "strait_downstream_protocol_errors_total" [REASON = "header"] "Downstream protocol errors, by reason.",
+    /// A header block over the limit of bytes or fields.
+    ProtocolHeaderTooLarge "strait_downstream_protocol_errors_total" [REASON = "headers_too_large"] "Downstream protocol errors, by reason.",
+    /// A request target over the limit, or one that cannot be read.
+    ProtocolTarget "strait_downstream_protocol_errors_total" [REASON = "target"] "Downstream protocol errors, by reason.",
+    /// A missing, doubled or unreadable Host.
+    ProtocolHost "strait_downstream_protocol_errors_total" [REASON = "host"] "Downstream protocol errors, by reason.",
+    /// Ambiguous framing: both lengths, doubled lengths, bad chunks.
+    ProtocolFraming "strait_downstream_protocol_errors_total" [REASON = "framing"] "Downstream protocol errors, by reason.",
+    /// A body that broke off or broke its framing.
+    ProtocolBody "strait_downstream_protocol_errors_total" [REASON = "body"] "Downstream protocol errors, by reason.",
+    /// A request head that did not arrive in time.
+    ProtocolHeadTimeout "strait_downstream_protocol_errors_total" [REASON = "head_timeout"] "Downstream protocol errors, by reason.",
+    /// HTTP/2: streams opened and reset faster than is allowed.
+    ProtocolRapidReset "strait_downstream_protocol_errors_total" [REASON = "rapid_reset"] "Downstream protocol errors, by reason.",
+    /// HTTP/2: frames without end: CONTINUATION, empty DATA, PING or SETTINGS floods.
+    ProtocolFlood "strait_downstream_protocol_errors_total" [REASON = "flood"] "Downstream protocol errors, by reason.",
+    /// HTTP/2: any other violation.
+    ProtocolHttp2 "strait_downstream_protocol_errors_total" [REASON = "http2"] "Downstream protocol errors, by reason.",
+    /// Any violation that fits no other reason.
+    ProtocolOther "strait_downstream_protocol_errors_total" [REASON = "other"] "Downstream protocol errors, by reason.",
+    /// A request's head was read and its walk began.
+    RequestsStarted "strait_requests_started_total" [] "Requests whose head was read.",
+    /// A connection to an endpoint is up.
+    UpstreamOpened "strait_upstream_connections_opened_total" [] "Upstream connections opened.",
+    /// A connection to an endpoint is gone.
+    UpstreamClosed "strait_upstream_connections_closed_total" [] "Upstream connections closed.",
+    /// Connecting was refused or reset.
+    ConnectRefused "strait_upstream_connect_failures_total" [REASON = "refused"] "Upstream connections that could not be made, by reason.",
+    /// Connecting took longer than the connect timeout.
+    ConnectTimeout "strait_upstream_connect_failures_total" [REASON = "timeout"] "Upstream connections that could not be made, by reason.",
+    /// The TLS or HTTP/2 handshake failed.
+    ConnectHandshake "strait_upstream_connect_failures_total" [REASON = "handshake"] "Upstream connections that could not be made, by reason.",
+    /// Connecting failed otherwise: no route to the host, no file descriptors.
+    ConnectOther "strait_upstream_connect_failures_total" [REASON = "other"] "Upstream connections that could not be made, by reason.",
+    /// A pooled connection turned out closed and the request was sent again on a fresh one.
+    UpstreamReplays "strait_upstream_replays_total" [] "Requests sent again because a pooled connection turned out to be closed and nothing of them was consumed.",
+    /// An attempt after the first.
+    UpstreamRetries "strait_upstream_retries_total" [] "Attempts after the first.",
+    /// A request found a pooled connection.
+    PoolReused "strait_pool_reused_total" [] "Requests that found a pooled connection.",
+    /// A pooled connection was closed for being idle too long.
+    PoolIdleTimeout "strait_pool_evicted_total" [REASON = "idle_timeout"] "Pooled connections that were closed, by reason.",
+    /// A pooled connection was closed for want of room.
+    PoolIdleLimit "strait_pool_evicted_total" [REASON = "idle_limit"] "Pooled connections that were closed, by reason.",
+    /// A pooled connection was closed by its peer.
+    PoolPeerClosed "strait_pool_evicted_total" [REASON = "peer_closed"] "Pooled connections that were closed, by reason.",
+    /// A pooled connection was closed because its endpoint left the configuration.
+    PoolEndpointGone "strait_pool_evicted_total" [REASON = "endpoint_gone"] "Pooled connections that were closed, by reason.",
+    /// The limit of connections was reached.
+    OverflowConnections "strait_pool_overflow_total" [LIMIT = "connections"] "Requests refused or attempts not made because a circuit breaker overflowed, by limit.",
+    /// The limit of requests that wait for a connection was reached.
+    OverflowPending "strait_pool_overflow_total" [LIMIT = "pending_requests"] "Requests refused or attempts not made because a circuit breaker overflowed, by limit.",
+    /// The limit of concurrent requests was reached.
+    OverflowRequests "strait_pool_overflow_total" [LIMIT = "requests"] "Requests refused or attempts not made because a circuit breaker overflowed, by limit.",
+    /// The limit of concurrent retries was reached.
+    OverflowRetries "strait_pool_overflow_total" [LIMIT = "retries"] "Requests refused or attempts not made because a circuit breaker overflowed, by limit.",
+    /// A task of a connection or request panicked; only that task ended.
+    TaskPanics "strait_task_panics_total" [] "Tasks that panicked; each ended only its own connection or job.",
+}
+
+series! {
+    /// What a worker has right now: one cell per worker, summed when scraped.
+    Gauge;
+    /// Requests between head and last byte.
+    RequestsActive "strait_requests_active" [] "Requests that are in progress.",
+    /// Upstream connections that are open, idle ones included.
+    UpstreamActive "strait_upstream_connections_active" [] "Upstream connections that are open, idle ones included.",
+    /// Pooled connections that wait for a request.
+    PoolIdle "strait_pool_idle_connections" [] "Pooled upstream connections that no request uses.",
+    /// Requests that wait for a connection.
+    PoolPending "strait_pool_pending_requests" [] "Requests that wait for an upstream connection.",
+    /// Upgraded connections (WebSocket and others) that are open.
+    UpgradesActive "strait_upgrades_active" [] "Upgraded connections that are open.",
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn all_series() -> Vec<Series> {
+        let counters = Counter::ALL.iter().map(|counter| counter.series());
+        let gauges = Gauge::ALL.iter().map(|gauge| gauge.series());
+        counters.chain(gauges).collect()
+    }
+
+    #[test]
+    fn every_name_is_well_formed_and_explained() {
+        let families = all_series().into_iter().map(|series| series.family);
+        for family in families.chain(FAMILIES.iter().copied()) {
+            assert!(family.help.ends_with('.'), "{}", family.name);
+            assert!(family.name.starts_with("istio_") || family.name.starts_with("strait_"));
+            let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+            assert!(family.name.bytes().all(plain), "{}", family.name);
+        }
+    }
+
+    #[test]
+    fn counters_end_in_total_and_gauges_do_not() {
+        for counter in Counter::ALL {
+            assert!(counter.series().family.name.ends_with("_total"));
+        }
+        for gauge in Gauge::ALL {
+            assert!(!gauge.series().family.name.ends_with("_total"));
+        }
+    }
+
+    #[test]
+    fn no_series_is_declared_twice() {
+        let mut seen = HashSet::new();
+        for series in all_series() {
+            assert!(
+                seen.insert((series.family.name, series.label)),
+                "{series:?}"
+            );
+        }
+        for family in FAMILIES {
+            assert!(seen.insert((family.name, None)), "{family:?}");
+        }
+    }
+
+    #[test]
+    fn series_of_one_family_are_neighbours_with_one_help_text_and_one_label() {
+        let mut done: Vec<Series> = Vec::new();
+        for series in all_series() {
+            let Some(last) = done.iter().rfind(|s| s.family.name == series.family.name) else {
+                done.push(series);
+                continue;
+            };
+            assert_eq!(last.family, series.family);
+            assert_eq!(last.label.map(|l| l.0), series.label.map(|l| l.0));
+            assert_eq!(done.last(), Some(last), "{} is split", series.family.name);
+            done.push(series);
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Statistics of requests: one handle per label set, made when configuration is compiled.
+//!
+//! A request looks no label up: its handle hangs on the route or endpoint that it took, and what only the request knows
+//! is packed into a number that selects a cell. Cells are per worker, made on first use, and never move or go away
+//! while their handle lives, so memory grows with what is used and a counter never goes backwards.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::cells::{WorkerId, Writers, bump, cell_index};
+use super::flags::ResponseFlags;
+use super::histogram::{Histogram, HistogramTotal};
+use super::labels::RequestLabels;
+
+/// How many combinations of code, flags, status, protocol and security one handle keeps apart per worker.
+///
+/// What comes beyond them (an upstream that makes codes up) is counted in one cell more, whose `response_code` is
+/// `other`.
+pub const VARIANTS_MAX: usize = SEGMENTS_MAX * SEGMENT_CELLS;
+
+const SEGMENT_CELLS: usize = 4;
+const SEGMENTS_MAX: usize = 16;
+
+/// How a request ended, for the metrics.
+#[derive(Clone, Debug)]
+pub struct RequestRecord {
+    /// Status that was sent to the client; 0 when none was.
+    pub code: u16,
+    /// Flags of the outcome.
+    pub flags: ResponseFlags,
+    /// HTTP or gRPC, by the request's content type.
+    pub protocol: RequestProtocol,
+    /// gRPC status of the response, from its trailers or headers.
+    pub grpc_status: Option<u8>,
+    /// How the connection that is reported was secured.
+    pub security: Security,
+    /// First byte of the request to last byte of the response.
+    pub duration: Duration,
+    /// Body bytes from the client.
+    pub request_bytes: u64,
+    /// Body bytes to the client.
+    pub response_bytes: u64,
+    /// gRPC messages from the client.
+    pub request_messages: u64,
+    /// gRPC messages to the client.
+    pub response_messages: u64,
+}
+
+/// Label `request_protocol` of HTTP requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestProtocol {
+    /// gRPC.
+    Grpc,
+    /// Any other HTTP.
+    #[default]
+    Http,
+}
+
+impl RequestProtocol {
+    /// The label's value.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Grpc => "grpc",
+            Self::Http => "http",
+        }
+    }
+}
+
+/// Label `connection_security_policy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Security {
+    /// The peer showed a certificate.
+    MutualTls,
+    /// Plain text, or TLS without a client certificate.
+    None,
+    /// What the source side reports.
+    #[default]
+    Unknown,
+}
+
+impl Security {
+    /// The label's value.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::MutualTls => "mutual_tls",
+            Self::None => "none",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Statistics of the requests of one label set.
+#[derive(Debug)]
+pub struct RequestStats {
+    labels: RequestLabels,
+    /// One per worker, and a last one for all other threads.
+    workers: Box<[OnceLock<Box<Table>>]>,
+}
+
+impl RequestStats {
+    /// Empty statistics for this many workers. Use [`super::StatsRegistry::request_stats`], which keeps them over reloads.
+    pub fn new(labels: RequestLabels, workers: usize) -> Self {
+        Self {
+            labels,
+            workers: (0..=workers).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    /// The labels that this handle was made for.
+    pub fn labels(&self) -> &RequestLabels {
+        &self.labels
+    }
+
+    /// Counts a finished request.
+    ///
+    /// Allocates when this worker sees the combination of code, flags, status, protocol and security for the first
+    /// time, else never.
+    pub fn record(&self, worker: WorkerId, record: &RequestRecord) {
+        let (index, writers) = cell_index(worker, self.workers.len());
+        let table = self.workers[index].get_or_init(Box::default);
+        table.cell(Variant::of(record)).record(record, writers);
+    }
+
+    /// Whether anything was ever counted.
+    pub(super) fn is_used(&self) -> bool {
+        self.workers.iter().any(|worker| worker.get().is_some())
+    }
+
+    /// What was counted, by variant, workers added up, ordered by variant.
+    pub(super) fn totals(&self) -> Vec<(Variant, Total)> {
+        let mut totals: Vec<(Variant, Total)> = Vec::new();
+        let tables = self.workers.iter().filter_map(|worker| worker.get());
+        for cell in tables.flat_map(|table| table.cells()) {
+            match totals.binary_search_by_key(&cell.variant, |(variant, _)| *variant) {
+                Ok(index) => cell.add_to(&mut totals[index].1),
+                Err(index) => {
+                    let mut total = Total::default();
+                    cell.add_to(&mut total);
+                    totals.insert(index, (cell.variant, total));
+                }
+            }
+        }
+        totals
+    }
+}
+
+/// What only the request knows of its labels, packed into a number that is never 0.
+///
+/// From the low end: code 16 bits, flags 32, gRPC status plus one 9, gRPC 1, security 2; the topmost bit is always set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Variant(u64);
+
+const FLAGS_AT: u32 = 16;
+const STATUS_AT: u32 = 48;
+const GRPC_AT: u32 = 57;
+const SECURITY_AT: u32 = 58;
+const PRESENT: u64 = 1 << 63;
+
+impl Variant {
+    /// Stands for every variant beyond [`VARIANTS_MAX`]. No request has it: its status field is out of range.
+    pub(super) const OVERFLOW: Self = Self(u64::MAX);
+
+    fn of(record: &RequestRecord) -> Self {
+        let status = record.grpc_status.map_or(0, |status| u64::from(status) + 1);
+        Self(
+            PRESENT
+                | u64::from(record.code)
+                | u64::from(record.flags.bits()) << FLAGS_AT
+                | status << STATUS_AT
+                | u64::from(record.protocol == RequestProtocol::Grpc) << GRPC_AT
+                | (record.security as u64) << SECURITY_AT,
+        )
+    }
+
+    /// HTTP status.
+    pub(super) fn code(self) -> u16 {
+        (self.0 & 0xffff) as u16
+    }
+
+    /// Response flags.
+    pub(super) fn flags(self) -> ResponseFlags {
+        ResponseFlags::from_bits((self.0 >> FLAGS_AT) as u32)
+    }
+
+    /// gRPC status, if there was one.
+    pub(super) fn grpc_status(self) -> Option<u8> {
+        let packed = (self.0 >> STATUS_AT) & 0x1ff;
+        packed.checked_sub(1).map(|status| status as u8)
+    }
+
+    /// HTTP or gRPC.
+    pub(super) fn protocol(self) -> RequestProtocol {
+        if self.0 >> GRPC_AT & 1 == 1 {
+            RequestProtocol::Grpc
+        } else {
+            RequestProtocol::Http
+        }
+    }
+
+    /// How the connection was secured.
+    pub(super) fn security(self) -> Security {
+        match self.0 >> SECURITY_AT & 0b11 {
+            0 => Security::MutualTls,
+            1 => Security::None,
+            _ => Security::Unknown,
+        }
+    }
+}
+
+/// The cells of one worker in one handle, found by scanning: a route has few variants, the common one first.
+///
+/// Slots are filled in order. `keys` is what the worker scans; a slot's cell is in place before its key is.
+#[derive(Debug, Default)]
+struct Table {
+    head: Segment,
+    overflow: OnceLock<Box<VariantCell>>,
+}
+
+#[derive(Debug, Default)]
+struct Segment {
+    keys: [AtomicU64; SEGMENT_CELLS],
+    cells: [OnceLock<Box<VariantCell>>; SEGMENT_CELLS],
+    next: OnceLock<Box<Segment>>,
+}
+
+impl Table {
+    fn cell(&self, variant: Variant) -> &VariantCell {
+        let mut segment = &self.head;
+        for more in (0..SEGMENTS_MAX).rev() {
+            if let Some(cell) = segment.find_or_insert(variant) {
+                return cell;
+            }
+            if more > 0 {
+                segment = segment.next.get_or_init(Box::default);
+            }
+        }
+        self.overflow
+            .get_or_init(|| VariantCell::new(Variant::OVERFLOW))
+    }
+
+    fn cells(&self) -> impl Iterator<Item = &VariantCell> {
+        let segments = std::iter::successors(Some(&self.head), |segment| {
+            segment.next.get().map(|next| &**next)
+        });
+        let cells = segments.flat_map(|segment| &segment.cells);
+        cells
+            .chain([&self.overflow])
+            .filter_map(|cell| cell.get().map(|cell| &**cell))
+    }
+}
+
+impl Segment {
+    /// The cell of a variant, made if there is room; `None` when all slots are taken by others.
+    fn find_or_insert(&self, variant: Variant) -> Option<&VariantCell> {
+        for (key, slot) in self.keys.iter().zip(&self.cells) {
+            match key.load(Ordering::Relaxed) {
+                0 => {
+                    let cell = slot.get_or_init(|| VariantCell::new(variant));
+                    // Threads that share the last table may race for a slot; the cell knows who won.
+                    if cell.variant == variant {
+                        key.store(variant.0, Ordering::Relaxed);
+                        return Some(cell);
+                    }
+                }
+                found if found == variant.0 => return slot.get().map(|cell| &**cell),
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+/// The numbers of one variant in one worker.
+///
+/// Aligned so that two workers never write one cache line.
+#[derive(Debug)]
+#[repr(align(64))]
+struct VariantCell {
+    variant: Variant,
+    duration: Histogram,
+    request_bytes: Histogram,
+    response_bytes: Histogram,
+    request_messages: AtomicU64,
+    response_messages: AtomicU64,
+}
+
+impl VariantCell {
+    fn new(variant: Variant) -> Box<Self> {
+        Box::new(Self {
+            variant,
+            duration: Histogram::default(),
+            request_bytes: Histogram::default(),
+            response_bytes: Histogram::default(),
+            request_messages: AtomicU64::new(0),
+            response_messages: AtomicU64::new(0),
+        })
+    }
+
+    fn record(&self, record: &RequestRecord, writers: Writers) {
+        self.duration.observe_duration(record.duration, writers);
+        self.request_bytes
+            .observe_bytes(record.request_bytes, writers);
+        self.response_bytes
+            .observe_bytes(record.response_bytes, writers);
+        if record.protocol == RequestProtocol::Grpc {
+            bump(&self.request_messages, record.request_messages, writers);
+            bump(&self.response_messages, record.response_messages, writers);
+        }
+    }
+
+    fn add_to(&self, total: &mut Total) {
+        self.duration.add_to(&mut total.duration);
+        self.request_bytes.add_to(&mut total.request_bytes);
+        self.response_bytes.add_to(&mut total.response_bytes);
+        total.request_messages += self.request_messages.load(Ordering::Relaxed);
+        total.response_messages += self.response_messages.load(Ordering::Relaxed);
+    }
+}
+
+/// The numbers of one variant, workers added up. The number of requests is the count of the durations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Total {
+    /// Durations of the requests.
+    pub(super) duration: HistogramTotal,
+    /// Request body sizes.
+    pub(super) request_bytes: HistogramTotal,
+    /// Response body sizes.
+    pub(super) response_bytes: HistogramTotal,
+    /// gRPC messages from clients.
+    pub(super) request_messages: u64,
+    /// gRPC messages to clients.
+    pub(super) response_messages: u64,
+}

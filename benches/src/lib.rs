@@ -1,1 +1,3 @@
 //! Shared pieces of the benches.
+
+pub mod compare;

@@ -1,0 +1,22 @@
+//! The program `compare`: Strait beside nginx, HAProxy and Envoy, on the same work, in one run.
+//!
+//! Everything it does is in `benches::compare`; this file only turns the outcome into an exit code.
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use benches::compare::{Failure, arguments, run};
+
+fn main() -> ExitCode {
+    match run(arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // Nothing is left to tell when even standard error is gone.
+            let _ = writeln!(std::io::stderr(), "compare: {failure}");
+            match failure {
+                Failure::Cancelled => ExitCode::from(130),
+                Failure::Other(_) => ExitCode::from(1),
+            }
+        }
+    }
+}

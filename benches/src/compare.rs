@@ -1,0 +1,149 @@
+//! The load comparison: the same work through Strait, nginx, HAProxy and Envoy, in one run on one machine.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `arguments` | the command line |
+//! | `tool` | the programs needed, their versions, how to install them |
+//! | `process`, `accounting` | starting programs on a core, what the kernel says they used |
+//! | `upstream`, `client`, `load` | who answers, a small client, wrk and h2load |
+//! | `configure` | equivalent configurations, as text |
+//! | `bench` | what all scenarios share: a proxy that is up and answers |
+//! | `scenario` | the measurements |
+//! | `report`, `target` | the Markdown tables, and what Strait is held to |
+//!
+//! The program waits and sleeps where it must: nothing here is on a request's path.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+pub mod accounting;
+pub mod arguments;
+pub mod bench;
+pub mod client;
+pub mod configure;
+mod environment;
+mod failure;
+pub mod load;
+pub mod process;
+pub mod report;
+pub mod scenario;
+pub mod statistics;
+pub mod target;
+pub mod tool;
+pub mod upstream;
+
+pub use failure::Failure;
+
+use arguments::{Arguments, Command};
+use bench::Bench;
+use failure::context;
+use process::Cancel;
+use report::Report;
+use tool::{Tool, Tools};
+
+/// Does what the command line asks for.
+///
+/// A proxy that is missing or fails is named in the report and left out; the rest goes on.
+///
+/// # Errors
+/// When nothing can be measured, the report cannot be written, or the run was asked to stop.
+pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    if let Some(Command::Upstream) = arguments.command {
+        return upstream::serve();
+    }
+    let tools = Tools::find(&strait_binary(&arguments)?);
+    for tool in tools.missing() {
+        say(&tool::missing_hint(tool));
+    }
+    if let Some(tool) = tools.missing().find(|tool| tool.is_essential()) {
+        return Err(Failure::new(format!(
+            "nothing can be measured without {}",
+            tool.binary()
+        )));
+    }
+    let cancel = Cancel::default();
+    watch_signals(cancel.clone())?;
+    let directory = tempfile::Builder::new()
+        .prefix("strait-compare-")
+        .disable_cleanup(arguments.keep)
+        .tempdir();
+    let directory = directory.map_err(context("no temporary directory"))?;
+    if arguments.keep {
+        say(&format!(
+            "files of this run: {}",
+            directory.path().display()
+        ));
+    }
+    let mut report = Report::new(environment::describe(&arguments, &tools));
+    report.notes.extend(tools.missing().map(tool::missing_hint));
+    let bench = Bench::set_up(arguments, tools, directory.path(), cancel, &mut report)?;
+    for scenario in bench.arguments.chosen() {
+        say(&format!("scenario {}", scenario.name()));
+        scenario.measure(&bench, &mut report)?;
+        write_out(bench.arguments.out.as_deref(), &report)?;
+    }
+    let printed = write!(std::io::stdout(), "{}", report.markdown());
+    printed.map_err(context("cannot print the report"))
+}
+
+/// Tells how far the run has come, on standard error.
+pub fn say(message: &str) {
+    // The report is what counts; a closed terminal must not end the run.
+    let _ = writeln!(std::io::stderr(), "{message}");
+}
+
+/// Written after every scenario, so that a run cut short leaves what it has.
+fn write_out(path: Option<&Path>, report: &Report) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    std::fs::write(path, report.markdown()).map_err(context(path.display()))
+}
+
+/// As an absolute path, since programs are started in a directory of their own.
+fn strait_binary(arguments: &Arguments) -> Result<PathBuf, Failure> {
+    let path = match &arguments.strait {
+        Some(path) => path.clone(),
+        None => {
+            let own = std::env::current_exe().map_err(context("cannot find this program"))?;
+            own.with_file_name(Tool::Strait.binary())
+        }
+    };
+    std::path::absolute(&path).map_err(context(path.display()))
+}
+
+/// The first SIGINT, SIGTERM or SIGHUP ends the run in order; a second one at once.
+fn watch_signals(cancel: Cancel) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(context("cannot watch for signals"))?;
+    let watch = move || {
+        runtime.block_on(async {
+            if next_signal().await.is_ok() {
+                say("stopping; once more to stop at once");
+                cancel.cancel();
+                if next_signal().await.is_ok() {
+                    std::process::exit(130);
+                }
+            }
+        });
+    };
+    thread::Builder::new()
+        .name("signals".into())
+        .spawn(watch)
+        .map_err(context("cannot start a thread"))?;
+    Ok(())
+}
+
+async fn next_signal() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = hangup.recv() => {}
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}

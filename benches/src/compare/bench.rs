@@ -1,0 +1,267 @@
+//! What all scenarios share: the upstream, the cores, and proxies that are up and answer.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::compare::arguments::Arguments;
+use crate::compare::client::{Connection, free_port};
+use crate::compare::configure::{self, Plan, Proxy};
+use crate::compare::failure::{Failure, context};
+use crate::compare::load::{Load, parse_h2load};
+use crate::compare::process::{Cancel, CommandLine, Launcher, Process, pin_self, raise_open_files};
+use crate::compare::report::Report;
+use crate::compare::tool::Tools;
+use crate::compare::{accounting, say};
+
+/// How long a proxy may take until it answers.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// Memory has settled once it stays the same for this many looks.
+const STEADY_LOOKS: u32 = 4;
+
+/// Time between two looks at memory.
+const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Looks after which memory that never settles is taken as it is.
+const LOOKS_MAX: u32 = 60;
+
+/// The setting of one run.
+#[derive(Debug)]
+pub struct Bench {
+    /// What was asked for.
+    pub arguments: Arguments,
+    /// What is installed.
+    pub tools: Tools,
+    /// Starts programs.
+    pub launcher: Launcher,
+    proxy_core: usize,
+    load_core: usize,
+    upstream: Process,
+    upstream_port: u16,
+    started: Cell<u32>,
+}
+
+/// What differs between the proxies of the scenarios; the rest of a [`Plan`] is filled in.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Path prefixes that go to the upstream.
+    pub prefixes: Vec<String>,
+    /// Prefixes per VirtualService.
+    pub prefixes_per_object: usize,
+    /// Whether downstream is HTTP/2.
+    pub http2: bool,
+    /// Downstream connections at most.
+    pub connections_max: u32,
+    /// The path that must be answered with 200 before the proxy counts as up.
+    pub probe: String,
+}
+
+impl Shape {
+    /// One route that takes everything, over HTTP/1.1.
+    pub fn catch_all(connections_max: u32) -> Self {
+        Self {
+            prefixes: vec!["/".to_owned()],
+            prefixes_per_object: 1,
+            http2: false,
+            connections_max,
+            probe: "/".to_owned(),
+        }
+    }
+}
+
+/// A proxy that is up and answers.
+#[derive(Debug)]
+pub struct Running {
+    /// Which one.
+    pub proxy: Proxy,
+    /// What it does.
+    pub plan: Plan,
+    /// Where its files are.
+    pub directory: PathBuf,
+    /// Its process.
+    pub process: Process,
+    /// From the start of the process to the first answer.
+    pub load_time: Duration,
+}
+
+impl Bench {
+    /// Picks the cores and starts the upstream. What is not ideal goes into the notes of the report.
+    ///
+    /// # Errors
+    /// When there are not two cores, or the upstream does not start.
+    pub fn set_up(
+        arguments: Arguments,
+        tools: Tools,
+        directory: &Path,
+        cancel: Cancel,
+        report: &mut Report,
+    ) -> Result<Self, Failure> {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let proxy_core = arguments.proxy_core.unwrap_or(cores - 1);
+        let load_core = arguments.load_core.unwrap_or(0);
+        if proxy_core == load_core {
+            return Err(Failure::new(
+                "the proxies need a core of their own: two cores at least",
+            ));
+        }
+        // Nothing runs beside the proxies: what this program starts inherits the other core.
+        pin_self(load_core)?;
+        if let Err(failure) = raise_open_files(u64::from(arguments.connections) * 3 + 4096) {
+            say(&failure.to_string());
+            report.notes.push(failure.to_string());
+        }
+        let launcher = Launcher::new(directory.to_owned(), cancel);
+        let (upstream, upstream_port) = start_upstream(&launcher, load_core)?;
+        let started = Cell::new(0);
+        Ok(Self {
+            arguments,
+            tools,
+            launcher,
+            proxy_core,
+            load_core,
+            upstream,
+            upstream_port,
+            started,
+        })
+    }
+
+    /// The port of the upstream, for a row without a proxy.
+    pub fn upstream_port(&self) -> u16 {
+        self.upstream_port
+    }
+
+    /// The process of the upstream.
+    pub fn upstream_pid(&self) -> u32 {
+        self.upstream.pid()
+    }
+
+    /// Starts a proxy and waits until it answers. `None` if it is not installed.
+    ///
+    /// # Errors
+    /// When it ends, or does not answer in time.
+    pub fn start(&self, proxy: Proxy, shape: &Shape) -> Result<Option<Running>, Failure> {
+        let Some(program) = self.tools.get(proxy.tool()) else {
+            return Ok(None);
+        };
+        let plan = Plan {
+            listen: free_port()?,
+            admin: free_port()?,
+            upstream: self.upstream_port,
+            prefixes: shape.prefixes.clone(),
+            prefixes_per_object: shape.prefixes_per_object,
+            http2: shape.http2,
+            connections_max: shape.connections_max,
+        };
+        let name = self.unique(proxy.tool().binary());
+        let directory = self.launcher.directory().join(&name);
+        for file in configure::files(proxy, program, &plan, &directory) {
+            let path = directory.join(file.path);
+            let parent = path.parent().unwrap_or(&directory);
+            fs::create_dir_all(parent).map_err(context(parent.display()))?;
+            fs::write(&path, file.text).map_err(context(path.display()))?;
+        }
+        let line = configure::command(proxy, program, &plan, &directory);
+        let begin = Instant::now();
+        let process = self.launcher.start(&name, self.proxy_core, &line)?;
+        let mut running = Running {
+            proxy,
+            plan,
+            directory,
+            process,
+            load_time: Duration::ZERO,
+        };
+        self.wait_until_up(&mut running, &shape.probe)?;
+        running.load_time = begin.elapsed();
+        Ok(Some(running))
+    }
+
+    /// Runs a program beside the upstream, and returns what it printed.
+    ///
+    /// # Errors
+    /// When it does not start, or takes longer than `limit`.
+    pub fn run_beside(
+        &self,
+        name: &str,
+        line: &CommandLine,
+        limit: Duration,
+    ) -> Result<String, Failure> {
+        self.launcher
+            .run(&self.unique(name), self.load_core, line, limit)
+    }
+
+    /// Resident memory in KiB once it no longer changes.
+    ///
+    /// # Errors
+    /// When the proxy ends, or the run was asked to stop.
+    pub fn settled_kib(&self, running: &mut Running) -> Result<u64, Failure> {
+        let (mut last, mut steady) = (0, 0);
+        for _ in 0..LOOKS_MAX {
+            self.launcher.cancel().check()?;
+            running.process.check_alive()?;
+            let now = accounting::resident_kib(running.process.pid());
+            steady = if now == last { steady + 1 } else { 0 };
+            last = now;
+            if steady == STEADY_LOOKS {
+                break;
+            }
+            thread::sleep(LOOK_INTERVAL);
+        }
+        Ok(last)
+    }
+
+    fn wait_until_up(&self, running: &mut Running, probe: &str) -> Result<(), Failure> {
+        let port = running.plan.listen;
+        let what = format!("{} does not answer", running.proxy.name());
+        let limits = (Duration::from_millis(1), START_LIMIT);
+        self.launcher.cancel().poll(limits, &what, || {
+            running.process.check_alive()?;
+            let up = if running.plan.http2 {
+                self.answers_http2(port, probe)?
+            } else {
+                matches!(
+                    Connection::open(port).and_then(|mut connection| connection.get(probe)),
+                    Ok(200)
+                )
+            };
+            Ok(up.then_some(()))
+        })
+    }
+
+    fn answers_http2(&self, port: u16, path: &str) -> Result<bool, Failure> {
+        let line = Load::probe(&self.tools, &url(port, path))
+            .ok_or_else(|| Failure::new("h2load is missing"))?;
+        let output = self.run_beside("probe", &line, START_LIMIT)?;
+        Ok(parse_h2load(&output)
+            .is_some_and(|counts| counts.requests == 1 && counts.bad_statuses == 0))
+    }
+
+    /// A name for log files that this run has not had yet.
+    fn unique(&self, name: &str) -> String {
+        let number = self.started.get() + 1;
+        self.started.set(number);
+        format!("{number:04}-{name}")
+    }
+}
+
+/// The address of a path on a port of this machine.
+pub fn url(port: u16, path: &str) -> String {
+    format!("http://127.0.0.1:{port}{path}")
+}
+
+/// Starts this program once more, as the upstream; it tells its port as its first line.
+fn start_upstream(launcher: &Launcher, core: usize) -> Result<(Process, u16), Failure> {
+    let own = std::env::current_exe().map_err(context("cannot find this program"))?;
+    let mut process = launcher.start("upstream", core, &CommandLine::new(&own, ["upstream"]))?;
+    let limits = (Duration::from_millis(1), START_LIMIT);
+    let port = launcher
+        .cancel()
+        .poll(limits, "the upstream does not start", || {
+            process.check_alive()?;
+            let output = process.output();
+            Ok(output.strip_suffix('\n').and_then(|line| line.parse().ok()))
+        })?;
+    Ok((process, port))
+}

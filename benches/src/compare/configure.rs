@@ -1,0 +1,126 @@
+//! Equivalent configurations for each proxy, from one plan.
+//!
+//! Pure text: what is written where, and the command that starts the proxy with it. All proxies get one worker, no
+//! access log, their usual metrics, keep-alive to both sides, and time-outs that no scenario reaches.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::compare::process::CommandLine;
+use crate::compare::tool::{Found, Tool};
+
+mod envoy;
+mod haproxy;
+mod nginx;
+pub mod strait;
+
+/// A proxy under comparison, in the order of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Proxy {
+    /// The proxy of this workspace.
+    Strait,
+    /// nginx.
+    Nginx,
+    /// HAProxy.
+    Haproxy,
+    /// Envoy.
+    Envoy,
+}
+
+impl Proxy {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Strait, Self::Nginx, Self::Haproxy, Self::Envoy];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Strait => "Strait",
+            Self::Nginx => "nginx",
+            Self::Haproxy => "HAProxy",
+            Self::Envoy => "Envoy",
+        }
+    }
+
+    /// Its program.
+    pub fn tool(self) -> Tool {
+        match self {
+            Self::Strait => Tool::Strait,
+            Self::Nginx => Tool::Nginx,
+            Self::Haproxy => Tool::Haproxy,
+            Self::Envoy => Tool::Envoy,
+        }
+    }
+}
+
+/// What a proxy shall do in a scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Port of 127.0.0.1 to listen on.
+    pub listen: u16,
+    /// Port of 127.0.0.1 for the admin page, of those that have one.
+    pub admin: u16,
+    /// Port of the upstream on 127.0.0.1.
+    pub upstream: u16,
+    /// Path prefixes that go to the upstream, in order; nothing else does.
+    pub prefixes: Vec<String>,
+    /// Prefixes per VirtualService (Strait only; the others have one file).
+    pub prefixes_per_object: usize,
+    /// Whether the listener speaks HTTP/2 without TLS, for those that have to be told.
+    pub http2: bool,
+    /// Downstream connections that will be open at most.
+    pub connections_max: u32,
+}
+
+impl Plan {
+    /// A single route that takes everything.
+    pub fn takes_everything(&self) -> bool {
+        self.prefixes == ["/"]
+    }
+}
+
+/// A prefix of the routing scenarios.
+pub fn prefix(index: usize) -> String {
+    format!("/route-{index:05}/")
+}
+
+/// A configuration file, by its path below the proxy's own directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigFile {
+    /// Path below the directory.
+    pub path: PathBuf,
+    /// Content.
+    pub text: String,
+}
+
+impl ConfigFile {
+    fn new(path: impl Into<PathBuf>, text: String) -> Self {
+        Self {
+            path: path.into(),
+            text,
+        }
+    }
+}
+
+/// The files for a proxy that will run in `directory`.
+pub fn files(proxy: Proxy, program: &Found, plan: &Plan, directory: &Path) -> Vec<ConfigFile> {
+    match proxy {
+        Proxy::Strait => strait::files(plan),
+        Proxy::Nginx => vec![nginx::file(plan, &program.version)],
+        Proxy::Haproxy => haproxy::files(plan, directory),
+        Proxy::Envoy => vec![envoy::file(plan)],
+    }
+}
+
+/// The command that starts a proxy in the foreground on its files in `directory`.
+pub fn command(proxy: Proxy, program: &Found, plan: &Plan, directory: &Path) -> CommandLine {
+    let arguments: Vec<OsString> = match proxy {
+        Proxy::Strait => strait::arguments(plan, directory),
+        Proxy::Nginx => nginx::arguments(directory),
+        Proxy::Haproxy => haproxy::arguments(directory),
+        Proxy::Envoy => envoy::arguments(directory),
+    };
+    CommandLine::new(&program.path, arguments)
+}
+
+#[cfg(test)]
+mod tests;

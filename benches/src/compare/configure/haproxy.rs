@@ -1,0 +1,60 @@
+//! haproxy.cfg: one frontend, one backend; many prefixes are looked up in a map, the way HAProxy recommends.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::{ConfigFile, Plan};
+
+const NAME: &str = "haproxy.cfg";
+const MAP: &str = "routes.map";
+
+/// The configuration, and the map of prefixes unless a catch-all is all there is.
+///
+/// A path in no prefix finds no backend and is answered with 503, after the one look into the map that all need.
+pub(super) fn files(plan: &Plan, directory: &Path) -> Vec<ConfigFile> {
+    let routing = if plan.takes_everything() {
+        "default_backend upstream".to_owned()
+    } else {
+        format!(
+            "use_backend %[path,map_beg({})]",
+            directory.join(MAP).display()
+        )
+    };
+    let text = format!(
+        "global
+  nbthread 1
+  maxconn {connections}
+defaults
+  mode http
+  timeout connect 10s
+  timeout client 600s
+  timeout server 600s
+  timeout http-keep-alive 600s
+  http-reuse always
+frontend main
+  bind 127.0.0.1:{listen}{http2}
+  {routing}
+backend upstream
+  server only 127.0.0.1:{upstream}
+",
+        connections = plan.connections_max + 1024,
+        listen = plan.listen,
+        http2 = if plan.http2 { " proto h2" } else { "" },
+        upstream = plan.upstream,
+    );
+    let mut files = vec![ConfigFile::new(NAME, text)];
+    if !plan.takes_everything() {
+        let map = plan
+            .prefixes
+            .iter()
+            .map(|prefix| format!("{prefix} upstream\n"))
+            .collect();
+        files.push(ConfigFile::new(MAP, map));
+    }
+    files
+}
+
+/// `-db` keeps it in the foreground.
+pub(super) fn arguments(directory: &Path) -> Vec<OsString> {
+    vec!["-db".into(), "-f".into(), directory.join(NAME).into()]
+}

@@ -1,0 +1,126 @@
+use super::*;
+
+fn plan(prefixes: Vec<String>) -> Plan {
+    Plan {
+        listen: 1001,
+        admin: 1002,
+        upstream: 1003,
+        prefixes,
+        prefixes_per_object: 2,
+        http2: false,
+        connections_max: 10,
+    }
+}
+
+fn three_prefixes() -> Plan {
+    plan((0..3).map(prefix).collect())
+}
+
+fn program(version: &str) -> Found {
+    Found {
+        path: PathBuf::from("/bin/proxy"),
+        version: version.to_owned(),
+    }
+}
+
+fn text_of(proxy: Proxy, plan: &Plan) -> String {
+    let files = files(proxy, &program("1.22.1"), plan, Path::new("/run/it"));
+    files.into_iter().map(|file| file.text).collect()
+}
+
+#[test]
+fn every_proxy_listens_and_reaches_the_upstream_on_the_planned_ports() {
+    for proxy in Proxy::ALL {
+        let text = text_of(proxy, &three_prefixes());
+        assert!(
+            text.contains("1001") && text.contains("1003"),
+            "{proxy:?}:\n{text}"
+        );
+        assert!(
+            text.contains("127.0.0.1") && !text.contains("0.0.0.0"),
+            "{proxy:?} stays on loopback:\n{text}"
+        );
+    }
+}
+
+#[test]
+fn every_proxy_gets_every_prefix_once_and_in_order() {
+    for proxy in Proxy::ALL {
+        let text = text_of(proxy, &three_prefixes());
+        let places: Vec<usize> = (0..3)
+            .map(|index| text.find(&prefix(index)).expect("prefix is there"))
+            .collect();
+        assert!(places.is_sorted(), "{proxy:?}");
+        assert_eq!(text.matches("/route-").count(), 3, "{proxy:?}");
+    }
+}
+
+#[test]
+fn catch_all_needs_no_map_in_haproxy() {
+    let files = files(
+        Proxy::Haproxy,
+        &program("2.6"),
+        &plan(vec!["/".into()]),
+        Path::new("/run/it"),
+    );
+    assert_eq!(files.len(), 1);
+    assert!(files[0].text.contains("default_backend upstream"));
+}
+
+#[test]
+fn http2_is_asked_for_where_it_is_not_detected() {
+    let mut plan = plan(vec!["/".into()]);
+    plan.http2 = true;
+    assert!(text_of(Proxy::Haproxy, &plan).contains("proto h2"));
+    assert!(text_of(Proxy::Nginx, &plan).contains("listen 127.0.0.1:1001 http2;"));
+    let newer = files(
+        Proxy::Nginx,
+        &program("1.26.0"),
+        &plan,
+        Path::new("/run/it"),
+    );
+    assert!(
+        newer[0]
+            .text
+            .contains("listen 127.0.0.1:1001;\n    http2 on;")
+    );
+}
+
+#[test]
+fn strait_gets_a_file_per_virtual_service() {
+    let files = files(
+        Proxy::Strait,
+        &program(""),
+        &three_prefixes(),
+        Path::new("/run/it"),
+    );
+    let names: Vec<&str> = files
+        .iter()
+        .filter_map(|file| file.path.file_name()?.to_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "gateway.yaml",
+            "upstream.yaml",
+            "routes-00000.yaml",
+            "routes-00001.yaml"
+        ]
+    );
+    assert_eq!(files[3].path, strait::virtual_service_path(1));
+}
+
+#[test]
+fn every_command_names_the_directory_or_a_file_in_it() {
+    for proxy in Proxy::ALL {
+        let CommandLine(words) =
+            command(proxy, &program(""), &three_prefixes(), Path::new("/run/it"));
+        assert_eq!(words[0], "/bin/proxy");
+        assert!(
+            words
+                .iter()
+                .any(|word| Path::new(word).starts_with("/run/it")),
+            "{words:?}"
+        );
+    }
+}

@@ -1,0 +1,330 @@
+//! Starting other programs on a given core, and making sure that none of them outlives this one.
+//!
+//! Invariant: every process started here ends when its [`Process`] is dropped, and the kernel ends it when this
+//! program dies without unwinding. Every wait has a deadline and notices a request to stop.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::compare::failure::{Failure, context};
+
+/// How long a process may take to end after it was asked to, before it is killed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A program and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandLine(pub Vec<OsString>);
+
+impl CommandLine {
+    /// The line that starts `program` with `arguments`.
+    pub fn new<A: Into<OsString>>(program: &Path, arguments: impl IntoIterator<Item = A>) -> Self {
+        let program = program.as_os_str().to_owned();
+        Self(
+            std::iter::once(program)
+                .chain(arguments.into_iter().map(Into::into))
+                .collect(),
+        )
+    }
+}
+
+/// Set once when the run shall stop; every wait looks at it.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Asks everything that waits to stop.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// # Errors
+    /// `Failure::Cancelled` once the run was asked to stop.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.0.load(Ordering::Relaxed) {
+            Err(Failure::Cancelled)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Asks `question` every `interval` until it has an answer.
+    ///
+    /// # Errors
+    /// When `limit` has passed, the run was asked to stop, or the question itself fails.
+    pub fn poll<T>(
+        &self,
+        (interval, limit): (Duration, Duration),
+        what: &str,
+        mut question: impl FnMut() -> Result<Option<T>, Failure>,
+    ) -> Result<T, Failure> {
+        let deadline = Instant::now() + limit;
+        loop {
+            self.check()?;
+            if let Some(answer) = question()? {
+                return Ok(answer);
+            }
+            if Instant::now() >= deadline {
+                return Err(Failure::new(format!("{what}: gave up after {limit:?}")));
+            }
+            thread::sleep(interval);
+        }
+    }
+}
+
+/// A running program that ends with this value.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// The process that was started; what it started itself hangs below it.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it has printed so far.
+    pub fn output(&self) -> String {
+        fs::read(&self.log)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    }
+
+    /// # Errors
+    /// When the process has ended, with the end of what it printed.
+    pub fn check_alive(&mut self) -> Result<(), Failure> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(Failure::new(format!(
+                "ended early ({status}): {}",
+                tail(&self.output())
+            ))),
+            Err(error) => Err(Failure::new(format!("cannot be watched: {error}"))),
+        }
+    }
+}
+
+impl Drop for Process {
+    /// Asks first, since nginx would leave its worker behind if it were killed.
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
+        let asked = Command::new("sh")
+            .arg("-c")
+            .arg("kill -TERM \"$0\"")
+            .arg(self.pid().to_string())
+            .status();
+        let deadline = Instant::now() + GRACE;
+        while asked.is_ok() && Instant::now() < deadline {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        // Both fail only when the process is already gone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts programs, all with their output in one directory.
+#[derive(Debug)]
+pub struct Launcher {
+    directory: PathBuf,
+    cancel: Cancel,
+}
+
+impl Launcher {
+    /// A launcher that keeps the output of its programs in `directory`.
+    pub fn new(directory: PathBuf, cancel: Cancel) -> Self {
+        Self { directory, cancel }
+    }
+
+    /// What tells everything that waits to stop.
+    pub fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    /// Where the files of this run go.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Starts a program pinned to one core. `name` is for its log file and must be new in this run.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn start(&self, name: &str, core: usize, line: &CommandLine) -> Result<Process, Failure> {
+        self.cancel.check()?;
+        let log = self.directory.join(format!("{name}.log"));
+        let output = File::create(&log).map_err(context(log.display()))?;
+        let errors = output.try_clone().map_err(context(log.display()))?;
+        // `setpriv` lets the kernel end the program when we are killed; both replace themselves by what they start.
+        let child = Command::new("taskset")
+            .args([
+                "-c",
+                &core.to_string(),
+                "setpriv",
+                "--pdeathsig",
+                "TERM",
+                "--",
+            ])
+            .args(&line.0)
+            .current_dir(&self.directory)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .map_err(context(format!("cannot start {name}")))?;
+        Ok(Process { child, log })
+    }
+
+    /// Runs a program to its end, and returns what it printed.
+    ///
+    /// # Errors
+    /// When it cannot be started, takes longer than `limit`, or the run was asked to stop. How the program ended is
+    /// for the caller to read from its output, since load generators report failed requests there.
+    pub fn run(
+        &self,
+        name: &str,
+        core: usize,
+        line: &CommandLine,
+        limit: Duration,
+    ) -> Result<String, Failure> {
+        let mut process = self.start(name, core, line)?;
+        self.cancel
+            .poll((Duration::from_millis(10), limit), name, || {
+                let status = process.child.try_wait().map_err(context(name))?;
+                Ok(status)
+            })?;
+        Ok(process.output())
+    }
+}
+
+/// Raises this program's limit of open files, which the programs that it starts inherit, as far as it may.
+///
+/// # Errors
+/// When even the hard limit is less than `wanted`; the limit is then as high as it gets.
+pub fn raise_open_files(wanted: u64) -> Result<(), Failure> {
+    let limits = fs::read_to_string("/proc/self/limits").map_err(context("/proc/self/limits"))?;
+    let (soft, hard) = parse_open_files(&limits)
+        .ok_or_else(|| Failure::new("cannot read the limit of open files"))?;
+    let pid = std::process::id().to_string();
+    if soft < hard.min(wanted) {
+        let limit = format!("--nofile={}:", hard.min(wanted));
+        let status = Command::new("prlimit")
+            .args(["--pid", &pid, &limit])
+            .status()
+            .map_err(context("prlimit"))?;
+        if !status.success() {
+            return Err(Failure::new(
+                "prlimit could not raise the limit of open files",
+            ));
+        }
+    }
+    if hard < wanted {
+        return Err(Failure::new(format!(
+            "only {hard} files may be open, {wanted} are wanted: raise `ulimit -Hn`"
+        )));
+    }
+    Ok(())
+}
+
+/// Pins this program, and so what it starts without a core of its own.
+///
+/// # Errors
+/// When `taskset` cannot do it, for example because the core does not exist.
+pub fn pin_self(core: usize) -> Result<(), Failure> {
+    let pid = std::process::id().to_string();
+    let output = Command::new("taskset")
+        .args(["-a", "-c", "-p", &core.to_string(), &pid])
+        .output();
+    let output = output.map_err(context("cannot run taskset"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "cannot pin to core {core}: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    )))
+}
+
+/// Soft and hard limit from `/proc/PID/limits`.
+fn parse_open_files(limits: &str) -> Option<(u64, u64)> {
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))?;
+    let mut fields = line.split_ascii_whitespace();
+    let mut limit = || match fields.next()? {
+        "unlimited" => Some(u64::MAX),
+        number => number.parse().ok(),
+    };
+    Some((limit()?, limit()?))
+}
+
+/// The last lines of a log, on one line.
+fn tail(text: &str) -> String {
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(3)..].join(" / ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_file_limits_are_read() {
+        let text = "Limit  Soft  Hard  Units\nMax open files            1024                 524288    files\n";
+        assert_eq!(parse_open_files(text), Some((1024, 524_288)));
+        assert_eq!(
+            parse_open_files("Max open files  256  unlimited  files"),
+            Some((256, u64::MAX))
+        );
+        assert_eq!(parse_open_files("Max processes 1 2"), None);
+    }
+
+    #[test]
+    fn cancelled_run_waits_for_nothing() {
+        let cancel = Cancel::default();
+        cancel.cancel();
+        let forever = (Duration::from_secs(3600), Duration::from_secs(3600));
+        let answer = cancel.poll(forever, "never", || Ok(None::<()>));
+        assert!(matches!(answer, Err(Failure::Cancelled)));
+    }
+
+    #[test]
+    fn poll_returns_the_first_answer() {
+        let mut asked = 0;
+        let answer =
+            Cancel::default().poll((Duration::ZERO, Duration::from_secs(60)), "third", || {
+                asked += 1;
+                Ok((asked == 3).then_some(asked))
+            });
+        assert_eq!(answer.unwrap(), 3);
+    }
+
+    #[test]
+    fn poll_gives_up_at_its_limit() {
+        let answer =
+            Cancel::default().poll((Duration::ZERO, Duration::ZERO), "it", || Ok(None::<()>));
+        assert_eq!(answer.unwrap_err().to_string(), "it: gave up after 0ns");
+    }
+
+    #[test]
+    fn tail_is_the_last_lines_that_say_something() {
+        assert_eq!(tail("a\nb\n\n  c\nd\n"), "b / c / d");
+        assert_eq!(tail(""), "");
+    }
+}

@@ -1,0 +1,153 @@
+//! What was measured, and how it is written down as Markdown.
+
+use std::collections::BTreeMap;
+
+use crate::compare::configure::Proxy;
+use crate::compare::target;
+
+/// A quantity that is compared between proxies, or with a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Figure {
+    /// Time until a changed route is in force, in ms; the route is in one of many VirtualServices.
+    ChangeMillis,
+    /// The same, with all routes in one VirtualService.
+    ChangeOneObjectMillis,
+    /// CPU time per request of 1 MiB, in us.
+    CpuLarge,
+    /// CPU time per small request that hits the last of many routes, in us.
+    CpuManyRoutes,
+    /// CPU time per small request with a single route, in us.
+    CpuOneRoute,
+    /// CPU time per small request, in us.
+    CpuSmall,
+    /// Memory per idle connection, in KiB.
+    ConnectionKib,
+    /// Memory of the idle process, in KiB.
+    IdleKib,
+    /// Memory with 5,000 routes, in KiB.
+    LoadedKib,
+}
+
+/// The figures of a run.
+pub type Figures = BTreeMap<(Figure, Proxy), f64>;
+
+/// One table with a heading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Section {
+    /// Heading.
+    pub title: String,
+    /// What was done, in a sentence or two.
+    pub text: String,
+    /// Names of the columns; the first one names the row.
+    pub columns: Vec<String>,
+    /// The rows, as wide as `columns`.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// The result of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    environment: Vec<(String, String)>,
+    /// What is missing or failed.
+    pub notes: Vec<String>,
+    /// The tables so far.
+    pub sections: Vec<Section>,
+    /// The figures so far.
+    pub figures: Figures,
+}
+
+impl Report {
+    /// A report without results, on this machine.
+    pub fn new(environment: Vec<(String, String)>) -> Self {
+        Self {
+            environment,
+            ..Self::default()
+        }
+    }
+
+    /// The whole report.
+    pub fn markdown(&self) -> String {
+        let mut out = String::from("## Environment\n\n");
+        let facts = self
+            .environment
+            .iter()
+            .map(|(name, value)| vec![name.clone(), value.clone()]);
+        table(
+            &mut out,
+            &["what".to_owned(), "value".to_owned()],
+            facts.collect::<Vec<_>>().as_slice(),
+        );
+        let targets = target::section(&self.figures);
+        for section in targets.iter().chain(&self.sections) {
+            out.push_str(&format!("\n## {}\n\n{}\n\n", section.title, section.text));
+            table(&mut out, &section.columns, &section.rows);
+        }
+        if !self.notes.is_empty() {
+            out.push_str("\n## Notes\n\n");
+            for note in &self.notes {
+                out.push_str(&format!("- {}\n", one_line(note)));
+            }
+        }
+        out
+    }
+}
+
+/// A figure with as many decimals as it can bear.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// `value / base` as a factor, or a dash where one is missing.
+pub fn ratio(value: Option<f64>, base: Option<f64>) -> String {
+    match (value, base) {
+        (Some(value), Some(base)) if base > 0.0 => format!("{:.2}x", value / base),
+        _ => "-".to_owned(),
+    }
+}
+
+/// Columns are padded, so that the text reads as well as what a browser makes of it.
+fn table(out: &mut String, columns: &[String], rows: &[Vec<String>]) {
+    let lines: Vec<Vec<String>> = std::iter::once(columns)
+        .chain(rows.iter().map(Vec::as_slice))
+        .map(|cells| {
+            cells
+                .iter()
+                .map(|cell| one_line(cell).replace('|', "\\|"))
+                .collect()
+        })
+        .collect();
+    let width = |column: usize| {
+        lines
+            .iter()
+            .filter_map(|line| line.get(column))
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
+            .max(3)
+    };
+    for (index, cells) in lines.iter().enumerate() {
+        for (column, cell) in cells.iter().enumerate() {
+            out.push_str(&format!("| {cell:<width$} ", width = width(column)));
+        }
+        out.push_str("|\n");
+        if index == 0 {
+            for column in 0..columns.len() {
+                // The first column is text, the others are figures.
+                let end = if column == 0 { "-" } else { ":" };
+                out.push_str(&format!("| {}{end} ", "-".repeat(width(column) - 1)));
+            }
+            out.push_str("|\n");
+        }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests;

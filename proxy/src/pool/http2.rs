@@ -110,7 +110,10 @@ where
             stale += 1;
             if stale > STALE_CONNECTIONS_MAX {
                 let error = Error::new(Kind::UpstreamClosed);
-                return Err(Failed { error, reused: false });
+                return Err(Failed {
+                    error,
+                    reused: false,
+                });
             }
             open(pool, target).await.map_err(|error| Failed {
                 error,

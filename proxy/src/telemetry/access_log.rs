@@ -330,3 +330,6 @@ fn try_lock(buffer: &Mutex<Buffer>) -> Option<MutexGuard<'_, Buffer>> {
 fn lock(buffer: &Mutex<Buffer>) -> MutexGuard<'_, Buffer> {
     buffer.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

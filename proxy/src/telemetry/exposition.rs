@@ -55,3 +55,6 @@ impl Exposition {
         Ok(text)
     }
 }
+
+#[cfg(test)]
+mod tests;

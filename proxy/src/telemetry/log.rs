@@ -152,3 +152,6 @@ impl std::error::Error for LogError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -332,3 +332,6 @@ pub(super) struct Total {
     /// gRPC messages to clients.
     pub(super) response_messages: u64,
 }
+
+#[cfg(test)]
+mod tests;

@@ -237,3 +237,6 @@ fn json_address(out: &mut Vec<u8>, key: &str, value: Option<SocketAddr>) {
     address(out, value);
     out.push(b'"');
 }
+
+#[cfg(test)]
+mod tests;

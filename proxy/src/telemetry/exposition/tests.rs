@@ -1,0 +1,374 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::super::{
+    AccessLog, BuildInfo, ConnectionProtocol, Counter, Gauge, Reload, Reporter, RequestLabels,
+    RequestProtocol, RequestRecord, ResponseFlags, Security, Service, Telemetry, VARIANTS_MAX,
+    WorkerId, Workload,
+};
+use super::*;
+
+mod parser;
+
+use parser::{Scrape, scrape};
+
+const W0: WorkerId = WorkerId(0);
+
+fn build() -> BuildInfo {
+    BuildInfo {
+        version: "1.2.3".to_owned(),
+        revision: "abc".to_owned(),
+    }
+}
+
+fn exposed(telemetry: &Arc<Telemetry>) -> Scrape {
+    let exposition = Exposition::new(telemetry.clone(), Arc::new(AccessLog::off()));
+    scrape(&String::from_utf8(exposition.text().expect("text")).expect("UTF-8"))
+}
+
+fn labels(host: &str) -> RequestLabels {
+    let source = Workload {
+        name: "gateway".into(),
+        namespace: "istio-system".into(),
+        ..Workload::default()
+    };
+    let destination = Workload {
+        app: "reviews".into(),
+        version: "v2".into(),
+        ..Workload::default()
+    };
+    RequestLabels {
+        reporter: Reporter::Source,
+        source: Arc::new(source),
+        destination: Arc::new(destination),
+        service: Arc::new(Service {
+            host: host.into(),
+            name: "reviews".into(),
+            namespace: "default".into(),
+        }),
+    }
+}
+
+fn record() -> RequestRecord {
+    RequestRecord {
+        code: 200,
+        flags: ResponseFlags::NONE,
+        protocol: RequestProtocol::Http,
+        grpc_status: None,
+        security: Security::Unknown,
+        duration: Duration::from_micros(7_250),
+        request_bytes: 0,
+        response_bytes: 1_200,
+        request_messages: 0,
+        response_messages: 0,
+    }
+}
+
+/// Istio's labels, in full; a gRPC series has these and its status.
+const ISTIO_LABELS: [&str; 24] = [
+    "reporter",
+    "source_workload",
+    "source_workload_namespace",
+    "source_principal",
+    "source_app",
+    "source_version",
+    "source_cluster",
+    "source_canonical_service",
+    "source_canonical_revision",
+    "destination_workload",
+    "destination_workload_namespace",
+    "destination_principal",
+    "destination_app",
+    "destination_version",
+    "destination_cluster",
+    "destination_canonical_service",
+    "destination_canonical_revision",
+    "destination_service",
+    "destination_service_name",
+    "destination_service_namespace",
+    "request_protocol",
+    "response_code",
+    "response_flags",
+    "connection_security_policy",
+];
+
+#[test]
+fn requests_have_istios_names_and_labels() {
+    let telemetry = Telemetry::new(1, build());
+    telemetry
+        .stats
+        .request_stats(&labels("reviews.default.svc.cluster.local"))
+        .record(W0, &record());
+    let scrape = exposed(&telemetry);
+    for (family, kind) in [
+        ("istio_requests_total", "counter"),
+        ("istio_request_duration_milliseconds", "histogram"),
+        ("istio_request_bytes", "histogram"),
+        ("istio_response_bytes", "histogram"),
+    ] {
+        assert_eq!(scrape.kinds[family], kind);
+    }
+    let requests = scrape.only("istio_requests_total");
+    assert_eq!(requests.value, 1.0);
+    let names: BTreeSet<&str> = requests.labels.keys().map(String::as_str).collect();
+    assert_eq!(names, BTreeSet::from(ISTIO_LABELS));
+    for (name, value) in [
+        ("reporter", "source"),
+        ("source_workload", "gateway"),
+        ("source_principal", "unknown"),
+        ("destination_app", "reviews"),
+        ("destination_version", "v2"),
+        ("destination_service", "reviews.default.svc.cluster.local"),
+        ("request_protocol", "http"),
+        ("response_code", "200"),
+        ("response_flags", "-"),
+        ("connection_security_policy", "unknown"),
+    ] {
+        assert_eq!(requests.labels[name], value, "{name}");
+    }
+    for absent in [
+        "istio_request_messages_total",
+        "istio_response_messages_total",
+    ] {
+        assert!(scrape.named(absent).is_empty(), "{absent} counts gRPC only");
+    }
+}
+
+#[test]
+fn durations_are_exposed_in_milliseconds_with_istios_buckets() {
+    let telemetry = Telemetry::new(1, build());
+    let stats = telemetry.stats.request_stats(&labels("a"));
+    stats.record(W0, &record());
+    stats.record(
+        W0,
+        &RequestRecord {
+            duration: Duration::from_secs(7_200),
+            ..record()
+        },
+    );
+    let scrape = exposed(&telemetry);
+    let buckets = scrape.named("istio_request_duration_milliseconds_bucket");
+    let bounds: Vec<&str> = buckets
+        .iter()
+        .map(|sample| sample.labels["le"].as_str())
+        .collect();
+    assert_eq!(
+        bounds.join(","),
+        "0.5,1,5,10,25,50,100,250,500,1000,2500,5000,10000,30000,60000,300000,600000,1800000,3600000,+Inf"
+    );
+    let counts: Vec<f64> = buckets.iter().map(|sample| sample.value).collect();
+    assert_eq!(counts[..4], [0.0, 0.0, 0.0, 1.0]);
+    assert_eq!(counts[18..], [1.0, 2.0]);
+    assert!(counts.is_sorted());
+    assert_eq!(
+        scrape
+            .only("istio_request_duration_milliseconds_count")
+            .value,
+        2.0
+    );
+    assert_eq!(
+        scrape.only("istio_request_duration_milliseconds_sum").value,
+        7_200_007.25
+    );
+    assert_eq!(scrape.only("istio_response_bytes_sum").value, 2_400.0);
+}
+
+#[test]
+fn grpc_requests_carry_their_status_and_messages() {
+    let telemetry = Telemetry::new(1, build());
+    let stats = telemetry.stats.request_stats(&labels("a"));
+    let grpc = RequestRecord {
+        protocol: RequestProtocol::Grpc,
+        grpc_status: Some(14),
+        flags: ResponseFlags::UF | ResponseFlags::URX,
+        security: Security::MutualTls,
+        request_messages: 1,
+        response_messages: 5,
+        ..record()
+    };
+    stats.record(W0, &grpc);
+    stats.record(W0, &record());
+    let scrape = exposed(&telemetry);
+    let messages = scrape.only("istio_response_messages_total");
+    assert_eq!(messages.value, 5.0);
+    assert_eq!(messages.labels["grpc_response_status"], "14");
+    assert_eq!(messages.labels["request_protocol"], "grpc");
+    assert_eq!(messages.labels["response_flags"], "UF,URX");
+    assert_eq!(messages.labels["connection_security_policy"], "mutual_tls");
+    assert_eq!(scrape.only("istio_request_messages_total").value, 1.0);
+    assert_eq!(scrape.named("istio_requests_total").len(), 2);
+}
+
+#[test]
+fn an_unused_label_set_costs_no_series() {
+    let telemetry = Telemetry::new(1, build());
+    let _held = telemetry.stats.request_stats(&labels("a"));
+    let scrape = exposed(&telemetry);
+    assert!(scrape.named("istio_requests_total").is_empty());
+    assert_eq!(scrape.only("strait_request_label_sets").value, 1.0);
+}
+
+#[test]
+fn a_label_set_continues_over_a_reload() {
+    let telemetry = Telemetry::new(1, build());
+    telemetry
+        .stats
+        .request_stats(&labels("a"))
+        .record(W0, &record());
+    exposed(&telemetry);
+    telemetry
+        .stats
+        .request_stats(&labels("a"))
+        .record(W0, &record());
+    assert_eq!(exposed(&telemetry).only("istio_requests_total").value, 2.0);
+}
+
+#[test]
+fn variants_beyond_the_limit_are_exposed_as_other() {
+    let telemetry = Telemetry::new(1, build());
+    let stats = telemetry.stats.request_stats(&labels("a"));
+    for code in 0..VARIANTS_MAX as u16 + 9 {
+        stats.record(W0, &RequestRecord { code, ..record() });
+    }
+    let scrape = exposed(&telemetry);
+    let requests = scrape.named("istio_requests_total");
+    assert_eq!(requests.len(), VARIANTS_MAX + 1);
+    let other = requests
+        .iter()
+        .find(|sample| sample.labels["response_code"] == "other");
+    assert_eq!(other.map(|sample| sample.value), Some(9.0));
+}
+
+#[test]
+fn label_values_are_escaped() {
+    let telemetry = Telemetry::new(1, build());
+    telemetry
+        .stats
+        .request_stats(&labels("a\"b\\c\nd"))
+        .record(W0, &record());
+    let scrape = exposed(&telemetry);
+    assert_eq!(
+        scrape.only("istio_requests_total").labels["destination_service"],
+        "a\"b\\c\nd"
+    );
+}
+
+#[test]
+fn counters_of_workers_are_there_from_the_start() {
+    let telemetry = Telemetry::new(2, build());
+    let scrape = exposed(&telemetry);
+    for counter in Counter::ALL {
+        let series = counter.series();
+        let found = scrape.named(series.family.name).iter().any(|sample| {
+            series
+                .label
+                .is_none_or(|(name, value)| sample.labels[name] == value)
+                && sample.value == 0.0
+        });
+        assert!(found, "{counter:?}");
+        assert_eq!(scrape.kinds[series.family.name], "counter");
+    }
+    for gauge in Gauge::ALL {
+        assert_eq!(scrape.only(gauge.series().family.name).value, 0.0);
+        assert_eq!(scrape.kinds[gauge.series().family.name], "gauge");
+    }
+    assert_eq!(scrape.only("strait_workers").value, 2.0);
+    assert!(scrape.named("strait_local_replies_total").is_empty());
+}
+
+#[test]
+fn workers_connections_and_local_replies_are_exposed() {
+    let telemetry = Telemetry::new(1, build());
+    telemetry.counters.add(W0, Counter::ConnectTimeout, 2);
+    telemetry.counters.raise(W0, Gauge::PoolIdle);
+    telemetry.counters.local_reply(W0, ResponseFlags::NR);
+    let listener = telemetry.stats.listener_stats("0.0.0.0:8080");
+    listener.opened(W0, ConnectionProtocol::Http1);
+    listener.opened(W0, ConnectionProtocol::Http1);
+    listener.closed(W0, ConnectionProtocol::Http1);
+    let scrape = exposed(&telemetry);
+    let timeouts = scrape.with(
+        "strait_upstream_connect_failures_total",
+        "reason",
+        "timeout",
+    );
+    assert_eq!(timeouts.value, 2.0);
+    assert_eq!(scrape.only("strait_pool_idle_connections").value, 1.0);
+    assert_eq!(
+        scrape
+            .with("strait_local_replies_total", "flag", "NR")
+            .value,
+        1.0
+    );
+    let active = scrape.only("strait_downstream_connections_active");
+    assert_eq!(active.value, 1.0);
+    let expected = [("listener", "0.0.0.0:8080"), ("protocol", "http1")];
+    let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(active.labels, BTreeMap::from(expected));
+    assert_eq!(
+        scrape
+            .only("strait_downstream_connections_opened_total")
+            .value,
+        2.0
+    );
+    assert_eq!(
+        scrape
+            .only("strait_downstream_connections_closed_total")
+            .value,
+        1.0
+    );
+}
+
+#[test]
+fn reloads_resources_and_build_are_exposed() {
+    let telemetry = Telemetry::new(1, build());
+    let before = exposed(&telemetry);
+    assert!(
+        before
+            .named("strait_reload_last_success_timestamp_seconds")
+            .is_empty()
+    );
+
+    let at = SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_500);
+    let took = Duration::from_millis(40);
+    telemetry.control.reloaded(Reload::Succeeded {
+        generation: 3,
+        at,
+        took,
+    });
+    telemetry.control.reloaded(Reload::Failed);
+    telemetry.control.set_quarantined(["Gateway"]);
+    let scrape = exposed(&telemetry);
+    assert_eq!(
+        scrape.with("strait_reloads_total", "result", "ok").value,
+        1.0
+    );
+    assert_eq!(
+        scrape
+            .with("strait_reloads_total", "result", "failed")
+            .value,
+        1.0
+    );
+    let last_success = scrape.only("strait_reload_last_success_timestamp_seconds");
+    assert_eq!(last_success.value, 1_700_000_000.5);
+    assert_eq!(
+        scrape.only("strait_reload_last_duration_seconds").value,
+        0.04
+    );
+    assert_eq!(scrape.only("strait_snapshot_generation").value, 3.0);
+    assert_eq!(
+        scrape
+            .with("strait_quarantined_resources", "kind", "Gateway")
+            .value,
+        1.0
+    );
+    let info = scrape.only("strait_build_info");
+    assert_eq!(
+        (
+            info.labels["version"].as_str(),
+            info.labels["revision"].as_str()
+        ),
+        ("1.2.3", "abc")
+    );
+}

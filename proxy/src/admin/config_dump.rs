@@ -1,0 +1,94 @@
+//! `/config_dump`: the configuration in force.
+//!
+//! Whoever makes the dump leaves secrets out; this page blanks what still looks like one, since a mistake there would
+//! show a private key to everyone who can reach the port.
+
+use serde_json::Value;
+
+use super::AdminState;
+use super::reply::{Query, Reply};
+
+const REDACTED: &str = "[redacted]";
+
+/// Keys whose values are never shown, compared without case and punctuation.
+const SECRET_KEYS: &[&str] = &[
+    "accesstoken",
+    "authorization",
+    "clientsecret",
+    "key",
+    "password",
+    "privatekey",
+    "secret",
+    "stringdata",
+    "tlskey",
+    "token",
+];
+
+/// The page.
+pub(super) fn show(state: &AdminState, _: Query<'_>) -> Reply {
+    let mut dump = (state.dump)();
+    redact(&mut dump);
+    Reply::json(&dump)
+}
+
+/// Blanks strings below keys that name secrets, and private keys wherever they are.
+fn redact(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields.iter_mut() {
+                if is_secret(key) {
+                    blank(value)
+                } else {
+                    redact(value)
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(redact),
+        Value::String(text) if text.contains("PRIVATE KEY-----") => REDACTED.clone_into(text),
+        _ => {}
+    }
+}
+
+fn is_secret(key: &str) -> bool {
+    let letters = key.chars().filter(|char| char.is_ascii_alphanumeric());
+    let plain: String = letters.map(|char| char.to_ascii_lowercase()).collect();
+    SECRET_KEYS.contains(&plain.as_str())
+}
+
+/// Keeps the shape, so that one sees that something is there.
+fn blank(value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(blank),
+        Value::Array(items) => items.iter_mut().for_each(blank),
+        Value::Null | Value::Bool(_) => {}
+        Value::Number(_) | Value::String(_) => *value = Value::String(REDACTED.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_looks_like_a_secret_is_blanked_and_the_rest_stays() {
+        let pem = "x\n-----BEGIN RSA PRIVATE KEY-----\nabc";
+        let mut dump = json!({
+            "routes": [{"name": "a", "match": {"key_prefix": "k"}}],
+            "secrets": {"tls.key": "abc", "tls.crt": "public", "stringData": {"user": "u", "n": 1}},
+            "nested": [{"privateKey": ["a", null, true]}, pem],
+            "Authorization": "Bearer x",
+        });
+        redact(&mut dump);
+        assert_eq!(
+            dump,
+            json!({
+                "routes": [{"name": "a", "match": {"key_prefix": "k"}}],
+                "secrets": {"tls.key": REDACTED, "tls.crt": "public", "stringData": {"user": REDACTED, "n": REDACTED}},
+                "nested": [{"privateKey": [REDACTED, null, true]}, REDACTED],
+                "Authorization": REDACTED,
+            })
+        );
+    }
+}

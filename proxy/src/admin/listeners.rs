@@ -1,0 +1,53 @@
+//! `/listeners` and `/certs`.
+
+use std::fmt::Write;
+
+use http::StatusCode;
+
+use super::AdminState;
+use super::reply::{Query, Reply};
+use super::view::ListenerView;
+
+/// Listeners, as text or JSON.
+pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
+    let listeners = (state.listeners)();
+    if query.wants_json() {
+        return Reply::json(&listeners);
+    }
+    let mut text = String::new();
+    for listener in &listeners {
+        describe(&mut text, listener);
+    }
+    Reply::text(StatusCode::OK, text)
+}
+
+/// Certificates, as JSON.
+pub(super) fn certificates(state: &AdminState, _: Query<'_>) -> Reply {
+    Reply::json(&(state.certificates)())
+}
+
+/// `name::address` first, as Envoy prints it, then one fact per line.
+fn describe(text: &mut String, listener: &ListenerView) {
+    let ListenerView {
+        name,
+        address,
+        protocol,
+        state,
+        error,
+        ..
+    } = listener;
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{name}::{address}");
+    let _ = writeln!(text, "{name}::state::{}", state.as_str());
+    if let Some(error) = error {
+        let _ = writeln!(text, "{name}::error::{error}");
+    }
+    let _ = writeln!(text, "{name}::protocol::{protocol}");
+    let _ = writeln!(text, "{name}::cx_active::{}", listener.active_connections);
+    for host in &listener.hosts {
+        let _ = writeln!(text, "{name}::host::{host}");
+    }
+    for source in &listener.sources {
+        let _ = writeln!(text, "{name}::source::{source}");
+    }
+}

@@ -1,0 +1,31 @@
+//! `/logging`: what is logged, and how to change it.
+
+use http::StatusCode;
+
+use super::AdminState;
+use super::reply::{Query, Reply};
+
+/// The filter in force.
+pub(super) fn show(state: &AdminState, _: Query<'_>) -> Reply {
+    Reply::text(
+        StatusCode::OK,
+        format!("level: {}\n", state.logging.filter()),
+    )
+}
+
+/// Changes the filter.
+pub(super) fn set(state: &AdminState, query: Query<'_>) -> Reply {
+    let Some(level) = query.value("level") else {
+        return Reply::text(
+            StatusCode::BAD_REQUEST,
+            "expected ?level=, as in ?level=debug\n",
+        );
+    };
+    match state.logging.set_filter(&level) {
+        Ok(()) => {
+            tracing::info!(level, "log level changed");
+            show(state, query)
+        }
+        Err(error) => Reply::text(StatusCode::BAD_REQUEST, format!("{error}\n")),
+    }
+}

@@ -1,0 +1,120 @@
+//! The list of pages, and which one a request is for.
+
+use http::{Method, StatusCode};
+
+use super::reply::{Query, Reply};
+use super::{AdminState, clusters, config_dump, drain, health, home, listeners, logging, stats};
+
+/// A page that answers one method. A page with two methods has two rows.
+pub(super) struct Page {
+    /// `GET` (which includes HEAD) or `POST`.
+    pub(super) method: Method,
+    /// Exact path.
+    pub(super) path: &'static str,
+    /// What it shows or does.
+    pub(super) help: &'static str,
+    answer: fn(&AdminState, Query<'_>) -> Reply,
+}
+
+/// Every page, in the order in which the first one lists them.
+pub(super) const PAGES: &[Page] = &[
+    get("/", "this list", home::show),
+    get(
+        "/healthz/ready",
+        "200 when traffic may come, else 503",
+        health::ready,
+    ),
+    get(
+        "/healthz/live",
+        "200 while the process answers",
+        health::live,
+    ),
+    get("/stats/prometheus", "metrics", stats::show),
+    get(
+        "/config_dump",
+        "the configuration in force, without secrets (JSON)",
+        config_dump::show,
+    ),
+    get(
+        "/clusters",
+        "clusters and their endpoints (?format=json)",
+        clusters::show,
+    ),
+    get("/listeners", "listeners (?format=json)", listeners::show),
+    get(
+        "/certs",
+        "certificates in use (JSON)",
+        listeners::certificates,
+    ),
+    get("/logging", "what is logged", logging::show),
+    post(
+        "/logging",
+        "change what is logged: ?level=debug, ?level=info,proxy::pool=trace",
+        logging::set,
+    ),
+    post(
+        "/drain",
+        "stop taking connections, finish what runs",
+        drain::drain,
+    ),
+    post("/quitquitquit", "drain, then exit", drain::quit),
+];
+
+const fn get(
+    path: &'static str,
+    help: &'static str,
+    answer: fn(&AdminState, Query<'_>) -> Reply,
+) -> Page {
+    Page {
+        method: Method::GET,
+        path,
+        help,
+        answer,
+    }
+}
+
+const fn post(
+    path: &'static str,
+    help: &'static str,
+    answer: fn(&AdminState, Query<'_>) -> Reply,
+) -> Page {
+    Page {
+        method: Method::POST,
+        path,
+        help,
+        answer,
+    }
+}
+
+/// Answers a request.
+pub(super) fn answer(state: &AdminState, method: &Method, path: &str, query: Query<'_>) -> Reply {
+    let mut rows = PAGES.iter().filter(|page| page.path == path).peekable();
+    if rows.peek().is_none() {
+        return not_found(path);
+    }
+    let wanted = if method == Method::HEAD {
+        &Method::GET
+    } else {
+        method
+    };
+    match rows.clone().find(|page| page.method == *wanted) {
+        Some(page) => (page.answer)(state, query),
+        None => {
+            let methods: Vec<&str> = rows.map(|page| page.method.as_str()).collect();
+            Reply::method_not_allowed(&methods.join(", "))
+        }
+    }
+}
+
+fn not_found(path: &str) -> Reply {
+    let mut body = format!("no page {path}; there are:\n");
+    for page in PAGES {
+        body.push_str(&format!(
+            "  {:4} {:18} {}\n",
+            page.method.as_str(),
+            page.path,
+            page.help
+        ));
+    }
+    Reply::text(StatusCode::NOT_FOUND, body)
+}

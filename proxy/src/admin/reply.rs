@@ -1,0 +1,151 @@
+//! What a page answers, and the query that it was asked with.
+
+use bytes::Bytes;
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, Response, StatusCode};
+use http_body_util::Full;
+use serde::Serialize;
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// An answer of a page.
+#[derive(Debug)]
+pub(super) struct Reply {
+    status: StatusCode,
+    content_type: &'static str,
+    body: Vec<u8>,
+    allow: Option<HeaderValue>,
+}
+
+impl Reply {
+    /// Plain text.
+    pub(super) fn text(status: StatusCode, body: impl Into<String>) -> Self {
+        Self::new(status, TEXT, body.into().into_bytes())
+    }
+
+    /// A page for a browser.
+    pub(super) fn html(body: String) -> Self {
+        Self::new(
+            StatusCode::OK,
+            "text/html; charset=utf-8",
+            body.into_bytes(),
+        )
+    }
+
+    /// Indented JSON.
+    pub(super) fn json(value: &impl Serialize) -> Self {
+        match serde_json::to_vec_pretty(value) {
+            Ok(mut body) => {
+                body.push(b'\n');
+                Self::new(StatusCode::OK, "application/json", body)
+            }
+            Err(error) => Self::failed(&error),
+        }
+    }
+
+    /// Something that is not the client's fault.
+    pub(super) fn failed(error: &dyn std::error::Error) -> Self {
+        tracing::error!(%error, "admin page failed");
+        Self::text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal error, see the log\n",
+        )
+    }
+
+    /// 405 with the methods that the page has.
+    pub(super) fn method_not_allowed(allow: &str) -> Self {
+        let body = format!("this page wants {allow}\n");
+        let reply = Self::text(StatusCode::METHOD_NOT_ALLOWED, body);
+        Self {
+            allow: HeaderValue::from_str(allow).ok(),
+            ..reply
+        }
+    }
+
+    /// An answer of any kind.
+    pub(super) fn new(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Self {
+        Self {
+            status,
+            content_type,
+            body,
+            allow: None,
+        }
+    }
+
+    /// The response to send.
+    pub(super) fn into_response(self) -> Response<Full<Bytes>> {
+        let mut response = Response::new(Full::new(Bytes::from(self.body)));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if let Some(allow) = self.allow {
+            headers.insert(ALLOW, allow);
+        }
+        response
+    }
+}
+
+/// The query string of a page.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Query<'a>(pub(super) &'a str);
+
+impl Query<'_> {
+    /// The value of the first parameter of that name, decoded.
+    pub(super) fn value(&self, name: &str) -> Option<String> {
+        self.0.split('&').find_map(|parameter| {
+            let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            (decode(key) == name).then(|| decode(value))
+        })
+    }
+
+    /// Whether JSON was asked for.
+    pub(super) fn wants_json(&self) -> bool {
+        self.value("format").is_some_and(|format| format == "json")
+    }
+}
+
+/// Undoes percent encoding; broken sequences stay as they are.
+fn decode(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let hex = (*first == b'%').then(|| after.get(..2)).flatten();
+        let byte = hex.and_then(|hex| std::str::from_utf8(hex).ok());
+        match byte.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(if *first == b'+' { b' ' } else { *first });
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_found_and_decoded() {
+        let query = Query("a=1&level=info%2Cproxy%3A%3Apool=debug&flag&b=x+y&bad=%zz%4&level=off");
+        for (name, value) in [
+            ("a", Some("1")),
+            ("level", Some("info,proxy::pool=debug")),
+            ("flag", Some("")),
+            ("b", Some("x y")),
+            ("bad", Some("%zz%4")),
+            ("missing", None),
+        ] {
+            assert_eq!(query.value(name).as_deref(), value, "{name}");
+        }
+        assert!(Query("format=json").wants_json());
+        assert!(!Query("format=text").wants_json());
+        assert!(!Query("").wants_json());
+    }
+}

@@ -1,0 +1,169 @@
+//! The server under the pages: HTTP/1.1 on one socket, with everything bounded.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::reply::{Query, Reply};
+use super::{AdminState, pages};
+
+/// Bounds of the admin server. Not settings: nobody has needed to change them.
+#[derive(Clone, Copy, Debug)]
+pub struct AdminLimits {
+    /// Connections at a time; more wait in the socket's queue.
+    pub connections_max: usize,
+    /// How long a request's head may take, idle time before it included.
+    pub head_time_max: Duration,
+    /// How long a connection may live.
+    pub connection_time_max: Duration,
+    /// Bytes of a request's head.
+    pub head_bytes_max: usize,
+    /// Bytes of a request's body, which no page reads.
+    pub body_bytes_max: usize,
+    /// How long requests may still run once the server is told to stop.
+    pub stop_time_max: Duration,
+}
+
+impl Default for AdminLimits {
+    fn default() -> Self {
+        Self {
+            connections_max: 128,
+            head_time_max: Duration::from_secs(10),
+            connection_time_max: Duration::from_secs(60),
+            head_bytes_max: 16 << 10,
+            body_bytes_max: 64 << 10,
+            stop_time_max: Duration::from_secs(1),
+        }
+    }
+}
+
+/// How long to wait after `accept` failed, for want of file descriptors most likely.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves pages until `stop` is done, then finishes the requests that run.
+pub async fn serve(
+    listener: TcpListener,
+    state: Arc<AdminState>,
+    limits: AdminLimits,
+    stop: impl Future<Output = ()>,
+) {
+    let mut stop = pin!(stop);
+    let (stopping, stopped) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    loop {
+        let has_room = connections.len() < limits.connections_max;
+        tokio::select! {
+            () = &mut stop => break,
+            Some(ended) = connections.join_next() => report(ended),
+            accepted = listener.accept(), if has_room => match accepted {
+                Ok((stream, _)) => {
+                    let connection = Connection { state: state.clone(), limits };
+                    connections.spawn(connection.serve(stream, stopped.clone()));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "admin connection cannot be accepted");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    // Fails only when there is no connection to tell.
+    let _ = stopping.send(true);
+    let all = async {
+        while let Some(ended) = connections.join_next().await {
+            report(ended);
+        }
+    };
+    // Whoever takes longer is cut off when the set is dropped.
+    drop(timeout(limits.stop_time_max, all).await);
+}
+
+fn report(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "admin connection ended by a fault");
+    }
+}
+
+#[derive(Clone)]
+struct Connection {
+    state: Arc<AdminState>,
+    limits: AdminLimits,
+}
+
+impl Connection {
+    async fn serve(self, stream: TcpStream, mut stopped: watch::Receiver<bool>) {
+        let limits = self.limits;
+        let service = service_fn(move |request| {
+            let connection = self.clone();
+            async move { Ok::<_, Infallible>(connection.answer(request).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.head_time_max)
+            .max_buf_size(limits.head_bytes_max)
+            .serve_connection(TokioIo::new(stream), service);
+        let mut connection = pin!(connection);
+        let served = timeout(limits.connection_time_max, async {
+            tokio::select! {
+                served = &mut connection => return served,
+                // An error means that the server is gone, which is a stop too.
+                _ = stopped.wait_for(|stopped| *stopped) => {}
+            }
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        });
+        match served.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "admin connection broke off"),
+            Err(_) => tracing::debug!("admin connection took too long"),
+        }
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (head, body) = request.into_parts();
+        if head.method == Method::POST && is_foreign(&head.headers) {
+            let reason = "pages of other sites may not change this proxy\n";
+            return Reply::text(StatusCode::FORBIDDEN, reason).into_response();
+        }
+        // Read and forgotten, so that the connection can be used again and closes without a reset.
+        if Limited::new(body, self.limits.body_bytes_max)
+            .collect()
+            .await
+            .is_err()
+        {
+            let reason = "no page takes a body\n";
+            return Reply::text(StatusCode::PAYLOAD_TOO_LARGE, reason).into_response();
+        }
+        let query = Query(head.uri.query().unwrap_or_default());
+        pages::answer(&self.state, &head.method, head.uri.path(), query).into_response()
+    }
+}
+
+/// Whether a browser sent this for a page of another site: any web page can make a browser POST to this machine.
+fn is_foreign(headers: &HeaderMap) -> bool {
+    let Some(origin) = headers.get(ORIGIN) else {
+        return false;
+    };
+    let own = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let origin = origin
+        .to_str()
+        .ok()
+        .and_then(|origin| origin.split_once("://"));
+    origin.is_none_or(|(_, authority)| Some(authority) != own)
+}

@@ -1,0 +1,477 @@
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::view::{EndpointHealth, EndpointView, ListenerState};
+use super::*;
+use crate::telemetry::{AccessLog, Counter, Telemetry, WorkerId};
+
+/// An admin server on a free port, with what its pages were made to do.
+struct Admin {
+    address: SocketAddr,
+    readiness: Arc<Mutex<Readiness>>,
+    drains: Arc<AtomicUsize>,
+    quits: Arc<AtomicUsize>,
+    stop: oneshot::Sender<()>,
+    server: JoinHandle<()>,
+}
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+impl Admin {
+    async fn start() -> Self {
+        Self::start_with(AdminLimits::default()).await
+    }
+
+    async fn start_with(limits: AdminLimits) -> Self {
+        let readiness = Arc::new(Mutex::new(Readiness::Ready));
+        let (drains, quits) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let state = state(readiness.clone(), drains.clone(), quits.clone());
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .expect("listener");
+        let address = listener.local_addr().expect("address");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let stopped = async { drop(stopped.await) };
+        let server = tokio::spawn(serve(listener, Arc::new(state), limits, stopped));
+        Self {
+            address,
+            readiness,
+            drains,
+            quits,
+            stop,
+            server,
+        }
+    }
+
+    async fn get(&self, target: &str) -> Answer {
+        self.send(&request("GET", target, "")).await
+    }
+
+    async fn post(&self, target: &str) -> Answer {
+        self.send(&request("POST", target, "content-length: 0\r\n"))
+            .await
+    }
+
+    /// Sends bytes and reads until the server closes.
+    async fn send(&self, bytes: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).await.expect("connection");
+        stream.write_all(bytes.as_bytes()).await.expect("request");
+        read_answer(stream).await
+    }
+}
+
+async fn read_answer(mut stream: TcpStream) -> Answer {
+    let mut text = String::new();
+    let read = timeout(LIMIT, stream.read_to_string(&mut text)).await;
+    read.expect("the server closes in time").expect("response");
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .expect("status");
+    Answer {
+        status,
+        head: head.to_lowercase(),
+        body: body.to_owned(),
+    }
+}
+
+struct Answer {
+    status: u16,
+    /// Lower-cased.
+    head: String,
+    body: String,
+}
+
+fn request(method: &str, target: &str, headers: &str) -> String {
+    format!("{method} {target} HTTP/1.1\r\nhost: admin\r\n{headers}connection: close\r\n\r\n")
+}
+
+fn count(count: Arc<AtomicUsize>) -> Source<()> {
+    Box::new(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+    })
+}
+
+fn state(
+    readiness: Arc<Mutex<Readiness>>,
+    drains: Arc<AtomicUsize>,
+    quits: Arc<AtomicUsize>,
+) -> AdminState {
+    let build = BuildInfo {
+        version: "1.2.3".to_owned(),
+        revision: String::new(),
+    };
+    let telemetry = Telemetry::new(1, build.clone());
+    telemetry
+        .counters
+        .increment(WorkerId(0), Counter::TaskPanics);
+    let (_, logging) = LogControl::subscriber("info", std::io::sink).expect("filter");
+    AdminState {
+        build,
+        readiness: Box::new(move || readiness.lock().expect("readiness").clone()),
+        clusters: Box::new(|| vec![cluster()]),
+        listeners: Box::new(|| vec![listener()]),
+        certificates: Box::new(Vec::new),
+        quarantined: Box::new(|| vec![quarantine()]),
+        dump: Box::new(|| json!({"generation": 7, "secrets": [{"privateKey": "s3cret"}]})),
+        drain: count(drains),
+        quit: count(quits),
+        stats: Exposition::new(telemetry, Arc::new(AccessLog::off())),
+        logging,
+    }
+}
+
+fn cluster() -> ClusterView {
+    ClusterView {
+        name: "outbound|80||a".to_owned(),
+        balancer: "LEAST_REQUEST".to_owned(),
+        sources: vec!["ServiceEntry/default/a (a.yaml:3)".to_owned()],
+        endpoints: vec![EndpointView {
+            address: "10.0.0.1:8080".to_owned(),
+            weight: 2,
+            locality: "r/z".to_owned(),
+            health: EndpointHealth::Ejected,
+            active_requests: 5,
+            labels: [("version".to_owned(), "v1".to_owned())].into(),
+            ..EndpointView::default()
+        }],
+    }
+}
+
+fn listener() -> ListenerView {
+    ListenerView {
+        name: "http".to_owned(),
+        address: "0.0.0.0:80".to_owned(),
+        protocol: "HTTP".to_owned(),
+        state: ListenerState::Failed,
+        error: Some("address in use".to_owned()),
+        hosts: vec!["a.com".to_owned()],
+        ..ListenerView::default()
+    }
+}
+
+fn quarantine() -> QuarantineView {
+    QuarantineView {
+        object: "VirtualService/default/<b>".to_owned(),
+        place: "b.yaml:9".to_owned(),
+        errors: vec!["expected a \"host\"".to_owned()],
+        last_good_in_force: true,
+    }
+}
+
+#[tokio::test]
+async fn every_page_of_the_list_answers() {
+    let admin = Admin::start().await;
+    for page in pages::PAGES {
+        let answer = match page.method.as_str() {
+            "GET" => admin.get(page.path).await,
+            _ => admin.post(&format!("{}?level=info", page.path)).await,
+        };
+        assert_eq!(answer.status, 200, "{} {}", page.method, page.path);
+        assert!(
+            answer.head.contains("cache-control: no-store"),
+            "{}",
+            answer.head
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_page_is_answered_with_the_list() {
+    let admin = Admin::start().await;
+    for target in ["/nothing", "/clusters/", "/healthz"] {
+        let answer = admin.get(target).await;
+        assert_eq!(answer.status, 404);
+        for page in pages::PAGES {
+            assert!(answer.body.contains(page.path), "{}", answer.body);
+        }
+    }
+}
+
+#[tokio::test]
+async fn readiness_follows_start_and_drain_while_liveness_stays() {
+    let admin = Admin::start().await;
+    for (readiness, status, text) in [
+        (
+            Readiness::Starting {
+                waiting_for: "the first snapshot".to_owned(),
+            },
+            503,
+            "not ready: waiting for the first snapshot\n",
+        ),
+        (Readiness::Ready, 200, "ready\n"),
+        (Readiness::Draining, 503, "not ready: draining\n"),
+    ] {
+        *admin.readiness.lock().expect("readiness") = readiness;
+        let answer = admin.get("/healthz/ready").await;
+        assert_eq!((answer.status, answer.body.as_str()), (status, text));
+        assert_eq!(admin.get("/healthz/live").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn only_a_post_drains_or_quits() {
+    let admin = Admin::start().await;
+    for target in ["/drain", "/quitquitquit"] {
+        let answer = admin.get(target).await;
+        assert_eq!(answer.status, 405);
+        assert!(
+            answer.head.contains("\r\nallow: post\r\n"),
+            "{}",
+            answer.head
+        );
+    }
+    assert_eq!(admin.drains.load(Ordering::Relaxed), 0);
+    assert_eq!(admin.quits.load(Ordering::Relaxed), 0);
+
+    assert_eq!(admin.post("/drain").await.body, "draining\n");
+    assert_eq!(admin.drains.load(Ordering::Relaxed), 1);
+    assert_eq!(admin.post("/quitquitquit").await.status, 200);
+    assert_eq!(admin.quits.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_page_of_another_site_cannot_quit_the_proxy() {
+    let admin = Admin::start().await;
+    for origin in ["http://evil.example", "null", "https://admin.evil.example"] {
+        let headers = format!("origin: {origin}\r\ncontent-length: 0\r\n");
+        assert_eq!(
+            admin
+                .send(&request("POST", "/quitquitquit", &headers))
+                .await
+                .status,
+            403
+        );
+    }
+    assert_eq!(admin.quits.load(Ordering::Relaxed), 0);
+    let own = "origin: http://admin\r\ncontent-length: 0\r\n";
+    assert_eq!(
+        admin
+            .send(&request("POST", "/quitquitquit", own))
+            .await
+            .status,
+        200
+    );
+}
+
+#[tokio::test]
+async fn the_log_level_can_be_shown_and_set() {
+    let admin = Admin::start().await;
+    assert_eq!(admin.get("/logging").await.body, "level: info\n");
+    let set = admin.post("/logging?level=warn%2Cproxy::pool=trace").await;
+    assert_eq!(set.body, "level: warn,proxy::pool=trace\n");
+    for target in ["/logging", "/logging?level=loud", "/logging?lvl=info"] {
+        assert_eq!(admin.post(target).await.status, 400, "{target}");
+    }
+    assert_eq!(
+        admin.get("/logging?level=off").await.body,
+        "level: warn,proxy::pool=trace\n"
+    );
+    let refused = admin.send(&request("PUT", "/logging", "")).await;
+    assert_eq!(refused.status, 405);
+    assert!(
+        refused.head.contains("\r\nallow: get, post\r\n"),
+        "{}",
+        refused.head
+    );
+}
+
+#[tokio::test]
+async fn metrics_are_prometheus_text() {
+    let admin = Admin::start().await;
+    let answer = admin.get("/stats/prometheus").await;
+    assert!(
+        answer
+            .head
+            .contains("content-type: text/plain; version=0.0.4"),
+        "{}",
+        answer.head
+    );
+    assert!(
+        answer.body.contains("\nstrait_task_panics_total 1\n"),
+        "{}",
+        answer.body
+    );
+}
+
+#[tokio::test]
+async fn clusters_show_as_text_and_as_json() {
+    let admin = Admin::start().await;
+    assert_eq!(
+        admin.get("/clusters").await.body,
+        "outbound|80||a::balancer::LEAST_REQUEST\n\
+         outbound|80||a::source::ServiceEntry/default/a (a.yaml:3)\n\
+         outbound|80||a::endpoints::1\n\
+         outbound|80||a::10.0.0.1:8080::health::ejected\n\
+         outbound|80||a::10.0.0.1:8080::rq_active::5\n\
+         outbound|80||a::10.0.0.1:8080::weight::2\n\
+         outbound|80||a::10.0.0.1:8080::priority::0\n\
+         outbound|80||a::10.0.0.1:8080::locality::r/z\n\
+         outbound|80||a::10.0.0.1:8080::cluster::\n\
+         outbound|80||a::10.0.0.1:8080::label::version=v1\n"
+    );
+    let answer = admin.get("/clusters?format=json").await;
+    assert!(
+        answer.head.contains("content-type: application/json"),
+        "{}",
+        answer.head
+    );
+    let read: Value = serde_json::from_str(&answer.body).expect("JSON");
+    assert_eq!(read[0]["endpoints"][0]["health"], "ejected");
+    assert_eq!(read[0]["endpoints"][0]["labels"]["version"], "v1");
+}
+
+#[tokio::test]
+async fn listeners_and_certificates_show() {
+    let admin = Admin::start().await;
+    assert_eq!(
+        admin.get("/listeners").await.body,
+        "http::0.0.0.0:80\nhttp::state::failed\nhttp::error::address in use\n\
+         http::protocol::HTTP\nhttp::cx_active::0\nhttp::host::a.com\n"
+    );
+    let read: Value =
+        serde_json::from_str(&admin.get("/listeners?format=json").await.body).expect("JSON");
+    assert_eq!(read[0]["state"], "failed");
+    assert_eq!(admin.get("/certs").await.body, "[]\n");
+}
+
+#[tokio::test]
+async fn the_dump_shows_no_secrets() {
+    let admin = Admin::start().await;
+    let answer = admin.get("/config_dump").await;
+    assert!(!answer.body.contains("s3cret"), "{}", answer.body);
+    let read: Value = serde_json::from_str(&answer.body).expect("JSON");
+    assert_eq!(read["generation"], 7);
+}
+
+#[tokio::test]
+async fn the_first_page_names_refused_resources_and_escapes_them() {
+    let admin = Admin::start().await;
+    let answer = admin.get("/").await;
+    assert!(
+        answer.head.contains("content-type: text/html"),
+        "{}",
+        answer.head
+    );
+    assert!(
+        answer
+            .body
+            .contains("VirtualService/default/&lt;b&gt; at b.yaml:9"),
+        "{}",
+        answer.body
+    );
+    assert!(
+        answer.body.contains("expected a &quot;host&quot;"),
+        "{}",
+        answer.body
+    );
+    assert!(
+        answer.body.contains("href=\"/stats/prometheus\""),
+        "{}",
+        answer.body
+    );
+    assert!(
+        !answer.body.contains("href=\"/quitquitquit\""),
+        "{}",
+        answer.body
+    );
+}
+
+#[tokio::test]
+async fn head_is_answered_without_a_body() {
+    let admin = Admin::start().await;
+    let answer = admin.send(&request("HEAD", "/healthz/ready", "")).await;
+    assert_eq!((answer.status, answer.body.as_str()), (200, ""));
+}
+
+#[tokio::test]
+async fn requests_beyond_the_limits_are_refused() {
+    let admin = Admin::start().await;
+    let long = format!("x: {}\r\n", "a".repeat(20 << 10));
+    assert_eq!(admin.send(&request("GET", "/", &long)).await.status, 431);
+    let body = "content-length: 65537\r\n";
+    let sent = format!("{}{}", request("POST", "/drain", body), "a".repeat(65_537));
+    assert_eq!(admin.send(&sent).await.status, 413);
+    assert_eq!(admin.drains.load(Ordering::Relaxed), 0);
+    let allowed = format!(
+        "{}hello",
+        request("POST", "/drain", "content-length: 5\r\n")
+    );
+    assert_eq!(admin.send(&allowed).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_client_that_says_nothing_is_let_go_and_makes_room() {
+    let limits = AdminLimits {
+        connections_max: 1,
+        connection_time_max: Duration::from_millis(50),
+        ..AdminLimits::default()
+    };
+    let admin = Admin::start_with(limits).await;
+    let mut silent = TcpStream::connect(admin.address).await.expect("connection");
+    assert_eq!(admin.get("/healthz/live").await.status, 200);
+    let mut byte = [0];
+    let read = timeout(LIMIT, silent.read(&mut byte))
+        .await
+        .expect("closed in time");
+    assert!(matches!(read, Ok(0) | Err(_)));
+}
+
+#[tokio::test]
+async fn stopping_finishes_the_request_that_runs_and_closes_idle_connections() {
+    let limits = AdminLimits {
+        stop_time_max: LIMIT,
+        ..AdminLimits::default()
+    };
+    let admin = Admin::start_with(limits).await;
+    let mut idle = TcpStream::connect(admin.address).await.expect("connection");
+    idle.write_all(b"GET /healthz/live HTTP/1.1\r\nhost: admin\r\n\r\n")
+        .await
+        .expect("request");
+    let mut first = [0; 12];
+    idle.read_exact(&mut first)
+        .await
+        .expect("a kept connection is answered");
+    assert_eq!(&first, b"HTTP/1.1 200");
+
+    // A request that was taken up and whose body is still missing.
+    let expect =
+        "POST /drain HTTP/1.1\r\nhost: admin\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n";
+    let mut begun = TcpStream::connect(admin.address).await.expect("connection");
+    begun.write_all(expect.as_bytes()).await.expect("head");
+    let mut go_on = [0; 12];
+    begun
+        .read_exact(&mut go_on)
+        .await
+        .expect("100 Continue shows that the request was taken up");
+    assert_eq!(&go_on, b"HTTP/1.1 100");
+
+    admin.stop.send(()).expect("the server runs");
+    let mut rest = Vec::new();
+    timeout(LIMIT, idle.read_to_end(&mut rest))
+        .await
+        .expect("closed in time")
+        .expect("closed");
+    begun.write_all(b"x").await.expect("body");
+    let mut rest = String::new();
+    timeout(LIMIT, begun.read_to_string(&mut rest))
+        .await
+        .expect("closed in time")
+        .expect("response");
+    assert!(rest.contains("HTTP/1.1 200"), "{rest}");
+    timeout(LIMIT, admin.server)
+        .await
+        .expect("ended in time")
+        .expect("no fault");
+}

@@ -4,6 +4,7 @@
 
 pub mod codes;
 mod place;
+pub mod render;
 pub mod suggest;
 
 use std::fmt;
@@ -80,6 +81,12 @@ impl Diagnostic {
             related: Vec::new(),
             span,
         }
+    }
+
+    /// The finding with help, if there is any.
+    pub(crate) fn with_help(mut self, help: Option<String>) -> Diagnostic {
+        self.help = help;
+        self
     }
 
     /// A finding about a whole file or directory.

@@ -1,3 +1,110 @@
 //! One row per kind: the apiVersions that it has, and what leads its documents through the stages.
 //!
-//! Each family of kinds has its own file of rows.
+//! Each family of kinds has its own file of rows. A new kind is a raw type, a validator, a checked type and a row.
+
+mod core;
+mod istio;
+mod multicluster;
+
+use std::sync::Arc;
+
+use crate::kind::Kind;
+use crate::load::Draft;
+use crate::parse::FieldInfo;
+use crate::resource::AnyObject;
+
+/// How one kind is read.
+#[derive(Debug)]
+pub struct Row {
+    /// The kind.
+    pub kind: Kind,
+    /// The apiVersions that are read, the preferred one first.
+    pub api_versions: &'static [&'static str],
+    /// Which part of a document the raw type is.
+    pub body: Body,
+    /// From the draft to the checked object; none if it is refused.
+    pub(crate) read: fn(&mut Draft<'_>) -> Option<Arc<dyn AnyObject>>,
+    /// The fields of the raw type.
+    pub fields: fn() -> Vec<FieldInfo>,
+}
+
+/// Which part of a document a raw type is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// What stands under `spec`.
+    Spec,
+    /// What stands beside `apiVersion`, `kind` and `metadata`.
+    Whole,
+}
+
+/// Every row.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    [istio::ROWS, multicluster::ROWS, core::ROWS]
+        .into_iter()
+        .flatten()
+}
+
+/// What the kind and the apiVersion of a document say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Found {
+    /// A kind that is read.
+    Known(&'static Row),
+    /// A kind that is read, but not at this version.
+    WrongVersion(&'static Row),
+    /// None of ours.
+    Unknown,
+}
+
+/// The row for a document. Kinds of one name exist in several API groups: only ours are ours.
+pub(crate) fn find(kind: &str, api_version: &str) -> Found {
+    let named = || rows().filter(|row| row.kind.as_str() == kind);
+    if let Some(row) = named().find(|row| row.api_versions.contains(&api_version)) {
+        return Found::Known(row);
+    }
+    let wrong = named().find(|row| {
+        row.api_versions
+            .iter()
+            .any(|known| is_near(group(known), group(api_version)))
+    });
+    wrong.map_or(Found::Unknown, Found::WrongVersion)
+}
+
+/// The group of an apiVersion, empty for the core group.
+pub(crate) fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// Whether `group` is `ours`, or a slip of the pen away from it.
+fn is_near(ours: &str, group: &str) -> bool {
+    ours == group || (!group.is_empty() && crate::diagnostic::suggest::distance(ours, group) <= 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_a_row() {
+        for kind in Kind::ALL {
+            assert!(rows().any(|row| row.kind == kind), "{kind}");
+        }
+    }
+
+    #[test]
+    fn kinds_are_told_apart_by_their_groups() {
+        let found = |kind, api_version| match find(kind, api_version) {
+            Found::Known(row) => format!("{}", row.kind),
+            Found::WrongVersion(row) => format!("not {}", row.kind),
+            Found::Unknown => "none".to_owned(),
+        };
+        assert_eq!(found("Gateway", "networking.istio.io/v1"), "Gateway");
+        assert_eq!(found("Gateway", "networking.istio.io/v1alpha3"), "Gateway");
+        assert_eq!(found("Gateway", "networking.istio.io/v7"), "not Gateway");
+        assert_eq!(found("Gateway", "networking.itsio.io/v1"), "not Gateway");
+        assert_eq!(found("Gateway", "gateway.networking.k8s.io/v1"), "none");
+        assert_eq!(found("Service", "v1"), "Service");
+        assert_eq!(found("Service", "serving.knative.dev/v1"), "none");
+        assert_eq!(found("Service", "v2"), "not Service");
+        assert_eq!(found("Deployment", "apps/v1"), "none");
+    }
+}

@@ -2,7 +2,10 @@
 //!
 //! A change walks these modules in the order in which they are declared: `source` finds bytes, `parse` turns
 //! them into raw types, `validate` into checked ones, `store` keeps the last good version of each object and
-//! hands out a [`ResourceSet`]. The stages do not know each other: `load` and `kinds` lead a document through them.
+//! hands out a [`ResourceSet`]. The stages do not know each other: `loader` drives them, and `load` and `kinds` lead a
+//! document through them.
+
+mod loader;
 
 pub mod source;
 
@@ -13,6 +16,8 @@ pub mod raw;
 pub mod validate;
 
 pub mod kinds;
+
+mod load;
 
 pub mod resource;
 
@@ -26,4 +31,7 @@ pub mod span;
 
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 pub use kind::{Kind, Name, ObjectRef};
+pub use loader::{Loaded, Watch, load_bytes, load_files, watch};
 pub use resource::{Object, ResourceSet};
+pub use source::WatchSettings;
+pub use store::{Delta, Quarantined, Update};

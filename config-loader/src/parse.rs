@@ -1,1 +1,35 @@
-//! Text to raw types, strictly; knows no meaning.
+//! Text to raw types, strictly; knows no meaning. Uses `raw`, `span` and `diagnostic`.
+//!
+//! YAML and JSON walk one way: bytes are checked to be UTF-8, a file is split into documents, a document becomes a
+//! tree of [`Node`]s, and a tree becomes a raw type. Every step records all that is wrong, not only the first.
+//! Trees live only while their document is read.
+
+mod access;
+mod builder;
+mod de;
+mod node;
+mod offsets;
+mod path;
+mod scalar;
+mod schema;
+mod split;
+
+pub use builder::tree;
+pub use de::Reader;
+pub use node::{Entry, Key, Node, Value};
+pub use path::locate;
+pub(crate) use path::push_key;
+pub use schema::{FieldInfo, fields_of};
+pub use split::{Chunk, split};
+
+/// How large the text of one file may be, in bytes.
+pub const FILE_BYTES_MAX: u64 = 32 << 20;
+
+/// How many nodes (scalars, lists, mappings) one document may have.
+pub const DOCUMENT_NODES_MAX: usize = 1_000_000;
+
+/// How many nodes the aliases and merge keys of one document may stand for.
+pub const ALIAS_NODES_MAX: usize = 100_000;
+
+/// How deep lists and mappings may be nested.
+pub const DEPTH_MAX: usize = 64;

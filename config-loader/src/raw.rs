@@ -11,5 +11,6 @@ pub mod istio;
 pub mod karmada;
 mod meta;
 
+pub(crate) use field::FIELD;
 pub use field::{Field, IntOrString, Map};
 pub use meta::ObjectMeta;

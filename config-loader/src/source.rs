@@ -1,1 +1,10 @@
-//! Where bytes come from: files and directories, read and watched.
+//! Where bytes come from: files and directories, read and watched. Uses only `diagnostic`.
+
+mod debounce;
+mod file;
+mod scan;
+mod watch;
+
+pub(crate) use file::{FileEvent, FileSource, Look};
+pub use watch::WatchSettings;
+pub(crate) use watch::{Stop, spawn};

@@ -1,1 +1,337 @@
-//! Last good versions per object, revisions and deltas.
+//! Last good versions per object, revisions and deltas. Uses `load`'s readings, `resource` and `diagnostic`.
+//!
+//! Nothing bad ever replaces something good:
+//! - An object that is refused stays in force in its last good version. It is *quarantined*.
+//! - An object that vanished while its file has a document that cannot be parsed stays in force: it may stand there.
+//! - A file that cannot be read keeps all its objects. Only a file that is gone takes them with it.
+//!
+//! Of several objects with one name the first by file and document is used. When nothing is broken, the set depends
+//! only on the files as they are, not on what was before.
+
+mod update;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+pub use update::{Delta, Quarantined, Update};
+
+use crate::diagnostic::codes::common::CM020;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::kind::ObjectRef;
+use crate::load::{FileReading, Slot, read_file};
+use crate::resource::{AnyObject, ResourceSet};
+use crate::span::Span;
+
+/// What became of a file.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// It does not exist any more.
+    Gone,
+    /// It has this text.
+    Text(String),
+    /// It exists and cannot be read.
+    Unreadable(Diagnostic),
+}
+
+/// Where an object stands.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Position {
+    file: Arc<str>,
+    document: usize,
+    slot: usize,
+}
+
+/// All files, and the objects in force.
+#[derive(Debug, Default)]
+pub struct Store {
+    files: BTreeMap<Arc<str>, FileReading>,
+    /// Where each object stands; more than one place is an error in all but the first.
+    holders: HashMap<ObjectRef, BTreeSet<Position>>,
+    in_force: HashMap<ObjectRef, Arc<dyn AnyObject>>,
+    repeated: BTreeSet<ObjectRef>,
+    /// Objects that are refused where they stand, or that vanished while their file is broken.
+    quarantined: BTreeSet<ObjectRef>,
+    set: Arc<ResourceSet>,
+}
+
+impl Store {
+    /// An empty store.
+    pub fn new() -> Store {
+        Store::default()
+    }
+
+    /// The objects in force.
+    pub fn set(&self) -> &Arc<ResourceSet> {
+        &self.set
+    }
+
+    /// Applies what became of files, as one change.
+    pub(crate) fn apply(&mut self, changes: Vec<(Arc<str>, Change)>) -> Delta {
+        let mut affected = BTreeSet::new();
+        for (file, change) in changes {
+            self.change_file(&file, change, &mut affected);
+        }
+        let mut delta = Delta::default();
+        let mut set = ResourceSet::clone(&self.set);
+        for id in affected {
+            self.decide(id, &mut set, &mut delta);
+        }
+        if !delta.is_empty() {
+            set.revision += 1;
+            self.set = Arc::new(set);
+        }
+        delta
+    }
+
+    fn change_file(&mut self, file: &Arc<str>, change: Change, affected: &mut BTreeSet<ObjectRef>) {
+        // What is quarantined without standing anywhere may have to go when its file gets well.
+        let of_file = |id: &&ObjectRef| {
+            self.in_force
+                .get(*id)
+                .is_some_and(|object| object.provenance().file == *file)
+        };
+        affected.extend(self.quarantined.iter().filter(of_file).cloned());
+        match change {
+            Change::Gone => {
+                self.unregister(file, affected);
+                self.files.remove(file);
+            }
+            Change::Unreadable(failure) => {
+                self.files.entry(Arc::clone(file)).or_default().failure = Some(failure);
+                self.touch(file, affected);
+            }
+            Change::Text(text) => {
+                let reading = read_file(file, &text, self.files.get(file));
+                self.unregister(file, affected);
+                self.files.insert(Arc::clone(file), reading);
+                self.register(file, affected);
+            }
+        }
+    }
+
+    fn positions(&self, file: &Arc<str>) -> Vec<(ObjectRef, Position)> {
+        let mut positions = Vec::new();
+        for (document, read) in self
+            .files
+            .get(file)
+            .into_iter()
+            .flat_map(|file| file.documents.iter().enumerate())
+        {
+            for (slot, found) in read.reading.slots.iter().enumerate() {
+                positions.push((
+                    found.id.clone(),
+                    Position {
+                        file: Arc::clone(file),
+                        document,
+                        slot,
+                    },
+                ));
+            }
+        }
+        positions
+    }
+
+    fn unregister(&mut self, file: &Arc<str>, affected: &mut BTreeSet<ObjectRef>) {
+        for (id, position) in self.positions(file) {
+            if let Some(holders) = self.holders.get_mut(&id) {
+                holders.remove(&position);
+                if holders.is_empty() {
+                    self.holders.remove(&id);
+                }
+            }
+            affected.insert(id);
+        }
+    }
+
+    fn register(&mut self, file: &Arc<str>, affected: &mut BTreeSet<ObjectRef>) {
+        for (id, position) in self.positions(file) {
+            self.holders.entry(id.clone()).or_default().insert(position);
+            affected.insert(id);
+        }
+    }
+
+    fn touch(&self, file: &Arc<str>, affected: &mut BTreeSet<ObjectRef>) {
+        affected.extend(self.positions(file).into_iter().map(|(id, _)| id));
+    }
+
+    fn slot(&self, position: &Position) -> Option<&Slot> {
+        let document = self
+            .files
+            .get(&position.file)?
+            .documents
+            .get(position.document)?;
+        document.reading.slots.get(position.slot)
+    }
+
+    /// Decides which version of an object is in force.
+    fn decide(&mut self, id: ObjectRef, set: &mut ResourceSet, delta: &mut Delta) {
+        let before = self.in_force.get(&id).cloned();
+        let holders = self.holders.get(&id);
+        let mut slots = holders
+            .into_iter()
+            .flatten()
+            .filter_map(|position| Some((position, self.slot(position)?)));
+        let first = slots.next();
+        let (after, quarantined) = match &first {
+            Some((
+                position,
+                Slot {
+                    object: Some(object),
+                    ..
+                },
+            )) => (Some(Arc::clone(object)), self.is_failed(&position.file)),
+            Some(_) => {
+                let other = || slots.find_map(|(_, slot)| slot.object.clone());
+                (before.clone().or_else(other), true)
+            }
+            None => {
+                let kept = before
+                    .clone()
+                    .filter(|object| self.has_unreadable(&object.provenance().file));
+                let quarantined = kept.is_some();
+                (kept, quarantined)
+            }
+        };
+        let count = holders.map_or(0, BTreeSet::len);
+        remember(&mut self.repeated, &id, count > 1);
+        remember(&mut self.quarantined, &id, quarantined);
+        delta.note(&id, before.as_ref(), after.as_ref());
+        match after {
+            Some(object) => {
+                if before.is_none_or(|before| !Arc::ptr_eq(&before, &object)) {
+                    Arc::clone(&object).put(set);
+                    self.in_force.insert(id, object);
+                }
+            }
+            None => {
+                set.remove(&id);
+                self.in_force.remove(&id);
+            }
+        }
+    }
+
+    fn is_failed(&self, file: &Arc<str>) -> bool {
+        self.files
+            .get(file)
+            .is_some_and(|file| file.failure.is_some())
+    }
+
+    fn has_unreadable(&self, file: &Arc<str>) -> bool {
+        self.files.get(file).is_some_and(|file| {
+            file.failure.is_some()
+                || file
+                    .documents
+                    .iter()
+                    .any(|document| document.reading.unreadable)
+        })
+    }
+
+    /// What is wrong with the files as they are.
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        for file in self.files.values() {
+            match &file.failure {
+                // What was found in a text that is no more would only confuse.
+                Some(failure) => found.push(failure.clone()),
+                None => {
+                    let readings = file.documents.iter().map(|document| &document.reading);
+                    found.extend(readings.flat_map(|reading| reading.diagnostics.iter().cloned()));
+                }
+            }
+        }
+        for id in &self.repeated {
+            found.extend(self.repetitions(id));
+        }
+        found
+    }
+
+    /// The findings about an object that stands in several places.
+    fn repetitions(&self, id: &ObjectRef) -> Vec<Diagnostic> {
+        let positions = self.holders.get(id).into_iter().flatten();
+        let mut slots = positions.filter_map(|position| self.slot(position));
+        let Some(first) = slots.next() else {
+            return Vec::new();
+        };
+        let repeat = |slot: &Slot| {
+            let message = format!(
+                "{id} is already defined at {}:{}",
+                first.place.file, first.place.line
+            );
+            let mut found = Diagnostic::at(Severity::Error, CM020, Span::NONE, message);
+            found.object = Some(id.clone());
+            found.place = slot.place.clone();
+            found.field = "metadata.name".to_owned();
+            found.help("the first definition is used: rename or remove this one");
+            found.related(first.place.clone(), "first defined here");
+            found
+        };
+        slots.map(repeat).collect()
+    }
+
+    /// Objects whose text is not what is in force, with the reasons.
+    pub fn quarantined(&self) -> Vec<Quarantined> {
+        self.quarantined
+            .iter()
+            .map(|id| self.quarantine(id))
+            .collect()
+    }
+
+    fn quarantine(&self, id: &ObjectRef) -> Quarantined {
+        let in_force = self.in_force.get(id);
+        let holder = self.holders.get(id).and_then(BTreeSet::first);
+        let file = holder
+            .map(|position| &position.file)
+            .or(in_force.map(|object| &object.provenance().file));
+        let Some(reading) = file.and_then(|file| self.files.get(file)) else {
+            return Quarantined {
+                object: id.clone(),
+                in_force: in_force.is_some(),
+                diagnostics: Vec::new(),
+            };
+        };
+        let diagnostics = match (&reading.failure, holder) {
+            (Some(failure), _) => vec![failure.clone()],
+            (None, Some(position)) => {
+                let found = reading
+                    .documents
+                    .get(position.document)
+                    .map(|document| &document.reading.diagnostics);
+                let is_reason = |found: &&Diagnostic| {
+                    found.severity == Severity::Error
+                        && found.object.as_ref().is_none_or(|object| object == id)
+                };
+                found
+                    .into_iter()
+                    .flatten()
+                    .filter(is_reason)
+                    .cloned()
+                    .collect()
+            }
+            (None, None) => {
+                let broken = reading
+                    .documents
+                    .iter()
+                    .filter(|document| document.reading.unreadable);
+                broken
+                    .flat_map(|document| document.reading.diagnostics.iter().cloned())
+                    .collect()
+            }
+        };
+        Quarantined {
+            object: id.clone(),
+            in_force: in_force.is_some(),
+            diagnostics,
+        }
+    }
+}
+
+fn remember(set: &mut BTreeSet<ObjectRef>, id: &ObjectRef, holds: bool) {
+    if holds {
+        set.insert(id.clone());
+    } else {
+        set.remove(id);
+    }
+}
+
+#[cfg(test)]
+mod tests;

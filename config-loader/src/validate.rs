@@ -8,7 +8,9 @@ pub mod flomesh;
 pub mod gloo;
 pub mod istio;
 pub mod karmada;
+pub mod references;
 pub mod scalar;
+pub mod unsupported;
 
 use crate::diagnostic::{Code, Diagnostic, Locator, Place, Severity};
 use crate::kind::{Kind, ObjectRef};

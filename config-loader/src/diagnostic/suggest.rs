@@ -16,7 +16,7 @@ pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> O
 
 /// How many letters must be added, removed, changed or swapped with their neighbour. Words longer than 64 letters
 /// are never near: this bounds the work on hostile input.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().collect();
     let b: Vec<char> = b.chars().collect();
     if a.len() > 64 || b.len() > 64 {

@@ -31,6 +31,7 @@ codes! {
     CM028 Error "a text that YAML 1.1 reads as a boolean or a number is quoted";
     CM029 Error "a number is within the range of its field";
     CM030 Error "a resource has a valid namespace and name";
+    CM031 Warning "a creationTimestamp is written as RFC 3339 has it";
     YAML001 Error "the document is well-formed YAML";
     YAML002 Error "a mapping has each key once";
     YAML003 Error "a document, its aliases expanded, has a bounded number of nodes";

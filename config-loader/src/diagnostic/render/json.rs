@@ -1,0 +1,53 @@
+//! For programs: one array of objects whose keys never change.
+
+use serde_json::{Map, Value, json as value};
+
+use crate::diagnostic::{Diagnostic, Place};
+
+/// Renders findings as one JSON array, with a line break at its end.
+///
+/// Every object has the keys `severity`, `code`, `object` (`{kind, namespace, name}` or null), `file`, `line`,
+/// `column`, `length` (null when it is about a whole file), `field`, `message`, `help` (or null), and `related`, a list
+/// of places with their `message`.
+pub fn json(found: &[Diagnostic]) -> String {
+    let list: Vec<Value> = found.iter().map(finding).collect();
+    let mut text = format!("{:#}", Value::Array(list));
+    text.push('\n');
+    text
+}
+
+fn finding(diagnostic: &Diagnostic) -> Value {
+    let object = diagnostic.object.as_ref().map(
+        |object| value!({"kind": object.kind.as_str(), "namespace": &*object.namespace, "name": &*object.name}),
+    );
+    let mut map = Map::new();
+    map.insert("severity".to_owned(), value!(diagnostic.severity.as_str()));
+    map.insert("code".to_owned(), value!(diagnostic.code.0));
+    map.insert("object".to_owned(), value!(object));
+    add_place(&mut map, &diagnostic.place);
+    map.insert("field".to_owned(), value!(diagnostic.field));
+    map.insert("message".to_owned(), value!(diagnostic.message));
+    map.insert("help".to_owned(), value!(diagnostic.help));
+    let related = diagnostic.related.iter().map(|(place, what)| {
+        let mut map = Map::new();
+        add_place(&mut map, place);
+        map.insert("message".to_owned(), value!(what));
+        Value::Object(map)
+    });
+    map.insert("related".to_owned(), related.collect());
+    Value::Object(map)
+}
+
+fn add_place(map: &mut Map<String, Value>, place: &Place) {
+    let known = |number: u32| {
+        if place.line == 0 {
+            Value::Null
+        } else {
+            value!(number)
+        }
+    };
+    map.insert("file".to_owned(), value!(&*place.file));
+    map.insert("line".to_owned(), known(place.line));
+    map.insert("column".to_owned(), known(place.column));
+    map.insert("length".to_owned(), known(place.len));
+}

@@ -1,0 +1,58 @@
+//! The networking.istio.io kinds.
+
+use super::{Body, Row};
+use crate::kind::Kind;
+use crate::parse::fields_of;
+use crate::{raw, validate};
+
+const API_VERSIONS: &[&str] = &[
+    "networking.istio.io/v1",
+    "networking.istio.io/v1beta1",
+    "networking.istio.io/v1alpha3",
+];
+
+/// The rows of this file.
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        kind: Kind::DestinationRule,
+        api_versions: API_VERSIONS,
+        body: Body::Spec,
+        read: |draft| draft.check(validate::istio::destination_rule),
+        fields: fields_of::<raw::istio::DestinationRule>,
+    },
+    Row {
+        kind: Kind::Gateway,
+        api_versions: API_VERSIONS,
+        body: Body::Spec,
+        read: |draft| draft.check(validate::istio::gateway),
+        fields: fields_of::<raw::istio::Gateway>,
+    },
+    Row {
+        kind: Kind::ServiceEntry,
+        api_versions: API_VERSIONS,
+        body: Body::Spec,
+        read: |draft| draft.check(validate::istio::service_entry),
+        fields: fields_of::<raw::istio::ServiceEntry>,
+    },
+    Row {
+        kind: Kind::Sidecar,
+        api_versions: API_VERSIONS,
+        body: Body::Spec,
+        read: |draft| draft.check(validate::istio::sidecar),
+        fields: fields_of::<raw::istio::Sidecar>,
+    },
+    Row {
+        kind: Kind::VirtualService,
+        api_versions: API_VERSIONS,
+        body: Body::Spec,
+        read: |draft| draft.check(validate::istio::virtual_service),
+        fields: fields_of::<raw::istio::VirtualService>,
+    },
+    Row {
+        kind: Kind::WorkloadEntry,
+        api_versions: API_VERSIONS,
+        body: Body::Spec,
+        read: |draft| draft.check(validate::istio::workload_entry),
+        fields: fields_of::<raw::istio::WorkloadEntry>,
+    },
+];

@@ -1,0 +1,47 @@
+//! The multi-cluster kinds.
+
+use super::{Body, Row};
+use crate::kind::Kind;
+use crate::parse::fields_of;
+use crate::{raw, validate};
+
+const FLOMESH: &[&str] = &["flomesh.io/v1alpha1", "multicluster.flomesh.io/v1alpha1"];
+
+/// The rows of this file.
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        kind: Kind::GlobalTrafficPolicy,
+        api_versions: FLOMESH,
+        body: Body::Spec,
+        read: |draft| draft.check(validate::flomesh::global_traffic_policy),
+        fields: fields_of::<raw::flomesh::GlobalTrafficPolicy>,
+    },
+    Row {
+        kind: Kind::ServiceExport,
+        api_versions: FLOMESH,
+        body: Body::Spec,
+        read: |draft| draft.check(validate::flomesh::service_export),
+        fields: fields_of::<raw::flomesh::ServiceExport>,
+    },
+    Row {
+        kind: Kind::ServiceImport,
+        api_versions: FLOMESH,
+        body: Body::Spec,
+        read: |draft| draft.check(validate::flomesh::service_import),
+        fields: fields_of::<raw::flomesh::ServiceImport>,
+    },
+    Row {
+        kind: Kind::Destination,
+        api_versions: &["discovery.mesh.gloo.solo.io/v1"],
+        body: Body::Spec,
+        read: |draft| draft.check(validate::gloo::destination),
+        fields: fields_of::<raw::gloo::Destination>,
+    },
+    Row {
+        kind: Kind::MultiClusterService,
+        api_versions: &["networking.karmada.io/v1alpha1"],
+        body: Body::Spec,
+        read: |draft| draft.check(validate::karmada::multi_cluster_service),
+        fields: fields_of::<raw::karmada::MultiClusterService>,
+    },
+];

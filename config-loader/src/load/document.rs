@@ -1,0 +1,302 @@
+//! One document: which objects stand in it, and what became of each.
+
+use std::sync::Arc;
+
+use twox_hash::XxHash64;
+
+use super::draft::Draft;
+use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, YAML006};
+use crate::diagnostic::{Diagnostic, Locator, Place, Severity, suggest};
+use crate::kind::ObjectRef;
+use crate::kinds::{self, Found, Row};
+use crate::parse::{self, Chunk, Node, Value, locate, push_key};
+use crate::resource::{AnyObject, Order};
+use crate::span::{Lines, Span};
+
+/// What one document yielded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reading {
+    /// The objects that stand in it, good or not.
+    pub(crate) slots: Vec<Slot>,
+    /// What was found.
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    /// Whether it could not even be told which objects stand in it.
+    pub(crate) unreadable: bool,
+}
+
+/// An object that stands in a document.
+#[derive(Clone, Debug)]
+pub(crate) struct Slot {
+    pub(crate) id: ObjectRef,
+    /// Where its name is written.
+    pub(crate) place: Place,
+    /// The object, if it is good.
+    pub(crate) object: Option<Arc<dyn AnyObject>>,
+}
+
+/// Reads one document; `index` counts the documents of its file.
+pub(crate) fn read_document(file: &Arc<str>, chunk: Chunk<'_>, index: u32) -> Reading {
+    let lines = Lines::new(chunk.text);
+    let locator = Locator {
+        file,
+        text: chunk.text,
+        lines: &lines,
+        first_line: chunk.first_line,
+        secret: may_hold_secrets(chunk.text),
+    };
+    let mut malformed = Vec::new();
+    let Some(root) = parse::tree(&locator, &mut malformed) else {
+        place_all(&mut malformed, None, &locator);
+        return Reading {
+            slots: Vec::new(),
+            diagnostics: malformed,
+            unreadable: true,
+        };
+    };
+    let mut document = Document {
+        locator,
+        index,
+        malformed,
+        list: false,
+        reading: Reading::default(),
+    };
+    document.read_root(&root);
+    let Document {
+        mut malformed,
+        mut reading,
+        locator,
+        ..
+    } = document;
+    place_all(&mut malformed, Some(&root), &locator);
+    reading.diagnostics.append(&mut malformed);
+    reading
+}
+
+/// Whether a text may be a Secret, whose lines must not be shown. Asked before anything is parsed.
+fn may_hold_secrets(text: &str) -> bool {
+    text.contains("Secret") && text.contains("kind")
+}
+
+/// Works out places and paths. A field that is known already is one of the mapping in which the place is.
+pub(super) fn place_all(found: &mut [Diagnostic], root: Option<&Node>, locator: &Locator<'_>) {
+    for diagnostic in found {
+        let (mut field, marked) = match root {
+            Some(root) if !diagnostic.span.is_none() => locate(root, diagnostic.span),
+            _ => (String::new(), diagnostic.span),
+        };
+        if !diagnostic.field.is_empty() {
+            push_key(&mut field, &diagnostic.field);
+        }
+        diagnostic.field = field;
+        diagnostic.place = locator.place(marked);
+    }
+}
+
+struct Document<'a> {
+    locator: Locator<'a>,
+    index: u32,
+    /// Errors of the text itself, such as duplicate keys.
+    malformed: Vec<Diagnostic>,
+    list: bool,
+    reading: Reading,
+}
+
+/// Who a document says that it is.
+struct Claim<'a> {
+    kind: &'a str,
+    kind_span: Span,
+    api_version: &'a str,
+    api_version_span: Span,
+}
+
+impl Document<'_> {
+    fn read_root(&mut self, root: &Node) {
+        match root.value {
+            Value::Null => {}
+            Value::Map(_) => match self.claim(root, None) {
+                Some(claim) if is_list(&claim, root) => self.read_list(root, &claim),
+                Some(claim) => self.read_object(root, &claim, 0),
+                None => {}
+            },
+            _ => {
+                let message = format!("expected a resource, found {}", root.describe());
+                self.report(
+                    root,
+                    Diagnostic::at(Severity::Error, YAML006, root.span, message),
+                );
+            }
+        }
+    }
+
+    /// The kind and apiVersion of a node; `inherited` from a typed list if the node has none of its own.
+    fn claim<'n>(
+        &mut self,
+        node: &'n Node,
+        inherited: Option<(&'n str, &'n str)>,
+    ) -> Option<Claim<'n>> {
+        let field = |name: &str| {
+            node.get(name)
+                .and_then(|value| Some((value.text()?, value.span)))
+        };
+        let kind = field("kind").or(inherited.map(|(kind, _)| (kind, node.span)));
+        let api_version =
+            field("apiVersion").or(inherited.map(|(_, version)| (version, node.span)));
+        if let (Some((kind, kind_span)), Some((api_version, api_version_span))) =
+            (kind, api_version)
+        {
+            return Some(Claim {
+                kind,
+                kind_span,
+                api_version,
+                api_version_span,
+            });
+        }
+        let missing = if kind.is_none() { "kind" } else { "apiVersion" };
+        let (span, message) = match node.get(missing) {
+            Some(value) => (
+                value.span,
+                format!("expected a text in `{missing}`, found {}", value.describe()),
+            ),
+            None => (first_key(node), format!("the document has no `{missing}`")),
+        };
+        let help = node.entries().iter().map(|entry| &*entry.key.text);
+        let help = suggest::nearest(missing, help)
+            .filter(|near| node.get(missing).is_none() && *near != "kind" && *near != "apiVersion")
+            .map(|near| format!("did you mean `{missing}` by `{near}`?"));
+        self.report(
+            node,
+            Diagnostic::at(Severity::Error, CM027, span, message).with_help(help),
+        );
+        None
+    }
+
+    fn read_list(&mut self, root: &Node, claim: &Claim<'_>) {
+        self.list = true;
+        for entry in root.entries() {
+            if !["apiVersion", "kind", "metadata", "items"].contains(&&*entry.key.text) {
+                let message = format!("unknown field `{}` in a list", entry.key.text);
+                self.report(
+                    root,
+                    Diagnostic::at(Severity::Error, CM021, entry.key.span, message),
+                );
+            }
+        }
+        let Some(items) = root.get("items") else {
+            return;
+        };
+        let inherited = claim
+            .kind
+            .strip_suffix("List")
+            .filter(|kind| !kind.is_empty());
+        for (index, item) in items.items().iter().enumerate() {
+            if !matches!(item.value, Value::Map(_)) {
+                let message = format!("expected a resource, found {}", item.describe());
+                self.report(
+                    root,
+                    Diagnostic::at(Severity::Error, YAML006, item.span, message),
+                );
+                continue;
+            }
+            if let Some(claim) = self.claim(item, inherited.map(|kind| (kind, claim.api_version))) {
+                self.read_object(item, &claim, u32::try_from(index).unwrap_or(u32::MAX));
+            }
+        }
+    }
+
+    fn read_object(&mut self, node: &Node, claim: &Claim<'_>, item: u32) {
+        match kinds::find(claim.kind, claim.api_version) {
+            Found::Known(row) => self.read_known(node, row, item),
+            Found::WrongVersion(row) => self.refuse_version(node, row, claim),
+            Found::Unknown => self.skip(node, claim),
+        }
+    }
+
+    fn read_known(&mut self, node: &Node, row: &'static Row, item: u32) {
+        let order = Order {
+            document: self.index,
+            item,
+        };
+        // What is malformed within an object is the object's.
+        let list = self.list;
+        let (own, others): (Vec<_>, Vec<_>) = self
+            .malformed
+            .drain(..)
+            .partition(|found| !list || node.span.contains(found.span));
+        self.malformed = others;
+        let draft = Draft::new(row, node, self.locator, order, own);
+        let (slot, mut diagnostics) = draft.finish(self.fingerprint(node));
+        self.reading.diagnostics.append(&mut diagnostics);
+        self.reading.slots.extend(slot);
+    }
+
+    /// A hash of all that an object's checked form depends on: its text, and its place within its document.
+    fn fingerprint(&self, node: &Node) -> u64 {
+        let text = self.locator.text;
+        // An item with aliases depends on text outside of it.
+        if !self.list || text.contains('&') {
+            return XxHash64::oneshot(u64::from(node.span.start), text.as_bytes());
+        }
+        let line = self.locator.lines.line(node.span.start).0;
+        XxHash64::oneshot(u64::from(line) << 1 | 1, node.span.text(text).as_bytes())
+    }
+
+    fn refuse_version(&mut self, node: &Node, row: &'static Row, claim: &Claim<'_>) {
+        let message = format!("{} has no apiVersion `{}`", claim.kind, claim.api_version);
+        let help = format!("write `{}`", row.api_versions.join("`, or `"));
+        self.report(
+            node,
+            Diagnostic::at(Severity::Error, CM025, claim.api_version_span, message)
+                .with_help(Some(help)),
+        );
+        // The object is known by name, so that its last good version can stay.
+        let draft = Draft::new(row, node, self.locator, Order::default(), Vec::new());
+        self.reading.slots.extend(draft.refuse());
+    }
+
+    fn skip(&mut self, node: &Node, claim: &Claim<'_>) {
+        let known = kinds::rows().map(|row| row.kind.as_str());
+        let ours = kinds::rows().any(|row| {
+            row.api_versions.iter().any(|known| {
+                !kinds::group(known).is_empty()
+                    && kinds::group(known) == kinds::group(claim.api_version)
+            })
+        });
+        let near = if ours {
+            suggest::nearest(claim.kind, known)
+        } else {
+            None
+        };
+        if let Some(near) = near.filter(|near| *near != claim.kind) {
+            let message = format!("{} has no kind `{}`", claim.api_version, claim.kind);
+            let help = Some(format!("did you mean `{near}`?"));
+            self.report(
+                node,
+                Diagnostic::at(Severity::Error, CM025, claim.kind_span, message).with_help(help),
+            );
+            return;
+        }
+        let message = format!(
+            "skipped: {} of {} is nothing that a data plane reads",
+            claim.kind, claim.api_version
+        );
+        self.report(
+            node,
+            Diagnostic::at(Severity::Note, CM026, claim.kind_span, message),
+        );
+    }
+
+    fn report(&mut self, root: &Node, mut found: Diagnostic) {
+        place_all(std::slice::from_mut(&mut found), Some(root), &self.locator);
+        self.reading.diagnostics.push(found);
+    }
+}
+
+fn is_list(claim: &Claim<'_>, root: &Node) -> bool {
+    claim.kind == "List" || (claim.kind.ends_with("List") && root.get("items").is_some())
+}
+
+fn first_key(node: &Node) -> Span {
+    node.entries()
+        .first()
+        .map_or(node.span, |entry| entry.key.span)
+}

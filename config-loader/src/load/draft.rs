@@ -1,0 +1,182 @@
+//! One object on its way from a tree to its checked form.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::document::{Slot, place_all};
+use super::metadata::{self, Metadata};
+use super::unsupported;
+use crate::diagnostic::{Diagnostic, Locator, Severity};
+use crate::kind::{Kind, ObjectRef};
+use crate::kinds::{Body, Row};
+use crate::parse::{Node, Reader};
+use crate::raw::{Field, ObjectMeta};
+use crate::resource::{AnyObject, Object, Order, Provenance, Spec};
+use crate::span::Span;
+use crate::validate::Check;
+
+/// What stands around `spec`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Envelope {
+    #[serde(rename = "apiVersion")]
+    _api_version: Field<IgnoredAny>,
+    #[serde(rename = "kind")]
+    _kind: Field<IgnoredAny>,
+    metadata: Field<ObjectMeta>,
+    #[serde(rename = "spec")]
+    _spec: Field<IgnoredAny>,
+    #[serde(rename = "status")]
+    _status: Field<IgnoredAny>,
+}
+
+/// The envelope of a kind whose fields stand beside it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Head {
+    metadata: Field<ObjectMeta>,
+}
+
+/// An object that is being read.
+#[derive(Debug)]
+pub(crate) struct Draft<'a> {
+    row: &'static Row,
+    node: &'a Node,
+    locator: Locator<'a>,
+    order: Order,
+    found: Vec<Diagnostic>,
+    metadata: Metadata,
+    id: Option<ObjectRef>,
+    fingerprint: u64,
+}
+
+impl<'a> Draft<'a> {
+    /// Reads the envelope of the object at `node`; `found` holds what is malformed in its text.
+    pub(super) fn new(
+        row: &'static Row,
+        node: &'a Node,
+        mut locator: Locator<'a>,
+        order: Order,
+        mut found: Vec<Diagnostic>,
+    ) -> Draft<'a> {
+        locator.secret = row.kind == Kind::Secret;
+        let reader = Reader::new(locator);
+        let meta = match row.body {
+            Body::Spec => reader.read::<Envelope>(node, &[]).metadata,
+            Body::Whole => {
+                let others: Vec<&str> = node
+                    .entries()
+                    .iter()
+                    .map(|entry| &*entry.key.text)
+                    .collect();
+                let others: Vec<&str> = others
+                    .into_iter()
+                    .filter(|key| *key != "metadata")
+                    .collect();
+                reader.read::<Head>(node, &others).metadata
+            }
+        };
+        found.append(&mut reader.into_found());
+        let metadata = metadata::check(row.kind, &meta, node, locator, &mut found);
+        let id = metadata.name.as_ref().map(|name| {
+            ObjectRef::new(row.kind, Arc::clone(&metadata.namespace), Arc::clone(name))
+        });
+        Draft {
+            row,
+            node,
+            locator,
+            order,
+            found,
+            metadata,
+            id,
+            fingerprint: 0,
+        }
+    }
+
+    /// Reads and checks the body. The object is refused if anything in it is an error.
+    pub(super) fn finish(mut self, fingerprint: u64) -> (Option<Slot>, Vec<Diagnostic>) {
+        self.fingerprint = fingerprint;
+        let object = (self.row.read)(&mut self);
+        unsupported::report(self.row.kind, self.node, &mut self.found);
+        place_all(&mut self.found, Some(self.node), &self.locator);
+        for found in &mut self.found {
+            found.object.clone_from(&self.id);
+        }
+        let failed = self.failed();
+        let slot = self.slot(object.filter(|_| !failed));
+        (slot, self.found)
+    }
+
+    /// The object by name only, without anything said about it.
+    pub(super) fn refuse(self) -> Option<Slot> {
+        self.slot(None)
+    }
+
+    fn slot(&self, object: Option<Arc<dyn AnyObject>>) -> Option<Slot> {
+        let place = self.locator.place(self.metadata.name_span);
+        self.id.clone().map(|id| Slot { id, place, object })
+    }
+
+    fn failed(&self) -> bool {
+        self.found
+            .iter()
+            .any(|found| found.severity == Severity::Error)
+    }
+
+    /// Reads the raw type and hands it to its validator.
+    pub(crate) fn check<R, T>(
+        &mut self,
+        validate: fn(&R, &mut Check<'_>) -> T,
+    ) -> Option<Arc<dyn AnyObject>>
+    where
+        R: Default + for<'de> Deserialize<'de>,
+        T: Spec,
+    {
+        let reader = Reader::new(self.locator);
+        let (raw, body) = match self.row.body {
+            Body::Spec => match self.node.get("spec") {
+                Some(spec) => (reader.read::<R>(spec, &[]), spec.span),
+                None => (R::default(), self.metadata.name_span),
+            },
+            Body::Whole => (
+                reader.read::<R>(self.node, &["apiVersion", "kind", "metadata"]),
+                self.node.span,
+            ),
+        };
+        self.found.append(&mut reader.into_found());
+        // Without a name the object is lost, but what is wrong in it can still be said.
+        let id = self
+            .id
+            .clone()
+            .unwrap_or_else(|| ObjectRef::new(self.row.kind, "default", ""));
+        let mut check = Check::new(&id, self.locator, body);
+        let spec = validate(&raw, &mut check);
+        self.found.append(&mut check.into_found());
+        if self.failed() || self.id.is_none() {
+            return None;
+        }
+        Some(Arc::new(Object {
+            id,
+            labels: std::mem::take(&mut self.metadata.labels),
+            annotations: std::mem::take(&mut self.metadata.annotations),
+            created: self.metadata.created,
+            order: self.order,
+            provenance: Provenance {
+                file: Arc::clone(self.locator.file),
+                line: self.locator.first_line,
+            },
+            fingerprint: self.fingerprint,
+            spec: Arc::new(spec),
+        }))
+    }
+}
+
+/// The span of the key `key` of a mapping.
+pub(super) fn key_span(node: &Node, key: &str) -> Span {
+    node.entries()
+        .iter()
+        .find(|entry| &*entry.key.text == key)
+        .map_or(node.span, |entry| entry.key.span)
+}

@@ -1,0 +1,110 @@
+//! One file: its documents, those of them that did not change taken from the last reading.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use twox_hash::XxHash64;
+
+use super::document::{Reading, Slot, read_document};
+use crate::diagnostic::{Diagnostic, Place};
+use crate::parse::{self, Chunk};
+use crate::resource::{Order, Provenance};
+
+/// What one file yielded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FileReading {
+    /// Its documents, in order.
+    pub(crate) documents: Vec<Document>,
+    /// Why the file could not be read at last; its documents are those of the last time that it could.
+    pub(crate) failure: Option<Diagnostic>,
+}
+
+/// A document, known by its text.
+#[derive(Clone, Debug)]
+pub(crate) struct Document {
+    key: (u64, usize),
+    first_line: u32,
+    pub(crate) reading: Arc<Reading>,
+}
+
+/// Reads a file. Documents whose text is that of one in `previous` are not parsed again.
+pub(crate) fn read_file(
+    file: &Arc<str>,
+    text: &str,
+    previous: Option<&FileReading>,
+) -> FileReading {
+    let known = previous.map_or(&[][..], |previous| &previous.documents);
+    let mut by_key: HashMap<(u64, usize), Vec<usize>> = HashMap::new();
+    for (index, document) in known.iter().enumerate().rev() {
+        by_key.entry(document.key).or_default().push(index);
+    }
+    let mut documents = Vec::new();
+    for (index, chunk) in parse::split(text).into_iter().enumerate() {
+        let index = u32::try_from(index).unwrap_or(u32::MAX);
+        let key = (
+            XxHash64::oneshot(0, chunk.text.as_bytes()),
+            chunk.text.len(),
+        );
+        let same = by_key
+            .get_mut(&key)
+            .and_then(Vec::pop)
+            .map(|at| (at, &known[at]));
+        let reading = match same {
+            Some((at, document)) => reuse(document, at, chunk, index),
+            None => Arc::new(read_document(file, chunk, index)),
+        };
+        documents.push(Document {
+            key,
+            first_line: chunk.first_line,
+            reading,
+        });
+    }
+    FileReading {
+        documents,
+        failure: None,
+    }
+}
+
+/// The reading of a document that did not change, though it may stand elsewhere now.
+fn reuse(document: &Document, old_index: usize, chunk: Chunk<'_>, index: u32) -> Arc<Reading> {
+    if document.first_line == chunk.first_line && old_index == index as usize {
+        return Arc::clone(&document.reading);
+    }
+    let shift = |place: &Place| {
+        let line = place.line + chunk.first_line - document.first_line.min(place.line);
+        Place {
+            line,
+            ..place.clone()
+        }
+    };
+    let slots = document.reading.slots.iter().map(|slot| Slot {
+        id: slot.id.clone(),
+        place: shift(&slot.place),
+        object: slot.object.as_ref().map(|object| {
+            let provenance = Provenance {
+                file: Arc::clone(&object.provenance().file),
+                line: chunk.first_line,
+            };
+            object.moved(
+                provenance,
+                Order {
+                    document: index,
+                    item: object.order().item,
+                },
+            )
+        }),
+    });
+    let diagnostics = document.reading.diagnostics.iter().map(|found| {
+        let mut found = found.clone();
+        found.place = shift(&found.place);
+        for (place, _) in &mut found.related {
+            *place = shift(place);
+        }
+        found
+    });
+    Arc::new(Reading {
+        slots: slots.collect(),
+        diagnostics: diagnostics.collect(),
+        unreadable: document.reading.unreadable,
+    })
+}

@@ -1,0 +1,201 @@
+//! `metadata`: names, labels, age.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::draft::key_span;
+use crate::diagnostic::codes::common::{CM020, CM030, CM031};
+use crate::diagnostic::{Diagnostic, Locator};
+use crate::kind::{Kind, ObjectRef};
+use crate::parse::Node;
+use crate::raw::{Field, Map, ObjectMeta};
+use crate::span::Span;
+use crate::validate::{Check, scalar};
+
+/// Checked metadata.
+#[derive(Debug)]
+pub(super) struct Metadata {
+    /// None if there is none, or none that can be one.
+    pub(super) name: Option<Arc<str>>,
+    pub(super) name_span: Span,
+    pub(super) namespace: Arc<str>,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) annotations: BTreeMap<String, String>,
+    pub(super) created: Option<i64>,
+}
+
+/// The namespace of objects that name none.
+const DEFAULT_NAMESPACE: &str = "default";
+
+pub(super) fn check(
+    kind: Kind,
+    field: &Field<ObjectMeta>,
+    node: &Node,
+    locator: Locator<'_>,
+    found: &mut Vec<Diagnostic>,
+) -> Metadata {
+    let nobody = ObjectRef::new(kind, DEFAULT_NAMESPACE, "");
+    let mut check = Check::new(&nobody, locator, key_span(node, "kind"));
+    let empty = ObjectMeta::default();
+    let meta = field.get().unwrap_or(&empty);
+    let metadata_key = key_span(
+        node,
+        if field.is_written() {
+            "metadata"
+        } else {
+            "kind"
+        },
+    );
+    let metadata = Metadata {
+        name: name(meta, metadata_key, &mut check),
+        name_span: if meta.name.is_written() {
+            meta.name.span()
+        } else {
+            metadata_key
+        },
+        namespace: namespace(&meta.namespace, &mut check),
+        labels: scalar::labels(&meta.labels, &mut check),
+        annotations: annotations(&meta.annotations),
+        created: created(&meta.creation_timestamp, &mut check),
+    };
+    found.append(&mut check.into_found());
+    metadata
+}
+
+fn name(meta: &ObjectMeta, metadata_key: Span, check: &mut Check<'_>) -> Option<Arc<str>> {
+    let Some(name) = meta.name.get().filter(|name| !name.is_empty()) else {
+        if !meta.name.is_invalid() {
+            let span = if meta.name.is_written() {
+                meta.name.span()
+            } else {
+                metadata_key
+            };
+            let found = check.error(CM020, span, "the object has no name");
+            if meta.generate_name.is_written() {
+                found.help("a file cannot use generateName: write metadata.name");
+            } else {
+                found.help("write metadata.name");
+            }
+        }
+        return None;
+    };
+    if !scalar::is_dns_subdomain(name) {
+        check
+            .error(
+                CM030,
+                meta.name.span(),
+                format!("`{name}` is not a name of an object"),
+            )
+            .help("use lower-case letters, digits, `-` and `.`");
+    }
+    Some(Arc::from(name.as_str()))
+}
+
+fn namespace(field: &Field<String>, check: &mut Check<'_>) -> Arc<str> {
+    match field.get().map(String::as_str) {
+        None | Some("") => Arc::from(DEFAULT_NAMESPACE),
+        Some(namespace) => {
+            if !scalar::is_dns_label(namespace)
+                || namespace.bytes().any(|byte| byte.is_ascii_uppercase())
+            {
+                check
+                    .error(
+                        CM030,
+                        field.span(),
+                        format!("`{namespace}` is not a namespace"),
+                    )
+                    .help("use lower-case letters, digits and `-`");
+            }
+            Arc::from(namespace)
+        }
+    }
+}
+
+fn annotations(field: &Field<Map<String>>) -> BTreeMap<String, String> {
+    let entries = field.get().into_iter().flat_map(Map::iter);
+    entries
+        .map(|(key, _, value)| (key.to_owned(), value.get().cloned().unwrap_or_default()))
+        .collect()
+}
+
+fn created(field: &Field<String>, check: &mut Check<'_>) -> Option<i64> {
+    let text = field.get()?;
+    let seconds = rfc3339_seconds(text);
+    if seconds.is_none() {
+        check
+            .warning(
+                CM031,
+                field.span(),
+                format!("`{text}` is not a time; the object counts as the oldest"),
+            )
+            .help("write for example `2024-01-31T12:00:00Z`");
+    }
+    seconds
+}
+
+/// The seconds since 1970 of a time such as `2024-01-31T12:00:00Z`.
+fn rfc3339_seconds(text: &str) -> Option<i64> {
+    let (date, time) = text.split_once(['T', 't', ' '])?;
+    let mut date = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let (clock, offset) = match time.strip_suffix(['Z', 'z']) {
+        Some(clock) => (clock, 0),
+        None => {
+            let at = time.rfind(['+', '-'])?;
+            let (hours, minutes) = time[at + 1..].split_once(':')?;
+            let seconds = hours.parse::<i64>().ok()? * 3600 + minutes.parse::<i64>().ok()? * 60;
+            (
+                &time[..at],
+                if time[at..].starts_with('-') {
+                    -seconds
+                } else {
+                    seconds
+                },
+            )
+        }
+    };
+    let mut clock = clock.splitn(3, ':');
+    let hour: i64 = clock.next()?.parse().ok()?;
+    let minute: i64 = clock.next()?.parse().ok()?;
+    let second: i64 = clock.next()?.split('.').next()?.parse().ok()?;
+    let valid = (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && (0..24).contains(&hour)
+        && (0..60).contains(&minute)
+        && (0..=60).contains(&second)
+        && (0..=9999).contains(&year);
+    valid.then(|| {
+        days_since_1970(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
+    })
+}
+
+/// Counts days in the Gregorian calendar, the year beginning in March so that the leap day is its last.
+fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        for (text, wanted) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2000-02-29T12:34:56Z", Some(951_827_696)),
+            ("2024-01-31T12:00:00.5+02:00", Some(1_706_695_200)),
+            ("2024-01-31 12:00:00Z", Some(1_706_702_400)),
+            ("2024-01-31", None),
+            ("2024-13-01T00:00:00Z", None),
+            ("yesterday", None),
+            ("", None),
+        ] {
+            assert_eq!(rfc3339_seconds(text), wanted, "{text}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The whole way: from paths to resource sets, once or for as long as they are watched.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::load::{text_of, too_large};
+use crate::parse::FILE_BYTES_MAX;
+use crate::resource::ResourceSet;
+use crate::source::{self, FileEvent, FileSource, Look, WatchSettings};
+use crate::store::{Change, Delta, Quarantined, Store, Update};
+use crate::validate::references;
+
+mod quote;
+
+/// What was loaded.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The objects that are good.
+    pub set: Arc<ResourceSet>,
+    /// Everything that is wrong, in file order.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Objects that are refused.
+    pub quarantined: Vec<Quarantined>,
+}
+
+/// Watches files until it is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    _stop: Option<source::Stop>,
+}
+
+/// Loads files and directories, once.
+pub fn load_files(paths: &[PathBuf]) -> Loaded {
+    let mut loader = Loader::default();
+    let mut files = FileSource::new(paths, FILE_BYTES_MAX);
+    loader.absorb(files.look());
+    loader.loaded()
+}
+
+/// Loads the text of one file. What is wrong goes to `diagnostics`.
+pub fn load_bytes(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> ResourceSet {
+    let mut loader = Loader::default();
+    let event = FileEvent::Bytes(bytes.to_vec());
+    loader.absorb(Look {
+        events: vec![(Arc::from(file), event)],
+        ..Look::default()
+    });
+    diagnostics.extend(loader.diagnostics);
+    ResourceSet::clone(loader.store.set())
+}
+
+/// Loads files and directories, and calls `on_update` from a thread of its own whenever the objects in force or the
+/// findings change.
+///
+/// # Errors
+/// If no thread can be started.
+pub fn watch(
+    paths: &[PathBuf],
+    settings: WatchSettings,
+    mut on_update: impl FnMut(Update) + Send + 'static,
+) -> std::io::Result<(Loaded, Watch)> {
+    let mut loader = Loader::default();
+    let mut files = FileSource::new(paths, FILE_BYTES_MAX);
+    loader.absorb(files.look());
+    let loaded = loader.loaded();
+    let stop = source::spawn(files, settings, move |look| {
+        if let Some(changed) = loader.absorb(look) {
+            let Loaded {
+                set,
+                diagnostics,
+                quarantined,
+            } = loader.loaded();
+            on_update(Update {
+                set,
+                changed,
+                diagnostics,
+                quarantined,
+            });
+        }
+    })?;
+    Ok((loaded, Watch { _stop: Some(stop) }))
+}
+
+/// A store, and what is wrong with what it holds.
+#[derive(Debug, Default)]
+struct Loader {
+    store: Store,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Loader {
+    /// Takes in a look at the files. Returns what changed, if anything did.
+    fn absorb(&mut self, look: Look) -> Option<Delta> {
+        let changes = look.events.into_iter().map(|(file, event)| {
+            let change = to_change(&file, event);
+            (file, change)
+        });
+        let delta = self.store.apply(changes.collect());
+        let mut found = Diagnostics::default();
+        found.extend(look.problems);
+        found.extend(self.store.diagnostics());
+        let mut references = references::check(self.store.set());
+        quote::fill_source_lines(&mut references);
+        found.extend(references);
+        let mut found = found.into_sorted();
+        found.dedup();
+        if delta.is_empty() && found == self.diagnostics {
+            return None;
+        }
+        self.diagnostics = found;
+        Some(delta)
+    }
+
+    fn loaded(&self) -> Loaded {
+        Loaded {
+            set: Arc::clone(self.store.set()),
+            diagnostics: self.diagnostics.clone(),
+            quarantined: self.store.quarantined(),
+        }
+    }
+}
+
+fn to_change(file: &Arc<str>, event: FileEvent) -> Change {
+    match event {
+        FileEvent::Gone => Change::Gone,
+        FileEvent::TooLarge(bytes) => Change::Unreadable(too_large(file, bytes)),
+        FileEvent::Unreadable(failure) => Change::Unreadable(failure),
+        FileEvent::Bytes(bytes) => match text_of(file, &bytes) {
+            Ok(text) => Change::Text(text.to_owned()),
+            Err(failure) => Change::Unreadable(*failure),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

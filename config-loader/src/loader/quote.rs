@@ -1,0 +1,64 @@
+//! Adds source lines to findings that were made after the text was gone.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::sync::Arc;
+
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic::Locator;
+use crate::span::{Lines, Span};
+
+/// Not more findings than this are given their lines.
+const QUOTED_MAX: usize = 200;
+
+/// Reads the lines that findings point at from their files, and points at the quoted word in them that the message
+/// names. A file that cannot be read any more is left out.
+pub(super) fn fill_source_lines(found: &mut [Diagnostic]) {
+    let mut wanted: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
+    for (index, diagnostic) in found.iter().enumerate().take(QUOTED_MAX) {
+        if diagnostic.place.line > 0 && diagnostic.place.source_line.is_empty() {
+            wanted
+                .entry(Arc::clone(&diagnostic.place.file))
+                .or_default()
+                .push(index);
+        }
+    }
+    for (file, mut indexes) in wanted {
+        let Ok(opened) = File::open(&*file) else {
+            continue;
+        };
+        indexes.sort_by_key(|&index| found[index].place.line);
+        let mut indexes = indexes.into_iter().peekable();
+        for (number, line) in (1..).zip(BufReader::new(opened).lines()) {
+            let Ok(line) = line else {
+                break;
+            };
+            while let Some(index) = indexes.next_if(|&index| found[index].place.line == number) {
+                quote(&mut found[index], line.trim_end());
+            }
+            if indexes.peek().is_none() {
+                break;
+            }
+        }
+    }
+}
+
+fn quote(diagnostic: &mut Diagnostic, line: &str) {
+    let word = diagnostic.message.split('`').nth(1).unwrap_or("");
+    let start = line.len() - line.trim_start_matches([' ', '-']).len();
+    let span = match line.find(word) {
+        Some(at) if !word.is_empty() => Span::new(at, at + word.len()),
+        _ => Span::new(start, line.len()),
+    };
+    let lines = Lines::new(line);
+    let file = Arc::clone(&diagnostic.place.file);
+    let locator = Locator {
+        file: &file,
+        text: line,
+        lines: &lines,
+        first_line: diagnostic.place.line,
+        secret: false,
+    };
+    diagnostic.place = locator.place(span);
+}

@@ -1,0 +1,519 @@
+//! From the events of the YAML parser to a tree, within bounds.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Tag};
+
+use super::node::{Entry, Key, Node, Value};
+use super::offsets::Offsets;
+use super::scalar::{number, resolve};
+use super::{ALIAS_NODES_MAX, DEPTH_MAX, DOCUMENT_NODES_MAX};
+use crate::diagnostic::codes::common::{
+    YAML001, YAML002, YAML003, YAML004, YAML007, YAML008, YAML009, YAML011,
+};
+use crate::diagnostic::{Code, Diagnostic, Locator, Severity};
+use crate::span::Span;
+
+/// Reads one document. Without a tree it cannot be used at all; with one, what was found may still be errors.
+pub fn tree(locator: &Locator<'_>, found: &mut Vec<Diagnostic>) -> Option<Node> {
+    let text = join_surrogates(locator.text);
+    let mut builder = Builder {
+        locator,
+        offsets: Offsets::new(&text),
+        found: Vec::new(),
+        stack: Vec::new(),
+        anchors: HashMap::new(),
+        nodes: 0,
+        alias_nodes: 0,
+        root: None,
+    };
+    // The parser is not ours: should it panic on some text, that document is refused and nothing else.
+    let outcome = catch_unwind(AssertUnwindSafe(|| builder.run(&text)));
+    let Builder {
+        found: mut recorded,
+        root,
+        ..
+    } = builder;
+    let whole = match outcome {
+        Ok(Ok(())) => true,
+        Ok(Err(Stop)) => false,
+        Err(_) => {
+            recorded.push(Diagnostic::at(
+                Severity::Error,
+                YAML001,
+                Span::NONE,
+                "this is not YAML".to_owned(),
+            ));
+            false
+        }
+    };
+    found.append(&mut recorded);
+    if whole { root } else { None }
+}
+
+/// YAML has no surrogate pairs, but JSON writes characters beyond the first plane with them.
+fn join_surrogates(text: &str) -> Cow<'_, str> {
+    let is_json = text.trim_start().starts_with(['{', '[']);
+    if !is_json || !["\\ud", "\\uD"].iter().any(|escape| text.contains(escape)) {
+        return Cow::Borrowed(text);
+    }
+    let unit = |escape: &str| u32::from_str_radix(escape.strip_prefix("\\u")?.get(..4)?, 16).ok();
+    let mut joined = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\\u") {
+        joined.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let pair = unit(rest).zip(rest.get(6..).and_then(unit));
+        match pair {
+            Some((high @ 0xd800..=0xdbff, low @ 0xdc00..=0xdfff)) => {
+                let character = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+                joined.push_str(&format!("\\U{character:08x}"));
+                rest = &rest[12..];
+            }
+            _ => {
+                joined.push_str(&rest[..2]);
+                rest = &rest[2..];
+            }
+        }
+    }
+    joined.push_str(rest);
+    Cow::Owned(joined)
+}
+
+/// Reading cannot go on; the reason was recorded.
+struct Stop;
+
+struct Builder<'a> {
+    locator: &'a Locator<'a>,
+    offsets: Offsets<'a>,
+    found: Vec<Diagnostic>,
+    stack: Vec<Frame>,
+    anchors: HashMap<usize, Anchored>,
+    nodes: usize,
+    alias_nodes: usize,
+    root: Option<Node>,
+}
+
+/// A complete node with an anchor.
+struct Anchored {
+    node: Node,
+    count: usize,
+    height: usize,
+}
+
+/// A list or mapping that is not complete.
+struct Frame {
+    start: usize,
+    /// One past the last byte so far.
+    end: usize,
+    anchor: usize,
+    inside: Inside,
+}
+
+enum Inside {
+    List(Vec<Node>),
+    Map {
+        entries: Vec<Entry>,
+        pending: Option<Pending>,
+        merges: Vec<Node>,
+    },
+}
+
+/// A key whose value comes next.
+enum Pending {
+    /// It cannot be a key: the value is dropped.
+    Invalid,
+    Key(Key),
+    /// `<<`
+    Merge,
+}
+
+impl Builder<'_> {
+    fn run(&mut self, text: &str) -> Result<(), Stop> {
+        let mut parser = Parser::new_from_str(text);
+        while let Some(event) = parser.next_event() {
+            match event {
+                Ok((event, span)) => {
+                    let span = Span::new(
+                        self.offsets.byte(span.start.index()),
+                        self.offsets.byte(span.end.index()),
+                    );
+                    self.event(event, span)?;
+                }
+                Err(error) => return Err(self.syntax_error(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Stop> {
+        match event {
+            Event::Alias(anchor) => self.alias(anchor, span),
+            Event::Scalar(text, style, anchor, tag) => {
+                self.count(span)?;
+                let node = self.scalar(&text, style, tag.as_deref(), span);
+                if anchor == 0 && style == ScalarStyle::Plain && text == "<<" && self.expects_key()
+                {
+                    self.set_key(Pending::Merge);
+                    return Ok(());
+                }
+                self.complete(node, anchor)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.collection_tag(tag.as_deref(), "seq", span);
+                self.open(Inside::List(Vec::new()), anchor, span)
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.collection_tag(tag.as_deref(), "map", span);
+                self.open(
+                    Inside::Map {
+                        entries: Vec::new(),
+                        pending: None,
+                        merges: Vec::new(),
+                    },
+                    anchor,
+                    span,
+                )
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(span),
+            _ => Ok(()),
+        }
+    }
+
+    fn open(&mut self, inside: Inside, anchor: usize, span: Span) -> Result<(), Stop> {
+        self.count(span)?;
+        if self.stack.len() >= DEPTH_MAX {
+            return Err(self.stop(
+                YAML004,
+                span,
+                format!("nested more than {DEPTH_MAX} levels deep"),
+            ));
+        }
+        let (start, end) = (span.start as usize, span.end as usize);
+        self.stack.push(Frame {
+            start,
+            end,
+            anchor,
+            inside,
+        });
+        Ok(())
+    }
+
+    fn close(&mut self, span: Span) -> Result<(), Stop> {
+        let Some(frame) = self.stack.pop() else {
+            return Ok(());
+        };
+        // A block ends where its last child does; its end event stands at whatever comes next.
+        let end = if span.end > span.start {
+            span.end as usize
+        } else {
+            frame.end
+        };
+        let value = match frame.inside {
+            Inside::List(items) => Value::List(items),
+            Inside::Map {
+                mut entries,
+                merges,
+                ..
+            } => {
+                self.refuse_duplicates(&mut entries);
+                self.merge(&mut entries, merges)?;
+                Value::Map(entries)
+            }
+        };
+        self.complete(
+            Node {
+                span: Span::new(frame.start, end),
+                value,
+            },
+            frame.anchor,
+        )
+    }
+
+    /// Puts a complete node where it belongs.
+    fn complete(&mut self, node: Node, anchor: usize) -> Result<(), Stop> {
+        if anchor > 0 {
+            // The copy that is kept counts, too.
+            let copy = Anchored {
+                count: node.count(),
+                height: node.height(),
+                node: node.clone(),
+            };
+            self.alias_nodes += copy.count;
+            self.anchors.insert(anchor, copy);
+            self.check_alias_nodes(node.span)?;
+        }
+        if self.expects_key() {
+            let pending = self.key(node);
+            self.set_key(pending);
+            return Ok(());
+        }
+        self.put(node);
+        Ok(())
+    }
+
+    fn put(&mut self, mut node: Node) {
+        let Some(frame) = self.stack.last_mut() else {
+            self.root = Some(node);
+            return;
+        };
+        // What was written before the frame is an alias: it stands elsewhere.
+        frame.end = frame.end.max(node.span.end as usize);
+        match &mut frame.inside {
+            Inside::List(items) => items.push(node),
+            Inside::Map {
+                entries,
+                pending,
+                merges,
+            } => match pending.take() {
+                Some(Pending::Key(key)) => {
+                    if node.span.start == node.span.end {
+                        node.span = key.span;
+                    }
+                    entries.push(Entry { key, value: node });
+                }
+                Some(Pending::Merge) => merges.push(node),
+                Some(Pending::Invalid) | None => {}
+            },
+        }
+    }
+
+    fn expects_key(&self) -> bool {
+        matches!(
+            self.stack.last(),
+            Some(Frame {
+                inside: Inside::Map { pending: None, .. },
+                ..
+            })
+        )
+    }
+
+    fn set_key(&mut self, key: Pending) {
+        if let Some(Frame {
+            inside: Inside::Map { pending, .. },
+            ..
+        }) = self.stack.last_mut()
+        {
+            *pending = Some(key);
+        }
+    }
+
+    /// The key that a node is. Numbers are taken as they are written, as Kubernetes does.
+    fn key(&mut self, node: Node) -> Pending {
+        let span = node.span;
+        let written = span.text(self.locator.text);
+        match node.value {
+            Value::Text(text) => return Pending::Key(Key { span, text }),
+            Value::Int(_) | Value::Float(_) => {
+                return Pending::Key(Key {
+                    span,
+                    text: written.into(),
+                });
+            }
+            Value::Bool(_) => {
+                let message = format!("the key `{written}` is a boolean in YAML");
+                self.error(YAML007, span, message)
+                    .help(format!("quote it: `\"{written}\"`"));
+            }
+            Value::Null => {
+                self.error(YAML007, span, "a key is missing".to_owned());
+            }
+            Value::List(_) | Value::Map(_) => {
+                self.error(YAML007, span, "a key is not a text".to_owned());
+            }
+        }
+        Pending::Invalid
+    }
+
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Stop> {
+        let Some(found) = self.anchors.get(&anchor) else {
+            return Err(self.stop(
+                YAML011,
+                span,
+                "the anchor of this alias is not complete here".to_owned(),
+            ));
+        };
+        if self.stack.len() + found.height > DEPTH_MAX {
+            return Err(self.stop(
+                YAML004,
+                span,
+                format!("nested more than {DEPTH_MAX} levels deep"),
+            ));
+        }
+        let Anchored { count, .. } = *found;
+        self.alias_nodes += count;
+        self.check_alias_nodes(span)?;
+        let node = self.anchors.get(&anchor).map(|found| found.node.clone());
+        node.map_or(Ok(()), |node| self.complete(node, 0))
+    }
+
+    fn count(&mut self, span: Span) -> Result<(), Stop> {
+        self.nodes += 1;
+        if self.nodes <= DOCUMENT_NODES_MAX {
+            return Ok(());
+        }
+        let message = format!("the document has more than {DOCUMENT_NODES_MAX} values");
+        Err(self.stop(YAML003, span, message))
+    }
+
+    fn check_alias_nodes(&mut self, span: Span) -> Result<(), Stop> {
+        if self.alias_nodes <= ALIAS_NODES_MAX {
+            return Ok(());
+        }
+        let message =
+            format!("the aliases of this document stand for more than {ALIAS_NODES_MAX} values");
+        Err(self.stop(YAML003, span, message))
+    }
+
+    /// Keeps the first of the entries with one key, and reports the others.
+    fn refuse_duplicates(&mut self, entries: &mut Vec<Entry>) {
+        let mut order: Vec<usize> = (0..entries.len()).collect();
+        order.sort_by(|&a, &b| {
+            entries[a]
+                .key
+                .text
+                .cmp(&entries[b].key.text)
+                .then(a.cmp(&b))
+        });
+        let mut repeated: Vec<usize> = Vec::new();
+        let mut first = 0;
+        for at in 1..order.len() {
+            if entries[order[at]].key.text != entries[order[first]].key.text {
+                first = at;
+                continue;
+            }
+            let place = self.locator.place(entries[order[first]].key.span);
+            let Key { span, text } = &entries[order[at]].key;
+            let message = format!("the key `{text}` is given twice");
+            self.found
+                .push(Diagnostic::at(Severity::Error, YAML002, *span, message));
+            if let Some(found) = self.found.last_mut() {
+                // The entry will not be in the tree: its mapping's path lacks it.
+                found.field = text.to_string();
+                found.related(place, "first given here");
+            }
+            repeated.push(order[at]);
+        }
+        if !repeated.is_empty() {
+            let mut index = 0;
+            entries.retain(|_| {
+                index += 1;
+                !repeated.contains(&(index - 1))
+            });
+        }
+    }
+
+    /// Adds what `<<` brings and the mapping does not have itself; of several, the first wins.
+    fn merge(&mut self, entries: &mut Vec<Entry>, merges: Vec<Node>) -> Result<(), Stop> {
+        for merged in merges {
+            let span = merged.span;
+            let maps = match merged.value {
+                Value::List(items) => items,
+                _ => vec![merged],
+            };
+            for map in maps {
+                let Value::Map(more) = map.value else {
+                    self.error(
+                        YAML009,
+                        span,
+                        "`<<` takes a mapping or a list of mappings".to_owned(),
+                    );
+                    continue;
+                };
+                for entry in more {
+                    if !entries.iter().any(|known| known.key.text == entry.key.text) {
+                        entries.push(entry);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Node {
+        let plain = style == ScalarStyle::Plain;
+        let literal = || Value::Text(text.into());
+        let value = match tag {
+            None if plain => resolve(text),
+            None => literal(),
+            Some(tag) if tag.is_yaml_core_schema() => match (tag.suffix.as_str(), resolve(text)) {
+                ("str", _) => literal(),
+                ("int", value @ Value::Int(_))
+                | ("bool", value @ Value::Bool(_))
+                | ("null", value @ Value::Null) => value,
+                ("float", Value::Int(_) | Value::Float(_)) => number(text).unwrap_or_else(literal),
+                (suffix, _) => {
+                    self.error(
+                        YAML008,
+                        span,
+                        format!("this is not a `!!{suffix}` that can be read here"),
+                    );
+                    literal()
+                }
+            },
+            Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => literal(),
+            Some(tag) => {
+                self.error(YAML008, span, format!("the tag `{tag}` is unknown"))
+                    .help("remove the tag");
+                literal()
+            }
+        };
+        Node { span, value }
+    }
+
+    fn collection_tag(&mut self, tag: Option<&Tag>, wanted: &str, span: Span) {
+        if let Some(tag) = tag.filter(|tag| !(tag.is_yaml_core_schema() && tag.suffix == wanted)) {
+            let message = format!("the tag `{tag}` is unknown here");
+            self.error(YAML008, span, message).help("remove the tag");
+        }
+    }
+
+    fn syntax_error(&mut self, error: &ScanError) -> Stop {
+        let written = self.locator.text.trim_end().len();
+        let at = self.offsets.byte(error.marker().index());
+        let open = self.stack.last().map(|frame| frame.start);
+        let open = open.filter(|&start| self.locator.text[start..].starts_with(['[', '{']));
+        let opened = open.map(|start| self.locator.place(Span::new(start, start + 1)));
+        let info = error.info();
+        let found = if at >= written {
+            // Nothing stands at the end of the text: the last character is the place nearest to it.
+            let last = self.locator.text[..written]
+                .char_indices()
+                .next_back()
+                .map_or(0, |(offset, _)| offset);
+            let message = if open.is_some() {
+                format!("the text ends too early: {info}")
+            } else {
+                info.to_owned()
+            };
+            self.error(YAML001, Span::new(last, written), message)
+        } else {
+            self.error(YAML001, Span::new(at, at + 1), info.to_owned())
+        };
+        if info.contains("tab") {
+            found.help("indent with spaces, not with tabs");
+        } else if info.contains("mapping values are not allowed") {
+            found.help("quote a text that holds `: `, and check the indentation of this line and of the one above");
+        } else if info.contains("unknown anchor") {
+            found.code = YAML011;
+        }
+        if let Some(place) = opened {
+            found.related(place, "this is not closed");
+        }
+        Stop
+    }
+
+    fn error(&mut self, code: Code, span: Span, message: String) -> &mut Diagnostic {
+        self.found
+            .push(Diagnostic::at(Severity::Error, code, span, message));
+        let last = self.found.len() - 1;
+        &mut self.found[last]
+    }
+
+    fn stop(&mut self, code: Code, span: Span, message: String) -> Stop {
+        self.error(code, span, message);
+        Stop
+    }
+}

@@ -1,0 +1,64 @@
+//! From a span back to the path of its field.
+
+use std::fmt::Write as _;
+
+use super::node::{Node, Value};
+use crate::span::Span;
+
+/// The path of what stands at `span`, and what to mark of it: the key, where it is a block of several lines.
+///
+/// A path reads `spec.http[2].match[0].uri`; it is empty for the document as a whole.
+pub fn locate(root: &Node, span: Span) -> (String, Span) {
+    let mut path = String::new();
+    let mut node = root;
+    let mut key = None;
+    loop {
+        if node.span == span {
+            let block = matches!(node.value, Value::Map(_) | Value::List(_));
+            return (path, key.filter(|_| block).unwrap_or(span));
+        }
+        match &node.value {
+            Value::Map(entries) => {
+                let holds = |found: Span| found.contains(span);
+                let Some(entry) = entries
+                    .iter()
+                    .find(|entry| holds(entry.key.span) || holds(entry.value.span))
+                else {
+                    return (path, span);
+                };
+                push_key(&mut path, &entry.key.text);
+                if holds(entry.key.span) {
+                    return (path, span);
+                }
+                key = Some(entry.key.span);
+                node = &entry.value;
+            }
+            Value::List(items) => {
+                let Some(index) = items.iter().position(|item| item.span.contains(span)) else {
+                    return (path, span);
+                };
+                // Writing to a String cannot fail.
+                let _ = write!(path, "[{index}]");
+                key = None;
+                node = &items[index];
+            }
+            _ => return (path, span),
+        }
+    }
+}
+
+/// Adds a key to a path.
+pub(crate) fn push_key(path: &mut String, key: &str) {
+    let plain = !key.is_empty()
+        && key
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    if plain {
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(key);
+    } else {
+        let _ = write!(path, "[{key:?}]");
+    }
+}

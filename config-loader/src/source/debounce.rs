@@ -1,0 +1,195 @@
+//! When to look at files after something happened to them.
+//!
+//! A single change is looked at when nothing more happened for a short while. A burst waits for a longer silence, so
+//! that it becomes one update; but not for ever. A file that is being written is given time until its writer closes it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// From so many files on, changes are a burst.
+const BURST_FILES: usize = 4;
+
+/// The silence that ends a burst.
+const BURST_QUIET: Duration = Duration::from_millis(60);
+
+/// How long a burst, or a writer that does not close its file, can put off an update.
+const DELAY_MAX: Duration = Duration::from_millis(750);
+
+/// How long after its last write a file that is still open counts as being written.
+const WRITER_GRACE: Duration = Duration::from_millis(200);
+
+/// What happened and was not looked at.
+#[derive(Debug)]
+pub(super) struct Debounce {
+    quiet: Duration,
+    first: Option<Instant>,
+    last: Option<Instant>,
+    /// Known files to which something happened.
+    paths: BTreeSet<PathBuf>,
+    /// How many things happened that call for a look at everything.
+    others: usize,
+    writing: BTreeSet<PathBuf>,
+    /// When to look although nothing happened.
+    again: Option<Instant>,
+}
+
+/// What is to be looked at.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    All,
+    Files(BTreeSet<PathBuf>),
+}
+
+impl Debounce {
+    pub(super) fn new(quiet: Duration) -> Debounce {
+        let paths = BTreeSet::new();
+        Debounce {
+            quiet,
+            first: None,
+            last: None,
+            paths,
+            others: 0,
+            writing: BTreeSet::new(),
+            again: None,
+        }
+    }
+
+    /// Something happened to a known file; `writing` says whether its writer has closed it, if that is known.
+    pub(super) fn file(&mut self, path: &Path, writing: Option<bool>, now: Instant) {
+        match writing {
+            Some(true) => {
+                self.writing.insert(path.to_owned());
+            }
+            Some(false) => {
+                self.writing.remove(path);
+            }
+            None => {}
+        }
+        self.paths.insert(path.to_owned());
+        self.touch(now);
+    }
+
+    /// Something happened that may have brought or taken files.
+    pub(super) fn other(&mut self, now: Instant) {
+        self.others += 1;
+        self.touch(now);
+    }
+
+    /// Asks for a look at everything at `when`, whatever happens.
+    pub(super) fn again(&mut self, when: Instant) {
+        self.again = Some(self.again.map_or(when, |known| known.min(when)));
+    }
+
+    fn touch(&mut self, now: Instant) {
+        self.first.get_or_insert(now);
+        self.last = Some(now);
+    }
+
+    /// When the next look is due, if it is known.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let happened = self.first.zip(self.last).map(|(first, last)| {
+            let burst = self.paths.len() + self.others >= BURST_FILES;
+            let mut quiet = if burst {
+                self.quiet.max(BURST_QUIET)
+            } else {
+                self.quiet
+            };
+            if !self.writing.is_empty() {
+                quiet = quiet.max(WRITER_GRACE);
+            }
+            (last + quiet).min(first + DELAY_MAX.max(self.quiet))
+        });
+        match (happened, self.again) {
+            (Some(happened), Some(again)) => Some(happened.min(again)),
+            (happened, again) => happened.or(again),
+        }
+    }
+
+    /// What is to be looked at, if it is time.
+    pub(super) fn take(&mut self, now: Instant) -> Option<Due> {
+        if self.deadline().is_none_or(|deadline| now < deadline) {
+            return None;
+        }
+        let all = self.others > 0 || self.again.is_some_and(|again| again <= now);
+        let paths = std::mem::take(&mut self.paths);
+        *self = Debounce {
+            again: self.again.filter(|again| *again > now),
+            ..Debounce::new(self.quiet)
+        };
+        Some(if all { Due::All } else { Due::Files(paths) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUIET: Duration = Duration::from_millis(10);
+
+    fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    #[test]
+    fn a_single_change_waits_for_a_short_silence() {
+        let start = Instant::now();
+        let mut debounce = Debounce::new(QUIET);
+        assert_eq!(debounce.deadline(), None);
+        debounce.file(Path::new("a"), None, start);
+        debounce.file(Path::new("a"), None, start + ms(5));
+        assert_eq!(debounce.deadline(), Some(start + ms(15)));
+        assert_eq!(debounce.take(start + ms(14)), None);
+        assert_eq!(
+            debounce.take(start + ms(15)),
+            Some(Due::Files(BTreeSet::from([PathBuf::from("a")])))
+        );
+        assert_eq!(debounce.deadline(), None);
+    }
+
+    #[test]
+    fn a_burst_becomes_one_look() {
+        let start = Instant::now();
+        let mut debounce = Debounce::new(QUIET);
+        for index in 0..1_000 {
+            let now = start + Duration::from_micros(500) * index;
+            assert_eq!(debounce.take(now), None);
+            debounce.file(Path::new(&format!("{index}")), None, now);
+        }
+        let Some(Due::Files(paths)) = debounce.take(start + ms(600)) else {
+            panic!("not due")
+        };
+        assert_eq!(paths.len(), 1_000);
+    }
+
+    #[test]
+    fn an_endless_burst_is_looked_at_all_the_same() {
+        let start = Instant::now();
+        let mut debounce = Debounce::new(QUIET);
+        for index in 0..1_000 {
+            debounce.other(start + ms(index * 2));
+        }
+        assert_eq!(debounce.deadline(), Some(start + DELAY_MAX));
+    }
+
+    #[test]
+    fn a_file_that_is_being_written_is_given_time() {
+        let start = Instant::now();
+        let mut debounce = Debounce::new(QUIET);
+        debounce.file(Path::new("a"), Some(true), start);
+        assert_eq!(debounce.deadline(), Some(start + WRITER_GRACE));
+        debounce.file(Path::new("a"), Some(false), start + ms(30));
+        assert_eq!(debounce.deadline(), Some(start + ms(40)));
+    }
+
+    #[test]
+    fn another_look_that_was_asked_for_looks_at_everything() {
+        let start = Instant::now();
+        let mut debounce = Debounce::new(QUIET);
+        debounce.again(start + ms(60));
+        debounce.file(Path::new("a"), None, start);
+        assert!(matches!(debounce.take(start + ms(10)), Some(Due::Files(_))));
+        assert_eq!(debounce.take(start + ms(60)), Some(Due::All));
+        assert_eq!(debounce.deadline(), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! Files and directories: what changed in them since the last look.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::scan::{Stamp, describe, name_of, scan};
+use crate::diagnostic::codes::common::SRC002;
+use crate::diagnostic::{Diagnostic, Severity};
+
+/// A file that was modified less than this before it was read may change again without a new time stamp: clocks of
+/// file systems tick in steps of some milliseconds.
+const TICK: Duration = Duration::from_millis(50);
+
+/// A file that became empty counts as being rewritten for this long.
+const EMPTY_GRACE: Duration = Duration::from_millis(250);
+
+/// What became of one file.
+#[derive(Debug)]
+pub(crate) enum FileEvent {
+    /// It is gone.
+    Gone,
+    /// It has these bytes.
+    Bytes(Vec<u8>),
+    /// It has so many bytes, which is more than is read.
+    TooLarge(u64),
+    /// It is there, or may be, and cannot be read.
+    Unreadable(Diagnostic),
+}
+
+/// What a look at the files found.
+#[derive(Debug, Default)]
+pub(crate) struct Look {
+    /// What changed, by file.
+    pub(crate) events: Vec<(Arc<str>, FileEvent)>,
+    /// What is wrong with the paths themselves.
+    pub(crate) problems: Vec<Diagnostic>,
+    /// Whether some file should be looked at again soon.
+    pub(crate) unsettled: bool,
+}
+
+/// The files under some paths.
+#[derive(Debug)]
+pub(crate) struct FileSource {
+    roots: Vec<PathBuf>,
+    bytes_max: u64,
+    known: BTreeMap<PathBuf, Known>,
+    directories: BTreeMap<PathBuf, (u64, u64)>,
+    problems: Vec<Diagnostic>,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// None if the file could not be read at last.
+    stamp: Option<Stamp>,
+    /// The file was read so soon after its last change that the stamp proves nothing.
+    recent: bool,
+}
+
+impl FileSource {
+    /// The files under `roots`. Files with more than `bytes_max` bytes are not read.
+    pub(crate) fn new(roots: &[PathBuf], bytes_max: u64) -> FileSource {
+        FileSource {
+            roots: roots.to_vec(),
+            bytes_max,
+            known: BTreeMap::new(),
+            directories: BTreeMap::new(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// The directories in which a change can matter, by device and inode.
+    pub(crate) fn directories(&self) -> &BTreeMap<PathBuf, (u64, u64)> {
+        &self.directories
+    }
+
+    /// Whether `path` is a file that was seen before.
+    pub(crate) fn knows(&self, path: &Path) -> bool {
+        self.known.contains_key(path)
+    }
+
+    /// Walks everything.
+    pub(crate) fn look(&mut self) -> Look {
+        let scan = scan(&self.roots);
+        let mut look = Look::default();
+        let lost: Vec<PathBuf> = self
+            .known
+            .keys()
+            .filter(|path| !scan.files.contains_key(*path))
+            .cloned()
+            .collect();
+        for path in lost {
+            // What stood below a path that cannot be walked may still be there.
+            match path.ancestors().find_map(|above| scan.failed.get(above)) {
+                Some(failure) => self.fail(&path, failure.clone(), &mut look),
+                None => {
+                    self.known.remove(&path);
+                    look.events.push((name_of(&path), FileEvent::Gone));
+                }
+            }
+        }
+        for (path, stamp) in &scan.files {
+            self.check(path, Some(*stamp), &mut look);
+        }
+        self.directories = scan.directories;
+        self.problems = scan.failed.into_values().collect();
+        look.problems.clone_from(&self.problems);
+        look
+    }
+
+    /// Looks at some known files only.
+    pub(crate) fn look_at(&mut self, paths: &BTreeSet<PathBuf>) -> Look {
+        let mut look = Look {
+            problems: self.problems.clone(),
+            ..Look::default()
+        };
+        for path in paths {
+            match fs::metadata(path) {
+                Ok(metadata) => self.check(path, Some(Stamp::new(&metadata)), &mut look),
+                Err(error) if error.kind() == ErrorKind::NotFound => return self.look(),
+                Err(_) => self.check(path, None, &mut look),
+            }
+        }
+        look
+    }
+
+    /// Reads a file if it may have changed.
+    fn check(&mut self, path: &Path, stamp: Option<Stamp>, look: &mut Look) {
+        let now_ns = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos() as i128);
+        let age_ns = stamp.map_or(0, |stamp| now_ns - stamp.modified_ns);
+        let younger = |limit: Duration| (0..limit.as_nanos() as i128).contains(&age_ns);
+        let known = self.known.get(path);
+        if known.is_some_and(|known| stamp.is_some() && known.stamp == stamp && !known.recent) {
+            return;
+        }
+        let recent = younger(TICK);
+        let emptied =
+            known.is_some() && stamp.is_some_and(|stamp| stamp.size == 0) && younger(EMPTY_GRACE);
+        if emptied {
+            look.unsettled = true;
+            return;
+        }
+        if let Some(stamp) = stamp.filter(|stamp| stamp.size > self.bytes_max) {
+            look.events
+                .push((name_of(path), FileEvent::TooLarge(stamp.size)));
+            self.known.insert(
+                path.to_owned(),
+                Known {
+                    stamp: Some(stamp),
+                    recent,
+                },
+            );
+            look.unsettled |= recent;
+            return;
+        }
+        match self.read(path) {
+            Ok(bytes) => {
+                look.unsettled |= recent;
+                look.events.push((name_of(path), FileEvent::Bytes(bytes)));
+                self.known.insert(path.to_owned(), Known { stamp, recent });
+            }
+            // Gone since we looked: the next look finds it gone.
+            Err(error) if error.kind() == ErrorKind::NotFound => look.unsettled = true,
+            Err(error) => {
+                let message = format!("cannot read this: {}", describe(&error));
+                let failure =
+                    Diagnostic::about_file(Severity::Error, SRC002, name_of(path), message);
+                self.fail(path, failure, look);
+            }
+        }
+    }
+
+    fn fail(&mut self, path: &Path, failure: Diagnostic, look: &mut Look) {
+        self.known.insert(
+            path.to_owned(),
+            Known {
+                stamp: None,
+                recent: false,
+            },
+        );
+        look.events
+            .push((name_of(path), FileEvent::Unreadable(failure)));
+    }
+
+    fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        fs::File::open(path)?
+            .take(self.bytes_max + 1)
+            .read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,224 @@
+//! Which files there are under the paths that were given.
+//!
+//! Directories are walked in the order of names. Entries whose names start with `..` are left out: a mounted ConfigMap
+//! keeps its versions in such directories and links to the current one. Links are followed; a directory that is its
+//! own ancestor is not entered again, and a file that two paths lead to is read once.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::diagnostic::codes::common::{SRC001, SRC002, SRC003, SRC005};
+use crate::diagnostic::{Code, Diagnostic, Severity};
+
+/// How many directories may be nested.
+const DEPTH_MAX: usize = 32;
+
+/// How many files are read at most.
+const FILES_MAX: usize = 100_000;
+
+/// What tells one state of a file from another without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    pub(super) modified_ns: i128,
+    changed_ns: i128,
+    pub(super) size: u64,
+    device: u64,
+    inode: u64,
+}
+
+impl Stamp {
+    pub(super) fn new(metadata: &Metadata) -> Stamp {
+        let nanos =
+            |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        Stamp {
+            modified_ns: nanos(metadata.mtime(), metadata.mtime_nsec()),
+            changed_ns: nanos(metadata.ctime(), metadata.ctime_nsec()),
+            size: metadata.size(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        }
+    }
+}
+
+/// What a walk found.
+#[derive(Debug, Default)]
+pub(super) struct Scan {
+    /// The files, with their state.
+    pub(super) files: BTreeMap<PathBuf, Stamp>,
+    /// The directories in which a change can matter: those that were read, and those that hold a file that was given
+    /// or linked to. By device and inode, since another directory may come to stand at a path.
+    pub(super) directories: BTreeMap<PathBuf, (u64, u64)>,
+    /// Paths that could not be walked, and why. What was known below them may still be there.
+    pub(super) failed: BTreeMap<PathBuf, Diagnostic>,
+    seen: HashSet<(u64, u64)>,
+}
+
+/// Walks `roots`.
+pub(super) fn scan(roots: &[PathBuf]) -> Scan {
+    let mut scan = Scan::default();
+    for root in roots {
+        scan.root(root);
+    }
+    scan
+}
+
+impl Scan {
+    fn root(&mut self, root: &Path) {
+        match fs::metadata(root) {
+            Ok(metadata) if metadata.is_dir() => {
+                self.watch_link(root);
+                self.directory(root, &metadata, &mut Vec::new());
+            }
+            Ok(metadata) if metadata.is_file() => {
+                self.watch_parent(root);
+                self.watch_link(root);
+                self.file(root.to_owned(), &metadata);
+            }
+            Ok(_) => self.fail(
+                root,
+                SRC005,
+                "this is neither a file nor a directory".to_owned(),
+            ),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.fail(
+                    root,
+                    SRC001,
+                    "there is no such file or directory".to_owned(),
+                );
+            }
+            Err(error) => self.fail_io(root, &error),
+        }
+    }
+
+    /// Walks a directory; `ancestors` are the directories that it is in, by device and inode.
+    fn directory(&mut self, path: &Path, metadata: &Metadata, ancestors: &mut Vec<(u64, u64)>) {
+        let identity = (metadata.dev(), metadata.ino());
+        if ancestors.contains(&identity) {
+            return;
+        }
+        if ancestors.len() >= DEPTH_MAX {
+            self.fail(
+                path,
+                SRC003,
+                format!("directories are nested more than {DEPTH_MAX} levels deep"),
+            );
+            return;
+        }
+        self.directories.insert(path.to_owned(), identity);
+        let listed = fs::read_dir(path).and_then(|entries| {
+            let name_and_link =
+                |entry: fs::DirEntry| Ok((entry.file_name(), entry.file_type()?.is_symlink()));
+            entries
+                .map(|entry| entry.and_then(name_and_link))
+                .collect::<Result<Vec<_>, _>>()
+        });
+        let mut names = match listed {
+            Ok(names) => names,
+            Err(error) => return self.fail_io(path, &error),
+        };
+        names.sort_unstable();
+        ancestors.push(identity);
+        for (name, is_link) in names {
+            if name.as_encoded_bytes().starts_with(b"..") {
+                continue;
+            }
+            let path = path.join(name);
+            if is_link {
+                self.watch_link(&path);
+            }
+            self.entry(path, ancestors);
+        }
+        ancestors.pop();
+    }
+
+    /// A link can change where it stands and where it leads to.
+    fn watch_link(&mut self, path: &Path) {
+        if !path.is_symlink() {
+            return;
+        }
+        self.watch_parent(path);
+        if let Ok(target) = path.canonicalize() {
+            self.watch_parent(&target);
+        }
+    }
+
+    fn watch_parent(&mut self, path: &Path) {
+        let parent = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        if let Ok(metadata) = fs::metadata(parent) {
+            self.directories
+                .entry(parent.to_owned())
+                .or_insert((metadata.dev(), metadata.ino()));
+        }
+    }
+
+    fn entry(&mut self, path: PathBuf, ancestors: &mut Vec<(u64, u64)>) {
+        match fs::metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => self.directory(&path, &metadata, ancestors),
+            Ok(metadata) if metadata.is_file() && is_resource_file(&path) => {
+                self.file(path, &metadata)
+            }
+            Ok(_) => {}
+            // It went away between the listing and now, or it is a link to nowhere.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) if is_resource_file(&path) => self.fail_io(&path, &error),
+            Err(_) => {}
+        }
+    }
+
+    fn file(&mut self, path: PathBuf, metadata: &Metadata) {
+        if self.files.len() >= FILES_MAX {
+            self.fail(
+                &path,
+                SRC003,
+                format!("there are more than {FILES_MAX} files"),
+            );
+            return;
+        }
+        if self.seen.insert((metadata.dev(), metadata.ino())) {
+            self.files.insert(path, Stamp::new(metadata));
+        }
+    }
+
+    fn fail_io(&mut self, path: &Path, error: &io::Error) {
+        self.fail(
+            path,
+            SRC002,
+            format!("cannot read this: {}", describe(error)),
+        );
+    }
+
+    fn fail(&mut self, path: &Path, code: Code, message: String) {
+        let found = Diagnostic::about_file(Severity::Error, code, name_of(path), message);
+        self.failed.insert(path.to_owned(), found);
+    }
+}
+
+/// The name by which a file is shown.
+pub(super) fn name_of(path: &Path) -> Arc<str> {
+    Arc::from(&*path.to_string_lossy())
+}
+
+/// Why an operation failed, without the number.
+pub(super) fn describe(error: &io::Error) -> String {
+    let text = error.to_string().to_lowercase();
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// Whether a file in a directory is read: by its name.
+pub(super) fn is_resource_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| {
+        ["yaml", "yml", "json"]
+            .iter()
+            .any(|known| extension == *known)
+    })
+}

@@ -1,0 +1,255 @@
+//! Watches the files of a [`FileSource`] from a thread of its own.
+//!
+//! Directories are watched, not files: editors and Kubernetes replace files. What the kernel reports only says where to
+//! look; what changed is found by looking. Where it reports nothing, a look now and then finds it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use notify::event::{AccessKind, AccessMode, ModifyKind};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+
+use super::debounce::{Debounce, Due};
+use super::file::{FileSource, Look};
+use super::scan::{is_resource_file, name_of};
+use crate::diagnostic::codes::common::SRC004;
+use crate::diagnostic::{Diagnostic, Severity};
+
+/// When a file that was read right after it changed is looked at again.
+const SETTLE: Duration = Duration::from_millis(80);
+
+/// How files are watched.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchSettings {
+    /// How long nothing must happen to a file before it is read. Default: 10 ms.
+    ///
+    /// Changes of several files that follow each other within 60 ms become one update, after 750 ms at most. A file
+    /// whose writer has not closed it is read 200 ms after the last write.
+    pub debounce: Duration,
+    /// How often all files are looked at although nothing was reported. Default: 5 s.
+    pub poll: Duration,
+}
+
+impl Default for WatchSettings {
+    fn default() -> WatchSettings {
+        WatchSettings {
+            debounce: Duration::from_millis(10),
+            poll: Duration::from_secs(5),
+        }
+    }
+}
+
+enum Message {
+    Event(notify::Result<Event>),
+    Stop,
+}
+
+/// Stops the thread when it is dropped, and waits for it.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    sender: Sender<Message>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Message")
+    }
+}
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        // A thread that is gone already needs no message.
+        let _ = self.sender.send(Message::Stop);
+        if let Some(thread) = self.thread.take() {
+            // Called from its own callback, the thread cannot wait for itself.
+            if thread.thread().id() != thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// Watches `source`, which was looked at before. `on_look` is called from the thread with every look.
+///
+/// # Errors
+/// If no thread can be started.
+pub(crate) fn spawn(
+    source: FileSource,
+    settings: WatchSettings,
+    on_look: impl FnMut(Look) + Send + 'static,
+) -> std::io::Result<Stop> {
+    let (sender, receiver) = mpsc::channel();
+    let events = sender.clone();
+    let thread = thread::Builder::new()
+        .name("strait-files".to_owned())
+        .spawn(move || {
+            let watcher = notify::recommended_watcher(move |event| {
+                // After the thread has gone nobody wants to know.
+                let _ = events.send(Message::Event(event));
+            });
+            let mut watching = Watching {
+                source,
+                settings,
+                watcher,
+                watched: BTreeMap::new(),
+                trouble: None,
+                debounce: Debounce::new(settings.debounce),
+                on_look,
+            };
+            watching.run(&receiver);
+        })?;
+    Ok(Stop {
+        sender,
+        thread: Some(thread),
+    })
+}
+
+struct Watching<F> {
+    source: FileSource,
+    settings: WatchSettings,
+    watcher: notify::Result<RecommendedWatcher>,
+    watched: BTreeMap<PathBuf, (u64, u64)>,
+    /// Why some directory is not watched.
+    trouble: Option<Diagnostic>,
+    debounce: Debounce,
+    on_look: F,
+}
+
+impl<F: FnMut(Look)> Watching<F> {
+    fn run(&mut self, messages: &Receiver<Message>) {
+        // What changed between the first look and the first watch is found by another look.
+        self.watch_directories();
+        self.debounce.again(Instant::now());
+        let mut next_poll = Instant::now() + self.settings.poll;
+        loop {
+            let deadline = self
+                .debounce
+                .deadline()
+                .map_or(next_poll, |deadline| deadline.min(next_poll));
+            let wait = deadline.saturating_duration_since(Instant::now());
+            match messages.recv_timeout(wait) {
+                Ok(Message::Event(event)) => self.note(event),
+                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            let now = Instant::now();
+            if now >= next_poll {
+                self.debounce.again(now);
+                next_poll = now + self.settings.poll;
+            }
+            if let Some(due) = self.debounce.take(now) {
+                self.look(&due);
+            }
+        }
+    }
+
+    fn note(&mut self, event: notify::Result<Event>) {
+        let now = Instant::now();
+        let Ok(event) = event else {
+            return self.debounce.other(now);
+        };
+        let writing = match event.kind {
+            EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(false),
+            // Reading, ours included, changes nothing.
+            EventKind::Access(_) => return,
+            EventKind::Modify(ModifyKind::Data(_)) => Some(true),
+            _ => None,
+        };
+        if event.need_rescan() {
+            self.debounce.other(now);
+        }
+        for path in &event.paths {
+            let hidden = path
+                .file_name()
+                .is_some_and(|name| name.as_encoded_bytes().starts_with(b".."));
+            if self.source.knows(path) {
+                self.debounce.file(path, writing, now);
+            } else if hidden || path.extension().is_none() || is_resource_file(path) {
+                self.debounce.other(now);
+            }
+        }
+    }
+
+    fn look(&mut self, due: &Due) {
+        let mut look = match due {
+            Due::All => self.source.look(),
+            Due::Files(paths) => self.source.look_at(paths),
+        };
+        let now = Instant::now();
+        if self.watch_directories() {
+            // Files may have come before the watch.
+            self.debounce.again(now);
+        } else if look.unsettled {
+            self.debounce.again(now + SETTLE);
+        }
+        look.problems.extend(self.trouble.clone());
+        (self.on_look)(look);
+    }
+
+    /// Watches the directories that matter now. Returns whether there are new ones.
+    fn watch_directories(&mut self) -> bool {
+        let Ok(watcher) = &mut self.watcher else {
+            let why = self
+                .watcher
+                .as_ref()
+                .err()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            self.trouble = Some(self.not_watched(&why));
+            return false;
+        };
+        let wanted = self.source.directories();
+        let stale =
+            |(path, identity): &(&PathBuf, &(u64, u64))| wanted.get(*path) != Some(*identity);
+        let stale: Vec<PathBuf> = self
+            .watched
+            .iter()
+            .filter(stale)
+            .map(|(path, _)| path.clone())
+            .collect();
+        for path in stale {
+            self.watched.remove(&path);
+            // The watch of a directory that is gone is gone with it.
+            let _ = watcher.unwatch(&path);
+        }
+        let mut added = false;
+        let mut failure = None;
+        for (path, identity) in wanted {
+            if self.watched.contains_key(path) {
+                continue;
+            }
+            match watcher.watch(path, RecursiveMode::NonRecursive) {
+                Ok(()) => {
+                    self.watched.insert(path.clone(), *identity);
+                    added = true;
+                }
+                Err(error) => failure = Some(error.to_string()),
+            }
+        }
+        self.trouble = failure.map(|why| self.not_watched(&why));
+        added
+    }
+
+    fn not_watched(&self, why: &str) -> Diagnostic {
+        let file = self
+            .source
+            .directories()
+            .keys()
+            .next()
+            .map_or_else(|| "".into(), |path| name_of(path));
+        let poll = self.settings.poll.as_secs_f64();
+        let message = format!(
+            "not all directories can be watched: {}",
+            why.trim_end_matches('.').to_lowercase()
+        );
+        let mut found = Diagnostic::about_file(Severity::Warning, SRC004, file, message);
+        found.help(format!(
+            "changes are seen every {poll} s instead; raise fs.inotify.max_user_watches"
+        ));
+        found
+    }
+}

@@ -1,13 +1,20 @@
-//! The Kubernetes core kinds, checked.
+//! The Kubernetes core kinds, checked, and the small types that the multi-cluster kinds share with them.
 
-/// A checked EndpointSlice.
-#[derive(Clone, Debug, Default)]
-pub struct EndpointSlice {}
+mod condition;
+mod endpoint_slice;
+mod ingress;
+mod secret;
+mod service;
+mod shared;
 
-/// A checked Secret.
-#[derive(Clone, Debug, Default)]
-pub struct Secret {}
-
-/// A checked Service.
-#[derive(Clone, Debug, Default)]
-pub struct Service {}
+pub use condition::{Condition, ConditionStatus};
+pub use endpoint_slice::{
+    AddressType, Conditions, EndpointSlice, SliceEndpoint, SlicePort, TargetRef,
+};
+pub use ingress::{Ingress, IngressMode, IngressPort};
+pub use secret::{Secret, SecretType, SecretValue};
+pub use service::{
+    ExternalAddress, Service, ServicePort, ServiceType, TargetPort, TrafficDistribution,
+    TrafficPolicy,
+};
+pub use shared::{Host, Protocol, SessionAffinity};

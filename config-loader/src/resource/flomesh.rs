@@ -1,13 +1,14 @@
 //! The flomesh.io and multicluster.flomesh.io kinds, checked.
 
-/// A checked GlobalTrafficPolicy.
-#[derive(Clone, Debug, Default)]
-pub struct GlobalTrafficPolicy {}
+mod cluster_key;
+mod global_traffic_policy;
+mod service_export;
+mod service_import;
 
-/// A checked ServiceExport.
-#[derive(Clone, Debug, Default)]
-pub struct ServiceExport {}
-
-/// A checked ServiceImport.
-#[derive(Clone, Debug, Default)]
-pub struct ServiceImport {}
+pub use cluster_key::ClusterKey;
+pub use global_traffic_policy::{ClusterBalancing, GlobalTrafficPolicy, TrafficTarget};
+pub use service_export::{Algorithm, ExportRule, PathRewrite, PathType, ServiceExport};
+pub use service_import::{
+    ImportEndpoint, ImportPort, ImportTarget, ImportType, ServiceAccount, ServiceImport,
+    SourceStatus,
+};

@@ -1,5 +1,17 @@
 //! The discovery.mesh.gloo.solo.io kinds, checked.
 
-/// A checked Destination.
-#[derive(Clone, Debug, Default)]
-pub struct Destination {}
+mod destination;
+mod external_service;
+mod kube_service;
+mod status;
+
+pub use destination::{Backing, Destination, MeshRef};
+pub use external_service::{ExternalEndpoint, ExternalPort, ExternalProtocol, ExternalService};
+pub use kube_service::{
+    ClusterRef, EndpointPort, EndpointSubset, KubeEndpoint, KubePort, KubeService, KubeServiceType,
+    KubeTargetPort,
+};
+pub use status::{
+    AppliedPolicy, DestinationStatus, Federation, HeaderManipulation, RequiredSubsets, ShiftTarget,
+    TcpKeepalive, TrafficShift, WeightedDestination,
+};

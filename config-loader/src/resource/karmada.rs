@@ -1,5 +1,5 @@
 //! The networking.karmada.io kinds, checked.
 
-/// A checked MultiClusterService.
-#[derive(Clone, Debug, Default)]
-pub struct MultiClusterService {}
+mod multi_cluster_service;
+
+pub use multi_cluster_service::{Exposure, ExposurePort, MultiClusterService};

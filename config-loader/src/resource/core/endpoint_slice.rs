@@ -1,0 +1,141 @@
+//! EndpointSlice, checked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Host, Protocol};
+use crate::resource::Object;
+use crate::span::Line;
+
+/// A checked EndpointSlice. Each of its endpoints is reached at each of its ports.
+#[derive(Clone, Debug, Default)]
+pub struct EndpointSlice {
+    /// What its addresses are. All of them are of this family.
+    pub address_type: AddressType,
+    /// In the order in which they were written.
+    pub endpoints: Vec<SliceEndpoint>,
+    /// In the order in which they were written. Names are unique.
+    pub ports: Vec<SlicePort>,
+}
+
+impl Object<EndpointSlice> {
+    /// The label by which a slice names the service that it belongs to, in its own namespace.
+    pub const SERVICE_NAME: &'static str = "kubernetes.io/service-name";
+
+    /// The same, of slices that were copied from another cluster by an implementation of KEP-1645.
+    pub const IMPORTED_SERVICE_NAME: &'static str = "multicluster.kubernetes.io/service-name";
+
+    /// The marks of slices that were copied from another cluster; the annotation is Karmada's.
+    const SOURCE_ANNOTATION: &'static str = "endpointslice.karmada.io/provision-cluster";
+    const SOURCE_LABELS: [&'static str; 2] = [
+        "multicluster.kubernetes.io/source-cluster",
+        "multicluster.flomesh.io/source-cluster",
+    ];
+
+    /// The service that the slice belongs to, in its own namespace.
+    pub fn service_name(&self) -> Option<&str> {
+        [Self::SERVICE_NAME, Self::IMPORTED_SERVICE_NAME]
+            .iter()
+            .find_map(|label| self.labels.get(*label))
+            .map(String::as_str)
+    }
+
+    /// The cluster whose endpoints these are, when that is not the own one.
+    pub fn source_cluster(&self) -> Option<&str> {
+        self.annotations
+            .get(Self::SOURCE_ANNOTATION)
+            .or_else(|| {
+                Self::SOURCE_LABELS
+                    .iter()
+                    .find_map(|label| self.labels.get(*label))
+            })
+            .map(String::as_str)
+    }
+}
+
+/// What the addresses of a slice are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AddressType {
+    /// Domain names.
+    Fqdn,
+    /// IPv4 addresses.
+    #[default]
+    Ipv4,
+    /// IPv6 addresses.
+    Ipv6,
+}
+
+/// One endpoint of a slice.
+#[derive(Clone, Debug)]
+pub struct SliceEndpoint {
+    /// Where it is reached. The first address of those written, which all stand for the same endpoint.
+    pub address: Host,
+    /// The other addresses.
+    pub other_addresses: Vec<Host>,
+    /// Its state.
+    pub conditions: Conditions,
+    /// Its own host name, for headless services.
+    pub hostname: Option<Arc<str>>,
+    /// The node that it runs on.
+    pub node_name: Option<Arc<str>>,
+    /// The zone that it runs in.
+    pub zone: Option<Arc<str>>,
+    /// The object that it stands for.
+    pub target_ref: Option<TargetRef>,
+    /// `deprecatedTopology`: labels that older versions of the API kept here.
+    pub topology: BTreeMap<String, String>,
+    /// The zones whose clients should use it; empty if there is no such hint.
+    pub zone_hints: Vec<Arc<str>>,
+    /// The nodes whose clients should use it; empty if there is no such hint.
+    pub node_hints: Vec<Arc<str>>,
+    /// Where it was written.
+    pub line: Line,
+}
+
+/// The state of an endpoint, where unknown is resolved as Kubernetes says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Conditions {
+    /// Whether it takes new traffic.
+    pub ready: bool,
+    /// Whether it can take traffic, even if it is terminating.
+    pub serving: bool,
+    /// Whether it is shutting down.
+    pub terminating: bool,
+}
+
+impl Default for Conditions {
+    /// What is said of an endpoint of which nothing is known.
+    fn default() -> Conditions {
+        Conditions {
+            ready: true,
+            serving: true,
+            terminating: false,
+        }
+    }
+}
+
+/// An object by its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TargetRef {
+    /// Such as `Pod`.
+    pub kind: Arc<str>,
+    /// Empty if none was written.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+/// One port of a slice.
+#[derive(Clone, Debug)]
+pub struct SlicePort {
+    /// The name of the service's port; empty if the only port has none.
+    pub name: Arc<str>,
+    /// The number at the endpoints; none means all ports.
+    pub port: Option<u16>,
+    /// The transport protocol.
+    pub protocol: Protocol,
+    /// What the port speaks, when that was written.
+    pub app_protocol: Option<Arc<str>>,
+    /// Where it was written.
+    pub line: Line,
+}

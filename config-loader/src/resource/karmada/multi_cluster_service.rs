@@ -1,0 +1,45 @@
+//! MultiClusterService, checked.
+
+use std::sync::Arc;
+
+use crate::resource::core::{Condition, Ingress};
+use crate::span::Line;
+
+/// A checked MultiClusterService: which clusters may serve and use the service with the same namespace and name.
+/// It says nothing about how they share the traffic.
+#[derive(Clone, Debug, Default)]
+pub struct MultiClusterService {
+    /// To whom the service is exposed.
+    pub exposure: Exposure,
+    /// The exposed ports; empty for all.
+    pub ports: Vec<ExposurePort>,
+    /// The names of the clusters whose endpoints may serve; empty for all.
+    pub providers: Vec<Arc<str>>,
+    /// The names of the clusters whose proxies may use endpoints of others; empty for all.
+    pub consumers: Vec<Arc<str>>,
+    /// `status.conditions`
+    pub conditions: Vec<Condition>,
+    /// `status.loadBalancer.ingress`: entry points from outside.
+    pub ingress: Vec<Ingress>,
+}
+
+/// To whom a service is exposed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Exposure {
+    /// To the clusters.
+    #[default]
+    CrossCluster,
+    /// To clients outside them, by gateways at the edge.
+    LoadBalancer,
+}
+
+/// A port that is exposed.
+#[derive(Clone, Debug)]
+pub struct ExposurePort {
+    /// The number of the service's port.
+    pub port: u16,
+    /// Its name, when that must be equal too.
+    pub name: Option<Arc<str>>,
+    /// Where it was written.
+    pub line: Line,
+}

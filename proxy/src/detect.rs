@@ -1,1 +1,65 @@
-//! First bytes of a connection to a protocol; never consumes them, bounded in time and size.
+//! First bytes of a connection -> the protocol that it speaks.
+//!
+//! Pure: looks at bytes that the caller has read and keeps. Bounded: the longest thing that it waits for is the HTTP/2
+//! preface, 24 bytes.
+
+/// What a client that knows beforehand that we speak HTTP/2 sends first (RFC 9113, section 3.4).
+pub const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A protocol, told by its first bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1, or something that its parser will refuse.
+    Http1,
+    /// HTTP/2 by prior knowledge.
+    Http2,
+    /// A TLS handshake.
+    Tls,
+}
+
+/// Tells the protocol, or `None` while more bytes are needed to do so.
+pub fn detect(bytes: &[u8]) -> Option<Protocol> {
+    // A record of type handshake (22) of version 3.x (RFC 8446, section 5.1).
+    if let [0x16, rest @ ..] = bytes {
+        return match rest.first() {
+            Some(3) => Some(Protocol::Tls),
+            Some(_) => Some(Protocol::Http1),
+            None => None,
+        };
+    }
+    if bytes.starts_with(HTTP2_PREFACE) {
+        return Some(Protocol::Http2);
+    }
+    let undecided = HTTP2_PREFACE.starts_with(bytes);
+    (!undecided).then_some(Protocol::Http1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protocol_is_told_as_soon_as_bytes_allow() {
+        for (bytes, expected) in [
+            (&b""[..], None),
+            (b"G", Some(Protocol::Http1)),
+            (b"P", None),
+            (b"PR", None),
+            (b"PO", Some(Protocol::Http1)),
+            (b"PRI * HTTP/1.1\r\n", Some(Protocol::Http1)),
+            (&HTTP2_PREFACE[..23], None),
+            (HTTP2_PREFACE, Some(Protocol::Http2)),
+            (
+                b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04",
+                Some(Protocol::Http2),
+            ),
+            (b"\x16", None),
+            (b"\x16\x03\x01", Some(Protocol::Tls)),
+            (b"\x16\x02", Some(Protocol::Http1)),
+            (b"\r\nGET", Some(Protocol::Http1)),
+            (b"\0", Some(Protocol::Http1)),
+        ] {
+            assert_eq!(detect(bytes), expected, "{:?}", bytes.escape_ascii());
+        }
+    }
+}

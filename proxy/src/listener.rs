@@ -1,1 +1,94 @@
-//! Listening sockets: opened and closed to fit a snapshot, with their accept loops and limits.
+//! Listening sockets: opened and closed to fit the snapshot, with their accept loops and limits.
+//!
+//! Every worker has its own socket per listener; the kernel spreads connections over them. Uses `detect`, `codec` and
+//! `runtime`. Invariant: opening or closing one listener touches no other listener and no connection of another one.
+
+pub mod acceptor;
+pub mod board;
+pub mod handoff;
+pub mod reconcile;
+pub mod socket;
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+
+use crate::codec::{self, Answer, Downstream};
+use crate::runtime::admission::{Admission, Slot};
+use crate::snapshot::ListenerKey;
+use crate::telemetry::Counter;
+
+pub use board::{Board, ListenerStatus, State};
+pub use handoff::Handoff;
+
+/// Settings of listeners that do not come from resources.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Connections that the kernel keeps for us until they are accepted, per socket. Default: 4,096; the kernel cuts
+    /// it to `net.core.somaxconn`.
+    pub backlog: u16,
+    /// Downstream connections that the process may have at once. Past it, connections are accepted and closed at
+    /// once, and counted. Default: 65,536.
+    pub connections_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            backlog: 4096,
+            connections_max: 65_536,
+        }
+    }
+}
+
+/// What one worker accepts connections with.
+#[derive(Debug)]
+pub struct Entrance<A> {
+    /// Number of this worker.
+    pub worker: usize,
+    /// Settings of listeners.
+    pub settings: Settings,
+    /// Counts connections, shared by all workers.
+    pub admission: Arc<Admission>,
+    /// The way to the other workers.
+    pub handoff: Handoff,
+    /// Where the fate of listeners is reported.
+    pub board: Board,
+    /// Serves the connections.
+    pub codec: Rc<codec::Server<A>>,
+}
+
+impl<A: Answer> Entrance<A> {
+    /// Takes a connection that was just accepted: admits it, hands it to a worker with fewer, or serves it.
+    fn take(&self, tcp: TcpStream, listener: ListenerKey, remote: SocketAddr) {
+        let Some(mut slot) = self.admission.admit(self.worker) else {
+            self.codec.count(Counter::DownstreamRefusedLimit);
+            return;
+        };
+        let Some(better) = self.admission.better_than(self.worker) else {
+            self.serve(tcp, listener, remote, slot);
+            return;
+        };
+        slot.move_to(better);
+        match self.handoff.send(better, tcp, (listener, remote), slot) {
+            Ok(()) => self.codec.count(Counter::HandedOff),
+            Err(error) => {
+                tracing::debug!(%error, %remote, "connection lost on its way to another worker")
+            }
+        }
+    }
+
+    /// Serves a connection on this worker.
+    fn serve(&self, tcp: TcpStream, listener: ListenerKey, remote: SocketAddr, slot: Slot) {
+        // The peer is gone already when the kernel cannot tell our own address.
+        let Ok(local) = tcp.local_addr() else { return };
+        let downstream = Downstream {
+            listener,
+            remote,
+            local,
+        };
+        codec::Server::spawn(&self.codec, tcp, slot, downstream);
+    }
+}

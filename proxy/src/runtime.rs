@@ -1,1 +1,11 @@
-//! Threads, drain, clock and supervised tasks.
+//! What everything runs on: threads, supervised tasks, a coarse clock, admission, drain and readiness.
+//!
+//! Knows nothing of requests or configuration; used by every row above.
+
+pub mod admission;
+pub mod clock;
+pub mod drain;
+pub mod ready;
+pub mod sync;
+pub mod task;
+pub mod threads;

@@ -1,1 +1,162 @@
-//! One worker thread: its sockets, snapshot cache and pools, lent out to the exchange.
+//! The threads that carry traffic: each with its sockets, its connections and its own answerer.
+//!
+//! A worker takes nothing new once a drain begins, and ends when its last connection has, or at the hard stage.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::codec::{self, Answer};
+use crate::exchange::{self, Worker};
+use crate::listener::handoff::{self, HandedOff, Handoff};
+use crate::listener::reconcile::{self, Wanted};
+use crate::listener::{self, Board, Entrance};
+use crate::runtime::admission::Admission;
+use crate::runtime::drain;
+use crate::runtime::threads;
+use crate::telemetry::{Telemetry, WorkerId};
+
+/// How many workers there are and what they hold to.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Number of worker threads. Default: one per core.
+    pub concurrency: NonZeroUsize,
+    /// Limits of listeners.
+    pub listener: listener::Settings,
+    /// Limits and timeouts of connections.
+    pub codec: codec::Settings,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            concurrency: threads::default_concurrency(),
+            listener: listener::Settings::default(),
+            codec: codec::Settings::default(),
+        }
+    }
+}
+
+/// What all workers share with control.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    /// The listeners to have.
+    pub wanted: Wanted,
+    /// Counters, with cells for [`Settings::concurrency`] workers.
+    pub telemetry: Arc<Telemetry>,
+    /// Tells workers to finish, then to stop.
+    pub drain: drain::Watch,
+    /// Where workers report what became of each listener.
+    pub board: Board,
+}
+
+/// The running worker threads.
+#[derive(Debug)]
+pub struct Workers {
+    threads: Vec<JoinHandle<()>>,
+    /// Connections of all workers.
+    pub admission: Arc<Admission>,
+}
+
+/// Starts the workers. `make` is called once on each worker's thread and returns what answers requests there.
+///
+/// # Errors
+///
+/// When a thread cannot be started; those that were started end when `shared.drain` stops.
+pub fn start<A, M>(settings: &Settings, shared: &Shared, make: M) -> io::Result<Workers>
+where
+    A: Answer,
+    M: Fn(WorkerId) -> A + Clone + Send + 'static,
+{
+    let count = settings.concurrency.get();
+    let admission = Admission::new(count, settings.listener.connections_max);
+    let (senders, receivers) = handoff::channels(count);
+    let mut workers = Workers {
+        threads: Vec::with_capacity(count),
+        admission: Arc::clone(&admission),
+    };
+    for (id, handed_off) in receivers.into_iter().enumerate() {
+        let parts = Parts {
+            id,
+            settings: settings.clone(),
+            shared: shared.clone(),
+            admission: Arc::clone(&admission),
+            senders: senders.clone(),
+            handed_off,
+        };
+        let make = make.clone();
+        // Held from before the thread starts, so that a drain cannot overtake it.
+        let running = shared.drain.running();
+        let thread = threads::spawn(id, move || async move {
+            run(parts, make).await;
+            drop(running);
+        })?;
+        workers.threads.push(thread);
+    }
+    Ok(workers)
+}
+
+impl Workers {
+    /// Waits for all threads to end; blocks. Call it after the drain has been triggered.
+    ///
+    /// # Errors
+    ///
+    /// The number of the first worker that panicked outside a supervised task.
+    pub fn join(self) -> Result<(), usize> {
+        let joined = self.threads.into_iter().map(JoinHandle::join).enumerate();
+        let failed = joined.filter_map(|(id, result)| result.err().map(|_| id));
+        failed.min().map_or(Ok(()), Err)
+    }
+}
+
+/// Answers with [`exchange::run`].
+pub fn answer_with(worker: Rc<Worker>) -> impl Answer {
+    move |connection: Rc<exchange::Connection>, request| {
+        let worker = Rc::clone(&worker);
+        async move { exchange::run(&worker, &connection, request).await }
+    }
+}
+
+/// What one worker is made from; can be sent to its thread.
+struct Parts {
+    id: usize,
+    settings: Settings,
+    shared: Shared,
+    admission: Arc<Admission>,
+    senders: Vec<UnboundedSender<HandedOff>>,
+    handed_off: handoff::Receiver,
+}
+
+async fn run<A: Answer>(parts: Parts, make: impl Fn(WorkerId) -> A) {
+    let Parts { id, shared, .. } = parts;
+    let worker = WorkerId(u16::try_from(id).expect("fewer workers than ports"));
+    let answer = make(worker);
+    let telemetry = Arc::clone(&shared.telemetry);
+    let server = codec::Server::new(answer, parts.settings.codec, telemetry, worker);
+    let server = Rc::new(server);
+    let entrance = Rc::new(Entrance {
+        worker: id,
+        settings: parts.settings.listener,
+        admission: parts.admission,
+        handoff: Handoff::new(parts.senders),
+        board: shared.board,
+        codec: Rc::clone(&server),
+    });
+    let supervisor = server.supervisor();
+    supervisor.spawn(
+        "handoff",
+        handoff::receive(Rc::clone(&entrance), parts.handed_off),
+    );
+    let to_the_end = async {
+        reconcile::run(Rc::clone(&entrance), shared.wanted, shared.drain.clone()).await;
+        entrance.admission.emptied(id).await;
+    };
+    tokio::select! {
+        () = to_the_end => {}
+        () = shared.drain.hard() => {}
+    }
+}

@@ -1,0 +1,136 @@
+//! One accept loop: in batches, with a pause when file descriptors run out, and without loss at its end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use super::Entrance;
+use crate::codec::Answer;
+use crate::snapshot::ListenerKey;
+use crate::telemetry::Counter;
+
+/// Connections accepted before other tasks of the worker get their turn.
+const BATCH: usize = 32;
+
+/// Pause after a failed accept; without it, a lack of file descriptors would keep the worker busy with failing.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// An accept loop that runs; stops when dropped.
+#[derive(Debug)]
+pub(super) struct Acceptor {
+    stop: watch::Sender<()>,
+}
+
+impl Acceptor {
+    /// Starts to accept on `listener`.
+    ///
+    /// # Errors
+    ///
+    /// When the runtime cannot register the socket.
+    pub(super) fn start<A: Answer>(
+        entrance: &Rc<Entrance<A>>,
+        key: ListenerKey,
+        listener: std::net::TcpListener,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::from_std(listener)?;
+        let (stop, mut stopped) = watch::channel(());
+        let supervisor = entrance.codec.supervisor().clone();
+        let entrance = Rc::clone(entrance);
+        supervisor.spawn("acceptor", async move {
+            run(&entrance, key, &listener, &mut stopped).await;
+            drop(listener);
+            entrance.board.closed(entrance.worker, key);
+        });
+        Ok(Self { stop })
+    }
+
+    /// Stops to accept; returns when what was queued has been accepted and the socket is closed.
+    pub(super) async fn stop(self) {
+        // Fails only when the loop has ended already.
+        let _ = self.stop.send(());
+        self.stop.closed().await;
+    }
+}
+
+async fn run<A: Answer>(
+    entrance: &Entrance<A>,
+    key: ListenerKey,
+    listener: &TcpListener,
+    stopped: &mut watch::Receiver<()>,
+) {
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            accepted = listener.accept() => accepted,
+            _ = stopped.changed() => break,
+        };
+        if let Err(error) = take(entrance, key, accepted) {
+            tokio::select! {
+                () = tokio::time::sleep(PAUSE) => {}
+                _ = stopped.changed() => break,
+            }
+            tracing::warn!(listener = %key.address, %error, "cannot accept");
+            continue;
+        }
+        accept_ready(entrance, key, listener, BATCH);
+        tokio::task::yield_now().await;
+    }
+    // What the kernel has accepted for us would be reset when the socket closes.
+    accept_ready(
+        entrance,
+        key,
+        listener,
+        usize::from(entrance.settings.backlog),
+    );
+}
+
+/// Accepts up to `limit` connections that are there already.
+fn accept_ready<A: Answer>(
+    entrance: &Entrance<A>,
+    key: ListenerKey,
+    listener: &TcpListener,
+    limit: usize,
+) {
+    let mut cx = Context::from_waker(std::task::Waker::noop());
+    for _ in 0..limit {
+        let Poll::Ready(accepted) = listener.poll_accept(&mut cx) else {
+            return;
+        };
+        if take(entrance, key, accepted).is_err() {
+            return;
+        }
+    }
+}
+
+/// Passes an accepted connection on. An error is returned only when accepting again at once would fail the same way.
+fn take<A: Answer>(
+    entrance: &Entrance<A>,
+    key: ListenerKey,
+    accepted: io::Result<(TcpStream, SocketAddr)>,
+) -> io::Result<()> {
+    match accepted {
+        Ok((tcp, remote)) => entrance.take(tcp, key, remote),
+        Err(error) => {
+            entrance.codec.count(Counter::AcceptErrors);
+            if !concerns_one_connection(&error) {
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether only the connection that was about to be accepted is lost (accept(2), "Error handling").
+fn concerns_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    )
+}

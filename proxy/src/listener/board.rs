@@ -1,0 +1,222 @@
+//! What became of each listener on each worker, as data for control and admin.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use super::socket;
+use crate::snapshot::ListenerKey;
+
+/// A listener on one worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// About to close the socket on this address; accepts what the kernel had already queued.
+    Closing(SocketAddr),
+    /// The address could not be bound; tried again with growing pauses.
+    Failed {
+        /// What the system said.
+        error: Arc<str>,
+    },
+    /// Accepts connections on this address, which differs from the listener's where that has port 0 or the system has
+    /// no IPv6.
+    Open(SocketAddr),
+}
+
+/// A listener on all workers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerStatus {
+    /// The listener.
+    pub key: ListenerKey,
+    /// Its state by number of the worker.
+    pub workers: BTreeMap<usize, State>,
+}
+
+impl ListenerStatus {
+    /// Whether every worker that reported so far accepts.
+    pub fn is_open(&self) -> bool {
+        self.workers
+            .values()
+            .all(|state| matches!(state, State::Open(_)))
+    }
+
+    /// Why the first worker that cannot accept cannot.
+    pub fn error(&self) -> Option<&str> {
+        self.workers.values().find_map(|state| match state {
+            State::Failed { error } => Some(&**error),
+            State::Closing(_) | State::Open(_) => None,
+        })
+    }
+}
+
+/// Shared by workers, who write, and control and admin, who read. Changes a few times per reload.
+#[derive(Clone, Debug)]
+pub struct Board {
+    listeners: Arc<Mutex<BTreeMap<ListenerKey, BTreeMap<usize, State>>>>,
+    changes: watch::Sender<u64>,
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        Self {
+            listeners: Arc::default(),
+            changes: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Board {
+    /// Every listener that a worker has reported and not removed since.
+    pub fn listeners(&self) -> Vec<ListenerStatus> {
+        let listeners = self.lock();
+        let statuses = listeners.iter().map(|(key, workers)| ListenerStatus {
+            key: *key,
+            workers: workers.clone(),
+        });
+        statuses.collect()
+    }
+
+    /// The address on which a listener accepts, once a worker has opened it.
+    pub fn address(&self, key: ListenerKey) -> Option<SocketAddr> {
+        bound(&*self.lock(), key)
+    }
+
+    /// A number that changes with every report, to wait on.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Opens this worker's socket of a listener and reports the result.
+    ///
+    /// Workers take turns. The first one makes sure that no other process has the address, and where the port is 0, its
+    /// port is the one that the others open.
+    pub(super) fn open(
+        &self,
+        worker: usize,
+        key: ListenerKey,
+        backlog: u16,
+    ) -> Option<TcpListener> {
+        let mut listeners = self.lock();
+        let opened = match bound(&listeners, key) {
+            Some(address) => socket::listen(address, backlog),
+            None => socket::probe(key.address).and_then(|()| socket::listen(key.address, backlog)),
+        };
+        let opened = opened.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (state, listener) = match opened {
+            Ok((address, listener)) => (State::Open(address), Some(listener)),
+            Err(error) => (failed(&error), None),
+        };
+        listeners.entry(key).or_default().insert(worker, state);
+        drop(listeners);
+        self.changed();
+        listener
+    }
+
+    /// Reports that a listener of this worker is about to close; forgets one that failed to open.
+    pub(super) fn closing(&self, worker: usize, key: ListenerKey) {
+        self.update(worker, key, |state| match state {
+            State::Closing(address) | State::Open(address) => Some(State::Closing(address)),
+            State::Failed { .. } => None,
+        });
+    }
+
+    /// Forgets a listener of this worker whose socket is closed, unless it was opened again meanwhile.
+    pub(super) fn closed(&self, worker: usize, key: ListenerKey) {
+        self.update(worker, key, |state| match state {
+            State::Closing(_) => None,
+            state @ (State::Failed { .. } | State::Open(_)) => Some(state),
+        });
+    }
+
+    fn update(&self, worker: usize, key: ListenerKey, to: impl FnOnce(State) -> Option<State>) {
+        let mut listeners = self.lock();
+        if let Entry::Occupied(mut workers) = listeners.entry(key) {
+            let next = workers.get_mut().remove(&worker).and_then(to);
+            if let Some(state) = next {
+                workers.get_mut().insert(worker, state);
+            } else if workers.get().is_empty() {
+                workers.remove();
+            }
+        }
+        drop(listeners);
+        self.changed();
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|change| *change += 1);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ListenerKey, BTreeMap<usize, State>>> {
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn bound(
+    listeners: &BTreeMap<ListenerKey, BTreeMap<usize, State>>,
+    key: ListenerKey,
+) -> Option<SocketAddr> {
+    listeners.get(&key)?.values().find_map(|state| match state {
+        State::Closing(address) | State::Open(address) => Some(*address),
+        State::Failed { .. } => None,
+    })
+}
+
+fn failed(error: &io::Error) -> State {
+    State::Failed {
+        error: error.to_string().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(address: SocketAddr) -> ListenerKey {
+        ListenerKey { address }
+    }
+
+    #[test]
+    fn second_worker_opens_the_port_of_the_first() {
+        let board = Board::default();
+        let any = key(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let first = board.open(0, any, 16).unwrap();
+        let second = board.open(1, any, 16).unwrap();
+        assert_eq!(first.local_addr().unwrap(), second.local_addr().unwrap());
+        assert_eq!(board.address(any), Some(first.local_addr().unwrap()));
+        assert!(board.listeners()[0].is_open());
+    }
+
+    #[test]
+    fn port_in_use_is_reported_with_its_reason() {
+        let taken = socket::listen(SocketAddr::from(([127, 0, 0, 1], 0)), 16).unwrap();
+        let board = Board::default();
+        let listener = key(taken.local_addr().unwrap());
+        assert!(board.open(0, listener, 16).is_none());
+        let status = &board.listeners()[0];
+        assert!(!status.is_open());
+        assert!(status.error().unwrap().contains("in use"), "{status:?}");
+        board.closing(0, listener);
+        assert_eq!(board.listeners(), []);
+    }
+
+    #[test]
+    fn listener_that_reopens_while_it_closes_stays() {
+        let board = Board::default();
+        let any = key(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let first = board.open(0, any, 16).unwrap();
+        board.closing(0, any);
+        let again = board.open(0, any, 16).unwrap();
+        assert_eq!(first.local_addr().unwrap(), again.local_addr().unwrap());
+        drop(first);
+        board.closed(0, any);
+        assert!(board.listeners()[0].is_open());
+        board.closing(0, any);
+        board.closed(0, any);
+        assert_eq!(board.listeners(), []);
+    }
+}

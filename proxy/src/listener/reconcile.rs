@@ -1,0 +1,170 @@
+//! Opens and closes listeners to fit what control publishes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Entrance;
+use super::acceptor::Acceptor;
+use crate::codec::Answer;
+use crate::runtime::drain;
+use crate::snapshot::ListenerKey;
+
+/// The listeners to have, as control publishes them; sent after the snapshot that serves them is in force.
+pub type Wanted = watch::Receiver<Arc<BTreeSet<ListenerKey>>>;
+
+/// First pause before an address that could not be bound is tried again; doubles up to [`RETRY_MAX`].
+const RETRY_MIN: Duration = Duration::from_millis(250);
+
+/// Longest pause between two tries.
+const RETRY_MAX: Duration = Duration::from_secs(5);
+
+/// What has to be done so that the listeners we have are those that we want.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Wanted, and not there.
+    pub open: Vec<ListenerKey>,
+    /// There, and not wanted.
+    pub close: Vec<ListenerKey>,
+}
+
+/// Compares what is there with what is wanted. Listeners in both are not mentioned: they stay untouched.
+pub fn plan<H>(have: &BTreeMap<ListenerKey, H>, want: &BTreeSet<ListenerKey>) -> Plan {
+    let missing = want.iter().filter(|key| !have.contains_key(key));
+    let surplus = have.keys().filter(|key| !want.contains(*key));
+    Plan {
+        open: missing.copied().collect(),
+        close: surplus.copied().collect(),
+    }
+}
+
+/// A listener that is wanted.
+enum Listener {
+    Failed { pause: Duration, again: Instant },
+    Open(Acceptor),
+}
+
+/// Keeps the listeners that `wanted` names open until a drain begins, then closes them all.
+///
+/// When it returns, what the kernel had queued is accepted and the sockets are closed.
+pub async fn run<A: Answer>(entrance: Rc<Entrance<A>>, mut wanted: Wanted, drain: drain::Watch) {
+    let mut listeners = BTreeMap::new();
+    loop {
+        let keys = Arc::clone(&wanted.borrow_and_update());
+        // Acceptors that are no longer wanted end by themselves when dropped.
+        drop(fit(&entrance, &mut listeners, &keys));
+        let again = retry_at(&listeners);
+        tokio::select! {
+            changed = wanted.changed() => if changed.is_err() {
+                // Control is gone, which happens only at the end of the process.
+                drain.soft().await;
+                break;
+            },
+            () = drain.soft() => break,
+            () = sleep_until(again) => retry(&entrance, &mut listeners),
+        }
+    }
+    for acceptor in fit(&entrance, &mut listeners, &BTreeSet::new()) {
+        acceptor.stop().await;
+    }
+}
+
+/// Opens what is missing; removes and returns what is no longer wanted.
+fn fit<A: Answer>(
+    entrance: &Rc<Entrance<A>>,
+    listeners: &mut BTreeMap<ListenerKey, Listener>,
+    wanted: &BTreeSet<ListenerKey>,
+) -> Vec<Acceptor> {
+    let plan = plan(listeners, wanted);
+    let mut surplus = Vec::new();
+    for key in plan.close {
+        entrance.board.closing(entrance.worker, key);
+        if let Some(Listener::Open(acceptor)) = listeners.remove(&key) {
+            surplus.push(acceptor);
+        }
+        entrance.codec.drain_listener(key);
+    }
+    for key in plan.open {
+        let listener = open(entrance, key, RETRY_MIN);
+        listeners.insert(key, listener);
+    }
+    surplus
+}
+
+fn retry<A: Answer>(entrance: &Rc<Entrance<A>>, listeners: &mut BTreeMap<ListenerKey, Listener>) {
+    let now = Instant::now();
+    for (key, listener) in listeners {
+        match listener {
+            Listener::Failed { pause, again } if *again <= now => {
+                let next = (*pause * 2).min(RETRY_MAX);
+                *listener = open(entrance, *key, next);
+            }
+            Listener::Failed { .. } | Listener::Open(_) => {}
+        }
+    }
+}
+
+fn open<A: Answer>(entrance: &Rc<Entrance<A>>, key: ListenerKey, pause: Duration) -> Listener {
+    let socket = entrance
+        .board
+        .open(entrance.worker, key, entrance.settings.backlog);
+    match socket.map(|socket| Acceptor::start(entrance, key, socket)) {
+        Some(Ok(acceptor)) => Listener::Open(acceptor),
+        Some(Err(_)) | None => Listener::Failed {
+            pause,
+            again: Instant::now() + pause,
+        },
+    }
+}
+
+fn retry_at(listeners: &BTreeMap<ListenerKey, Listener>) -> Option<Instant> {
+    let failed = listeners.values().filter_map(|listener| match listener {
+        Listener::Failed { again, .. } => Some(*again),
+        Listener::Open(_) => None,
+    });
+    failed.min()
+}
+
+async fn sleep_until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    fn keys(ports: &[u16]) -> Vec<ListenerKey> {
+        let key = |port: &u16| ListenerKey {
+            address: SocketAddr::from(([127, 0, 0, 1], *port)),
+        };
+        ports.iter().map(key).collect()
+    }
+
+    #[test]
+    fn plan_names_only_what_differs() {
+        for (have, want, open, close) in [
+            (&[][..], &[][..], &[][..], &[][..]),
+            (&[], &[80, 81], &[80, 81], &[]),
+            (&[80, 81], &[81, 82], &[82], &[80]),
+            (&[80], &[], &[], &[80]),
+            (&[80], &[80], &[], &[]),
+        ] {
+            let expected = Plan {
+                open: keys(open),
+                close: keys(close),
+            };
+            let have = keys(have).into_iter().map(|key| (key, ())).collect();
+            let want = keys(want).into_iter().collect();
+            assert_eq!(plan(&have, &want), expected);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! How many connections each worker has, and how many the process may have.
+//!
+//! Invariant: a worker's count equals the [`Slot`]s that are alive for it, and the total never exceeds the limit.
+
+use std::sync::Arc;
+
+use crossbeam_utils::CachePadded;
+use tokio::sync::Notify;
+
+use super::sync::{AtomicUsize, Ordering};
+
+/// Counts connections by worker, shared by all workers.
+#[derive(Debug)]
+pub struct Admission {
+    total: CachePadded<AtomicUsize>,
+    workers: Box<[CachePadded<WorkerCount>]>,
+    connections_max: usize,
+}
+
+#[derive(Debug)]
+struct WorkerCount {
+    connections: AtomicUsize,
+    emptied: Notify,
+}
+
+impl WorkerCount {
+    fn new() -> Self {
+        Self {
+            connections: AtomicUsize::new(0),
+            emptied: Notify::new(),
+        }
+    }
+
+    fn take(&self) {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn release(&self) {
+        if self.connections.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.emptied.notify_one();
+        }
+    }
+}
+
+impl Admission {
+    /// Room for `connections_max` connections over this many workers.
+    pub fn new(workers: usize, connections_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            total: CachePadded::new(AtomicUsize::new(0)),
+            workers: (0..workers)
+                .map(|_| CachePadded::new(WorkerCount::new()))
+                .collect(),
+            connections_max,
+        })
+    }
+
+    /// Takes a slot for a connection of this worker, or `None` when the limit is reached.
+    pub fn admit(self: &Arc<Self>, worker: usize) -> Option<Slot> {
+        let before = self.total.fetch_add(1, Ordering::Relaxed);
+        if before >= self.connections_max {
+            self.total.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        self.workers[worker].take();
+        Some(Slot {
+            admission: Arc::clone(self),
+            worker,
+        })
+    }
+
+    /// Connections of one worker.
+    pub fn of_worker(&self, worker: usize) -> usize {
+        self.workers[worker].connections.load(Ordering::Acquire)
+    }
+
+    /// Waits until a worker has no connection. Meant for one waiter: the worker, at its end.
+    pub async fn emptied(&self, worker: usize) {
+        while self.of_worker(worker) > 0 {
+            self.workers[worker].emptied.notified().await;
+        }
+    }
+
+    /// Connections of all workers.
+    pub fn total(&self) -> usize {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// The worker that a connection just admitted to `own` had better go to: the one with the fewest connections, if
+    /// `own` has more than a quarter (and at least two) more than that.
+    ///
+    /// The kernel spreads connections by a hash, which evens out over many; with a few long-lived ones, one worker may
+    /// get them all.
+    pub fn better_than(&self, own: usize) -> Option<usize> {
+        let mine = self.of_worker(own);
+        let counts = (0..self.workers.len()).map(|worker| (self.of_worker(worker), worker));
+        let (fewest, worker) = counts.min()?;
+        let tolerated = fewest + 1 + fewest / 4;
+        (mine > tolerated).then_some(worker)
+    }
+}
+
+/// One admitted connection; counts it out when dropped.
+#[derive(Debug)]
+pub struct Slot {
+    admission: Arc<Admission>,
+    worker: usize,
+}
+
+impl Slot {
+    /// Counts the connection with another worker from now on.
+    pub fn move_to(&mut self, worker: usize) {
+        let workers = &self.admission.workers;
+        workers[worker].take();
+        workers[self.worker].release();
+        self.worker = worker;
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.admission.workers[self.worker].release();
+        self.admission.total.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admission(counts: &[usize]) -> (Arc<Admission>, Vec<Slot>) {
+        let admission = Admission::new(counts.len(), usize::MAX);
+        let slots = counts.iter().enumerate();
+        let slots = slots.flat_map(|(worker, count)| vec![worker; *count]);
+        let slots = slots.map(|worker| admission.admit(worker).unwrap());
+        let slots = slots.collect();
+        (admission, slots)
+    }
+
+    #[test]
+    fn limit_holds_and_slots_come_back() {
+        let admission = Admission::new(1, 2);
+        let first = admission.admit(0).unwrap();
+        let _second = admission.admit(0).unwrap();
+        assert!(admission.admit(0).is_none());
+        drop(first);
+        assert!(admission.admit(0).is_some());
+        assert_eq!(admission.total(), 1);
+    }
+
+    #[test]
+    fn imbalance_is_handed_off_beyond_a_quarter() {
+        for (counts, expected) in [
+            (&[1, 0][..], None),
+            (&[2, 0], Some(1)),
+            (&[2, 1], None),
+            (&[3, 1], Some(1)),
+            (&[10, 8], None),
+            (&[12, 8], Some(1)),
+            (&[126, 100], None),
+            (&[127, 100], Some(1)),
+            (&[5, 9, 3], Some(2)),
+            (&[7], None),
+        ] {
+            let (admission, _slots) = admission(counts);
+            assert_eq!(admission.better_than(0), expected, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn moved_slot_counts_with_its_new_worker() {
+        let (admission, mut slots) = admission(&[2, 0]);
+        slots[0].move_to(1);
+        assert_eq!((admission.of_worker(0), admission.of_worker(1)), (1, 1));
+        drop(slots);
+        assert_eq!((admission.of_worker(0), admission.of_worker(1)), (0, 0));
+        assert_eq!(admission.total(), 0);
+    }
+}

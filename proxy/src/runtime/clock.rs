@@ -1,0 +1,88 @@
+//! A worker's coarse clock: time in ticks, read without a system call.
+//!
+//! For timeouts that need not be exact. The clock moves only when its owner calls [`Clock::advance`], which the worker
+//! does at every tick while it has connections.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Length of a tick, and how inexact a timeout on this clock is.
+pub const TICK: Duration = Duration::from_millis(100);
+
+/// A point in time: ticks since the clock was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Tick(pub u64);
+
+impl Tick {
+    /// A time that never comes.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// The first tick at which at least `delay` has passed.
+    #[must_use]
+    pub fn after(self, delay: Duration) -> Self {
+        let ticks = delay.as_nanos().div_ceil(TICK.as_nanos());
+        // One more: the present tick has partly gone by.
+        let ticks = u64::try_from(ticks).unwrap_or(u64::MAX).saturating_add(1);
+        Self(self.0.saturating_add(ticks))
+    }
+}
+
+/// Coarse time of one thread.
+#[derive(Debug)]
+pub struct Clock {
+    start: Instant,
+    now: Cell<Tick>,
+}
+
+impl Clock {
+    /// A clock that stands at tick zero.
+    pub fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            now: Cell::new(Tick(0)),
+        }
+    }
+
+    /// The time of the last [`Clock::advance`].
+    #[inline]
+    pub fn now(&self) -> Tick {
+        self.now.get()
+    }
+
+    /// Reads the system's clock; returns the new time.
+    pub fn advance(&self) -> Tick {
+        let ticks = self.start.elapsed().as_nanos() / TICK.as_nanos();
+        let now = Tick(u64::try_from(ticks).unwrap_or(u64::MAX));
+        self.now.set(now);
+        now
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn clock_moves_when_advanced() {
+        let clock = Clock::new();
+        tokio::time::advance(Duration::from_millis(350)).await;
+        assert_eq!(clock.now(), Tick(0));
+        assert_eq!(clock.advance(), Tick(3));
+        assert_eq!(clock.now(), Tick(3));
+    }
+
+    #[test]
+    fn deadline_is_never_early() {
+        assert_eq!(Tick(5).after(Duration::from_millis(100)), Tick(7));
+        assert_eq!(Tick(5).after(Duration::from_millis(101)), Tick(8));
+        assert_eq!(Tick(5).after(Duration::MAX), Tick::NEVER);
+    }
+}

@@ -1,0 +1,188 @@
+//! Drain: a trigger and its watches, first soft, then hard.
+//!
+//! Soft: take nothing new, finish what runs. Hard: stop now. The stage only ever rises. Whoever still has something to
+//! finish holds a [`Running`]; the trigger's side waits until none is left.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::sync::{AtomicUsize, Ordering};
+
+/// How far a drain has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Take new work.
+    #[default]
+    Serving,
+    /// Take nothing new, finish what runs, ask peers to go elsewhere.
+    Draining,
+    /// Stop now, whatever runs.
+    Stopped,
+}
+
+/// A trigger and a watch of it.
+pub fn pair() -> (Trigger, Watch) {
+    let stage = Arc::new(watch::Sender::new(Stage::Serving));
+    let (count, running) = watch::channel(());
+    let watch = Watch {
+        stage: stage.subscribe(),
+        count: Arc::new(Count {
+            running: AtomicUsize::new(0),
+            ended: count,
+        }),
+    };
+    let trigger = Trigger {
+        stage,
+        ended: running,
+        count: Arc::clone(&watch.count),
+    };
+    (trigger, watch)
+}
+
+/// Starts and ends the drain. Clones act on the same drain.
+#[derive(Clone, Debug)]
+pub struct Trigger {
+    stage: Arc<watch::Sender<Stage>>,
+    ended: watch::Receiver<()>,
+    count: Arc<Count>,
+}
+
+impl Trigger {
+    /// Begins to drain; does nothing when that has begun already.
+    pub fn drain(&self) {
+        self.raise(Stage::Draining);
+    }
+
+    /// Stops everything now.
+    pub fn stop(&self) {
+        self.raise(Stage::Stopped);
+    }
+
+    /// How far it has come.
+    pub fn stage(&self) -> Stage {
+        *self.stage.borrow()
+    }
+
+    /// How much is still running.
+    pub fn running(&self) -> usize {
+        self.count.running.load(Ordering::Acquire)
+    }
+
+    /// Waits until nothing runs any more.
+    pub async fn finished(&self) {
+        let mut ended = self.ended.clone();
+        while self.running() > 0 {
+            if ended.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn raise(&self, to: Stage) {
+        self.stage.send_if_modified(|stage| {
+            let rises = *stage < to;
+            *stage = (*stage).max(to);
+            rises
+        });
+    }
+}
+
+/// Sees a drain coming.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    stage: watch::Receiver<Stage>,
+    count: Arc<Count>,
+}
+
+impl Watch {
+    /// How far it has come.
+    pub fn stage(&self) -> Stage {
+        *self.stage.borrow()
+    }
+
+    /// Waits for [`Stage::Draining`] or later.
+    pub async fn soft(&self) {
+        self.at_least(Stage::Draining).await;
+    }
+
+    /// Waits for [`Stage::Stopped`].
+    pub async fn hard(&self) {
+        self.at_least(Stage::Stopped).await;
+    }
+
+    /// Keeps [`Trigger::finished`] waiting until the returned value is dropped.
+    pub fn running(&self) -> Running {
+        self.count.running.fetch_add(1, Ordering::AcqRel);
+        Running(Arc::clone(&self.count))
+    }
+
+    async fn at_least(&self, stage: Stage) {
+        let mut watch = self.stage.clone();
+        // A trigger that is gone can never raise the stage: wait for ever.
+        if watch.wait_for(|now| *now >= stage).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Something that has to end before a drain is over.
+#[derive(Debug)]
+pub struct Running(Arc<Count>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.0.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.ended.send_replace(());
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Count {
+    running: AtomicUsize,
+    ended: watch::Sender<()>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    fn is_ready(future: impl Future<Output = ()>) -> bool {
+        pin!(future)
+            .poll(&mut Context::from_waker(Waker::noop()))
+            .is_ready()
+    }
+
+    #[test]
+    fn stages_rise_and_never_fall() {
+        let (trigger, watch) = pair();
+        assert!(!is_ready(watch.soft()));
+        trigger.drain();
+        assert!(is_ready(watch.soft()) && !is_ready(watch.hard()));
+        trigger.stop();
+        trigger.drain();
+        assert_eq!(watch.stage(), Stage::Stopped);
+        assert!(is_ready(watch.soft()) && is_ready(watch.hard()));
+    }
+
+    #[tokio::test]
+    async fn finished_when_last_running_is_dropped() {
+        let (trigger, watch) = pair();
+        let first = watch.running();
+        let second = watch.clone().running();
+        assert_eq!(trigger.running(), 2);
+        let waiting = tokio::spawn({
+            let trigger = trigger.clone();
+            async move { trigger.finished().await }
+        });
+        drop(first);
+        assert!(!is_ready(trigger.finished()));
+        drop(second);
+        waiting.await.unwrap();
+    }
+}

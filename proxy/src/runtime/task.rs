@@ -1,0 +1,98 @@
+//! Supervised tasks: a panic ends the task that panicked, is counted and logged, and nothing else.
+
+use std::any::Any;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::panic::{self, AssertUnwindSafe};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// Starts tasks on the current thread and outlives their panics. Cheap to clone.
+#[derive(Clone)]
+pub struct Supervisor {
+    on_panic: Rc<dyn Fn()>,
+}
+
+impl Supervisor {
+    /// A supervisor that calls `on_panic` for every task that panics.
+    pub fn new(on_panic: impl Fn() + 'static) -> Self {
+        Self {
+            on_panic: Rc::new(on_panic),
+        }
+    }
+
+    /// Runs `future` on the current thread's local set. `what` names it in the log.
+    ///
+    /// # Panics
+    ///
+    /// Outside a `tokio::task::LocalSet`.
+    pub fn spawn(&self, what: &'static str, future: impl Future<Output = ()> + 'static) {
+        let supervisor = self.clone();
+        tokio::task::spawn_local(async move {
+            let mut future = pin!(future);
+            let caught = poll_fn(|cx| {
+                let poll = panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
+                // After a panic the future is never polled again: the task ends here and drops it.
+                poll.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
+            });
+            if let Err(panic) = caught.await {
+                supervisor.report(what, &*panic);
+            }
+        });
+    }
+
+    fn report(&self, what: &'static str, panic: &(dyn Any + Send)) {
+        (self.on_panic)();
+        tracing::error!(task = what, panic = message(panic), "task panicked");
+    }
+}
+
+impl fmt::Debug for Supervisor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Supervisor").finish_non_exhaustive()
+    }
+}
+
+/// The text that a panic was raised with.
+pub fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&'static str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use tokio::sync::oneshot;
+    use tokio::task::LocalSet;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn panic_is_counted_and_other_tasks_go_on() {
+        let panics = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&panics);
+        let supervisor = Supervisor::new(move || counted.set(counted.get() + 1));
+        let local = LocalSet::new();
+        let (done, finished) = oneshot::channel();
+        local
+            .run_until(async move {
+                supervisor.spawn("bad", async { panic!("on purpose") });
+                supervisor.spawn("good", async move {
+                    tokio::task::yield_now().await;
+                    done.send(()).unwrap();
+                });
+                finished.await.unwrap();
+            })
+            .await;
+        assert_eq!(panics.get(), 1);
+    }
+
+    #[test]
+    fn message_of_formatted_panic_is_kept() {
+        let panic = panic::catch_unwind(|| panic!("number {}", 7)).unwrap_err();
+        assert_eq!(message(&*panic), "number 7");
+    }
+}

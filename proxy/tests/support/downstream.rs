@@ -1,0 +1,133 @@
+//! The downstream half of the proxy with a closure in place of the exchange.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use proxy::codec::Answer;
+use proxy::exchange::Connection;
+use proxy::listener::Board;
+use proxy::runtime::drain;
+use proxy::snapshot::ListenerKey;
+use proxy::telemetry::{BuildInfo, Counter, Telemetry};
+use proxy::worker::{self, Workers};
+use tokio::sync::watch;
+
+use super::eventually;
+
+/// Loopback, any port.
+pub const ANY: ListenerKey = ListenerKey {
+    address: SocketAddr::V4(std::net::SocketAddrV4::new(
+        std::net::Ipv4Addr::LOCALHOST,
+        0,
+    )),
+};
+
+/// Workers that answer with a closure; they stop when this is dropped.
+pub struct Downstream {
+    pub board: Board,
+    pub telemetry: Arc<Telemetry>,
+    pub drain: drain::Trigger,
+    wanted: watch::Sender<Arc<BTreeSet<ListenerKey>>>,
+    workers: Option<Workers>,
+}
+
+/// Answers every request with `hello`.
+pub async fn hello(_: Rc<Connection>, _: Request<Incoming>) -> Response<Full<Bytes>> {
+    Response::new(Full::from("hello"))
+}
+
+/// Settings of tests: one worker, everything else as by default.
+pub fn settings() -> worker::Settings {
+    worker::Settings {
+        concurrency: NonZeroUsize::MIN,
+        ..worker::Settings::default()
+    }
+}
+
+impl Downstream {
+    /// Starts workers that listen on [`ANY`].
+    pub fn start<A, M>(settings: &worker::Settings, make: M) -> Self
+    where
+        A: Answer,
+        M: Fn() -> A + Clone + Send + 'static,
+    {
+        let (drain, watch) = drain::pair();
+        let (wanted, wants) = watch::channel(Arc::new(BTreeSet::from([ANY])));
+        let build = BuildInfo {
+            version: String::new(),
+            revision: String::new(),
+        };
+        let telemetry = Telemetry::new(settings.concurrency.get(), build);
+        let board = Board::default();
+        let shared = worker::Shared {
+            wanted: wants,
+            telemetry: Arc::clone(&telemetry),
+            drain: watch,
+            board: board.clone(),
+        };
+        let workers = worker::start(settings, &shared, move |_| make()).unwrap();
+        let this = Self {
+            board,
+            telemetry,
+            drain,
+            wanted,
+            workers: Some(workers),
+        };
+        let count = settings.concurrency.get();
+        eventually("listeners open on all workers", || {
+            let listeners = this.board.listeners();
+            listeners.len() == 1 && listeners[0].workers.len() == count && listeners[0].is_open()
+        });
+        this
+    }
+
+    /// One worker with default settings that answers `hello`.
+    pub fn hello() -> Self {
+        Self::start(&settings(), || hello)
+    }
+
+    /// Where [`ANY`] accepts.
+    pub fn address(&self) -> SocketAddr {
+        self.board.address(ANY).unwrap()
+    }
+
+    /// Asks for these listeners from now on.
+    pub fn want(&self, keys: impl IntoIterator<Item = ListenerKey>) {
+        self.wanted
+            .send_replace(Arc::new(keys.into_iter().collect()));
+    }
+
+    /// Connections of all workers.
+    pub fn connections(&self) -> usize {
+        self.workers.as_ref().unwrap().admission.total()
+    }
+
+    /// A counter over all workers.
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.telemetry.counters.counter(counter)
+    }
+
+    /// Waits for all workers to end by themselves.
+    pub fn join(mut self) {
+        self.workers.take().unwrap().join().unwrap();
+    }
+}
+
+impl Drop for Downstream {
+    fn drop(&mut self) {
+        self.drain.stop();
+        if let Some(workers) = self.workers.take() {
+            let joined = workers.join();
+            if !std::thread::panicking() {
+                joined.unwrap();
+            }
+        }
+    }
+}

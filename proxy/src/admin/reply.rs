@@ -1,9 +1,14 @@
 //! What a page answers, and the query that it was asked with.
 
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response, StatusCode};
-use http_body_util::Full;
+use http_body::{Body, Frame, SizeHint};
 use serde::Serialize;
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -13,7 +18,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 pub(super) struct Reply {
     status: StatusCode,
     content_type: &'static str,
-    body: Vec<u8>,
+    body: ReplyBody,
     allow: Option<HeaderValue>,
 }
 
@@ -64,6 +69,22 @@ impl Reply {
 
     /// An answer of any kind.
     pub(super) fn new(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Self {
+        let body = ReplyBody::Whole(Some(body.into()));
+        Self {
+            status,
+            content_type,
+            body,
+            allow: None,
+        }
+    }
+
+    /// An answer that is made while it is being sent.
+    pub(super) fn chunks(
+        status: StatusCode,
+        content_type: &'static str,
+        chunks: impl Iterator<Item = Vec<u8>> + Send + 'static,
+    ) -> Self {
+        let body = ReplyBody::Chunks(Box::new(chunks));
         Self {
             status,
             content_type,
@@ -73,8 +94,8 @@ impl Reply {
     }
 
     /// The response to send.
-    pub(super) fn into_response(self) -> Response<Full<Bytes>> {
-        let mut response = Response::new(Full::new(Bytes::from(self.body)));
+    pub(super) fn into_response(self) -> Response<ReplyBody> {
+        let mut response = Response::new(self.body);
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
@@ -84,6 +105,50 @@ impl Reply {
             headers.insert(ALLOW, allow);
         }
         response
+    }
+}
+
+/// The body of an answer.
+pub(super) enum ReplyBody {
+    /// All of it, until it is sent.
+    Whole(Option<Bytes>),
+    /// Made piece by piece, as fast as the client reads.
+    Chunks(Box<dyn Iterator<Item = Vec<u8>> + Send>),
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let data = match &mut *self {
+            Self::Whole(whole) => whole.take(),
+            Self::Chunks(chunks) => chunks.next().map(Bytes::from),
+        };
+        Poll::Ready(data.map(|data| Ok(Frame::data(data))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(whole) => whole.is_none(),
+            Self::Chunks(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(whole) => SizeHint::with_exact(whole.as_ref().map_or(0, Bytes::len) as u64),
+            Self::Chunks(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl fmt::Debug for ReplyBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReplyBody")
     }
 }
 

@@ -6,10 +6,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -19,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use super::reply::{Query, Reply};
+use super::reply::{Query, Reply, ReplyBody};
 use super::{AdminState, pages};
 
 /// Bounds of the admin server. Not settings: nobody has needed to change them.
@@ -135,7 +134,7 @@ impl Connection {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(&self, request: Request<Incoming>) -> Response<ReplyBody> {
         let (head, body) = request.into_parts();
         if head.method == Method::POST && is_foreign(&head.headers) {
             let reason = "pages of other sites may not change this proxy\n";

@@ -8,8 +8,8 @@ use crate::telemetry::CONTENT_TYPE;
 
 /// The page.
 pub(super) fn show(state: &AdminState, _: Query<'_>) -> Reply {
-    match state.stats.text() {
-        Ok(text) => Reply::new(StatusCode::OK, CONTENT_TYPE, text),
+    match state.stats.chunks() {
+        Ok(chunks) => Reply::chunks(StatusCode::OK, CONTENT_TYPE, chunks),
         Err(error) => Reply::failed(&error),
     }
 }

@@ -56,6 +56,8 @@ pub struct AccessLogSettings {
     ///
     /// Unit: bytes. Default: 1 MiB. Memory is taken as lines wait, not before.
     pub buffer_bytes_max: usize,
+    /// How often a file's path is looked at, while there are lines, to see whether it was renamed. Default: 1 s.
+    pub rotation_interval: Duration,
     /// How many workers log.
     pub workers: usize,
 }
@@ -67,6 +69,7 @@ impl AccessLogSettings {
             format: AccessLogFormat::default(),
             target: AccessLogTarget::default(),
             buffer_bytes_max: 1 << 20,
+            rotation_interval: Duration::from_secs(1),
             workers,
         }
     }

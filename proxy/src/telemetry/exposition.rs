@@ -1,9 +1,11 @@
 //! The Prometheus text of everything that is counted.
 //!
-//! Reads the cells and encodes with the `prometheus` crate, one family after the other, so that only one of them is in
-//! memory at a time. Runs on the control thread; workers go on counting meanwhile.
+//! Reads the cells; workers go on counting meanwhile. What has few series is encoded by the `prometheus` crate. The
+//! request metrics have 24 labels on each of 83 lines per label set, tens of megabytes in a large mesh, so they are
+//! written label set by label set while they are being sent, and the control thread is never busy with them for long.
 
 mod families;
+mod requests;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,8 +14,9 @@ use prometheus::{Encoder, TEXT_FORMAT, TextEncoder};
 
 use super::Telemetry;
 use super::access_log::AccessLog;
+use requests::RequestText;
 
-/// Content type of [`Exposition::text`].
+/// Content type of [`Exposition::chunks`].
 pub const CONTENT_TYPE: &str = TEXT_FORMAT;
 
 /// What `/stats/prometheus` answers.
@@ -32,27 +35,32 @@ impl Exposition {
         }
     }
 
-    /// The text of now. Lets go of statistics that nothing has used for [`super::RETENTION`] first.
+    /// The text of now, in pieces of moderate size. Lets go of statistics that nothing has used for
+    /// [`super::RETENTION`] first.
     ///
     /// # Errors
     ///
     /// When the encoder refuses a family, which would be a mistake in this module.
-    pub fn text(&self) -> Result<Vec<u8>, prometheus::Error> {
-        self.telemetry.stats.sweep(Instant::now());
+    pub fn chunks(
+        &self,
+    ) -> Result<impl Iterator<Item = Vec<u8>> + Send + use<>, prometheus::Error> {
+        let stats = &self.telemetry.stats;
+        stats.sweep(Instant::now());
         let encoder = TextEncoder::new();
         let mut text = Vec::new();
         let families = families::control(&self.telemetry)
             .chain(families::access_log(self.access_log.totals()))
             .chain(families::workers(&self.telemetry.counters))
-            .chain(families::connections(&self.telemetry.stats))
-            .chain(families::requests(&self.telemetry.stats));
+            .chain(families::connections(stats));
         for family in families {
             // The encoder refuses families without a series; Prometheus does without them.
             if !family.get_metric().is_empty() {
                 encoder.encode(&[family], &mut text)?;
             }
         }
-        Ok(text)
+        Ok([text]
+            .into_iter()
+            .chain(RequestText::new(stats.all_request_stats())))
     }
 }
 

@@ -184,7 +184,11 @@ fn a_renamed_file_is_followed_by_a_new_one() {
         dir.path().join("access.log"),
         dir.path().join("access.log.1"),
     );
-    let log = AccessLog::start(settings(&file)).expect("log");
+    let settings = AccessLogSettings {
+        rotation_interval: Duration::ZERO,
+        ..settings(&file)
+    };
+    let log = AccessLog::start(settings).expect("log");
     let logger = log.logger(WorkerId(0));
     logger.log(&entry("before"));
     wait_until("the first line is written", || !routes(&file).is_empty());

@@ -18,9 +18,6 @@ use super::{AccessLogSettings, AccessLogTarget, Lanes};
 /// How long lines wait at most while others are being logged, unless a buffer is half full.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How often a file's path is looked at to see whether it was renamed.
-const ROTATION_INTERVAL: Duration = Duration::from_secs(1);
-
 /// A buffer that grew beyond this is let go when the writer goes to sleep.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
@@ -50,6 +47,7 @@ impl Running {
             sink,
             spare: Vec::new(),
             looked: Instant::now(),
+            rotation_interval: settings.rotation_interval,
             failing: false,
         };
         let handle = thread::Builder::new()
@@ -93,6 +91,7 @@ struct Writer {
     spare: Vec<u8>,
     /// When the file's path was looked at last.
     looked: Instant,
+    rotation_interval: Duration,
     /// Whether the last write failed, so that a full disk is reported once.
     failing: bool,
 }
@@ -168,7 +167,7 @@ impl Writer {
 
     fn follow_rotation(&mut self) {
         let asked = self.orders.reopen.swap(false, Ordering::AcqRel);
-        if !asked && self.looked.elapsed() < ROTATION_INTERVAL {
+        if !asked && self.looked.elapsed() < self.rotation_interval {
             return;
         }
         self.looked = Instant::now();

@@ -4,53 +4,14 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use prometheus::proto::{
-    Bucket, Counter as CounterValue, Gauge as GaugeValue, Histogram, LabelPair, Metric,
-    MetricFamily, MetricType,
+    Counter as CounterValue, Gauge as GaugeValue, LabelPair, Metric, MetricFamily, MetricType,
 };
 
 use super::super::access_log::AccessLogTotals;
 use super::super::cells::WorkerCounters;
 use super::super::connections::{ConnectionProtocol, ConnectionTotals, ListenerStats};
-use super::super::histogram::{HistogramTotal, Unit};
-use super::super::labels::RequestLabels;
 use super::super::names::{self, Counter, Family, Gauge, Series, label};
-use super::super::requests::{RequestProtocol, RequestStats, Total, Variant};
 use super::super::{StatsRegistry, Telemetry};
-
-/// Istio's standard HTTP and gRPC metrics.
-pub(super) fn requests(stats: &StatsRegistry) -> impl Iterator<Item = MetricFamily> {
-    let series = Arc::new(RequestSeries::collect(stats));
-    type Make = fn(&RequestSeries) -> MetricFamily;
-    let makers: [Make; 6] = [
-        |series| series.counters(names::REQUESTS, |_| true, |total| total.duration.count()),
-        |series| {
-            series.histograms(names::REQUEST_DURATION, Unit::Microseconds, |total| {
-                &total.duration
-            })
-        },
-        |series| {
-            series.histograms(names::REQUEST_BYTES, Unit::Bytes, |total| {
-                &total.request_bytes
-            })
-        },
-        |series| {
-            series.histograms(names::RESPONSE_BYTES, Unit::Bytes, |total| {
-                &total.response_bytes
-            })
-        },
-        |series| {
-            series.counters(names::REQUEST_MESSAGES, is_grpc, |total| {
-                total.request_messages
-            })
-        },
-        |series| {
-            series.counters(names::RESPONSE_MESSAGES, is_grpc, |total| {
-                total.response_messages
-            })
-        },
-    ];
-    makers.into_iter().map(move |make| make(&series))
-}
 
 /// Downstream connections, by listener and protocol.
 pub(super) fn connections(stats: &StatsRegistry) -> impl Iterator<Item = MetricFamily> {
@@ -185,122 +146,6 @@ pub(super) fn access_log(totals: AccessLogTotals) -> impl Iterator<Item = Metric
     ]
     .into_iter()
     .map(|(family, count)| counter_family(family, [(Vec::new(), count)]))
-}
-
-type Totals = Vec<(Variant, Total)>;
-
-/// Every label set of requests that was used, with its variants.
-struct RequestSeries {
-    handles: Vec<(Arc<RequestStats>, Totals)>,
-}
-
-impl RequestSeries {
-    fn collect(stats: &StatsRegistry) -> Self {
-        let handles = stats.all_request_stats().into_iter().map(|handle| {
-            let totals = handle.totals();
-            (handle, totals)
-        });
-        Self {
-            handles: handles.collect(),
-        }
-    }
-
-    fn counters(
-        &self,
-        family: Family,
-        applies: fn(Variant) -> bool,
-        of: fn(&Total) -> u64,
-    ) -> MetricFamily {
-        counter_family(
-            family,
-            self.each(applies)
-                .map(|(labels, total)| (labels, of(total))),
-        )
-    }
-
-    fn histograms(
-        &self,
-        family: Family,
-        unit: Unit,
-        of: fn(&Total) -> &HistogramTotal,
-    ) -> MetricFamily {
-        let metrics = self.each(|_| true).map(|(labels, total)| {
-            let mut metric = Metric::from_label(labels);
-            metric.set_histogram(histogram(of(total), unit));
-            metric
-        });
-        family_of(family, MetricType::HISTOGRAM, metrics.collect())
-    }
-
-    fn each(&self, applies: fn(Variant) -> bool) -> impl Iterator<Item = (Vec<LabelPair>, &Total)> {
-        let all = self.handles.iter().flat_map(|(handle, totals)| {
-            totals
-                .iter()
-                .map(move |(variant, total)| (handle, *variant, total))
-        });
-        let applying = all.filter(move |(_, variant, _)| applies(*variant));
-        applying.map(|(handle, variant, total)| (request_labels(handle.labels(), variant), total))
-    }
-}
-
-fn is_grpc(variant: Variant) -> bool {
-    variant.protocol() == RequestProtocol::Grpc && variant != Variant::OVERFLOW
-}
-
-fn request_labels(labels: &RequestLabels, variant: Variant) -> Vec<LabelPair> {
-    let service = &labels.service;
-    let mut pairs = Vec::with_capacity(25);
-    pairs.push(pair(label::REPORTER, labels.reporter.as_str()));
-    let sources = label::SOURCE.into_iter().zip(labels.source.values());
-    let destinations = label::DESTINATION
-        .into_iter()
-        .zip(labels.destination.values());
-    pairs.extend(
-        sources
-            .chain(destinations)
-            .map(|(name, value)| pair(name, value)),
-    );
-    pairs.push(pair(label::DESTINATION_SERVICE, &service.host));
-    pairs.push(pair(label::DESTINATION_SERVICE_NAME, &service.name));
-    pairs.push(pair(
-        label::DESTINATION_SERVICE_NAMESPACE,
-        &service.namespace,
-    ));
-    if variant == Variant::OVERFLOW {
-        let other = [
-            label::REQUEST_PROTOCOL,
-            label::RESPONSE_CODE,
-            label::RESPONSE_FLAGS,
-            label::CONNECTION_SECURITY_POLICY,
-        ];
-        pairs.extend(other.into_iter().map(|name| pair(name, "other")));
-        return pairs;
-    }
-    pairs.push(pair(label::REQUEST_PROTOCOL, variant.protocol().as_str()));
-    pairs.push(pair(label::RESPONSE_CODE, &variant.code().to_string()));
-    if let Some(status) = variant.grpc_status() {
-        pairs.push(pair(label::GRPC_RESPONSE_STATUS, &status.to_string()));
-    }
-    pairs.push(pair(label::RESPONSE_FLAGS, &variant.flags().to_string()));
-    pairs.push(pair(
-        label::CONNECTION_SECURITY_POLICY,
-        variant.security().as_str(),
-    ));
-    pairs
-}
-
-fn histogram(total: &HistogramTotal, unit: Unit) -> Histogram {
-    let buckets = total.cumulative().map(|(bound, count)| {
-        let mut bucket = Bucket::default();
-        bucket.set_upper_bound(bound);
-        bucket.set_cumulative_count(count);
-        bucket
-    });
-    let mut histogram = Histogram::default();
-    histogram.set_bucket(buckets.collect());
-    histogram.set_sample_count(total.count());
-    histogram.set_sample_sum(total.sum(unit));
-    histogram
 }
 
 fn counter_family(

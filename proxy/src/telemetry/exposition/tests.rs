@@ -24,7 +24,8 @@ fn build() -> BuildInfo {
 
 fn exposed(telemetry: &Arc<Telemetry>) -> Scrape {
     let exposition = Exposition::new(telemetry.clone(), Arc::new(AccessLog::off()));
-    scrape(&String::from_utf8(exposition.text().expect("text")).expect("UTF-8"))
+    let text = exposition.chunks().expect("text").flatten().collect();
+    scrape(&String::from_utf8(text).expect("UTF-8"))
 }
 
 fn labels(host: &str) -> RequestLabels {
@@ -370,5 +371,41 @@ fn reloads_resources_and_build_are_exposed() {
             info.labels["revision"].as_str()
         ),
         ("1.2.3", "abc")
+    );
+}
+
+#[test]
+fn many_label_sets_come_in_pieces_that_are_one_text() {
+    let telemetry = Telemetry::new(1, build());
+    let hosts: Vec<String> = (0..40).map(|index| format!("s{index}")).collect();
+    for host in &hosts {
+        telemetry
+            .stats
+            .request_stats(&labels(host))
+            .record(W0, &record());
+    }
+    let exposition = Exposition::new(telemetry.clone(), Arc::new(AccessLog::off()));
+    let sizes: Vec<usize> = exposition
+        .chunks()
+        .expect("text")
+        .map(|chunk| chunk.len())
+        .collect();
+    assert!(sizes.len() > 10, "{sizes:?}");
+    assert!(
+        sizes.iter().all(|size| *size > 0 && *size < 128 << 10),
+        "{sizes:?}"
+    );
+    let scrape = exposed(&telemetry);
+    let requests = scrape.named("istio_requests_total").into_iter();
+    let seen: Vec<&String> = requests
+        .map(|sample| &sample.labels["destination_service"])
+        .collect();
+    assert!(
+        seen.into_iter().eq(&hosts),
+        "in the order in which they were made"
+    );
+    assert_eq!(
+        scrape.named("istio_response_bytes_count").len(),
+        hosts.len()
     );
 }

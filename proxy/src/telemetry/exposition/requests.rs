@@ -1,0 +1,242 @@
+//! Istio's standard HTTP and gRPC metrics as text, one label set at a time.
+//!
+//! Format: <https://prometheus.io/docs/instrumenting/exposition_formats/>. All series of a family stand together, hence
+//! the walk over all label sets once per family.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use super::super::histogram::{HistogramTotal, Unit};
+use super::super::labels::RequestLabels;
+use super::super::names::{self, Family, label};
+use super::super::requests::{RequestProtocol, RequestStats, Total, Variant};
+
+/// Bytes after which a chunk is handed out; the last label set goes over it.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// A family of the request metrics.
+struct RequestFamily {
+    family: Family,
+    kind: Kind,
+}
+
+enum Kind {
+    /// A counter of all requests.
+    Counter(fn(&Total) -> u64),
+    /// A counter of gRPC requests only.
+    GrpcCounter(fn(&Total) -> u64),
+    Histogram(Unit, fn(&Total) -> &HistogramTotal),
+}
+
+const FAMILIES: [RequestFamily; 6] = [
+    RequestFamily {
+        family: names::REQUESTS,
+        kind: Kind::Counter(|total| total.duration.count()),
+    },
+    RequestFamily {
+        family: names::REQUEST_DURATION,
+        kind: Kind::Histogram(Unit::Microseconds, |total| &total.duration),
+    },
+    RequestFamily {
+        family: names::REQUEST_BYTES,
+        kind: Kind::Histogram(Unit::Bytes, |total| &total.request_bytes),
+    },
+    RequestFamily {
+        family: names::RESPONSE_BYTES,
+        kind: Kind::Histogram(Unit::Bytes, |total| &total.response_bytes),
+    },
+    RequestFamily {
+        family: names::REQUEST_MESSAGES,
+        kind: Kind::GrpcCounter(|total| total.request_messages),
+    },
+    RequestFamily {
+        family: names::RESPONSE_MESSAGES,
+        kind: Kind::GrpcCounter(|total| total.response_messages),
+    },
+];
+
+impl Kind {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Counter(_) | Self::GrpcCounter(_) => "counter",
+            Self::Histogram(..) => "histogram",
+        }
+    }
+
+    fn applies(&self, variant: Variant) -> bool {
+        match self {
+            Self::Counter(_) | Self::Histogram(..) => true,
+            Self::GrpcCounter(_) => {
+                variant.protocol() == RequestProtocol::Grpc && variant != Variant::OVERFLOW
+            }
+        }
+    }
+}
+
+/// Writes the request metrics as it is iterated.
+pub(super) struct RequestText {
+    handles: Vec<Arc<RequestStats>>,
+    /// Which family comes next, and which label set of it.
+    family: usize,
+    handle: usize,
+    /// Whether the family's header is written: only above its first series.
+    headed: bool,
+}
+
+impl RequestText {
+    /// The metrics of these label sets.
+    pub(super) fn new(handles: Vec<Arc<RequestStats>>) -> Self {
+        Self {
+            handles,
+            family: 0,
+            handle: 0,
+            headed: false,
+        }
+    }
+
+    fn append_handle(&mut self, out: &mut Vec<u8>, family: &RequestFamily) {
+        let handle = &self.handles[self.handle];
+        let mut labels = Vec::new();
+        for (variant, total) in handle.totals() {
+            if !family.kind.applies(variant) {
+                continue;
+            }
+            if !self.headed {
+                append_header(out, family);
+                self.headed = true;
+            }
+            labels.clear();
+            append_labels(&mut labels, handle.labels(), variant);
+            append_series(out, family, &labels, &total);
+        }
+    }
+}
+
+impl Iterator for RequestText {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        while out.len() < CHUNK_BYTES {
+            let Some(family) = FAMILIES.get(self.family) else {
+                break;
+            };
+            if self.handle == self.handles.len() {
+                (self.family, self.handle, self.headed) = (self.family + 1, 0, false);
+                continue;
+            }
+            self.append_handle(&mut out, family);
+            self.handle += 1;
+        }
+        (!out.is_empty()).then_some(out)
+    }
+}
+
+fn append_header(out: &mut Vec<u8>, RequestFamily { family, kind }: &RequestFamily) {
+    let Family { name, help } = family;
+    // Writing to a vector cannot fail, here and below.
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
+}
+
+fn append_series(out: &mut Vec<u8>, family: &RequestFamily, labels: &[u8], total: &Total) {
+    let name = family.family.name.as_bytes();
+    match &family.kind {
+        Kind::Counter(of) | Kind::GrpcCounter(of) => {
+            append_line(out, &[name, b"{", labels, b"} "], of(total));
+        }
+        Kind::Histogram(unit, of) => append_histogram(out, name, labels, (*unit, of(total))),
+    }
+}
+
+fn append_histogram(
+    out: &mut Vec<u8>,
+    name: &[u8],
+    labels: &[u8],
+    (unit, total): (Unit, &HistogramTotal),
+) {
+    for (bound, count) in total.cumulative() {
+        append(out, &[name, b"_bucket{", labels]);
+        let _ = write!(out, ",le=\"{bound}\"}} ");
+        append_line(out, &[], count);
+    }
+    append_line(
+        out,
+        &[name, b"_bucket{", labels, b",le=\"+Inf\"} "],
+        total.count(),
+    );
+    append(out, &[name, b"_sum{", labels]);
+    let _ = writeln!(out, "}} {}", total.sum(unit));
+    append_line(out, &[name, b"_count{", labels, b"} "], total.count());
+}
+
+fn append_line(out: &mut Vec<u8>, parts: &[&[u8]], value: u64) {
+    append(out, parts);
+    append(out, &[itoa::Buffer::new().format(value).as_bytes(), b"\n"]);
+}
+
+fn append(out: &mut Vec<u8>, parts: &[&[u8]]) {
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+}
+
+/// All labels of a series but `le`, without braces.
+fn append_labels(out: &mut Vec<u8>, labels: &RequestLabels, variant: Variant) {
+    append_label(out, label::REPORTER, labels.reporter.as_str());
+    let sources = label::SOURCE.into_iter().zip(labels.source.values());
+    let destinations = label::DESTINATION
+        .into_iter()
+        .zip(labels.destination.values());
+    for (name, value) in sources.chain(destinations) {
+        append_label(out, name, value);
+    }
+    append_label(out, label::DESTINATION_SERVICE, &labels.service.host);
+    append_label(out, label::DESTINATION_SERVICE_NAME, &labels.service.name);
+    append_label(
+        out,
+        label::DESTINATION_SERVICE_NAMESPACE,
+        &labels.service.namespace,
+    );
+    if variant == Variant::OVERFLOW {
+        append_label(out, label::REQUEST_PROTOCOL, OTHER);
+        append_label(out, label::RESPONSE_CODE, OTHER);
+        append_label(out, label::RESPONSE_FLAGS, OTHER);
+        append_label(out, label::CONNECTION_SECURITY_POLICY, OTHER);
+        return;
+    }
+    append_label(out, label::REQUEST_PROTOCOL, variant.protocol().as_str());
+    append_label(
+        out,
+        label::RESPONSE_CODE,
+        itoa::Buffer::new().format(variant.code()),
+    );
+    if let Some(status) = variant.grpc_status() {
+        append_label(
+            out,
+            label::GRPC_RESPONSE_STATUS,
+            itoa::Buffer::new().format(status),
+        );
+    }
+    append_label(out, label::RESPONSE_FLAGS, &variant.flags().to_string());
+    append_label(
+        out,
+        label::CONNECTION_SECURITY_POLICY,
+        variant.security().as_str(),
+    );
+}
+
+/// What [`Variant::OVERFLOW`] says for everything that it lumps together.
+const OTHER: &str = "other";
+
+fn append_label(out: &mut Vec<u8>, name: &str, value: &str) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    append(out, &[name.as_bytes(), b"=\""]);
+    for byte in value.bytes() {
+        match byte {
+            b'\n' => append(out, &[b"\\n"]),
+            b'"' | b'\\' => append(out, &[&[b'\\', byte]]),
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'"');
+}

@@ -15,11 +15,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::reply::{Query, Reply, ReplyBody};
 use super::{AdminState, pages};
+use crate::telemetry::{Counter, WorkerId};
 
 /// Bounds of the admin server. Not settings: nobody has needed to change them.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +69,7 @@ pub async fn serve(
         let has_room = connections.len() < limits.connections_max;
         tokio::select! {
             () = &mut stop => break,
-            Some(ended) = connections.join_next() => report(ended),
+            Some(ended) = connections.join_next() => report(&state, ended),
             accepted = listener.accept(), if has_room => match accepted {
                 Ok((stream, _)) => {
                     let connection = Connection { state: state.clone(), limits };
@@ -86,15 +87,17 @@ pub async fn serve(
     let _ = stopping.send(true);
     let all = async {
         while let Some(ended) = connections.join_next().await {
-            report(ended);
+            report(&state, ended);
         }
     };
     // Whoever takes longer is cut off when the set is dropped.
     drop(timeout(limits.stop_time_max, all).await);
 }
 
-fn report(ended: Result<(), tokio::task::JoinError>) {
+fn report(state: &AdminState, ended: Result<(), JoinError>) {
     if let Err(error) = ended {
+        let counters = &state.stats.telemetry().counters;
+        counters.increment(WorkerId::CONTROL, Counter::TaskPanics);
         tracing::error!(%error, "admin connection ended by a fault");
     }
 }

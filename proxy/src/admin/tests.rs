@@ -32,9 +32,14 @@ impl Admin {
     }
 
     async fn start_with(limits: AdminLimits) -> Self {
+        Self::start_changed(limits, |_| {}).await
+    }
+
+    async fn start_changed(limits: AdminLimits, change: impl FnOnce(&mut AdminState)) -> Self {
         let readiness = Arc::new(Mutex::new(Readiness::Ready));
         let (drains, quits) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let state = state(readiness.clone(), drains.clone(), quits.clone());
+        let mut state = state(readiness.clone(), drains.clone(), quits.clone());
+        change(&mut state);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .expect("listener");
@@ -185,6 +190,42 @@ async fn every_page_of_the_list_answers() {
             answer.head
         );
     }
+}
+
+#[test]
+fn the_reference_page_lists_exactly_these_pages() {
+    let page = include_str!("../../../docs/admin.md");
+    let rows = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let pages = pages::PAGES
+        .iter()
+        .map(|page| format!("{} {}", page.method, page.path));
+    assert_eq!(rows.collect::<Vec<_>>(), pages.collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_page_that_panics_ends_its_connection_only_and_is_counted() {
+    let admin = Admin::start_changed(AdminLimits::default(), |state| {
+        state.dump = Box::new(|| panic!("the dump is broken"));
+    });
+    let admin = admin.await;
+    let mut stream = TcpStream::connect(admin.address).await.expect("connection");
+    stream
+        .write_all(request("GET", "/config_dump", "").as_bytes())
+        .await
+        .expect("request");
+    let mut nothing = Vec::new();
+    let read = timeout(LIMIT, stream.read_to_end(&mut nothing))
+        .await
+        .expect("closed in time");
+    assert!(matches!(read, Ok(0) | Err(_)));
+    // One was counted when the state was made.
+    let metrics = admin.get("/stats/prometheus").await.body;
+    assert!(
+        metrics.contains("\nstrait_task_panics_total 2\n"),
+        "{metrics}"
+    );
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 //! written label set by label set while they are being sent, and the control thread is never busy with them for long.
 
 mod families;
+mod process;
 mod requests;
 
 use std::sync::Arc;
@@ -35,6 +36,11 @@ impl Exposition {
         }
     }
 
+    /// What is exposed.
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
     /// The text of now, in pieces of moderate size. Lets go of statistics that nothing has used for
     /// [`super::RETENTION`] first.
     ///
@@ -51,7 +57,8 @@ impl Exposition {
         let families = families::control(&self.telemetry)
             .chain(families::access_log(self.access_log.totals()))
             .chain(families::workers(&self.telemetry.counters))
-            .chain(families::connections(stats));
+            .chain(families::connections(stats))
+            .chain(process::families());
         for family in families {
             // The encoder refuses families without a series; Prometheus does without them.
             if !family.get_metric().is_empty() {

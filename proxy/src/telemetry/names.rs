@@ -70,6 +70,18 @@ families! {
     REQUEST_LABEL_SETS "strait_request_label_sets" "Label sets that hold request statistics.",
     /// Gauge: worker threads.
     WORKERS "strait_workers" "Worker threads.",
+    /// Counter: CPU time.
+    PROCESS_CPU "process_cpu_seconds_total" "CPU time that the process used, in seconds.",
+    /// Gauge: resident memory.
+    PROCESS_MEMORY "process_resident_memory_bytes" "Resident memory in bytes.",
+    /// Gauge: open file descriptors.
+    PROCESS_FDS "process_open_fds" "Open file descriptors.",
+    /// Gauge: limit of open file descriptors.
+    PROCESS_FDS_MAX "process_max_fds" "Limit of open file descriptors.",
+    /// Gauge: threads.
+    PROCESS_THREADS "process_threads" "Threads of the process.",
+    /// Gauge: when the process started.
+    PROCESS_START "process_start_time_seconds" "Unix time at which the process started.",
 }
 
 /// Label names, in the order in which Istio lists them.
@@ -283,10 +295,25 @@ mod tests {
         let families = all_series().into_iter().map(|series| series.family);
         for family in families.chain(FAMILIES.iter().copied()) {
             assert!(family.help.ends_with('.'), "{}", family.name);
-            assert!(family.name.starts_with("istio_") || family.name.starts_with("strait_"));
+            let prefixes = ["istio_", "process_", "strait_"];
+            assert!(
+                prefixes
+                    .iter()
+                    .any(|prefix| family.name.starts_with(prefix))
+            );
             let plain = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
             assert!(family.name.bytes().all(plain), "{}", family.name);
         }
+    }
+
+    #[test]
+    fn the_reference_page_lists_exactly_these_names() {
+        let page = include_str!("../../../docs/metrics.md");
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+        let listed: HashSet<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+        let families = all_series().into_iter().map(|series| series.family);
+        let families = families.chain(FAMILIES.iter().copied());
+        assert_eq!(listed, families.map(|family| family.name).collect());
     }
 
     #[test]

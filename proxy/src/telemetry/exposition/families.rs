@@ -152,17 +152,27 @@ fn counter_family(
     family: Family,
     values: impl IntoIterator<Item = (Vec<LabelPair>, u64)>,
 ) -> MetricFamily {
-    let metrics = values.into_iter().map(|(labels, value)| {
-        let mut counter = CounterValue::default();
-        counter.set_value(value as f64);
-        let mut metric = Metric::from_label(labels);
-        metric.set_counter(counter);
-        metric
-    });
+    let values = values.into_iter();
+    let metrics = values.map(|(labels, value)| counter_metric(labels, value as f64));
     family_of(family, MetricType::COUNTER, metrics.collect())
 }
 
-fn gauge_family(
+/// A counter without labels that does not count in whole numbers.
+pub(super) fn decimal_counter_family(family: Family, value: Option<f64>) -> MetricFamily {
+    let metrics = value.map(|value| counter_metric(Vec::new(), value));
+    family_of(family, MetricType::COUNTER, metrics.into_iter().collect())
+}
+
+fn counter_metric(labels: Vec<LabelPair>, value: f64) -> Metric {
+    let mut counter = CounterValue::default();
+    counter.set_value(value);
+    let mut metric = Metric::from_label(labels);
+    metric.set_counter(counter);
+    metric
+}
+
+/// Gauges by label set.
+pub(super) fn gauge_family(
     family: Family,
     values: impl IntoIterator<Item = (Vec<LabelPair>, f64)>,
 ) -> MetricFamily {

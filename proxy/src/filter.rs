@@ -1,1 +1,22 @@
 //! What a rule does to a request and its response; pure values.
+//!
+//! A filter never sends anything: it edits headers in place or returns a value (a new path, a `Location`, a reply, a
+//! deadline) that `exchange` carries out, in the order that [`RouteFilters`] documents. The address and time that
+//! header values may speak of come in a [`TemplateContext`].
+//! Uses nothing of this crate but the response flags of `telemetry`; holds no lock, clock or global.
+
+pub mod chain;
+pub mod direct_response;
+pub mod headers;
+pub mod hop_by_hop;
+pub mod redirect;
+pub mod rewrite;
+pub mod template;
+pub mod timeout;
+
+pub use chain::{Action, DestinationFilters, HeaderScopes, RouteFilters};
+pub use direct_response::DirectResponse;
+pub use headers::{HeaderError, HeaderOps, HeaderScope, RequestHeaderOps};
+pub use redirect::{PathChange, Redirect, RedirectPort, RedirectRequest, Scheme};
+pub use rewrite::{MatchedUri, PathRewrite};
+pub use template::{Template, TemplateContext, TemplateError};

@@ -1,1 +1,135 @@
 //! Matching: hosts, paths, headers and query to a rule; pure decisions.
+//!
+//! A virtual host is chosen by [`HostIndex`], a rule by [`Table`]. Rules are ordered: the first one whose conditions
+//! all hold wins, whatever index finds it. [`scan::find`] says the same by trying rule after rule; it is the oracle of
+//! the property tests, and [`explain`] uses the same matchers to say why a rule lost.
+//! Uses nothing of this crate but [`Provenance`]; holds no lock, clock or global.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, Method};
+
+use crate::provenance::Provenance;
+
+mod byte_map;
+pub mod explain;
+pub mod header;
+pub mod host;
+pub mod method;
+pub mod path;
+pub mod query;
+pub mod scan;
+pub mod table;
+pub mod text;
+mod trie;
+
+pub use header::{HeaderKey, HeaderMatch};
+pub use host::{HostIndex, normalize_host};
+pub use path::{UriMatch, normalize_path};
+pub use query::QueryMatch;
+pub use table::Table;
+pub use text::{Regex, TextMatch};
+
+/// The part of a request that rules look at, borrowed from it.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestHead<'a> {
+    /// Request method.
+    pub method: &'a Method,
+    /// `http` or `https`: of `x-forwarded-proto` when that is trusted, otherwise of the connection.
+    pub scheme: &'a str,
+    /// Host header or `:authority` as sent: with its port, in its own case.
+    pub authority: &'a str,
+    /// The authority lower-cased, without port and without a trailing dot; see [`normalize_host`].
+    pub host: &'a str,
+    /// Path without query, after [`normalize_path`].
+    pub path: &'a str,
+    /// What stands behind the first `?`, raw; `None` without a `?`.
+    pub query: Option<&'a str>,
+    /// Header fields.
+    pub headers: &'a HeaderMap,
+}
+
+/// Position of a rule in its [`Table`]; the order of the rules is the order of the numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleIdx(pub u32);
+
+impl RuleIdx {
+    /// The number as an index into a slice that runs along the rules.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// One ordered entry of a virtual host: a name, what must hold, and where it was written.
+///
+/// What the rule does to a request is kept beside the table, under the same [`RuleIdx`].
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Name for logs and explanations; empty when the resource gives none.
+    pub name: Arc<str>,
+    /// What must hold for the rule to win.
+    pub conditions: Conditions,
+    /// The match block or rule that this was made from.
+    pub provenance: Provenance,
+}
+
+/// Everything that one match block asks of a request; all parts must hold. The default holds for every request.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions {
+    /// Asked of the path.
+    pub uri: UriMatch,
+    /// Asked of the scheme.
+    pub scheme: Option<TextMatch>,
+    /// Asked of the method.
+    pub method: Option<TextMatch>,
+    /// Asked of the authority as sent, port included.
+    pub authority: Option<TextMatch>,
+    /// Header conditions; all must hold.
+    pub headers: Box<[HeaderMatch]>,
+    /// Header conditions of which none may hold; see [`HeaderMatch::is_absent`].
+    pub without_headers: Box<[HeaderMatch]>,
+    /// Query parameter conditions; all must hold.
+    pub query: Box<[QueryMatch]>,
+}
+
+impl Conditions {
+    /// Whether all conditions hold for `head`.
+    pub fn matches(&self, head: &RequestHead<'_>) -> bool {
+        self.uri.matches(head.path.as_bytes()) && self.matches_beyond_uri(head)
+    }
+
+    /// Whether everything but `uri` holds for `head`.
+    pub fn matches_beyond_uri(&self, head: &RequestHead<'_>) -> bool {
+        let holds = |wanted: &Option<TextMatch>, got: &str| {
+            wanted.as_ref().is_none_or(|w| w.matches(got.as_bytes()))
+        };
+        holds(&self.method, head.method.as_str())
+            && holds(&self.scheme, head.scheme)
+            && holds(&self.authority, head.authority)
+            && self.headers.iter().all(|wanted| wanted.matches(head))
+            && self
+                .without_headers
+                .iter()
+                .all(|unwanted| unwanted.is_absent(head))
+            && self.query.iter().all(|wanted| wanted.matches(head.query))
+    }
+
+    /// Whether nothing but `uri` is asked for.
+    pub fn only_uri(&self) -> bool {
+        self.scheme.is_none()
+            && self.method.is_none()
+            && self.authority.is_none()
+            && self.headers.is_empty()
+            && self.without_headers.is_empty()
+            && self.query.is_empty()
+    }
+
+    /// Whether this is a catch-all: rules behind it are never reached, and it goes last when several resources are
+    /// merged; see [`UriMatch::is_catch_all`].
+    pub fn is_catch_all(&self) -> bool {
+        self.only_uri() && self.uri.is_catch_all()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! Why a rule wins or loses a request: every condition with what it wants and what it got.
+//!
+//! Says nothing of its own about who wins: each line's verdict comes from the matcher that the traffic uses.
+
+use std::borrow::Cow;
+
+use super::header::HeaderKey;
+use super::{HeaderMatch, RequestHead, Rule, TextMatch, UriMatch, query};
+
+/// One condition of a rule, held against one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explained {
+    /// The field as the resource names it, as in `headers[end-user].exact`.
+    pub field: String,
+    /// The wanted text as written; empty for presence.
+    pub wanted: String,
+    /// What the request has; `None` when it has nothing there.
+    pub got: Option<String>,
+    /// Whether the condition holds; for `withoutHeaders`, whether it keeps the rule in the race.
+    pub held: bool,
+}
+
+/// Every condition of `rule` against `head`, in the order in which the resource lists the fields.
+///
+/// The rule matches when all lines hold; a rule without conditions gives no lines.
+pub fn explain(rule: &Rule, head: &RequestHead<'_>) -> Vec<Explained> {
+    let conditions = &rule.conditions;
+    let mut lines = Vec::new();
+    lines.extend(explain_uri(&conditions.uri, head.path));
+    let texts = [
+        ("scheme", &conditions.scheme, head.scheme),
+        ("method", &conditions.method, head.method.as_str()),
+        ("authority", &conditions.authority, head.authority),
+    ];
+    for (field, condition, got) in texts {
+        if let Some(condition) = condition {
+            let held = condition.matches(got.as_bytes());
+            lines.push(line(
+                field.to_owned(),
+                condition,
+                Some(got.to_owned()),
+                held,
+            ));
+        }
+    }
+    for condition in &conditions.headers {
+        let field = format!("headers[{}]", condition.key.as_str());
+        lines.push(line(
+            field,
+            &condition.value,
+            header_got(condition, head),
+            condition.matches(head),
+        ));
+    }
+    for condition in &conditions.without_headers {
+        let field = format!("withoutHeaders[{}]", condition.key.as_str());
+        lines.push(line(
+            field,
+            &condition.value,
+            header_got(condition, head),
+            condition.is_absent(head),
+        ));
+    }
+    for condition in &conditions.query {
+        let field = format!("queryParams[{}]", condition.name);
+        let got = query::first_value(head.query, &condition.name).map(str::to_owned);
+        lines.push(line(
+            field,
+            &condition.value,
+            got,
+            condition.matches(head.query),
+        ));
+    }
+    lines
+}
+
+fn explain_uri(uri: &UriMatch, path: &str) -> Option<Explained> {
+    let (kind, ignore_case) = match uri {
+        UriMatch::Any => return None,
+        UriMatch::Exact { ignore_case, .. } => ("exact", *ignore_case),
+        UriMatch::Prefix { ignore_case, .. } => ("prefix", *ignore_case),
+        UriMatch::Regex(_) => ("regex", false),
+    };
+    let note = if ignore_case { " (ignoreUriCase)" } else { "" };
+    Some(Explained {
+        field: format!("uri.{kind}{note}"),
+        wanted: uri.wanted().to_owned(),
+        got: Some(path.to_owned()),
+        held: uri.matches(path.as_bytes()),
+    })
+}
+
+fn line(field: String, condition: &TextMatch, got: Option<String>, held: bool) -> Explained {
+    Explained {
+        field: format!("{field}.{}", condition.kind()),
+        wanted: condition.wanted().to_owned(),
+        got,
+        held,
+    }
+}
+
+/// The value or values of a header; several lines are listed with `|` between them, since they are not joined.
+fn header_got(condition: &HeaderMatch, head: &RequestHead<'_>) -> Option<String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match &condition.key {
+        HeaderKey::Authority => Some(head.authority.to_owned()),
+        HeaderKey::Method => Some(head.method.as_str().to_owned()),
+        HeaderKey::Name(name) => {
+            let lines: Vec<String> = head
+                .headers
+                .get_all(name)
+                .iter()
+                .map(|value| text(value.as_bytes()))
+                .collect();
+            (!lines.is_empty()).then(|| lines.join(" | "))
+        }
+        HeaderKey::Path => {
+            let query = head
+                .query
+                .map_or(Cow::Borrowed(""), |query| Cow::Owned(format!("?{query}")));
+            Some(format!("{}{query}", head.path))
+        }
+        HeaderKey::Scheme => Some(head.scheme.to_owned()),
+    }
+}

@@ -1,0 +1,105 @@
+//! Conditions on header fields and, under the same keys, on the pseudo-headers.
+
+use http::{HeaderMap, HeaderName};
+use smallvec::SmallVec;
+
+use super::{RequestHead, TextMatch};
+
+/// What a header condition looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeaderKey {
+    /// `:authority`: the authority as sent.
+    Authority,
+    /// `:method`.
+    Method,
+    /// A header field.
+    Name(HeaderName),
+    /// `:path`: path and query.
+    Path,
+    /// `:scheme`.
+    Scheme,
+}
+
+impl HeaderKey {
+    /// Reads a key of `headers` or `withoutHeaders`; `None` when it is neither a pseudo-header nor a header name.
+    pub fn parse(key: &str) -> Option<Self> {
+        match key {
+            ":authority" => Some(Self::Authority),
+            ":method" => Some(Self::Method),
+            ":path" => Some(Self::Path),
+            ":scheme" => Some(Self::Scheme),
+            name => HeaderName::from_bytes(name.as_bytes()).ok().map(Self::Name),
+        }
+    }
+
+    /// The key as text, lower-cased.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Authority => ":authority",
+            Self::Method => ":method",
+            Self::Name(name) => name.as_str(),
+            Self::Path => ":path",
+            Self::Scheme => ":scheme",
+        }
+    }
+}
+
+/// A condition on one header.
+#[derive(Clone, Debug)]
+pub struct HeaderMatch {
+    /// Which header.
+    pub key: HeaderKey,
+    /// What its value must be like.
+    pub value: TextMatch,
+}
+
+impl HeaderMatch {
+    /// Whether the header is there with a fitting value.
+    ///
+    /// Several lines of one header are looked at one by one, and one that fits is enough. A missing header never fits.
+    pub fn matches(&self, head: &RequestHead<'_>) -> bool {
+        match &self.key {
+            HeaderKey::Authority => self.value.matches(head.authority.as_bytes()),
+            HeaderKey::Method => self.value.matches(head.method.as_str().as_bytes()),
+            HeaderKey::Name(name) => self.any_line(head.headers, name),
+            HeaderKey::Path => self.matches_path_and_query(head),
+            HeaderKey::Scheme => self.value.matches(head.scheme.as_bytes()),
+        }
+    }
+
+    /// Whether the condition does **not** hold, as `withoutHeaders` means it.
+    ///
+    /// For a condition on the value, a missing header counts as an empty one: `regex: ".*"` holds for it, so the rule
+    /// is lost. A condition on presence wants the header away.
+    pub fn is_absent(&self, head: &RequestHead<'_>) -> bool {
+        if let HeaderKey::Name(name) = &self.key
+            && !head.headers.contains_key(name)
+        {
+            return match &self.value {
+                TextMatch::Present => true,
+                value => !value.matches(b""),
+            };
+        }
+        !self.matches(head)
+    }
+
+    fn any_line(&self, headers: &HeaderMap, name: &HeaderName) -> bool {
+        headers
+            .get_all(name)
+            .iter()
+            .any(|line| self.value.matches(line.as_bytes()))
+    }
+
+    fn matches_path_and_query(&self, head: &RequestHead<'_>) -> bool {
+        let path = head.path.as_bytes();
+        let Some(query) = head.query else {
+            return self.value.matches(path);
+        };
+        // Rarely used, and only long targets leave the stack.
+        let mut target = SmallVec::<[u8; 256]>::with_capacity(path.len() + 1 + query.len());
+        target.extend_from_slice(path);
+        target.push(b'?');
+        target.extend_from_slice(query.as_bytes());
+        self.value.matches(&target)
+    }
+}

@@ -1,0 +1,196 @@
+//! The condition on the path, and the normal form that paths are brought to before anything looks at them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::text::{Regex, written_regex};
+
+/// What is asked of the path, without query. Plain strings: `/foo` is a prefix of `/foobar`.
+#[derive(Clone, Debug, Default)]
+pub enum UriMatch {
+    /// Nothing.
+    #[default]
+    Any,
+    /// The same bytes.
+    Exact {
+        /// The wanted path.
+        value: Box<str>,
+        /// Whether ASCII case makes no difference.
+        ignore_case: bool,
+    },
+    /// Starts with these bytes; every path starts with the empty prefix.
+    Prefix {
+        /// The wanted start.
+        value: Box<str>,
+        /// Whether ASCII case makes no difference.
+        ignore_case: bool,
+    },
+    /// The whole path matches, in its own case.
+    Regex(Regex),
+}
+
+impl UriMatch {
+    /// Whether `path` fulfils the condition.
+    pub fn matches(&self, path: &[u8]) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exact {
+                value,
+                ignore_case: false,
+            } => path == value.as_bytes(),
+            Self::Exact {
+                value,
+                ignore_case: true,
+            } => path.eq_ignore_ascii_case(value.as_bytes()),
+            Self::Prefix {
+                value,
+                ignore_case: false,
+            } => path.starts_with(value.as_bytes()),
+            Self::Prefix {
+                value,
+                ignore_case: true,
+            } => path
+                .get(..value.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(value.as_bytes())),
+            Self::Regex(wanted) => wanted.is_match(path),
+        }
+    }
+
+    /// Whether the condition is one of those that end a list of rules: none, prefix `/`, regex `.*`.
+    ///
+    /// Istio goes by the text, not by the meaning: an empty prefix takes all paths too, yet keeps its place when
+    /// several resources are merged.
+    pub fn is_catch_all(&self) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exact { .. } => false,
+            Self::Prefix { value, .. } => &**value == "/",
+            Self::Regex(wanted) => written_regex(wanted.as_str()) == ".*",
+        }
+    }
+
+    /// The wanted text as it was written; empty without a condition.
+    pub fn wanted(&self) -> &str {
+        match self {
+            Self::Any => "",
+            Self::Exact { value, .. } | Self::Prefix { value, .. } => value,
+            Self::Regex(wanted) => written_regex(wanted.as_str()),
+        }
+    }
+}
+
+/// A path that has no normal form; the request is answered with 400, details `path_normalization_failed`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidPath;
+
+impl fmt::Display for InvalidPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("path holds an escaped NUL")
+    }
+}
+
+impl std::error::Error for InvalidPath {}
+
+/// Brings a path, without query, to the form that rules are compared with and that goes upstream.
+///
+/// As Istio's default `BASE`: `\` becomes `/`, escapes of unreserved characters are decoded (`%41`, `%2e`), then dot
+/// segments are resolved (RFC 3986, sections 6.2.2.2 and 5.2.4). Adjacent slashes, escaped slashes and the case of
+/// escapes are kept. Borrows when there is nothing to do, which one pass over the bytes finds out.
+///
+/// # Errors
+///
+/// When the path holds `%00`.
+pub fn normalize_path(path: &str) -> Result<Cow<'_, str>, InvalidPath> {
+    if is_normal(path.as_bytes()) {
+        return Ok(Cow::Borrowed(path));
+    }
+    let decoded = decode_unreserved(path.as_bytes())?;
+    let resolved = resolve_dots(&decoded);
+    // Only ASCII was put in or cut out, and only at ASCII boundaries.
+    Ok(Cow::Owned(
+        String::from_utf8(resolved).expect("ASCII edits keep UTF-8 valid"),
+    ))
+}
+
+/// Whether [`normalize_path`] would change nothing; may say no for a path that turns out normal.
+fn is_normal(path: &[u8]) -> bool {
+    let mut after_slash = false;
+    for (at, &byte) in path.iter().enumerate() {
+        match byte {
+            b'\\' => return false,
+            b'%' if escaped(path, at).is_some_and(|byte| byte == 0 || is_unreserved(byte)) => {
+                return false;
+            }
+            b'.' if after_slash && dots_end_segment(&path[at..]) => return false,
+            _ => {}
+        }
+        after_slash = byte == b'/';
+    }
+    true
+}
+
+/// Whether a segment that starts with these bytes is `.` or `..`.
+fn dots_end_segment(rest: &[u8]) -> bool {
+    matches!(
+        rest,
+        b"." | b".." | [b'.', b'/' | b'\\', ..] | [b'.', b'.', b'/' | b'\\', ..]
+    ) || matches!(rest, [b'.', b'%', ..])
+}
+
+/// The byte that the escape at `at` stands for; `None` when that is no complete escape.
+fn escaped(path: &[u8], at: usize) -> Option<u8> {
+    let digit = |offset: usize| (*path.get(at + offset)? as char).to_digit(16);
+    Some((digit(1)? * 16 + digit(2)?) as u8)
+}
+
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
+fn decode_unreserved(path: &[u8]) -> Result<Vec<u8>, InvalidPath> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut at = 0;
+    while let Some(&byte) = path.get(at) {
+        match (byte, escaped(path, at)) {
+            (b'%', Some(0)) => return Err(InvalidPath),
+            (b'%', Some(decoded)) if is_unreserved(decoded) => {
+                out.push(decoded);
+                at += 3;
+                continue;
+            }
+            (b'\\', _) => out.push(b'/'),
+            _ => out.push(byte),
+        }
+        at += 1;
+    }
+    Ok(out)
+}
+
+/// Removes `.` segments and lets each `..` take the segment before it away; never goes above the root.
+fn resolve_dots(path: &[u8]) -> Vec<u8> {
+    if path.first() != Some(&b'/') {
+        return path.to_vec();
+    }
+    let mut out = Vec::with_capacity(path.len());
+    let mut segments = path[1..].split(|&byte| byte == b'/').peekable();
+    // Each turn appends "/segment" or takes one away; a dot segment in the end leaves its slash.
+    while let Some(segment) = segments.next() {
+        let last = segments.peek().is_none();
+        match segment {
+            b"." | b".." => {
+                if segment == b".." {
+                    let parent = out.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+                    out.truncate(parent);
+                }
+                if last {
+                    out.push(b'/');
+                }
+            }
+            _ => {
+                out.push(b'/');
+                out.extend_from_slice(segment);
+            }
+        }
+    }
+    out
+}

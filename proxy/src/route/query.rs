@@ -1,0 +1,27 @@
+//! Conditions on query parameters: names and values are compared raw, percent-escapes and `+` stay as they are.
+
+use super::TextMatch;
+
+/// A condition on one query parameter.
+#[derive(Clone, Debug)]
+pub struct QueryMatch {
+    /// Name of the parameter, case-sensitive.
+    pub name: Box<str>,
+    /// What its first value must be like.
+    pub value: TextMatch,
+}
+
+impl QueryMatch {
+    /// Whether the parameter is there and its first occurrence has a fitting value.
+    pub fn matches(&self, query: Option<&str>) -> bool {
+        first_value(query, &self.name).is_some_and(|value| self.value.matches(value.as_bytes()))
+    }
+}
+
+/// The value of the first parameter called `name`: empty for `?name` and `?name=`, `None` when it is missing.
+pub fn first_value<'q>(query: Option<&'q str>, name: &str) -> Option<&'q str> {
+    query?
+        .split('&')
+        .map(|parameter| parameter.split_once('=').unwrap_or((parameter, "")))
+        .find_map(|(key, value)| (key == name).then_some(value))
+}

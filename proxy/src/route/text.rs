@@ -1,0 +1,58 @@
+//! Conditions on a piece of text: equal, prefix, regular expression, or mere presence. Bytes, case-sensitive.
+
+use std::sync::Arc;
+
+/// A compiled regular expression, anchored at both ends as `\A(?:...)\z`, working on bytes; shared with the resource.
+pub type Regex = Arc<regex::bytes::Regex>;
+
+/// One condition on a text (`StringMatch` of the resources).
+#[derive(Clone, Debug)]
+pub enum TextMatch {
+    /// The same bytes.
+    Exact(Box<str>),
+    /// Starts with these bytes.
+    Prefix(Box<str>),
+    /// Anything at all, as long as it is there.
+    Present,
+    /// The whole text matches.
+    Regex(Regex),
+}
+
+impl TextMatch {
+    /// Whether a text that is there fulfils the condition.
+    pub fn matches(&self, text: &[u8]) -> bool {
+        match self {
+            Self::Exact(wanted) => text == wanted.as_bytes(),
+            Self::Prefix(wanted) => text.starts_with(wanted.as_bytes()),
+            Self::Present => true,
+            Self::Regex(wanted) => wanted.is_match(text),
+        }
+    }
+
+    /// The word that the resources use for this kind of condition.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Exact(_) => "exact",
+            Self::Prefix(_) => "prefix",
+            Self::Present => "present",
+            Self::Regex(_) => "regex",
+        }
+    }
+
+    /// The wanted text as it was written; empty for presence.
+    pub fn wanted(&self) -> &str {
+        match self {
+            Self::Exact(wanted) | Self::Prefix(wanted) => wanted,
+            Self::Present => "",
+            Self::Regex(wanted) => written_regex(wanted.as_str()),
+        }
+    }
+}
+
+/// The expression as the user wrote it, without the anchors that were put around it.
+pub(super) fn written_regex(anchored: &str) -> &str {
+    anchored
+        .strip_prefix(r"\A(?:")
+        .and_then(|rest| rest.strip_suffix(r")\z"))
+        .unwrap_or(anchored)
+}

@@ -33,3 +33,6 @@ pub const ALIAS_NODES_MAX: usize = 100_000;
 
 /// How deep lists and mappings may be nested.
 pub const DEPTH_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests;

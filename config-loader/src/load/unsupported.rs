@@ -5,53 +5,64 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::kind::Kind;
 use crate::parse::{Entry, Node, Value};
 use crate::span::Span;
-use crate::validate::unsupported::{ROWS, When};
+use crate::validate::unsupported::{Row, When, rows};
 
 /// Warns of every written field that has no effect.
 pub(super) fn report(kind: Kind, root: &Node, found: &mut Vec<Diagnostic>) {
-    for row in ROWS.iter().filter(|row| row.kind == kind) {
-        if row.path.is_empty() {
-            let span = super::draft::key_span(root, "kind");
+    for row in rows().filter(|row| row.kind == kind) {
+        report_row(&row, root, found);
+    }
+}
+
+fn report_row(row: &Row, root: &Node, found: &mut Vec<Diagnostic>) {
+    let kind = row.kind;
+    if row.path.is_empty() {
+        warn(
+            found,
+            super::draft::key_span(root, "kind"),
+            format!("not supported yet: {kind} has no effect"),
+        );
+        return;
+    }
+    let (_, name) = row.path.rsplit_once('.').unwrap_or(("", row.path));
+    let name = name.trim_end_matches("[]");
+    let mut visited = false;
+    walk(root, row.path, &mut |node, entry| {
+        visited = true;
+        let text = node.text().unwrap_or("");
+        let applies = match row.when {
+            When::Written => {
+                let span = entry.map_or(node.span, |entry| entry.key.span);
+                return warn(
+                    found,
+                    span,
+                    format!("not supported yet: `{name}` has no effect"),
+                );
+            }
+            When::Is(values) => values.contains(&text),
+            When::IsNot(values) => !values.iter().any(|value| value.eq_ignore_ascii_case(text)),
+            When::StartsWith(start) => text.starts_with(start),
+        };
+        if applies && !text.is_empty() {
+            warn(
+                found,
+                node.span,
+                format!("not supported yet: `{name}: {text}`"),
+            );
+        }
+    });
+    if let (false, When::Is(values)) = (visited, row.when) {
+        if values.contains(&"") {
+            let span = super::draft::key_span(root, "spec");
             warn(
                 found,
                 span,
-                format!("not supported yet: {kind} has no effect"),
+                format!(
+                    "not supported yet: no `{name}`, which means `{}`",
+                    values[1]
+                ),
             );
-            continue;
         }
-        let segments: Vec<&str> = row.path.split('.').collect();
-        walk(root, &segments, &mut |node, entry| {
-            let name = segments
-                .last()
-                .copied()
-                .unwrap_or("")
-                .trim_end_matches("[]");
-            match (row.when, node.text()) {
-                (When::Written, _) => {
-                    let span = entry.map_or(node.span, |entry| entry.key.span);
-                    warn(
-                        found,
-                        span,
-                        format!("not supported yet: `{name}` has no effect"),
-                    );
-                }
-                (When::Is(values), Some(text)) if values.contains(&text) => {
-                    warn(
-                        found,
-                        node.span,
-                        format!("not supported yet: `{name}: {text}`"),
-                    );
-                }
-                (When::IsNot(values), Some(text)) if !values.contains(&text) => {
-                    warn(
-                        found,
-                        node.span,
-                        format!("not supported yet: `{name}: {text}`"),
-                    );
-                }
-                _ => {}
-            }
-        });
     }
 }
 
@@ -60,27 +71,31 @@ fn warn(found: &mut Vec<Diagnostic>, span: Span, message: String) {
 }
 
 /// Calls `visit` for every node at a path, with the entry that holds it. Nulls count as absent.
-fn walk<'n>(node: &'n Node, path: &[&str], visit: &mut impl FnMut(&'n Node, Option<&'n Entry>)) {
-    let Some((segment, rest)) = path.split_first() else {
-        return;
-    };
-    let name = segment.trim_end_matches("[]");
-    for entry in node.entries() {
-        if (name != "*" && name != &*entry.key.text) || entry.value.value == Value::Null {
-            continue;
-        }
-        if segment.ends_with("[]") {
-            for item in entry.value.items() {
-                if rest.is_empty() {
-                    visit(item, None)
-                } else {
-                    walk(item, rest, visit)
-                }
-            }
-        } else if rest.is_empty() {
-            visit(&entry.value, Some(entry));
-        } else {
-            walk(&entry.value, rest, visit);
+fn walk<'n>(node: &'n Node, path: &str, visit: &mut impl FnMut(&'n Node, Option<&'n Entry>)) {
+    let (segment, rest) = path
+        .split_once('.')
+        .map_or((path, None), |(segment, rest)| (segment, Some(rest)));
+    let (name, is_list) = segment
+        .strip_suffix("[]")
+        .map_or((segment, false), |name| (name, true));
+    let entries = node
+        .entries()
+        .iter()
+        .filter(|entry| name == "*" || name == &*entry.key.text);
+    for entry in entries.filter(|entry| entry.value.value != Value::Null) {
+        match (is_list, rest) {
+            (true, Some(rest)) => entry
+                .value
+                .items()
+                .iter()
+                .for_each(|item| walk(item, rest, visit)),
+            (true, None) => entry
+                .value
+                .items()
+                .iter()
+                .for_each(|item| visit(item, None)),
+            (false, Some(rest)) => walk(&entry.value, rest, visit),
+            (false, None) => visit(&entry.value, Some(entry)),
         }
     }
 }

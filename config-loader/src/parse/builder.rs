@@ -498,8 +498,12 @@ impl Builder<'_> {
             found.help("quote a text that holds `: `, and check the indentation of this line and of the one above");
         } else if info.contains("unknown anchor") {
             found.code = YAML011;
+        } else if info.contains("recursion limit") {
+            // The parser's own limit, met when it looks ahead for the end of a key.
+            found.code = YAML004;
+            found.message = format!("nested more than {DEPTH_MAX} levels deep");
         }
-        if let Some(place) = opened {
+        if let Some(place) = opened.filter(|_| found.code == YAML001) {
             found.related(place, "this is not closed");
         }
         Stop

@@ -1,0 +1,387 @@
+//! Texts that are well-formed, and texts that are not.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::*;
+use crate::diagnostic::{Diagnostic, Locator};
+use crate::raw::{Field, IntOrString, Map};
+use crate::span::Lines;
+
+/// A raw type with a field of every sort.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Sample {
+    text: Field<String>,
+    flag: Field<bool>,
+    count: Field<i64>,
+    share: Field<f64>,
+    port: Field<IntOrString>,
+    labels: Field<Map<String>>,
+    list: Field<Vec<Field<String>>>,
+    inner: Field<Inner>,
+    many: Field<Vec<Field<Inner>>>,
+    small: Field<u8>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Inner {
+    max_size: Field<i64>,
+    name: Field<String>,
+}
+
+fn with_locator<T>(text: &str, run: impl FnOnce(&Locator<'_>) -> T) -> T {
+    let file = Arc::from("a.yaml");
+    let lines = Lines::new(text);
+    run(&Locator {
+        file: &file,
+        text,
+        lines: &lines,
+        first_line: 1,
+        secret: false,
+    })
+}
+
+/// One line per finding: code, place, field, message, help.
+fn show(found: Vec<Diagnostic>, root: Option<&Node>, locator: &Locator<'_>) -> String {
+    let mut out = String::new();
+    for diagnostic in found {
+        let (path, marked) = root.map_or((String::new(), diagnostic.span), |root| {
+            locate(root, diagnostic.span)
+        });
+        let place = locator.place(marked);
+        let _ = write!(
+            out,
+            "{} {}:{} {path}: {}",
+            diagnostic.code, place.line, place.column, diagnostic.message
+        );
+        if let Some(help) = diagnostic.help {
+            let _ = write!(out, " ({help})");
+        }
+        out.push('\n');
+    }
+    out.trim_end().to_owned()
+}
+
+fn check_tree(text: &str, wanted: &str) {
+    with_locator(text, |locator| {
+        let mut found = Vec::new();
+        let root = tree(locator, &mut found);
+        assert_eq!(show(found, root.as_ref(), locator), wanted, "{:.200}", text);
+    });
+}
+
+fn read(text: &str) -> (Sample, String) {
+    with_locator(text, |locator| {
+        let mut found = Vec::new();
+        let root = tree(locator, &mut found).expect("the text is well-formed");
+        let reader = Reader::new(*locator);
+        let sample = reader.read::<Sample>(&root, &[]);
+        found.extend(reader.into_found());
+        (sample, show(found, Some(&root), locator))
+    })
+}
+
+fn check_read(text: &str, wanted: &str) {
+    assert_eq!(read(text).1, wanted, "{text}");
+}
+
+#[test]
+fn values_arrive_with_their_places() {
+    let text = "text: a\nflag: true\ncount: 3\nshare: 1\nport: http\nlabels:\n  b: c\nlist: [x, \"y\"]\ninner: {maxSize: 1}\n";
+    let (sample, found) = read(text);
+    assert_eq!(found, "");
+    assert_eq!(sample.text.get().map(String::as_str), Some("a"));
+    assert_eq!(sample.text.span().text(text), "a");
+    assert_eq!(sample.flag.get(), Some(&true));
+    assert_eq!(sample.count.get(), Some(&3));
+    assert_eq!(sample.share.get(), Some(&1.0));
+    assert_eq!(
+        sample.port.get(),
+        Some(&IntOrString::String("http".to_owned()))
+    );
+    let labels = sample.labels.get().expect("labels are there");
+    let (key, key_field, value) = labels.iter().next().expect("one label");
+    assert_eq!(
+        (key, key_field.span().text(text), value.span().text(text)),
+        ("b", "b", "c")
+    );
+    let list = sample.list.get().expect("a list");
+    assert_eq!(list[1].span().text(text), "\"y\"");
+    assert_eq!(sample.inner.span().text(text), "{maxSize: 1}");
+    assert!(!sample.many.is_written());
+}
+
+#[test]
+fn null_absent_and_wrong_are_told_apart() {
+    let (sample, found) = read("text: ~\ncount: x\nflag:\nlist: [~, a]\ninner: {}\n");
+    assert!(sample.text.is_null() && sample.text.is_written() && !sample.text.is_set());
+    assert!(sample.count.is_invalid() && sample.count.is_set());
+    assert!(sample.flag.is_null());
+    assert!(!sample.share.is_written());
+    assert!(sample.list.get().is_some_and(|list| list[0].is_null()));
+    assert!(sample.inner.get().is_some());
+    assert_eq!(
+        found,
+        "CM022 2:8 count: expected a whole number, found the text `x`"
+    );
+}
+
+#[test]
+fn all_wrong_types_are_found_at_once() {
+    check_read(
+        "text: [a]\nflag: \"yes\"\ncount: 1.5\nshare: \"1\"\nport: {a: 1}\nlabels: [a]\nlist: {a: b}\ninner: 3\nsmall: 300\n",
+        "CM022 1:1 text: expected a text, found a list\n\
+         CM022 2:7 flag: expected a boolean, found the text `yes` (remove the quotes)\n\
+         CM022 3:8 count: expected a whole number, found the number `1.5`\n\
+         CM022 4:8 share: expected a number, found the text `1` (remove the quotes)\n\
+         CM022 5:1 port: expected a whole number or a text, found a mapping\n\
+         CM022 6:1 labels: expected a mapping, found a list (remove the `- `: there is only one here)\n\
+         CM022 7:1 list: expected a list, found a mapping (put `- ` before each entry)\n\
+         CM022 8:8 inner: expected a mapping, found the number `3`\n\
+         CM022 9:8 small: invalid value: integer `300`, expected u8",
+    );
+}
+
+#[test]
+fn unquoted_booleans_and_numbers_are_no_texts() {
+    check_read(
+        "text: no\nlabels: {a: on, b: 1.10, c: y, d: \"on\"}\nlist: [0755, 1e3]\n",
+        "CM028 1:7 text: expected a text, but YAML reads `no` as a boolean (quote it: `\"no\"`)\n\
+         CM028 2:13 labels.a: expected a text, but YAML reads `on` as a boolean (quote it: `\"on\"`)\n\
+         CM028 2:20 labels.b: expected a text, but YAML reads `1.10` as a number (quote it: `\"1.10\"`)\n\
+         CM028 2:29 labels.c: expected a text, but YAML reads `y` as a boolean (quote it: `\"y\"`)\n\
+         CM028 3:8 list[0]: expected a text, but YAML reads `0755` as a number (quote it: `\"0755\"`)\n\
+         CM028 3:14 list[1]: expected a text, but YAML reads `1e3` as a number (quote it: `\"1e3\"`)",
+    );
+}
+
+#[test]
+fn unknown_and_misspelt_fields_are_errors() {
+    check_read(
+        "txet: a\ninner: {maxsize: 1, zzz: 2}\nmany:\n- nmae: a\n- name: b\n  max_size: 3\n",
+        "CM021 1:1 txet: unknown field `txet` (did you mean `text`?)\n\
+         CM021 2:9 inner.maxsize: unknown field `maxsize` (did you mean `maxSize`?)\n\
+         CM021 2:21 inner.zzz: unknown field `zzz` (the fields here are maxSize, name)\n\
+         CM021 4:3 many[0].nmae: unknown field `nmae` (did you mean `name`?)\n\
+         CM023 6:3 many[1].max_size: `max_size` is spelled `maxSize` (write `maxSize`)",
+    );
+    let (sample, found) = read("inner: {max_size: 4, maxSize: 5}\n");
+    assert_eq!(
+        sample.inner.get().and_then(|inner| inner.max_size.get()),
+        Some(&4)
+    );
+    assert_eq!(
+        found,
+        "CM023 1:9 inner.max_size: `max_size` is spelled `maxSize` (write `maxSize`)\n\
+         YAML002 1:22 inner.maxSize: `max_size` and `maxSize` are the same field"
+    );
+}
+
+#[test]
+fn duplicate_keys_are_refused_with_the_place_of_the_first() {
+    with_locator("a: 1\nb: {c: 1, c: 2}\na: 2\na: 3\n", |locator| {
+        let mut found = Vec::new();
+        let root = tree(locator, &mut found).expect("there is a tree");
+        let places: Vec<(u32, u32, u32)> = found
+            .iter()
+            .map(|found| {
+                (
+                    found.related[0].0.line,
+                    locator.place(found.span).line,
+                    locator.place(found.span).column,
+                )
+            })
+            .collect();
+        assert_eq!(places, [(2, 2, 11), (1, 3, 1), (1, 4, 1)]);
+        assert_eq!(root.get("a").map(|node| &node.value), Some(&Value::Int(1)));
+    });
+}
+
+#[test]
+fn malformed_texts_are_refused_where_they_go_wrong() {
+    check_tree(
+        "a:\n\t- b\n",
+        "YAML001 2:2 : tabs disallowed within this context (block indentation) (indent with spaces, not with tabs)",
+    );
+    check_tree(
+        "a: b: c\n",
+        "YAML001 1:5 : mapping values are not allowed in this context (quote a text that holds `: `, and check the \
+         indentation of this line and of the one above)",
+    );
+    check_tree(
+        "a: *b\n",
+        "YAML011 1:4 : while parsing node, found unknown anchor",
+    );
+    check_tree(
+        "a: &b [*b]\n",
+        "YAML011 1:8 : the anchor of this alias is not complete here",
+    );
+    check_tree("? [a]\n: b\n", "YAML007 1:3 : a key is not a text");
+    check_tree(
+        "on: a\n",
+        "YAML007 1:1 : the key `on` is a boolean in YAML (quote it: `\"on\"`)",
+    );
+    check_tree(
+        "a: !foo b\n",
+        "YAML008 1:4 a: the tag `!foo` is unknown (remove the tag)",
+    );
+    check_tree(
+        "a: !!int b\n",
+        "YAML008 1:4 a: this is not a `!!int` that can be read here",
+    );
+    check_tree(
+        "<<: 3\n",
+        "YAML009 1:5 : `<<` takes a mapping or a list of mappings",
+    );
+    check_tree(
+        "a: {b: [1, 2}\n",
+        "YAML001 1:13 : while parsing a flow sequence, expected ',' or ']'",
+    );
+}
+
+#[test]
+fn numbers_are_keys_as_they_are_written() {
+    let (sample, found) = read("labels: {1: a, 2.50: b}\n");
+    assert_eq!(found, "");
+    let keys: Vec<&str> = sample
+        .labels
+        .get()
+        .into_iter()
+        .flat_map(Map::iter)
+        .map(|(key, ..)| key)
+        .collect();
+    assert_eq!(keys, ["1", "2.50"]);
+}
+
+#[test]
+fn aliases_and_merge_keys_stand_for_what_they_name() {
+    let (sample, found) = read(
+        "inner: &one {maxSize: 1, name: a}\nmany:\n- *one\n- <<: *one\n  name: b\n- <<: [{name: c}, *one]\n",
+    );
+    assert_eq!(found, "");
+    let many = sample.many.get().expect("a list");
+    let shown: Vec<(i64, &str)> = many
+        .iter()
+        .filter_map(|item| {
+            Some((
+                *item.get()?.max_size.get()?,
+                item.get()?.name.get()?.as_str(),
+            ))
+        })
+        .collect();
+    assert_eq!(shown, [(1, "a"), (1, "b"), (1, "c")]);
+}
+
+#[test]
+fn an_alias_bomb_is_refused() {
+    let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..12 {
+        let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
+        let _ = writeln!(text, "a{level}: &a{level} [{aliases}]");
+    }
+    check_tree(
+        &text,
+        "YAML003 5:40 : the aliases of this document stand for more than 100000 values",
+    );
+}
+
+#[test]
+fn a_merge_bomb_is_refused() {
+    let mut text = "a0: &a0 {k0: 1, k1: 1, k2: 1, k3: 1, k4: 1, k5: 1}\n".to_owned();
+    for level in 1..20 {
+        let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
+        let _ = writeln!(
+            text,
+            "a{level}: &a{level} {{<<: [{aliases}], m{level}: [{aliases}]}}"
+        );
+    }
+    with_locator(&text, |locator| {
+        let mut found = Vec::new();
+        assert_eq!(tree(locator, &mut found), None);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].code.0, "YAML003");
+    });
+}
+
+#[test]
+fn deep_nesting_is_refused() {
+    let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    check_tree(&deep(64), "");
+    check_tree(&deep(65), "YAML004 1:65 : nested more than 64 levels deep");
+    check_tree(
+        &deep(100_000),
+        "YAML004 1:256 : nested more than 64 levels deep",
+    );
+    let nested = format!(
+        "a: &a {}\nb: {}*a{}\n",
+        deep(60),
+        "[".repeat(10),
+        "]".repeat(10)
+    );
+    check_tree(&nested, "YAML004 2:14 : nested more than 64 levels deep");
+}
+
+#[test]
+fn a_huge_document_is_refused() {
+    let text = "- 1\n".repeat(DOCUMENT_NODES_MAX + 1);
+    check_tree(
+        &text,
+        "YAML003 1000000:3 : the document has more than 1000000 values",
+    );
+}
+
+#[test]
+fn json_is_read_by_the_same_reader() {
+    let (sample, found) = read(
+        "{\n\t\"text\": \"a\\/\\ud83d\\ude00\\u00e4\",\n\t\"count\": 3,\n\t\"list\": [\"x\"]\n}\n",
+    );
+    assert_eq!(found, "");
+    assert_eq!(sample.text.get().map(String::as_str), Some("a/😀ä"));
+    assert_eq!(sample.count.get(), Some(&3));
+    check_read(
+        "{\"txt\": 1}",
+        "CM021 1:2 txt: unknown field `txt` (did you mean `text`?)",
+    );
+}
+
+#[test]
+fn places_after_wide_characters_are_right() {
+    check_read(
+        "labels: {ä: \"€𝄞\"}\nflag: ö\n",
+        "CM022 2:7 flag: expected a boolean, found the text `ö` (write `true` or `false`)",
+    );
+}
+
+#[test]
+fn fields_of_a_raw_type_are_listed() {
+    let listed: Vec<String> = fields_of::<Sample>()
+        .into_iter()
+        .map(|field| format!("{} {}", field.path, field.holds))
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            "text text",
+            "flag boolean",
+            "count number",
+            "share number",
+            "port any",
+            "labels mapping",
+            "labels.* text",
+            "list list",
+            "list[] text",
+            "inner mapping",
+            "inner.maxSize number",
+            "inner.name text",
+            "many list",
+            "many[] mapping",
+            "many[].maxSize number",
+            "many[].name text",
+            "small any",
+        ]
+    );
+}

@@ -41,6 +41,9 @@ struct Position {
     slot: usize,
 }
 
+/// Objects to decide about, each with the file whose change is the reason.
+type Affected = BTreeMap<ObjectRef, Arc<str>>;
+
 /// All files, and the objects in force.
 #[derive(Debug, Default)]
 pub struct Store {
@@ -51,6 +54,8 @@ pub struct Store {
     repeated: BTreeSet<ObjectRef>,
     /// Objects that are refused where they stand, or that vanished while their file is broken.
     quarantined: BTreeSet<ObjectRef>,
+    /// Of those, the vanished ones, with the broken file in which they may still stand.
+    kept: BTreeMap<ObjectRef, Arc<str>>,
     set: Arc<ResourceSet>,
 }
 
@@ -67,14 +72,14 @@ impl Store {
 
     /// Applies what became of files, as one change.
     pub(crate) fn apply(&mut self, changes: Vec<(Arc<str>, Change)>) -> Delta {
-        let mut affected = BTreeSet::new();
+        let mut affected = Affected::new();
         for (file, change) in changes {
             self.change_file(&file, change, &mut affected);
         }
         let mut delta = Delta::default();
         let mut set = ResourceSet::clone(&self.set);
-        for id in affected {
-            self.decide(id, &mut set, &mut delta);
+        for (id, file) in affected {
+            self.decide(id, &file, &mut set, &mut delta);
         }
         if !delta.is_empty() {
             set.revision += 1;
@@ -83,14 +88,9 @@ impl Store {
         delta
     }
 
-    fn change_file(&mut self, file: &Arc<str>, change: Change, affected: &mut BTreeSet<ObjectRef>) {
-        // What is quarantined without standing anywhere may have to go when its file gets well.
-        let of_file = |id: &&ObjectRef| {
-            self.in_force
-                .get(*id)
-                .is_some_and(|object| object.provenance().file == *file)
-        };
-        affected.extend(self.quarantined.iter().filter(of_file).cloned());
+    fn change_file(&mut self, file: &Arc<str>, change: Change, affected: &mut Affected) {
+        let kept = self.kept.iter().filter(|(_, keeper)| *keeper == file);
+        affected.extend(kept.map(|(id, keeper)| (id.clone(), Arc::clone(keeper))));
         match change {
             Change::Gone => {
                 self.unregister(file, affected);
@@ -131,7 +131,7 @@ impl Store {
         positions
     }
 
-    fn unregister(&mut self, file: &Arc<str>, affected: &mut BTreeSet<ObjectRef>) {
+    fn unregister(&mut self, file: &Arc<str>, affected: &mut Affected) {
         for (id, position) in self.positions(file) {
             if let Some(holders) = self.holders.get_mut(&id) {
                 holders.remove(&position);
@@ -139,19 +139,20 @@ impl Store {
                     self.holders.remove(&id);
                 }
             }
-            affected.insert(id);
+            affected.insert(id, Arc::clone(file));
         }
     }
 
-    fn register(&mut self, file: &Arc<str>, affected: &mut BTreeSet<ObjectRef>) {
+    fn register(&mut self, file: &Arc<str>, affected: &mut Affected) {
         for (id, position) in self.positions(file) {
             self.holders.entry(id.clone()).or_default().insert(position);
-            affected.insert(id);
+            affected.insert(id, Arc::clone(file));
         }
     }
 
-    fn touch(&self, file: &Arc<str>, affected: &mut BTreeSet<ObjectRef>) {
-        affected.extend(self.positions(file).into_iter().map(|(id, _)| id));
+    fn touch(&self, file: &Arc<str>, affected: &mut Affected) {
+        let positions = self.positions(file).into_iter();
+        affected.extend(positions.map(|(id, _)| (id, Arc::clone(file))));
     }
 
     fn slot(&self, position: &Position) -> Option<&Slot> {
@@ -163,16 +164,16 @@ impl Store {
         document.reading.slots.get(position.slot)
     }
 
-    /// Decides which version of an object is in force.
-    fn decide(&mut self, id: ObjectRef, set: &mut ResourceSet, delta: &mut Delta) {
+    /// Decides which version of an object is in force, after a change of `file`, in which it stood or stands.
+    fn decide(&mut self, id: ObjectRef, file: &Arc<str>, set: &mut ResourceSet, delta: &mut Delta) {
         let before = self.in_force.get(&id).cloned();
         let holders = self.holders.get(&id);
         let mut slots = holders
             .into_iter()
             .flatten()
             .filter_map(|position| Some((position, self.slot(position)?)));
-        let first = slots.next();
-        let (after, quarantined) = match &first {
+        let mut keeper = None;
+        let (after, quarantined) = match slots.next() {
             Some((
                 position,
                 Slot {
@@ -185,16 +186,22 @@ impl Store {
                 (before.clone().or_else(other), true)
             }
             None => {
-                let kept = before
-                    .clone()
-                    .filter(|object| self.has_unreadable(&object.provenance().file));
-                let quarantined = kept.is_some();
-                (kept, quarantined)
+                keeper = before
+                    .as_ref()
+                    .and_then(|before| self.keeper(&id, file, before));
+                (
+                    before.clone().filter(|_| keeper.is_some()),
+                    keeper.is_some(),
+                )
             }
         };
         let count = holders.map_or(0, BTreeSet::len);
         remember(&mut self.repeated, &id, count > 1);
         remember(&mut self.quarantined, &id, quarantined);
+        match keeper {
+            Some(keeper) => self.kept.insert(id.clone(), keeper),
+            None => self.kept.remove(&id),
+        };
         delta.note(&id, before.as_ref(), after.as_ref());
         match after {
             Some(object) => {
@@ -208,6 +215,26 @@ impl Store {
                 self.in_force.remove(&id);
             }
         }
+    }
+
+    /// The broken file in which an object that stands nowhere may still stand: where it was read, where it stood
+    /// until now, or where it was suspected before.
+    fn keeper(
+        &self,
+        id: &ObjectRef,
+        file: &Arc<str>,
+        before: &Arc<dyn AnyObject>,
+    ) -> Option<Arc<str>> {
+        let suspects = [
+            Some(&before.provenance().file),
+            Some(file),
+            self.kept.get(id),
+        ];
+        suspects
+            .into_iter()
+            .flatten()
+            .find(|file| self.has_unreadable(file))
+            .cloned()
     }
 
     fn is_failed(&self, file: &Arc<str>) -> bool {
@@ -281,7 +308,7 @@ impl Store {
         let holder = self.holders.get(id).and_then(BTreeSet::first);
         let file = holder
             .map(|position| &position.file)
-            .or(in_force.map(|object| &object.provenance().file));
+            .or_else(|| self.kept.get(id));
         let Some(reading) = file.and_then(|file| self.files.get(file)) else {
             return Quarantined {
                 object: id.clone(),

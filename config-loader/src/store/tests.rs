@@ -1,1 +1,334 @@
-//! Tests of the store.
+//! Tests of the store. Secrets stand for any kind: their labels are what changes, and a label can be invalid.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::kind::Kind;
+
+/// What stands at one place of a file.
+#[derive(Clone, Debug)]
+enum Item {
+    /// Object number, content.
+    Good(u8, u8),
+    /// Object number.
+    Refused(u8),
+    /// Text that cannot be parsed.
+    Broken,
+}
+
+fn text(items: &[Item]) -> String {
+    let secret = |name: u8, label: String| {
+        format!(
+            "---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: s{name}\n  labels: {{v: {label}}}\n"
+        )
+    };
+    let one = |item: &Item| match item {
+        Item::Good(name, content) => secret(*name, format!("c{content}")),
+        Item::Refused(name) => secret(*name, "\"not valid\"".to_owned()),
+        Item::Broken => "---\nkind: [\n".to_owned(),
+    };
+    items.iter().map(one).collect()
+}
+
+fn id(name: u8) -> ObjectRef {
+    ObjectRef::new(Kind::Secret, "default", format!("s{name}"))
+}
+
+fn write(store: &mut Store, file: &str, items: &[Item]) -> Delta {
+    store.apply(vec![(Arc::from(file), Change::Text(text(items)))])
+}
+
+/// What is in force: object, content, file and line.
+fn in_force(store: &Store) -> BTreeMap<String, String> {
+    let set = store.set();
+    set.secrets
+        .iter()
+        .map(|(name, object)| {
+            let place = format!(
+                "{} {}:{}",
+                object.labels["v"], object.provenance.file, object.provenance.line
+            );
+            (name.name.to_string(), place)
+        })
+        .collect()
+}
+
+fn check(store: &Store, wanted: &[(&str, &str)]) {
+    let wanted: BTreeMap<String, String> = wanted
+        .iter()
+        .map(|(name, place)| ((*name).to_owned(), (*place).to_owned()))
+        .collect();
+    assert_eq!(in_force(store), wanted);
+}
+
+fn unreadable(file: &str) -> Change {
+    let code = crate::diagnostic::codes::common::SRC002;
+    Change::Unreadable(Diagnostic::about_file(
+        Severity::Error,
+        code,
+        Arc::from(file),
+        "cannot read this",
+    ))
+}
+
+#[test]
+fn objects_come_change_move_and_go() {
+    let mut store = Store::new();
+    let delta = write(&mut store, "a", &[Item::Good(1, 1), Item::Good(2, 1)]);
+    assert_eq!(
+        delta,
+        Delta {
+            added: vec![id(1), id(2)],
+            ..Delta::default()
+        }
+    );
+    check(&store, &[("s1", "c1 a:1"), ("s2", "c1 a:7")]);
+    let first = Arc::clone(store.set());
+
+    let delta = write(&mut store, "a", &[Item::Good(1, 1), Item::Good(2, 2)]);
+    assert_eq!(
+        delta,
+        Delta {
+            changed: vec![id(2)],
+            ..Delta::default()
+        }
+    );
+    let second = Arc::clone(store.set());
+    assert_eq!(second.revision, first.revision + 1);
+    let one = id(1).to_name();
+    assert!(
+        Arc::ptr_eq(&first.secrets[&one], &second.secrets[&one]),
+        "an unchanged object keeps its Arc"
+    );
+    assert!(
+        first.services.same(&second.services),
+        "kinds without changes are shared"
+    );
+
+    let delta = write(&mut store, "a", &[Item::Good(2, 2)]);
+    assert_eq!(
+        delta,
+        Delta {
+            moved: vec![id(2)],
+            removed: vec![id(1)],
+            ..Delta::default()
+        }
+    );
+    let two = id(2).to_name();
+    assert!(Arc::ptr_eq(
+        &second.secrets[&two].spec,
+        &store.set().secrets[&two].spec
+    ));
+    check(&store, &[("s2", "c2 a:1")]);
+
+    let delta = store.apply(vec![(Arc::from("a"), Change::Gone)]);
+    assert_eq!(
+        delta,
+        Delta {
+            removed: vec![id(2)],
+            ..Delta::default()
+        }
+    );
+    check(&store, &[]);
+}
+
+#[test]
+fn a_change_without_effect_makes_no_revision() {
+    let mut store = Store::new();
+    write(&mut store, "a", &[Item::Good(1, 1)]);
+    let before = Arc::clone(store.set());
+    assert!(write(&mut store, "a", &[Item::Good(1, 1)]).is_empty());
+    assert!(Arc::ptr_eq(&before, store.set()));
+}
+
+#[test]
+fn a_refused_object_keeps_its_last_good_version_and_the_others_change() {
+    let mut store = Store::new();
+    write(&mut store, "a", &[Item::Good(1, 1), Item::Good(2, 1)]);
+    let delta = write(&mut store, "a", &[Item::Refused(1), Item::Good(2, 2)]);
+    assert_eq!(delta.changed, [id(2)]);
+    check(&store, &[("s1", "c1 a:1"), ("s2", "c2 a:7")]);
+    let quarantined = store.quarantined();
+    assert_eq!(quarantined.len(), 1);
+    assert_eq!(
+        (&quarantined[0].object, quarantined[0].in_force),
+        (&id(1), true)
+    );
+    assert_eq!(quarantined[0].diagnostics[0].code.0, "CM015");
+
+    write(&mut store, "a", &[Item::Good(1, 3), Item::Good(2, 2)]);
+    check(&store, &[("s1", "c3 a:1"), ("s2", "c2 a:7")]);
+    assert!(store.quarantined().is_empty());
+}
+
+#[test]
+fn an_object_that_never_was_good_is_not_in_force() {
+    let mut store = Store::new();
+    assert!(write(&mut store, "a", &[Item::Refused(1)]).is_empty());
+    let quarantined = store.quarantined();
+    assert_eq!(
+        (&quarantined[0].object, quarantined[0].in_force),
+        (&id(1), false)
+    );
+    write(&mut store, "a", &[]);
+    assert!(store.quarantined().is_empty());
+}
+
+#[test]
+fn objects_behind_a_syntax_error_stay() {
+    let mut store = Store::new();
+    write(&mut store, "a", &[Item::Good(1, 1), Item::Good(2, 1)]);
+    write(&mut store, "b", &[Item::Good(3, 1)]);
+    let delta = write(&mut store, "a", &[Item::Good(1, 2), Item::Broken]);
+    assert_eq!(
+        delta,
+        Delta {
+            changed: vec![id(1)],
+            ..Delta::default()
+        }
+    );
+    check(
+        &store,
+        &[("s1", "c2 a:1"), ("s2", "c1 a:7"), ("s3", "c1 b:1")],
+    );
+    let quarantined = store.quarantined();
+    assert_eq!(
+        (&quarantined[0].object, quarantined[0].in_force),
+        (&id(2), true)
+    );
+    assert_eq!(quarantined[0].diagnostics[0].code.0, "YAML001");
+
+    // Other files are not kept by it.
+    write(&mut store, "b", &[]);
+    check(&store, &[("s1", "c2 a:1"), ("s2", "c1 a:7")]);
+    // The file is well again, and the object really gone.
+    write(&mut store, "a", &[Item::Good(1, 2)]);
+    check(&store, &[("s1", "c2 a:1")]);
+    assert!(store.quarantined().is_empty());
+}
+
+#[test]
+fn a_file_that_cannot_be_read_keeps_its_objects() {
+    let mut store = Store::new();
+    write(&mut store, "a", &[Item::Good(1, 1)]);
+    let delta = store.apply(vec![(Arc::from("a"), unreadable("a"))]);
+    assert!(delta.is_empty());
+    check(&store, &[("s1", "c1 a:1")]);
+    assert_eq!(store.quarantined()[0].diagnostics[0].code.0, "SRC002");
+    assert_eq!(store.diagnostics().len(), 1);
+
+    write(&mut store, "a", &[Item::Good(1, 2)]);
+    check(&store, &[("s1", "c2 a:1")]);
+    assert!(store.quarantined().is_empty() && store.diagnostics().is_empty());
+    store.apply(vec![(Arc::from("a"), unreadable("a"))]);
+    store.apply(vec![(Arc::from("a"), Change::Gone)]);
+    check(&store, &[]);
+    assert!(store.quarantined().is_empty());
+}
+
+#[test]
+fn of_two_objects_with_one_name_the_first_is_used() {
+    let mut store = Store::new();
+    write(&mut store, "b", &[Item::Good(1, 1)]);
+    write(&mut store, "a", &[Item::Good(2, 1), Item::Good(1, 2)]);
+    check(&store, &[("s1", "c2 a:7"), ("s2", "c1 a:1")]);
+    let found = store.diagnostics();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].code.0, "CM020");
+    assert_eq!((&*found[0].place.file, found[0].place.line), ("b", 5));
+    assert_eq!(
+        found[0].message,
+        "Secret/default/s1 is already defined at a:11"
+    );
+
+    write(&mut store, "a", &[Item::Good(2, 1)]);
+    check(&store, &[("s1", "c1 b:1"), ("s2", "c1 a:1")]);
+    assert!(store.diagnostics().is_empty());
+}
+
+#[test]
+fn a_broken_first_definition_does_not_let_a_duplicate_take_over() {
+    let mut store = Store::new();
+    write(&mut store, "a", &[Item::Good(1, 1)]);
+    write(&mut store, "b", &[Item::Good(1, 2)]);
+    write(&mut store, "a", &[Item::Refused(1)]);
+    check(&store, &[("s1", "c1 a:1")]);
+}
+
+#[test]
+fn an_object_can_move_between_files_in_one_change() {
+    let mut store = Store::new();
+    write(&mut store, "a", &[Item::Good(1, 1)]);
+    let changes = vec![
+        (Arc::from("a"), Change::Gone),
+        (Arc::from("b"), Change::Text(text(&[Item::Good(1, 1)]))),
+    ];
+    assert_eq!(
+        store.apply(changes),
+        Delta {
+            moved: vec![id(1)],
+            ..Delta::default()
+        }
+    );
+    check(&store, &[("s1", "c1 b:1")]);
+}
+
+fn any_item() -> impl Strategy<Value = Item> {
+    prop_oneof![
+        8 => (0_u8..6, 0_u8..3).prop_map(|(name, content)| Item::Good(name, content)),
+        1 => (0_u8..6).prop_map(Item::Refused),
+        1 => Just(Item::Broken),
+    ]
+}
+
+/// What becomes of a file: none for gone.
+fn any_step() -> impl Strategy<Value = (u8, Option<Vec<Item>>)> {
+    (
+        0_u8..4,
+        prop_oneof![5 => proptest::collection::vec(any_item(), 0..5).prop_map(Some), 1 => Just(None)],
+    )
+}
+
+fn is_well(items: &[Item]) -> bool {
+    items.iter().all(|item| matches!(item, Item::Good(..)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Whatever happened before: when nothing is broken any more, the store is as if it had loaded the files now.
+    #[test]
+    fn a_reload_equals_a_fresh_load(steps in proptest::collection::vec(any_step(), 1..20)) {
+        let mut store = Store::new();
+        let mut files: BTreeMap<u8, Vec<Item>> = BTreeMap::new();
+        for (file, items) in steps {
+            let name: Arc<str> = Arc::from(file.to_string());
+            let before = in_force(&store);
+            let change = items.as_ref().map_or(Change::Gone, |items| Change::Text(text(items)));
+            store.apply(vec![(name, change)]);
+            match items {
+                Some(items) => { files.insert(file, items); }
+                None => { files.remove(&file); }
+            }
+            // A file that cannot be parsed takes nothing away.
+            if files.get(&file).is_some_and(|items| items.iter().any(|item| matches!(item, Item::Broken))) {
+                prop_assert!(before.keys().all(|object| in_force(&store).contains_key(object)));
+            }
+        }
+        for items in files.values_mut() {
+            if !is_well(items) {
+                items.retain(|item| matches!(item, Item::Good(..)));
+            }
+        }
+        let change = |(file, items): (&u8, &Vec<Item>)| (Arc::from(file.to_string()), Change::Text(text(items)));
+        store.apply(files.iter().map(change).collect());
+        let mut fresh = Store::new();
+        fresh.apply(files.iter().map(change).collect());
+        prop_assert_eq!(in_force(&store), in_force(&fresh));
+        prop_assert!(store.quarantined().is_empty());
+        let found = |store: &Store| store.diagnostics().into_iter().map(|found| found.message).collect::<Vec<_>>();
+        prop_assert_eq!(found(&store), found(&fresh));
+    }
+}

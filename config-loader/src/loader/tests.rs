@@ -1,1 +1,529 @@
-//! Tests of the whole way.
+//! Tests of the whole way: bad input of every sort, and watching.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::diagnostic::Severity;
+
+/// How long a test waits for what must happen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn secret(name: &str, label: &str) -> String {
+    format!(
+        "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, labels: {{v: {label}}}}}\n"
+    )
+}
+
+/// One line per finding: severity, code, file name, place, message.
+fn show(found: &[Diagnostic]) -> String {
+    let line = |found: &Diagnostic| {
+        let file = Path::new(&*found.place.file)
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into());
+        let (line, column) = (found.place.line, found.place.column);
+        format!(
+            "{} {} {file}:{line}:{column} {}",
+            found.severity, found.code, found.message
+        )
+    };
+    found.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn names(set: &ResourceSet) -> Vec<String> {
+    set.secrets
+        .values()
+        .map(|object| format!("{}={}", object.id.name, object.labels["v"]))
+        .collect()
+}
+
+fn load_text(text: impl AsRef<[u8]>) -> (ResourceSet, String) {
+    let mut found = Diagnostics::default();
+    let set = load_bytes("a.yaml", text.as_ref(), &mut found);
+    (set, show(&found.into_sorted()))
+}
+
+#[test]
+fn lists_hold_objects() {
+    let item = "{apiVersion: v1, kind: Secret, metadata: {name: NAME, labels: {v: \"1\"}}}";
+    let list = |kind: &str, items: &[&str]| {
+        let items: Vec<String> = items
+            .iter()
+            .map(|name| format!("- {}\n", item.replace("NAME", name)))
+            .collect();
+        format!("apiVersion: v1\nkind: {kind}\nitems:\n{}", items.concat())
+    };
+    let (set, found) = load_text(list("List", &["a", "b"]));
+    assert_eq!(
+        (names(&set), found.as_str()),
+        (vec!["a=1".to_owned(), "b=1".to_owned()], "")
+    );
+    assert_eq!(
+        set.secrets
+            .values()
+            .map(|object| object.order.item)
+            .collect::<Vec<_>>(),
+        [0, 1]
+    );
+    let (set, found) = load_text(
+        "kind: SecretList\napiVersion: v1\nitems:\n- metadata: {name: a, labels: {v: x}}\n",
+    );
+    assert_eq!((names(&set), found.as_str()), (vec!["a=x".to_owned()], ""));
+    let (set, found) = load_text(list("List", &["a", "B", "c"]));
+    assert_eq!(names(&set), ["a=1", "c=1"]);
+    assert_eq!(
+        found,
+        "error CM030 a.yaml:5:51 `B` is not a name of an object"
+    );
+    let (_, found) = load_text("kind: List\napiVersion: v1\nitems: [3]\nmore: 1\n");
+    assert_eq!(
+        found,
+        "error YAML006 a.yaml:3:9 expected a resource, found a number\n\
+         error CM021 a.yaml:4:1 unknown field `more` in a list"
+    );
+}
+
+#[test]
+fn json_files_hold_objects() {
+    let text = "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"Secret\",\n\t\"metadata\": {\"name\": \"a\", \"labels\": {\"v\": \"1\"}}\n}\n";
+    let (set, found) = load_text(text);
+    assert_eq!((names(&set), found.as_str()), (vec!["a=1".to_owned()], ""));
+}
+
+#[test]
+fn a_broken_document_leaves_the_others_alone() {
+    let text = format!(
+        "{}---\na: [\n{}---\n\tb\n",
+        secret("a", "x"),
+        secret("b", "w")
+    );
+    let (set, found) = load_text(text);
+    assert_eq!(names(&set), ["a=x", "b=w"]);
+    assert_eq!(found.lines().count(), 2, "{found}");
+}
+
+#[test]
+fn documents_that_are_no_resources_are_told_apart() {
+    for (text, wanted) in [
+        (
+            "3\n",
+            "error YAML006 a.yaml:1:1 expected a resource, found a number",
+        ),
+        (
+            "[a]\n",
+            "error YAML006 a.yaml:1:1 expected a resource, found a list",
+        ),
+        ("# nothing\n", ""),
+        ("---\n---\n", ""),
+        ("", ""),
+        (
+            "a: 1\n",
+            "error CM027 a.yaml:1:1 the document has no `kind`",
+        ),
+        (
+            "kind: Secret\n",
+            "error CM027 a.yaml:1:1 the document has no `apiVersion`",
+        ),
+        (
+            "kind: [a]\napiVersion: v1\n",
+            "error CM027 a.yaml:1:1 expected a text in `kind`, found a list",
+        ),
+        (
+            "kind: Secret\napiVersion: v1\n",
+            "error CM020 a.yaml:1:1 the object has no name",
+        ),
+        (
+            "kind: Secret\napiVersion: v9\nmetadata: {name: a}\n",
+            "error CM025 a.yaml:2:13 Secret has no apiVersion `v9`",
+        ),
+        (
+            "kind: Deployment\napiVersion: apps/v1\n",
+            "note CM026 a.yaml:1:7 skipped: Deployment of apps/v1 is nothing that a data plane reads",
+        ),
+        (
+            "kind: Gateway\napiVersion: gateway.networking.k8s.io/v1\n",
+            "note CM026 a.yaml:1:7 skipped: Gateway of gateway.networking.k8s.io/v1 is nothing that a data plane reads",
+        ),
+        (
+            "kind: VirtualServce\napiVersion: networking.istio.io/v1\n",
+            "error CM025 a.yaml:1:7 networking.istio.io/v1 has no kind `VirtualServce`",
+        ),
+    ] {
+        assert_eq!(load_text(text).1, wanted, "{text}");
+    }
+}
+
+#[test]
+fn invalid_utf8_is_refused_with_its_offset() {
+    let mut bytes = secret("a", "x").into_bytes();
+    bytes.extend_from_slice(b"# caf\xe9\n");
+    let (set, found) = load_text(&bytes);
+    assert!(set.is_empty());
+    assert_eq!(
+        found,
+        "error YAML005 a.yaml:5:6 the file is not UTF-8: invalid byte at offset 73"
+    );
+    assert!(
+        load_text(b"\xff\xfek\0i\0")
+            .1
+            .contains("invalid byte at offset 0")
+    );
+}
+
+#[test]
+fn a_byte_order_mark_is_skipped() {
+    let (set, found) = load_text(format!("\u{feff}{}", secret("a", "x")));
+    assert_eq!((names(&set), found.as_str()), (vec!["a=x".to_owned()], ""));
+}
+
+#[test]
+fn a_file_of_50_mb_is_refused_by_its_size() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("huge.yaml");
+    fs::File::create(&path)
+        .and_then(|file| file.set_len(50 << 20))
+        .expect("a sparse file");
+    let loaded = load_files(&[path]);
+    let wanted =
+        "error YAML010 huge.yaml:0:0 the file has 52428800 bytes, more than the limit of 33554432";
+    assert_eq!(show(&loaded.diagnostics), wanted);
+    assert!(
+        load_text(vec![b'#'; 34 << 20])
+            .1
+            .starts_with("error YAML010")
+    );
+}
+
+#[test]
+fn two_resources_with_one_name_are_reported_with_both_places() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("a.yaml"), secret("a", "x")).expect("written");
+    fs::write(folder.path().join("b.yaml"), secret("a", "w")).expect("written");
+    let loaded = load_files(&[folder.path().to_owned()]);
+    assert_eq!(names(&loaded.set), ["a=x"]);
+    assert_eq!(loaded.diagnostics.len(), 1);
+    let found = &loaded.diagnostics[0];
+    assert!(
+        show(&loaded.diagnostics)
+            .starts_with("error CM020 b.yaml:4:18 Secret/default/a is already defined at ")
+    );
+    assert!(found.related[0].0.file.ends_with("a.yaml"));
+}
+
+#[test]
+fn missing_paths_are_errors_and_the_others_load() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let there = folder.path().join("a.yaml");
+    fs::write(&there, secret("a", "x")).expect("written");
+    let loaded = load_files(&[folder.path().join("nowhere"), there]);
+    assert_eq!(names(&loaded.set), ["a=x"]);
+    assert_eq!(
+        show(&loaded.diagnostics),
+        "error SRC001 nowhere:0:0 there is no such file or directory"
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_an_error_that_names_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let closed = folder.path().join("closed");
+    fs::create_dir(&closed).expect("a folder");
+    fs::write(closed.join("a.yaml"), secret("a", "x")).expect("written");
+    symlink("loop.yaml", folder.path().join("loop.yaml")).expect("a link");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).expect("closed");
+    let loaded = load_files(&[folder.path().to_owned()]);
+    // The super-user may read everything.
+    let privileged = fs::read_dir(&closed).is_ok();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("opened");
+    let found = show(&loaded.diagnostics);
+    assert!(
+        found.contains(
+            "error SRC002 loop.yaml:0:0 cannot read this: too many levels of symbolic links"
+        ),
+        "{found}"
+    );
+    assert_eq!(
+        found.contains("error SRC002 closed:0:0 cannot read this: permission denied"),
+        !privileged,
+        "{found}"
+    );
+}
+
+#[test]
+fn directories_are_read_recursively_without_following_loops() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let inner = folder.path().join("one/two");
+    fs::create_dir_all(&inner).expect("folders");
+    fs::write(inner.join("a.yml"), secret("a", "x")).expect("written");
+    fs::write(folder.path().join("b.json"), "{\"apiVersion\": \"v1\", \"kind\": \"Secret\", \"metadata\": {\"name\": \"b\", \"labels\": {\"v\": \"w\"}}}")
+        .expect("written");
+    fs::write(folder.path().join("notes.txt"), "not: [yaml").expect("written");
+    symlink(folder.path(), inner.join("up")).expect("a link");
+    symlink(inner.join("a.yml"), folder.path().join("z.yml")).expect("a link");
+    let loaded = load_files(&[folder.path().to_owned(), inner.join("a.yml")]);
+    assert_eq!(
+        (names(&loaded.set), show(&loaded.diagnostics)),
+        (vec!["a=x".to_owned(), "b=w".to_owned()], String::new())
+    );
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    let text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {tls.key: c2VjcmV0}\nstringData: [c2VjcmV0]\nc2VjcmV0: c2VjcmV0\n";
+    for text in [
+        text.to_owned(),
+        format!("{text}data: c2VjcmV0\n"),
+        format!("{text}x: [c2VjcmV0\n"),
+    ] {
+        let mut found = Diagnostics::default();
+        load_bytes("a.yaml", text.as_bytes(), &mut found);
+        let found = found.into_sorted();
+        assert!(!found.is_empty());
+        for diagnostic in &found {
+            assert_eq!(&*diagnostic.place.source_line, "", "{diagnostic:?}");
+        }
+    }
+}
+
+#[test]
+fn findings_come_in_file_order() {
+    let text = format!(
+        "{}---\nkind: X\n{}a: [\n",
+        secret("B", "x"),
+        secret("C", "\"y y\"")
+    );
+    let mut found = Diagnostics::default();
+    load_bytes("a.yaml", text.as_bytes(), &mut found);
+    let lines: Vec<u32> = found.iter().map(|found| found.place.line).collect();
+    assert!(lines.is_sorted() && lines.len() >= 3, "{lines:?}");
+    assert!(found.iter().all(|found| found.severity == Severity::Error));
+}
+
+/// A watched folder.
+struct Watched {
+    folder: tempfile::TempDir,
+    updates: Receiver<Update>,
+    set: Arc<ResourceSet>,
+    _watch: Watch,
+}
+
+impl Watched {
+    fn new(prepare: impl FnOnce(&Path)) -> Watched {
+        let folder = tempfile::tempdir().expect("a folder");
+        prepare(folder.path());
+        let (sender, updates) = mpsc::channel();
+        let (loaded, watch) = watch(
+            &[folder.path().to_owned()],
+            WatchSettings::default(),
+            move |update| {
+                // The test may be over.
+                let _ = sender.send(update);
+            },
+        )
+        .expect("a thread");
+        Watched {
+            folder,
+            updates,
+            set: loaded.set,
+            _watch: watch,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("written");
+    }
+
+    /// Waits until an update makes `holds` true, and returns that update.
+    fn until(&mut self, what: &str, holds: impl Fn(&Update) -> bool) -> Update {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let update = self
+                .updates
+                .recv_timeout(left)
+                .unwrap_or_else(|_| panic!("no update: {what}"));
+            self.set = Arc::clone(&update.set);
+            if holds(&update) {
+                return update;
+            }
+        }
+    }
+
+    fn until_names(&mut self, wanted: &[&str]) -> Update {
+        self.until(&format!("{wanted:?}"), |update| {
+            names(&update.set) == wanted
+        })
+    }
+}
+
+#[test]
+fn edits_in_place_and_by_rename_are_seen() {
+    let mut watched =
+        Watched::new(|folder| fs::write(folder.join("a.yaml"), secret("a", "x")).expect("written"));
+    assert_eq!(names(&watched.set), ["a=x"]);
+    watched.write("a.yaml", &secret("a", "w"));
+    let update = watched.until_names(&["a=w"]);
+    assert_eq!(update.changed.changed.len(), 1);
+    watched.write(".new", &secret("a", "z"));
+    fs::rename(watched.path(".new"), watched.path("a.yaml")).expect("renamed");
+    watched.until_names(&["a=z"]);
+}
+
+#[test]
+fn new_files_new_folders_and_deletions_are_seen() {
+    let mut watched = Watched::new(|_| {});
+    watched.write("a.yaml", &secret("a", "x"));
+    watched.until_names(&["a=x"]);
+    fs::create_dir_all(watched.path("one/two")).expect("folders");
+    watched.write("one/two/b.yaml", &secret("b", "w"));
+    watched.until_names(&["a=x", "b=w"]);
+    watched.write("one/two/b.yaml", &secret("b", "z"));
+    watched.until_names(&["a=x", "b=z"]);
+    fs::remove_file(watched.path("a.yaml")).expect("removed");
+    watched.until_names(&["b=z"]);
+    fs::remove_dir_all(watched.path("one")).expect("removed");
+    watched.until_names(&[]);
+    fs::create_dir_all(watched.path("one/two")).expect("folders");
+    watched.write("one/two/b.yaml", &secret("b", "1z"));
+    watched.until_names(&["b=1z"]);
+}
+
+#[test]
+fn a_config_map_is_swapped_as_a_whole() {
+    let version = |folder: &Path, name: &str, label: &str| {
+        fs::create_dir(folder.join(name)).expect("a folder");
+        fs::write(folder.join(name).join("a.yaml"), secret("a", label)).expect("written");
+        fs::write(folder.join(name).join("b.yaml"), secret("b", label)).expect("written");
+    };
+    let mut watched = Watched::new(|folder| {
+        version(folder, "..2024_1", "x");
+        symlink("..2024_1", folder.join("..data")).expect("a link");
+        symlink("..data/a.yaml", folder.join("a.yaml")).expect("a link");
+        symlink("..data/b.yaml", folder.join("b.yaml")).expect("a link");
+    });
+    assert_eq!(names(&watched.set), ["a=x", "b=x"]);
+    version(watched.folder.path(), "..2024_2", "w");
+    symlink("..2024_2", watched.path("..data_tmp")).expect("a link");
+    fs::rename(watched.path("..data_tmp"), watched.path("..data")).expect("renamed");
+    fs::remove_dir_all(watched.path("..2024_1")).expect("removed");
+    let update = watched.until_names(&["a=w", "b=w"]);
+    assert_eq!(update.changed.changed.len(), 2, "both in one update");
+    assert!(update.diagnostics.is_empty());
+}
+
+#[test]
+fn a_burst_of_1000_changes_is_one_update() {
+    let mut watched = Watched::new(|folder| {
+        for index in 0..1_000 {
+            fs::write(
+                folder.join(format!("{index}.yaml")),
+                secret(&format!("s{index}"), "x"),
+            )
+            .expect("written");
+        }
+    });
+    assert_eq!(watched.set.secrets.len(), 1_000);
+    // Written elsewhere first, so that the burst is not slowed down by the writing.
+    let other =
+        tempfile::tempdir_in(watched.folder.path().parent().expect("a parent")).expect("a folder");
+    for index in 0..1_000 {
+        fs::write(
+            other.path().join(format!("{index}.yaml")),
+            secret(&format!("s{index}"), "w"),
+        )
+        .expect("written");
+    }
+    for index in 0..1_000 {
+        let name = format!("{index}.yaml");
+        fs::rename(other.path().join(&name), watched.path(&name)).expect("renamed");
+    }
+    let update = watched.until("a change", |update| !update.changed.is_empty());
+    assert_eq!(update.changed.changed.len(), 1_000);
+}
+
+#[test]
+fn bad_edits_change_nothing_and_are_told() {
+    let mut watched = Watched::new(|folder| {
+        fs::write(folder.join("a.yaml"), secret("a", "x") + &secret("b", "x")).expect("written");
+    });
+    watched.write("a.yaml", &(secret("a", "w") + "---\nkind: [\n"));
+    let update = watched.until_names(&["a=w", "b=x"]);
+    assert_eq!(update.quarantined.len(), 1);
+    fs::write(watched.path("a.yaml"), b"\xff").expect("written");
+    let update = watched.until("not UTF-8", |update| {
+        update
+            .diagnostics
+            .iter()
+            .any(|found| found.code.0 == "YAML005")
+    });
+    assert_eq!(names(&update.set), ["a=w", "b=x"]);
+    assert_eq!(update.quarantined.len(), 2);
+    watched.write("a.yaml", &secret("a", "z"));
+    let update = watched.until_names(&["a=z"]);
+    assert!(update.quarantined.is_empty() && update.diagnostics.is_empty());
+}
+
+#[test]
+fn a_root_that_vanishes_changes_nothing() {
+    let mut watched =
+        Watched::new(|folder| fs::write(folder.join("a.yaml"), secret("a", "x")).expect("written"));
+    fs::remove_dir_all(watched.folder.path()).expect("removed");
+    let gone = |update: &Update| {
+        update
+            .diagnostics
+            .iter()
+            .any(|found| found.code.0 == "SRC001")
+    };
+    let update = watched.until("the root is gone", gone);
+    assert_eq!(names(&update.set), ["a=x"]);
+    assert_eq!(update.quarantined.len(), 1);
+    fs::create_dir(watched.folder.path()).expect("a folder");
+    watched.write("a.yaml", &secret("a", "w"));
+    watched.until_names(&["a=w"]);
+}
+
+#[test]
+fn a_file_written_in_pieces_is_never_seen_half() {
+    use std::io::Write as _;
+    let mut watched = Watched::new(|folder| {
+        fs::write(folder.join("a.yaml"), secret("a", "x") + &secret("b", "x")).expect("written");
+    });
+    let mut file = fs::File::create(watched.path("a.yaml")).expect("opened and emptied");
+    file.write_all(secret("a", "w").as_bytes())
+        .expect("written");
+    file.flush().expect("written");
+    watched.write("other.yaml", &secret("c", "x"));
+    file.write_all(secret("b", "w").as_bytes())
+        .expect("written");
+    drop(file);
+    let update = watched.until("the change", |update| {
+        update.set.secrets.len() == 3 && names(&update.set)[0] == "a=w"
+    });
+    assert_eq!(names(&update.set), ["a=w", "b=w", "c=x"]);
+}
+
+#[test]
+fn watching_stops_when_it_is_dropped() {
+    let watched = Watched::new(|_| {});
+    let Watched {
+        updates,
+        _watch,
+        folder,
+        ..
+    } = watched;
+    drop(_watch);
+    fs::write(folder.path().join("a.yaml"), secret("a", "x")).expect("written");
+    assert!(
+        updates
+            .recv_timeout(PATIENCE)
+            .is_err_and(|error| error == mpsc::RecvTimeoutError::Disconnected)
+    );
+}

@@ -84,6 +84,8 @@ impl Scan {
                 "this is neither a file nor a directory".to_owned(),
             ),
             Err(error) if error.kind() == ErrorKind::NotFound => {
+                // It may come, or come back.
+                self.watch_parent(root);
                 self.fail(
                     root,
                     SRC001,

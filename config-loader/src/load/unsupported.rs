@@ -51,18 +51,16 @@ fn report_row(row: &Row, root: &Node, found: &mut Vec<Diagnostic>) {
             );
         }
     });
-    if let (false, When::Is(values)) = (visited, row.when) {
-        if values.contains(&"") {
+    match row.when {
+        When::Is([absent, default, ..]) if absent.is_empty() && !visited => {
             let span = super::draft::key_span(root, "spec");
             warn(
                 found,
                 span,
-                format!(
-                    "not supported yet: no `{name}`, which means `{}`",
-                    values[1]
-                ),
+                format!("not supported yet: no `{name}`, which means `{default}`"),
             );
         }
+        _ => {}
     }
 }
 

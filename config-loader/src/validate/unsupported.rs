@@ -207,7 +207,11 @@ mod tests {
             } else {
                 ""
             };
-            let has = (known.fields)()
+            let fields = (known.fields)();
+            if fields.is_empty() {
+                continue;
+            }
+            let has = fields
                 .iter()
                 .any(|field| format!("{prefix}{}", field.path) == row.path);
             assert!(has, "{} has no field {}", row.kind, row.path);

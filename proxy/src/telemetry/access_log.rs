@@ -1,8 +1,8 @@
 //! The access log: one line per finished request, off by default, never in a request's way.
 //!
 //! A worker formats its line straight into its own buffer; one thread takes the buffers and writes them. Each worker has
-//! two buffers, and the writer holds at most one of them, and only to swap it, so a worker always finds one free. A
-//! line that does not fit into [`AccessLogSettings::buffer_bytes_max`] is dropped and counted.
+//! two buffers, and the writer holds at most one of them, and only to swap it, so a worker finds the other one free and
+//! never waits. A line that does not fit into [`AccessLogSettings::buffer_bytes_max`] is dropped and counted.
 
 mod entry;
 mod escape;
@@ -56,6 +56,10 @@ pub struct AccessLogSettings {
     ///
     /// Unit: bytes. Default: 1 MiB. Memory is taken as lines wait, not before.
     pub buffer_bytes_max: usize,
+    /// How long lines wait at most while others come, unless a buffer is half full. Default: 50 ms.
+    ///
+    /// With nothing to write the writer sleeps until the next line, whatever this is.
+    pub flush_interval: Duration,
     /// How often a file's path is looked at, while there are lines, to see whether it was renamed. Default: 1 s.
     pub rotation_interval: Duration,
     /// How many workers log.
@@ -69,6 +73,7 @@ impl AccessLogSettings {
             format: AccessLogFormat::default(),
             target: AccessLogTarget::default(),
             buffer_bytes_max: 1 << 20,
+            flush_interval: Duration::from_millis(50),
             rotation_interval: Duration::from_secs(1),
             workers,
         }
@@ -192,6 +197,12 @@ impl AccessLogger {
     }
 }
 
+/// How often a worker tries its two buffers in turn before it drops a line.
+///
+/// One is always free, but the writer may have moved on to the second one between the first two tries, and back between
+/// the next two if the worker lost the CPU there. Threads that share the last lane may also meet each other.
+const TRIES: usize = 8;
+
 /// What workers and the writer share.
 #[derive(Debug)]
 struct Lanes {
@@ -240,12 +251,8 @@ impl Lanes {
 
     fn log(&self, lane: &Lane, writers: Writers, entry: &Entry<'_>) {
         let active = lane.active.load(Ordering::Acquire);
-        let buffers = [active, 1 - active].into_iter();
-        let Some(mut buffer) = buffers
-            .filter_map(|index| try_lock(&lane.buffers[index]))
-            .next()
-        else {
-            // Only possible for threads that share the last lane.
+        let mut tries = (active..active + TRIES).map(|index| &lane.buffers[index % 2]);
+        let Some(mut buffer) = tries.find_map(try_lock) else {
             return bump(&lane.dropped, 1, writers);
         };
         let before = buffer.bytes.len();

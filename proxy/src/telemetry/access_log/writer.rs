@@ -1,6 +1,6 @@
 //! The thread that writes the access log, and the file or pipe that it writes to.
 //!
-//! Between two rounds it lets [`FLUSH_INTERVAL`] pass, so that lines are written many at a time; with nothing to write it
+//! Between two rounds it lets the flush interval pass, so that lines are written many at a time; with nothing to write it
 //! sleeps until a worker wakes it. What it writes to may block for ever: then buffers fill up, lines are dropped, and
 //! requests go on.
 
@@ -14,9 +14,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{AccessLogSettings, AccessLogTarget, Lanes};
-
-/// How long lines wait at most while others are being logged, unless a buffer is half full.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A buffer that grew beyond this is let go when the writer goes to sleep.
 const KEPT_BYTES_MAX: usize = 64 << 10;
@@ -47,6 +44,7 @@ impl Running {
             sink,
             spare: Vec::new(),
             looked: Instant::now(),
+            flush_interval: settings.flush_interval,
             rotation_interval: settings.rotation_interval,
             failing: false,
         };
@@ -91,6 +89,7 @@ struct Writer {
     spare: Vec<u8>,
     /// When the file's path was looked at last.
     looked: Instant,
+    flush_interval: Duration,
     rotation_interval: Duration,
     /// Whether the last write failed, so that a full disk is reported once.
     failing: bool,
@@ -137,7 +136,7 @@ impl Writer {
         }
         self.lanes.asleep.store(false, Ordering::Relaxed);
         if !self.has_orders() {
-            thread::park_timeout(FLUSH_INTERVAL);
+            thread::park_timeout(self.flush_interval);
         }
     }
 

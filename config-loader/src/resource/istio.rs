@@ -1,25 +1,67 @@
 //! The networking.istio.io kinds, checked.
+//!
+//! Host names stand as they were written: short names are resolved where the whole set is known, with the namespace
+//! of the object that holds them. Names of other objects are resolved here, since that needs nothing else.
 
-/// A checked DestinationRule.
-#[derive(Clone, Debug, Default)]
-pub struct DestinationRule {}
+mod address;
+mod connection_pool;
+mod destination_rule;
+mod gateway;
+mod headers;
+mod http_action;
+mod http_match;
+mod http_rule;
+mod load_balancer;
+mod locality;
+mod names;
+mod protocol;
+mod service_entry;
+mod sidecar;
+mod string_match;
+mod tls;
+mod traffic_policy;
+mod virtual_service;
+mod workload_entry;
 
-/// A checked Gateway.
-#[derive(Clone, Debug, Default)]
-pub struct Gateway {}
-
-/// A checked ServiceEntry.
-#[derive(Clone, Debug, Default)]
-pub struct ServiceEntry {}
-
-/// A checked Sidecar.
-#[derive(Clone, Debug, Default)]
-pub struct Sidecar {}
-
-/// A checked VirtualService.
-#[derive(Clone, Debug, Default)]
-pub struct VirtualService {}
-
-/// A checked WorkloadEntry.
-#[derive(Clone, Debug, Default)]
-pub struct WorkloadEntry {}
+pub use address::{Bind, EndpointAddress};
+pub use connection_pool::{
+    ConnectionPool, Http2KeepAlive, HttpPool, TcpKeepalive, TcpPool, UpgradePolicy,
+};
+pub use destination_rule::{DestinationRule, Subset};
+pub use gateway::{Gateway, NamespaceFilter, Server, ServerHost};
+pub use headers::{HeaderOperations, Headers};
+pub use http_action::{
+    Delegate, Destination, DirectResponse, HttpAction, HttpDestination, Redirect, RedirectPath,
+    RedirectPort, Scheme,
+};
+pub use http_match::{HeaderKey, HeaderMatch, HttpMatch, QueryMatch};
+pub use http_rule::{
+    Abort, AbortStatus, CorsPolicy, Delay, Fault, GrpcStatus, HttpRule, Mirror, RegexRewrite,
+    RetryCondition, RetryPolicy, Rewrite, RewritePath, UnmatchedPreflights,
+};
+pub use load_balancer::{
+    Aggression, Algorithm, ConsistentHash, CookieAttribute, HashAlgorithm, HashKey, LoadBalancer,
+    Warmup,
+};
+pub use locality::{
+    Distribute, Failover, FailoverLabel, Locality, LocalityPattern, LocalitySetting,
+    ZoneAwareSetting,
+};
+pub use names::{GatewayRef, Lined};
+pub use protocol::Protocol;
+pub use service_entry::{Location, Resolution, ServiceEntry, ServiceEntryPort};
+pub use sidecar::{
+    CaptureMode, EgressHost, EgressListener, EgressNamespace, IngressListener, LocalEndpoint,
+    OutboundPolicy, Sidecar, SidecarPort,
+};
+pub use string_match::{Pattern, StringMatch};
+pub use tls::{
+    Certificates, CipherSuite, ClientTls, ClientTlsMode, FileCertificate, ServerTls, ServerTlsMode,
+    TlsVersion,
+};
+pub use traffic_policy::{
+    OutlierDetection, PortPolicy, ProxyProtocolVersion, RetryBudget, TrafficPolicy, Tunnel,
+    TunnelMethod,
+};
+pub use virtual_service::{L4Destination, TcpMatch, TcpRule, TlsMatch, TlsRule, VirtualService};
+pub use workload_entry::WorkloadEntry;

@@ -3,6 +3,8 @@
 //! One function per kind takes the raw type and a [`Check`], and returns the checked one as best it can; the object
 //! is refused if the check failed. Validators name places by [`Span`]s; the field path is found from the document.
 
+mod api;
+mod api_status;
 pub mod core;
 pub mod flomesh;
 pub mod gloo;
@@ -10,7 +12,11 @@ pub mod istio;
 pub mod karmada;
 pub mod references;
 pub mod scalar;
+#[cfg(test)]
+mod testing;
 pub mod unsupported;
+
+use std::collections::BTreeMap;
 
 use crate::diagnostic::{Code, Diagnostic, Locator, Place, Severity};
 use crate::kind::{Kind, ObjectRef};
@@ -22,6 +28,8 @@ pub struct Check<'a> {
     object: &'a ObjectRef,
     locator: Locator<'a>,
     body: Span,
+    name_span: Span,
+    labels: Option<&'a BTreeMap<String, String>>,
     found: Vec<Diagnostic>,
     failed: bool,
 }
@@ -33,9 +41,22 @@ impl<'a> Check<'a> {
             object,
             locator,
             body,
+            name_span: Span::NONE,
+            labels: None,
             found: Vec::new(),
             failed: false,
         }
+    }
+
+    /// The check, knowing where the object's name stands and which labels it has.
+    pub fn with_metadata(
+        mut self,
+        name_span: Span,
+        labels: &'a BTreeMap<String, String>,
+    ) -> Check<'a> {
+        self.name_span = name_span;
+        self.labels = Some(labels);
+        self
     }
 
     /// Records an error: the object will be refused.
@@ -76,6 +97,16 @@ impl<'a> Check<'a> {
     /// The object's name.
     pub fn name(&self) -> &str {
         &self.object.name
+    }
+
+    /// Where the object's name stands.
+    pub fn name_span(&self) -> Span {
+        self.name_span
+    }
+
+    /// The object's label of that key.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels?.get(key).map(String::as_str)
     }
 
     /// The object's kind.

@@ -24,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         kind: Kind::Service,
         api_versions: &["v1"],
-        body: Body::Spec,
+        body: Body::Whole,
         read: |draft| draft.check(validate::core::service),
         fields: fields_of::<raw::core::Service>,
     },

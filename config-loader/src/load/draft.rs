@@ -151,7 +151,8 @@ impl<'a> Draft<'a> {
             .id
             .clone()
             .unwrap_or_else(|| ObjectRef::new(self.row.kind, "default", ""));
-        let mut check = Check::new(&id, self.locator, body);
+        let mut check = Check::new(&id, self.locator, body)
+            .with_metadata(self.metadata.name_span, &self.metadata.labels);
         let spec = validate(&raw, &mut check);
         self.found.append(&mut check.into_found());
         if self.failed() || self.id.is_none() {

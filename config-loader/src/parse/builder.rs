@@ -163,6 +163,7 @@ impl Builder<'_> {
             }
             Event::SequenceStart(anchor, tag) => {
                 self.collection_tag(tag.as_deref(), "seq", span);
+                let span = self.with_dash(span);
                 self.open(Inside::List(Vec::new()), anchor, span)
             }
             Event::MappingStart(anchor, tag) => {
@@ -179,6 +180,20 @@ impl Builder<'_> {
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(span),
             _ => Ok(()),
+        }
+    }
+
+    /// The span of a list that starts at its first dash. The parser lets a list that is not indented start after it,
+    /// where its first item does, and then the two could not be told apart.
+    fn with_dash(&self, span: Span) -> Span {
+        let Some((before, after)) = self.locator.text.split_at_checked(span.start as usize) else {
+            return span;
+        };
+        match before.trim_end().strip_suffix('-') {
+            Some(rest) if !after.starts_with(['-', '[']) => {
+                Span::new(rest.len(), span.end as usize)
+            }
+            Some(_) | None => span,
         }
     }
 

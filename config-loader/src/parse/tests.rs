@@ -116,6 +116,22 @@ fn values_arrive_with_their_places() {
 }
 
 #[test]
+fn a_list_of_one_is_told_apart_from_its_item() {
+    for text in [
+        "many:\n- name: 1\n",
+        "many:\n  - name: 1\n",
+        "many:\n-   name: 1\n",
+        "many: [{name: 1}]\n",
+    ] {
+        let (sample, found) = read(text);
+        assert!(found.contains(" many[0].name: "), "{found}");
+        let list = sample.many.get().expect("a list");
+        assert_ne!(sample.many.span(), list[0].span(), "{text}");
+        assert!(sample.many.span().contains(list[0].span()), "{text}");
+    }
+}
+
+#[test]
 fn null_absent_and_wrong_are_told_apart() {
     let (sample, found) = read("text: ~\ncount: x\nflag:\nlist: [~, a]\ninner: {}\n");
     assert!(sample.text.is_null() && sample.text.is_written() && !sample.text.is_set());

@@ -1,18 +1,17 @@
 //! The Kubernetes core kinds as written.
 
-use serde::Deserialize;
+mod endpoint_slice;
+mod secret;
+mod service;
+mod shared;
 
-/// EndpointSlice as written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct EndpointSlice {}
-
-/// Secret as written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Secret {}
-
-/// Service as written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Service {}
+pub use endpoint_slice::{
+    EndpointConditions, EndpointHints, EndpointSlice, Hint, ObjectReference, SliceEndpoint,
+    SlicePort,
+};
+pub use secret::{Secret, SecretText};
+pub use service::{Service, ServicePort, ServiceSpec, ServiceStatus};
+pub use shared::{
+    ClientIpConfig, Condition, LoadBalancerIngress, LoadBalancerStatus, PortStatus,
+    SessionAffinityConfig,
+};

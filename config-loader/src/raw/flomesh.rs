@@ -1,18 +1,14 @@
 //! The flomesh.io and multicluster.flomesh.io kinds as written.
 
-use serde::Deserialize;
+mod global_traffic_policy;
+mod service_export;
+mod service_import;
 
-/// GlobalTrafficPolicy as written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct GlobalTrafficPolicy {}
-
-/// ServiceExport as written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ServiceExport {}
-
-/// ServiceImport as written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ServiceImport {}
+pub use global_traffic_policy::{GlobalTrafficPolicy, GlobalTrafficPolicySpec, TrafficTarget};
+pub use service_export::{
+    PathRewrite, ServiceExport, ServiceExportRule, ServiceExportSpec, ServiceExportStatus,
+};
+pub use service_import::{
+    ClusterStatus, Endpoint, ServiceImport, ServiceImportSpec, ServiceImportStatus, ServicePort,
+    Target,
+};

@@ -1,8 +1,18 @@
 //! The discovery.mesh.gloo.solo.io kinds as written.
 
-use serde::Deserialize;
+mod destination;
+mod external_service;
+mod kube_service;
+mod status;
 
-/// Destination as written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Destination {}
+pub use destination::{ClusterObjectRef, Destination, DestinationSpec, ObjectRef};
+pub use external_service::{ExternalEndpoint, ExternalService, ExternalServicePort};
+pub use kube_service::{
+    Endpoint, EndpointPort, EndpointsSubset, ExternalAddress, KubeService, KubeServicePort,
+    SubLocality, Subset,
+};
+pub use status::{
+    AppliedAccessPolicy, AppliedFederation, AppliedTrafficPolicy, DestinationStatus,
+    HeaderManipulation, RequiredSubsets, RouteOptions, ShiftKubeService, TcpKeepalive,
+    TrafficShift, VirtualDestination, WeightedDestination,
+};

@@ -1,8 +1,8 @@
 //! The networking.karmada.io kinds as written.
 
-use serde::Deserialize;
+mod multi_cluster_service;
 
-/// MultiClusterService as written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct MultiClusterService {}
+pub use multi_cluster_service::{
+    ClusterSelector, ExposurePort, ExposureRange, MultiClusterService, MultiClusterServiceSpec,
+    ServiceStatus,
+};

@@ -1,12 +1,8 @@
 //! The discovery.mesh.gloo.solo.io kinds: raw to checked.
 
-use super::Check;
-use crate::{raw, resource};
+mod destination;
+mod external_service;
+mod kube_service;
+mod status;
 
-/// Checks a Destination.
-pub fn destination(
-    _raw: &raw::gloo::Destination,
-    _check: &mut Check<'_>,
-) -> resource::gloo::Destination {
-    resource::gloo::Destination::default()
-}
+pub use destination::destination;

@@ -1,12 +1,5 @@
 //! The networking.karmada.io kinds: raw to checked.
 
-use super::Check;
-use crate::{raw, resource};
+mod multi_cluster_service;
 
-/// Checks a MultiClusterService.
-pub fn multi_cluster_service(
-    _raw: &raw::karmada::MultiClusterService,
-    _check: &mut Check<'_>,
-) -> resource::karmada::MultiClusterService {
-    resource::karmada::MultiClusterService::default()
-}
+pub use multi_cluster_service::multi_cluster_service;

@@ -1,0 +1,210 @@
+//! EndpointSlice: what Kubernetes itself would refuse.
+//!
+//! Kubernetes also refuses loopback and link-local addresses. We don't: a proxy beside its backends may use them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::diagnostic::codes::core::{EPS001, EPS002, EPS003, EPS004, EPS005, EPS006, EPS007};
+use crate::raw::Field;
+use crate::raw::core as raw;
+use crate::resource::core::{
+    AddressType, Conditions, EndpointSlice, Host, SliceEndpoint, SlicePort, TargetRef,
+};
+use crate::span::Span;
+use crate::validate::{Check, api, scalar};
+
+const ADDRESS_TYPES: [(&str, AddressType); 3] = [
+    ("FQDN", AddressType::Fqdn),
+    ("IPv4", AddressType::Ipv4),
+    ("IPv6", AddressType::Ipv6),
+];
+
+/// The label by which older versions of the API named an endpoint's zone.
+const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
+
+/// Checks an EndpointSlice.
+pub fn endpoint_slice(raw: &raw::EndpointSlice, check: &mut Check<'_>) -> EndpointSlice {
+    api::require_text(
+        &raw.address_type,
+        check.body(),
+        "addressType",
+        EPS001,
+        check,
+    );
+    let address_type = api::enum_of(&raw.address_type, &ADDRESS_TYPES, check);
+    let mut endpoints = Vec::new();
+    for (entry, raw) in scalar::items(&raw.endpoints, check) {
+        endpoints.extend(endpoint(raw, entry.span(), address_type, check));
+    }
+    EndpointSlice {
+        address_type: address_type.unwrap_or_default(),
+        endpoints,
+        ports: ports(&raw.ports, check),
+    }
+}
+
+fn endpoint(
+    raw: &raw::SliceEndpoint,
+    span: Span,
+    address_type: Option<AddressType>,
+    check: &mut Check<'_>,
+) -> Option<SliceEndpoint> {
+    let mut addresses = addresses(raw, span, address_type, check);
+    hostname(&raw.hostname, check);
+    let topology = scalar::labels(&raw.deprecated_topology, check);
+    let zone = api::some_text(&raw.zone).or_else(|| zone_of(&topology));
+    let (zone_hints, node_hints) = raw.hints.get().map_or_else(Default::default, |hints| {
+        (
+            hint_names(&hints.for_zones, check),
+            hint_names(&hints.for_nodes, check),
+        )
+    });
+    if addresses.is_empty() {
+        return None;
+    }
+    Some(SliceEndpoint {
+        address: addresses.remove(0),
+        other_addresses: addresses,
+        conditions: raw.conditions.get().map(conditions).unwrap_or_default(),
+        hostname: api::some_text(&raw.hostname),
+        node_name: api::some_text(&raw.node_name),
+        zone,
+        target_ref: raw.target_ref.get().map(|target| TargetRef {
+            kind: api::text(&target.kind),
+            namespace: api::text(&target.namespace),
+            name: api::text(&target.name),
+        }),
+        topology,
+        zone_hints,
+        node_hints,
+        line: check.line(span),
+    })
+}
+
+fn zone_of(topology: &BTreeMap<String, String>) -> Option<Arc<str>> {
+    let zone = topology.get(ZONE_LABEL)?;
+    Some(Arc::from(zone.as_str()))
+}
+
+/// A missing condition is what Kubernetes takes it for: ready, as ready as it is serving, not terminating.
+fn conditions(raw: &raw::EndpointConditions) -> Conditions {
+    let ready = raw.ready.get().copied().unwrap_or(true);
+    Conditions {
+        ready,
+        serving: raw.serving.get().copied().unwrap_or(ready),
+        terminating: raw.terminating.get().copied().unwrap_or(false),
+    }
+}
+
+fn addresses(
+    raw: &raw::SliceEndpoint,
+    span: Span,
+    address_type: Option<AddressType>,
+    check: &mut Check<'_>,
+) -> Vec<Host> {
+    let field = &raw.addresses;
+    if field.get().is_none_or(Vec::is_empty) && !field.is_invalid() {
+        let why = "must contain at least 1 address";
+        if field.is_set() {
+            check.error(EPS002, field.span(), format!("Required value: {why}"));
+        } else {
+            api::required(span, "addresses", why, EPS002, check);
+        }
+    }
+    let mut hosts = Vec::new();
+    for (entry, text) in scalar::items(field, check) {
+        let Some(address_type) = address_type else {
+            continue;
+        };
+        match host(text, address_type) {
+            Ok(host) => hosts.push(host),
+            Err(why) => wrong_address(entry, text, why, check),
+        }
+    }
+    hosts
+}
+
+fn wrong_address(entry: &Field<String>, text: &str, why: &str, check: &mut Check<'_>) {
+    let other = match scalar::ip(text) {
+        Some(IpAddr::V4(_)) => Some("IPv4"),
+        Some(IpAddr::V6(_)) => Some("IPv6"),
+        None => scalar::is_fqdn(text).then_some("FQDN"),
+    };
+    let found = api::invalid(entry, why, EPS003, check);
+    if let Some(name) = other {
+        found.help(format!(
+            "a slice has addresses of one type: put it into one with `addressType: {name}`"
+        ));
+    }
+}
+
+/// The host that an address of a family is.
+fn host(text: &str, address_type: AddressType) -> Result<Host, &'static str> {
+    match (address_type, scalar::ip(text)) {
+        (AddressType::Ipv4, Some(address @ IpAddr::V4(_)))
+        | (AddressType::Ipv6, Some(address @ IpAddr::V6(_))) => Ok(Host::Ip(address)),
+        (AddressType::Ipv4, _) => Err("must be a valid IPv4 address"),
+        (AddressType::Ipv6, _) => Err("must be a valid IPv6 address"),
+        (AddressType::Fqdn, None) if scalar::is_fqdn(text) => Ok(Host::Dns(Arc::from(text))),
+        (AddressType::Fqdn, _) => Err("must be a fully qualified domain name"),
+    }
+}
+
+fn hostname(field: &Field<String>, check: &mut Check<'_>) {
+    if field
+        .get()
+        .is_some_and(|name| !name.is_empty() && !api::is_label(name))
+    {
+        api::invalid(field, api::LABEL_RULE, EPS004, check);
+    }
+}
+
+fn hint_names(field: &Field<Vec<Field<raw::Hint>>>, check: &mut Check<'_>) -> Vec<Arc<str>> {
+    let mut names = Vec::new();
+    for (entry, hint) in scalar::items(field, check) {
+        api::require_text(&hint.name, entry.span(), "name", EPS001, check);
+        names.extend(api::some_text(&hint.name));
+    }
+    names
+}
+
+fn ports(field: &Field<Vec<Field<raw::SlicePort>>>, check: &mut Check<'_>) -> Vec<SlicePort> {
+    let mut seen: Vec<(&str, Span)> = Vec::new();
+    let mut ports = Vec::new();
+    for (entry, raw) in scalar::items(field, check) {
+        let name = raw.name.get().map_or("", String::as_str);
+        if !name.is_empty() && !api::is_label(name) {
+            api::invalid(&raw.name, api::LABEL_RULE, EPS005, check);
+        }
+        let span = if raw.name.is_set() {
+            raw.name.span()
+        } else {
+            entry.span()
+        };
+        match seen.iter().find(|(known, _)| *known == name) {
+            Some((_, first)) => api::duplicate(name, (span, *first), EPS006, check),
+            None => seen.push((name, span)),
+        }
+        let app_protocol = &raw.app_protocol;
+        if app_protocol
+            .get()
+            .is_some_and(|text| !text.is_empty() && !scalar::is_label_key(text))
+        {
+            let why = "must be a name, or a domain, a slash and a name";
+            api::invalid(app_protocol, why, EPS007, check);
+        }
+        ports.push(SlicePort {
+            name: Arc::from(name),
+            port: api::port(&raw.port, check),
+            protocol: api::protocol(&raw.protocol, check),
+            app_protocol: api::some_text(app_protocol),
+            line: check.line(entry.span()),
+        });
+    }
+    ports
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,36 @@
+//! What the table tests of validators share.
+
+use crate::diagnostic::codes::common::CM024;
+use crate::{Diagnostics, ResourceSet, Severity};
+
+/// Loads a file, and writes each finding as `E SI006 9 spec.ports[0].endpoints[0].target: message`: error or warning,
+/// code, line, field, message.
+pub(super) fn load(yaml: &str) -> (ResourceSet, Vec<String>) {
+    let mut diagnostics = Diagnostics::default();
+    let set = crate::load_bytes("test.yaml", yaml.as_bytes(), &mut diagnostics);
+    let found = diagnostics
+        .into_sorted()
+        .into_iter()
+        .filter(|found| found.code != CM024)
+        .map(|found| {
+            let severity = match found.severity {
+                Severity::Error => "E",
+                Severity::Note => "N",
+                Severity::Warning => "W",
+            };
+            let line = found.place.line;
+            let (code, field, message) = (found.code, found.field, found.message);
+            format!("{severity} {code} {line} {field}: {message}")
+        })
+        .collect();
+    (set, found)
+}
+
+/// Checks that each document, made by `around` from the given body, has exactly the findings given with it.
+pub(super) fn check(around: impl Fn(&str) -> String, cases: &[(&str, &[&str])]) {
+    for (body, expected) in cases {
+        let yaml = around(body);
+        let (_, found) = load(&yaml);
+        assert_eq!(found, *expected, "\n{yaml}");
+    }
+}

@@ -1,1 +1,277 @@
 //! Composition root: makes runtimes, registry, snapshot slot, listeners and admin, and hands each part its settings.
+
+pub mod views;
+
+use std::collections::{BTreeSet, HashSet};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use config_loader::{Severity, Watch, WatchSettings};
+use http::HeaderValue;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Notify, mpsc, watch};
+
+use crate::admin::{self, AdminLimits};
+use crate::codec;
+use crate::control::dns::{Follower, system_lookup};
+use crate::control::publish::Publisher;
+use crate::control::{Control, DNS_CHANGES_MAX, Found, Quarantine};
+use crate::exchange::request::ExchangeSettings;
+use crate::exchange::{Worker, WorkerParts};
+use crate::identity::Identity;
+use crate::listener::Board;
+use crate::registry::Registry;
+use crate::runtime::drain::{self, Stage, Trigger};
+use crate::snapshot::SnapshotSlot;
+use crate::telemetry::{
+    AccessLog, AccessLogFormat, AccessLogSettings, AccessLogTarget, BuildInfo, LogControl, RequestLabels, Reporter,
+    Telemetry, WorkerId,
+};
+use crate::worker::{self, Workers};
+
+/// How long the access log may take to write what waits when the process ends.
+const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
+
+/// What the proxy is started with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Files and directories of resources.
+    pub paths: Vec<PathBuf>,
+    /// Who the proxy is.
+    pub identity: Identity,
+    /// Worker threads.
+    pub workers: NonZeroUsize,
+    /// Address of the admin server.
+    pub admin: SocketAddr,
+    /// Format of the access log; `None` for none.
+    pub access_log: Option<AccessLogFormat>,
+    /// Where the access log goes.
+    pub access_log_target: AccessLogTarget,
+    /// Filter of the process log.
+    pub log_level: String,
+    /// How long requests that run may take to finish in a drain.
+    pub drain_time: Duration,
+    /// Limits of downstream connections.
+    pub codec: codec::Settings,
+    /// Value of the `server` response header; `None` leaves the upstream's.
+    pub server_name: Option<HeaderValue>,
+}
+
+/// Why the proxy did not start, in words for a person.
+#[derive(Debug)]
+pub struct StartError(String);
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for StartError {}
+
+fn failed<E: fmt::Display>(what: &str) -> impl FnOnce(E) -> StartError + '_ {
+    move |error| StartError(format!("{what}: {error}"))
+}
+
+/// Serves until a signal or the admin server ends it; blocks.
+///
+/// # Errors
+///
+/// When the proxy cannot start: a path cannot be read, the admin address is taken, the access log cannot be opened.
+pub fn run(settings: Settings) -> Result<(), StartError> {
+    let logging = LogControl::install(&settings.log_level).map_err(failed("--log-level"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed("cannot start the control runtime"))?;
+    runtime.block_on(async move { App::start(settings, logging).await?.serve().await })
+}
+
+/// The running parts, as far as their end is concerned.
+struct App {
+    workers: Workers,
+    drain: Trigger,
+    drain_time: Duration,
+    quit: Arc<Notify>,
+    access_log: Arc<AccessLog>,
+    terminate: Signal,
+    interrupt: Signal,
+    /// Ends the watching of files when it is dropped.
+    _watch: Watch,
+}
+
+impl App {
+    async fn start(settings: Settings, logging: LogControl) -> Result<Self, StartError> {
+        let telemetry = Telemetry::new(settings.workers.get(), build_info());
+        let access_log = Arc::new(open_access_log(&settings)?);
+        let admin = TcpListener::bind(settings.admin)
+            .await
+            .map_err(failed(&format!("the admin server cannot listen on {} (--admin)", settings.admin)))?;
+        let (found_sender, found) = watch::channel(Found::default());
+        let watch = load(&settings, found_sender)?;
+        let registry = Arc::new(Registry::default());
+        let slot: SnapshotSlot = Arc::new(ArcSwap::default());
+        let publisher = Publisher::new(
+            settings.identity.clone(),
+            Arc::clone(&registry),
+            Arc::clone(&telemetry),
+            Arc::clone(&slot),
+        );
+        let (names_sender, names) = mpsc::channel(DNS_CHANGES_MAX);
+        let lookup = system_lookup().map_err(failed("the DNS resolver cannot be set up"))?;
+        let (listeners, wanted) = watch::channel(Arc::<BTreeSet<_>>::default());
+        let quarantine = Quarantine::default();
+        let mut control = Control {
+            publisher,
+            follower: Follower::new(lookup, Arc::clone(&registry), names_sender),
+            found,
+            names,
+            listeners,
+            quarantine: Arc::clone(&quarantine),
+            registry,
+            telemetry: Arc::clone(&telemetry),
+            told: HashSet::new(),
+        };
+        control.apply();
+        let (trigger, drain_watch) = drain::pair();
+        let board = Board::default();
+        let shared = worker::Shared {
+            wanted,
+            telemetry: Arc::clone(&telemetry),
+            drain: drain_watch,
+            board: board.clone(),
+        };
+        let workers = start_workers(&settings, &shared, &slot, &access_log)?;
+        tokio::spawn(control.run());
+        let quit = Arc::new(Notify::new());
+        let state = views::Sources {
+            slot,
+            board,
+            quarantine,
+            drain: trigger.clone(),
+            quit: Arc::clone(&quit),
+            telemetry,
+            access_log: Arc::clone(&access_log),
+            identity: settings.identity.clone(),
+            logging,
+        };
+        let serving = admin::serve(admin, Arc::new(state.admin()), AdminLimits::default(), std::future::pending());
+        tokio::spawn(serving);
+        tracing::info!(admin = %settings.admin, workers = settings.workers.get(), "strait is serving");
+        Ok(Self {
+            workers,
+            drain: trigger,
+            drain_time: settings.drain_time,
+            quit,
+            access_log,
+            terminate: signal(SignalKind::terminate()).map_err(failed("cannot listen for SIGTERM"))?,
+            interrupt: signal(SignalKind::interrupt()).map_err(failed("cannot listen for SIGINT"))?,
+            _watch: watch,
+        })
+    }
+
+    /// Waits for the end, drains, and ends.
+    async fn serve(mut self) -> Result<(), StartError> {
+        tokio::select! {
+            _ = self.terminate.recv() => (),
+            _ = self.interrupt.recv() => (),
+            () = self.quit.notified() => (),
+        }
+        tracing::info!(drain_time = ?self.drain_time, "draining: nothing new is accepted, what runs is finished");
+        self.drain.drain();
+        tokio::select! {
+            () = self.drain.finished() => tracing::info!("drained"),
+            () = tokio::time::sleep(self.drain_time) => {
+                tracing::warn!(connections = self.drain.running(), "drain time is over: the rest is cut off");
+            }
+            _ = self.terminate.recv() => tracing::warn!("second signal: the rest is cut off"),
+            _ = self.interrupt.recv() => tracing::warn!("second signal: the rest is cut off"),
+        }
+        self.drain.stop();
+        debug_assert_eq!(self.drain.stage(), Stage::Stopped);
+        let joined = self.workers.join();
+        self.access_log.shut_down(LOG_FLUSH_MAX);
+        joined.map_err(|worker| StartError(format!("worker {worker} ended by a fault")))
+    }
+}
+
+fn build_info() -> BuildInfo {
+    BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), revision: "unknown".to_owned() }
+}
+
+fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
+    let Some(format) = settings.access_log else { return Ok(AccessLog::off()) };
+    let log = AccessLogSettings {
+        format,
+        target: settings.access_log_target.clone(),
+        ..AccessLogSettings::new(settings.workers.get())
+    };
+    AccessLog::start(log).map_err(failed("the access log cannot be opened (--access-log-path)"))
+}
+
+/// Loads the configuration and follows it. Refused resources do not keep the proxy from starting; paths that cannot
+/// be read do, since they are most likely misspelt.
+fn load(settings: &Settings, sender: watch::Sender<Found>) -> Result<Watch, StartError> {
+    let updates = sender.clone();
+    let (loaded, watch) = config_loader::watch(&settings.paths, WatchSettings::default(), move |update| {
+        updates.send_replace(update.into());
+    })
+    .map_err(failed("cannot watch the configuration"))?;
+    let missing = loaded
+        .diagnostics
+        .iter()
+        .find(|found| found.severity == Severity::Error && found.code.to_string().starts_with("SRC"));
+    if let Some(missing) = missing {
+        return Err(StartError(format!("{}: {}", missing.place.file, missing.message)));
+    }
+    sender.send_replace(Found {
+        set: loaded.set,
+        diagnostics: loaded.diagnostics,
+        quarantined: loaded.quarantined,
+    });
+    Ok(watch)
+}
+
+fn start_workers(
+    settings: &Settings,
+    shared: &worker::Shared,
+    slot: &SnapshotSlot,
+    access_log: &Arc<AccessLog>,
+) -> Result<Workers, StartError> {
+    let threads = worker::Settings {
+        concurrency: settings.workers,
+        codec: settings.codec.clone(),
+        ..worker::Settings::default()
+    };
+    let unrouted = shared.telemetry.stats.request_stats(&RequestLabels {
+        reporter: Reporter::Source,
+        source: Arc::default(),
+        destination: Arc::default(),
+        service: Arc::default(),
+    });
+    let exchange = ExchangeSettings { server_name: settings.server_name.clone(), ..ExchangeSettings::default() };
+    let (slot, telemetry, access_log) = (Arc::clone(slot), Arc::clone(&shared.telemetry), Arc::clone(access_log));
+    let make = move |id: WorkerId| {
+        let parts = WorkerParts {
+            id,
+            snapshot: Arc::clone(&slot),
+            telemetry: Arc::clone(&telemetry),
+            unrouted: Arc::clone(&unrouted),
+            access_log: access_log.logger(id),
+            settings: exchange.clone(),
+            seed: rand::random(),
+        };
+        worker::answer_with(Rc::new(Worker::new(parts)))
+    };
+    worker::start(&threads, shared, make).map_err(|error: io::Error| {
+        StartError(format!("cannot start the workers: {error}"))
+    })
+}

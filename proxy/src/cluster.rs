@@ -19,6 +19,7 @@ use crate::balance::{Balancer, EndpointIdx, Policy};
 use crate::pool::PoolSettings;
 use crate::provenance::Provenance;
 use crate::registry::{ClusterId, ClusterState};
+use crate::telemetry::RequestStats;
 use crate::upstream::Protocol;
 
 /// Everything that a cluster is built from.
@@ -34,10 +35,14 @@ pub struct Parts {
     pub policy: Policy,
     /// The endpoints.
     pub endpoints: Vec<Endpoint>,
+    /// Where requests are counted that reached no endpoint.
+    pub stats: Arc<RequestStats>,
     /// Connection limits and times.
     pub pool: PoolSettings,
     /// The resources that had a say: the service first, then its policy.
     pub provenance: Vec<Provenance>,
+    /// Hash over everything that the cluster is made of; equal for clusters that behave alike.
+    pub fingerprint: u64,
 }
 
 /// A service port (and subset) with its endpoints and the policy that balances them.
@@ -55,6 +60,10 @@ pub struct Cluster {
     pub pool: PoolSettings,
     /// The resources that had a say: the service first, then its policy.
     pub provenance: Vec<Provenance>,
+    /// Where requests are counted that reached no endpoint.
+    pub stats: Arc<RequestStats>,
+    /// Hash over everything that the cluster is made of; equal for clusters that behave alike.
+    pub fingerprint: u64,
     endpoints: Box<[Endpoint]>,
     balancer: Option<Balancer>,
 }
@@ -75,6 +84,8 @@ impl Cluster {
             policy: parts.policy,
             pool: parts.pool,
             provenance: parts.provenance,
+            stats: parts.stats,
+            fingerprint: parts.fingerprint,
             endpoints: parts.endpoints.into_boxed_slice(),
         }
     }

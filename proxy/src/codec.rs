@@ -70,13 +70,12 @@ pub struct Downstream {
 
 impl Downstream {
     fn connection(self, protocol: DownstreamProtocol) -> Rc<Connection> {
-        Rc::new(Connection {
-            listener: self.listener,
-            remote: self.remote,
-            local: self.local,
+        Rc::new(Connection::new(
+            self.listener,
+            self.remote,
+            self.local,
             protocol,
-            draining: std::cell::Cell::new(false),
-        })
+        ))
     }
 }
 

@@ -1,1 +1,94 @@
 //! The commands of the binary: one file each.
+//!
+//! Only start-up errors live here: context for a person at a terminal, and an exit code. Exit codes: 0 done, 1 the
+//! input is wrong, 2 the usage is wrong, 70 an internal error.
+
+pub mod args;
+
+pub mod backend;
+
+pub mod check;
+
+pub mod completions;
+
+pub mod demo;
+
+pub mod run;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Done.
+pub const EXIT_DONE: u8 = 0;
+/// The input is wrong: configuration, a path, an address.
+pub const EXIT_INPUT: u8 = 1;
+/// The usage is wrong: unknown flags, missing arguments.
+pub const EXIT_USAGE: u8 = 2;
+/// An internal error.
+pub const EXIT_INTERNAL: u8 = 70;
+
+const ABOUT: &str = "Strait routes live traffic by the mesh YAML that you already have.
+
+It reads Istio, flomesh, Karmada and Gloo Mesh resources from files, follows their changes, and serves what the \
+Gateways with a matching selector describe. No control plane is needed.";
+
+const EXAMPLES: &str = "\
+Examples:
+  strait demo                                  two versions of a service and a gateway on 127.0.0.1:8080
+  strait check --config ./mesh                 find every mistake in a directory of YAML
+  strait run --config ./mesh --labels istio=ingressgateway
+                                               serve it, and follow every change
+  strait explain --config ./mesh --labels istio=ingressgateway GET http://shop.example/cart
+                                               why a request goes where it goes
+
+Exit codes: 0 done, 1 the input is wrong, 2 the usage is wrong, 70 an internal error.";
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(name = "strait", version, about = ABOUT, after_help = EXAMPLES, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve, and follow every change of the configuration
+    Run(run::RunArgs),
+    /// Validate configuration and list every finding with its place and remedy
+    Check(check::CheckArgs),
+    /// Two versions of a service and a gateway in one process, to try things out
+    Demo(demo::DemoArgs),
+    /// Print a completion script for a shell
+    Completions(completions::CompletionsArgs),
+}
+
+/// Parses the command line and runs it.
+pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // help and version are answers, not errors
+            let code = if error.use_stderr() { EXIT_USAGE } else { EXIT_DONE };
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    let code = match cli.command {
+        Command::Run(args) => run::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Completions(args) => completions::run(&args),
+    };
+    ExitCode::from(code)
+}
+
+/// Tells a person at the terminal why the command ended.
+fn report(error: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr().lock(), "strait: {error}");
+}

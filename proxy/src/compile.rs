@@ -1,1 +1,58 @@
 //! A pure function from a resource set to a snapshot.
+//!
+//! Reads no clock and does no I/O; live state comes from the registry by identity. It does all the work that a request
+//! should not do: names are completed, VirtualServices and delegates merged, policies chosen, match tables and
+//! balancers built. Parts of the snapshot before are kept by `Arc` where nothing that they follow from has changed.
+
+mod clusters;
+
+mod delegates;
+
+mod listeners;
+
+mod names;
+
+mod policies;
+
+mod rules;
+
+mod service;
+
+mod services;
+
+use config_loader::ResourceSet;
+
+use crate::identity::Identity;
+use crate::registry::Registry;
+use crate::snapshot::Snapshot;
+use crate::telemetry::StatsRegistry;
+use clusters::Clusters;
+use policies::Policies;
+use services::Services;
+
+/// Everything that a snapshot follows from.
+#[derive(Clone, Copy)]
+pub struct Inputs<'a> {
+    /// The resources in force.
+    pub resources: &'a ResourceSet,
+    /// Who this proxy is.
+    pub identity: &'a Identity,
+    /// Live state by identity.
+    pub registry: &'a Registry,
+    /// Statistics by labels.
+    pub stats: &'a StatsRegistry,
+}
+
+/// Compiles a snapshot. With `previous` from the same registry, what did not change is taken from there; the result is
+/// the same as that of a fresh compile.
+pub fn compile(inputs: &Inputs<'_>, previous: &Snapshot) -> Snapshot {
+    let services = Services::collect(inputs.resources, inputs.identity);
+    let policies = Policies::collect(inputs.resources, inputs.identity);
+    let mut clusters = Clusters::new(inputs, &services, &policies, previous);
+    let listeners = listeners::compile(inputs.resources, inputs.identity, &mut clusters, previous);
+    let (clusters, dns_names) = clusters.finish();
+    Snapshot { generation: 0, listeners, clusters, dns_names }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,146 @@
 //! I/O and timers around compile: sources, publishing, DNS.
+//!
+//! One task on the control runtime owns the way from resources to the snapshot in force. It never runs a request.
+
+pub mod dns;
+
+pub mod publish;
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use config_loader::{Diagnostic, Quarantined, ResourceSet, Severity, Update};
+use tokio::sync::{mpsc, watch};
+use tokio::time::MissedTickBehavior;
+
+use crate::registry::Registry;
+use crate::snapshot::{ListenerKey, Snapshot};
+use crate::telemetry::Telemetry;
+use dns::Follower;
+use publish::Publisher;
+
+/// How often what nothing uses any more is let go.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How many names may have changed before the control task takes notice; more wait.
+pub const DNS_CHANGES_MAX: usize = 1_024;
+
+/// What a source has found, as of its last look.
+#[derive(Clone, Default)]
+pub struct Found {
+    /// The objects that are good.
+    pub set: Arc<ResourceSet>,
+    /// Everything that is wrong.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Objects whose newest text is refused.
+    pub quarantined: Vec<Quarantined>,
+}
+
+impl From<Update> for Found {
+    fn from(update: Update) -> Self {
+        Self { set: update.set, diagnostics: update.diagnostics, quarantined: update.quarantined }
+    }
+}
+
+/// What is held at its last good version, for the admin page.
+pub type Quarantine = Arc<Mutex<Vec<Quarantined>>>;
+
+/// Everything that the control task works with.
+pub struct Control {
+    /// Compiles and publishes.
+    pub publisher: Publisher,
+    /// Follows DNS names.
+    pub follower: Follower,
+    /// Told of every change of the files.
+    pub found: watch::Receiver<Found>,
+    /// Told of every name whose addresses changed.
+    pub names: mpsc::Receiver<Arc<str>>,
+    /// Tells workers which listeners to have.
+    pub listeners: watch::Sender<Arc<BTreeSet<ListenerKey>>>,
+    /// What is held at its last good version.
+    pub quarantine: Quarantine,
+    /// Live state.
+    pub registry: Arc<Registry>,
+    /// Counters.
+    pub telemetry: Arc<Telemetry>,
+    /// Findings that were logged already.
+    pub told: HashSet<String>,
+}
+
+impl Control {
+    /// Puts what was found in force.
+    pub fn apply(&mut self) {
+        let found = self.found.borrow_and_update().clone();
+        self.tell(&found.diagnostics);
+        let kinds = found.quarantined.iter().map(|quarantined| quarantined.object.kind.as_str());
+        self.telemetry.control.set_quarantined(kinds);
+        *self.quarantine.lock().unwrap_or_else(PoisonError::into_inner) = found.quarantined;
+        let snapshot = self.publisher.publish(found.set);
+        self.follow(&snapshot);
+    }
+
+    /// Follows changes until it is dropped.
+    pub async fn run(mut self) {
+        let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                changed = self.found.changed() => match changed {
+                    Ok(()) => self.apply(),
+                    Err(_) => return, // the source is gone, and with it everything
+                },
+                Some(_) = self.names.recv() => {
+                    while self.names.try_recv().is_ok() {} // all that changed by now are compiled together
+                    let snapshot = self.publisher.recompile();
+                    self.follow(&snapshot);
+                }
+                _ = sweep.tick() => {
+                    self.registry.sweep();
+                    self.telemetry.stats.sweep(std::time::Instant::now());
+                }
+            }
+        }
+    }
+
+    fn follow(&mut self, snapshot: &Snapshot) {
+        self.follower.follow(&snapshot.dns_names);
+        let wanted: Arc<BTreeSet<ListenerKey>> = Arc::new(snapshot.listeners.keys().copied().collect());
+        self.listeners.send_if_modified(|listeners| {
+            let differs = **listeners != *wanted;
+            *listeners = wanted;
+            differs
+        });
+        tracing::info!(
+            generation = snapshot.generation,
+            listeners = snapshot.listeners.len(),
+            "configuration is in force"
+        );
+    }
+
+    /// Logs findings that were not there before.
+    fn tell(&mut self, diagnostics: &[Diagnostic]) {
+        let mut told = HashSet::with_capacity(diagnostics.len());
+        for diagnostic in diagnostics {
+            let line = one_line(diagnostic);
+            if !self.told.contains(&line) {
+                match diagnostic.severity {
+                    Severity::Error => tracing::error!("{line}"),
+                    Severity::Warning => tracing::warn!("{line}"),
+                    Severity::Note => tracing::debug!("{line}"),
+                }
+            }
+            told.insert(line);
+        }
+        self.told = told;
+    }
+}
+
+fn one_line(diagnostic: &Diagnostic) -> String {
+    let place = &diagnostic.place;
+    let help = diagnostic.help.as_deref().map_or_else(String::new, |help| format!("; {help}"));
+    format!(
+        "{}:{}:{}: {} {}: {}{help}",
+        place.file, place.line, place.column, diagnostic.code, diagnostic.field, diagnostic.message
+    )
+}

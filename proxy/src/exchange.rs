@@ -1,26 +1,102 @@
 //! Walks one request from its head to the last byte of its response.
+//!
+//! [`run`] owns the order of a request and reads from top to bottom; what it asks (`route`, `filter`, `cluster`)
+//! returns values, and what it sends through (`pool`) returns a response or an error.
+
+pub mod attempt;
 
 pub mod body;
 
+pub mod deadline;
+
+pub mod forward;
+
+pub mod head;
+
+pub mod headers;
+
+pub mod log;
+
+pub mod outcome;
+
+pub mod reply;
+
 pub mod request;
+
+pub mod upgrade;
 
 use std::rc::Rc;
 
 use hyper::body::Incoming;
-use hyper::{Request, Response, StatusCode};
+use hyper::header::{CONNECTION, HeaderValue, SERVER};
+use hyper::{Request, Response};
 
 pub use body::ReplyBody;
-pub use request::{Connection, Worker};
+pub use request::{Connection, Worker, WorkerParts};
+
+use crate::filter::Action;
+use crate::telemetry::Counter;
+use forward::Forward;
+use head::Found;
+use outcome::{Ending, Record};
+use request::DownstreamProtocol;
 
 /// Answers one request: the whole order of a request, read from top to bottom.
 ///
 /// Never fails: whatever goes wrong becomes a local reply.
 pub async fn run(
-    _worker: &Rc<Worker>,
-    _connection: &Rc<Connection>,
-    _request: Request<Incoming>,
+    worker: &Rc<Worker>,
+    connection: &Rc<Connection>,
+    mut request: Request<Incoming>,
 ) -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::Empty);
-    *response.status_mut() = StatusCode::NOT_FOUND;
+    worker.count(Counter::RequestsStarted);
+    let snapshot = worker.snapshot();
+    let grpc = reply::is_grpc(request.headers());
+    let log = log::LogFields::begin(&worker.access_log, &request);
+    let mut record = Record::begin(worker, connection, grpc, log);
+    let found = head::find_route(&snapshot, connection, &mut request);
+    let response = match found {
+        Err(refusal) => {
+            let response = record.reply(&refusal);
+            record.finish(Ending::Complete);
+            response
+        }
+        Ok(found) => {
+            record.routed(&found.route().name);
+            answer(worker, connection, &snapshot, found, request, record).await
+        }
+    };
+    finish_head(worker, connection, response)
+}
+
+/// Carries out what the route says.
+async fn answer(
+    worker: &Rc<Worker>,
+    connection: &Rc<Connection>,
+    snapshot: &request::SnapshotRef,
+    found: Found,
+    request: Request<Incoming>,
+    mut record: Box<Record>,
+) -> Response<ReplyBody> {
+    let forward = Forward { worker, connection, snapshot, found: &found };
+    let mut response = match &found.route().filters.action {
+        Action::Forward => return forward::run(forward, request, record).await,
+        Action::Redirect(redirect) => head::redirect(redirect, connection, &request),
+        Action::DirectResponse(direct) => reply::direct(direct, request.method()),
+    };
+    forward.edit_reply(&request, &mut response);
+    record.answered(&response);
+    record.finish(Ending::Complete);
+    response
+}
+
+/// What every response gets, whoever made it.
+fn finish_head(worker: &Worker, connection: &Connection, mut response: Response<ReplyBody>) -> Response<ReplyBody> {
+    if let Some(server) = &worker.settings.server_name {
+        response.headers_mut().insert(SERVER, server.clone());
+    }
+    if connection.draining.get() && connection.protocol == DownstreamProtocol::Http1 {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }

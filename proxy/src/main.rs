@@ -1,3 +1,7 @@
-//! The binary `strait`.
+//! The binary `strait`: parse arguments, call a command, map the result to an exit code.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    proxy::command::main(std::env::args_os())
+}

@@ -111,6 +111,26 @@ where
         }
     }
 
+    /// Sends one request to one endpoint on a connection that has carried none before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pools::send`].
+    pub async fn send_fresh(
+        &self,
+        target: Target<'_>,
+        request: Request<B>,
+    ) -> Result<Sent<B>, Failed> {
+        let pool = self.pool(&target);
+        match target.protocol {
+            Protocol::Http1 => http1::send_fresh(&pool, &target, request).await,
+            Protocol::Http2 => {
+                pool.http2.retire_all();
+                http2::send(&pool, &target, request).await
+            }
+        }
+    }
+
     /// Whether a request to this endpoint would go out on a connection that has carried another before.
     pub fn would_reuse(&self, target: &Target<'_>) -> bool {
         let pools = self.pools.borrow();

@@ -1,17 +1,21 @@
 //! What requests read: the compiled configuration, immutable and swapped as a whole.
 //!
 //! A worker loads the snapshot once per request; everything that a request decides by is reachable from it without
-//! a lock. Gathers the compiled types of `route`, `filter` and `cluster`.
+//! a lock. Gathers the compiled types of `route`, `filter` and `cluster`. Virtual hosts and clusters are shared with
+//! the snapshot before where nothing of them changed; routes name clusters by number, so that a change of endpoints
+//! leaves every route table as it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Split};
+use crate::filter::RouteFilters;
 use crate::provenance::Provenance;
 use crate::registry::ClusterId;
+use crate::route::{HostIndex, RuleIdx, Table};
 
 /// The address that a listener accepts on; its identity across snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,6 +31,63 @@ pub struct Listener {
     pub key: ListenerKey,
     /// The Gateway servers that this listener was made from, oldest first.
     pub provenance: Vec<Provenance>,
+    /// Which virtual host serves a request's host.
+    pub hosts: HostIndex<u32>,
+    /// The virtual hosts, by the numbers in `hosts`.
+    pub virtual_hosts: Box<[Arc<VirtualHost>]>,
+}
+
+impl Listener {
+    /// The virtual host that serves `host`, which is lower-cased and without port.
+    pub fn virtual_host(&self, host: &str) -> Option<&Arc<VirtualHost>> {
+        self.virtual_hosts.get(*self.hosts.find(host)? as usize)
+    }
+}
+
+/// A host name of a listener, and the routes that share it.
+#[derive(Debug)]
+pub struct VirtualHost {
+    /// The host, exact or with a wildcard.
+    pub name: Arc<str>,
+    /// Finds the first route that takes a request.
+    pub table: Table,
+    /// What each rule of the table does, by rule number.
+    pub routes: Box<[Route]>,
+    /// Hash over everything that the routes follow from.
+    pub fingerprint: u64,
+}
+
+impl VirtualHost {
+    /// What a rule of the table does.
+    pub fn route(&self, rule: RuleIdx) -> &Route {
+        &self.routes[rule.index()]
+    }
+}
+
+/// What is done with a request that a rule took.
+#[derive(Debug)]
+pub struct Route {
+    /// Name for log and metrics: `rule.match`, or `default`.
+    pub name: Arc<str>,
+    /// The rule that this was made from.
+    pub provenance: Provenance,
+    /// How the rule answers, its header edits and rewrites, and its timeout.
+    pub filters: RouteFilters,
+    /// Where a rule that forwards sends its requests; `None` for other rules.
+    pub split: Option<Split<Destination>>,
+}
+
+/// One weighted destination of a route.
+#[derive(Clone, Debug)]
+pub struct Destination {
+    /// Name of the cluster: `outbound|PORT|SUBSET|HOST`.
+    pub name: Arc<str>,
+    /// Number of the cluster. The snapshot may have no cluster under it: the host or subset is unknown.
+    pub cluster: ClusterId,
+    /// Position in the rule, by which the filters know its edits.
+    pub position: usize,
+    /// The destination as it was written.
+    pub provenance: Provenance,
 }
 
 /// A compiled configuration.
@@ -38,6 +99,8 @@ pub struct Snapshot {
     pub listeners: BTreeMap<ListenerKey, Arc<Listener>>,
     /// Clusters by [`ClusterId`]; `None` where the number is not in use by this snapshot.
     pub clusters: Box<[Option<Arc<Cluster>>]>,
+    /// DNS names whose addresses are endpoints of this snapshot.
+    pub dns_names: BTreeSet<Arc<str>>,
 }
 
 impl Snapshot {

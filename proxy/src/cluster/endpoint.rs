@@ -1,8 +1,10 @@
 //! One address that takes traffic, with what it is chosen by.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::registry::{Address, EndpointState};
+use crate::telemetry::RequestStats;
 
 /// One address and port of a cluster.
 #[derive(Clone, Debug)]
@@ -15,6 +17,10 @@ pub struct Endpoint {
     pub weight: u32,
     /// `region/zone/subzone`, empty when not known.
     pub locality: Arc<str>,
+    /// Labels that subsets select by.
+    pub labels: Arc<BTreeMap<String, String>>,
     /// Live state shared by all workers.
     pub state: Arc<EndpointState>,
+    /// Where its requests are counted; endpoints with the same labels share it.
+    pub stats: Arc<RequestStats>,
 }

@@ -1,44 +1,238 @@
 //! Bodies that pass through: counted, never gathered, with back pressure from the side that reads.
 
-use std::convert::Infallible;
+use std::cell::{Cell, RefCell};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
 
-use bytes::Bytes;
-use hyper::body::{Body, Frame, SizeHint};
+use bytes::{Buf, Bytes};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+
+use super::deadline::Deadline;
+use super::outcome::{Ending, Record};
+use crate::error::{Error, Kind};
+use crate::pool::Lease;
+use crate::upstream::failure;
+
+/// How far the downstream peer's request has come in.
+#[derive(Debug, Default)]
+pub struct Progress {
+    bytes: Cell<u64>,
+    complete: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Progress {
+    /// Body bytes read so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.get()
+    }
+
+    /// Ready once the request has been read to its end.
+    pub fn poll_complete(&self, cx: &Context<'_>) -> Poll<()> {
+        if self.complete.get() {
+            return Poll::Ready(());
+        }
+        self.waker.replace(Some(cx.waker().clone()));
+        Poll::Pending
+    }
+
+    fn finish(&self) {
+        self.complete.set(true);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// The body of a request on its way upstream.
+#[derive(Debug)]
+pub enum UpstreamBody {
+    /// No bytes; the request can be sent again as it is.
+    Empty,
+    /// Streamed from downstream as the upstream takes it.
+    Stream {
+        /// The downstream side.
+        incoming: Incoming,
+        /// Told of every frame.
+        progress: Rc<Progress>,
+    },
+}
+
+impl UpstreamBody {
+    /// The body of a downstream request, and how to follow it.
+    pub fn new(incoming: Incoming) -> (Self, Rc<Progress>) {
+        let progress = Rc::new(Progress::default());
+        if incoming.is_end_stream() {
+            progress.finish();
+            return (UpstreamBody::Empty, progress);
+        }
+        (UpstreamBody::Stream { incoming, progress: Rc::clone(&progress) }, progress)
+    }
+}
+
+impl Body for UpstreamBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let UpstreamBody::Stream { incoming, progress } = self.get_mut() else {
+            return Poll::Ready(None);
+        };
+        let polled = ready!(Pin::new(&mut *incoming).poll_frame(cx));
+        match &polled {
+            Some(Ok(frame)) => {
+                let bytes = frame.data_ref().map_or(0, Buf::remaining) as u64;
+                progress.bytes.set(progress.bytes.get() + bytes);
+                if incoming.is_end_stream() {
+                    progress.finish();
+                }
+            }
+            Some(Err(_)) => (),
+            None => progress.finish(),
+        }
+        Poll::Ready(polled)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            UpstreamBody::Empty => true,
+            UpstreamBody::Stream { incoming, .. } => incoming.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            UpstreamBody::Empty => SizeHint::with_exact(0),
+            UpstreamBody::Stream { incoming, .. } => incoming.size_hint(),
+        }
+    }
+}
 
 /// The body of a response to the downstream peer.
-#[derive(Debug)]
 pub enum ReplyBody {
     /// No bytes.
     Empty,
     /// A local reply's bytes, sent as one frame.
     Full(Bytes),
+    /// Streamed from upstream as the downstream peer takes it.
+    Stream(Box<StreamBody>),
+}
+
+/// A response body on its way downstream, with all that its end must settle.
+pub struct StreamBody {
+    incoming: Incoming,
+    /// Taken when the end is reached; dropped with the body otherwise, which closes the connection.
+    lease: Option<Lease<UpstreamBody>>,
+    /// Taken when the exchange ends; records a downstream disconnect if it is dropped before.
+    record: Option<Box<Record>>,
+    deadline: Option<Deadline>,
+}
+
+impl StreamBody {
+    /// Wraps the upstream's body.
+    pub fn new(
+        incoming: Incoming,
+        lease: Lease<UpstreamBody>,
+        record: Box<Record>,
+        deadline: Option<Deadline>,
+    ) -> Self {
+        Self { incoming, lease: Some(lease), record: Some(record), deadline }
+    }
+
+    fn end(&mut self, ending: Ending) {
+        if let Some(record) = self.record.take() {
+            record.finish(ending);
+        }
+        if let (Some(lease), Ending::Complete) = (self.lease.take(), ending) {
+            lease.finish();
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        match Pin::new(&mut self.incoming).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(record) = &mut self.record {
+                    record.saw_frame(&frame);
+                }
+                if self.incoming.is_end_stream() {
+                    self.end(Ending::Complete);
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => {
+                let error = failure::after_response(error);
+                self.end(Ending::UpstreamBroke(error.kind()));
+                Poll::Ready(Some(Err(error)))
+            }
+            Poll::Ready(None) => {
+                self.end(Ending::Complete);
+                Poll::Ready(None)
+            }
+            Poll::Pending => {
+                let Some(deadline) = &mut self.deadline else { return Poll::Pending };
+                ready!(Pin::new(deadline).poll(cx));
+                self.end(Ending::TimedOut);
+                Poll::Ready(Some(Err(Error::new(Kind::RequestTimeout))))
+            }
+        }
+    }
+}
+
+impl Drop for StreamBody {
+    fn drop(&mut self) {
+        if self.incoming.is_end_stream() {
+            self.end(Ending::Complete);
+        }
+    }
 }
 
 impl Body for ReplyBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
-        _cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let this = self.get_mut();
-        match std::mem::replace(this, ReplyBody::Empty) {
+        match this {
             ReplyBody::Empty => Poll::Ready(None),
-            ReplyBody::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            ReplyBody::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *this = ReplyBody::Empty;
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            ReplyBody::Stream(stream) => stream.poll(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, ReplyBody::Empty)
+        match self {
+            ReplyBody::Empty => true,
+            ReplyBody::Full(_) => false,
+            ReplyBody::Stream(stream) => stream.incoming.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             ReplyBody::Empty => SizeHint::with_exact(0),
             ReplyBody::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            ReplyBody::Stream(stream) => stream.incoming.size_hint(),
         }
+    }
+}
+
+impl std::fmt::Debug for ReplyBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            ReplyBody::Empty => "Empty",
+            ReplyBody::Full(_) => "Full",
+            ReplyBody::Stream(_) => "Stream",
+        })
     }
 }

@@ -1,9 +1,23 @@
 //! What an exchange is lent: the worker's parts, and the downstream connection that the request came on.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
 
-use crate::snapshot::{ListenerKey, SnapshotSlot};
+use arc_swap::Cache;
+use hyper::header::HeaderValue;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use super::body::UpstreamBody;
+use crate::balance::EndpointIdx;
+use crate::cluster::{Cluster, Endpoint};
+use crate::pool::{Pools, Target};
+use crate::registry::ClusterId;
+use crate::snapshot::{ListenerKey, Snapshot, SnapshotSlot};
+use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
 
 /// The HTTP version spoken with the downstream peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +35,8 @@ pub struct Connection {
     pub listener: ListenerKey,
     /// Address of the peer.
     pub remote: SocketAddr,
+    /// The peer's IP address as it goes into `x-forwarded-for`.
+    pub remote_ip: HeaderValue,
     /// Our address on this connection.
     pub local: SocketAddr,
     /// The HTTP version in use.
@@ -30,9 +46,193 @@ pub struct Connection {
     pub draining: Cell<bool>,
 }
 
-/// What one worker thread owns and lends to every exchange on it.
-#[derive(Debug)]
-pub struct Worker {
+impl Connection {
+    /// A connection that was accepted on `listener`.
+    pub fn new(listener: ListenerKey, remote: SocketAddr, local: SocketAddr, protocol: DownstreamProtocol) -> Self {
+        let ip = remote.ip().to_canonical().to_string();
+        Self {
+            listener,
+            remote,
+            remote_ip: HeaderValue::try_from(ip).expect("an IP address is visible ASCII"),
+            local,
+            protocol,
+            draining: Cell::new(false),
+        }
+    }
+}
+
+/// Settings of the request path that do not come from resources.
+#[derive(Clone, Debug)]
+pub struct ExchangeSettings {
+    /// Value of the `server` response header; `None` leaves the upstream's. Default: `istio-envoy`, which
+    /// dashboards and tests expect.
+    pub server_name: Option<HeaderValue>,
+    /// Whether an external client's `x-request-id` is kept instead of replaced. Default: no.
+    pub keep_external_request_id: bool,
+    /// Name of this machine, for `%HOSTNAME%`.
+    pub hostname: Arc<str>,
+    /// The process's environment as it was at the start, for `%ENVIRONMENT(X)%`.
+    pub environment: Arc<BTreeMap<String, String>>,
+}
+
+impl Default for ExchangeSettings {
+    fn default() -> Self {
+        Self {
+            server_name: Some(HeaderValue::from_static("istio-envoy")),
+            keep_external_request_id: false,
+            hostname: Arc::from(""),
+            environment: Arc::default(),
+        }
+    }
+}
+
+/// What a worker is made from; can be sent to its thread.
+pub struct WorkerParts {
+    /// Number of the worker.
+    pub id: WorkerId,
     /// The published snapshot.
     pub snapshot: SnapshotSlot,
+    /// Counters of all workers.
+    pub telemetry: Arc<Telemetry>,
+    /// Statistics of requests that no route took.
+    pub unrouted: Arc<RequestStats>,
+    /// Where log lines go.
+    pub access_log: AccessLogger,
+    /// Settings of the request path.
+    pub settings: ExchangeSettings,
+    /// Seed of the worker's random numbers.
+    pub seed: u64,
+}
+
+/// What one worker thread owns and lends to every exchange on it.
+pub struct Worker {
+    /// Number of the worker.
+    pub id: WorkerId,
+    /// Upstream connections.
+    pub pools: Pools<UpstreamBody>,
+    /// Counters of all workers.
+    pub telemetry: Arc<Telemetry>,
+    /// Statistics of requests that no route took.
+    pub unrouted: Arc<RequestStats>,
+    /// Where log lines go.
+    pub access_log: AccessLogger,
+    /// Settings of the request path.
+    pub settings: ExchangeSettings,
+    snapshot: RefCell<Cached>,
+    rng: RefCell<SmallRng>,
+}
+
+/// The worker's view of the published snapshot: an `Rc` of the `Arc`, so that a request's hold on it touches no
+/// counter that other workers touch.
+struct Cached {
+    cache: Cache<SnapshotSlot, Arc<Snapshot>>,
+    current: SnapshotRef,
+}
+
+/// A worker-local hold on a snapshot.
+pub type SnapshotRef = Rc<Arc<Snapshot>>;
+
+impl Worker {
+    /// Takes the parts into use on the current thread.
+    pub fn new(parts: WorkerParts) -> Self {
+        let mut cache = Cache::new(parts.snapshot);
+        let current = Rc::new(Arc::clone(cache.load()));
+        Self {
+            id: parts.id,
+            pools: Pools::default(),
+            telemetry: parts.telemetry,
+            unrouted: parts.unrouted,
+            access_log: parts.access_log,
+            settings: parts.settings,
+            snapshot: RefCell::new(Cached { cache, current }),
+            rng: RefCell::new(SmallRng::seed_from_u64(parts.seed)),
+        }
+    }
+
+    /// The snapshot in force. A request calls this once and keeps what it got.
+    pub fn snapshot(&self) -> SnapshotRef {
+        let cached = &mut *self.snapshot.borrow_mut();
+        let latest = cached.cache.load();
+        if !Arc::ptr_eq(latest, &cached.current) {
+            cached.current = Rc::new(Arc::clone(latest));
+        }
+        Rc::clone(&cached.current)
+    }
+
+    /// Adds one to a counter.
+    pub fn count(&self, counter: Counter) {
+        self.telemetry.counters.increment(self.id, counter);
+    }
+
+    /// Raises a gauge by one.
+    pub fn raise(&self, gauge: Gauge) {
+        self.telemetry.counters.raise(self.id, gauge);
+    }
+
+    /// Lowers a gauge by one.
+    pub fn lower(&self, gauge: Gauge) {
+        self.telemetry.counters.lower(self.id, gauge);
+    }
+
+    /// Calls `draw` with the worker's random numbers.
+    pub fn random<T>(&self, draw: impl FnOnce(&mut SmallRng) -> T) -> T {
+        draw(&mut self.rng.borrow_mut())
+    }
+}
+
+/// The cluster that a request is for, held through the snapshot that names it.
+#[derive(Clone)]
+pub struct Destined {
+    snapshot: SnapshotRef,
+    cluster: ClusterId,
+}
+
+impl Destined {
+    /// The cluster with this number; `None` when the snapshot has none.
+    pub fn find(snapshot: &SnapshotRef, cluster: ClusterId) -> Option<Self> {
+        snapshot.cluster(cluster)?;
+        Some(Self { snapshot: Rc::clone(snapshot), cluster })
+    }
+
+    /// The cluster.
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        self.snapshot.cluster(self.cluster).expect("found in this very snapshot")
+    }
+
+    /// Picks one of its endpoints; `None` when it has none that may be used.
+    pub fn pick(&self, worker: &Worker) -> Option<Picked> {
+        let endpoint = worker.random(|rng| self.cluster().pick(rng))?;
+        Some(Picked { destined: self.clone(), endpoint })
+    }
+}
+
+/// The endpoint that a request goes to, held through the snapshot that it was picked from.
+#[derive(Clone)]
+pub struct Picked {
+    destined: Destined,
+    endpoint: EndpointIdx,
+}
+
+impl Picked {
+    /// The cluster.
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        self.destined.cluster()
+    }
+
+    /// The endpoint.
+    pub fn endpoint(&self) -> &Endpoint {
+        self.cluster().endpoint(self.endpoint)
+    }
+
+    /// What the pool needs to know of it.
+    pub fn target(&self) -> Target<'_> {
+        let cluster = self.cluster();
+        let endpoint = cluster.endpoint(self.endpoint);
+        Target {
+            address: &endpoint.address,
+            state: &endpoint.state,
+            protocol: cluster.protocol,
+            settings: &cluster.pool,
+        }
+    }
 }

@@ -110,6 +110,19 @@ where
             },
         }
     }
+    send_fresh(pool, target, request).await
+}
+
+/// Sends a request on a new connection.
+pub(super) async fn send_fresh<B>(
+    pool: &Rc<EndpointPool<B>>,
+    target: &Target<'_>,
+    request: Request<B>,
+) -> Result<Sent<B>, Failed>
+where
+    B: Body<Data = Bytes> + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
     let mut sender = open(target).await.map_err(|error| Failed {
         error,
         reused: false,

@@ -70,6 +70,11 @@ impl<B> Shared<B> {
             .retain(|connection| !Rc::ptr_eq(&connection.active, &hold.active));
     }
 
+    /// Takes every connection out of use; their streams go on.
+    pub(super) fn retire_all(&self) {
+        self.open.borrow_mut().clear();
+    }
+
     pub(super) fn is_open(&self) -> bool {
         self.open
             .borrow()

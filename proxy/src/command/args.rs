@@ -1,0 +1,112 @@
+//! Arguments that several commands share.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::identity::{Identity, Mode};
+
+/// Where configuration comes from.
+#[derive(Clone, Debug, Args)]
+pub struct ConfigArgs {
+    /// File or directory of resources (YAML or JSON); directories are read recursively. May be repeated
+    #[arg(long = "config", value_name = "PATH", required = true, env = "STRAIT_CONFIG", value_delimiter = ',')]
+    pub paths: Vec<PathBuf>,
+}
+
+/// Who the proxy is.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Identity")]
+pub struct IdentityArgs {
+    /// What the proxy stands for: an edge gateway or a workload's sidecar
+    #[arg(long, value_enum, default_value_t = ModeArg::Gateway, env = "STRAIT_MODE")]
+    pub mode: ModeArg,
+    /// Kubernetes cluster that the proxy runs in: region/zone/group/name, or just the name
+    #[arg(long, value_name = "KEY", default_value = "local", env = "STRAIT_CLUSTER", value_parser = cluster_key)]
+    pub cluster: String,
+    /// Namespace of the workload; short names and visibility follow from it
+    #[arg(long, value_name = "NAME", default_value = "default", env = "STRAIT_NAMESPACE")]
+    pub namespace: String,
+    /// Labels of the workload, matched against Gateway selectors and sourceLabels: key=value,...
+    #[arg(long, value_name = "K=V,...", env = "STRAIT_LABELS", value_delimiter = ',', value_parser = label)]
+    pub labels: Vec<(String, String)>,
+    /// Network that the proxy is on
+    #[arg(long, value_name = "NAME", default_value = "", env = "STRAIT_NETWORK", hide_default_value = true)]
+    pub network: String,
+    /// Domain that short service names are completed with
+    #[arg(long, value_name = "DOMAIN", default_value = "cluster.local", env = "STRAIT_DOMAIN")]
+    pub domain: String,
+    /// Namespace that holds mesh-wide defaults
+    #[arg(long, value_name = "NAME", default_value = "istio-system", env = "STRAIT_ROOT_NAMESPACE")]
+    pub root_namespace: String,
+}
+
+/// `--mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ModeArg {
+    /// Serve the Gateways whose selector matches --labels
+    Gateway,
+}
+
+impl IdentityArgs {
+    /// The identity that these arguments describe.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            mode: match self.mode {
+                ModeArg::Gateway => Mode::Gateway,
+            },
+            cluster: self.cluster.clone(),
+            namespace: self.namespace.clone(),
+            labels: self.labels.iter().cloned().collect::<BTreeMap<_, _>>(),
+            network: self.network.clone(),
+            domain: self.domain.clone(),
+            root_namespace: self.root_namespace.clone(),
+        }
+    }
+}
+
+fn cluster_key(text: &str) -> Result<String, String> {
+    let segments: Vec<&str> = text.split('/').collect();
+    let well_formed = |segment: &&str| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        (1..=253).contains(&segment.len()) && segment.bytes().all(allowed)
+    };
+    if !segments.iter().all(|segment| well_formed(segment)) {
+        return Err("segments are 1 to 253 letters, digits, '.', '_' or '-'".to_owned());
+    }
+    match segments.len() {
+        1 => Ok(format!("default/default/default/{text}")),
+        4 => Ok(text.to_owned()),
+        _ => Err("expected region/zone/group/name, or just a name".to_owned()),
+    }
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("expected key=value".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cluster_keys_are_completed_and_checked() {
+        assert_eq!(cluster_key("c1").unwrap(), "default/default/default/c1");
+        assert_eq!(cluster_key("eu/a/blue/c1").unwrap(), "eu/a/blue/c1");
+        for wrong in ["", "a/b", "a/b/c/d/e", "a//b/c", "a b"] {
+            assert!(cluster_key(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn labels_are_pairs() {
+        assert_eq!(label("istio=ingressgateway").unwrap().1, "ingressgateway");
+        assert_eq!(label("empty=").unwrap().1, "");
+        assert!(label("istio").is_err());
+        assert!(label("=x").is_err());
+    }
+}

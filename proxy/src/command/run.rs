@@ -1,0 +1,181 @@
+//! `strait run`: serve, and follow every change of the configuration.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::args::{ConfigArgs, IdentityArgs};
+use super::{EXIT_DONE, EXIT_INPUT, report};
+use crate::app::{self, Settings};
+use crate::codec::Http10;
+use crate::telemetry::{AccessLogFormat, AccessLogTarget};
+
+/// Arguments of `strait run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  strait run --config ./mesh --labels istio=ingressgateway
+  strait run --config gateway.yaml --config routes/ --access-log json --access-log-path /var/log/strait.log
+  STRAIT_CONFIG=./mesh STRAIT_LABELS=istio=ingressgateway strait run
+
+Changes of the files are in force within milliseconds; a resource that does not validate keeps its last good
+version, and everything else goes on. SIGTERM drains: nothing new is accepted, what runs is finished, and the
+process exits with 0. A second signal exits at once.")]
+pub struct RunArgs {
+    /// Where configuration comes from.
+    #[command(flatten)]
+    pub config: ConfigArgs,
+    /// Who the proxy is.
+    #[command(flatten)]
+    pub identity: IdentityArgs,
+    /// How it serves.
+    #[command(flatten)]
+    pub serve: ServeArgs,
+}
+
+/// How the proxy serves; shared by `run` and `demo`.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Serving")]
+pub struct ServeArgs {
+    /// Worker threads; default: one per core
+    #[arg(long, value_name = "N", env = "STRAIT_CONCURRENCY")]
+    pub concurrency: Option<NonZeroUsize>,
+    /// Address of the admin server
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:15000", env = "STRAIT_ADMIN")]
+    pub admin: SocketAddr,
+    /// Access log: Istio's text format, JSON, or none
+    #[arg(long, value_enum, default_value_t = AccessLogArg::Text, env = "STRAIT_ACCESS_LOG")]
+    pub access_log: AccessLogArg,
+    /// File that the access log is appended to; default: standard output
+    #[arg(long, value_name = "FILE", env = "STRAIT_ACCESS_LOG_PATH")]
+    pub access_log_path: Option<PathBuf>,
+    /// Level of the process log on standard error: error, warn, info, debug, trace, or target=level,...
+    #[arg(long, value_name = "FILTER", default_value = "info", env = "STRAIT_LOG_LEVEL")]
+    pub log_level: String,
+    /// How long requests that run may take to finish after SIGTERM
+    #[arg(long, value_name = "DURATION", default_value = "30s", env = "STRAIT_DRAIN_TIME", value_parser = duration)]
+    pub drain_time: Duration,
+    /// HTTP/1.0 clients: accept them, or refuse them with 426 as Istio does
+    #[arg(long, value_enum, default_value_t = Http10Arg::Accept, env = "STRAIT_HTTP10")]
+    pub http10: Http10Arg,
+    /// Value of the server response header; empty leaves the upstream's
+    #[arg(long, value_name = "NAME", default_value = "istio-envoy", env = "STRAIT_SERVER_NAME")]
+    pub server_name: String,
+}
+
+/// `--access-log`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AccessLogArg {
+    /// Istio's default text format, a line per request
+    Text,
+    /// A JSON object per request
+    Json,
+    /// No access log
+    Off,
+}
+
+/// `--http10`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Http10Arg {
+    /// Serve them
+    Accept,
+    /// Answer 426 and close
+    Refuse,
+}
+
+impl RunArgs {
+    fn settings(&self) -> Result<Settings, String> {
+        self.serve.settings(self.config.paths.clone(), self.identity.identity())
+    }
+}
+
+impl ServeArgs {
+    /// The settings that these arguments describe.
+    ///
+    /// # Errors
+    ///
+    /// When a value cannot be used, in words for a person.
+    pub fn settings(&self, paths: Vec<PathBuf>, identity: crate::identity::Identity) -> Result<Settings, String> {
+        let server_name = match self.server_name.as_str() {
+            "" => None,
+            name => Some(http::HeaderValue::from_str(name).map_err(|_| {
+                format!("--server-name: {name:?} is not a header value")
+            })?),
+        };
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Ok(Settings {
+            paths,
+            identity,
+            workers: self.concurrency.map_or(cores, NonZeroUsize::get),
+            admin: self.admin,
+            access_log: match self.access_log {
+                AccessLogArg::Text => Some(AccessLogFormat::Text),
+                AccessLogArg::Json => Some(AccessLogFormat::Json),
+                AccessLogArg::Off => None,
+            },
+            access_log_target: match &self.access_log_path {
+                None => AccessLogTarget::Stdout,
+                Some(path) => AccessLogTarget::File(path.clone()),
+            },
+            log_level: self.log_level.clone(),
+            drain_time: self.drain_time,
+            http10: match self.http10 {
+                Http10Arg::Accept => Http10::Accept,
+                Http10Arg::Refuse => Http10::Refuse,
+            },
+            server_name,
+        })
+    }
+}
+
+/// Serves until a signal ends it.
+pub fn run(args: &RunArgs) -> u8 {
+    match args.settings().and_then(|settings| app::run(settings).map_err(|error| error.to_string())) {
+        Ok(()) => EXIT_DONE,
+        Err(error) => {
+            report(&error);
+            EXIT_INPUT
+        }
+    }
+}
+
+/// Parses `1h`, `1m30s`, `1.5s`, `10ms`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a duration; write for example 30s or 1m30s");
+    let mut rest = text;
+    let mut total = 0.0;
+    while !rest.is_empty() {
+        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
+        let value: f64 = rest[..number].parse().map_err(|_| wrong())?;
+        rest = &rest[number..];
+        let unit = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        total += value
+            * match &rest[..unit] {
+                "h" => 3_600.0,
+                "m" => 60.0,
+                "s" => 1.0,
+                "ms" => 0.001,
+                _ => return Err(wrong()),
+            };
+        rest = &rest[unit..];
+    }
+    if text.is_empty() { Err(wrong()) } else { Duration::try_from_secs_f64(total).map_err(|_| wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_as_go_writes_them() {
+        for (text, milliseconds) in [("30s", 30_000), ("1m30s", 90_000), ("1.5s", 1_500), ("10ms", 10), ("0s", 0)] {
+            assert_eq!(duration(text).unwrap(), Duration::from_millis(milliseconds), "{text}");
+        }
+        for wrong in ["", "30", "s", "1x", "1s2", "-1s"] {
+            assert!(duration(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Clusters: a service's port and subset with the policy that balances it.
+//!
+//! Only clusters that a route names are built. A cluster is kept from the snapshot before when its fingerprint, over
+//! the service, the policy and the addresses of its names, is the same.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use super::Inputs;
+use super::policies::Policies;
+use super::service::{Labels, Port, Service, Workload, WorkloadHost};
+use super::services::Services;
+use crate::balance::Policy;
+use crate::cluster::{Cluster, Endpoint, Parts};
+use crate::pool::PoolSettings;
+use crate::provenance::Provenance;
+use crate::registry::{Address, ClusterId, Registry};
+use crate::snapshot::Snapshot;
+use crate::telemetry::{Reporter, RequestLabels, RequestStats, StatsRegistry, UNKNOWN};
+use crate::telemetry::{Service as ServiceLabels, Workload as WorkloadLabels};
+
+/// What balances a cluster: a DestinationRule's settings for one port and subset.
+#[derive(Clone, Debug)]
+pub(super) struct ClusterPolicy {
+    pub balance: Policy,
+    pub pool: PoolSettings,
+    /// Labels of the subset; `None` for the whole service.
+    pub subset: Option<BTreeMap<String, String>>,
+    pub provenance: Vec<Provenance>,
+    pub fingerprint: u64,
+}
+
+/// Names a cluster as Istio does.
+pub(super) fn name(port: u16, subset: &str, host: &str) -> String {
+    format!("outbound|{port}|{subset}|{host}")
+}
+
+/// Builds the clusters that routes name.
+pub(super) struct Clusters<'a> {
+    services: &'a Services,
+    policies: &'a Policies<'a>,
+    registry: &'a Registry,
+    stats: &'a StatsRegistry,
+    previous: &'a Snapshot,
+    source: Arc<WorkloadLabels>,
+    member: Arc<str>,
+    /// Built so far; a name of which nothing is known has none.
+    built: HashMap<ClusterId, Option<Arc<Cluster>>>,
+    dns_names: BTreeSet<Arc<str>>,
+}
+
+impl<'a> Clusters<'a> {
+    pub(super) fn new(
+        inputs: &'a Inputs<'a>,
+        services: &'a Services,
+        policies: &'a Policies<'a>,
+        previous: &'a Snapshot,
+    ) -> Self {
+        let identity = inputs.identity;
+        let member: Arc<str> = identity.cluster.rsplit('/').next().unwrap_or_default().into();
+        let source = workload_labels(&identity.labels, &identity.namespace, &member);
+        Self {
+            services,
+            policies,
+            registry: inputs.registry,
+            stats: inputs.stats,
+            previous,
+            source: Arc::new(source),
+            member,
+            built: HashMap::new(),
+            dns_names: BTreeSet::new(),
+        }
+    }
+
+    /// The service port that a destination means.
+    pub(super) fn port(&self, host: &str, named: Option<u16>, listener_port: u16) -> u16 {
+        match self.services.find(host) {
+            Some(service) => service.port(named, listener_port),
+            None => named.unwrap_or(listener_port),
+        }
+    }
+
+    /// The number of the cluster with this name, `outbound|PORT|SUBSET|HOST`, which is built on first use. A number is
+    /// given out for an unknown host or subset too; the snapshot has no cluster under it.
+    pub(super) fn need(&mut self, name: &str) -> (Arc<str>, ClusterId) {
+        let state = self.registry.cluster(name);
+        if !self.built.contains_key(&state.id) {
+            let cluster = self.find(name);
+            self.built.insert(state.id, cluster);
+        }
+        (Arc::clone(&state.name), state.id)
+    }
+
+    fn find(&mut self, name: &str) -> Option<Arc<Cluster>> {
+        let mut parts = name.splitn(4, '|').skip(1);
+        let port: u16 = parts.next()?.parse().ok()?;
+        let (subset, host) = (parts.next()?, parts.next()?);
+        let service = Arc::clone(self.services.find(host)?);
+        let policy = self.policies.find(host, &service.namespace, port, subset)?;
+        self.build(name, &service, port, policy)
+    }
+
+    /// All clusters by number, and the DNS names that their endpoints have.
+    pub(super) fn finish(self) -> (Box<[Option<Arc<Cluster>>]>, BTreeSet<Arc<str>>) {
+        let mut clusters = vec![None; self.registry.cluster_count()];
+        for (id, cluster) in self.built {
+            clusters[id.0 as usize] = cluster;
+        }
+        (clusters.into_boxed_slice(), self.dns_names)
+    }
+
+    fn build(
+        &mut self,
+        name: &str,
+        service: &Service,
+        port: u16,
+        policy: ClusterPolicy,
+    ) -> Option<Arc<Cluster>> {
+        let port = service.find_port(port)?;
+        let members: Vec<&Workload> = service
+            .endpoints
+            .iter()
+            .filter(|workload| policy.subset.as_ref().is_none_or(|labels| workload.has_labels(labels)))
+            .collect();
+        let names = members.iter().filter_map(|workload| match &workload.host {
+            WorkloadHost::Name(name) => Some(Arc::clone(name)),
+            _ => None,
+        });
+        self.dns_names.extend(names);
+        let state = self.registry.cluster(name);
+        let fingerprint = self.fingerprint(service, port, &policy, &members);
+        if let Some(before) = self.previous.cluster(state.id)
+            && before.fingerprint == fingerprint
+        {
+            return Some(Arc::clone(before));
+        }
+        let endpoints = self.endpoints(&state.name, service, port, &members);
+        let provenance = service.provenance.iter().chain(&policy.provenance).cloned().collect();
+        Some(Arc::new(Cluster::build(Parts {
+            host: Arc::clone(&service.host),
+            protocol: port.protocol,
+            policy: policy.balance,
+            endpoints,
+            stats: self.stats_of(service, &WorkloadLabels::default()),
+            pool: policy.pool,
+            provenance,
+            fingerprint,
+            state,
+        })))
+    }
+
+    fn fingerprint(
+        &self,
+        service: &Service,
+        port: &Port,
+        policy: &ClusterPolicy,
+        members: &[&Workload],
+    ) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (service.fingerprint, port.number, policy.fingerprint, &policy.subset).hash(&mut hasher);
+        for workload in members {
+            if let WorkloadHost::Name(name) = &workload.host {
+                self.registry.resolution(name).map(|resolution| resolution.addresses.clone()).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+
+    /// Endpoints in a fixed order, so that every worker and every proxy with the same ones numbers them alike.
+    fn endpoints(&self, cluster: &Arc<str>, service: &Service, port: &Port, members: &[&Workload]) -> Vec<Endpoint> {
+        let mut by_address: BTreeMap<Address, &Workload> = BTreeMap::new();
+        for workload in members {
+            for address in workload.addresses(port, self.registry) {
+                by_address.entry(address).or_insert(workload);
+            }
+        }
+        let mut stats: HashMap<*const BTreeMap<String, String>, Arc<RequestStats>> = HashMap::new();
+        by_address
+            .into_iter()
+            .map(|(address, workload)| Endpoint {
+                address_text: address.to_string().into(),
+                weight: workload.weight.max(1),
+                locality: Arc::clone(&workload.locality),
+                labels: Labels::clone(&workload.labels),
+                state: self.registry.endpoint(cluster, &address),
+                stats: Arc::clone(stats.entry(Arc::as_ptr(&workload.labels)).or_insert_with(|| {
+                    let labels = workload_labels(&workload.labels, &service.namespace, &self.member);
+                    self.stats_of(service, &labels)
+                })),
+                address,
+            })
+            .collect()
+    }
+
+    fn stats_of(&self, service: &Service, destination: &WorkloadLabels) -> Arc<RequestStats> {
+        self.stats.request_stats(&RequestLabels {
+            reporter: Reporter::Source,
+            source: Arc::clone(&self.source),
+            destination: Arc::new(destination.clone()),
+            service: Arc::new(ServiceLabels {
+                host: Arc::clone(&service.host),
+                name: Arc::clone(&service.name),
+                namespace: Arc::clone(&service.namespace),
+            }),
+        })
+    }
+}
+
+/// What Istio's metrics say of a workload with these labels.
+pub(super) fn workload_labels(labels: &BTreeMap<String, String>, namespace: &str, member: &Arc<str>) -> WorkloadLabels {
+    let first = |keys: &[&str]| keys.iter().find_map(|key| labels.get(*key)).map(|value| Arc::from(value.as_str()));
+    let unknown: Arc<str> = UNKNOWN.into();
+    let app = first(&["app", "app.kubernetes.io/name"]);
+    let version = first(&["version", "app.kubernetes.io/version"]);
+    WorkloadLabels {
+        name: first(&["service.istio.io/workload-name"]).or_else(|| app.clone()).unwrap_or_else(|| unknown.clone()),
+        namespace: namespace.into(),
+        principal: unknown.clone(),
+        canonical_service: first(&["service.istio.io/canonical-name"])
+            .or_else(|| app.clone())
+            .unwrap_or_else(|| unknown.clone()),
+        canonical_revision: first(&["service.istio.io/canonical-revision"])
+            .or_else(|| version.clone())
+            .unwrap_or_else(|| "latest".into()),
+        app: app.unwrap_or_else(|| unknown.clone()),
+        version: version.unwrap_or(unknown),
+        cluster: Arc::clone(member),
+    }
+}

@@ -1,0 +1,141 @@
+//! Delegation: a root rule with `delegate` is replaced by the rules of another VirtualService.
+
+use std::borrow::Cow;
+
+use config_loader::resource::istio::{
+    HeaderMatch, HttpAction, HttpMatch, HttpRule, QueryMatch, StringMatch, VirtualService,
+};
+use config_loader::resource::Object;
+use config_loader::ResourceSet;
+
+use super::rules::Sourced;
+
+/// The rules of a VirtualService, with those of its delegates in place of the rules that name them. A delegate that
+/// is missing, has hosts of its own or is not exported to here takes its root rule with it, nothing else.
+pub(super) fn expand<'a>(root: &'a Object<VirtualService>, resources: &'a ResourceSet) -> Vec<Sourced<'a>> {
+    let mut rules = Vec::new();
+    for rule in &root.spec.http {
+        let HttpAction::Delegate(delegate) = &rule.action else {
+            rules.push(Sourced { rule: Cow::Borrowed(rule), object: root });
+            continue;
+        };
+        let Some(object) = resources.virtual_services.get(&delegate.name) else { continue };
+        if !object.spec.is_delegate() || !object.spec.export_to.includes(&root.id.namespace) {
+            continue;
+        }
+        let merged = object.spec.http.iter().filter(|inner| !matches!(inner.action, HttpAction::Delegate(_)));
+        rules.extend(merged.filter_map(|inner| merge(rule, inner)).map(|rule| Sourced { rule: Cow::Owned(rule), object }));
+    }
+    rules
+}
+
+/// Merges a root rule into a rule of its delegate; `None` when some block of the delegate fits no block of the root.
+///
+/// Source: VirtualService `http[].delegate`; the delegate's settings win, whole field by whole field.
+pub(super) fn merge(root: &HttpRule, inner: &HttpRule) -> Option<HttpRule> {
+    let name = match (&*root.name, &*inner.name) {
+        ("", name) | (name, "") => name.into(),
+        (root, inner) => format!("{root}-{inner}").into(),
+    };
+    Some(HttpRule {
+        name,
+        matches: merge_matches(&root.matches, &inner.matches)?,
+        action: inner.action.clone(),
+        rewrite: inner.rewrite.clone().or_else(|| root.rewrite.clone()),
+        timeout: inner.timeout.or(root.timeout),
+        retries: inner.retries.clone().or_else(|| root.retries.clone()),
+        fault: inner.fault.clone().or_else(|| root.fault.clone()),
+        mirror: inner.mirror.clone().or_else(|| root.mirror.clone()),
+        mirror_percentage: inner.mirror_percentage.or(root.mirror_percentage),
+        mirrors: if inner.mirrors.is_empty() { root.mirrors.clone() } else { inner.mirrors.clone() },
+        cors: inner.cors.clone().or_else(|| root.cors.clone()),
+        headers: inner.headers.clone().or_else(|| root.headers.clone()),
+        line: inner.line,
+    })
+}
+
+fn merge_matches(root: &[HttpMatch], inner: &[HttpMatch]) -> Option<Vec<HttpMatch>> {
+    if root.is_empty() || inner.is_empty() {
+        return Some(if root.is_empty() { inner } else { root }.to_vec());
+    }
+    let mut merged = Vec::new();
+    for block in inner {
+        let before = merged.len();
+        merged.extend(root.iter().filter(|outer| !conflict(outer, block)).map(|outer| merge_block(outer, block)));
+        if merged.len() == before {
+            return None;
+        }
+    }
+    Some(merged)
+}
+
+fn merge_block(root: &HttpMatch, inner: &HttpMatch) -> HttpMatch {
+    let either = |inner: &Option<StringMatch>, root: &Option<StringMatch>| inner.clone().or_else(|| root.clone());
+    let mut source_labels = root.source_labels.clone();
+    source_labels.extend(inner.source_labels.clone());
+    HttpMatch {
+        name: match (&*root.name, &*inner.name) {
+            ("", name) | (name, "") => name.into(),
+            (root, inner) => format!("{root}-{inner}").into(),
+        },
+        uri: either(&inner.uri, &root.uri),
+        ignore_uri_case: inner.ignore_uri_case || root.ignore_uri_case,
+        scheme: either(&inner.scheme, &root.scheme),
+        method: either(&inner.method, &root.method),
+        authority: either(&inner.authority, &root.authority),
+        headers: union(&root.headers, &inner.headers, |a, b| a.key == b.key),
+        without_headers: union(&root.without_headers, &inner.without_headers, |a, b| a.key == b.key),
+        query_params: union(&root.query_params, &inner.query_params, |a, b| a.name == b.name),
+        port: inner.port.or(root.port),
+        source_labels,
+        source_namespace: inner.source_namespace.clone().or_else(|| root.source_namespace.clone()),
+        gateways: if inner.gateways.is_empty() { root.gateways.clone() } else { inner.gateways.clone() },
+        stat_prefix: if inner.stat_prefix.is_empty() { root.stat_prefix.clone() } else { inner.stat_prefix.clone() },
+        line: inner.line,
+    }
+}
+
+/// Both lists; of two entries with one key the inner one.
+fn union<T: Clone>(root: &[T], inner: &[T], same: impl Fn(&T, &T) -> bool) -> Vec<T> {
+    let kept = root.iter().filter(|outer| !inner.iter().any(|block| same(outer, block)));
+    kept.chain(inner).cloned().collect()
+}
+
+fn conflict(root: &HttpMatch, inner: &HttpMatch) -> bool {
+    let texts = [
+        (&root.uri, &inner.uri),
+        (&root.scheme, &inner.scheme),
+        (&root.method, &inner.method),
+        (&root.authority, &inner.authority),
+    ];
+    let text = |(root, inner): (&Option<StringMatch>, &Option<StringMatch>)| match (root, inner) {
+        (Some(root), Some(inner)) => conflicting(root, inner),
+        _ => false,
+    };
+    let headers = |root: &[HeaderMatch], inner: &[HeaderMatch]| {
+        root.iter().any(|a| inner.iter().any(|b| a.key == b.key && conflicting(&a.value, &b.value)))
+    };
+    let query = |a: &QueryMatch| inner.query_params.iter().any(|b| a.name == b.name && conflicting(&a.value, &b.value));
+    texts.into_iter().any(text)
+        || headers(&root.headers, &inner.headers)
+        || headers(&root.without_headers, &inner.without_headers)
+        || root.query_params.iter().any(query)
+        || matches!((root.port, inner.port), (Some(a), Some(b)) if a != b)
+        || root.source_labels.iter().any(|(key, value)| inner.source_labels.get(key).is_some_and(|other| other != value))
+        || root.source_namespace.as_ref().is_some_and(|namespace| inner.source_namespace.as_ref() != Some(namespace))
+        || !root.gateways.is_empty() && inner.gateways.iter().any(|gateway| !root.gateways.contains(gateway))
+        || root.uri.is_some() && inner.uri.is_some() && root.ignore_uri_case != inner.ignore_uri_case
+}
+
+/// Whether two conditions on one text cannot be put together.
+fn conflicting(root: &StringMatch, inner: &StringMatch) -> bool {
+    match (root, inner) {
+        (StringMatch::Regex(_), _) | (_, StringMatch::Regex(_)) => true,
+        (StringMatch::Exact(root), StringMatch::Exact(inner)) => root != inner,
+        (StringMatch::Exact(_), StringMatch::Prefix(_)) => true,
+        (StringMatch::Prefix(root), StringMatch::Exact(inner) | StringMatch::Prefix(inner)) => {
+            !inner.starts_with(&**root)
+        }
+        (StringMatch::Present, _) | (_, StringMatch::Present) => false,
+    }
+}

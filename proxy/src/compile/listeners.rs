@@ -1,0 +1,254 @@
+//! Listeners: Gateway servers by address, with the virtual hosts of the VirtualServices that are bound to them.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use config_loader::ResourceSet;
+use config_loader::resource::Object;
+use config_loader::resource::istio::{Bind, Gateway, GatewayRef, HttpAction, Server, VirtualService};
+
+use super::clusters::Clusters;
+use super::rules::{self, Compiled, Place};
+use super::{delegates, names, services};
+use crate::filter::{Action, Redirect, RouteFilters};
+use crate::identity::Identity;
+use crate::provenance::Provenance;
+use crate::route::{Conditions, HostIndex, Rule, Table};
+use crate::snapshot::{Listener, ListenerKey, Route, Snapshot, VirtualHost};
+
+/// A server of a Gateway that selects this proxy.
+struct Bound<'a> {
+    gateway: &'a Arc<Object<Gateway>>,
+    server: &'a Server,
+    reference: GatewayRef,
+}
+
+/// A VirtualService at a server, as far as one host is concerned.
+struct Attached<'a> {
+    object: &'a Arc<Object<VirtualService>>,
+    reference: &'a GatewayRef,
+}
+
+/// What a virtual host is made from.
+#[derive(Default)]
+struct HostParts<'a> {
+    attached: Vec<Attached<'a>>,
+    /// The server that redirects every request of this host to https.
+    redirect: Option<Provenance>,
+}
+
+/// Compiles the listeners of a gateway.
+pub(super) fn compile(
+    resources: &ResourceSet,
+    identity: &Identity,
+    clusters: &mut Clusters<'_>,
+    previous: &Snapshot,
+) -> BTreeMap<ListenerKey, Arc<Listener>> {
+    let mut virtual_services: Vec<&Arc<Object<VirtualService>>> = resources
+        .virtual_services
+        .values()
+        .filter(|object| !object.spec.is_delegate() && object.spec.export_to.includes(&identity.namespace))
+        .collect();
+    virtual_services.sort_by(|a, b| a.age().cmp(&b.age()));
+    let mut listeners = BTreeMap::new();
+    for (key, servers) in servers_by_address(resources, identity) {
+        let parts = hosts(&servers, &virtual_services, identity);
+        let before = previous.listeners.get(&key);
+        let compiler = ListenerCompiler { resources, identity, key, before };
+        listeners.insert(key, compiler.listener(&servers, parts, clusters));
+    }
+    listeners
+}
+
+/// Plain HTTP servers of the Gateways that select this proxy, oldest Gateway first.
+fn servers_by_address<'a>(
+    resources: &'a ResourceSet,
+    identity: &Identity,
+) -> BTreeMap<ListenerKey, Vec<Bound<'a>>> {
+    let mut gateways: Vec<&Arc<Object<Gateway>>> = resources
+        .gateways
+        .values()
+        .filter(|gateway| gateway.spec.selector.iter().all(|(key, value)| identity.labels.get(key) == Some(value)))
+        .collect();
+    gateways.sort_by(|a, b| a.age().cmp(&b.age()));
+    let mut by_address: BTreeMap<ListenerKey, Vec<Bound<'_>>> = BTreeMap::new();
+    for gateway in gateways {
+        for server in gateway.spec.servers.iter().filter(|server| server.protocol.is_http()) {
+            let ip = match &server.bind {
+                Bind::Default => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+                Bind::Ip(ip) => *ip,
+                Bind::Unix(_) => continue,
+            };
+            let key = ListenerKey { address: SocketAddr::new(ip, server.port) };
+            let reference = GatewayRef::Named(gateway.id.to_name());
+            by_address.entry(key).or_default().push(Bound { gateway, server, reference });
+        }
+    }
+    by_address
+}
+
+/// Every host of a listener with what serves it.
+fn hosts<'a>(
+    servers: &'a [Bound<'_>],
+    virtual_services: &[&'a Arc<Object<VirtualService>>],
+    identity: &Identity,
+) -> BTreeMap<Arc<str>, HostParts<'a>> {
+    let mut hosts: BTreeMap<Arc<str>, HostParts<'_>> = BTreeMap::new();
+    for object in virtual_services {
+        for bound in servers {
+            if !object.spec.gateways.iter().any(|gateway| gateway.value == bound.reference) {
+                continue;
+            }
+            for host in served_hosts(object, bound.server, identity) {
+                let parts = hosts.entry(host).or_default();
+                if !parts.attached.iter().any(|attached| Arc::ptr_eq(attached.object, object)) {
+                    parts.attached.push(Attached { object, reference: &bound.reference });
+                }
+            }
+        }
+    }
+    for bound in servers.iter().filter(|bound| bound.server.https_redirect) {
+        let redirect = services::provenance(bound.gateway.as_ref(), bound.server.line.0);
+        for host in &bound.server.hosts {
+            hosts.entry(host.host.to_ascii_lowercase().into()).or_default();
+        }
+        for (host, parts) in &mut hosts {
+            let covered = bound.server.hosts.iter().any(|server| names::is_subset(host, &server.host.to_ascii_lowercase()));
+            if covered {
+                parts.redirect.get_or_insert_with(|| redirect.clone());
+            }
+        }
+    }
+    hosts
+}
+
+/// The hosts of a VirtualService that a server takes: of each pair the more specific name, if one covers the other.
+fn served_hosts(object: &Object<VirtualService>, server: &Server, identity: &Identity) -> Vec<Arc<str>> {
+    let mut served: Vec<Arc<str>> = Vec::new();
+    for host in &object.spec.hosts {
+        let host = names::complete(&host.value, &object.id.namespace, &identity.domain);
+        for of_server in server.hosts.iter().filter(|of_server| of_server.namespace.includes(&object.id.namespace)) {
+            let of_server = of_server.host.to_ascii_lowercase();
+            if let Some(name) = names::intersection(&host, &of_server)
+                && !served.iter().any(|known| **known == *name)
+            {
+                served.push(name.into());
+            }
+        }
+    }
+    served
+}
+
+/// Compiles one listener.
+struct ListenerCompiler<'a> {
+    resources: &'a ResourceSet,
+    identity: &'a Identity,
+    key: ListenerKey,
+    before: Option<&'a Arc<Listener>>,
+}
+
+impl ListenerCompiler<'_> {
+    fn listener(
+        &self,
+        servers: &[Bound<'_>],
+        parts: BTreeMap<Arc<str>, HostParts<'_>>,
+        clusters: &mut Clusters<'_>,
+    ) -> Arc<Listener> {
+        let virtual_hosts: Vec<Arc<VirtualHost>> =
+            parts.into_iter().map(|(name, parts)| self.virtual_host(name, &parts, clusters)).collect();
+        let provenance: Vec<Provenance> =
+            servers.iter().map(|bound| services::provenance(bound.gateway.as_ref(), bound.server.line.0)).collect();
+        if let Some(before) = self.before
+            && before.provenance == provenance
+            && before.virtual_hosts.len() == virtual_hosts.len()
+            && before.virtual_hosts.iter().zip(&virtual_hosts).all(|(a, b)| Arc::ptr_eq(a, b))
+        {
+            return Arc::clone(before);
+        }
+        let hosts = virtual_hosts.iter().zip(0..).map(|(host, number)| (Arc::clone(&host.name), number));
+        Arc::new(Listener {
+            key: self.key,
+            provenance,
+            hosts: HostIndex::new(hosts),
+            virtual_hosts: virtual_hosts.into_boxed_slice(),
+        })
+    }
+
+    /// One virtual host; the one of the snapshot before if nothing that it is made of has changed.
+    fn virtual_host(&self, name: Arc<str>, parts: &HostParts<'_>, clusters: &mut Clusters<'_>) -> Arc<VirtualHost> {
+        let fingerprint = self.fingerprint(&name, parts, clusters);
+        let before = self.before.and_then(|before| {
+            let index = before.virtual_hosts.binary_search_by(|host| host.name.cmp(&name)).ok()?;
+            before.virtual_hosts.get(index)
+        });
+        if let Some(before) = before.filter(|before| before.fingerprint == fingerprint) {
+            for destination in before.routes.iter().filter_map(|route| route.split.as_ref()).flat_map(|s| s.entries()) {
+                clusters.need(&destination.1.name);
+            }
+            return Arc::clone(before);
+        }
+        let compiled = match &parts.redirect {
+            Some(provenance) => vec![https_redirect(provenance)],
+            None => self.routes(parts, clusters),
+        };
+        let (rules, routes): (Vec<Rule>, Vec<Route>) = compiled.into_iter().unzip();
+        Arc::new(VirtualHost { name, table: Table::compile(rules), routes: routes.into_boxed_slice(), fingerprint })
+    }
+
+    /// The routes of all VirtualServices on a host, in age order; those that take every request go last.
+    fn routes(&self, parts: &HostParts<'_>, clusters: &mut Clusters<'_>) -> Vec<Compiled> {
+        let mut routes = Vec::new();
+        for attached in &parts.attached {
+            let place =
+                Place { identity: self.identity, gateway: attached.reference, port: self.key.address.port() };
+            let rules = delegates::expand(attached.object, self.resources);
+            routes.extend(rules::compile(&rules, &place, clusters));
+        }
+        let (catch_all, mut ordered): (Vec<Compiled>, Vec<Compiled>) =
+            routes.into_iter().partition(|(rule, _)| rule.conditions.is_catch_all());
+        ordered.extend(catch_all);
+        ordered
+    }
+
+    /// Hash over everything that the routes of a host follow from: the VirtualServices and their delegates, where they
+    /// stand, and the ports that their destinations mean. Clusters are no part of it: routes know them by number.
+    fn fingerprint(&self, name: &str, parts: &HostParts<'_>, clusters: &Clusters<'_>) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (name, self.key, &parts.redirect).hash(&mut hasher);
+        for attached in &parts.attached {
+            attached.reference.to_string().hash(&mut hasher);
+            self.hash_service(attached.object, clusters, &mut hasher);
+            for rule in &attached.object.spec.http {
+                if let HttpAction::Delegate(delegate) = &rule.action
+                    && let Some(object) = self.resources.virtual_services.get(&delegate.name)
+                {
+                    self.hash_service(object, clusters, &mut hasher);
+                }
+            }
+        }
+        hasher.finish()
+    }
+
+    fn hash_service(&self, object: &Object<VirtualService>, clusters: &Clusters<'_>, hasher: &mut DefaultHasher) {
+        (object.fingerprint, &object.provenance.file, object.provenance.line).hash(hasher);
+        for rule in &object.spec.http {
+            let HttpAction::Route(destinations) = &rule.action else { continue };
+            for destination in destinations.iter().map(|weighted| &weighted.destination) {
+                if destination.port.is_none() {
+                    let host = names::complete(&destination.host, &object.id.namespace, &self.identity.domain);
+                    clusters.port(&host, None, self.key.address.port()).hash(hasher);
+                }
+            }
+        }
+    }
+}
+
+fn https_redirect(provenance: &Provenance) -> Compiled {
+    let name: Arc<str> = "default".into();
+    let filters =
+        RouteFilters { action: Action::Redirect(Box::new(Redirect::https())), ..RouteFilters::default() };
+    let rule = Rule { name: Arc::clone(&name), conditions: Conditions::default(), provenance: provenance.clone() };
+    (rule, Route { name, provenance: provenance.clone(), filters, split: None })
+}

@@ -1,0 +1,149 @@
+//! Which DestinationRule applies to a cluster, and what it says about it.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use config_loader::ResourceSet;
+use config_loader::resource::Object;
+use config_loader::resource::istio::{Algorithm, ConnectionPool, DestinationRule, LoadBalancer, TrafficPolicy};
+
+use super::clusters::ClusterPolicy;
+use super::names;
+use super::services::provenance;
+use crate::balance::Policy;
+use crate::identity::Identity;
+use crate::pool::PoolSettings;
+
+type Rule = Arc<Object<DestinationRule>>;
+
+/// DestinationRules by namespace and host, those with one host oldest first.
+pub(super) struct Policies<'a> {
+    identity: &'a Identity,
+    by_namespace: HashMap<Arc<str>, HashMap<String, Vec<&'a Rule>>>,
+}
+
+impl<'a> Policies<'a> {
+    /// Indexes the rules that count for a proxy of this identity.
+    pub(super) fn collect(resources: &'a ResourceSet, identity: &'a Identity) -> Self {
+        let mut by_namespace: HashMap<Arc<str>, HashMap<String, Vec<&Rule>>> = HashMap::new();
+        for rule in resources.destination_rules.values().filter(|rule| counts(rule, identity)) {
+            let host = names::complete(&rule.spec.host, &rule.id.namespace, &identity.domain).into_owned();
+            by_namespace.entry(Arc::clone(&rule.id.namespace)).or_default().entry(host).or_default().push(rule);
+        }
+        for rules in by_namespace.values_mut().flat_map(HashMap::values_mut) {
+            // rules that select workloads beat those that do not
+            rules.sort_by(|a, b| {
+                let key = |rule: &Rule| rule.spec.workload_selector.is_none();
+                (key(a), a.age()).cmp(&(key(b), b.age()))
+            });
+        }
+        Self { identity, by_namespace }
+    }
+
+    /// What applies to a port and subset of a service; `None` for a subset that no rule defines.
+    pub(super) fn find(&self, host: &str, namespace: &str, port: u16, subset: &str) -> Option<ClusterPolicy> {
+        let rules = self.rules(host, namespace);
+        let mut hasher = DefaultHasher::new();
+        for rule in rules {
+            (rule.fingerprint, &rule.provenance.file, rule.provenance.line).hash(&mut hasher);
+        }
+        let base = rules.iter().map(|rule| &rule.spec.traffic_policy).find(|policy| is_written(policy));
+        let chosen = match subset {
+            "" => None,
+            name => Some(rules.iter().find_map(|rule| Some((rule, rule.spec.subset(name)?)))?),
+        };
+        let subset_policy = chosen.map(|(_, subset)| &subset.traffic_policy);
+        let effective = Effective::of(base, subset_policy, port);
+        let at = |rule: &Rule, line: u32| provenance(rule.as_ref(), line);
+        let provenance = match chosen {
+            Some((rule, subset)) => vec![at(rule, subset.line.0)],
+            None => rules.first().map(|rule| at(rule, 0)).into_iter().collect(),
+        };
+        Some(ClusterPolicy {
+            balance: effective.balance(),
+            pool: effective.pool(),
+            subset: chosen.map(|(_, subset)| subset.labels.clone()),
+            provenance,
+            fingerprint: hasher.finish(),
+        })
+    }
+
+    /// The rules for a host: of the proxy's namespace, else of the service's, else of the root namespace; within one
+    /// namespace those with the most specific host.
+    fn rules(&self, host: &str, namespace: &str) -> &[&'a Rule] {
+        let own = &*self.identity.namespace;
+        let root = &*self.identity.root_namespace;
+        [own, namespace, root].into_iter().find_map(|namespace| self.most_specific(namespace, host)).unwrap_or_default()
+    }
+
+    fn most_specific(&self, namespace: &str, host: &str) -> Option<&[&'a Rule]> {
+        let hosts = self.by_namespace.get(namespace)?;
+        if let Some(rules) = hosts.get(host) {
+            return Some(rules);
+        }
+        let covering = hosts.iter().filter(|(pattern, _)| names::is_subset(host, pattern));
+        covering.max_by_key(|(pattern, _)| names::specificity(pattern)).map(|(_, rules)| rules.as_slice())
+    }
+}
+
+/// Whether a rule counts for this proxy at all: exported to it, and its workload selector, if any, selects it.
+fn counts(rule: &Rule, identity: &Identity) -> bool {
+    match &rule.spec.workload_selector {
+        None => rule.spec.export_to.includes(&identity.namespace),
+        Some(selector) => {
+            *rule.id.namespace == *identity.namespace
+                && selector.iter().all(|(key, value)| identity.labels.get(key) == Some(value))
+        }
+    }
+}
+
+fn is_written(policy: &TrafficPolicy) -> bool {
+    policy.connection_pool.is_some()
+        || policy.load_balancer.is_some()
+        || policy.outlier_detection.is_some()
+        || policy.tls.is_some()
+        || policy.tunnel.is_some()
+        || policy.proxy_protocol.is_some()
+        || policy.retry_budget.is_some()
+        || !policy.ports.is_empty()
+}
+
+/// The blocks in force for one port and subset. Blocks are replaced whole, never merged; port-level settings replace
+/// all blocks, missing ones becoming defaults.
+#[derive(Default)]
+struct Effective<'a> {
+    load_balancer: Option<&'a LoadBalancer>,
+    connection_pool: Option<&'a ConnectionPool>,
+}
+
+impl<'a> Effective<'a> {
+    fn of(base: Option<&'a TrafficPolicy>, subset: Option<&'a TrafficPolicy>, port: u16) -> Self {
+        let mut effective = Self::default();
+        for policy in [base, subset].into_iter().flatten() {
+            effective.load_balancer = policy.load_balancer.as_deref().or(effective.load_balancer);
+            effective.connection_pool = policy.connection_pool.as_deref().or(effective.connection_pool);
+            if let Some(port) = policy.port(port) {
+                effective.load_balancer = port.load_balancer.as_deref();
+                effective.connection_pool = port.connection_pool.as_deref();
+            }
+        }
+        effective
+    }
+
+    fn balance(&self) -> Policy {
+        match self.load_balancer.map(|balancer| &balancer.algorithm) {
+            Some(Algorithm::RoundRobin) => Policy::RoundRobin,
+            Some(Algorithm::Random) => Policy::Random,
+            _ => Policy::LeastRequest,
+        }
+    }
+
+    fn pool(&self) -> PoolSettings {
+        let Some(pool) = self.connection_pool else { return PoolSettings::default() };
+        PoolSettings {
+            connect_timeout: pool.tcp.connect_timeout,
+            idle_timeout: pool.http.idle_timeout.unwrap_or(PoolSettings::default().idle_timeout),
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! One VirtualService rule to routes: each match block that can hold here becomes a route of its own, in order.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use config_loader::Line;
+use config_loader::resource::Object;
+use config_loader::resource::istio::{
+    GatewayRef, HeaderKey as RawHeaderKey, HeaderMatch as RawHeaderMatch, HeaderOperations, Headers, HttpAction,
+    HttpDestination, HttpMatch, HttpRule, Redirect as RawRedirect, RedirectPath, RedirectPort as RawRedirectPort,
+    RewritePath, Scheme as RawScheme, StringMatch, VirtualService,
+};
+use http::{HeaderValue, StatusCode};
+
+use super::clusters::{self, Clusters};
+use super::names;
+use crate::cluster::Split;
+use crate::filter::chain::HeaderScopes;
+use crate::filter::{
+    Action, DirectResponse, HeaderError, HeaderScope, MatchedUri, PathChange, PathRewrite, Redirect, RedirectPort,
+    RouteFilters, Scheme,
+};
+use crate::identity::Identity;
+use crate::provenance::Provenance;
+use crate::route::{Conditions, HeaderKey, HeaderMatch, QueryMatch, Rule, TextMatch, UriMatch};
+use crate::snapshot::{Destination, Route};
+
+/// A rule of the route table with what it does.
+pub(super) type Compiled = (Rule, Route);
+
+/// What the rules of a VirtualService are compiled for.
+pub(super) struct Place<'a> {
+    pub identity: &'a Identity,
+    /// The gateway whose server the routes are for.
+    pub gateway: &'a GatewayRef,
+    /// Port of the listener.
+    pub port: u16,
+}
+
+/// A rule with the VirtualService that wrote it: a delegate's rules keep their own.
+pub(super) struct Sourced<'a> {
+    pub rule: std::borrow::Cow<'a, HttpRule>,
+    pub object: &'a Object<VirtualService>,
+}
+
+/// Compiles rules in order. A match block that every request fulfils ends the list: nothing after it is reached.
+pub(super) fn compile(
+    rules: &[Sourced<'_>],
+    place: &Place<'_>,
+    clusters: &mut Clusters<'_>,
+) -> Vec<Compiled> {
+    let mut compiled = Vec::new();
+    for sourced in rules {
+        let rule: &HttpRule = &sourced.rule;
+        if rule.matches.is_empty() {
+            push(&mut compiled, sourced, None, Conditions::default(), place, clusters);
+            return compiled;
+        }
+        for block in rule.matches.iter().filter(|block| place.admits(block)) {
+            let Some(conditions) = conditions(block) else { continue };
+            let last = conditions.is_catch_all();
+            push(&mut compiled, sourced, Some(block), conditions, place, clusters);
+            if last {
+                return compiled;
+            }
+        }
+    }
+    compiled
+}
+
+impl Place<'_> {
+    /// Whether a block's conditions that need no request hold. A block that names gateways asks for nothing else.
+    fn admits(&self, block: &HttpMatch) -> bool {
+        if block.port.is_some_and(|port| port != self.port) {
+            return false;
+        }
+        if !block.gateways.is_empty() {
+            return block.gateways.contains(self.gateway);
+        }
+        let labels = &self.identity.labels;
+        block.source_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && block.source_namespace.as_ref().is_none_or(|namespace| **namespace == self.identity.namespace)
+    }
+}
+
+fn push(
+    compiled: &mut Vec<Compiled>,
+    sourced: &Sourced<'_>,
+    block: Option<&HttpMatch>,
+    conditions: Conditions,
+    place: &Place<'_>,
+    clusters: &mut Clusters<'_>,
+) {
+    let rule: &HttpRule = &sourced.rule;
+    let line = block.map_or(rule.line, |block| block.line);
+    let provenance = provenance(sourced.object, line);
+    let name = route_name(&rule.name, block.map_or("", |block| &block.name));
+    match route(sourced, &name, &conditions, place, clusters) {
+        Ok(route) => compiled.push((Rule { name, conditions, provenance }, route)),
+        // validation refuses such values, so this is a gap between the two: say so, and leave the rule out
+        Err(error) => tracing::error!(%provenance, %error, "rule cannot be compiled and is left out"),
+    }
+}
+
+fn route_name(rule: &str, block: &str) -> Arc<str> {
+    match (rule, block) {
+        ("", "") => "default".into(),
+        ("", name) | (name, "") => name.into(),
+        (rule, block) => format!("{rule}.{block}").into(),
+    }
+}
+
+fn provenance(object: &Object<VirtualService>, line: Line) -> Provenance {
+    super::services::provenance(object, line.0)
+}
+
+fn route(
+    sourced: &Sourced<'_>,
+    name: &Arc<str>,
+    conditions: &Conditions,
+    place: &Place<'_>,
+    clusters: &mut Clusters<'_>,
+) -> Result<Route, HeaderError> {
+    let rule: &HttpRule = &sourced.rule;
+    let scopes = rule.headers.as_deref().map_or_else(HeaderScopes::default, header_scopes);
+    let matched = matched_uri(&conditions.uri);
+    let rewrite = rule.rewrite.as_deref();
+    let authority = rewrite
+        .and_then(|rewrite| rewrite.authority.as_deref())
+        .and_then(|authority| HeaderValue::from_str(authority).ok());
+    let destinations: &[HttpDestination] = match &rule.action {
+        HttpAction::Route(destinations) => destinations,
+        _ => &[],
+    };
+    let of_destinations: Vec<HeaderScopes> = destinations
+        .iter()
+        .map(|destination| destination.headers.as_deref().map_or_else(HeaderScopes::default, header_scopes))
+        .collect();
+    let mut filters = RouteFilters::new(&scopes, &of_destinations, authority)?;
+    filters.path = rewrite.and_then(|rewrite| path_rewrite(&rewrite.path, matched));
+    filters.timeout = rule.timeout;
+    filters.action = match &rule.action {
+        HttpAction::DirectResponse(direct) => {
+            let status = StatusCode::from_u16(direct.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            Action::DirectResponse(Box::new(DirectResponse::new(status, Bytes::copy_from_slice(&direct.body))))
+        }
+        HttpAction::Redirect(redirect) => Action::Redirect(Box::new(redirect_of(redirect, matched))),
+        HttpAction::Delegate(_) | HttpAction::Route(_) => Action::Forward,
+    };
+    Ok(Route {
+        name: Arc::clone(name),
+        provenance: provenance(sourced.object, rule.line),
+        filters,
+        split: split(sourced.object, destinations, place, clusters),
+    })
+}
+
+fn split(
+    object: &Object<VirtualService>,
+    destinations: &[HttpDestination],
+    place: &Place<'_>,
+    clusters: &mut Clusters<'_>,
+) -> Option<Split<Destination>> {
+    let entries = destinations.iter().enumerate().map(|(position, weighted)| {
+        let destination = &weighted.destination;
+        let host = names::complete(&destination.host, &object.id.namespace, &place.identity.domain);
+        let port = clusters.port(&host, destination.port, place.port);
+        let name = clusters::name(port, destination.subset.as_deref().unwrap_or(""), &host);
+        let (name, cluster) = clusters.need(&name);
+        let provenance = provenance(object, weighted.line);
+        (weighted.weight, Destination { name, cluster, position, provenance })
+    });
+    Split::build(entries.collect())
+}
+
+fn matched_uri(uri: &UriMatch) -> MatchedUri {
+    match uri {
+        UriMatch::Any => MatchedUri::ANY,
+        UriMatch::Exact { .. } | UriMatch::Regex(_) => MatchedUri::Whole,
+        UriMatch::Prefix { value, .. } => MatchedUri::Prefix(value.len()),
+    }
+}
+
+fn path_rewrite(path: &RewritePath, matched: MatchedUri) -> Option<PathRewrite> {
+    match path {
+        RewritePath::Keep => None,
+        RewritePath::Matched(with) => Some(PathRewrite::uri(matched, with)),
+        RewritePath::Regex(rewrite) => {
+            Some(PathRewrite::regex(Arc::clone(&rewrite.pattern.regex), &rewrite.replacement))
+        }
+    }
+}
+
+fn redirect_of(redirect: &RawRedirect, matched: MatchedUri) -> Redirect {
+    Redirect {
+        scheme: redirect.scheme.map(|scheme| match scheme {
+            RawScheme::Http => Scheme::Http,
+            RawScheme::Https => Scheme::Https,
+        }),
+        authority: redirect.authority.as_deref().map(Into::into),
+        port: match redirect.port {
+            RawRedirectPort::Default => RedirectPort::Unset,
+            RawRedirectPort::Fixed(port) => RedirectPort::Fixed(port),
+            RawRedirectPort::Request => RedirectPort::FromRequest,
+        },
+        path: match &redirect.path {
+            RedirectPath::Keep => PathChange::Keep,
+            RedirectPath::Prefix(with) => Redirect::prefix_rewrite(matched, with),
+            RedirectPath::Replace(with) => PathChange::Whole((**with).into()),
+        },
+        code: StatusCode::from_u16(redirect.status).unwrap_or(StatusCode::MOVED_PERMANENTLY),
+    }
+}
+
+fn header_scopes(headers: &Headers) -> HeaderScopes {
+    HeaderScopes { request: header_scope(&headers.request), response: header_scope(&headers.response) }
+}
+
+fn header_scope(operations: &HeaderOperations) -> HeaderScope {
+    let pair = |(name, value): &(Arc<str>, Arc<str>)| (name.to_string(), value.to_string());
+    let authority = operations.authority.iter().map(|value| (":authority".to_owned(), value.to_string()));
+    HeaderScope {
+        remove: operations.remove.iter().map(|name| name.to_string()).collect(),
+        set: operations.set.iter().map(pair).chain(authority).collect(),
+        add: operations.add.iter().map(pair).collect(),
+    }
+}
+
+/// What a block asks of a request; `None` when it asks for what this proxy never has: claims of a token.
+fn conditions(block: &HttpMatch) -> Option<Conditions> {
+    let claims = block.headers.iter().any(|header| matches!(header.key, RawHeaderKey::Claim(_)));
+    if claims {
+        return None;
+    }
+    Some(Conditions {
+        uri: block.uri.as_ref().map_or(UriMatch::Any, |uri| uri_match(uri, block.ignore_uri_case)),
+        scheme: block.scheme.as_ref().map(text),
+        method: block.method.as_ref().map(text),
+        authority: block.authority.as_ref().map(text),
+        headers: block.headers.iter().filter_map(header).collect(),
+        without_headers: block.without_headers.iter().filter_map(header).collect(),
+        query: block
+            .query_params
+            .iter()
+            .map(|query| QueryMatch { name: (*query.name).into(), value: text(&query.value) })
+            .collect(),
+    })
+}
+
+/// A condition on a header; an absent claim has no condition, since there are no claims.
+fn header(header: &RawHeaderMatch) -> Option<HeaderMatch> {
+    let RawHeaderKey::Named(name) = &header.key else { return None };
+    Some(HeaderMatch { key: HeaderKey::parse(name)?, value: text(&header.value) })
+}
+
+fn text(value: &StringMatch) -> TextMatch {
+    match value {
+        StringMatch::Exact(value) => TextMatch::Exact((**value).into()),
+        StringMatch::Prefix(value) => TextMatch::Prefix((**value).into()),
+        StringMatch::Present => TextMatch::Present,
+        StringMatch::Regex(pattern) => TextMatch::Regex(Arc::clone(&pattern.regex)),
+    }
+}
+
+fn uri_match(value: &StringMatch, ignore_case: bool) -> UriMatch {
+    match value {
+        StringMatch::Exact(value) => UriMatch::Exact { value: (**value).into(), ignore_case },
+        StringMatch::Prefix(value) => UriMatch::Prefix { value: (**value).into(), ignore_case },
+        StringMatch::Present => UriMatch::Any,
+        StringMatch::Regex(pattern) => UriMatch::Regex(Arc::clone(&pattern.regex)),
+    }
+}

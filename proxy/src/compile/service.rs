@@ -1,0 +1,157 @@
+//! A service in one form, whatever kind of resource describes it.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::provenance::Provenance;
+use crate::registry::{Address, Registry};
+use crate::upstream::Protocol;
+
+/// Labels of an endpoint, shared by all that were written together.
+pub(super) type Labels = Arc<BTreeMap<String, String>>;
+
+/// A host that requests can be sent to, with its ports and endpoints.
+#[derive(Clone, Debug)]
+pub(super) struct Service {
+    /// Full host name, or a wildcard.
+    pub host: Arc<str>,
+    /// Name for metrics: the first label of a Kubernetes service, the host of any other.
+    pub name: Arc<str>,
+    /// Namespace of the resource.
+    pub namespace: Arc<str>,
+    /// Its ports, in the order of the resource.
+    pub ports: Vec<Port>,
+    /// Its endpoints, joined over all resources that add to it.
+    pub endpoints: Vec<Workload>,
+    /// The resources that describe it, the one that decides first.
+    pub provenance: Vec<Provenance>,
+    /// Hash over everything that it was made from.
+    pub fingerprint: u64,
+}
+
+/// A port that clients address.
+#[derive(Clone, Debug)]
+pub(super) struct Port {
+    /// Number that clients use.
+    pub number: u16,
+    /// Name; endpoints may map it to a port of their own.
+    pub name: String,
+    /// What its endpoints speak.
+    pub protocol: Protocol,
+    /// Port of endpoints that do not map the name.
+    pub target: u16,
+}
+
+/// Something that serves a service's ports.
+#[derive(Clone, Debug)]
+pub(super) struct Workload {
+    /// Where it is.
+    pub host: WorkloadHost,
+    /// Its own ports by service port name.
+    pub ports: BTreeMap<String, u16>,
+    /// Labels that subsets select by.
+    pub labels: Labels,
+    /// Relative share of traffic; 0 counts as 1.
+    pub weight: u32,
+    /// `region/zone/subzone`, empty when not known.
+    pub locality: Arc<str>,
+}
+
+/// Address of a workload before its port is known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum WorkloadHost {
+    /// An IP address.
+    Ip(IpAddr),
+    /// A DNS name; its addresses are all endpoints.
+    Name(Arc<str>),
+    /// Path of a Unix socket.
+    Unix(Arc<Path>),
+}
+
+impl Service {
+    /// The port that a destination means: the one that it names, else the only one, else the listener's.
+    pub(super) fn port(&self, named: Option<u16>, listener_port: u16) -> u16 {
+        match (named, &*self.ports) {
+            (Some(number), _) => number,
+            (None, [only]) => only.number,
+            (None, _) => listener_port,
+        }
+    }
+
+    /// The port with this number.
+    pub(super) fn find_port(&self, number: u16) -> Option<&Port> {
+        self.ports.iter().find(|port| port.number == number)
+    }
+}
+
+impl Workload {
+    /// Whether it carries all of `wanted`.
+    pub(super) fn has_labels(&self, wanted: &BTreeMap<String, String>) -> bool {
+        wanted.iter().all(|(key, value)| self.labels.get(key) == Some(value))
+    }
+
+    /// Its addresses for a service port; none for a name that has not been resolved yet.
+    pub(super) fn addresses(&self, port: &Port, registry: &Registry) -> Vec<Address> {
+        let number = self.ports.get(&port.name).copied().unwrap_or(port.target);
+        match &self.host {
+            WorkloadHost::Ip(ip) => vec![Address::Ip(SocketAddr::new(*ip, number))],
+            WorkloadHost::Unix(path) => vec![Address::Unix(Arc::clone(path))],
+            WorkloadHost::Name(name) => registry.resolution(name).map_or_else(Vec::new, |resolution| {
+                let ips = resolution.addresses.iter();
+                ips.map(|ip| Address::Ip(SocketAddr::new(*ip, number))).collect()
+            }),
+        }
+    }
+}
+
+/// What the endpoints of a port speak: by `appProtocol`, else by the prefix of the port's name, else by the
+/// protocol that the port declares; HTTP/1.1 when nothing is said.
+///
+/// Source: Istio's protocol selection; `kubernetes.io/h2c` is Kubernetes' standard application protocol.
+pub(super) fn protocol(app_protocol: Option<&str>, name: &str, declared: &str) -> Protocol {
+    let is_http2 = |text: &str| {
+        let lower = text.to_ascii_lowercase();
+        matches!(lower.as_str(), "http2" | "grpc" | "h2c" | "kubernetes.io/h2c" | "grpc-web")
+    };
+    let by_name = name.split_once('-').map_or(name, |(prefix, _)| prefix);
+    let known = |text: &str| {
+        let lower = text.to_ascii_lowercase();
+        is_http2(text) || matches!(lower.as_str(), "http" | "https" | "tcp" | "tls" | "mongo" | "redis" | "mysql")
+    };
+    let decided = match app_protocol {
+        Some(app_protocol) => app_protocol,
+        None if name.to_ascii_lowercase().starts_with("grpc-web") => "http",
+        None if known(by_name) => by_name,
+        None => declared,
+    };
+    // gRPC-Web is gRPC's framing over HTTP/1.1
+    if is_http2(decided) && !decided.eq_ignore_ascii_case("grpc-web") { Protocol::Http2 } else { Protocol::Http1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protocol_is_chosen_by_app_protocol_then_name_then_declaration() {
+        let rows: &[(Option<&str>, &str, &str, Protocol)] = &[
+            (None, "http", "TCP", Protocol::Http1),
+            (None, "http2", "TCP", Protocol::Http2),
+            (None, "http2-web", "", Protocol::Http2),
+            (None, "grpc", "", Protocol::Http2),
+            (None, "grpc-api", "", Protocol::Http2),
+            (None, "grpc-web", "", Protocol::Http1),
+            (None, "web", "HTTP2", Protocol::Http2),
+            (None, "web", "GRPC", Protocol::Http2),
+            (None, "web", "", Protocol::Http1),
+            (Some("http"), "grpc", "GRPC", Protocol::Http1),
+            (Some("kubernetes.io/h2c"), "web", "TCP", Protocol::Http2),
+            (Some("grpc"), "web", "TCP", Protocol::Http2),
+        ];
+        for (app_protocol, name, declared, expected) in rows {
+            assert_eq!(protocol(*app_protocol, name, declared), *expected, "{app_protocol:?} {name} {declared}");
+        }
+    }
+}

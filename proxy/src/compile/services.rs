@@ -1,0 +1,150 @@
+//! Every host that requests can be sent to, in one index, whatever kind of resource describes it.
+//!
+//! Kubernetes Services come first: a ServiceEntry or Destination for the same host adds nothing to them. Among
+//! ServiceEntries for one host in one namespace endpoints are joined and the oldest decides about the rest.
+
+mod entry;
+
+mod gloo;
+
+mod kube;
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use config_loader::ResourceSet;
+use config_loader::resource::{Object, Spec};
+
+use super::service::Service;
+use crate::identity::Identity;
+use crate::provenance::Provenance;
+
+/// All services by host.
+pub(super) struct Services {
+    by_host: HashMap<Arc<str>, Arc<Service>>,
+}
+
+impl Services {
+    /// Collects the services that a proxy of this identity can see.
+    pub(super) fn collect(resources: &ResourceSet, identity: &Identity) -> Self {
+        let mut collector = Collector {
+            resources,
+            identity,
+            domain: &identity.domain,
+            member: identity.cluster.rsplit('/').next().unwrap_or_default(),
+            by_host: HashMap::new(),
+        };
+        kube::collect(&mut collector);
+        entry::collect(&mut collector);
+        gloo::collect(&mut collector);
+        kube::collect_imports(&mut collector);
+        let by_host = collector.by_host.into_iter().map(|(host, draft)| (host, Arc::new(draft.finish()))).collect();
+        Self { by_host }
+    }
+
+    /// The service that answers to a host: by its own name, else by the longest wildcard that covers it.
+    pub(super) fn find(&self, host: &str) -> Option<&Arc<Service>> {
+        if let Some(found) = self.by_host.get(host) {
+            return Some(found);
+        }
+        let mut rest = host;
+        while let Some(dot) = rest.find('.') {
+            rest = &rest[dot..];
+            if let Some(found) = self.by_host.get(format!("*{rest}").as_str()) {
+                return Some(found);
+            }
+            rest = &rest[1..];
+        }
+        None
+    }
+}
+
+/// What services are collected from and into.
+struct Collector<'a> {
+    resources: &'a ResourceSet,
+    identity: &'a Identity,
+    domain: &'a str,
+    /// Name of the Kubernetes cluster that this proxy runs in.
+    member: &'a str,
+    by_host: HashMap<Arc<str>, Draft>,
+}
+
+impl Collector<'_> {
+    /// Adds a service unless its host is described already.
+    fn add(&mut self, draft: Draft) {
+        self.by_host.entry(Arc::clone(&draft.service.host)).or_insert(draft);
+    }
+
+    fn found(&self, host: &str) -> Option<&Draft> {
+        self.by_host.get(host)
+    }
+
+    /// Adds the WorkloadEntries of a namespace that a selector takes in.
+    fn select_workloads(&self, namespace: &str, selector: &BTreeMap<String, String>, draft: &mut Draft) {
+        entry::select_workloads(self.resources, namespace, selector, draft);
+    }
+}
+
+/// A service that is being put together, with the hash over everything that goes into it.
+struct Draft {
+    service: Service,
+    hasher: DefaultHasher,
+}
+
+impl Draft {
+    fn new(host: &str, name: &str, namespace: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (host, name, namespace).hash(&mut hasher);
+        Self {
+            service: Service {
+                host: host.to_ascii_lowercase().into(),
+                name: name.into(),
+                namespace: namespace.into(),
+                ports: Vec::new(),
+                endpoints: Vec::new(),
+                provenance: Vec::new(),
+                fingerprint: 0,
+            },
+            hasher,
+        }
+    }
+
+    /// Notes an object that adds to the service.
+    fn saw<T: Spec>(&mut self, object: &Object<T>) {
+        object.fingerprint.hash(&mut self.hasher);
+        self.note(provenance(object, 0));
+    }
+
+    fn note(&mut self, provenance: Provenance) {
+        if !self.service.provenance.contains(&provenance) {
+            provenance.hash(&mut self.hasher);
+            self.service.provenance.push(provenance);
+        }
+    }
+
+    /// Takes over another service's ports and endpoints.
+    fn join(&mut self, other: &Draft) {
+        other.hasher.finish().hash(&mut self.hasher);
+        self.service.ports.extend(other.service.ports.iter().cloned());
+        self.service.endpoints.extend(other.service.endpoints.iter().cloned());
+        for provenance in &other.service.provenance {
+            self.note(provenance.clone());
+        }
+    }
+
+    fn finish(self) -> Service {
+        let mut service = self.service;
+        service.fingerprint = self.hasher.finish();
+        service
+    }
+}
+
+/// Where an object, or the part of it on a line of its document, was read.
+pub(super) fn provenance<T: Spec>(object: &Object<T>, line: u32) -> Provenance {
+    Provenance {
+        object: format!("{}/{}/{}", T::KIND, object.id.namespace, object.id.name).into(),
+        file: Arc::clone(&object.provenance.file),
+        line: object.provenance.line + line,
+    }
+}

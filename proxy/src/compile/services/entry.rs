@@ -1,0 +1,106 @@
+//! Istio: ServiceEntry with its inline endpoints, and WorkloadEntries taken in by a selector.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use config_loader::ResourceSet;
+use config_loader::resource::Object;
+use config_loader::resource::istio::{EndpointAddress, Resolution, ServiceEntry, ServiceEntryPort, WorkloadEntry};
+
+use super::{Collector, Draft};
+use crate::compile::service::{Port, Workload, WorkloadHost, protocol};
+
+/// Adds every ServiceEntry that this proxy may see, oldest first: of several for one host in one namespace the
+/// oldest decides about ports, and endpoints are joined. An entry in the proxy's own namespace goes before others.
+pub(super) fn collect(collector: &mut Collector<'_>) {
+    let own = &collector.identity.namespace;
+    let mut objects: Vec<&Arc<Object<ServiceEntry>>> = collector
+        .resources
+        .service_entries
+        .values()
+        .filter(|object| object.spec.export_to.includes(own))
+        .collect();
+    objects.sort_by(|a, b| (*a.id.namespace != **own, a.age()).cmp(&(*b.id.namespace != **own, b.age())));
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut by_host: BTreeMap<(Arc<str>, Arc<str>), usize> = BTreeMap::new();
+    for object in objects {
+        for host in &object.spec.hosts {
+            let key = (Arc::from(host.value.to_ascii_lowercase()), Arc::clone(&object.id.namespace));
+            let index = *by_host.entry(key).or_insert_with(|| {
+                drafts.push(draft(&host.value, object));
+                drafts.len() - 1
+            });
+            add_endpoints(collector, &mut drafts[index], object, &host.value);
+        }
+    }
+    drafts.into_iter().for_each(|draft| collector.add(draft));
+}
+
+fn draft(host: &str, object: &Object<ServiceEntry>) -> Draft {
+    let mut draft = Draft::new(host, host, &object.id.namespace);
+    draft.service.ports = object.spec.ports.iter().map(port).collect();
+    draft
+}
+
+fn port(port: &ServiceEntryPort) -> Port {
+    Port {
+        number: port.number,
+        name: port.name.to_string(),
+        protocol: protocol(None, &port.name, port.protocol.as_str()),
+        target: port.target_port.unwrap_or(port.number),
+    }
+}
+
+fn add_endpoints(collector: &Collector<'_>, draft: &mut Draft, object: &Object<ServiceEntry>, host: &str) {
+    draft.saw(object);
+    let spec = &object.spec;
+    match spec.resolution {
+        // the address that the client dialled; a gateway knows none
+        Resolution::None | Resolution::DynamicDns => return,
+        Resolution::Dns | Resolution::DnsRoundRobin | Resolution::Static => (),
+    }
+    if let Some(selector) = &spec.workload_selector {
+        return select_workloads(collector.resources, &object.id.namespace, selector, draft);
+    }
+    if spec.endpoints.is_empty() && spec.resolution != Resolution::Static && !host.starts_with('*') {
+        let name = WorkloadEntry { address: EndpointAddress::Dns(host.into()), ..WorkloadEntry::default() };
+        draft.service.endpoints.extend(workload(&name, &BTreeMap::new()));
+    }
+    draft.service.endpoints.extend(spec.endpoints.iter().filter_map(|entry| workload(entry, &BTreeMap::new())));
+}
+
+/// An endpoint, if its address can be reached from here; its own labels go under those of its metadata.
+fn workload(entry: &WorkloadEntry, metadata: &BTreeMap<String, String>) -> Option<Workload> {
+    let host = match &entry.address {
+        EndpointAddress::Dns(name) => WorkloadHost::Name(Arc::clone(name)),
+        EndpointAddress::Ip(ip) => WorkloadHost::Ip(*ip),
+        EndpointAddress::Unix(path) => WorkloadHost::Unix(Arc::from(Path::new(&**path))),
+        EndpointAddress::Network => return None,
+    };
+    let mut labels = entry.labels.clone();
+    labels.extend(metadata.clone());
+    Some(Workload {
+        host,
+        ports: entry.ports.iter().map(|(name, port)| (name.to_string(), *port)).collect(),
+        labels: Arc::new(labels),
+        weight: entry.weight,
+        locality: entry.locality.to_string().into(),
+    })
+}
+
+/// Adds the WorkloadEntries of a namespace that a selector takes in.
+pub(super) fn select_workloads(
+    resources: &ResourceSet,
+    namespace: &str,
+    selector: &BTreeMap<String, String>,
+    draft: &mut Draft,
+) {
+    for object in resources.workload_entries.values().filter(|object| *object.id.namespace == *namespace) {
+        let has = |key: &String| object.labels.get(key).or_else(|| object.spec.labels.get(key));
+        if selector.iter().all(|(key, value)| has(key) == Some(value)) {
+            draft.saw(object);
+            draft.service.endpoints.extend(workload(&object.spec, &object.labels));
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Kubernetes: Service with its EndpointSlices, and the WorkloadEntries that its selector takes in.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use config_loader::resource::Object;
+use config_loader::resource::core::{EndpointSlice, Host, Protocol, Service as Kube, ServicePort, TargetPort};
+
+use super::{Collector, Draft, provenance};
+use crate::compile::service::{Labels, Port, Workload, WorkloadHost, protocol};
+
+/// Adds every Service under `<name>.<namespace>.svc.<domain>`.
+pub(super) fn collect(collector: &mut Collector<'_>) {
+    let slices = slices_by_service(collector);
+    for (_, object) in &collector.resources.services {
+        let key = (object.id.namespace.to_string(), object.id.name.to_string());
+        let slices = slices.get(&key).map_or(&[][..], Vec::as_slice);
+        let service = service(object, slices, collector);
+        collector.add(service);
+    }
+}
+
+type SlicesByService<'a> = BTreeMap<(String, String), Vec<&'a Arc<Object<EndpointSlice>>>>;
+
+fn slices_by_service<'a>(collector: &Collector<'a>) -> SlicesByService<'a> {
+    let mut slices = SlicesByService::new();
+    for (_, slice) in &collector.resources.endpoint_slices {
+        // a slice of another member is the multi-cluster policies' business
+        if slice.source_cluster().is_some() {
+            continue;
+        }
+        if let Some(name) = slice.service_name() {
+            slices.entry((slice.id.namespace.to_string(), name.to_owned())).or_default().push(slice);
+        }
+    }
+    slices
+}
+
+fn service(
+    object: &Arc<Object<Kube>>,
+    slices: &[&Arc<Object<EndpointSlice>>],
+    collector: &Collector<'_>,
+) -> Draft {
+    let (name, namespace) = (&object.id.name, &object.id.namespace);
+    let mut draft = Draft::new(&format!("{name}.{namespace}.svc.{}", collector.domain), name, namespace);
+    draft.saw(object);
+    draft.service.ports = object.spec.ports.iter().filter(|port| port.protocol == Protocol::Tcp).map(port).collect();
+    for slice in slices {
+        draft.saw(slice);
+        draft.service.endpoints.extend(slice_endpoints(slice));
+    }
+    if let Some(external) = object.spec.external_name() {
+        draft.service.endpoints.push(external_endpoint(&external.host));
+    }
+    if !object.spec.selector.is_empty() {
+        collector.select_workloads(namespace, &object.spec.selector, &mut draft);
+    }
+    draft
+}
+
+fn port(port: &ServicePort) -> Port {
+    Port {
+        number: port.port,
+        name: port.name.to_string(),
+        protocol: protocol(port.app_protocol.as_deref(), &port.name, ""),
+        target: match &port.target {
+            TargetPort::Number(number) => *number,
+            TargetPort::Name(_) => port.port,
+        },
+    }
+}
+
+/// Endpoints that may take traffic. A slice's own labels stand for those of its pods, which are not read.
+fn slice_endpoints(slice: &Object<EndpointSlice>) -> impl Iterator<Item = Workload> + '_ {
+    let labels: Labels = Arc::new(slice.labels.clone());
+    let ports: BTreeMap<String, u16> = slice
+        .spec
+        .ports
+        .iter()
+        .filter_map(|port| Some((port.name.to_string(), port.port?)))
+        .collect();
+    slice.spec.endpoints.iter().filter(|endpoint| endpoint.conditions.ready).map(move |endpoint| Workload {
+        host: host(&endpoint.address),
+        ports: ports.clone(),
+        labels: Arc::clone(&labels),
+        weight: 1,
+        locality: endpoint.zone.as_deref().map_or_else(|| "".into(), |zone| format!("/{zone}").into()),
+    })
+}
+
+fn external_endpoint(address: &Host) -> Workload {
+    Workload {
+        host: host(address),
+        ports: BTreeMap::new(),
+        labels: Labels::default(),
+        weight: 1,
+        locality: "".into(),
+    }
+}
+
+/// The address of a workload, from what a resource calls a host.
+pub(super) fn host(host: &Host) -> WorkloadHost {
+    match host {
+        Host::Dns(name) => WorkloadHost::Name(Arc::clone(name)),
+        Host::Ip(ip) => WorkloadHost::Ip(*ip),
+    }
+}
+
+/// Adds every ServiceImport under `<name>.<namespace>.svc.clusterset.local`, joined with the endpoints of the Service
+/// of that name. Endpoints that are reached under a path prefix wait for the hop through their gateway.
+pub(super) fn collect_imports(collector: &mut Collector<'_>) {
+    for (_, object) in &collector.resources.service_imports {
+        let (name, namespace) = (&object.id.name, &object.id.namespace);
+        let mut draft = Draft::new(&format!("{name}.{namespace}.svc.clusterset.local"), name, namespace);
+        draft.saw(object);
+        if let Some(native) = collector.found(&format!("{name}.{namespace}.svc.{}", collector.domain)) {
+            draft.join(native);
+        }
+        for import in object.spec.ports.iter().filter(|port| port.protocol == Protocol::Tcp) {
+            if draft.service.find_port(import.port).is_none() {
+                draft.service.ports.push(Port {
+                    number: import.port,
+                    name: import.name.to_string(),
+                    protocol: protocol(import.app_protocol.as_deref(), &import.name, "http"),
+                    target: import.port,
+                });
+            }
+            let direct = import.endpoints.iter().filter(|endpoint| endpoint.target.path_prefix.is_empty());
+            draft.service.endpoints.extend(direct.map(|endpoint| Workload {
+                host: host(&endpoint.target.address),
+                ports: BTreeMap::from([(import.name.to_string(), endpoint.target.port)]),
+                labels: Labels::default(),
+                weight: 1,
+                locality: "".into(),
+            }));
+        }
+        draft.note(provenance(object, 0));
+        collector.add(draft);
+    }
+}

@@ -1,0 +1,1 @@
+//! Compiled snapshots, asked with requests.

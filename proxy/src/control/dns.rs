@@ -1,0 +1,208 @@
+//! Keeps the addresses of DNS endpoints fresh: one task for each name that a snapshot uses.
+//!
+//! An answer is renewed when its TTL is over, but not more often than every [`RENEW_MIN`]. A failed lookup keeps the
+//! last addresses and is tried again after a pause that doubles from [`RETRY_FIRST`] to [`RETRY_MAX`].
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::registry::Registry;
+
+/// Shortest time between two lookups of a name, whatever its TTL.
+pub const RENEW_MIN: Duration = Duration::from_secs(5);
+
+/// Longest time that an answer is used without a new lookup.
+pub const RENEW_MAX: Duration = Duration::from_secs(3_600);
+
+/// Pause after the first failed lookup.
+pub const RETRY_FIRST: Duration = Duration::from_secs(1);
+
+/// Longest pause after failed lookups.
+pub const RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// Addresses of a name and how long they may be used.
+pub type Answer = Result<(Vec<IpAddr>, Duration), String>;
+
+/// How names are looked up; a function, so that tests bring their own answers.
+pub type Lookup = Arc<dyn Fn(Arc<str>) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
+
+/// The system's resolver configuration (`/etc/resolv.conf` and `/etc/hosts`), both address families.
+///
+/// # Errors
+///
+/// When the resolver configuration cannot be read.
+pub fn system_lookup() -> Result<Lookup, String> {
+    let builder = hickory_resolver::Resolver::builder_tokio().map_err(|error| error.to_string())?;
+    let resolver = Arc::new(builder.build().map_err(|error| error.to_string())?);
+    Ok(Arc::new(move |name: Arc<str>| {
+        let resolver = Arc::clone(&resolver);
+        Box::pin(async move {
+            let found = resolver.lookup_ip(&*name).await.map_err(|error| error.to_string())?;
+            let ttl = found.valid_until().saturating_duration_since(std::time::Instant::now());
+            Ok((found.iter().collect(), ttl))
+        })
+    }))
+}
+
+/// Tasks that follow names; dropping it ends them.
+pub struct Follower {
+    lookup: Lookup,
+    registry: Arc<Registry>,
+    changed: mpsc::Sender<Arc<str>>,
+    tasks: HashMap<Arc<str>, JoinHandle<()>>,
+}
+
+impl Follower {
+    /// A follower of no name yet. `changed` is told of every name whose addresses differ from before.
+    pub fn new(lookup: Lookup, registry: Arc<Registry>, changed: mpsc::Sender<Arc<str>>) -> Self {
+        Self { lookup, registry, changed, tasks: HashMap::new() }
+    }
+
+    /// Follows exactly these names from now on; must be called within a runtime.
+    pub fn follow(&mut self, names: &BTreeSet<Arc<str>>) {
+        self.tasks.retain(|name, task| {
+            let wanted = names.contains(name);
+            if !wanted {
+                task.abort();
+            }
+            wanted
+        });
+        for name in names {
+            if !self.tasks.contains_key(name) {
+                let follow = follow_name(
+                    Arc::clone(name),
+                    Arc::clone(&self.lookup),
+                    Arc::clone(&self.registry),
+                    self.changed.clone(),
+                );
+                self.tasks.insert(Arc::clone(name), tokio::spawn(follow));
+            }
+        }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.tasks.values().for_each(JoinHandle::abort);
+    }
+}
+
+async fn follow_name(
+    name: Arc<str>,
+    lookup: Lookup,
+    registry: Arc<Registry>,
+    changed: mpsc::Sender<Arc<str>>,
+) {
+    let mut pause = RETRY_FIRST;
+    loop {
+        let wait = match lookup(Arc::clone(&name)).await {
+            Ok((addresses, ttl)) if !addresses.is_empty() => {
+                pause = RETRY_FIRST;
+                if registry.set_resolution(&name, addresses) && changed.send(Arc::clone(&name)).await.is_err() {
+                    return; // the control loop has ended
+                }
+                ttl.clamp(RENEW_MIN, RENEW_MAX)
+            }
+            answer => {
+                let reason = answer.err().unwrap_or_else(|| "no addresses".to_owned());
+                tracing::warn!(name = &*name, reason, "DNS lookup failed; the last addresses stay in use");
+                let wait = pause;
+                pause = (pause * 2).min(RETRY_MAX);
+                wait
+            }
+        };
+        tokio::time::sleep(wait).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// A lookup that answers from a script and notes when it was asked.
+    fn scripted(answers: Vec<Answer>) -> (Lookup, Arc<Mutex<Vec<Instant>>>) {
+        let answers = Mutex::new(answers.into_iter());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&asked);
+        let lookup: Lookup = Arc::new(move |_| {
+            log.lock().unwrap().push(Instant::now());
+            let answer = answers.lock().unwrap().next();
+            Box::pin(async move {
+                match answer {
+                    Some(answer) => answer,
+                    None => std::future::pending().await,
+                }
+            })
+        });
+        (lookup, asked)
+    }
+
+    fn ip(last: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, last])
+    }
+
+    fn names(name: &str) -> BTreeSet<Arc<str>> {
+        BTreeSet::from([Arc::from(name)])
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_are_renewed_at_their_ttl_and_only_changes_are_told() {
+        let (lookup, asked) = scripted(vec![
+            Ok((vec![ip(1)], Duration::from_secs(30))),
+            Ok((vec![ip(1)], Duration::from_secs(1))),
+            Ok((vec![ip(2)], Duration::from_secs(30))),
+        ]);
+        let registry = Arc::new(Registry::default());
+        let (sender, mut changed) = mpsc::channel(8);
+        let started = Instant::now();
+        let mut follower = Follower::new(lookup, Arc::clone(&registry), sender);
+        follower.follow(&names("a.example"));
+        assert_eq!(&*changed.recv().await.unwrap(), "a.example");
+        assert_eq!(registry.resolution("a.example").unwrap().addresses, [ip(1)]);
+        changed.recv().await.unwrap();
+        assert_eq!(registry.resolution("a.example").unwrap().addresses, [ip(2)]);
+        let at: Vec<u64> = asked.lock().unwrap().iter().map(|at| (*at - started).as_secs()).collect();
+        assert_eq!(at, [0, 30, 35], "TTL, then the shortest time between lookups");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failed_lookup_keeps_the_last_addresses_and_is_tried_again_ever_later() {
+        let failures = (0..8).map(|_| Err("no such host".to_owned()));
+        let answers = std::iter::once(Ok((vec![ip(1)], Duration::from_secs(10)))).chain(failures).collect();
+        let (lookup, asked) = scripted(answers);
+        let registry = Arc::new(Registry::default());
+        let (sender, mut changed) = mpsc::channel(8);
+        let mut follower = Follower::new(lookup, Arc::clone(&registry), sender);
+        follower.follow(&names("a.example"));
+        changed.recv().await.unwrap();
+        tokio::time::sleep(Duration::from_secs(300)).await;
+        assert_eq!(registry.resolution("a.example").unwrap().addresses, [ip(1)]);
+        let asked = asked.lock().unwrap().clone();
+        let gaps: Vec<u64> = asked.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
+        assert_eq!(gaps, [10, 1, 2, 4, 8, 16, 32, 60, 60]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn names_that_are_no_longer_used_are_no_longer_looked_up() {
+        let (lookup, asked) = scripted((0..100).map(|_| Ok((vec![ip(1)], Duration::from_secs(5)))).collect());
+        let (sender, mut changed) = mpsc::channel(8);
+        let mut follower = Follower::new(lookup, Arc::default(), sender);
+        follower.follow(&names("a.example"));
+        changed.recv().await.unwrap();
+        follower.follow(&BTreeSet::new());
+        tokio::task::yield_now().await;
+        let before = asked.lock().unwrap().len();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(asked.lock().unwrap().len(), before);
+    }
+}

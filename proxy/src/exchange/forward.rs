@@ -1,0 +1,345 @@
+//! Forwarding: destination, endpoint, request head, attempt, response head.
+
+use std::rc::Rc;
+use std::time::SystemTime;
+
+use http::uri::{Authority, PathAndQuery, Scheme};
+use hyper::body::Incoming;
+use hyper::header::{EXPECT, HOST, HeaderMap, HeaderValue, UPGRADE};
+use hyper::http::request::Parts;
+use hyper::upgrade::OnUpgrade;
+use hyper::{Method, Request, Response, Uri, Version};
+
+use super::body::{Progress, ReplyBody, StreamBody, UpstreamBody};
+use super::deadline::Deadline;
+use super::head::{self, Found};
+use super::headers::{self, X_ENVOY_EXPECTED_RQ_TIMEOUT_MS, X_ENVOY_UPSTREAM_SERVICE_TIME};
+use super::outcome::{Ending, Record};
+use super::reply::LocalReply;
+use super::request::{Connection, Destined, Picked, SnapshotRef, Worker};
+use super::upgrade::{self, Tunnel};
+use super::attempt;
+use crate::error::{Error, Kind};
+use crate::filter::rewrite::ORIGINAL_PATH;
+use crate::filter::{TemplateContext, hop_by_hop, timeout};
+use crate::pool::Sent;
+use crate::registry::Address;
+use crate::snapshot::Destination;
+use crate::telemetry::ResponseFlags;
+use crate::upstream::Protocol;
+
+/// What a forwarded exchange works with.
+pub struct Forward<'a> {
+    /// The worker's parts.
+    pub worker: &'a Rc<Worker>,
+    /// Where the request came from.
+    pub connection: &'a Rc<Connection>,
+    /// The configuration that the request began with.
+    pub snapshot: &'a SnapshotRef,
+    /// The route that took it.
+    pub found: &'a Found,
+}
+
+/// Sends the request to a destination of the route and returns its response, or a local reply.
+pub async fn run(forward: Forward<'_>, request: Request<Incoming>, mut record: Box<Record>) -> Response<ReplyBody> {
+    let route = forward.found.route();
+    let keep = (!route.filters.leaves_response_headers()).then(|| Kept::of(&request));
+    let Some(split) = &route.split else {
+        return refuse(&forward, None, keep, record, &LocalReply::from_kind(Kind::NoCluster));
+    };
+    let destination = forward.worker.random(|rng| split.pick(rng));
+    let ready = match pick(&forward, destination, &mut record) {
+        Ok(picked) => prepare(&forward, destination, &picked, request, &mut record).map(|ready| (picked, ready)),
+        Err(reply) => Err(reply),
+    };
+    let (picked, ready) = match ready {
+        Ok(ready) => ready,
+        Err(reply) => return refuse(&forward, Some(destination), keep, record, &reply),
+    };
+    record.went_to(picked.clone(), &ready.progress);
+    let mut deadline = ready.timeout.map(|timeout| Deadline::new(timeout, &ready.progress));
+    let attempt = attempt::run(forward.worker, &picked, ready.request);
+    let result = match &mut deadline {
+        None => attempt.await,
+        Some(deadline) => tokio::select! {
+            biased;
+            result = attempt => result,
+            () = deadline => Err(Error::new(Kind::RequestTimeout)),
+        },
+    };
+    match result {
+        Ok(sent) => {
+            let response = Passed { destination, keep, switch: ready.switch, deadline };
+            pass(&forward, response, sent, record)
+        }
+        Err(error) => {
+            let cause = std::error::Error::source(&error);
+            tracing::debug!(cluster = &*destination.name, %error, cause, "attempt failed");
+            refuse(&forward, Some(destination), keep, record, &LocalReply::from_error(&error))
+        }
+    }
+}
+
+/// Finds the destination's cluster and picks one of its endpoints.
+fn pick(
+    forward: &Forward<'_>,
+    destination: &Destination,
+    record: &mut Record,
+) -> Result<Picked, LocalReply> {
+    let Some(destined) = Destined::find(forward.snapshot, destination.cluster) else {
+        return Err(LocalReply::from_kind(Kind::NoCluster));
+    };
+    record.destined(&destined);
+    destined.pick(forward.worker).ok_or(LocalReply::from_kind(Kind::NoHealthyUpstream))
+}
+
+/// A request that is ready to go upstream.
+struct Ready {
+    request: Request<UpstreamBody>,
+    progress: Rc<Progress>,
+    /// The downstream side of an upgrade.
+    switch: Option<OnUpgrade>,
+    /// From the end of the request to the end of the response.
+    timeout: Option<std::time::Duration>,
+}
+
+/// Turns the downstream request into the one that goes upstream: hop-by-hop headers out, our own in, then the
+/// route's edits, the authority and the path.
+fn prepare(
+    forward: &Forward<'_>,
+    destination: &Destination,
+    picked: &Picked,
+    mut request: Request<Incoming>,
+    record: &mut Record,
+) -> Result<Ready, LocalReply> {
+    let protocol = picked.cluster().protocol;
+    let upgrading = request.version() == Version::HTTP_11 && upgrade::requested(request.headers());
+    if upgrading && protocol != Protocol::Http1 {
+        return Err(LocalReply::UPGRADE_REFUSED);
+    }
+    let switch = upgrading.then(|| hyper::upgrade::on(&mut request));
+    let authority = head::authority(&request).and_then(|text| HeaderValue::from_str(text).ok());
+    let (mut parts, incoming) = request.into_parts();
+    hop_by_hop::strip_request(&mut parts.headers, upgrading).map_err(|_| LocalReply::BAD_CONNECTION_HEADER)?;
+    // answered by our own codec once the body is wanted
+    parts.headers.remove(EXPECT);
+    let keep_id = forward.worker.settings.keep_external_request_id;
+    forward.worker.random(|rng| headers::forward(&mut parts.headers, forward.connection, keep_id, rng));
+    let timeout = time_limit(forward, &mut parts.headers, record.is_grpc());
+    let authority = edit(forward, destination, picked, &mut parts, authority);
+    readdress(&mut parts, protocol, authority);
+    if let Some(log) = record.log_mut() {
+        log.forwarded(&parts.headers);
+    }
+    let (body, progress) = UpstreamBody::new(incoming);
+    Ok(Ready { request: Request::from_parts(parts, body), progress, switch, timeout })
+}
+
+/// The time that the exchange may take, told to the upstream as well.
+fn time_limit(forward: &Forward<'_>, headers: &mut HeaderMap, grpc: bool) -> Option<std::time::Duration> {
+    let client = if grpc { timeout::grpc_timeout(headers) } else { None };
+    let limit = timeout::effective(forward.found.route().filters.timeout, client)?;
+    headers.insert(X_ENVOY_EXPECTED_RQ_TIMEOUT_MS, timeout::millis(limit));
+    if grpc {
+        headers.insert(timeout::GRPC_TIMEOUT, timeout::format_grpc_timeout(limit));
+    }
+    Some(limit)
+}
+
+/// The route's header edits and path; returns the authority for the upstream.
+fn edit(
+    forward: &Forward<'_>,
+    destination: &Destination,
+    picked: &Picked,
+    parts: &mut Parts,
+    authority: Option<HeaderValue>,
+) -> Option<HeaderValue> {
+    let filters = &forward.found.route().filters;
+    if !filters.leaves_request_headers() {
+        let context = TemplateContext {
+            upstream_remote: match &picked.endpoint().address {
+                Address::Ip(address) => Some(*address),
+                Address::Unix(_) => None,
+            },
+            upstream_cluster: &destination.name,
+            method: parts.method.as_str(),
+            path: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
+            authority: authority.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default(),
+            ..forward.context()
+        };
+        filters.edit_request(destination.position, &mut parts.headers, &context);
+    }
+    if let Some(path) = filters.rewrite_path(parts.uri.path(), parts.uri.query()) {
+        let before = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        if let Ok(before) = HeaderValue::from_str(before) {
+            parts.headers.insert(ORIGINAL_PATH, before);
+        }
+        let mut uri = std::mem::take(&mut parts.uri).into_parts();
+        uri.path_and_query = Some(path);
+        parts.uri = Uri::from_parts(uri).unwrap_or_default();
+    }
+    filters.authority(destination.position).cloned().or(authority)
+}
+
+/// Gives the request the form that the upstream's protocol wants: origin form and Host for HTTP/1 (RFC 9112, section
+/// 3.2.1), scheme and authority in the target for HTTP/2 (RFC 9113, section 8.3.1).
+fn readdress(parts: &mut Parts, protocol: Protocol, authority: Option<HeaderValue>) {
+    match protocol {
+        Protocol::Http1 => {
+            parts.version = Version::HTTP_11;
+            join_cookies(&mut parts.headers);
+            if parts.uri.authority().is_some() {
+                let path = parts.uri.path_and_query().cloned();
+                parts.uri = path.map_or_else(Uri::default, Uri::from);
+            }
+            if let Some(authority) = authority {
+                parts.headers.insert(HOST, authority);
+            }
+        }
+        Protocol::Http2 => {
+            parts.version = Version::HTTP_2;
+            parts.headers.remove(HOST);
+            let mut uri = std::mem::take(&mut parts.uri).into_parts();
+            uri.scheme = Some(Scheme::HTTP);
+            uri.authority = authority.and_then(|value| Authority::try_from(value.as_bytes()).ok());
+            if uri.path_and_query.is_none() {
+                uri.path_and_query = Some(PathAndQuery::from_static("/"));
+            }
+            parts.uri = Uri::from_parts(uri).unwrap_or_default();
+        }
+    }
+}
+
+/// Joins the cookie crumbs that HTTP/2 allows (RFC 9113, section 8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let mut crumbs = headers.get_all(hyper::header::COOKIE).iter();
+    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else { return };
+    let mut joined = first.as_bytes().to_vec();
+    for crumb in std::iter::once(second).chain(crumbs) {
+        joined.extend_from_slice(b"; ");
+        joined.extend_from_slice(crumb.as_bytes());
+    }
+    if let Ok(value) = HeaderValue::from_bytes(&joined) {
+        headers.insert(hyper::header::COOKIE, value);
+    }
+}
+
+/// What response edits may speak of, kept when the route has any.
+struct Kept {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+impl Kept {
+    fn of<B>(request: &Request<B>) -> Self {
+        Self { method: request.method().clone(), uri: request.uri().clone(), headers: request.headers().clone() }
+    }
+}
+
+impl Forward<'_> {
+    /// What is known of the request whatever became of it.
+    fn context(&self) -> TemplateContext<'_> {
+        TemplateContext {
+            downstream_remote: Some(self.connection.remote),
+            downstream_local: Some(self.connection.local),
+            upstream_remote: None,
+            upstream_cluster: "",
+            requested_server_name: None,
+            protocol: Version::HTTP_11,
+            start_time: SystemTime::now(),
+            response_flags: ResponseFlags::NONE,
+            response_code: 0,
+            response_code_details: "",
+            hostname: &self.worker.settings.hostname,
+            route_name: &self.found.route().name,
+            method: "",
+            path: "",
+            authority: "",
+            scheme: "http",
+            request_headers: None,
+            response_headers: None,
+            environment: &self.worker.settings.environment,
+        }
+    }
+
+    /// Edits a response that the route itself made.
+    pub fn edit_reply<B>(&self, request: &Request<B>, response: &mut Response<ReplyBody>) {
+        let filters = &self.found.route().filters;
+        if !filters.leaves_response_headers() {
+            self.edit_response(None, &Kept::of(request), response);
+        }
+    }
+
+    fn edit_response<B>(&self, destination: Option<&Destination>, kept: &Kept, response: &mut Response<B>) {
+        let context = TemplateContext {
+            upstream_cluster: destination.map_or("", |destination| &*destination.name),
+            response_code: response.status().as_u16(),
+            method: kept.method.as_str(),
+            path: kept.uri.path_and_query().map_or("/", PathAndQuery::as_str),
+            authority: kept.uri.authority().map_or("", Authority::as_str),
+            request_headers: Some(&kept.headers),
+            ..self.context()
+        };
+        let position = destination.map(|destination| destination.position);
+        self.found.route().filters.edit_response(position, response.headers_mut(), &context);
+    }
+}
+
+/// Makes a local reply on a matched route, with the route's response edits.
+fn refuse(
+    forward: &Forward<'_>,
+    destination: Option<&Destination>,
+    kept: Option<Kept>,
+    mut record: Box<Record>,
+    reply: &LocalReply,
+) -> Response<ReplyBody> {
+    let mut response = record.reply(reply);
+    if let Some(kept) = kept {
+        forward.edit_response(destination, &kept, &mut response);
+    }
+    record.finish(Ending::Complete);
+    response
+}
+
+/// What a response is passed on with.
+struct Passed<'a> {
+    destination: &'a Destination,
+    keep: Option<Kept>,
+    switch: Option<OnUpgrade>,
+    deadline: Option<Deadline>,
+}
+
+/// Passes the upstream's response on: hop-by-hop headers out, our own in, then the route's edits; the body streams.
+fn pass(
+    forward: &Forward<'_>,
+    passed: Passed<'_>,
+    sent: Sent<UpstreamBody>,
+    mut record: Box<Record>,
+) -> Response<ReplyBody> {
+    let Sent { mut response, lease } = sent;
+    let took = record.upstream_took();
+    let tunnel = match passed.switch {
+        Some(downstream) if upgrade::accepted(&response) => Some(Tunnel::new(downstream, &mut response)),
+        _ => None,
+    };
+    *response.version_mut() = Version::HTTP_11;
+    let headers = response.headers_mut();
+    hop_by_hop::strip_response(headers, tunnel.is_some());
+    headers.insert(X_ENVOY_UPSTREAM_SERVICE_TIME, HeaderValue::from(took.as_millis() as u64));
+    record.saw_headers(headers);
+    if let Some(keep) = &passed.keep {
+        forward.edit_response(Some(passed.destination), keep, &mut response);
+    }
+    record.responded(response.status().as_u16(), ResponseFlags::NONE, "via_upstream");
+    let (parts, incoming) = response.into_parts();
+    let body = match tunnel {
+        Some(tunnel) => {
+            tunnel.spawn(forward.worker, record, lease);
+            ReplyBody::Empty
+        }
+        None => ReplyBody::Stream(Box::new(StreamBody::new(incoming, lease, record, passed.deadline))),
+    };
+    debug_assert!(!parts.headers.contains_key(UPGRADE) || parts.status.is_informational());
+    Response::from_parts(parts, body)
+}

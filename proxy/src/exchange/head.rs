@@ -1,0 +1,103 @@
+//! From a request's head to the route that takes it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use http::uri::PathAndQuery;
+use hyper::header::{HOST, LOCATION};
+use hyper::{Method, Request, Response, Uri};
+
+use super::body::ReplyBody;
+use super::reply::LocalReply;
+use super::request::{Connection, SnapshotRef};
+use crate::filter::{Redirect, RedirectRequest};
+use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
+use crate::snapshot::{Route, VirtualHost};
+
+/// The rule that took a request.
+pub struct Found {
+    virtual_host: Arc<VirtualHost>,
+    rule: RuleIdx,
+}
+
+impl Found {
+    /// What the rule does.
+    pub fn route(&self) -> &Route {
+        self.virtual_host.route(self.rule)
+    }
+}
+
+/// Normalises the request's path and finds the rule that takes the request.
+///
+/// # Errors
+///
+/// The reply for a request that no rule takes, or that cannot be matched at all.
+pub fn find_route<B>(
+    snapshot: &SnapshotRef,
+    connection: &Connection,
+    request: &mut Request<B>,
+) -> Result<Found, LocalReply> {
+    if request.method() == Method::CONNECT {
+        return Err(LocalReply::NO_ROUTE);
+    }
+    normalize(request)?;
+    let authority = authority(request).ok_or(LocalReply::NO_HOST)?;
+    let host = normalize_host(authority);
+    let listener = snapshot.listeners.get(&connection.listener).ok_or(LocalReply::NO_ROUTE)?;
+    let virtual_host = listener.virtual_host(&host).ok_or(LocalReply::NO_ROUTE)?;
+    let head = RequestHead {
+        method: request.method(),
+        scheme: "http",
+        authority,
+        host: &host,
+        path: request.uri().path(),
+        query: request.uri().query(),
+        headers: request.headers(),
+    };
+    let rule = virtual_host.table.find(&head).ok_or(LocalReply::NO_ROUTE)?;
+    Ok(Found { virtual_host: Arc::clone(virtual_host), rule })
+}
+
+/// The authority that a request names: of its target, else of its Host header (RFC 9112, section 3.2.2).
+pub fn authority<B>(request: &Request<B>) -> Option<&str> {
+    if let Some(authority) = request.uri().authority() {
+        return Some(authority.as_str());
+    }
+    request.headers().get(HOST)?.to_str().ok().filter(|host| !host.is_empty())
+}
+
+/// Puts the path into its normal form, which is what rules match on and what goes upstream.
+fn normalize<B>(request: &mut Request<B>) -> Result<(), LocalReply> {
+    let uri = request.uri();
+    let normal = match normalize_path(uri.path()) {
+        Ok(Cow::Borrowed(same)) if same.len() == uri.path().len() => return Ok(()),
+        Ok(normal) => normal,
+        Err(_) => return Err(LocalReply::BAD_PATH),
+    };
+    let text = match uri.query() {
+        Some(query) => format!("{normal}?{query}"),
+        None => normal.into_owned(),
+    };
+    let path = PathAndQuery::try_from(text).map_err(|_| LocalReply::BAD_PATH)?;
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(path);
+    *request.uri_mut() = Uri::from_parts(parts).map_err(|_| LocalReply::BAD_PATH)?;
+    Ok(())
+}
+
+/// The response of a redirect rule.
+pub fn redirect<B>(redirect: &Redirect, connection: &Connection, request: &Request<B>) -> Response<ReplyBody> {
+    let location = redirect.location(&RedirectRequest {
+        scheme: "http",
+        authority: authority(request).unwrap_or_default(),
+        path: request.uri().path(),
+        query: request.uri().query(),
+        listener_port: connection.listener.address.port(),
+    });
+    let mut response = Response::new(ReplyBody::Empty);
+    *response.status_mut() = redirect.code;
+    if let Some(location) = location {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    response
+}

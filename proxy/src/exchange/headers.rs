@@ -1,0 +1,120 @@
+//! The headers that a gateway adds to, and takes from, what it forwards.
+//!
+//! `x-forwarded-for`, `x-forwarded-proto`, `x-request-id` and the `x-envoy-` family, as Envoy's connection manager
+//! sets them with `use_remote_address`.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use rand::{Rng, RngExt};
+
+use super::request::Connection;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+/// Request id, forwarded and logged.
+pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const X_ENVOY_INTERNAL: HeaderName = HeaderName::from_static("x-envoy-internal");
+const X_ENVOY_EXTERNAL_ADDRESS: HeaderName = HeaderName::from_static("x-envoy-external-address");
+/// Number of the attempt, from 1.
+pub const X_ENVOY_ATTEMPT_COUNT: HeaderName = HeaderName::from_static("x-envoy-attempt-count");
+/// Milliseconds that the caller will wait.
+pub const X_ENVOY_EXPECTED_RQ_TIMEOUT_MS: HeaderName =
+    HeaderName::from_static("x-envoy-expected-rq-timeout-ms");
+/// Milliseconds between the last request byte and the first response byte.
+pub const X_ENVOY_UPSTREAM_SERVICE_TIME: HeaderName =
+    HeaderName::from_static("x-envoy-upstream-service-time");
+
+const HTTP: HeaderValue = HeaderValue::from_static("http");
+const TRUE: HeaderValue = HeaderValue::from_static("true");
+const ONE: HeaderValue = HeaderValue::from_static("1");
+
+/// Edits the headers of a request that came to a gateway.
+///
+/// The peer's address is appended to `x-forwarded-for`, and the scheme is that of the connection: a client's own
+/// claims are not believed. A request is internal when it comes straight from a private address; only then are its
+/// `x-envoy-` controls kept.
+pub fn forward(headers: &mut HeaderMap, connection: &Connection, keep_request_id: bool, rng: &mut impl Rng) {
+    let direct = append_forwarded_for(headers, &connection.remote_ip);
+    let internal = direct && is_private(connection.remote.ip());
+    remove_envoy_controls(headers, internal);
+    if internal {
+        headers.insert(X_ENVOY_INTERNAL, TRUE);
+    } else {
+        headers.insert(X_ENVOY_EXTERNAL_ADDRESS, connection.remote_ip.clone());
+    }
+    headers.insert(X_FORWARDED_PROTO, HTTP);
+    if !((internal || keep_request_id) && headers.contains_key(X_REQUEST_ID)) {
+        headers.insert(X_REQUEST_ID, request_id(rng));
+    }
+    headers.insert(X_ENVOY_ATTEMPT_COUNT, ONE);
+}
+
+/// Appends the peer to `x-forwarded-for`; returns whether it is the only one there.
+fn append_forwarded_for(headers: &mut HeaderMap, peer: &HeaderValue) -> bool {
+    let mut before = headers.get_all(X_FORWARDED_FOR).iter();
+    let Some(first) = before.next() else {
+        headers.insert(X_FORWARDED_FOR, peer.clone());
+        return true;
+    };
+    // one line, as Envoy sends it: the order of several lines is not kept by every server behind us
+    let mut joined = first.as_bytes().to_vec();
+    for line in before {
+        joined.push(b',');
+        joined.extend_from_slice(line.as_bytes());
+    }
+    joined.push(b',');
+    joined.extend_from_slice(peer.as_bytes());
+    match HeaderValue::from_bytes(&joined) {
+        Ok(value) => headers.insert(X_FORWARDED_FOR, value),
+        Err(_) => headers.insert(X_FORWARDED_FOR, peer.clone()),
+    };
+    false
+}
+
+/// Removes what only this proxy or a trusted caller may set.
+fn remove_envoy_controls(headers: &mut HeaderMap, internal: bool) {
+    let controls: smallvec::SmallVec<[HeaderName; 4]> = headers
+        .keys()
+        .filter(|name| name.as_str().starts_with("x-envoy-") && !(internal && is_control(name)))
+        .cloned()
+        .collect();
+    for name in controls {
+        headers.remove(name);
+    }
+}
+
+/// The request controls that an internal caller may use.
+fn is_control(name: &HeaderName) -> bool {
+    !matches!(
+        name.as_str(),
+        "x-envoy-internal" | "x-envoy-external-address" | "x-envoy-attempt-count" | "x-envoy-original-path"
+    )
+}
+
+/// Whether an address is of this host or of a private network (RFC 1918, RFC 4193).
+fn is_private(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.is_private() || ip == Ipv4Addr::LOCALHOST,
+        IpAddr::V6(ip) => ip.is_unique_local() || ip.is_loopback(),
+    }
+}
+
+/// A random UUID (version 4, RFC 9562).
+fn request_id(rng: &mut impl Rng) -> HeaderValue {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    let bits: u128 = rng.random();
+    let bits = bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
+    let mut text = [b'-'; 36];
+    let mut shift = 128;
+    for (index, byte) in text.iter_mut().enumerate() {
+        if !matches!(index, 8 | 13 | 18 | 23) {
+            shift -= 4;
+            *byte = HEX[(bits >> shift) as usize & 15];
+        }
+    }
+    HeaderValue::from_bytes(&text).expect("hexadecimal digits and dashes are visible ASCII")
+}
+
+#[cfg(test)]
+mod tests;

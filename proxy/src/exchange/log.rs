@@ -1,0 +1,132 @@
+//! What an access log line needs of a request, kept only when there will be a line.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use hyper::{Method, Request, Uri, Version};
+
+use super::headers::X_REQUEST_ID;
+use super::request::{Connection, Picked};
+use crate::filter::rewrite::ORIGINAL_PATH;
+use crate::registry::Address;
+use crate::telemetry::{AccessLogger, Entry, HttpVersion, RequestRecord};
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// The parts of a request that its log line shows; clones of shared bytes, no text is copied.
+pub struct LogFields {
+    start: SystemTime,
+    method: Method,
+    uri: Uri,
+    version: Version,
+    authority: Option<HeaderValue>,
+    user_agent: Option<HeaderValue>,
+    original_path: Option<HeaderValue>,
+    forwarded_for: Option<HeaderValue>,
+    request_id: Option<HeaderValue>,
+    route: Option<Arc<str>>,
+    cluster: Option<Arc<str>>,
+}
+
+impl LogFields {
+    /// Keeps what the line will show, if lines are written at all.
+    pub fn begin<B>(logger: &AccessLogger, request: &Request<B>) -> Option<Box<Self>> {
+        if !logger.is_on() {
+            return None;
+        }
+        let headers = request.headers();
+        Some(Box::new(Self {
+            start: SystemTime::now(),
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            version: request.version(),
+            authority: headers.get(HOST).cloned(),
+            user_agent: headers.get(USER_AGENT).cloned(),
+            original_path: None,
+            forwarded_for: headers.get(X_FORWARDED_FOR).cloned(),
+            request_id: headers.get(X_REQUEST_ID).cloned(),
+            route: None,
+            cluster: None,
+        }))
+    }
+
+    /// Notes the headers as they go upstream.
+    pub fn forwarded(&mut self, headers: &HeaderMap) {
+        self.forwarded_for = headers.get(X_FORWARDED_FOR).cloned();
+        self.request_id = headers.get(X_REQUEST_ID).cloned();
+        self.original_path = headers.get(ORIGINAL_PATH).cloned();
+    }
+
+    /// Notes the route that took the request.
+    pub fn routed(&mut self, route: &Arc<str>) {
+        self.route = Some(Arc::clone(route));
+    }
+
+    /// Notes the cluster that it goes to.
+    pub fn destined(&mut self, cluster: &Arc<str>) {
+        self.cluster = Some(Arc::clone(cluster));
+    }
+
+    /// Hands the line over.
+    pub fn write(
+        &self,
+        logger: &AccessLogger,
+        connection: &Connection,
+        picked: Option<&Picked>,
+        end: &End<'_>,
+    ) {
+        let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
+        let path = self.original_path.as_ref().map_or(path.as_bytes(), HeaderValue::as_bytes);
+        let authority = self.uri.authority().map(|authority| authority.as_str().as_bytes());
+        let upstream_host = picked.and_then(|picked| match &picked.endpoint().address {
+            Address::Ip(address) => Some(*address),
+            Address::Unix(_) => None,
+        });
+        logger.log(&Entry {
+            start: self.start,
+            method: Some(self.method.as_str()),
+            path: Some(path),
+            version: version(self.version),
+            response_code: end.record.code,
+            flags: end.record.flags,
+            response_code_details: Some(end.details),
+            connection_termination_details: None,
+            upstream_transport_failure_reason: None,
+            bytes_received: end.record.request_bytes,
+            bytes_sent: end.record.response_bytes,
+            duration: end.record.duration,
+            upstream_service_time: end.upstream_time,
+            x_forwarded_for: self.forwarded_for.as_ref().map(HeaderValue::as_bytes),
+            user_agent: self.user_agent.as_ref().map(HeaderValue::as_bytes),
+            request_id: self.request_id.as_ref().map(HeaderValue::as_bytes),
+            authority: authority.or(self.authority.as_ref().map(HeaderValue::as_bytes)),
+            upstream_host,
+            upstream_cluster: self.cluster.as_deref(),
+            upstream_local_address: None,
+            downstream_local_address: Some(connection.local),
+            downstream_remote_address: Some(connection.remote),
+            requested_server_name: None,
+            route_name: self.route.as_deref(),
+        });
+    }
+}
+
+/// How the exchange ended.
+pub struct End<'a> {
+    /// What the metrics are told.
+    pub record: &'a RequestRecord,
+    /// Why, in Envoy's words.
+    pub details: &'a str,
+    /// Time from the last request byte to the first response byte.
+    pub upstream_time: Option<Duration>,
+}
+
+fn version(version: Version) -> Option<HttpVersion> {
+    match version {
+        Version::HTTP_10 => Some(HttpVersion::Http10),
+        Version::HTTP_11 => Some(HttpVersion::Http11),
+        Version::HTTP_2 => Some(HttpVersion::Http2),
+        _ => None,
+    }
+}

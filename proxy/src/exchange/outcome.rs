@@ -1,0 +1,242 @@
+//! How an exchange ended: told once, in one place, to metrics and access log.
+//!
+//! A [`Record`] begins with the request's head and starts as a downstream disconnect; whoever ends the exchange
+//! says how. A future that is dropped half-way thus still counts as what it was.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use hyper::Response;
+use hyper::body::{Body, Frame};
+use hyper::header::{HeaderMap, HeaderName};
+use tokio::time::Instant;
+
+use super::body::{Progress, ReplyBody};
+use super::log::{End, LogFields};
+use super::reply::LocalReply;
+use super::request::{Connection, Destined, Picked, Worker};
+use crate::error::Kind;
+use crate::telemetry::{Gauge, RequestProtocol, RequestRecord, ResponseFlags, Security};
+
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+/// How the response came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All of it was sent.
+    Complete,
+    /// The route's timeout ran out in the middle of the body.
+    TimedOut,
+    /// The upstream broke off in the middle of the body.
+    UpstreamBroke(Kind),
+}
+
+/// Everything that the end of an exchange reports.
+pub struct Record {
+    worker: Rc<Worker>,
+    connection: Rc<Connection>,
+    started: Instant,
+    /// The endpoint that the request went to; counted as active until the record ends.
+    picked: Option<Picked>,
+    /// The cluster that it is for.
+    destined: Option<Destined>,
+    progress: Option<Rc<Progress>>,
+    log: Option<Box<LogFields>>,
+    code: u16,
+    flags: ResponseFlags,
+    details: &'static str,
+    grpc: bool,
+    grpc_status: Option<u8>,
+    sent_bytes: u64,
+    upstream_time: Option<Duration>,
+    ended: bool,
+}
+
+impl Record {
+    /// Begins a record when a request's head is in.
+    pub fn begin(worker: &Rc<Worker>, connection: &Rc<Connection>, grpc: bool, log: Option<Box<LogFields>>) -> Box<Self> {
+        worker.raise(Gauge::RequestsActive);
+        Box::new(Self {
+            worker: Rc::clone(worker),
+            connection: Rc::clone(connection),
+            started: Instant::now(),
+            picked: None,
+            destined: None,
+            progress: None,
+            log,
+            code: 0,
+            flags: ResponseFlags::DC,
+            details: "downstream_remote_disconnect",
+            grpc,
+            grpc_status: None,
+            sent_bytes: 0,
+            upstream_time: None,
+            ended: false,
+        })
+    }
+
+    /// When the request's head was in.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// Whether the client speaks gRPC.
+    pub fn is_grpc(&self) -> bool {
+        self.grpc
+    }
+
+    /// Notes the cluster that the request is for.
+    pub fn destined(&mut self, destined: &Destined) {
+        if let Some(log) = &mut self.log {
+            log.destined(destined.cluster().name());
+        }
+        self.destined = Some(destined.clone());
+    }
+
+    /// Notes the endpoint that the request goes to, and counts the request in there.
+    pub fn went_to(&mut self, picked: Picked, progress: &Rc<Progress>) {
+        picked.endpoint().state.enter();
+        if let Some(before) = self.picked.replace(picked) {
+            before.endpoint().state.leave();
+        }
+        self.progress = Some(Rc::clone(progress));
+    }
+
+    /// What the access log line will say, if there will be one.
+    pub fn log_mut(&mut self) -> Option<&mut LogFields> {
+        self.log.as_deref_mut()
+    }
+
+    /// Notes the response's head, as it goes to the client.
+    pub fn responded(&mut self, code: u16, flags: ResponseFlags, details: &'static str) {
+        self.code = code;
+        self.flags = flags;
+        self.details = details;
+    }
+
+    /// Makes a local reply and notes it.
+    pub fn reply(&mut self, reply: &LocalReply) -> Response<ReplyBody> {
+        let response = reply.response(self.grpc);
+        self.responded(response.status().as_u16(), reply.flags, reply.details);
+        self.saw_headers(response.headers());
+        self.sent_bytes = response.body().size_hint().exact().unwrap_or(0);
+        response
+    }
+
+    /// Notes a response that a route made by itself.
+    pub fn answered(&mut self, response: &Response<ReplyBody>) {
+        self.responded(response.status().as_u16(), ResponseFlags::NONE, "direct_response");
+        self.sent_bytes = response.body().size_hint().exact().unwrap_or(0);
+    }
+
+    /// Notes the route that took the request.
+    pub fn routed(&mut self, route: &Arc<str>) {
+        if let Some(log) = &mut self.log {
+            log.routed(route);
+        }
+    }
+
+    /// Notes that the upstream's response head is here; returns the time since the request went out.
+    pub fn upstream_took(&mut self) -> Duration {
+        let took = self.started.elapsed();
+        self.upstream_time = Some(took);
+        took
+    }
+
+    /// Notes a gRPC status that came in headers.
+    pub fn saw_headers(&mut self, headers: &HeaderMap) {
+        if self.grpc {
+            self.grpc_status = grpc_status(headers).or(self.grpc_status);
+        }
+    }
+
+    /// Notes a frame of the response's body.
+    pub fn saw_frame(&mut self, frame: &Frame<Bytes>) {
+        if let Some(data) = frame.data_ref() {
+            self.sent_bytes += data.remaining() as u64;
+        } else if let Some(trailers) = frame.trailers_ref() {
+            self.saw_headers(trailers);
+        }
+    }
+
+    /// Notes bytes that were sent outside of frames, on an upgraded connection for example.
+    pub fn saw_bytes(&mut self, sent: u64) {
+        self.sent_bytes += sent;
+    }
+
+    /// Ends the record: everything is told now.
+    pub fn finish(mut self: Box<Self>, ending: Ending) {
+        match ending {
+            Ending::Complete => (),
+            Ending::TimedOut => {
+                self.flags = ResponseFlags::UT;
+                self.details = "upstream_response_timeout";
+            }
+            Ending::UpstreamBroke(kind) => {
+                self.flags = match kind {
+                    Kind::UpstreamReset => ResponseFlags::UR,
+                    Kind::UpstreamProtocol => ResponseFlags::UPE,
+                    _ => ResponseFlags::UC,
+                };
+                self.details = match kind {
+                    Kind::UpstreamReset => "upstream_reset_after_response_started{remote_reset}",
+                    Kind::UpstreamProtocol => "upstream_reset_after_response_started{protocol_error}",
+                    _ => "upstream_reset_after_response_started{connection_termination}",
+                };
+            }
+        }
+        self.ended = true;
+    }
+
+    fn tell(&mut self) {
+        let worker = &self.worker;
+        worker.lower(Gauge::RequestsActive);
+        let duration = self.started.elapsed();
+        let request_bytes = self.progress.as_ref().map_or(0, |progress| progress.bytes());
+        let record = RequestRecord {
+            code: self.code,
+            flags: self.flags,
+            protocol: if self.grpc { RequestProtocol::Grpc } else { RequestProtocol::Http },
+            grpc_status: self.grpc_status,
+            security: Security::Unknown,
+            duration,
+            request_bytes,
+            response_bytes: self.sent_bytes,
+            request_messages: 0,
+            response_messages: 0,
+        };
+        let stats = match (&self.picked, &self.destined) {
+            (Some(picked), _) => &picked.endpoint().stats,
+            (None, Some(destined)) => &destined.cluster().stats,
+            (None, None) => &worker.unrouted,
+        };
+        stats.record(worker.id, &record);
+        if let Some(log) = &self.log {
+            let end = End { record: &record, details: self.details, upstream_time: self.upstream_time };
+            log.write(&worker.access_log, &self.connection, self.picked.as_ref(), &end);
+        }
+        if let Some(picked) = &self.picked {
+            picked.endpoint().state.leave();
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if !self.ended {
+            // the head may be out already: the code stays what was sent
+            self.flags = ResponseFlags::DC;
+            self.details = "downstream_remote_disconnect";
+        }
+        if self.flags != ResponseFlags::NONE {
+            self.worker.telemetry.counters.local_reply(self.worker.id, self.flags);
+        }
+        self.tell();
+    }
+}
+
+fn grpc_status(headers: &HeaderMap) -> Option<u8> {
+    headers.get(GRPC_STATUS)?.to_str().ok()?.parse().ok()
+}

@@ -1,0 +1,289 @@
+//! Responses that we make ourselves: one table from what went wrong to status, flag, body and details.
+//!
+//! Dashboards and runbooks depend on these texts; they are Envoy's. A gRPC client gets the same as HTTP 200 with
+//! `grpc-status` and `grpc-message`.
+
+use bytes::Bytes;
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Response, StatusCode};
+
+use super::body::ReplyBody;
+use crate::error::{Error, Kind};
+use crate::filter::DirectResponse;
+use crate::telemetry::ResponseFlags;
+
+const TEXT_PLAIN: HeaderValue = HeaderValue::from_static("text/plain");
+const APPLICATION_GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+const X_ENVOY_OVERLOADED: HeaderName = HeaderName::from_static("x-envoy-overloaded");
+
+/// A response that this proxy makes itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalReply {
+    /// Status of the response to a plain HTTP client.
+    pub status: StatusCode,
+    /// Why, for log and metrics.
+    pub flags: ResponseFlags,
+    /// Body, sent as `text/plain`; empty for none.
+    pub body: &'static str,
+    /// Why, in Envoy's words, for the log.
+    pub details: &'static str,
+    /// Whether `x-envoy-overloaded: true` is sent.
+    pub overloaded: bool,
+}
+
+impl LocalReply {
+    const fn new(status: StatusCode, flags: ResponseFlags, body: &'static str, details: &'static str) -> Self {
+        Self { status, flags, body, details, overloaded: false }
+    }
+
+    /// No listener, virtual host or route takes the request.
+    pub const NO_ROUTE: Self = Self::new(StatusCode::NOT_FOUND, ResponseFlags::NR, "", "route_not_found");
+
+    /// The request names no host.
+    pub const NO_HOST: Self =
+        Self::new(StatusCode::BAD_REQUEST, ResponseFlags::NONE, "", "missing_host_header");
+
+    /// The request's path cannot be normalised.
+    pub const BAD_PATH: Self =
+        Self::new(StatusCode::BAD_REQUEST, ResponseFlags::NONE, "", "path_normalization_failed");
+
+    /// A header that the request's `Connection` names must not be removed, or it names too many.
+    pub const BAD_CONNECTION_HEADER: Self =
+        Self::new(StatusCode::BAD_REQUEST, ResponseFlags::DPE, "", "connection_header_sanitization_failed");
+
+    /// The request asks for a protocol upgrade that its destination cannot make.
+    pub const UPGRADE_REFUSED: Self =
+        Self::new(StatusCode::FORBIDDEN, ResponseFlags::NONE, "", "upgrade_failed");
+
+    /// The local reply that tells a peer what went wrong.
+    pub const fn from_kind(kind: Kind) -> Self {
+        use ResponseFlags as F;
+        use StatusCode as S;
+        match kind {
+            Kind::NoCluster => Self::new(S::SERVICE_UNAVAILABLE, F::NC, "", "cluster_not_found"),
+            Kind::NoHealthyUpstream => {
+                Self::new(S::SERVICE_UNAVAILABLE, F::UH, "no healthy upstream", "no_healthy_upstream")
+            }
+            Kind::ConnectFailed => Self::new(
+                S::SERVICE_UNAVAILABLE,
+                F::UF,
+                "upstream connect error or disconnect/reset before headers. reset reason: remote connection failure",
+                "upstream_reset_before_response_started{remote_connection_failure}",
+            ),
+            Kind::ConnectTimeout => Self::new(
+                S::SERVICE_UNAVAILABLE,
+                F::UF,
+                "upstream connect error or disconnect/reset before headers. reset reason: connection timeout",
+                "upstream_reset_before_response_started{connection_timeout}",
+            ),
+            Kind::UpstreamClosed => Self::new(
+                S::SERVICE_UNAVAILABLE,
+                F::UC,
+                "upstream connect error or disconnect/reset before headers. reset reason: connection termination",
+                "upstream_reset_before_response_started{connection_termination}",
+            ),
+            Kind::UpstreamReset => Self::new(
+                S::SERVICE_UNAVAILABLE,
+                F::UR,
+                "upstream connect error or disconnect/reset before headers. reset reason: remote reset",
+                "upstream_reset_before_response_started{remote_reset}",
+            ),
+            Kind::UpstreamRefusedStream => Self::new(
+                S::SERVICE_UNAVAILABLE,
+                F::UR,
+                "upstream connect error or disconnect/reset before headers. reset reason: remote refused stream reset",
+                "upstream_reset_before_response_started{remote_refused_stream_reset}",
+            ),
+            Kind::UpstreamProtocol => Self::new(
+                S::BAD_GATEWAY,
+                F::UPE,
+                "upstream connect error or disconnect/reset before headers. reset reason: protocol error",
+                "upstream_reset_before_response_started{protocol_error}",
+            ),
+            Kind::Overflow => Self {
+                overloaded: true,
+                ..Self::new(
+                    S::SERVICE_UNAVAILABLE,
+                    F::UO,
+                    "upstream connect error or disconnect/reset before headers. reset reason: overflow",
+                    "upstream_reset_before_response_started{overflow}",
+                )
+            },
+            Kind::RequestTimeout => {
+                Self::new(S::GATEWAY_TIMEOUT, F::UT, "upstream request timeout", "response_timeout")
+            }
+            Kind::DownstreamBody => {
+                Self::new(S::BAD_REQUEST, F::DPE, "", "downstream_body_broke_off")
+            }
+        }
+    }
+
+    /// The local reply that tells a peer about this error.
+    pub fn from_error(error: &Error) -> Self {
+        Self::from_kind(error.kind())
+    }
+
+    /// The response itself, in the form that the client understands.
+    pub fn response(&self, grpc: bool) -> Response<ReplyBody> {
+        if grpc {
+            return self.grpc_response();
+        }
+        let body = match self.body {
+            "" => ReplyBody::Empty,
+            text => ReplyBody::Full(Bytes::from_static(text.as_bytes())),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = self.status;
+        if !self.body.is_empty() {
+            response.headers_mut().insert(CONTENT_TYPE, TEXT_PLAIN);
+        }
+        if self.overloaded {
+            response.headers_mut().insert(X_ENVOY_OVERLOADED, HeaderValue::from_static("true"));
+        }
+        response
+    }
+
+    fn grpc_response(&self) -> Response<ReplyBody> {
+        let mut response = Response::new(ReplyBody::Empty);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, APPLICATION_GRPC);
+        headers.insert(GRPC_STATUS, HeaderValue::from(u16::from(grpc_status(self.status))));
+        if let Ok(message) = HeaderValue::from_str(&percent_encode(self.body))
+            && !self.body.is_empty()
+        {
+            headers.insert(GRPC_MESSAGE, message);
+        }
+        if self.overloaded {
+            headers.insert(X_ENVOY_OVERLOADED, HeaderValue::from_static("true"));
+        }
+        response
+    }
+}
+
+/// The response of a rule that answers by itself; HEAD gets its headers only.
+pub fn direct(direct: &DirectResponse, method: &Method) -> Response<ReplyBody> {
+    let body = match direct.body.len() {
+        0 => ReplyBody::Empty,
+        _ if method == Method::HEAD => ReplyBody::Empty,
+        _ => ReplyBody::Full(direct.body.clone()),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = direct.status;
+    if let Some(content_type) = direct.content_type() {
+        response.headers_mut().insert(CONTENT_TYPE, content_type);
+    }
+    if method == Method::HEAD && !direct.body.is_empty() {
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(direct.body.len()));
+    }
+    response
+}
+
+/// Whether a request is gRPC: `application/grpc` or `application/grpc+...`.
+pub fn is_grpc(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return false };
+    match value.as_bytes().strip_prefix(b"application/grpc") {
+        Some(rest) => rest.is_empty() || rest[0] == b'+' || rest[0] == b';',
+        None => false,
+    }
+}
+
+/// gRPC's own mapping from HTTP statuses, as Envoy applies it to local replies.
+pub fn grpc_status(status: StatusCode) -> u8 {
+    match status.as_u16() {
+        400 => 13,
+        401 => 16,
+        403 => 7,
+        404 => 12,
+        429 | 502..=504 => 14,
+        _ => 2,
+    }
+}
+
+/// Percent-encoding of `grpc-message`: printable ASCII but `%` stays as it is (gRPC over HTTP/2, Status-Message).
+fn percent_encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if (0x20..=0x7e).contains(&byte) && byte != b'%' {
+            encoded.push(char::from(byte));
+        } else {
+            const HEX: &[u8; 16] = b"0123456789ABCDEF";
+            encoded.push('%');
+            encoded.push(char::from(HEX[usize::from(byte >> 4)]));
+            encoded.push(char::from(HEX[usize::from(byte & 15)]));
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every kind with its status, flag, body and details.
+    const ROWS: &[(Kind, u16, &str, &str, &str)] = &[
+        (Kind::NoCluster, 503, "NC", "", "cluster_not_found"),
+        (Kind::NoHealthyUpstream, 503, "UH", "no healthy upstream", "no_healthy_upstream"),
+        (Kind::ConnectFailed, 503, "UF", "remote connection failure", "{remote_connection_failure}"),
+        (Kind::ConnectTimeout, 503, "UF", "connection timeout", "{connection_timeout}"),
+        (Kind::UpstreamClosed, 503, "UC", "connection termination", "{connection_termination}"),
+        (Kind::UpstreamReset, 503, "UR", "remote reset", "{remote_reset}"),
+        (Kind::UpstreamRefusedStream, 503, "UR", "remote refused stream reset", "{remote_refused_stream_reset}"),
+        (Kind::UpstreamProtocol, 502, "UPE", "protocol error", "{protocol_error}"),
+        (Kind::Overflow, 503, "UO", "overflow", "{overflow}"),
+        (Kind::RequestTimeout, 504, "UT", "upstream request timeout", "response_timeout"),
+        (Kind::DownstreamBody, 400, "DPE", "", "downstream_body_broke_off"),
+    ];
+
+    #[test]
+    fn each_kind_has_its_status_flag_body_and_details() {
+        for (kind, status, flag, body, details) in ROWS {
+            let reply = LocalReply::from_kind(*kind);
+            assert_eq!(reply.status.as_u16(), *status, "{kind:?}");
+            assert_eq!(reply.flags.to_string(), *flag, "{kind:?}");
+            assert!(reply.body.ends_with(body) && reply.body.is_empty() == body.is_empty(), "{kind:?}");
+            assert!(reply.details.ends_with(details), "{kind:?}");
+            assert_eq!(reply.overloaded, *kind == Kind::Overflow, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn plain_client_gets_text_or_nothing() {
+        let with_body = LocalReply::from_kind(Kind::NoHealthyUpstream).response(false);
+        assert_eq!(with_body.headers()[CONTENT_TYPE], "text/plain");
+        let without = LocalReply::NO_ROUTE.response(false);
+        assert!(without.headers().is_empty());
+        assert_eq!(without.status(), 404);
+    }
+
+    #[test]
+    fn grpc_client_gets_trailers_only() {
+        let response = LocalReply::from_kind(Kind::RequestTimeout).response(true);
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "application/grpc");
+        assert_eq!(response.headers()["grpc-status"], "14");
+        assert_eq!(response.headers()["grpc-message"], "upstream request timeout");
+        assert_eq!(LocalReply::NO_ROUTE.response(true).headers()["grpc-status"], "12");
+    }
+
+    #[test]
+    fn grpc_is_told_by_its_content_type() {
+        for (value, expected) in [
+            ("application/grpc", true),
+            ("application/grpc+proto", true),
+            ("application/grpc;charset=utf-8", true),
+            ("application/grpc-web", false),
+            ("text/plain", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(value));
+            assert_eq!(is_grpc(&headers), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn grpc_message_is_percent_encoded() {
+        assert_eq!(percent_encode("50% \u{fc}"), "50%25 %C3%BC");
+    }
+}

@@ -1,0 +1,101 @@
+//! Upgrades (WebSocket and others): after a 101 both connections carry bytes until either side ends.
+
+use std::rc::Rc;
+
+use hyper::header::{CONNECTION, HeaderMap, UPGRADE};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::{Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::io::copy_bidirectional_with_sizes;
+
+use super::outcome::{Ending, Record};
+use super::request::Worker;
+use crate::pool::Lease;
+use crate::telemetry::Gauge;
+
+/// Size of the copy buffer of each direction.
+const BUFFER_BYTES: usize = 16 * 1024;
+
+/// Whether a request asks to switch protocols (RFC 9110, section 7.8).
+pub fn requested(headers: &HeaderMap) -> bool {
+    headers.contains_key(UPGRADE)
+        && headers
+            .get_all(CONNECTION)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .any(|option| option.trim().eq_ignore_ascii_case("upgrade"))
+}
+
+/// Whether the upstream agreed to switch.
+pub fn accepted<B>(response: &Response<B>) -> bool {
+    response.status() == StatusCode::SWITCHING_PROTOCOLS
+}
+
+/// Both sides' promises of a raw connection.
+pub struct Tunnel {
+    downstream: OnUpgrade,
+    upstream: OnUpgrade,
+}
+
+impl Tunnel {
+    /// The promises of a request that asked to switch and of the response that agreed.
+    pub fn new<B>(downstream: OnUpgrade, response: &mut Response<B>) -> Self {
+        Self { downstream, upstream: hyper::upgrade::on(response) }
+    }
+
+    /// Carries bytes both ways in a task of its own, with half-close, until both sides have ended.
+    pub fn spawn<B: 'static>(self, worker: &Rc<Worker>, record: Box<Record>, lease: Lease<B>) {
+        let worker = Rc::clone(worker);
+        tokio::task::spawn_local(async move {
+            worker.raise(Gauge::UpgradesActive);
+            self.run(record).await;
+            worker.lower(Gauge::UpgradesActive);
+            // an upgraded connection never goes back to the pool
+            drop(lease);
+        });
+    }
+
+    async fn run(self, mut record: Box<Record>) {
+        let (Ok(downstream), Ok(upstream)) = tokio::join!(self.downstream, self.upstream) else {
+            return; // one side is gone; the record says so
+        };
+        let mut downstream: TokioIo<Upgraded> = TokioIo::new(downstream);
+        let mut upstream: TokioIo<Upgraded> = TokioIo::new(upstream);
+        let copied =
+            copy_bidirectional_with_sizes(&mut downstream, &mut upstream, BUFFER_BYTES, BUFFER_BYTES).await;
+        if let Ok((_received, sent)) = copied {
+            record.saw_bytes(sent);
+        }
+        record.finish(Ending::Complete);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn upgrade_needs_both_headers() {
+        let rows: &[(&[&str], Option<&str>, bool)] = &[
+            (&["Upgrade"], Some("websocket"), true),
+            (&["keep-alive, Upgrade"], Some("websocket"), true),
+            (&["keep-alive", "upgrade"], Some("foo/2"), true),
+            (&["keep-alive"], Some("websocket"), false),
+            (&["upgrade"], None, false),
+            (&[], Some("websocket"), false),
+        ];
+        for (connection, upgrade, expected) in rows {
+            let mut headers = HeaderMap::new();
+            for value in *connection {
+                headers.append(CONNECTION, HeaderValue::from_static(value));
+            }
+            if let Some(value) = upgrade {
+                headers.insert(UPGRADE, HeaderValue::from_static(value));
+            }
+            assert_eq!(requested(&headers), *expected, "{connection:?} {upgrade:?}");
+        }
+    }
+}

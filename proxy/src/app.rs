@@ -32,8 +32,8 @@ use crate::registry::Registry;
 use crate::runtime::drain::{self, Stage, Trigger};
 use crate::snapshot::SnapshotSlot;
 use crate::telemetry::{
-    AccessLog, AccessLogFormat, AccessLogSettings, AccessLogTarget, BuildInfo, LogControl, RequestLabels, Reporter,
-    Telemetry, WorkerId,
+    AccessLog, AccessLogFormat, AccessLogSettings, AccessLogTarget, BuildInfo, LogControl,
+    Reporter, RequestLabels, Telemetry, WorkerId,
 };
 use crate::worker::{self, Workers};
 
@@ -114,7 +114,10 @@ impl App {
         let access_log = Arc::new(open_access_log(&settings)?);
         let admin = TcpListener::bind(settings.admin)
             .await
-            .map_err(failed(&format!("the admin server cannot listen on {} (--admin)", settings.admin)))?;
+            .map_err(failed(&format!(
+                "the admin server cannot listen on {} (--admin)",
+                settings.admin
+            )))?;
         let (found_sender, found) = watch::channel(Found::default());
         let watch = load(&settings, found_sender)?;
         let registry = Arc::new(Registry::default());
@@ -163,7 +166,12 @@ impl App {
             identity: settings.identity.clone(),
             logging,
         };
-        let serving = admin::serve(admin, Arc::new(state.admin()), AdminLimits::default(), std::future::pending());
+        let serving = admin::serve(
+            admin,
+            Arc::new(state.admin()),
+            AdminLimits::default(),
+            std::future::pending(),
+        );
         tokio::spawn(serving);
         tracing::info!(admin = %settings.admin, workers = settings.workers.get(), "strait is serving");
         Ok(Self {
@@ -172,8 +180,10 @@ impl App {
             drain_time: settings.drain_time,
             quit,
             access_log,
-            terminate: signal(SignalKind::terminate()).map_err(failed("cannot listen for SIGTERM"))?,
-            interrupt: signal(SignalKind::interrupt()).map_err(failed("cannot listen for SIGINT"))?,
+            terminate: signal(SignalKind::terminate())
+                .map_err(failed("cannot listen for SIGTERM"))?,
+            interrupt: signal(SignalKind::interrupt())
+                .map_err(failed("cannot listen for SIGINT"))?,
             _watch: watch,
         })
     }
@@ -204,33 +214,43 @@ impl App {
 }
 
 fn build_info() -> BuildInfo {
-    BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), revision: "unknown".to_owned() }
+    BuildInfo {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        revision: "unknown".to_owned(),
+    }
 }
 
 fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
-    let Some(format) = settings.access_log else { return Ok(AccessLog::off()) };
+    let Some(format) = settings.access_log else {
+        return Ok(AccessLog::off());
+    };
     let log = AccessLogSettings {
         format,
         target: settings.access_log_target.clone(),
         ..AccessLogSettings::new(settings.workers.get())
     };
-    AccessLog::start(log).map_err(failed("the access log cannot be opened (--access-log-path)"))
+    AccessLog::start(log).map_err(failed(
+        "the access log cannot be opened (--access-log-path)",
+    ))
 }
 
 /// Loads the configuration and follows it. Refused resources do not keep the proxy from starting; paths that cannot
 /// be read do, since they are most likely misspelt.
 fn load(settings: &Settings, sender: watch::Sender<Found>) -> Result<Watch, StartError> {
     let updates = sender.clone();
-    let (loaded, watch) = config_loader::watch(&settings.paths, WatchSettings::default(), move |update| {
-        updates.send_replace(update.into());
-    })
-    .map_err(failed("cannot watch the configuration"))?;
-    let missing = loaded
-        .diagnostics
-        .iter()
-        .find(|found| found.severity == Severity::Error && found.code.to_string().starts_with("SRC"));
+    let (loaded, watch) =
+        config_loader::watch(&settings.paths, WatchSettings::default(), move |update| {
+            updates.send_replace(update.into());
+        })
+        .map_err(failed("cannot watch the configuration"))?;
+    let missing = loaded.diagnostics.iter().find(|found| {
+        found.severity == Severity::Error && found.code.to_string().starts_with("SRC")
+    });
     if let Some(missing) = missing {
-        return Err(StartError(format!("{}: {}", missing.place.file, missing.message)));
+        return Err(StartError(format!(
+            "{}: {}",
+            missing.place.file, missing.message
+        )));
     }
     sender.send_replace(Found {
         set: loaded.set,
@@ -257,8 +277,15 @@ fn start_workers(
         destination: Arc::default(),
         service: Arc::default(),
     });
-    let exchange = ExchangeSettings { server_name: settings.server_name.clone(), ..ExchangeSettings::default() };
-    let (slot, telemetry, access_log) = (Arc::clone(slot), Arc::clone(&shared.telemetry), Arc::clone(access_log));
+    let exchange = ExchangeSettings {
+        server_name: settings.server_name.clone(),
+        ..ExchangeSettings::default()
+    };
+    let (slot, telemetry, access_log) = (
+        Arc::clone(slot),
+        Arc::clone(&shared.telemetry),
+        Arc::clone(access_log),
+    );
     let make = move |id: WorkerId| {
         let parts = WorkerParts {
             id,
@@ -271,7 +298,6 @@ fn start_workers(
         };
         worker::answer_with(Rc::new(Worker::new(parts)))
     };
-    worker::start(&threads, shared, make).map_err(|error: io::Error| {
-        StartError(format!("cannot start the workers: {error}"))
-    })
+    worker::start(&threads, shared, make)
+        .map_err(|error: io::Error| StartError(format!("cannot start the workers: {error}")))
 }

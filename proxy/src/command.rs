@@ -73,7 +73,11 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // help and version are answers, not errors
-            let code = if error.use_stderr() { EXIT_USAGE } else { EXIT_DONE };
+            let code = if error.use_stderr() {
+                EXIT_USAGE
+            } else {
+                EXIT_DONE
+            };
             let _ = error.print();
             return ExitCode::from(code);
         }

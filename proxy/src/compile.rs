@@ -51,7 +51,12 @@ pub fn compile(inputs: &Inputs<'_>, previous: &Snapshot) -> Snapshot {
     let mut clusters = Clusters::new(inputs, &services, &policies, previous);
     let listeners = listeners::compile(inputs.resources, inputs.identity, &mut clusters, previous);
     let (clusters, dns_names) = clusters.finish();
-    Snapshot { generation: 0, listeners, clusters, dns_names }
+    Snapshot {
+        generation: 0,
+        listeners,
+        clusters,
+        dns_names,
+    }
 }
 
 #[cfg(test)]

@@ -39,7 +39,11 @@ pub struct Found {
 
 impl From<Update> for Found {
     fn from(update: Update) -> Self {
-        Self { set: update.set, diagnostics: update.diagnostics, quarantined: update.quarantined }
+        Self {
+            set: update.set,
+            diagnostics: update.diagnostics,
+            quarantined: update.quarantined,
+        }
     }
 }
 
@@ -73,9 +77,15 @@ impl Control {
     pub fn apply(&mut self) {
         let found = self.found.borrow_and_update().clone();
         self.tell(&found.diagnostics);
-        let kinds = found.quarantined.iter().map(|quarantined| quarantined.object.kind.as_str());
+        let kinds = found
+            .quarantined
+            .iter()
+            .map(|quarantined| quarantined.object.kind.as_str());
         self.telemetry.control.set_quarantined(kinds);
-        *self.quarantine.lock().unwrap_or_else(PoisonError::into_inner) = found.quarantined;
+        *self
+            .quarantine
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = found.quarantined;
         let snapshot = self.publisher.publish(found.set);
         self.follow(&snapshot);
     }
@@ -105,7 +115,8 @@ impl Control {
 
     fn follow(&mut self, snapshot: &Snapshot) {
         self.follower.follow(&snapshot.dns_names);
-        let wanted: Arc<BTreeSet<ListenerKey>> = Arc::new(snapshot.listeners.keys().copied().collect());
+        let wanted: Arc<BTreeSet<ListenerKey>> =
+            Arc::new(snapshot.listeners.keys().copied().collect());
         self.listeners.send_if_modified(|listeners| {
             let differs = **listeners != *wanted;
             *listeners = wanted;
@@ -138,7 +149,10 @@ impl Control {
 
 fn one_line(diagnostic: &Diagnostic) -> String {
     let place = &diagnostic.place;
-    let help = diagnostic.help.as_deref().map_or_else(String::new, |help| format!("; {help}"));
+    let help = diagnostic
+        .help
+        .as_deref()
+        .map_or_else(String::new, |help| format!("; {help}"));
     format!(
         "{}:{}:{}: {} {}: {}{help}",
         place.file, place.line, place.column, diagnostic.code, diagnostic.field, diagnostic.message

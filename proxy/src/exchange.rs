@@ -37,7 +37,6 @@ pub use request::{Connection, Worker, WorkerParts};
 use crate::filter::Action;
 use crate::telemetry::Counter;
 use forward::Forward;
-use head::Found;
 use outcome::{Ending, Record};
 use request::DownstreamProtocol;
 
@@ -63,7 +62,13 @@ pub async fn run(
         }
         Ok(found) => {
             record.routed(&found.route().name);
-            answer(worker, connection, &snapshot, found, request, record).await
+            let forward = Forward {
+                worker,
+                connection,
+                snapshot: &snapshot,
+                found: &found,
+            };
+            answer(forward, request, record).await
         }
     };
     finish_head(worker, connection, response)
@@ -71,17 +76,13 @@ pub async fn run(
 
 /// Carries out what the route says.
 async fn answer(
-    worker: &Rc<Worker>,
-    connection: &Rc<Connection>,
-    snapshot: &request::SnapshotRef,
-    found: Found,
+    forward: Forward<'_>,
     request: Request<Incoming>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    let forward = Forward { worker, connection, snapshot, found: &found };
-    let mut response = match &found.route().filters.action {
+    let mut response = match &forward.found.route().filters.action {
         Action::Forward => return forward::run(forward, request, record).await,
-        Action::Redirect(redirect) => head::redirect(redirect, connection, &request),
+        Action::Redirect(redirect) => head::redirect(redirect, forward.connection, &request),
         Action::DirectResponse(direct) => reply::direct(direct, request.method()),
     };
     forward.edit_reply(&request, &mut response);
@@ -91,12 +92,18 @@ async fn answer(
 }
 
 /// What every response gets, whoever made it.
-fn finish_head(worker: &Worker, connection: &Connection, mut response: Response<ReplyBody>) -> Response<ReplyBody> {
+fn finish_head(
+    worker: &Worker,
+    connection: &Connection,
+    mut response: Response<ReplyBody>,
+) -> Response<ReplyBody> {
     if let Some(server) = &worker.settings.server_name {
         response.headers_mut().insert(SERVER, server.clone());
     }
     if connection.draining.get() && connection.protocol == DownstreamProtocol::Http1 {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }

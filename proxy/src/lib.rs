@@ -3,8 +3,8 @@
 //! Modules are declared in the order in which a request walks through them; see `ARCHITECTURE.md` for the map and
 //! for the rule on which module may use which.
 
-// pub mod app;
-// pub mod command;
+pub mod app;
+pub mod command;
 
 pub mod worker;
 
@@ -32,7 +32,7 @@ pub mod snapshot;
 
 pub mod compile;
 
-// pub mod control;
+pub mod control;
 
 pub mod admin;
 

@@ -72,9 +72,12 @@ pub struct Census {
     pub http2: usize,
 }
 
+/// Pools by endpoint and protocol.
+type ByEndpoint<B> = HashMap<(u64, Protocol), Rc<EndpointPool<B>>>;
+
 /// All pools of one worker. `B` is the body that requests carry.
 pub struct Pools<B> {
-    pools: RefCell<HashMap<(u64, Protocol), Rc<EndpointPool<B>>>>,
+    pools: RefCell<ByEndpoint<B>>,
 }
 
 /// Connections of one worker to one endpoint.

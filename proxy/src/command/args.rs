@@ -11,7 +11,13 @@ use crate::identity::{Identity, Mode};
 #[derive(Clone, Debug, Args)]
 pub struct ConfigArgs {
     /// File or directory of resources (YAML or JSON); directories are read recursively. May be repeated
-    #[arg(long = "config", value_name = "PATH", required = true, env = "STRAIT_CONFIG", value_delimiter = ',')]
+    #[arg(
+        long = "config",
+        value_name = "PATH",
+        required = true,
+        env = "STRAIT_CONFIG",
+        value_delimiter = ','
+    )]
     pub paths: Vec<PathBuf>,
 }
 
@@ -26,19 +32,40 @@ pub struct IdentityArgs {
     #[arg(long, value_name = "KEY", default_value = "local", env = "STRAIT_CLUSTER", value_parser = cluster_key)]
     pub cluster: String,
     /// Namespace of the workload; short names and visibility follow from it
-    #[arg(long, value_name = "NAME", default_value = "default", env = "STRAIT_NAMESPACE")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "default",
+        env = "STRAIT_NAMESPACE"
+    )]
     pub namespace: String,
     /// Labels of the workload, matched against Gateway selectors and sourceLabels: key=value,...
     #[arg(long, value_name = "K=V,...", env = "STRAIT_LABELS", value_delimiter = ',', value_parser = label)]
     pub labels: Vec<(String, String)>,
     /// Network that the proxy is on
-    #[arg(long, value_name = "NAME", default_value = "", env = "STRAIT_NETWORK", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "",
+        env = "STRAIT_NETWORK",
+        hide_default_value = true
+    )]
     pub network: String,
     /// Domain that short service names are completed with
-    #[arg(long, value_name = "DOMAIN", default_value = "cluster.local", env = "STRAIT_DOMAIN")]
+    #[arg(
+        long,
+        value_name = "DOMAIN",
+        default_value = "cluster.local",
+        env = "STRAIT_DOMAIN"
+    )]
     pub domain: String,
     /// Namespace that holds mesh-wide defaults
-    #[arg(long, value_name = "NAME", default_value = "istio-system", env = "STRAIT_ROOT_NAMESPACE")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "istio-system",
+        env = "STRAIT_ROOT_NAMESPACE"
+    )]
     pub root_namespace: String,
 }
 
@@ -72,7 +99,7 @@ fn cluster_key(text: &str) -> Result<String, String> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
         (1..=253).contains(&segment.len()) && segment.bytes().all(allowed)
     };
-    if !segments.iter().all(|segment| well_formed(segment)) {
+    if !segments.iter().all(well_formed) {
         return Err("segments are 1 to 253 letters, digits, '.', '_' or '-'".to_owned());
     }
     match segments.len() {

@@ -23,15 +23,21 @@ pub fn spawn(version: &'static str, address: SocketAddr) -> io::Result<SocketAdd
     let listener = std::net::TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    std::thread::Builder::new().name(format!("demo-{version}")).spawn(move || {
-        tokio::task::LocalSet::new().block_on(&runtime, serve(listener, version));
-    })?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    std::thread::Builder::new()
+        .name(format!("demo-{version}"))
+        .spawn(move || {
+            tokio::task::LocalSet::new().block_on(&runtime, serve(listener, version));
+        })?;
     Ok(address)
 }
 
 async fn serve(listener: std::net::TcpListener, version: &'static str) {
-    let Ok(listener) = TcpListener::from_std(listener) else { return };
+    let Ok(listener) = TcpListener::from_std(listener) else {
+        return;
+    };
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // out of descriptors: let connections end before the next try
@@ -39,18 +45,33 @@ async fn serve(listener: std::net::TcpListener, version: &'static str) {
             continue;
         };
         tokio::task::spawn_local(async move {
-            let service = service_fn(move |request| std::future::ready(Ok::<_, Infallible>(echo(version, &request))));
+            let service = service_fn(move |request| {
+                std::future::ready(Ok::<_, Infallible>(echo(version, &request)))
+            });
             // a client that goes away is not our business
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+            let _ = http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
         });
     }
 }
 
 fn echo(version: &'static str, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-    let host = request.headers().get(HOST).map_or("-", |host| host.to_str().unwrap_or("-"));
-    let text = format!("hello from {version}: {} {} for {host}\n", request.method(), request.uri());
+    let host = request
+        .headers()
+        .get(HOST)
+        .map_or("-", |host| host.to_str().unwrap_or("-"));
+    let text = format!(
+        "hello from {version}: {} {} for {host}\n",
+        request.method(),
+        request.uri()
+    );
     let mut response = Response::new(Full::new(Bytes::from(text)));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-    response.headers_mut().insert("x-backend-version", HeaderValue::from_static(version));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    response
+        .headers_mut()
+        .insert("x-backend-version", HeaderValue::from_static(version));
     response
 }

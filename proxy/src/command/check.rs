@@ -1,6 +1,6 @@
 //! `strait check`: validate configuration and list every finding.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use clap::{Args, ValueEnum};
 use config_loader::Severity;
@@ -45,16 +45,24 @@ pub enum Output {
 pub fn run(args: &CheckArgs) -> u8 {
     let loaded = config_loader::load_files(&args.config.paths);
     let text = match args.output {
-        Output::Text => render::text(&loaded.diagnostics),
+        Output::Text => render::text(&loaded.diagnostics, style()),
         Output::Json => render::json(&loaded.diagnostics),
         Output::Github => render::github(&loaded.diagnostics),
     };
     let mut out = std::io::stdout().lock();
-    if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+    if out
+        .write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .is_err()
+    {
         return EXIT_INTERNAL; // the reader went away
     }
     let count = |severity: Severity| {
-        loaded.diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count()
+        loaded
+            .diagnostics
+            .iter()
+            .filter(|diagnostic| diagnostic.severity == severity)
+            .count()
     };
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
     if args.output == Output::Text {
@@ -62,5 +70,18 @@ pub fn run(args: &CheckArgs) -> u8 {
         let summary = format!("{objects} objects, {errors} errors, {warnings} warnings\n");
         let _ = out.write_all(summary.as_bytes());
     }
-    if errors > 0 || (args.deny_warnings && warnings > 0) { EXIT_INPUT } else { EXIT_DONE }
+    if errors > 0 || (args.deny_warnings && warnings > 0) {
+        EXIT_INPUT
+    } else {
+        EXIT_DONE
+    }
+}
+
+/// Colours for a terminal, plain text for everything else.
+fn style() -> render::Style {
+    if std::io::stdout().is_terminal() {
+        render::Style::Coloured
+    } else {
+        render::Style::Plain
+    }
 }

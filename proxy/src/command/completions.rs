@@ -15,6 +15,11 @@ pub struct CompletionsArgs {
 
 /// Writes the script to standard output.
 pub fn run(args: &CompletionsArgs) -> u8 {
-    clap_complete::generate(args.shell, &mut Cli::command(), "strait", &mut std::io::stdout());
+    clap_complete::generate(
+        args.shell,
+        &mut Cli::command(),
+        "strait",
+        &mut std::io::stdout(),
+    );
     EXIT_DONE
 }

@@ -51,11 +51,14 @@ fn start(args: &DemoArgs) -> Result<(), String> {
         None => quickstart_dir()?,
     };
     let mut identity = Identity::default();
-    identity.labels.insert("istio".to_owned(), "ingressgateway".to_owned());
+    identity
+        .labels
+        .insert("istio".to_owned(), "ingressgateway".to_owned());
     let settings = args.serve.settings(vec![dir.clone()], identity)?;
     for (version, port) in BACKENDS {
-        backend::spawn(version, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
-            .map_err(|error| format!("the demo's backend {version} cannot listen on port {port}: {error}"))?;
+        backend::spawn(version, SocketAddr::from((Ipv4Addr::LOCALHOST, port))).map_err(
+            |error| format!("the demo's backend {version} cannot listen on port {port}: {error}"),
+        )?;
     }
     introduce(&dir, args.serve.admin);
     app::run(settings).map_err(|error| error.to_string())

@@ -10,7 +10,8 @@ use clap::{Args, ValueEnum};
 use super::args::{ConfigArgs, IdentityArgs};
 use super::{EXIT_DONE, EXIT_INPUT, report};
 use crate::app::{self, Settings};
-use crate::codec::Http10;
+use crate::codec;
+use crate::runtime::threads;
 use crate::telemetry::{AccessLogFormat, AccessLogTarget};
 
 /// Arguments of `strait run`.
@@ -44,7 +45,12 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", env = "STRAIT_CONCURRENCY")]
     pub concurrency: Option<NonZeroUsize>,
     /// Address of the admin server
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:15000", env = "STRAIT_ADMIN")]
+    #[arg(
+        long,
+        value_name = "IP:PORT",
+        default_value = "127.0.0.1:15000",
+        env = "STRAIT_ADMIN"
+    )]
     pub admin: SocketAddr,
     /// Access log: Istio's text format, JSON, or none
     #[arg(long, value_enum, default_value_t = AccessLogArg::Text, env = "STRAIT_ACCESS_LOG")]
@@ -53,7 +59,12 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", env = "STRAIT_ACCESS_LOG_PATH")]
     pub access_log_path: Option<PathBuf>,
     /// Level of the process log on standard error: error, warn, info, debug, trace, or target=level,...
-    #[arg(long, value_name = "FILTER", default_value = "info", env = "STRAIT_LOG_LEVEL")]
+    #[arg(
+        long,
+        value_name = "FILTER",
+        default_value = "info",
+        env = "STRAIT_LOG_LEVEL"
+    )]
     pub log_level: String,
     /// How long requests that run may take to finish after SIGTERM
     #[arg(long, value_name = "DURATION", default_value = "30s", env = "STRAIT_DRAIN_TIME", value_parser = duration)]
@@ -62,7 +73,12 @@ pub struct ServeArgs {
     #[arg(long, value_enum, default_value_t = Http10Arg::Accept, env = "STRAIT_HTTP10")]
     pub http10: Http10Arg,
     /// Value of the server response header; empty leaves the upstream's
-    #[arg(long, value_name = "NAME", default_value = "istio-envoy", env = "STRAIT_SERVER_NAME")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "istio-envoy",
+        env = "STRAIT_SERVER_NAME"
+    )]
     pub server_name: String,
 }
 
@@ -88,7 +104,8 @@ pub enum Http10Arg {
 
 impl RunArgs {
     fn settings(&self) -> Result<Settings, String> {
-        self.serve.settings(self.config.paths.clone(), self.identity.identity())
+        self.serve
+            .settings(self.config.paths.clone(), self.identity.identity())
     }
 }
 
@@ -98,18 +115,24 @@ impl ServeArgs {
     /// # Errors
     ///
     /// When a value cannot be used, in words for a person.
-    pub fn settings(&self, paths: Vec<PathBuf>, identity: crate::identity::Identity) -> Result<Settings, String> {
+    pub fn settings(
+        &self,
+        paths: Vec<PathBuf>,
+        identity: crate::identity::Identity,
+    ) -> Result<Settings, String> {
         let server_name = match self.server_name.as_str() {
             "" => None,
-            name => Some(http::HeaderValue::from_str(name).map_err(|_| {
-                format!("--server-name: {name:?} is not a header value")
-            })?),
+            name => Some(
+                http::HeaderValue::from_str(name)
+                    .map_err(|_| format!("--server-name: {name:?} is not a header value"))?,
+            ),
         };
-        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Ok(Settings {
             paths,
             identity,
-            workers: self.concurrency.map_or(cores, NonZeroUsize::get),
+            workers: self
+                .concurrency
+                .unwrap_or_else(threads::default_concurrency),
             admin: self.admin,
             access_log: match self.access_log {
                 AccessLogArg::Text => Some(AccessLogFormat::Text),
@@ -122,10 +145,7 @@ impl ServeArgs {
             },
             log_level: self.log_level.clone(),
             drain_time: self.drain_time,
-            http10: match self.http10 {
-                Http10Arg::Accept => Http10::Accept,
-                Http10Arg::Refuse => Http10::Refuse,
-            },
+            codec: codec::Settings::default(),
             server_name,
         })
     }
@@ -133,7 +153,10 @@ impl ServeArgs {
 
 /// Serves until a signal ends it.
 pub fn run(args: &RunArgs) -> u8 {
-    match args.settings().and_then(|settings| app::run(settings).map_err(|error| error.to_string())) {
+    match args
+        .settings()
+        .and_then(|settings| app::run(settings).map_err(|error| error.to_string()))
+    {
         Ok(()) => EXIT_DONE,
         Err(error) => {
             report(&error);
@@ -148,10 +171,14 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     let mut rest = text;
     let mut total = 0.0;
     while !rest.is_empty() {
-        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
+        let number = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .ok_or_else(wrong)?;
         let value: f64 = rest[..number].parse().map_err(|_| wrong())?;
         rest = &rest[number..];
-        let unit = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let unit = rest
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(rest.len());
         total += value
             * match &rest[..unit] {
                 "h" => 3_600.0,
@@ -162,7 +189,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
             };
         rest = &rest[unit..];
     }
-    if text.is_empty() { Err(wrong()) } else { Duration::try_from_secs_f64(total).map_err(|_| wrong()) }
+    if text.is_empty() {
+        Err(wrong())
+    } else {
+        Duration::try_from_secs_f64(total).map_err(|_| wrong())
+    }
 }
 
 #[cfg(test)]
@@ -171,8 +202,18 @@ mod tests {
 
     #[test]
     fn durations_are_written_as_go_writes_them() {
-        for (text, milliseconds) in [("30s", 30_000), ("1m30s", 90_000), ("1.5s", 1_500), ("10ms", 10), ("0s", 0)] {
-            assert_eq!(duration(text).unwrap(), Duration::from_millis(milliseconds), "{text}");
+        for (text, milliseconds) in [
+            ("30s", 30_000),
+            ("1m30s", 90_000),
+            ("1.5s", 1_500),
+            ("10ms", 10),
+            ("0s", 0),
+        ] {
+            assert_eq!(
+                duration(text).unwrap(),
+                Duration::from_millis(milliseconds),
+                "{text}"
+            );
         }
         for wrong in ["", "30", "s", "1x", "1s2", "-1s"] {
             assert!(duration(wrong).is_err(), "{wrong:?}");

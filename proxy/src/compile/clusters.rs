@@ -37,6 +37,9 @@ pub(super) fn name(port: u16, subset: &str, host: &str) -> String {
     format!("outbound|{port}|{subset}|{host}")
 }
 
+/// Clusters by number.
+pub(super) type Numbered = Box<[Option<Arc<Cluster>>]>;
+
 /// Builds the clusters that routes name.
 pub(super) struct Clusters<'a> {
     services: &'a Services,
@@ -59,7 +62,12 @@ impl<'a> Clusters<'a> {
         previous: &'a Snapshot,
     ) -> Self {
         let identity = inputs.identity;
-        let member: Arc<str> = identity.cluster.rsplit('/').next().unwrap_or_default().into();
+        let member: Arc<str> = identity
+            .cluster
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .into();
         let source = workload_labels(&identity.labels, &identity.namespace, &member);
         Self {
             services,
@@ -103,7 +111,7 @@ impl<'a> Clusters<'a> {
     }
 
     /// All clusters by number, and the DNS names that their endpoints have.
-    pub(super) fn finish(self) -> (Box<[Option<Arc<Cluster>>]>, BTreeSet<Arc<str>>) {
+    pub(super) fn finish(self) -> (Numbered, BTreeSet<Arc<str>>) {
         let mut clusters = vec![None; self.registry.cluster_count()];
         for (id, cluster) in self.built {
             clusters[id.0 as usize] = cluster;
@@ -122,7 +130,12 @@ impl<'a> Clusters<'a> {
         let members: Vec<&Workload> = service
             .endpoints
             .iter()
-            .filter(|workload| policy.subset.as_ref().is_none_or(|labels| workload.has_labels(labels)))
+            .filter(|workload| {
+                policy
+                    .subset
+                    .as_ref()
+                    .is_none_or(|labels| workload.has_labels(labels))
+            })
             .collect();
         let names = members.iter().filter_map(|workload| match &workload.host {
             WorkloadHost::Name(name) => Some(Arc::clone(name)),
@@ -137,7 +150,12 @@ impl<'a> Clusters<'a> {
             return Some(Arc::clone(before));
         }
         let endpoints = self.endpoints(&state.name, service, port, &members);
-        let provenance = service.provenance.iter().chain(&policy.provenance).cloned().collect();
+        let provenance = service
+            .provenance
+            .iter()
+            .chain(&policy.provenance)
+            .cloned()
+            .collect();
         Some(Arc::new(Cluster::build(Parts {
             host: Arc::clone(&service.host),
             protocol: port.protocol,
@@ -159,17 +177,32 @@ impl<'a> Clusters<'a> {
         members: &[&Workload],
     ) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (service.fingerprint, port.number, policy.fingerprint, &policy.subset).hash(&mut hasher);
+        (
+            service.fingerprint,
+            port.number,
+            policy.fingerprint,
+            &policy.subset,
+        )
+            .hash(&mut hasher);
         for workload in members {
             if let WorkloadHost::Name(name) = &workload.host {
-                self.registry.resolution(name).map(|resolution| resolution.addresses.clone()).hash(&mut hasher);
+                self.registry
+                    .resolution(name)
+                    .map(|resolution| resolution.addresses.clone())
+                    .hash(&mut hasher);
             }
         }
         hasher.finish()
     }
 
     /// Endpoints in a fixed order, so that every worker and every proxy with the same ones numbers them alike.
-    fn endpoints(&self, cluster: &Arc<str>, service: &Service, port: &Port, members: &[&Workload]) -> Vec<Endpoint> {
+    fn endpoints(
+        &self,
+        cluster: &Arc<str>,
+        service: &Service,
+        port: &Port,
+        members: &[&Workload],
+    ) -> Vec<Endpoint> {
         let mut by_address: BTreeMap<Address, &Workload> = BTreeMap::new();
         for workload in members {
             for address in workload.addresses(port, self.registry) {
@@ -185,10 +218,13 @@ impl<'a> Clusters<'a> {
                 locality: Arc::clone(&workload.locality),
                 labels: Labels::clone(&workload.labels),
                 state: self.registry.endpoint(cluster, &address),
-                stats: Arc::clone(stats.entry(Arc::as_ptr(&workload.labels)).or_insert_with(|| {
-                    let labels = workload_labels(&workload.labels, &service.namespace, &self.member);
-                    self.stats_of(service, &labels)
-                })),
+                stats: Arc::clone(stats.entry(Arc::as_ptr(&workload.labels)).or_insert_with(
+                    || {
+                        let labels =
+                            workload_labels(&workload.labels, &service.namespace, &self.member);
+                        self.stats_of(service, &labels)
+                    },
+                )),
                 address,
             })
             .collect()
@@ -209,13 +245,23 @@ impl<'a> Clusters<'a> {
 }
 
 /// What Istio's metrics say of a workload with these labels.
-pub(super) fn workload_labels(labels: &BTreeMap<String, String>, namespace: &str, member: &Arc<str>) -> WorkloadLabels {
-    let first = |keys: &[&str]| keys.iter().find_map(|key| labels.get(*key)).map(|value| Arc::from(value.as_str()));
+pub(super) fn workload_labels(
+    labels: &BTreeMap<String, String>,
+    namespace: &str,
+    member: &Arc<str>,
+) -> WorkloadLabels {
+    let first = |keys: &[&str]| {
+        keys.iter()
+            .find_map(|key| labels.get(*key))
+            .map(|value| Arc::from(value.as_str()))
+    };
     let unknown: Arc<str> = UNKNOWN.into();
     let app = first(&["app", "app.kubernetes.io/name"]);
     let version = first(&["version", "app.kubernetes.io/version"]);
     WorkloadLabels {
-        name: first(&["service.istio.io/workload-name"]).or_else(|| app.clone()).unwrap_or_else(|| unknown.clone()),
+        name: first(&["service.istio.io/workload-name"])
+            .or_else(|| app.clone())
+            .unwrap_or_else(|| unknown.clone()),
         namespace: namespace.into(),
         principal: unknown.clone(),
         canonical_service: first(&["service.istio.io/canonical-name"])

@@ -2,29 +2,48 @@
 
 use std::borrow::Cow;
 
+use config_loader::ResourceSet;
+use config_loader::resource::Object;
 use config_loader::resource::istio::{
     HeaderMatch, HttpAction, HttpMatch, HttpRule, QueryMatch, StringMatch, VirtualService,
 };
-use config_loader::resource::Object;
-use config_loader::ResourceSet;
 
 use super::rules::Sourced;
 
 /// The rules of a VirtualService, with those of its delegates in place of the rules that name them. A delegate that
 /// is missing, has hosts of its own or is not exported to here takes its root rule with it, nothing else.
-pub(super) fn expand<'a>(root: &'a Object<VirtualService>, resources: &'a ResourceSet) -> Vec<Sourced<'a>> {
+pub(super) fn expand<'a>(
+    root: &'a Object<VirtualService>,
+    resources: &'a ResourceSet,
+) -> Vec<Sourced<'a>> {
     let mut rules = Vec::new();
     for rule in &root.spec.http {
         let HttpAction::Delegate(delegate) = &rule.action else {
-            rules.push(Sourced { rule: Cow::Borrowed(rule), object: root });
+            rules.push(Sourced {
+                rule: Cow::Borrowed(rule),
+                object: root,
+            });
             continue;
         };
-        let Some(object) = resources.virtual_services.get(&delegate.name) else { continue };
+        let Some(object) = resources.virtual_services.get(&delegate.name) else {
+            continue;
+        };
         if !object.spec.is_delegate() || !object.spec.export_to.includes(&root.id.namespace) {
             continue;
         }
-        let merged = object.spec.http.iter().filter(|inner| !matches!(inner.action, HttpAction::Delegate(_)));
-        rules.extend(merged.filter_map(|inner| merge(rule, inner)).map(|rule| Sourced { rule: Cow::Owned(rule), object }));
+        let merged = object
+            .spec
+            .http
+            .iter()
+            .filter(|inner| !matches!(inner.action, HttpAction::Delegate(_)));
+        rules.extend(
+            merged
+                .filter_map(|inner| merge(rule, inner))
+                .map(|rule| Sourced {
+                    rule: Cow::Owned(rule),
+                    object,
+                }),
+        );
     }
     rules
 }
@@ -47,7 +66,11 @@ pub(super) fn merge(root: &HttpRule, inner: &HttpRule) -> Option<HttpRule> {
         fault: inner.fault.clone().or_else(|| root.fault.clone()),
         mirror: inner.mirror.clone().or_else(|| root.mirror.clone()),
         mirror_percentage: inner.mirror_percentage.or(root.mirror_percentage),
-        mirrors: if inner.mirrors.is_empty() { root.mirrors.clone() } else { inner.mirrors.clone() },
+        mirrors: if inner.mirrors.is_empty() {
+            root.mirrors.clone()
+        } else {
+            inner.mirrors.clone()
+        },
         cors: inner.cors.clone().or_else(|| root.cors.clone()),
         headers: inner.headers.clone().or_else(|| root.headers.clone()),
         line: inner.line,
@@ -61,7 +84,11 @@ fn merge_matches(root: &[HttpMatch], inner: &[HttpMatch]) -> Option<Vec<HttpMatc
     let mut merged = Vec::new();
     for block in inner {
         let before = merged.len();
-        merged.extend(root.iter().filter(|outer| !conflict(outer, block)).map(|outer| merge_block(outer, block)));
+        merged.extend(
+            root.iter()
+                .filter(|outer| !conflict(outer, block))
+                .map(|outer| merge_block(outer, block)),
+        );
         if merged.len() == before {
             return None;
         }
@@ -70,7 +97,9 @@ fn merge_matches(root: &[HttpMatch], inner: &[HttpMatch]) -> Option<Vec<HttpMatc
 }
 
 fn merge_block(root: &HttpMatch, inner: &HttpMatch) -> HttpMatch {
-    let either = |inner: &Option<StringMatch>, root: &Option<StringMatch>| inner.clone().or_else(|| root.clone());
+    let either = |inner: &Option<StringMatch>, root: &Option<StringMatch>| {
+        inner.clone().or_else(|| root.clone())
+    };
     let mut source_labels = root.source_labels.clone();
     source_labels.extend(inner.source_labels.clone());
     HttpMatch {
@@ -84,20 +113,37 @@ fn merge_block(root: &HttpMatch, inner: &HttpMatch) -> HttpMatch {
         method: either(&inner.method, &root.method),
         authority: either(&inner.authority, &root.authority),
         headers: union(&root.headers, &inner.headers, |a, b| a.key == b.key),
-        without_headers: union(&root.without_headers, &inner.without_headers, |a, b| a.key == b.key),
-        query_params: union(&root.query_params, &inner.query_params, |a, b| a.name == b.name),
+        without_headers: union(&root.without_headers, &inner.without_headers, |a, b| {
+            a.key == b.key
+        }),
+        query_params: union(&root.query_params, &inner.query_params, |a, b| {
+            a.name == b.name
+        }),
         port: inner.port.or(root.port),
         source_labels,
-        source_namespace: inner.source_namespace.clone().or_else(|| root.source_namespace.clone()),
-        gateways: if inner.gateways.is_empty() { root.gateways.clone() } else { inner.gateways.clone() },
-        stat_prefix: if inner.stat_prefix.is_empty() { root.stat_prefix.clone() } else { inner.stat_prefix.clone() },
+        source_namespace: inner
+            .source_namespace
+            .clone()
+            .or_else(|| root.source_namespace.clone()),
+        gateways: if inner.gateways.is_empty() {
+            root.gateways.clone()
+        } else {
+            inner.gateways.clone()
+        },
+        stat_prefix: if inner.stat_prefix.is_empty() {
+            root.stat_prefix.clone()
+        } else {
+            inner.stat_prefix.clone()
+        },
         line: inner.line,
     }
 }
 
 /// Both lists; of two entries with one key the inner one.
 fn union<T: Clone>(root: &[T], inner: &[T], same: impl Fn(&T, &T) -> bool) -> Vec<T> {
-    let kept = root.iter().filter(|outer| !inner.iter().any(|block| same(outer, block)));
+    let kept = root
+        .iter()
+        .filter(|outer| !inner.iter().any(|block| same(outer, block)));
     kept.chain(inner).cloned().collect()
 }
 
@@ -113,18 +159,41 @@ fn conflict(root: &HttpMatch, inner: &HttpMatch) -> bool {
         _ => false,
     };
     let headers = |root: &[HeaderMatch], inner: &[HeaderMatch]| {
-        root.iter().any(|a| inner.iter().any(|b| a.key == b.key && conflicting(&a.value, &b.value)))
+        root.iter().any(|a| {
+            inner
+                .iter()
+                .any(|b| a.key == b.key && conflicting(&a.value, &b.value))
+        })
     };
-    let query = |a: &QueryMatch| inner.query_params.iter().any(|b| a.name == b.name && conflicting(&a.value, &b.value));
+    let query = |a: &QueryMatch| {
+        inner
+            .query_params
+            .iter()
+            .any(|b| a.name == b.name && conflicting(&a.value, &b.value))
+    };
     texts.into_iter().any(text)
         || headers(&root.headers, &inner.headers)
         || headers(&root.without_headers, &inner.without_headers)
         || root.query_params.iter().any(query)
         || matches!((root.port, inner.port), (Some(a), Some(b)) if a != b)
-        || root.source_labels.iter().any(|(key, value)| inner.source_labels.get(key).is_some_and(|other| other != value))
-        || root.source_namespace.as_ref().is_some_and(|namespace| inner.source_namespace.as_ref() != Some(namespace))
-        || !root.gateways.is_empty() && inner.gateways.iter().any(|gateway| !root.gateways.contains(gateway))
-        || root.uri.is_some() && inner.uri.is_some() && root.ignore_uri_case != inner.ignore_uri_case
+        || root.source_labels.iter().any(|(key, value)| {
+            inner
+                .source_labels
+                .get(key)
+                .is_some_and(|other| other != value)
+        })
+        || root
+            .source_namespace
+            .as_ref()
+            .is_some_and(|namespace| inner.source_namespace.as_ref() != Some(namespace))
+        || !root.gateways.is_empty()
+            && inner
+                .gateways
+                .iter()
+                .any(|gateway| !root.gateways.contains(gateway))
+        || root.uri.is_some()
+            && inner.uri.is_some()
+            && root.ignore_uri_case != inner.ignore_uri_case
 }
 
 /// Whether two conditions on one text cannot be put together.

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use config_loader::ResourceSet;
 use config_loader::resource::Object;
-use config_loader::resource::istio::{Bind, Gateway, GatewayRef, HttpAction, Server, VirtualService};
+use config_loader::resource::istio::{
+    Bind, Gateway, GatewayRef, HttpAction, Server, VirtualService,
+};
 
 use super::clusters::Clusters;
 use super::rules::{self, Compiled, Place};
@@ -49,14 +51,21 @@ pub(super) fn compile(
     let mut virtual_services: Vec<&Arc<Object<VirtualService>>> = resources
         .virtual_services
         .values()
-        .filter(|object| !object.spec.is_delegate() && object.spec.export_to.includes(&identity.namespace))
+        .filter(|object| {
+            !object.spec.is_delegate() && object.spec.export_to.includes(&identity.namespace)
+        })
         .collect();
     virtual_services.sort_by(|a, b| a.age().cmp(&b.age()));
     let mut listeners = BTreeMap::new();
     for (key, servers) in servers_by_address(resources, identity) {
         let parts = hosts(&servers, &virtual_services, identity);
         let before = previous.listeners.get(&key);
-        let compiler = ListenerCompiler { resources, identity, key, before };
+        let compiler = ListenerCompiler {
+            resources,
+            identity,
+            key,
+            before,
+        };
         listeners.insert(key, compiler.listener(&servers, parts, clusters));
     }
     listeners
@@ -70,20 +79,37 @@ fn servers_by_address<'a>(
     let mut gateways: Vec<&Arc<Object<Gateway>>> = resources
         .gateways
         .values()
-        .filter(|gateway| gateway.spec.selector.iter().all(|(key, value)| identity.labels.get(key) == Some(value)))
+        .filter(|gateway| {
+            gateway
+                .spec
+                .selector
+                .iter()
+                .all(|(key, value)| identity.labels.get(key) == Some(value))
+        })
         .collect();
     gateways.sort_by(|a, b| a.age().cmp(&b.age()));
     let mut by_address: BTreeMap<ListenerKey, Vec<Bound<'_>>> = BTreeMap::new();
     for gateway in gateways {
-        for server in gateway.spec.servers.iter().filter(|server| server.protocol.is_http()) {
+        for server in gateway
+            .spec
+            .servers
+            .iter()
+            .filter(|server| server.protocol.is_http())
+        {
             let ip = match &server.bind {
                 Bind::Default => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
                 Bind::Ip(ip) => *ip,
                 Bind::Unix(_) => continue,
             };
-            let key = ListenerKey { address: SocketAddr::new(ip, server.port) };
+            let key = ListenerKey {
+                address: SocketAddr::new(ip, server.port),
+            };
             let reference = GatewayRef::Named(gateway.id.to_name());
-            by_address.entry(key).or_default().push(Bound { gateway, server, reference });
+            by_address.entry(key).or_default().push(Bound {
+                gateway,
+                server,
+                reference,
+            });
         }
     }
     by_address
@@ -98,13 +124,25 @@ fn hosts<'a>(
     let mut hosts: BTreeMap<Arc<str>, HostParts<'_>> = BTreeMap::new();
     for object in virtual_services {
         for bound in servers {
-            if !object.spec.gateways.iter().any(|gateway| gateway.value == bound.reference) {
+            if !object
+                .spec
+                .gateways
+                .iter()
+                .any(|gateway| gateway.value == bound.reference)
+            {
                 continue;
             }
             for host in served_hosts(object, bound.server, identity) {
                 let parts = hosts.entry(host).or_default();
-                if !parts.attached.iter().any(|attached| Arc::ptr_eq(attached.object, object)) {
-                    parts.attached.push(Attached { object, reference: &bound.reference });
+                if !parts
+                    .attached
+                    .iter()
+                    .any(|attached| Arc::ptr_eq(attached.object, object))
+                {
+                    parts.attached.push(Attached {
+                        object,
+                        reference: &bound.reference,
+                    });
                 }
             }
         }
@@ -112,10 +150,16 @@ fn hosts<'a>(
     for bound in servers.iter().filter(|bound| bound.server.https_redirect) {
         let redirect = services::provenance(bound.gateway.as_ref(), bound.server.line.0);
         for host in &bound.server.hosts {
-            hosts.entry(host.host.to_ascii_lowercase().into()).or_default();
+            hosts
+                .entry(host.host.to_ascii_lowercase().into())
+                .or_default();
         }
         for (host, parts) in &mut hosts {
-            let covered = bound.server.hosts.iter().any(|server| names::is_subset(host, &server.host.to_ascii_lowercase()));
+            let covered = bound
+                .server
+                .hosts
+                .iter()
+                .any(|server| names::is_subset(host, &server.host.to_ascii_lowercase()));
             if covered {
                 parts.redirect.get_or_insert_with(|| redirect.clone());
             }
@@ -125,11 +169,19 @@ fn hosts<'a>(
 }
 
 /// The hosts of a VirtualService that a server takes: of each pair the more specific name, if one covers the other.
-fn served_hosts(object: &Object<VirtualService>, server: &Server, identity: &Identity) -> Vec<Arc<str>> {
+fn served_hosts(
+    object: &Object<VirtualService>,
+    server: &Server,
+    identity: &Identity,
+) -> Vec<Arc<str>> {
     let mut served: Vec<Arc<str>> = Vec::new();
     for host in &object.spec.hosts {
         let host = names::complete(&host.value, &object.id.namespace, &identity.domain);
-        for of_server in server.hosts.iter().filter(|of_server| of_server.namespace.includes(&object.id.namespace)) {
+        for of_server in server
+            .hosts
+            .iter()
+            .filter(|of_server| of_server.namespace.includes(&object.id.namespace))
+        {
             let of_server = of_server.host.to_ascii_lowercase();
             if let Some(name) = names::intersection(&host, &of_server)
                 && !served.iter().any(|known| **known == *name)
@@ -156,18 +208,29 @@ impl ListenerCompiler<'_> {
         parts: BTreeMap<Arc<str>, HostParts<'_>>,
         clusters: &mut Clusters<'_>,
     ) -> Arc<Listener> {
-        let virtual_hosts: Vec<Arc<VirtualHost>> =
-            parts.into_iter().map(|(name, parts)| self.virtual_host(name, &parts, clusters)).collect();
-        let provenance: Vec<Provenance> =
-            servers.iter().map(|bound| services::provenance(bound.gateway.as_ref(), bound.server.line.0)).collect();
+        let virtual_hosts: Vec<Arc<VirtualHost>> = parts
+            .into_iter()
+            .map(|(name, parts)| self.virtual_host(name, &parts, clusters))
+            .collect();
+        let provenance: Vec<Provenance> = servers
+            .iter()
+            .map(|bound| services::provenance(bound.gateway.as_ref(), bound.server.line.0))
+            .collect();
         if let Some(before) = self.before
             && before.provenance == provenance
             && before.virtual_hosts.len() == virtual_hosts.len()
-            && before.virtual_hosts.iter().zip(&virtual_hosts).all(|(a, b)| Arc::ptr_eq(a, b))
+            && before
+                .virtual_hosts
+                .iter()
+                .zip(&virtual_hosts)
+                .all(|(a, b)| Arc::ptr_eq(a, b))
         {
             return Arc::clone(before);
         }
-        let hosts = virtual_hosts.iter().zip(0..).map(|(host, number)| (Arc::clone(&host.name), number));
+        let hosts = virtual_hosts
+            .iter()
+            .zip(0..)
+            .map(|(host, number)| (Arc::clone(&host.name), number));
         Arc::new(Listener {
             key: self.key,
             provenance,
@@ -177,14 +240,27 @@ impl ListenerCompiler<'_> {
     }
 
     /// One virtual host; the one of the snapshot before if nothing that it is made of has changed.
-    fn virtual_host(&self, name: Arc<str>, parts: &HostParts<'_>, clusters: &mut Clusters<'_>) -> Arc<VirtualHost> {
+    fn virtual_host(
+        &self,
+        name: Arc<str>,
+        parts: &HostParts<'_>,
+        clusters: &mut Clusters<'_>,
+    ) -> Arc<VirtualHost> {
         let fingerprint = self.fingerprint(&name, parts, clusters);
         let before = self.before.and_then(|before| {
-            let index = before.virtual_hosts.binary_search_by(|host| host.name.cmp(&name)).ok()?;
+            let index = before
+                .virtual_hosts
+                .binary_search_by(|host| host.name.cmp(&name))
+                .ok()?;
             before.virtual_hosts.get(index)
         });
         if let Some(before) = before.filter(|before| before.fingerprint == fingerprint) {
-            for destination in before.routes.iter().filter_map(|route| route.split.as_ref()).flat_map(|s| s.entries()) {
+            for destination in before
+                .routes
+                .iter()
+                .filter_map(|route| route.split.as_ref())
+                .flat_map(|s| s.entries())
+            {
                 clusters.need(&destination.1.name);
             }
             return Arc::clone(before);
@@ -194,20 +270,29 @@ impl ListenerCompiler<'_> {
             None => self.routes(parts, clusters),
         };
         let (rules, routes): (Vec<Rule>, Vec<Route>) = compiled.into_iter().unzip();
-        Arc::new(VirtualHost { name, table: Table::compile(rules), routes: routes.into_boxed_slice(), fingerprint })
+        Arc::new(VirtualHost {
+            name,
+            table: Table::compile(rules),
+            routes: routes.into_boxed_slice(),
+            fingerprint,
+        })
     }
 
     /// The routes of all VirtualServices on a host, in age order; those that take every request go last.
     fn routes(&self, parts: &HostParts<'_>, clusters: &mut Clusters<'_>) -> Vec<Compiled> {
         let mut routes = Vec::new();
         for attached in &parts.attached {
-            let place =
-                Place { identity: self.identity, gateway: attached.reference, port: self.key.address.port() };
+            let place = Place {
+                identity: self.identity,
+                gateway: attached.reference,
+                port: self.key.address.port(),
+            };
             let rules = delegates::expand(attached.object, self.resources);
             routes.extend(rules::compile(&rules, &place, clusters));
         }
-        let (catch_all, mut ordered): (Vec<Compiled>, Vec<Compiled>) =
-            routes.into_iter().partition(|(rule, _)| rule.conditions.is_catch_all());
+        let (catch_all, mut ordered): (Vec<Compiled>, Vec<Compiled>) = routes
+            .into_iter()
+            .partition(|(rule, _)| rule.conditions.is_catch_all());
         ordered.extend(catch_all);
         ordered
     }
@@ -231,14 +316,32 @@ impl ListenerCompiler<'_> {
         hasher.finish()
     }
 
-    fn hash_service(&self, object: &Object<VirtualService>, clusters: &Clusters<'_>, hasher: &mut DefaultHasher) {
-        (object.fingerprint, &object.provenance.file, object.provenance.line).hash(hasher);
+    fn hash_service(
+        &self,
+        object: &Object<VirtualService>,
+        clusters: &Clusters<'_>,
+        hasher: &mut DefaultHasher,
+    ) {
+        (
+            object.fingerprint,
+            &object.provenance.file,
+            object.provenance.line,
+        )
+            .hash(hasher);
         for rule in &object.spec.http {
-            let HttpAction::Route(destinations) = &rule.action else { continue };
+            let HttpAction::Route(destinations) = &rule.action else {
+                continue;
+            };
             for destination in destinations.iter().map(|weighted| &weighted.destination) {
                 if destination.port.is_none() {
-                    let host = names::complete(&destination.host, &object.id.namespace, &self.identity.domain);
-                    clusters.port(&host, None, self.key.address.port()).hash(hasher);
+                    let host = names::complete(
+                        &destination.host,
+                        &object.id.namespace,
+                        &self.identity.domain,
+                    );
+                    clusters
+                        .port(&host, None, self.key.address.port())
+                        .hash(hasher);
                 }
             }
         }
@@ -247,8 +350,20 @@ impl ListenerCompiler<'_> {
 
 fn https_redirect(provenance: &Provenance) -> Compiled {
     let name: Arc<str> = "default".into();
-    let filters =
-        RouteFilters { action: Action::Redirect(Box::new(Redirect::https())), ..RouteFilters::default() };
-    let rule = Rule { name: Arc::clone(&name), conditions: Conditions::default(), provenance: provenance.clone() };
-    (rule, Route { name, provenance: provenance.clone(), filters, split: None })
+    let mut filters = RouteFilters::default();
+    filters.action = Action::Redirect(Box::new(Redirect::https()));
+    let rule = Rule {
+        name: Arc::clone(&name),
+        conditions: Conditions::default(),
+        provenance: provenance.clone(),
+    };
+    (
+        rule,
+        Route {
+            name,
+            provenance: provenance.clone(),
+            filters,
+            split: None,
+        },
+    )
 }

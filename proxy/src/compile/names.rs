@@ -6,11 +6,17 @@ use std::net::IpAddr;
 /// Completes a short name: without any dot it is `<name>.<namespace>.svc.<domain>`, where the namespace is that of
 /// the resource that holds the name. Names with a dot, `*` and IP addresses are taken as they are.
 pub fn complete<'a>(name: &'a str, namespace: &str, domain: &str) -> Cow<'a, str> {
-    let name = name.strip_suffix('.').filter(|rest| rest.contains('.')).unwrap_or(name);
+    let name = name
+        .strip_suffix('.')
+        .filter(|rest| rest.contains('.'))
+        .unwrap_or(name);
     if name.contains('.') || name.starts_with('*') || name.parse::<IpAddr>().is_ok() {
         return lower(name);
     }
-    Cow::Owned(format!("{}.{namespace}.svc.{domain}", name.to_ascii_lowercase()))
+    Cow::Owned(format!(
+        "{}.{namespace}.svc.{domain}",
+        name.to_ascii_lowercase()
+    ))
 }
 
 fn lower(name: &str) -> Cow<'_, str> {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use config_loader::ResourceSet;
 use config_loader::resource::Object;
-use config_loader::resource::istio::{Algorithm, ConnectionPool, DestinationRule, LoadBalancer, TrafficPolicy};
+use config_loader::resource::istio::{
+    Algorithm, ConnectionPool, DestinationRule, LoadBalancer, TrafficPolicy,
+};
 
 use super::clusters::ClusterPolicy;
 use super::names;
@@ -27,9 +29,19 @@ impl<'a> Policies<'a> {
     /// Indexes the rules that count for a proxy of this identity.
     pub(super) fn collect(resources: &'a ResourceSet, identity: &'a Identity) -> Self {
         let mut by_namespace: HashMap<Arc<str>, HashMap<String, Vec<&Rule>>> = HashMap::new();
-        for rule in resources.destination_rules.values().filter(|rule| counts(rule, identity)) {
-            let host = names::complete(&rule.spec.host, &rule.id.namespace, &identity.domain).into_owned();
-            by_namespace.entry(Arc::clone(&rule.id.namespace)).or_default().entry(host).or_default().push(rule);
+        for rule in resources
+            .destination_rules
+            .values()
+            .filter(|rule| counts(rule, identity))
+        {
+            let host =
+                names::complete(&rule.spec.host, &rule.id.namespace, &identity.domain).into_owned();
+            by_namespace
+                .entry(Arc::clone(&rule.id.namespace))
+                .or_default()
+                .entry(host)
+                .or_default()
+                .push(rule);
         }
         for rules in by_namespace.values_mut().flat_map(HashMap::values_mut) {
             // rules that select workloads beat those that do not
@@ -38,20 +50,41 @@ impl<'a> Policies<'a> {
                 (key(a), a.age()).cmp(&(key(b), b.age()))
             });
         }
-        Self { identity, by_namespace }
+        Self {
+            identity,
+            by_namespace,
+        }
     }
 
     /// What applies to a port and subset of a service; `None` for a subset that no rule defines.
-    pub(super) fn find(&self, host: &str, namespace: &str, port: u16, subset: &str) -> Option<ClusterPolicy> {
+    pub(super) fn find(
+        &self,
+        host: &str,
+        namespace: &str,
+        port: u16,
+        subset: &str,
+    ) -> Option<ClusterPolicy> {
         let rules = self.rules(host, namespace);
         let mut hasher = DefaultHasher::new();
         for rule in rules {
-            (rule.fingerprint, &rule.provenance.file, rule.provenance.line).hash(&mut hasher);
+            (
+                rule.fingerprint,
+                &rule.provenance.file,
+                rule.provenance.line,
+            )
+                .hash(&mut hasher);
         }
-        let base = rules.iter().map(|rule| &rule.spec.traffic_policy).find(|policy| is_written(policy));
+        let base = rules
+            .iter()
+            .map(|rule| &rule.spec.traffic_policy)
+            .find(|policy| is_written(policy));
         let chosen = match subset {
             "" => None,
-            name => Some(rules.iter().find_map(|rule| Some((rule, rule.spec.subset(name)?)))?),
+            name => Some(
+                rules
+                    .iter()
+                    .find_map(|rule| Some((rule, rule.spec.subset(name)?)))?,
+            ),
         };
         let subset_policy = chosen.map(|(_, subset)| &subset.traffic_policy);
         let effective = Effective::of(base, subset_policy, port);
@@ -74,7 +107,10 @@ impl<'a> Policies<'a> {
     fn rules(&self, host: &str, namespace: &str) -> &[&'a Rule] {
         let own = &*self.identity.namespace;
         let root = &*self.identity.root_namespace;
-        [own, namespace, root].into_iter().find_map(|namespace| self.most_specific(namespace, host)).unwrap_or_default()
+        [own, namespace, root]
+            .into_iter()
+            .find_map(|namespace| self.most_specific(namespace, host))
+            .unwrap_or_default()
     }
 
     fn most_specific(&self, namespace: &str, host: &str) -> Option<&[&'a Rule]> {
@@ -82,8 +118,12 @@ impl<'a> Policies<'a> {
         if let Some(rules) = hosts.get(host) {
             return Some(rules);
         }
-        let covering = hosts.iter().filter(|(pattern, _)| names::is_subset(host, pattern));
-        covering.max_by_key(|(pattern, _)| names::specificity(pattern)).map(|(_, rules)| rules.as_slice())
+        let covering = hosts
+            .iter()
+            .filter(|(pattern, _)| names::is_subset(host, pattern));
+        covering
+            .max_by_key(|(pattern, _)| names::specificity(pattern))
+            .map(|(_, rules)| rules.as_slice())
     }
 }
 
@@ -93,7 +133,9 @@ fn counts(rule: &Rule, identity: &Identity) -> bool {
         None => rule.spec.export_to.includes(&identity.namespace),
         Some(selector) => {
             *rule.id.namespace == *identity.namespace
-                && selector.iter().all(|(key, value)| identity.labels.get(key) == Some(value))
+                && selector
+                    .iter()
+                    .all(|(key, value)| identity.labels.get(key) == Some(value))
         }
     }
 }
@@ -122,7 +164,10 @@ impl<'a> Effective<'a> {
         let mut effective = Self::default();
         for policy in [base, subset].into_iter().flatten() {
             effective.load_balancer = policy.load_balancer.as_deref().or(effective.load_balancer);
-            effective.connection_pool = policy.connection_pool.as_deref().or(effective.connection_pool);
+            effective.connection_pool = policy
+                .connection_pool
+                .as_deref()
+                .or(effective.connection_pool);
             if let Some(port) = policy.port(port) {
                 effective.load_balancer = port.load_balancer.as_deref();
                 effective.connection_pool = port.connection_pool.as_deref();
@@ -140,10 +185,15 @@ impl<'a> Effective<'a> {
     }
 
     fn pool(&self) -> PoolSettings {
-        let Some(pool) = self.connection_pool else { return PoolSettings::default() };
+        let Some(pool) = self.connection_pool else {
+            return PoolSettings::default();
+        };
         PoolSettings {
             connect_timeout: pool.tcp.connect_timeout,
-            idle_timeout: pool.http.idle_timeout.unwrap_or(PoolSettings::default().idle_timeout),
+            idle_timeout: pool
+                .http
+                .idle_timeout
+                .unwrap_or(PoolSettings::default().idle_timeout),
         }
     }
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use config_loader::Line;
+use config_loader::resource::Line;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{
-    GatewayRef, HeaderKey as RawHeaderKey, HeaderMatch as RawHeaderMatch, HeaderOperations, Headers, HttpAction,
-    HttpDestination, HttpMatch, HttpRule, Redirect as RawRedirect, RedirectPath, RedirectPort as RawRedirectPort,
-    RewritePath, Scheme as RawScheme, StringMatch, VirtualService,
+    GatewayRef, HeaderKey as RawHeaderKey, HeaderMatch as RawHeaderMatch, HeaderOperations,
+    Headers, HttpAction, HttpDestination, HttpMatch, HttpRule, Redirect as RawRedirect,
+    RedirectPath, RedirectPort as RawRedirectPort, RewritePath, Scheme as RawScheme, StringMatch,
+    VirtualService,
 };
 use http::{HeaderValue, StatusCode};
 
@@ -17,8 +18,8 @@ use super::names;
 use crate::cluster::Split;
 use crate::filter::chain::HeaderScopes;
 use crate::filter::{
-    Action, DirectResponse, HeaderError, HeaderScope, MatchedUri, PathChange, PathRewrite, Redirect, RedirectPort,
-    RouteFilters, Scheme,
+    Action, DirectResponse, HeaderError, HeaderScope, MatchedUri, PathChange, PathRewrite,
+    Redirect, RedirectPort, RouteFilters, Scheme,
 };
 use crate::identity::Identity;
 use crate::provenance::Provenance;
@@ -53,13 +54,27 @@ pub(super) fn compile(
     for sourced in rules {
         let rule: &HttpRule = &sourced.rule;
         if rule.matches.is_empty() {
-            push(&mut compiled, sourced, None, Conditions::default(), place, clusters);
+            compiled.extend(compile_one(
+                sourced,
+                None,
+                Conditions::default(),
+                place,
+                clusters,
+            ));
             return compiled;
         }
         for block in rule.matches.iter().filter(|block| place.admits(block)) {
-            let Some(conditions) = conditions(block) else { continue };
+            let Some(conditions) = conditions(block) else {
+                continue;
+            };
             let last = conditions.is_catch_all();
-            push(&mut compiled, sourced, Some(block), conditions, place, clusters);
+            compiled.extend(compile_one(
+                sourced,
+                Some(block),
+                conditions,
+                place,
+                clusters,
+            ));
             if last {
                 return compiled;
             }
@@ -78,27 +93,43 @@ impl Place<'_> {
             return block.gateways.contains(self.gateway);
         }
         let labels = &self.identity.labels;
-        block.source_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
-            && block.source_namespace.as_ref().is_none_or(|namespace| **namespace == self.identity.namespace)
+        block
+            .source_labels
+            .iter()
+            .all(|(key, value)| labels.get(key) == Some(value))
+            && block
+                .source_namespace
+                .as_ref()
+                .is_none_or(|namespace| **namespace == self.identity.namespace)
     }
 }
 
-fn push(
-    compiled: &mut Vec<Compiled>,
+/// One route: a rule with one of its match blocks.
+fn compile_one(
     sourced: &Sourced<'_>,
     block: Option<&HttpMatch>,
     conditions: Conditions,
     place: &Place<'_>,
     clusters: &mut Clusters<'_>,
-) {
+) -> Option<Compiled> {
     let rule: &HttpRule = &sourced.rule;
     let line = block.map_or(rule.line, |block| block.line);
     let provenance = provenance(sourced.object, line);
     let name = route_name(&rule.name, block.map_or("", |block| &block.name));
     match route(sourced, &name, &conditions, place, clusters) {
-        Ok(route) => compiled.push((Rule { name, conditions, provenance }, route)),
-        // validation refuses such values, so this is a gap between the two: say so, and leave the rule out
-        Err(error) => tracing::error!(%provenance, %error, "rule cannot be compiled and is left out"),
+        Ok(route) => Some((
+            Rule {
+                name,
+                conditions,
+                provenance,
+            },
+            route,
+        )),
+        Err(error) => {
+            // validation refuses such values, so this is a gap between the two: say so, and leave the rule out
+            tracing::error!(%provenance, %error, "rule cannot be compiled and is left out");
+            None
+        }
     }
 }
 
@@ -122,7 +153,10 @@ fn route(
     clusters: &mut Clusters<'_>,
 ) -> Result<Route, HeaderError> {
     let rule: &HttpRule = &sourced.rule;
-    let scopes = rule.headers.as_deref().map_or_else(HeaderScopes::default, header_scopes);
+    let scopes = rule
+        .headers
+        .as_deref()
+        .map_or_else(HeaderScopes::default, header_scopes);
     let matched = matched_uri(&conditions.uri);
     let rewrite = rule.rewrite.as_deref();
     let authority = rewrite
@@ -134,17 +168,28 @@ fn route(
     };
     let of_destinations: Vec<HeaderScopes> = destinations
         .iter()
-        .map(|destination| destination.headers.as_deref().map_or_else(HeaderScopes::default, header_scopes))
+        .map(|destination| {
+            destination
+                .headers
+                .as_deref()
+                .map_or_else(HeaderScopes::default, header_scopes)
+        })
         .collect();
     let mut filters = RouteFilters::new(&scopes, &of_destinations, authority)?;
     filters.path = rewrite.and_then(|rewrite| path_rewrite(&rewrite.path, matched));
     filters.timeout = rule.timeout;
     filters.action = match &rule.action {
         HttpAction::DirectResponse(direct) => {
-            let status = StatusCode::from_u16(direct.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            Action::DirectResponse(Box::new(DirectResponse::new(status, Bytes::copy_from_slice(&direct.body))))
+            let status =
+                StatusCode::from_u16(direct.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            Action::DirectResponse(Box::new(DirectResponse::new(
+                status,
+                Bytes::copy_from_slice(&direct.body),
+            )))
         }
-        HttpAction::Redirect(redirect) => Action::Redirect(Box::new(redirect_of(redirect, matched))),
+        HttpAction::Redirect(redirect) => {
+            Action::Redirect(Box::new(redirect_of(redirect, matched)))
+        }
         HttpAction::Delegate(_) | HttpAction::Route(_) => Action::Forward,
     };
     Ok(Route {
@@ -163,12 +208,24 @@ fn split(
 ) -> Option<Split<Destination>> {
     let entries = destinations.iter().enumerate().map(|(position, weighted)| {
         let destination = &weighted.destination;
-        let host = names::complete(&destination.host, &object.id.namespace, &place.identity.domain);
+        let host = names::complete(
+            &destination.host,
+            &object.id.namespace,
+            &place.identity.domain,
+        );
         let port = clusters.port(&host, destination.port, place.port);
         let name = clusters::name(port, destination.subset.as_deref().unwrap_or(""), &host);
         let (name, cluster) = clusters.need(&name);
         let provenance = provenance(object, weighted.line);
-        (weighted.weight, Destination { name, cluster, position, provenance })
+        (
+            weighted.weight,
+            Destination {
+                name,
+                cluster,
+                position,
+                provenance,
+            },
+        )
     });
     Split::build(entries.collect())
 }
@@ -185,9 +242,10 @@ fn path_rewrite(path: &RewritePath, matched: MatchedUri) -> Option<PathRewrite> 
     match path {
         RewritePath::Keep => None,
         RewritePath::Matched(with) => Some(PathRewrite::uri(matched, with)),
-        RewritePath::Regex(rewrite) => {
-            Some(PathRewrite::regex(Arc::clone(&rewrite.pattern.regex), &rewrite.replacement))
-        }
+        RewritePath::Regex(rewrite) => Some(PathRewrite::regex(
+            Arc::clone(&rewrite.pattern.regex),
+            &rewrite.replacement,
+        )),
     }
 }
 
@@ -213,14 +271,24 @@ fn redirect_of(redirect: &RawRedirect, matched: MatchedUri) -> Redirect {
 }
 
 fn header_scopes(headers: &Headers) -> HeaderScopes {
-    HeaderScopes { request: header_scope(&headers.request), response: header_scope(&headers.response) }
+    HeaderScopes {
+        request: header_scope(&headers.request),
+        response: header_scope(&headers.response),
+    }
 }
 
 fn header_scope(operations: &HeaderOperations) -> HeaderScope {
     let pair = |(name, value): &(Arc<str>, Arc<str>)| (name.to_string(), value.to_string());
-    let authority = operations.authority.iter().map(|value| (":authority".to_owned(), value.to_string()));
+    let authority = operations
+        .authority
+        .iter()
+        .map(|value| (":authority".to_owned(), value.to_string()));
     HeaderScope {
-        remove: operations.remove.iter().map(|name| name.to_string()).collect(),
+        remove: operations
+            .remove
+            .iter()
+            .map(|name| name.to_string())
+            .collect(),
         set: operations.set.iter().map(pair).chain(authority).collect(),
         add: operations.add.iter().map(pair).collect(),
     }
@@ -228,12 +296,18 @@ fn header_scope(operations: &HeaderOperations) -> HeaderScope {
 
 /// What a block asks of a request; `None` when it asks for what this proxy never has: claims of a token.
 fn conditions(block: &HttpMatch) -> Option<Conditions> {
-    let claims = block.headers.iter().any(|header| matches!(header.key, RawHeaderKey::Claim(_)));
+    let claims = block
+        .headers
+        .iter()
+        .any(|header| matches!(header.key, RawHeaderKey::Claim(_)));
     if claims {
         return None;
     }
     Some(Conditions {
-        uri: block.uri.as_ref().map_or(UriMatch::Any, |uri| uri_match(uri, block.ignore_uri_case)),
+        uri: block
+            .uri
+            .as_ref()
+            .map_or(UriMatch::Any, |uri| uri_match(uri, block.ignore_uri_case)),
         scheme: block.scheme.as_ref().map(text),
         method: block.method.as_ref().map(text),
         authority: block.authority.as_ref().map(text),
@@ -242,15 +316,23 @@ fn conditions(block: &HttpMatch) -> Option<Conditions> {
         query: block
             .query_params
             .iter()
-            .map(|query| QueryMatch { name: (*query.name).into(), value: text(&query.value) })
+            .map(|query| QueryMatch {
+                name: (*query.name).into(),
+                value: text(&query.value),
+            })
             .collect(),
     })
 }
 
 /// A condition on a header; an absent claim has no condition, since there are no claims.
 fn header(header: &RawHeaderMatch) -> Option<HeaderMatch> {
-    let RawHeaderKey::Named(name) = &header.key else { return None };
-    Some(HeaderMatch { key: HeaderKey::parse(name)?, value: text(&header.value) })
+    let RawHeaderKey::Named(name) = &header.key else {
+        return None;
+    };
+    Some(HeaderMatch {
+        key: HeaderKey::parse(name)?,
+        value: text(&header.value),
+    })
 }
 
 fn text(value: &StringMatch) -> TextMatch {
@@ -264,8 +346,14 @@ fn text(value: &StringMatch) -> TextMatch {
 
 fn uri_match(value: &StringMatch, ignore_case: bool) -> UriMatch {
     match value {
-        StringMatch::Exact(value) => UriMatch::Exact { value: (**value).into(), ignore_case },
-        StringMatch::Prefix(value) => UriMatch::Prefix { value: (**value).into(), ignore_case },
+        StringMatch::Exact(value) => UriMatch::Exact {
+            value: (**value).into(),
+            ignore_case,
+        },
+        StringMatch::Prefix(value) => UriMatch::Prefix {
+            value: (**value).into(),
+            ignore_case,
+        },
         StringMatch::Present => UriMatch::Any,
         StringMatch::Regex(pattern) => UriMatch::Regex(Arc::clone(&pattern.regex)),
     }

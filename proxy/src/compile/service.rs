@@ -89,7 +89,9 @@ impl Service {
 impl Workload {
     /// Whether it carries all of `wanted`.
     pub(super) fn has_labels(&self, wanted: &BTreeMap<String, String>) -> bool {
-        wanted.iter().all(|(key, value)| self.labels.get(key) == Some(value))
+        wanted
+            .iter()
+            .all(|(key, value)| self.labels.get(key) == Some(value))
     }
 
     /// Its addresses for a service port; none for a name that has not been resolved yet.
@@ -98,10 +100,15 @@ impl Workload {
         match &self.host {
             WorkloadHost::Ip(ip) => vec![Address::Ip(SocketAddr::new(*ip, number))],
             WorkloadHost::Unix(path) => vec![Address::Unix(Arc::clone(path))],
-            WorkloadHost::Name(name) => registry.resolution(name).map_or_else(Vec::new, |resolution| {
-                let ips = resolution.addresses.iter();
-                ips.map(|ip| Address::Ip(SocketAddr::new(*ip, number))).collect()
-            }),
+            WorkloadHost::Name(name) => {
+                registry
+                    .resolution(name)
+                    .map_or_else(Vec::new, |resolution| {
+                        let ips = resolution.addresses.iter();
+                        ips.map(|ip| Address::Ip(SocketAddr::new(*ip, number)))
+                            .collect()
+                    })
+            }
         }
     }
 }
@@ -113,12 +120,19 @@ impl Workload {
 pub(super) fn protocol(app_protocol: Option<&str>, name: &str, declared: &str) -> Protocol {
     let is_http2 = |text: &str| {
         let lower = text.to_ascii_lowercase();
-        matches!(lower.as_str(), "http2" | "grpc" | "h2c" | "kubernetes.io/h2c" | "grpc-web")
+        matches!(
+            lower.as_str(),
+            "http2" | "grpc" | "h2c" | "kubernetes.io/h2c" | "grpc-web"
+        )
     };
     let by_name = name.split_once('-').map_or(name, |(prefix, _)| prefix);
     let known = |text: &str| {
         let lower = text.to_ascii_lowercase();
-        is_http2(text) || matches!(lower.as_str(), "http" | "https" | "tcp" | "tls" | "mongo" | "redis" | "mysql")
+        is_http2(text)
+            || matches!(
+                lower.as_str(),
+                "http" | "https" | "tcp" | "tls" | "mongo" | "redis" | "mysql"
+            )
     };
     let decided = match app_protocol {
         Some(app_protocol) => app_protocol,
@@ -127,7 +141,11 @@ pub(super) fn protocol(app_protocol: Option<&str>, name: &str, declared: &str) -
         None => declared,
     };
     // gRPC-Web is gRPC's framing over HTTP/1.1
-    if is_http2(decided) && !decided.eq_ignore_ascii_case("grpc-web") { Protocol::Http2 } else { Protocol::Http1 }
+    if is_http2(decided) && !decided.eq_ignore_ascii_case("grpc-web") {
+        Protocol::Http2
+    } else {
+        Protocol::Http1
+    }
 }
 
 #[cfg(test)]
@@ -151,7 +169,11 @@ mod tests {
             (Some("grpc"), "web", "TCP", Protocol::Http2),
         ];
         for (app_protocol, name, declared, expected) in rows {
-            assert_eq!(protocol(*app_protocol, name, declared), *expected, "{app_protocol:?} {name} {declared}");
+            assert_eq!(
+                protocol(*app_protocol, name, declared),
+                *expected,
+                "{app_protocol:?} {name} {declared}"
+            );
         }
     }
 }

@@ -39,7 +39,11 @@ impl Services {
         entry::collect(&mut collector);
         gloo::collect(&mut collector);
         kube::collect_imports(&mut collector);
-        let by_host = collector.by_host.into_iter().map(|(host, draft)| (host, Arc::new(draft.finish()))).collect();
+        let by_host = collector
+            .by_host
+            .into_iter()
+            .map(|(host, draft)| (host, Arc::new(draft.finish())))
+            .collect();
         Self { by_host }
     }
 
@@ -73,7 +77,9 @@ struct Collector<'a> {
 impl Collector<'_> {
     /// Adds a service unless its host is described already.
     fn add(&mut self, draft: Draft) {
-        self.by_host.entry(Arc::clone(&draft.service.host)).or_insert(draft);
+        self.by_host
+            .entry(Arc::clone(&draft.service.host))
+            .or_insert(draft);
     }
 
     fn found(&self, host: &str) -> Option<&Draft> {
@@ -81,7 +87,12 @@ impl Collector<'_> {
     }
 
     /// Adds the WorkloadEntries of a namespace that a selector takes in.
-    fn select_workloads(&self, namespace: &str, selector: &BTreeMap<String, String>, draft: &mut Draft) {
+    fn select_workloads(
+        &self,
+        namespace: &str,
+        selector: &BTreeMap<String, String>,
+        draft: &mut Draft,
+    ) {
         entry::select_workloads(self.resources, namespace, selector, draft);
     }
 }
@@ -126,8 +137,12 @@ impl Draft {
     /// Takes over another service's ports and endpoints.
     fn join(&mut self, other: &Draft) {
         other.hasher.finish().hash(&mut self.hasher);
-        self.service.ports.extend(other.service.ports.iter().cloned());
-        self.service.endpoints.extend(other.service.endpoints.iter().cloned());
+        self.service
+            .ports
+            .extend(other.service.ports.iter().cloned());
+        self.service
+            .endpoints
+            .extend(other.service.endpoints.iter().cloned());
         for provenance in &other.service.provenance {
             self.note(provenance.clone());
         }

@@ -30,7 +30,8 @@ pub const RETRY_MAX: Duration = Duration::from_secs(60);
 pub type Answer = Result<(Vec<IpAddr>, Duration), String>;
 
 /// How names are looked up; a function, so that tests bring their own answers.
-pub type Lookup = Arc<dyn Fn(Arc<str>) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
+pub type Lookup =
+    Arc<dyn Fn(Arc<str>) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
 
 /// The system's resolver configuration (`/etc/resolv.conf` and `/etc/hosts`), both address families.
 ///
@@ -43,8 +44,13 @@ pub fn system_lookup() -> Result<Lookup, String> {
     Ok(Arc::new(move |name: Arc<str>| {
         let resolver = Arc::clone(&resolver);
         Box::pin(async move {
-            let found = resolver.lookup_ip(&*name).await.map_err(|error| error.to_string())?;
-            let ttl = found.valid_until().saturating_duration_since(std::time::Instant::now());
+            let found = resolver
+                .lookup_ip(&*name)
+                .await
+                .map_err(|error| error.to_string())?;
+            let ttl = found
+                .valid_until()
+                .saturating_duration_since(std::time::Instant::now());
             Ok((found.iter().collect(), ttl))
         })
     }))
@@ -61,7 +67,12 @@ pub struct Follower {
 impl Follower {
     /// A follower of no name yet. `changed` is told of every name whose addresses differ from before.
     pub fn new(lookup: Lookup, registry: Arc<Registry>, changed: mpsc::Sender<Arc<str>>) -> Self {
-        Self { lookup, registry, changed, tasks: HashMap::new() }
+        Self {
+            lookup,
+            registry,
+            changed,
+            tasks: HashMap::new(),
+        }
     }
 
     /// Follows exactly these names from now on; must be called within a runtime.
@@ -104,14 +115,20 @@ async fn follow_name(
         let wait = match lookup(Arc::clone(&name)).await {
             Ok((addresses, ttl)) if !addresses.is_empty() => {
                 pause = RETRY_FIRST;
-                if registry.set_resolution(&name, addresses) && changed.send(Arc::clone(&name)).await.is_err() {
+                if registry.set_resolution(&name, addresses)
+                    && changed.send(Arc::clone(&name)).await.is_err()
+                {
                     return; // the control loop has ended
                 }
                 ttl.clamp(RENEW_MIN, RENEW_MAX)
             }
             answer => {
                 let reason = answer.err().unwrap_or_else(|| "no addresses".to_owned());
-                tracing::warn!(name = &*name, reason, "DNS lookup failed; the last addresses stay in use");
+                tracing::warn!(
+                    name = &*name,
+                    reason,
+                    "DNS lookup failed; the last addresses stay in use"
+                );
                 let wait = pause;
                 pause = (pause * 2).min(RETRY_MAX);
                 wait
@@ -171,14 +188,25 @@ mod tests {
         assert_eq!(registry.resolution("a.example").unwrap().addresses, [ip(1)]);
         changed.recv().await.unwrap();
         assert_eq!(registry.resolution("a.example").unwrap().addresses, [ip(2)]);
-        let at: Vec<u64> = asked.lock().unwrap().iter().map(|at| (*at - started).as_secs()).collect();
-        assert_eq!(at, [0, 30, 35], "TTL, then the shortest time between lookups");
+        let at: Vec<u64> = asked
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|at| (*at - started).as_secs())
+            .collect();
+        assert_eq!(
+            at,
+            [0, 30, 35],
+            "TTL, then the shortest time between lookups"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn failed_lookup_keeps_the_last_addresses_and_is_tried_again_ever_later() {
         let failures = (0..8).map(|_| Err("no such host".to_owned()));
-        let answers = std::iter::once(Ok((vec![ip(1)], Duration::from_secs(10)))).chain(failures).collect();
+        let answers = std::iter::once(Ok((vec![ip(1)], Duration::from_secs(10))))
+            .chain(failures)
+            .collect();
         let (lookup, asked) = scripted(answers);
         let registry = Arc::new(Registry::default());
         let (sender, mut changed) = mpsc::channel(8);
@@ -188,13 +216,20 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(300)).await;
         assert_eq!(registry.resolution("a.example").unwrap().addresses, [ip(1)]);
         let asked = asked.lock().unwrap().clone();
-        let gaps: Vec<u64> = asked.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
+        let gaps: Vec<u64> = asked
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]).as_secs())
+            .collect();
         assert_eq!(gaps, [10, 1, 2, 4, 8, 16, 32, 60, 60]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn names_that_are_no_longer_used_are_no_longer_looked_up() {
-        let (lookup, asked) = scripted((0..100).map(|_| Ok((vec![ip(1)], Duration::from_secs(5)))).collect());
+        let (lookup, asked) = scripted(
+            (0..100)
+                .map(|_| Ok((vec![ip(1)], Duration::from_secs(5))))
+                .collect(),
+        );
         let (sender, mut changed) = mpsc::channel(8);
         let mut follower = Follower::new(lookup, Arc::default(), sender);
         follower.follow(&names("a.example"));

@@ -31,7 +31,14 @@ impl Publisher {
         slot: SnapshotSlot,
     ) -> Self {
         let (generation, _) = watch::channel(0);
-        Self { identity, registry, telemetry, slot, resources: Arc::default(), generation }
+        Self {
+            identity,
+            registry,
+            telemetry,
+            slot,
+            resources: Arc::default(),
+            generation,
+        }
     }
 
     /// Tells of every generation that is put in force.

@@ -32,14 +32,22 @@ pub async fn run(
     match spare {
         Some(spare) if may_replay(&failed) => {
             worker.count(Counter::UpstreamReplays);
-            worker.pools.send_fresh(target, spare.request()).await.map_err(|failed| failed.error)
+            worker
+                .pools
+                .send_fresh(target, spare.request())
+                .await
+                .map_err(|failed| failed.error)
         }
         _ => Err(failed.error),
     }
 }
 
 fn may_replay(failed: &Failed) -> bool {
-    failed.reused && matches!(failed.error.retry(), Retry::Always | Retry::IfConnectionReused)
+    failed.reused
+        && matches!(
+            failed.error.retry(),
+            Retry::Always | Retry::IfConnectionReused
+        )
 }
 
 /// The head of a request that is safe to send again.
@@ -53,7 +61,8 @@ struct Spare {
 impl Spare {
     /// Copies the head if a replay may come: the connection will be a reused one, and the request is repeatable.
     fn of(worker: &Worker, target: &Target<'_>, request: &Request<UpstreamBody>) -> Option<Self> {
-        let repeatable = matches!(request.body(), UpstreamBody::Empty) && request.method().is_idempotent();
+        let repeatable =
+            matches!(request.body(), UpstreamBody::Empty) && request.method().is_idempotent();
         (repeatable && worker.pools.would_reuse(target)).then(|| Self {
             method: request.method().clone(),
             uri: request.uri().clone(),

@@ -67,7 +67,13 @@ impl UpstreamBody {
             progress.finish();
             return (UpstreamBody::Empty, progress);
         }
-        (UpstreamBody::Stream { incoming, progress: Rc::clone(&progress) }, progress)
+        (
+            UpstreamBody::Stream {
+                incoming,
+                progress: Rc::clone(&progress),
+            },
+            progress,
+        )
     }
 }
 
@@ -140,7 +146,12 @@ impl StreamBody {
         record: Box<Record>,
         deadline: Option<Deadline>,
     ) -> Self {
-        Self { incoming, lease: Some(lease), record: Some(record), deadline }
+        Self {
+            incoming,
+            lease: Some(lease),
+            record: Some(record),
+            deadline,
+        }
     }
 
     fn end(&mut self, ending: Ending) {
@@ -173,7 +184,9 @@ impl StreamBody {
                 Poll::Ready(None)
             }
             Poll::Pending => {
-                let Some(deadline) = &mut self.deadline else { return Poll::Pending };
+                let Some(deadline) = &mut self.deadline else {
+                    return Poll::Pending;
+                };
                 ready!(Pin::new(deadline).poll(cx));
                 self.end(Ending::TimedOut);
                 Poll::Ready(Some(Err(Error::new(Kind::RequestTimeout))))

@@ -20,7 +20,11 @@ pub struct Deadline {
 impl Deadline {
     /// A deadline that starts to run once `progress` tells that the request is complete.
     pub fn new(timeout: Duration, progress: &Rc<Progress>) -> Self {
-        Self { progress: Rc::clone(progress), timeout, sleep: None }
+        Self {
+            progress: Rc::clone(progress),
+            timeout,
+            sleep: None,
+        }
     }
 }
 
@@ -33,7 +37,9 @@ impl Future for Deadline {
             ready!(this.progress.poll_complete(cx));
         }
         let timeout = this.timeout;
-        let sleep = this.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+        let sleep = this
+            .sleep
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         sleep.as_mut().poll(cx)
     }
 }

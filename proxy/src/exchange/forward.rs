@@ -10,6 +10,7 @@ use hyper::http::request::Parts;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, Uri, Version};
 
+use super::attempt;
 use super::body::{Progress, ReplyBody, StreamBody, UpstreamBody};
 use super::deadline::Deadline;
 use super::head::{self, Found};
@@ -18,7 +19,6 @@ use super::outcome::{Ending, Record};
 use super::reply::LocalReply;
 use super::request::{Connection, Destined, Picked, SnapshotRef, Worker};
 use super::upgrade::{self, Tunnel};
-use super::attempt;
 use crate::error::{Error, Kind};
 use crate::filter::rewrite::ORIGINAL_PATH;
 use crate::filter::{TemplateContext, hop_by_hop, timeout};
@@ -41,15 +41,26 @@ pub struct Forward<'a> {
 }
 
 /// Sends the request to a destination of the route and returns its response, or a local reply.
-pub async fn run(forward: Forward<'_>, request: Request<Incoming>, mut record: Box<Record>) -> Response<ReplyBody> {
+pub async fn run(
+    forward: Forward<'_>,
+    request: Request<Incoming>,
+    mut record: Box<Record>,
+) -> Response<ReplyBody> {
     let route = forward.found.route();
     let keep = (!route.filters.leaves_response_headers()).then(|| Kept::of(&request));
     let Some(split) = &route.split else {
-        return refuse(&forward, None, keep, record, &LocalReply::from_kind(Kind::NoCluster));
+        return refuse(
+            &forward,
+            None,
+            keep,
+            record,
+            &LocalReply::from_kind(Kind::NoCluster),
+        );
     };
     let destination = forward.worker.random(|rng| split.pick(rng));
     let ready = match pick(&forward, destination, &mut record) {
-        Ok(picked) => prepare(&forward, destination, &picked, request, &mut record).map(|ready| (picked, ready)),
+        Ok(picked) => prepare(&forward, destination, &picked, request, &mut record)
+            .map(|ready| (picked, ready)),
         Err(reply) => Err(reply),
     };
     let (picked, ready) = match ready {
@@ -57,7 +68,9 @@ pub async fn run(forward: Forward<'_>, request: Request<Incoming>, mut record: B
         Err(reply) => return refuse(&forward, Some(destination), keep, record, &reply),
     };
     record.went_to(picked.clone(), &ready.progress);
-    let mut deadline = ready.timeout.map(|timeout| Deadline::new(timeout, &ready.progress));
+    let mut deadline = ready
+        .timeout
+        .map(|timeout| Deadline::new(timeout, &ready.progress));
     let attempt = attempt::run(forward.worker, &picked, ready.request);
     let result = match &mut deadline {
         None => attempt.await,
@@ -69,13 +82,24 @@ pub async fn run(forward: Forward<'_>, request: Request<Incoming>, mut record: B
     };
     match result {
         Ok(sent) => {
-            let response = Passed { destination, keep, switch: ready.switch, deadline };
+            let response = Passed {
+                destination,
+                keep,
+                switch: ready.switch,
+                deadline,
+            };
             pass(&forward, response, sent, record)
         }
         Err(error) => {
             let cause = std::error::Error::source(&error);
             tracing::debug!(cluster = &*destination.name, %error, cause, "attempt failed");
-            refuse(&forward, Some(destination), keep, record, &LocalReply::from_error(&error))
+            refuse(
+                &forward,
+                Some(destination),
+                keep,
+                record,
+                &LocalReply::from_error(&error),
+            )
         }
     }
 }
@@ -90,7 +114,9 @@ fn pick(
         return Err(LocalReply::from_kind(Kind::NoCluster));
     };
     record.destined(&destined);
-    destined.pick(forward.worker).ok_or(LocalReply::from_kind(Kind::NoHealthyUpstream))
+    destined
+        .pick(forward.worker)
+        .ok_or(LocalReply::from_kind(Kind::NoHealthyUpstream))
 }
 
 /// A request that is ready to go upstream.
@@ -120,11 +146,14 @@ fn prepare(
     let switch = upgrading.then(|| hyper::upgrade::on(&mut request));
     let authority = head::authority(&request).and_then(|text| HeaderValue::from_str(text).ok());
     let (mut parts, incoming) = request.into_parts();
-    hop_by_hop::strip_request(&mut parts.headers, upgrading).map_err(|_| LocalReply::BAD_CONNECTION_HEADER)?;
+    hop_by_hop::strip_request(&mut parts.headers, upgrading)
+        .map_err(|_| LocalReply::BAD_CONNECTION_HEADER)?;
     // answered by our own codec once the body is wanted
     parts.headers.remove(EXPECT);
     let keep_id = forward.worker.settings.keep_external_request_id;
-    forward.worker.random(|rng| headers::forward(&mut parts.headers, forward.connection, keep_id, rng));
+    forward
+        .worker
+        .random(|rng| headers::forward(&mut parts.headers, forward.connection, keep_id, rng));
     let timeout = time_limit(forward, &mut parts.headers, record.is_grpc());
     let authority = edit(forward, destination, picked, &mut parts, authority);
     readdress(&mut parts, protocol, authority);
@@ -132,12 +161,25 @@ fn prepare(
         log.forwarded(&parts.headers);
     }
     let (body, progress) = UpstreamBody::new(incoming);
-    Ok(Ready { request: Request::from_parts(parts, body), progress, switch, timeout })
+    Ok(Ready {
+        request: Request::from_parts(parts, body),
+        progress,
+        switch,
+        timeout,
+    })
 }
 
 /// The time that the exchange may take, told to the upstream as well.
-fn time_limit(forward: &Forward<'_>, headers: &mut HeaderMap, grpc: bool) -> Option<std::time::Duration> {
-    let client = if grpc { timeout::grpc_timeout(headers) } else { None };
+fn time_limit(
+    forward: &Forward<'_>,
+    headers: &mut HeaderMap,
+    grpc: bool,
+) -> Option<std::time::Duration> {
+    let client = if grpc {
+        timeout::grpc_timeout(headers)
+    } else {
+        None
+    };
     let limit = timeout::effective(forward.found.route().filters.timeout, client)?;
     headers.insert(X_ENVOY_EXPECTED_RQ_TIMEOUT_MS, timeout::millis(limit));
     if grpc {
@@ -164,7 +206,10 @@ fn edit(
             upstream_cluster: &destination.name,
             method: parts.method.as_str(),
             path: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
-            authority: authority.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default(),
+            authority: authority
+                .as_ref()
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or_default(),
             ..forward.context()
         };
         filters.edit_request(destination.position, &mut parts.headers, &context);
@@ -178,7 +223,10 @@ fn edit(
         uri.path_and_query = Some(path);
         parts.uri = Uri::from_parts(uri).unwrap_or_default();
     }
-    filters.authority(destination.position).cloned().or(authority)
+    filters
+        .authority(destination.position)
+        .cloned()
+        .or(authority)
 }
 
 /// Gives the request the form that the upstream's protocol wants: origin form and Host for HTTP/1 (RFC 9112, section
@@ -213,7 +261,9 @@ fn readdress(parts: &mut Parts, protocol: Protocol, authority: Option<HeaderValu
 /// Joins the cookie crumbs that HTTP/2 allows (RFC 9113, section 8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     let mut crumbs = headers.get_all(hyper::header::COOKIE).iter();
-    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else { return };
+    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else {
+        return;
+    };
     let mut joined = first.as_bytes().to_vec();
     for crumb in std::iter::once(second).chain(crumbs) {
         joined.extend_from_slice(b"; ");
@@ -233,7 +283,11 @@ struct Kept {
 
 impl Kept {
     fn of<B>(request: &Request<B>) -> Self {
-        Self { method: request.method().clone(), uri: request.uri().clone(), headers: request.headers().clone() }
+        Self {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            headers: request.headers().clone(),
+        }
     }
 }
 
@@ -271,7 +325,12 @@ impl Forward<'_> {
         }
     }
 
-    fn edit_response<B>(&self, destination: Option<&Destination>, kept: &Kept, response: &mut Response<B>) {
+    fn edit_response<B>(
+        &self,
+        destination: Option<&Destination>,
+        kept: &Kept,
+        response: &mut Response<B>,
+    ) {
         let context = TemplateContext {
             upstream_cluster: destination.map_or("", |destination| &*destination.name),
             response_code: response.status().as_u16(),
@@ -282,7 +341,10 @@ impl Forward<'_> {
             ..self.context()
         };
         let position = destination.map(|destination| destination.position);
-        self.found.route().filters.edit_response(position, response.headers_mut(), &context);
+        self.found
+            .route()
+            .filters
+            .edit_response(position, response.headers_mut(), &context);
     }
 }
 
@@ -317,28 +379,45 @@ fn pass(
     sent: Sent<UpstreamBody>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    let Sent { mut response, lease } = sent;
+    let Sent {
+        mut response,
+        lease,
+    } = sent;
     let took = record.upstream_took();
     let tunnel = match passed.switch {
-        Some(downstream) if upgrade::accepted(&response) => Some(Tunnel::new(downstream, &mut response)),
+        Some(downstream) if upgrade::accepted(&response) => {
+            Some(Tunnel::new(downstream, &mut response))
+        }
         _ => None,
     };
     *response.version_mut() = Version::HTTP_11;
     let headers = response.headers_mut();
     hop_by_hop::strip_response(headers, tunnel.is_some());
-    headers.insert(X_ENVOY_UPSTREAM_SERVICE_TIME, HeaderValue::from(took.as_millis() as u64));
+    headers.insert(
+        X_ENVOY_UPSTREAM_SERVICE_TIME,
+        HeaderValue::from(took.as_millis() as u64),
+    );
     record.saw_headers(headers);
     if let Some(keep) = &passed.keep {
         forward.edit_response(Some(passed.destination), keep, &mut response);
     }
-    record.responded(response.status().as_u16(), ResponseFlags::NONE, "via_upstream");
+    record.responded(
+        response.status().as_u16(),
+        ResponseFlags::NONE,
+        "via_upstream",
+    );
     let (parts, incoming) = response.into_parts();
     let body = match tunnel {
         Some(tunnel) => {
             tunnel.spawn(forward.worker, record, lease);
             ReplyBody::Empty
         }
-        None => ReplyBody::Stream(Box::new(StreamBody::new(incoming, lease, record, passed.deadline))),
+        None => ReplyBody::Stream(Box::new(StreamBody::new(
+            incoming,
+            lease,
+            record,
+            passed.deadline,
+        ))),
     };
     debug_assert!(!parts.headers.contains_key(UPGRADE) || parts.status.is_informational());
     Response::from_parts(parts, body)

@@ -43,7 +43,10 @@ pub fn find_route<B>(
     normalize(request)?;
     let authority = authority(request).ok_or(LocalReply::NO_HOST)?;
     let host = normalize_host(authority);
-    let listener = snapshot.listeners.get(&connection.listener).ok_or(LocalReply::NO_ROUTE)?;
+    let listener = snapshot
+        .listeners
+        .get(&connection.listener)
+        .ok_or(LocalReply::NO_ROUTE)?;
     let virtual_host = listener.virtual_host(&host).ok_or(LocalReply::NO_ROUTE)?;
     let head = RequestHead {
         method: request.method(),
@@ -55,7 +58,10 @@ pub fn find_route<B>(
         headers: request.headers(),
     };
     let rule = virtual_host.table.find(&head).ok_or(LocalReply::NO_ROUTE)?;
-    Ok(Found { virtual_host: Arc::clone(virtual_host), rule })
+    Ok(Found {
+        virtual_host: Arc::clone(virtual_host),
+        rule,
+    })
 }
 
 /// The authority that a request names: of its target, else of its Host header (RFC 9112, section 3.2.2).
@@ -63,7 +69,12 @@ pub fn authority<B>(request: &Request<B>) -> Option<&str> {
     if let Some(authority) = request.uri().authority() {
         return Some(authority.as_str());
     }
-    request.headers().get(HOST)?.to_str().ok().filter(|host| !host.is_empty())
+    request
+        .headers()
+        .get(HOST)?
+        .to_str()
+        .ok()
+        .filter(|host| !host.is_empty())
 }
 
 /// Puts the path into its normal form, which is what rules match on and what goes upstream.
@@ -86,7 +97,11 @@ fn normalize<B>(request: &mut Request<B>) -> Result<(), LocalReply> {
 }
 
 /// The response of a redirect rule.
-pub fn redirect<B>(redirect: &Redirect, connection: &Connection, request: &Request<B>) -> Response<ReplyBody> {
+pub fn redirect<B>(
+    redirect: &Redirect,
+    connection: &Connection,
+    request: &Request<B>,
+) -> Response<ReplyBody> {
     let location = redirect.location(&RedirectRequest {
         scheme: "http",
         authority: authority(request).unwrap_or_default(),

@@ -34,7 +34,12 @@ const ONE: HeaderValue = HeaderValue::from_static("1");
 /// The peer's address is appended to `x-forwarded-for`, and the scheme is that of the connection: a client's own
 /// claims are not believed. A request is internal when it comes straight from a private address; only then are its
 /// `x-envoy-` controls kept.
-pub fn forward(headers: &mut HeaderMap, connection: &Connection, keep_request_id: bool, rng: &mut impl Rng) {
+pub fn forward(
+    headers: &mut HeaderMap,
+    connection: &Connection,
+    keep_request_id: bool,
+    rng: &mut impl Rng,
+) {
     let direct = append_forwarded_for(headers, &connection.remote_ip);
     let internal = direct && is_private(connection.remote.ip());
     remove_envoy_controls(headers, internal);
@@ -88,7 +93,10 @@ fn remove_envoy_controls(headers: &mut HeaderMap, internal: bool) {
 fn is_control(name: &HeaderName) -> bool {
     !matches!(
         name.as_str(),
-        "x-envoy-internal" | "x-envoy-external-address" | "x-envoy-attempt-count" | "x-envoy-original-path"
+        "x-envoy-internal"
+            | "x-envoy-external-address"
+            | "x-envoy-attempt-count"
+            | "x-envoy-original-path"
     )
 }
 

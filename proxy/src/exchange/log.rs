@@ -77,8 +77,14 @@ impl LogFields {
         end: &End<'_>,
     ) {
         let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
-        let path = self.original_path.as_ref().map_or(path.as_bytes(), HeaderValue::as_bytes);
-        let authority = self.uri.authority().map(|authority| authority.as_str().as_bytes());
+        let path = self
+            .original_path
+            .as_ref()
+            .map_or(path.as_bytes(), HeaderValue::as_bytes);
+        let authority = self
+            .uri
+            .authority()
+            .map(|authority| authority.as_str().as_bytes());
         let upstream_host = picked.and_then(|picked| match &picked.endpoint().address {
             Address::Ip(address) => Some(*address),
             Address::Unix(_) => None,

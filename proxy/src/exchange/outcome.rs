@@ -56,7 +56,12 @@ pub struct Record {
 
 impl Record {
     /// Begins a record when a request's head is in.
-    pub fn begin(worker: &Rc<Worker>, connection: &Rc<Connection>, grpc: bool, log: Option<Box<LogFields>>) -> Box<Self> {
+    pub fn begin(
+        worker: &Rc<Worker>,
+        connection: &Rc<Connection>,
+        grpc: bool,
+        log: Option<Box<LogFields>>,
+    ) -> Box<Self> {
         worker.raise(Gauge::RequestsActive);
         Box::new(Self {
             worker: Rc::clone(worker),
@@ -127,7 +132,11 @@ impl Record {
 
     /// Notes a response that a route made by itself.
     pub fn answered(&mut self, response: &Response<ReplyBody>) {
-        self.responded(response.status().as_u16(), ResponseFlags::NONE, "direct_response");
+        self.responded(
+            response.status().as_u16(),
+            ResponseFlags::NONE,
+            "direct_response",
+        );
         self.sent_bytes = response.body().size_hint().exact().unwrap_or(0);
     }
 
@@ -167,7 +176,7 @@ impl Record {
     }
 
     /// Ends the record: everything is told now.
-    pub fn finish(mut self: Box<Self>, ending: Ending) {
+    pub fn finish(mut self, ending: Ending) {
         match ending {
             Ending::Complete => (),
             Ending::TimedOut => {
@@ -182,7 +191,9 @@ impl Record {
                 };
                 self.details = match kind {
                     Kind::UpstreamReset => "upstream_reset_after_response_started{remote_reset}",
-                    Kind::UpstreamProtocol => "upstream_reset_after_response_started{protocol_error}",
+                    Kind::UpstreamProtocol => {
+                        "upstream_reset_after_response_started{protocol_error}"
+                    }
                     _ => "upstream_reset_after_response_started{connection_termination}",
                 };
             }
@@ -194,11 +205,18 @@ impl Record {
         let worker = &self.worker;
         worker.lower(Gauge::RequestsActive);
         let duration = self.started.elapsed();
-        let request_bytes = self.progress.as_ref().map_or(0, |progress| progress.bytes());
+        let request_bytes = self
+            .progress
+            .as_ref()
+            .map_or(0, |progress| progress.bytes());
         let record = RequestRecord {
             code: self.code,
             flags: self.flags,
-            protocol: if self.grpc { RequestProtocol::Grpc } else { RequestProtocol::Http },
+            protocol: if self.grpc {
+                RequestProtocol::Grpc
+            } else {
+                RequestProtocol::Http
+            },
             grpc_status: self.grpc_status,
             security: Security::Unknown,
             duration,
@@ -214,8 +232,17 @@ impl Record {
         };
         stats.record(worker.id, &record);
         if let Some(log) = &self.log {
-            let end = End { record: &record, details: self.details, upstream_time: self.upstream_time };
-            log.write(&worker.access_log, &self.connection, self.picked.as_ref(), &end);
+            let end = End {
+                record: &record,
+                details: self.details,
+                upstream_time: self.upstream_time,
+            };
+            log.write(
+                &worker.access_log,
+                &self.connection,
+                self.picked.as_ref(),
+                &end,
+            );
         }
         if let Some(picked) = &self.picked {
             picked.endpoint().state.leave();
@@ -231,7 +258,10 @@ impl Drop for Record {
             self.details = "downstream_remote_disconnect";
         }
         if self.flags != ResponseFlags::NONE {
-            self.worker.telemetry.counters.local_reply(self.worker.id, self.flags);
+            self.worker
+                .telemetry
+                .counters
+                .local_reply(self.worker.id, self.flags);
         }
         self.tell();
     }

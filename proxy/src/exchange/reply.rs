@@ -34,28 +34,60 @@ pub struct LocalReply {
 }
 
 impl LocalReply {
-    const fn new(status: StatusCode, flags: ResponseFlags, body: &'static str, details: &'static str) -> Self {
-        Self { status, flags, body, details, overloaded: false }
+    const fn new(
+        status: StatusCode,
+        flags: ResponseFlags,
+        body: &'static str,
+        details: &'static str,
+    ) -> Self {
+        Self {
+            status,
+            flags,
+            body,
+            details,
+            overloaded: false,
+        }
     }
 
     /// No listener, virtual host or route takes the request.
-    pub const NO_ROUTE: Self = Self::new(StatusCode::NOT_FOUND, ResponseFlags::NR, "", "route_not_found");
+    pub const NO_ROUTE: Self = Self::new(
+        StatusCode::NOT_FOUND,
+        ResponseFlags::NR,
+        "",
+        "route_not_found",
+    );
 
     /// The request names no host.
-    pub const NO_HOST: Self =
-        Self::new(StatusCode::BAD_REQUEST, ResponseFlags::NONE, "", "missing_host_header");
+    pub const NO_HOST: Self = Self::new(
+        StatusCode::BAD_REQUEST,
+        ResponseFlags::NONE,
+        "",
+        "missing_host_header",
+    );
 
     /// The request's path cannot be normalised.
-    pub const BAD_PATH: Self =
-        Self::new(StatusCode::BAD_REQUEST, ResponseFlags::NONE, "", "path_normalization_failed");
+    pub const BAD_PATH: Self = Self::new(
+        StatusCode::BAD_REQUEST,
+        ResponseFlags::NONE,
+        "",
+        "path_normalization_failed",
+    );
 
     /// A header that the request's `Connection` names must not be removed, or it names too many.
-    pub const BAD_CONNECTION_HEADER: Self =
-        Self::new(StatusCode::BAD_REQUEST, ResponseFlags::DPE, "", "connection_header_sanitization_failed");
+    pub const BAD_CONNECTION_HEADER: Self = Self::new(
+        StatusCode::BAD_REQUEST,
+        ResponseFlags::DPE,
+        "",
+        "connection_header_sanitization_failed",
+    );
 
     /// The request asks for a protocol upgrade that its destination cannot make.
-    pub const UPGRADE_REFUSED: Self =
-        Self::new(StatusCode::FORBIDDEN, ResponseFlags::NONE, "", "upgrade_failed");
+    pub const UPGRADE_REFUSED: Self = Self::new(
+        StatusCode::FORBIDDEN,
+        ResponseFlags::NONE,
+        "",
+        "upgrade_failed",
+    );
 
     /// The local reply that tells a peer what went wrong.
     pub const fn from_kind(kind: Kind) -> Self {
@@ -63,9 +95,12 @@ impl LocalReply {
         use StatusCode as S;
         match kind {
             Kind::NoCluster => Self::new(S::SERVICE_UNAVAILABLE, F::NC, "", "cluster_not_found"),
-            Kind::NoHealthyUpstream => {
-                Self::new(S::SERVICE_UNAVAILABLE, F::UH, "no healthy upstream", "no_healthy_upstream")
-            }
+            Kind::NoHealthyUpstream => Self::new(
+                S::SERVICE_UNAVAILABLE,
+                F::UH,
+                "no healthy upstream",
+                "no_healthy_upstream",
+            ),
             Kind::ConnectFailed => Self::new(
                 S::SERVICE_UNAVAILABLE,
                 F::UF,
@@ -111,9 +146,12 @@ impl LocalReply {
                     "upstream_reset_before_response_started{overflow}",
                 )
             },
-            Kind::RequestTimeout => {
-                Self::new(S::GATEWAY_TIMEOUT, F::UT, "upstream request timeout", "response_timeout")
-            }
+            Kind::RequestTimeout => Self::new(
+                S::GATEWAY_TIMEOUT,
+                F::UT,
+                "upstream request timeout",
+                "response_timeout",
+            ),
             Kind::DownstreamBody => {
                 Self::new(S::BAD_REQUEST, F::DPE, "", "downstream_body_broke_off")
             }
@@ -140,7 +178,9 @@ impl LocalReply {
             response.headers_mut().insert(CONTENT_TYPE, TEXT_PLAIN);
         }
         if self.overloaded {
-            response.headers_mut().insert(X_ENVOY_OVERLOADED, HeaderValue::from_static("true"));
+            response
+                .headers_mut()
+                .insert(X_ENVOY_OVERLOADED, HeaderValue::from_static("true"));
         }
         response
     }
@@ -149,7 +189,10 @@ impl LocalReply {
         let mut response = Response::new(ReplyBody::Empty);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, APPLICATION_GRPC);
-        headers.insert(GRPC_STATUS, HeaderValue::from(u16::from(grpc_status(self.status))));
+        headers.insert(
+            GRPC_STATUS,
+            HeaderValue::from(u16::from(grpc_status(self.status))),
+        );
         if let Ok(message) = HeaderValue::from_str(&percent_encode(self.body))
             && !self.body.is_empty()
         {
@@ -175,14 +218,18 @@ pub fn direct(direct: &DirectResponse, method: &Method) -> Response<ReplyBody> {
         response.headers_mut().insert(CONTENT_TYPE, content_type);
     }
     if method == Method::HEAD && !direct.body.is_empty() {
-        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(direct.body.len()));
+        response
+            .headers_mut()
+            .insert(CONTENT_LENGTH, HeaderValue::from(direct.body.len()));
     }
     response
 }
 
 /// Whether a request is gRPC: `application/grpc` or `application/grpc+...`.
 pub fn is_grpc(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(CONTENT_TYPE) else { return false };
+    let Some(value) = headers.get(CONTENT_TYPE) else {
+        return false;
+    };
     match value.as_bytes().strip_prefix(b"application/grpc") {
         Some(rest) => rest.is_empty() || rest[0] == b'+' || rest[0] == b';',
         None => false,
@@ -224,16 +271,70 @@ mod tests {
     /// Every kind with its status, flag, body and details.
     const ROWS: &[(Kind, u16, &str, &str, &str)] = &[
         (Kind::NoCluster, 503, "NC", "", "cluster_not_found"),
-        (Kind::NoHealthyUpstream, 503, "UH", "no healthy upstream", "no_healthy_upstream"),
-        (Kind::ConnectFailed, 503, "UF", "remote connection failure", "{remote_connection_failure}"),
-        (Kind::ConnectTimeout, 503, "UF", "connection timeout", "{connection_timeout}"),
-        (Kind::UpstreamClosed, 503, "UC", "connection termination", "{connection_termination}"),
-        (Kind::UpstreamReset, 503, "UR", "remote reset", "{remote_reset}"),
-        (Kind::UpstreamRefusedStream, 503, "UR", "remote refused stream reset", "{remote_refused_stream_reset}"),
-        (Kind::UpstreamProtocol, 502, "UPE", "protocol error", "{protocol_error}"),
+        (
+            Kind::NoHealthyUpstream,
+            503,
+            "UH",
+            "no healthy upstream",
+            "no_healthy_upstream",
+        ),
+        (
+            Kind::ConnectFailed,
+            503,
+            "UF",
+            "remote connection failure",
+            "{remote_connection_failure}",
+        ),
+        (
+            Kind::ConnectTimeout,
+            503,
+            "UF",
+            "connection timeout",
+            "{connection_timeout}",
+        ),
+        (
+            Kind::UpstreamClosed,
+            503,
+            "UC",
+            "connection termination",
+            "{connection_termination}",
+        ),
+        (
+            Kind::UpstreamReset,
+            503,
+            "UR",
+            "remote reset",
+            "{remote_reset}",
+        ),
+        (
+            Kind::UpstreamRefusedStream,
+            503,
+            "UR",
+            "remote refused stream reset",
+            "{remote_refused_stream_reset}",
+        ),
+        (
+            Kind::UpstreamProtocol,
+            502,
+            "UPE",
+            "protocol error",
+            "{protocol_error}",
+        ),
         (Kind::Overflow, 503, "UO", "overflow", "{overflow}"),
-        (Kind::RequestTimeout, 504, "UT", "upstream request timeout", "response_timeout"),
-        (Kind::DownstreamBody, 400, "DPE", "", "downstream_body_broke_off"),
+        (
+            Kind::RequestTimeout,
+            504,
+            "UT",
+            "upstream request timeout",
+            "response_timeout",
+        ),
+        (
+            Kind::DownstreamBody,
+            400,
+            "DPE",
+            "",
+            "downstream_body_broke_off",
+        ),
     ];
 
     #[test]
@@ -242,7 +343,10 @@ mod tests {
             let reply = LocalReply::from_kind(*kind);
             assert_eq!(reply.status.as_u16(), *status, "{kind:?}");
             assert_eq!(reply.flags.to_string(), *flag, "{kind:?}");
-            assert!(reply.body.ends_with(body) && reply.body.is_empty() == body.is_empty(), "{kind:?}");
+            assert!(
+                reply.body.ends_with(body) && reply.body.is_empty() == body.is_empty(),
+                "{kind:?}"
+            );
             assert!(reply.details.ends_with(details), "{kind:?}");
             assert_eq!(reply.overloaded, *kind == Kind::Overflow, "{kind:?}");
         }
@@ -263,8 +367,14 @@ mod tests {
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "application/grpc");
         assert_eq!(response.headers()["grpc-status"], "14");
-        assert_eq!(response.headers()["grpc-message"], "upstream request timeout");
-        assert_eq!(LocalReply::NO_ROUTE.response(true).headers()["grpc-status"], "12");
+        assert_eq!(
+            response.headers()["grpc-message"],
+            "upstream request timeout"
+        );
+        assert_eq!(
+            LocalReply::NO_ROUTE.response(true).headers()["grpc-status"],
+            "12"
+        );
     }
 
     #[test]

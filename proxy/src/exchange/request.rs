@@ -48,7 +48,12 @@ pub struct Connection {
 
 impl Connection {
     /// A connection that was accepted on `listener`.
-    pub fn new(listener: ListenerKey, remote: SocketAddr, local: SocketAddr, protocol: DownstreamProtocol) -> Self {
+    pub fn new(
+        listener: ListenerKey,
+        remote: SocketAddr,
+        local: SocketAddr,
+        protocol: DownstreamProtocol,
+    ) -> Self {
         let ip = remote.ip().to_canonical().to_string();
         Self {
             listener,
@@ -191,18 +196,26 @@ impl Destined {
     /// The cluster with this number; `None` when the snapshot has none.
     pub fn find(snapshot: &SnapshotRef, cluster: ClusterId) -> Option<Self> {
         snapshot.cluster(cluster)?;
-        Some(Self { snapshot: Rc::clone(snapshot), cluster })
+        Some(Self {
+            snapshot: Rc::clone(snapshot),
+            cluster,
+        })
     }
 
     /// The cluster.
     pub fn cluster(&self) -> &Arc<Cluster> {
-        self.snapshot.cluster(self.cluster).expect("found in this very snapshot")
+        self.snapshot
+            .cluster(self.cluster)
+            .expect("found in this very snapshot")
     }
 
     /// Picks one of its endpoints; `None` when it has none that may be used.
     pub fn pick(&self, worker: &Worker) -> Option<Picked> {
         let endpoint = worker.random(|rng| self.cluster().pick(rng))?;
-        Some(Picked { destined: self.clone(), endpoint })
+        Some(Picked {
+            destined: self.clone(),
+            endpoint,
+        })
     }
 }
 

@@ -41,7 +41,10 @@ pub struct Tunnel {
 impl Tunnel {
     /// The promises of a request that asked to switch and of the response that agreed.
     pub fn new<B>(downstream: OnUpgrade, response: &mut Response<B>) -> Self {
-        Self { downstream, upstream: hyper::upgrade::on(response) }
+        Self {
+            downstream,
+            upstream: hyper::upgrade::on(response),
+        }
     }
 
     /// Carries bytes both ways in a task of its own, with half-close, until both sides have ended.
@@ -62,8 +65,13 @@ impl Tunnel {
         };
         let mut downstream: TokioIo<Upgraded> = TokioIo::new(downstream);
         let mut upstream: TokioIo<Upgraded> = TokioIo::new(upstream);
-        let copied =
-            copy_bidirectional_with_sizes(&mut downstream, &mut upstream, BUFFER_BYTES, BUFFER_BYTES).await;
+        let copied = copy_bidirectional_with_sizes(
+            &mut downstream,
+            &mut upstream,
+            BUFFER_BYTES,
+            BUFFER_BYTES,
+        )
+        .await;
         if let Ok((_received, sent)) = copied {
             record.saw_bytes(sent);
         }

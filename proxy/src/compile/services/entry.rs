@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use config_loader::ResourceSet;
 use config_loader::resource::Object;
-use config_loader::resource::istio::{EndpointAddress, Resolution, ServiceEntry, ServiceEntryPort, WorkloadEntry};
+use config_loader::resource::istio::{
+    EndpointAddress, Resolution, ServiceEntry, ServiceEntryPort, WorkloadEntry,
+};
 
 use super::{Collector, Draft};
 use crate::compile::service::{Port, Workload, WorkloadHost, protocol};
@@ -21,12 +23,17 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
         .values()
         .filter(|object| object.spec.export_to.includes(own))
         .collect();
-    objects.sort_by(|a, b| (*a.id.namespace != **own, a.age()).cmp(&(*b.id.namespace != **own, b.age())));
+    objects.sort_by(|a, b| {
+        (*a.id.namespace != **own, a.age()).cmp(&(*b.id.namespace != **own, b.age()))
+    });
     let mut drafts: Vec<Draft> = Vec::new();
     let mut by_host: BTreeMap<(Arc<str>, Arc<str>), usize> = BTreeMap::new();
     for object in objects {
         for host in &object.spec.hosts {
-            let key = (Arc::from(host.value.to_ascii_lowercase()), Arc::clone(&object.id.namespace));
+            let key = (
+                Arc::from(host.value.to_ascii_lowercase()),
+                Arc::clone(&object.id.namespace),
+            );
             let index = *by_host.entry(key).or_insert_with(|| {
                 drafts.push(draft(&host.value, object));
                 drafts.len() - 1
@@ -52,7 +59,12 @@ fn port(port: &ServiceEntryPort) -> Port {
     }
 }
 
-fn add_endpoints(collector: &Collector<'_>, draft: &mut Draft, object: &Object<ServiceEntry>, host: &str) {
+fn add_endpoints(
+    collector: &Collector<'_>,
+    draft: &mut Draft,
+    object: &Object<ServiceEntry>,
+    host: &str,
+) {
     draft.saw(object);
     let spec = &object.spec;
     match spec.resolution {
@@ -63,11 +75,22 @@ fn add_endpoints(collector: &Collector<'_>, draft: &mut Draft, object: &Object<S
     if let Some(selector) = &spec.workload_selector {
         return select_workloads(collector.resources, &object.id.namespace, selector, draft);
     }
-    if spec.endpoints.is_empty() && spec.resolution != Resolution::Static && !host.starts_with('*') {
-        let name = WorkloadEntry { address: EndpointAddress::Dns(host.into()), ..WorkloadEntry::default() };
-        draft.service.endpoints.extend(workload(&name, &BTreeMap::new()));
+    if spec.endpoints.is_empty() && spec.resolution != Resolution::Static && !host.starts_with('*')
+    {
+        let name = WorkloadEntry {
+            address: EndpointAddress::Dns(host.into()),
+            ..WorkloadEntry::default()
+        };
+        draft
+            .service
+            .endpoints
+            .extend(workload(&name, &BTreeMap::new()));
     }
-    draft.service.endpoints.extend(spec.endpoints.iter().filter_map(|entry| workload(entry, &BTreeMap::new())));
+    draft.service.endpoints.extend(
+        spec.endpoints
+            .iter()
+            .filter_map(|entry| workload(entry, &BTreeMap::new())),
+    );
 }
 
 /// An endpoint, if its address can be reached from here; its own labels go under those of its metadata.
@@ -82,7 +105,11 @@ fn workload(entry: &WorkloadEntry, metadata: &BTreeMap<String, String>) -> Optio
     labels.extend(metadata.clone());
     Some(Workload {
         host,
-        ports: entry.ports.iter().map(|(name, port)| (name.to_string(), *port)).collect(),
+        ports: entry
+            .ports
+            .iter()
+            .map(|(name, port)| (name.to_string(), *port))
+            .collect(),
         labels: Arc::new(labels),
         weight: entry.weight,
         locality: entry.locality.to_string().into(),
@@ -96,11 +123,23 @@ pub(super) fn select_workloads(
     selector: &BTreeMap<String, String>,
     draft: &mut Draft,
 ) {
-    for object in resources.workload_entries.values().filter(|object| *object.id.namespace == *namespace) {
-        let has = |key: &String| object.labels.get(key).or_else(|| object.spec.labels.get(key));
+    for object in resources
+        .workload_entries
+        .values()
+        .filter(|object| *object.id.namespace == *namespace)
+    {
+        let has = |key: &String| {
+            object
+                .labels
+                .get(key)
+                .or_else(|| object.spec.labels.get(key))
+        };
         if selector.iter().all(|(key, value)| has(key) == Some(value)) {
             draft.saw(object);
-            draft.service.endpoints.extend(workload(&object.spec, &object.labels));
+            draft
+                .service
+                .endpoints
+                .extend(workload(&object.spec, &object.labels));
         }
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config_loader::resource::Object;
-use config_loader::resource::gloo::{Backing, Destination, ExternalProtocol, ExternalService, KubeService};
+use config_loader::resource::gloo::{
+    Backing, Destination, ExternalProtocol, ExternalService, KubeService,
+};
 
 use super::kube::host;
 use super::{Collector, Draft};
@@ -49,7 +51,11 @@ fn external_service(
             .iter()
             .map(|endpoint| Workload {
                 host: host(&endpoint.address),
-                ports: endpoint.ports.iter().map(|(name, port)| (name.to_string(), *port)).collect(),
+                ports: endpoint
+                    .ports
+                    .iter()
+                    .map(|(name, port)| (name.to_string(), *port))
+                    .collect(),
                 labels: Labels::default(),
                 weight: 1,
                 locality: "".into(),
@@ -68,11 +74,23 @@ fn external_service(
     }
 }
 
-fn kube_service(collector: &mut Collector<'_>, object: &Arc<Object<Destination>>, kube: &KubeService) {
+fn kube_service(
+    collector: &mut Collector<'_>,
+    object: &Arc<Object<Destination>>,
+    kube: &KubeService,
+) {
     let reference = &kube.service;
     let local = reference.cluster.is_empty() || *reference.cluster == *collector.member;
-    let full = format!("{}.{}.svc.{}", reference.name, reference.namespace, collector.domain);
-    let federated = object.spec.status.federation.as_ref().and_then(|federation| federation.hostname.as_deref());
+    let full = format!(
+        "{}.{}.svc.{}",
+        reference.name, reference.namespace, collector.domain
+    );
+    let federated = object
+        .spec
+        .status
+        .federation
+        .as_ref()
+        .and_then(|federation| federation.hostname.as_deref());
     let local_fqdn = object.spec.status.local_fqdn.as_deref().filter(|_| local);
     let own = local.then_some(full.as_str());
     for name in [own, local_fqdn, federated].into_iter().flatten() {
@@ -99,14 +117,23 @@ fn endpoints(kube: &KubeService) -> Vec<Workload> {
         let ports: BTreeMap<String, u16> = kube
             .ports
             .iter()
-            .filter_map(|port| Some((port.name.to_string(), kube.endpoint_port(port, subset)?.port)))
+            .filter_map(|port| {
+                Some((
+                    port.name.to_string(),
+                    kube.endpoint_port(port, subset)?.port,
+                ))
+            })
             .collect();
-        endpoints.extend(subset.endpoints.iter().map(|endpoint| Workload {
-            host: WorkloadHost::Ip(endpoint.ip),
-            ports: ports.clone(),
-            labels: Arc::new(endpoint.labels.clone()),
-            weight: 1,
-            locality: format!("{}/{}/{}", kube.region, endpoint.zone, endpoint.sub_zone).trim_end_matches('/').into(),
+        endpoints.extend(subset.endpoints.iter().map(|endpoint| {
+            Workload {
+                host: WorkloadHost::Ip(endpoint.ip),
+                ports: ports.clone(),
+                labels: Arc::new(endpoint.labels.clone()),
+                weight: 1,
+                locality: format!("{}/{}/{}", kube.region, endpoint.zone, endpoint.sub_zone)
+                    .trim_end_matches('/')
+                    .into(),
+            }
         }));
     }
     endpoints

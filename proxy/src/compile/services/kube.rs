@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config_loader::resource::Object;
-use config_loader::resource::core::{EndpointSlice, Host, Protocol, Service as Kube, ServicePort, TargetPort};
+use config_loader::resource::core::{
+    EndpointSlice, Host, Protocol, Service as Kube, ServicePort, TargetPort,
+};
 
 use super::{Collector, Draft, provenance};
 use crate::compile::service::{Labels, Port, Workload, WorkloadHost, protocol};
@@ -30,7 +32,10 @@ fn slices_by_service<'a>(collector: &Collector<'a>) -> SlicesByService<'a> {
             continue;
         }
         if let Some(name) = slice.service_name() {
-            slices.entry((slice.id.namespace.to_string(), name.to_owned())).or_default().push(slice);
+            slices
+                .entry((slice.id.namespace.to_string(), name.to_owned()))
+                .or_default()
+                .push(slice);
         }
     }
     slices
@@ -42,15 +47,28 @@ fn service(
     collector: &Collector<'_>,
 ) -> Draft {
     let (name, namespace) = (&object.id.name, &object.id.namespace);
-    let mut draft = Draft::new(&format!("{name}.{namespace}.svc.{}", collector.domain), name, namespace);
+    let mut draft = Draft::new(
+        &format!("{name}.{namespace}.svc.{}", collector.domain),
+        name,
+        namespace,
+    );
     draft.saw(object);
-    draft.service.ports = object.spec.ports.iter().filter(|port| port.protocol == Protocol::Tcp).map(port).collect();
+    draft.service.ports = object
+        .spec
+        .ports
+        .iter()
+        .filter(|port| port.protocol == Protocol::Tcp)
+        .map(port)
+        .collect();
     for slice in slices {
         draft.saw(slice);
         draft.service.endpoints.extend(slice_endpoints(slice));
     }
     if let Some(external) = object.spec.external_name() {
-        draft.service.endpoints.push(external_endpoint(&external.host));
+        draft
+            .service
+            .endpoints
+            .push(external_endpoint(&external.host));
     }
     if !object.spec.selector.is_empty() {
         collector.select_workloads(namespace, &object.spec.selector, &mut draft);
@@ -79,13 +97,21 @@ fn slice_endpoints(slice: &Object<EndpointSlice>) -> impl Iterator<Item = Worklo
         .iter()
         .filter_map(|port| Some((port.name.to_string(), port.port?)))
         .collect();
-    slice.spec.endpoints.iter().filter(|endpoint| endpoint.conditions.ready).map(move |endpoint| Workload {
-        host: host(&endpoint.address),
-        ports: ports.clone(),
-        labels: Arc::clone(&labels),
-        weight: 1,
-        locality: endpoint.zone.as_deref().map_or_else(|| "".into(), |zone| format!("/{zone}").into()),
-    })
+    slice
+        .spec
+        .endpoints
+        .iter()
+        .filter(|endpoint| endpoint.conditions.ready)
+        .map(move |endpoint| Workload {
+            host: host(&endpoint.address),
+            ports: ports.clone(),
+            labels: Arc::clone(&labels),
+            weight: 1,
+            locality: endpoint
+                .zone
+                .as_deref()
+                .map_or_else(|| "".into(), |zone| format!("/{zone}").into()),
+        })
 }
 
 fn external_endpoint(address: &Host) -> Workload {
@@ -111,12 +137,23 @@ pub(super) fn host(host: &Host) -> WorkloadHost {
 pub(super) fn collect_imports(collector: &mut Collector<'_>) {
     for (_, object) in &collector.resources.service_imports {
         let (name, namespace) = (&object.id.name, &object.id.namespace);
-        let mut draft = Draft::new(&format!("{name}.{namespace}.svc.clusterset.local"), name, namespace);
+        let mut draft = Draft::new(
+            &format!("{name}.{namespace}.svc.clusterset.local"),
+            name,
+            namespace,
+        );
         draft.saw(object);
-        if let Some(native) = collector.found(&format!("{name}.{namespace}.svc.{}", collector.domain)) {
+        if let Some(native) =
+            collector.found(&format!("{name}.{namespace}.svc.{}", collector.domain))
+        {
             draft.join(native);
         }
-        for import in object.spec.ports.iter().filter(|port| port.protocol == Protocol::Tcp) {
+        for import in object
+            .spec
+            .ports
+            .iter()
+            .filter(|port| port.protocol == Protocol::Tcp)
+        {
             if draft.service.find_port(import.port).is_none() {
                 draft.service.ports.push(Port {
                     number: import.port,
@@ -125,14 +162,20 @@ pub(super) fn collect_imports(collector: &mut Collector<'_>) {
                     target: import.port,
                 });
             }
-            let direct = import.endpoints.iter().filter(|endpoint| endpoint.target.path_prefix.is_empty());
-            draft.service.endpoints.extend(direct.map(|endpoint| Workload {
-                host: host(&endpoint.target.address),
-                ports: BTreeMap::from([(import.name.to_string(), endpoint.target.port)]),
-                labels: Labels::default(),
-                weight: 1,
-                locality: "".into(),
-            }));
+            let direct = import
+                .endpoints
+                .iter()
+                .filter(|endpoint| endpoint.target.path_prefix.is_empty());
+            draft
+                .service
+                .endpoints
+                .extend(direct.map(|endpoint| Workload {
+                    host: host(&endpoint.target.address),
+                    ports: BTreeMap::from([(import.name.to_string(), endpoint.target.port)]),
+                    labels: Labels::default(),
+                    weight: 1,
+                    locality: "".into(),
+                }));
         }
         draft.note(provenance(object, 0));
         collector.add(draft);

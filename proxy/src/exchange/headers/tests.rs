@@ -21,21 +21,38 @@ fn forwarded(peer: &str, before: &[(&'static str, &'static str)]) -> HeaderMap {
     for (name, value) in before {
         headers.append(*name, HeaderValue::from_static(value));
     }
-    forward(&mut headers, &connection, false, &mut SmallRng::seed_from_u64(1));
+    forward(
+        &mut headers,
+        &connection,
+        false,
+        &mut SmallRng::seed_from_u64(1),
+    );
     headers
 }
 
 #[test]
 fn peer_is_appended_to_forwarded_for() {
-    assert_eq!(forwarded("203.0.113.9", &[])["x-forwarded-for"], "203.0.113.9");
-    let headers = forwarded("203.0.113.9", &[("x-forwarded-for", "1.1.1.1"), ("x-forwarded-for", "2.2.2.2")]);
+    assert_eq!(
+        forwarded("203.0.113.9", &[])["x-forwarded-for"],
+        "203.0.113.9"
+    );
+    let headers = forwarded(
+        "203.0.113.9",
+        &[
+            ("x-forwarded-for", "1.1.1.1"),
+            ("x-forwarded-for", "2.2.2.2"),
+        ],
+    );
     assert_eq!(headers.get_all("x-forwarded-for").iter().count(), 1);
     assert_eq!(headers["x-forwarded-for"], "1.1.1.1,2.2.2.2,203.0.113.9");
 }
 
 #[test]
 fn ipv4_peers_of_a_dual_stack_socket_are_written_as_ipv4() {
-    assert_eq!(forwarded("::ffff:203.0.113.9", &[])["x-forwarded-for"], "203.0.113.9");
+    assert_eq!(
+        forwarded("::ffff:203.0.113.9", &[])["x-forwarded-for"],
+        "203.0.113.9"
+    );
 }
 
 #[test]
@@ -61,7 +78,10 @@ fn external_client_is_not_believed() {
 
 #[test]
 fn internal_client_keeps_its_controls_and_its_request_id() {
-    let headers = forwarded("10.1.2.3", &[("x-envoy-max-retries", "9"), ("x-request-id", "mine")]);
+    let headers = forwarded(
+        "10.1.2.3",
+        &[("x-envoy-max-retries", "9"), ("x-request-id", "mine")],
+    );
     assert_eq!(headers["x-envoy-internal"], "true");
     assert_eq!(headers["x-envoy-max-retries"], "9");
     assert_eq!(headers["x-request-id"], "mine");
@@ -82,8 +102,14 @@ fn request_id_is_a_version_4_uuid() {
         let id = request_id(&mut rng);
         let text = id.to_str().unwrap();
         let groups: Vec<&str> = text.split('-').collect();
-        assert_eq!(groups.iter().map(|group| group.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12]);
-        assert!(text.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit()));
+        assert_eq!(
+            groups.iter().map(|group| group.len()).collect::<Vec<_>>(),
+            [8, 4, 4, 4, 12]
+        );
+        assert!(
+            text.bytes()
+                .all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+        );
         assert_eq!(&groups[2][..1], "4");
         assert!("89ab".contains(&groups[3][..1]));
     }

@@ -1,6 +1,16 @@
 //! Tables of what each scalar check accepts and refuses.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use super::*;
+use crate::diagnostic::codes::common::{CM001, CM002, CM003, CM019, CM029};
+use crate::diagnostic::{Diagnostic, Locator};
+use crate::kind::{Kind, ObjectRef};
+use crate::raw::{Field, Map};
+use crate::resource::ExportTo;
+use crate::span::{Lines, Span};
+use crate::validate::Check;
 
 #[test]
 fn durations_are_read_as_go_reads_them() {
@@ -143,4 +153,292 @@ fn header_names_are_tokens() {
     ] {
         assert_eq!(is_header_name(text), wanted, "{text}");
     }
+}
+
+/// Runs a check, and returns what it yields with one line per finding.
+fn run<T>(check: impl FnOnce(&mut Check<'_>) -> T) -> (T, String) {
+    let file = Arc::from("a.yaml");
+    let lines = Lines::new("");
+    let locator = Locator {
+        file: &file,
+        text: "",
+        lines: &lines,
+        first_line: 1,
+        secret: false,
+    };
+    let object = ObjectRef::new(Kind::VirtualService, "shop", "a");
+    let mut context = Check::new(&object, locator, Span::NONE);
+    let value = check(&mut context);
+    let line = |found: Diagnostic| {
+        let help = found
+            .help
+            .map_or_else(String::new, |help| format!(" ({help})"));
+        format!("{} {}{help}", found.code, found.message)
+    };
+    (
+        value,
+        context
+            .into_found()
+            .into_iter()
+            .map(line)
+            .collect::<Vec<_>>()
+            .join("\n"),
+    )
+}
+
+fn field<T>(value: T) -> Field<T> {
+    Field::present(value, Span::new(0, 0))
+}
+
+fn texts(values: &[&str]) -> Field<Vec<Field<String>>> {
+    field(
+        values
+            .iter()
+            .map(|value| field((*value).to_owned()))
+            .collect(),
+    )
+}
+
+fn map(entries: &[(&str, &str)]) -> Field<Map<String>> {
+    let entry =
+        |(key, value): &(&str, &str)| (field((*key).to_owned()), field((*value).to_owned()));
+    field(Map(entries.iter().map(entry).collect()))
+}
+
+#[test]
+fn durations_are_whole_milliseconds() {
+    let ms = |count| Some(Duration::from_millis(count));
+    for (text, wanted, found) in [
+        ("1.5s", ms(1_500), ""),
+        ("1ms", ms(1), ""),
+        (
+            "0s",
+            None,
+            "CM001 duration `0s` is shorter than 1ms (remove the field to disable it)",
+        ),
+        (
+            "-1s",
+            None,
+            "CM001 duration `-1s` is shorter than 1ms (remove the field to disable it)",
+        ),
+        (
+            "500us",
+            None,
+            "CM001 duration `500us` is shorter than 1ms (remove the field to disable it)",
+        ),
+        (
+            "1.5ms",
+            None,
+            "CM002 duration `1.5ms` is finer than a millisecond",
+        ),
+        (
+            "5",
+            None,
+            "CM003 `5` is not a duration (add a unit: write for example `5s`)",
+        ),
+        (
+            "soon",
+            None,
+            "CM003 `soon` is not a duration (write for example `1.5s` or `200ms`)",
+        ),
+    ] {
+        let read = run(|check| duration(&field(text.to_owned()), check));
+        assert_eq!(read, (wanted, found.to_owned()), "{text}");
+    }
+    assert_eq!(
+        run(|check| duration_or_zero(&field("0s".to_owned()), check)),
+        (Some(Duration::ZERO), String::new())
+    );
+    assert_eq!(
+        run(|check| duration(&Field::default(), check)),
+        (None, String::new())
+    );
+}
+
+#[test]
+fn numbers_are_within_their_ranges() {
+    for (value, wanted) in [
+        (1, Some(1)),
+        (65_535, Some(65_535)),
+        (0, None),
+        (65_536, None),
+        (-1, None),
+    ] {
+        let (read, found) = run(|check| port(&field(value), check));
+        assert_eq!(read, wanted);
+        assert_eq!(found.is_empty(), wanted.is_some(), "{found}");
+    }
+    let shares = [
+        (0.0, true),
+        (0.0001, true),
+        (100.0, true),
+        (0.00001, false),
+        (100.1, false),
+        (-1.0, false),
+    ];
+    for (value, good) in shares {
+        let (read, found) = run(|check| percent(&field(value), CM029, check));
+        assert_eq!((read.is_some(), found.is_empty()), (good, good), "{value}");
+    }
+    assert_eq!(
+        run(|check| int_percent(&field(101), CM029, check)).1,
+        "CM029 101 percent is outside 0..100"
+    );
+    assert_eq!(
+        run(|check| non_negative(&field(-1), "attempts", CM029, check)).1,
+        "CM029 negative attempts"
+    );
+    assert_eq!(
+        run(|check| non_negative(&field(1 << 40), "attempts", CM029, check)).1,
+        "CM029 attempts 1099511627776 is too large (the largest is 4294967295)"
+    );
+    assert_eq!(
+        run(|check| in_range(&field(600), 200..=599, "status", CM029, check)),
+        (None, "CM029 status 600 is outside 200..599".to_owned())
+    );
+}
+
+#[test]
+fn enums_suggest_the_name_that_was_meant() {
+    let names = &[("ROUND_ROBIN", 1), ("RANDOM", 2)];
+    assert_eq!(
+        run(|check| enum_of(&field("RANDOM".to_owned()), names, check)),
+        (Some(2), String::new())
+    );
+    assert_eq!(
+        run(|check| enum_of(&field("round_robin".to_owned()), names, check)).1,
+        "CM017 `round_robin` is not one of ROUND_ROBIN, RANDOM (did you mean `ROUND_ROBIN`?)"
+    );
+    assert_eq!(
+        run(|check| enum_of(&field("X".to_owned()), names, check)).1,
+        "CM017 `X` is not one of ROUND_ROBIN, RANDOM"
+    );
+}
+
+#[test]
+fn regular_expressions_match_whole_values_of_any_bytes() {
+    let codes = RegexCodes {
+        empty: CM001,
+        long: CM002,
+        syntax: CM003,
+    };
+    let compile = |text: &str| run(|check| regex(&field(text.to_owned()), codes, check));
+    let matches = |text: &str, value: &[u8]| compile(text).0.expect("it compiles").is_match(value);
+    assert!(matches("a.*", b"abc") && !matches("a", b"ab") && !matches("b", b"ab"));
+    assert!(matches("a|bc", b"bc") && !matches("a|bc", b"ac"));
+    assert!(!matches("a.c", b"a\nc"));
+    assert!(matches("(?-u:.)+", b"\xff\xfe"));
+    for (text, wanted) in [
+        ("", "CM001 empty regex"),
+        (
+            "*",
+            "CM003 regex `*` is invalid: repetition operator missing expression (to match any text, write `.*`)",
+        ),
+        (
+            "a(?=b)",
+            "CM003 regex `a(?=b)` is invalid: look-around, including look-ahead and look-behind, is not supported \
+             (RE2 has no look-around; withoutHeaders or an earlier rule can often say the same)",
+        ),
+        (
+            r"(a)\1",
+            "CM003 regex `(a)\\1` is invalid: backreferences are not supported",
+        ),
+        ("a)|(b", "CM003 regex `a)|(b` is invalid: unopened group"),
+        (
+            "(a{1000}){1000}",
+            "CM003 regex `(a{1000}){1000}` is invalid: it compiles to more than 1 MiB",
+        ),
+    ] {
+        let (read, found) = compile(text);
+        assert!(read.is_none(), "{text}");
+        assert_eq!(found, wanted, "{text}");
+    }
+    assert_eq!(
+        compile(&"a".repeat(1_025)).1,
+        "CM002 regex is longer than 1024 bytes"
+    );
+    assert!(compile(&"a".repeat(1_024)).0.is_some());
+}
+
+#[test]
+fn export_to_follows_its_rules() {
+    let names =
+        |list: &[&str]| ExportTo::Namespaces(list.iter().map(|name| Arc::from(*name)).collect());
+    let tilde = "CM006 exportTo `~` is only allowed on ServiceEntry (write `.` to keep it to its own namespace)";
+    for (entries, tilde_allowed, wanted, found) in [
+        (&[][..], false, ExportTo::All, ""),
+        (&["*"], false, ExportTo::All, ""),
+        (&["."], false, names(&["shop"]), ""),
+        (&["b", "a"], false, names(&["a", "b"]), ""),
+        (&["~"], true, ExportTo::Nobody, ""),
+        (&["~"], false, ExportTo::Nobody, tilde),
+        (
+            &[".", "shop"],
+            false,
+            names(&["shop"]),
+            "CM004 exportTo names `shop` twice",
+        ),
+        (
+            &["*", "a"],
+            false,
+            ExportTo::All,
+            "CM007 exportTo `*` cannot be combined with other entries",
+        ),
+        (
+            &["~", "a"],
+            true,
+            ExportTo::Nobody,
+            "CM008 exportTo `~` cannot be combined with other entries",
+        ),
+        (
+            &["a b"],
+            false,
+            names(&["a b"]),
+            "CM005 exportTo entry `a b` is not a namespace (write `.`, `*` or the name of a namespace)",
+        ),
+    ] {
+        let read = run(|check| export_to(&texts(entries), tilde_allowed, check));
+        assert_eq!(read, (wanted, found.to_owned()), "{entries:?}");
+    }
+}
+
+#[test]
+fn selectors_have_no_wildcards() {
+    for (entries, wanted) in [
+        (&[("app", "a")][..], ""),
+        (
+            &[],
+            "CM013 selector without labels applies to the whole namespace",
+        ),
+        (&[("", "a")], "CM011 selector has an empty key"),
+        (
+            &[("app", "*")],
+            "CM012 selector `app: *` must not contain wildcards",
+        ),
+        (&[("a b", "a")], "CM014 `a b` is not a valid label key"),
+        (&[("app", "a b")], "CM015 `a b` is not a valid label value"),
+    ] {
+        assert_eq!(
+            run(|check| selector(&map(entries), check)).1,
+            wanted,
+            "{entries:?}"
+        );
+    }
+}
+
+#[test]
+fn at_most_one_member_of_a_oneof_is_set() {
+    let at = Span::new(0, 0);
+    assert!(run(|check| at_most_one(&[("a", at), ("b", Span::NONE)], CM019, check)).0);
+    assert_eq!(
+        run(|check| at_most_one(
+            &[("a", at), ("b", Span::NONE), ("c", at), ("d", at)],
+            CM019,
+            check
+        )),
+        (
+            false,
+            "CM019 only one of `a`, `c` and `d` may be set".to_owned()
+        )
+    );
 }

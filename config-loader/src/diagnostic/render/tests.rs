@@ -6,12 +6,12 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::load_bytes;
 
 /// A file with errors of many sorts.
-const TEXT: &str = r#"apiVersion: networking.istio.io/v1
-kind: Gateway
+const TEXT: &str = r#"apiVersion: v1
+kind: Service
 metadata:
   name: Edge
   lables: {a: b}
-spec: {}
+spec: {ports: [{port: 80}]}
 ---
 apiVersion: networking.istio.io/v7
 kind: Sidecar
@@ -21,13 +21,14 @@ apiVersion: v1
 kind: ConfigMap
 metadata: {name: a}
 ---
-apiVersion: networking.istio.io/v1
-kind: VirtualService
+apiVersion: v1
+kind: Service
 metadata:
   name: a
   namespace: yes
   labels: {größe: "über, alles: 100%"}
   name: b
+spec: {ports: [{port: 80}]}
 ---
 kind: [
 "#;
@@ -102,6 +103,6 @@ fn colours_are_only_for_terminals() {
 
 #[test]
 fn findings_are_counted() {
-    assert_eq!(summary(&found()), "8 errors, 1 note");
+    assert_eq!(summary(&found()), "9 errors, 1 note");
     assert_eq!(summary(&[]), "no findings");
 }

@@ -2,15 +2,25 @@
 //!
 //! Uses `exchange` for the type of a connection, and `runtime`. What answers a request is passed in as [`Answer`].
 
+pub mod check;
+mod flight;
+pub mod framing;
 pub mod http1;
 pub mod http2;
 pub mod io;
+mod park;
+pub mod refusal;
+mod roster;
+pub mod watchdog;
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
@@ -23,36 +33,36 @@ use crate::exchange::request::DownstreamProtocol;
 use crate::runtime::admission::Slot;
 use crate::runtime::task::Supervisor;
 use crate::snapshot::ListenerKey;
-use crate::telemetry::{Counter, Telemetry, WorkerId};
+use crate::telemetry::{ConnectionProtocol, Counter, ListenerStats, Telemetry, WorkerId};
 
-use self::io::Stream;
+use self::framing::Framing;
+use self::http2::LocalExecutor;
+use self::io::{Counted, Stream};
+use self::park::Patience;
+use self::roster::{Member, Roster};
 
 /// What answers requests: `exchange::run` in a proxy, a closure in tests.
 pub trait Answer: 'static {
     /// Body of the responses.
-    type Body: Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>> + 'static;
+    type Body: Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>> + Unpin + 'static;
+
+    /// An answer that is being made.
+    type Future: Future<Output = Response<Self::Body>> + 'static;
 
     /// Answers one request that came on this connection.
-    fn answer(
-        &self,
-        connection: &Rc<Connection>,
-        request: Request<Incoming>,
-    ) -> impl Future<Output = Response<Self::Body>> + 'static;
+    fn answer(&self, connection: &Rc<Connection>, request: Request<Incoming>) -> Self::Future;
 }
 
 impl<F, Fut, B> Answer for F
 where
     F: Fn(Rc<Connection>, Request<Incoming>) -> Fut + 'static,
     Fut: Future<Output = Response<B>> + 'static,
-    B: Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>> + 'static,
+    B: Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>> + Unpin + 'static,
 {
     type Body = B;
+    type Future = Fut;
 
-    fn answer(
-        &self,
-        connection: &Rc<Connection>,
-        request: Request<Incoming>,
-    ) -> impl Future<Output = Response<B>> + 'static {
+    fn answer(&self, connection: &Rc<Connection>, request: Request<Incoming>) -> Fut {
         self(Rc::clone(connection), request)
     }
 }
@@ -86,6 +96,48 @@ pub struct Settings {
     pub http1: http1::Settings,
     /// HTTP/2.
     pub http2: http2::Settings,
+    /// Either.
+    pub timeouts: Timeouts,
+}
+
+/// Timeouts of connections of any protocol.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// Time without a request after which a connection is closed. Default: 1 h.
+    pub idle: Duration,
+    /// The same once a drain has begun, for HTTP/1: long enough for a request that is on its way. Default: 1 s.
+    pub drain_idle: Duration,
+    /// Time that a connection gets to finish, once its listener was closed or the proxy drains. Default: 45 s.
+    pub drain: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(3600),
+            drain_idle: Duration::from_secs(1),
+            drain: Duration::from_secs(45),
+        }
+    }
+}
+
+impl Timeouts {
+    fn patience(&self) -> Patience {
+        Patience {
+            idle: self.idle,
+            drain_idle: self.drain_idle,
+        }
+    }
+
+    fn http1(&self, http1: &http1::Settings) -> watchdog::Timeouts {
+        watchdog::Timeouts {
+            head: http1.head_timeout,
+            body: http1.body_timeout,
+            park_after: http1.park_after,
+            drain_idle: self.drain_idle,
+            drain: self.drain,
+        }
+    }
 }
 
 /// What one worker serves connections with.
@@ -93,23 +145,43 @@ pub struct Settings {
 pub struct Server<A> {
     answer: A,
     settings: Settings,
+    timeouts: Timeouts,
+    http1: hyper::server::conn::http1::Builder,
+    http2: hyper::server::conn::http2::Builder<LocalExecutor>,
+    roster: Rc<Roster>,
+    /// Cloned by every HTTP/1 connection that is not parked, to count them.
+    live: Rc<()>,
     supervisor: Supervisor,
     telemetry: Arc<Telemetry>,
     worker: WorkerId,
+    stats: RefCell<BTreeMap<ListenerKey, Arc<ListenerStats>>>,
 }
 
 impl<A: Answer> Server<A> {
     /// Serves with these settings, on the current thread.
+    ///
+    /// # Panics
+    ///
+    /// Outside a `tokio::task::LocalSet`.
     pub fn new(answer: A, settings: Settings, telemetry: Arc<Telemetry>, worker: WorkerId) -> Self {
         let panics = Arc::clone(&telemetry);
         let supervisor =
             Supervisor::new(move || panics.counters.increment(worker, Counter::TaskPanics));
+        let roster = Rc::new(Roster::new());
+        let clock = Rc::clone(&roster);
+        supervisor.spawn("clock", async move { clock.run().await });
         Self {
             answer,
+            timeouts: settings.timeouts,
+            http1: settings.http1.builder(),
+            http2: settings.http2.builder(supervisor.clone()),
             settings,
+            roster,
+            live: Rc::default(),
             supervisor,
             telemetry,
             worker,
+            stats: RefCell::default(),
         }
     }
 
@@ -123,38 +195,65 @@ impl<A: Answer> Server<A> {
         &self.supervisor
     }
 
-    /// Asks the connections of a listener that was closed to go elsewhere.
-    pub fn drain_listener(&self, _listener: ListenerKey) {}
+    /// Asks the connections of a listener that is being closed to go elsewhere: HTTP/1 by `connection: close` on their
+    /// next response, HTTP/2 by GOAWAY.
+    pub fn drain_listener(&self, listener: ListenerKey) {
+        self.stats.borrow_mut().remove(&listener);
+        self.roster.drain(listener);
+    }
+
+    /// The listener was opened, possibly again.
+    pub fn open_listener(&self, listener: ListenerKey) {
+        self.roster.reopen(listener);
+    }
 
     /// Serves a connection in a task of its own.
     pub fn spawn(this: &Rc<Self>, tcp: TcpStream, slot: Slot, downstream: Downstream) {
         let server = Rc::clone(this);
+        let framing = Framing::new(this.settings.http1.limits());
+        let stream = Stream::new(tcp, slot, framing);
+        let member = this.roster.join(downstream.listener);
         this.supervisor.spawn("connection", async move {
-            server.serve(tcp, slot, downstream).await;
+            server.serve(stream, downstream, &member).await;
         });
     }
 
-    async fn serve(self: Rc<Self>, tcp: TcpStream, slot: Slot, downstream: Downstream) {
-        let mut stream = Stream::new(tcp, slot);
+    async fn serve(self: Rc<Self>, mut stream: Stream, downstream: Downstream, member: &Member) {
+        let mut patience = self.timeouts.patience();
         let protocol = loop {
-            match detect(stream.prefix()) {
+            if !park::readable(&mut stream, member, patience).await {
+                return;
+            }
+            match detect(stream.ahead()) {
                 Some(protocol) => break protocol,
-                None => match stream.fill_prefix().await {
-                    Ok(0) | Err(_) => return,
-                    Ok(_) => {}
-                },
+                None => patience.idle = self.settings.http1.head_timeout,
             }
         };
         match protocol {
             Protocol::Http1 => {
                 let connection = downstream.connection(DownstreamProtocol::Http1);
-                http1::serve(&self, stream, &connection).await;
+                stream.count(self.counted(downstream.listener, ConnectionProtocol::Http1));
+                http1::serve(&self, stream, &connection, member).await;
             }
             Protocol::Http2 => {
                 let connection = downstream.connection(DownstreamProtocol::Http2);
-                http2::serve(&self, stream, &connection).await;
+                stream.count(self.counted(downstream.listener, ConnectionProtocol::Http2));
+                // Boxed, so that HTTP/1 connections do not have room for it.
+                Box::pin(http2::serve(&self, stream, &connection, member)).await;
             }
-            Protocol::Tls => self.count(Counter::ProtocolUnknown),
+            Protocol::Tls => {
+                stream.count(self.counted(downstream.listener, ConnectionProtocol::Unknown));
+                self.count(Counter::ProtocolUnknown);
+            }
         }
+    }
+
+    fn counted(&self, listener: ListenerKey, protocol: ConnectionProtocol) -> Counted {
+        let mut stats = self.stats.borrow_mut();
+        let stats = stats.entry(listener).or_insert_with(|| {
+            let name = listener.address.to_string();
+            self.telemetry.stats.listener_stats(&name)
+        });
+        Counted::new(Arc::clone(stats), self.worker, protocol)
     }
 }

@@ -1,32 +1,341 @@
-//! HTTP/1.0 and HTTP/1.1 connections.
+//! HTTP/1.0 and HTTP/1.1 connections: hyper's parser inside our framing, timeouts and parking.
+//!
+//! A connection alternates between being served, by a hyper connection that is boxed, and being parked, when only the
+//! socket is left. Requests are answered in order, one at a time, as hyper does it.
 
 use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
-use hyper::server::conn::http1::Builder;
-use hyper::service::service_fn;
+use http::header::{CONNECTION, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1::{Builder, UpgradeableConnection};
+use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::TokioIo;
 
-use super::io::Stream;
+use super::check::{self, Http10};
+use super::flight::{Flights, Outgoing};
+use super::framing::{Limits, Place};
+use super::io::{Stream, Wire};
+use super::park::{self, linger};
+use super::refusal::Refusal;
+use super::roster::Member;
+use super::watchdog::{Action, Seen, Timeouts, Watchdog};
 use super::{Answer, Server};
 use crate::exchange::Connection;
+use crate::telemetry::Counter;
 
 /// Limits and timeouts of HTTP/1 connections.
-#[derive(Clone, Debug, Default)]
-pub struct Settings {}
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whether HTTP/1.0 is served. Default: yes.
+    pub http10: Http10,
+    /// Bytes of a request head with all its header fields, and of a trailer section; past it, 431. Default: 60 KiB.
+    pub head_bytes_max: usize,
+    /// Header fields of a request; past it, 431. Default: 100.
+    pub headers_max: usize,
+    /// Time from the first byte of a request head to its last; past it, 408. Default: 10 s.
+    pub head_timeout: Duration,
+    /// Time without a byte moving while the peer owes us bytes of a request body, or does not take bytes of a response;
+    /// past it, the connection is closed. Default: 5 min.
+    pub body_timeout: Duration,
+    /// Time between requests after which a connection gives its memory back. Default: 1 s.
+    pub park_after: Duration,
+    /// Bytes buffered in each direction. Default: 64 KiB; at least `head_bytes_max`.
+    pub buffer_bytes_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            http10: Http10::Accept,
+            head_bytes_max: 60 * 1024,
+            headers_max: 100,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(300),
+            park_after: Duration::from_secs(1),
+            buffer_bytes_max: 64 * 1024,
+        }
+    }
+}
+
+impl Settings {
+    /// Limits of a request head.
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            head_bytes_max: self.head_bytes_max,
+            headers_max: self.headers_max,
+        }
+    }
+
+    /// hyper's own limits lie just above ours, which have seen the bytes before.
+    pub(super) fn builder(&self) -> Builder {
+        let mut builder = Builder::new();
+        let buffer = self.buffer_bytes_max.max(self.head_bytes_max).max(8192);
+        builder.max_buf_size(buffer + 1024);
+        builder.max_header_size(self.head_bytes_max + 1024);
+        // hyper keeps its default number on the stack and any other on the heap.
+        if self.headers_max != HYPER_HEADERS_MAX {
+            builder.max_headers(self.headers_max);
+        }
+        builder
+    }
+}
+
+/// hyper's default for header fields.
+const HYPER_HEADERS_MAX: usize = 100;
+
+/// Connections being served at once on one worker, past which they are parked without waiting.
+const CROWD: usize = 512;
+
+/// How serving, as opposed to parking, came to an end.
+enum Ended {
+    /// The socket is gone: closed, or handed to another protocol.
+    Gone,
+    /// What the peer may still send is to be read and forgotten, after this last message.
+    Linger(Stream, String),
+    /// Idle, and worth no more than its socket.
+    Parked(Stream),
+}
 
 /// Serves a connection to its end.
 pub(super) async fn serve<A: Answer>(
     server: &Rc<Server<A>>,
+    mut stream: Stream,
+    connection: &Rc<Connection>,
+    member: &Member,
+) {
+    loop {
+        // Boxed, so that the memory goes when the connection is parked.
+        match Box::pin(live(server, stream, connection, member)).await {
+            Ended::Gone => return,
+            Ended::Linger(stream, message) => {
+                return linger(stream, member, message.as_bytes()).await;
+            }
+            Ended::Parked(parked) => stream = parked,
+        }
+        if !park::readable(&mut stream, member, server.timeouts.patience()).await {
+            return;
+        }
+    }
+}
+
+async fn live<A: Answer>(
+    server: &Rc<Server<A>>,
     stream: Stream,
     connection: &Rc<Connection>,
-) {
-    let service = service_fn(|request| {
-        let answer = server.answer.answer(connection, request);
-        async move { Ok::<_, Infallible>(answer.await) }
+    member: &Member,
+) -> Ended {
+    let wire = Arc::clone(stream.wire());
+    let flights = Rc::new(Flights::default());
+    let answered_before = wire.heads();
+    let service = service_fn(|request| answer(server, connection, &wire, &flights, request));
+    let hyper = server.http1.serve_connection(TokioIo::new(stream), service);
+    let mut driver = Driver {
+        hyper: hyper.with_upgrades(),
+        watchdog: Watchdog::new(member.now()),
+        timeouts: server.timeouts.http1(&server.settings.http1),
+        wire: &wire,
+        flights: &flights,
+        answered_before,
+    };
+    let _live = server.live.clone();
+    let verdict = poll_fn(|cx| {
+        connection.draining.set(member.draining().is_some());
+        driver.poll(cx, member, Rc::strong_count(&server.live) > CROWD)
     });
-    let serving = Builder::new().serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = serving.with_upgrades().await {
-        tracing::debug!(%error, "connection failed");
+    let outcome = verdict.await;
+    driver.end(outcome, server)
+}
+
+/// Drives a hyper connection and watches over it.
+struct Driver<'a, S: HttpService<Incoming>> {
+    hyper: UpgradeableConnection<TokioIo<Stream>, S>,
+    watchdog: Watchdog,
+    timeouts: Timeouts,
+    wire: &'a Arc<Wire>,
+    flights: &'a Rc<Flights>,
+    /// Requests that were over before the connection was parked last.
+    answered_before: u32,
+}
+
+/// Why a hyper connection is no longer driven.
+enum Outcome {
+    Close,
+    Done(Result<(), hyper::Error>),
+    Park,
+    Refuse(Refusal),
+}
+
+impl<S, B> Driver<'_, S>
+where
+    S: HttpService<Incoming, ResBody = B>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: hyper::body::Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    fn poll(
+        &mut self,
+        cx: &mut std::task::Context<'_>,
+        member: &Member,
+        crowded: bool,
+    ) -> Poll<Outcome> {
+        if let Poll::Ready(result) = Pin::new(&mut self.hyper).poll(cx) {
+            return Poll::Ready(Outcome::Done(result));
+        }
+        let seen = self.look(member);
+        let quiet = seen.in_flight == 0 && !seen.unflushed;
+        match seen.place {
+            Place::Refused if quiet => {
+                return Poll::Ready(self.wire.refusal().map_or(Outcome::Close, Outcome::Refuse));
+            }
+            Place::Held if seen.in_flight == 0 && !self.wire.is_tunnel() => {
+                self.wire.set_resume();
+                cx.waker().wake_by_ref();
+            }
+            _ => {}
+        }
+        if crowded {
+            self.timeouts.park_after = Duration::ZERO;
+        }
+        match self.watchdog.decide(&seen, &self.timeouts, member.now()) {
+            Action::Close => Poll::Ready(Outcome::Close),
+            Action::Park => Poll::Ready(Outcome::Park),
+            Action::Refuse(refusal) => Poll::Ready(Outcome::Refuse(refusal)),
+            Action::Wait(due) => {
+                member.wake_at(cx, due);
+                Poll::Pending
+            }
+        }
+    }
+
+    fn look(&self, member: &Member) -> Seen {
+        let heads = self.wire.heads();
+        let ended = self.answered_before.wrapping_add(self.flights.ended());
+        Seen {
+            heads,
+            in_flight: heads.wrapping_sub(ended),
+            place: self.wire.place(),
+            unflushed: self.wire.is_unflushed(),
+            starved: self.wire.is_starved(),
+            moved: self.wire.moved(),
+            draining: member.draining(),
+        }
+    }
+
+    fn end<A: Answer>(self, outcome: Outcome, server: &Server<A>) -> Ended {
+        // `None` when the connection was handed to another protocol.
+        let Some(parts) = self.hyper.into_parts() else {
+            return Ended::Gone;
+        };
+        let stream = parts.io.into_inner();
+        match outcome {
+            Outcome::Park => {
+                debug_assert!(parts.read_buf.is_empty(), "parked between requests");
+                Ended::Parked(stream)
+            }
+            Outcome::Refuse(refusal) => {
+                server.count(refusal.counter());
+                match refusal.status() {
+                    Some(status) => Ended::Linger(stream, last_reply(status)),
+                    None => Ended::Gone,
+                }
+            }
+            Outcome::Close => Ended::Gone,
+            Outcome::Done(result) => {
+                let error = result.err();
+                if let Some(counter) = violation(error.as_ref(), self.wire) {
+                    server.count(counter);
+                }
+                if let Some(error) = &error {
+                    tracing::debug!(%error, "downstream connection failed");
+                }
+                // The peer may be in the middle of sending what we don't want.
+                let unread = self.wire.place() != Place::Between
+                    || error.as_ref().is_some_and(hyper::Error::is_parse);
+                if unread && !self.wire.is_ended() {
+                    Ended::Linger(stream, String::new())
+                } else {
+                    Ended::Gone
+                }
+            }
+        }
+    }
+}
+
+/// Which violation of the protocol ended a connection, if any did.
+fn violation(error: Option<&hyper::Error>, wire: &Wire) -> Option<Counter> {
+    if let Some(refusal) = wire.refusal() {
+        return Some(refusal.counter());
+    }
+    let error = error?;
+    if error.is_parse_too_large() {
+        return Some(Counter::ProtocolHeaderTooLarge);
+    }
+    if error.is_parse() {
+        return Some(Counter::ProtocolHeader);
+    }
+    let broke_off = error.is_incomplete_message() && wire.place() == Place::Body;
+    broke_off.then_some(Counter::ProtocolBody)
+}
+
+/// A reply to a peer that hyper did not get to see the request of.
+fn last_reply(status: StatusCode) -> String {
+    let reason = status.canonical_reason().unwrap_or_default();
+    let mut reply = String::new();
+    write!(
+        reply,
+        "HTTP/1.1 {} {reason}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+        status.as_u16()
+    )
+    .expect("a string takes everything");
+    reply
+}
+
+/// Answers one request, or refuses it.
+fn answer<A: Answer>(
+    server: &Rc<Server<A>>,
+    connection: &Rc<Connection>,
+    wire: &Arc<Wire>,
+    flights: &Rc<Flights>,
+    request: Request<Incoming>,
+) -> impl Future<Output = Result<Response<Outgoing<A::Body>>, Infallible>> + use<A> {
+    let flight = flights.begin();
+    let is_connect = *request.method() == Method::CONNECT;
+    let answer = match check::head(&request, server.settings.http1.http10) {
+        Ok(()) => Ok(server.answer.answer(connection, request)),
+        Err(refusal) => {
+            server.count(refusal.counter());
+            Err(refusal)
+        }
+    };
+    let connection = Rc::clone(connection);
+    let wire = Arc::clone(wire);
+    async move {
+        let close = answer.is_err();
+        let mut response = match answer {
+            Ok(answer) => answer.await.map(|body| Outgoing::new(Some(body), flight)),
+            Err(refusal) => {
+                let mut response = Response::new(Outgoing::new(None, flight));
+                *response.status_mut() = refusal.status().unwrap_or(StatusCode::BAD_REQUEST);
+                response
+            }
+        };
+        let tunnel = response.status() == StatusCode::SWITCHING_PROTOCOLS
+            || (is_connect && response.status().is_success());
+        if tunnel {
+            wire.set_tunnel();
+        } else if close || connection.draining.get() {
+            response
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        Ok(response)
     }
 }

@@ -1,63 +1,300 @@
-//! The downstream socket as hyper sees it.
+//! The downstream socket as hyper sees it: watched, so that we know what hyper does not tell.
+//!
+//! A [`Stream`] feeds what it reads to [`Framing`] before hyper parses it, and notes on the shared [`Wire`] where the
+//! connection stands. All of it stays on one thread; atomics are used only because an upgraded connection has to be
+//! `Send`, and plain loads and stores cost the same as a `Cell`.
 
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::framing::{Framing, Place, Verdict};
+use super::refusal::Refusal;
 use crate::runtime::admission::Slot;
+use crate::telemetry::{ConnectionProtocol, ListenerStats, WorkerId};
 
 /// Bytes read ahead at once: most request heads fit.
 const AHEAD: usize = 1024;
+
+/// Where a connection stands, as seen from its socket.
+#[derive(Debug, Default)]
+pub struct Wire {
+    heads: AtomicU32,
+    moved: AtomicU32,
+    place: AtomicU8,
+    refusal: AtomicU8,
+    ended: AtomicBool,
+    starved: AtomicBool,
+    unflushed: AtomicBool,
+    tunnel: AtomicBool,
+    resume: AtomicBool,
+}
+
+impl Wire {
+    /// Heads of requests that came in complete.
+    pub fn heads(&self) -> u32 {
+        self.heads.load(Ordering::Relaxed)
+    }
+
+    /// Changes whenever bytes move in either direction.
+    pub fn moved(&self) -> u32 {
+        self.moved.load(Ordering::Relaxed)
+    }
+
+    /// Where the bytes read so far end.
+    pub fn place(&self) -> Place {
+        match self.place.load(Ordering::Relaxed) {
+            0 => Place::Between,
+            1 => Place::Body,
+            2 => Place::Head,
+            3 => Place::Held,
+            4 => Place::Refused,
+            _ => Place::Tunnel,
+        }
+    }
+
+    /// Why nothing more is read, if so.
+    pub fn refusal(&self) -> Option<Refusal> {
+        Refusal::from_code(self.refusal.load(Ordering::Relaxed))
+    }
+
+    /// Whether the peer has ended its direction.
+    pub fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Whether the last read found nothing to read.
+    pub fn is_starved(&self) -> bool {
+        self.starved.load(Ordering::Relaxed)
+    }
+
+    /// Whether something was written that is not all with the kernel yet.
+    pub fn is_unflushed(&self) -> bool {
+        self.unflushed.load(Ordering::Relaxed)
+    }
+
+    /// The protocol changes with the response that is about to be sent.
+    pub fn set_tunnel(&self) {
+        self.tunnel.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the protocol has changed.
+    pub fn is_tunnel(&self) -> bool {
+        self.tunnel.load(Ordering::Relaxed)
+    }
+
+    /// The request that asked for another protocol is over and got none: bytes that were held are requests.
+    pub fn set_resume(&self) {
+        self.resume.store(true, Ordering::Relaxed);
+    }
+
+    fn note(&self, framing: &Framing) {
+        self.heads.store(framing.heads(), Ordering::Relaxed);
+        let place = match framing.place() {
+            Place::Between => 0,
+            Place::Body => 1,
+            Place::Head => 2,
+            Place::Held => 3,
+            Place::Refused => 4,
+            Place::Tunnel => 5,
+        };
+        self.place.store(place, Ordering::Relaxed);
+    }
+
+    fn note_moved(&self) {
+        let moved = self.moved().wrapping_add(1);
+        self.moved.store(moved, Ordering::Relaxed);
+    }
+}
+
+/// Counts a connection in its listener's statistics for as long as its socket is open.
+#[derive(Debug)]
+pub struct Counted {
+    stats: Arc<ListenerStats>,
+    worker: WorkerId,
+    protocol: ConnectionProtocol,
+}
+
+impl Counted {
+    /// Counts a connection as opened.
+    pub fn new(stats: Arc<ListenerStats>, worker: WorkerId, protocol: ConnectionProtocol) -> Self {
+        stats.opened(worker, protocol);
+        Self {
+            stats,
+            worker,
+            protocol,
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.stats.closed(self.worker, self.protocol);
+    }
+}
 
 /// A downstream socket with the bytes that were read ahead of its codec.
 #[derive(Debug)]
 pub struct Stream {
     tcp: TcpStream,
-    prefix: Bytes,
+    /// Read from the socket, not yet looked at by `framing`.
+    ahead: Bytes,
+    framing: Framing,
+    wire: Arc<Wire>,
+    counted: Option<Counted>,
     /// Counts the connection out when the socket closes, also after an upgrade.
     _slot: Slot,
 }
 
 impl Stream {
     /// Takes over an accepted socket.
-    pub fn new(tcp: TcpStream, slot: Slot) -> Self {
+    pub fn new(tcp: TcpStream, slot: Slot, framing: Framing) -> Self {
         Self {
             tcp,
-            prefix: Bytes::new(),
+            ahead: Bytes::new(),
+            framing,
+            wire: Arc::default(),
+            counted: None,
             _slot: slot,
         }
     }
 
+    /// Where the connection stands.
+    pub fn wire(&self) -> &Arc<Wire> {
+        &self.wire
+    }
+
     /// What was read ahead and not yet consumed.
-    pub fn prefix(&self) -> &[u8] {
-        &self.prefix
+    pub fn ahead(&self) -> &[u8] {
+        &self.ahead
     }
 
-    /// Reads ahead; returns how many bytes were added, 0 at the end of the stream.
-    ///
-    /// # Errors
-    ///
-    /// What reading from the socket fails with.
-    pub async fn fill_prefix(&mut self) -> io::Result<usize> {
-        poll_fn(|cx| self.poll_fill(cx)).await
+    /// Counts the connection as one of this protocol until it closes.
+    pub fn count(&mut self, counted: Counted) {
+        self.counted = Some(counted);
     }
 
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    /// From here on, bytes are not HTTP/1.
+    pub fn tunnel(&mut self) {
+        self.framing.tunnel();
+        self.wire.note(&self.framing);
+    }
+
+    /// Reads ahead; 0 bytes means that the peer ended its direction.
+    pub fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         // On the stack only while it is polled, so that waiting costs no memory.
         let mut space = [0; AHEAD];
         let mut space = ReadBuf::new(&mut space);
         ready!(Pin::new(&mut self.tcp).poll_read(cx, &mut space))?;
         let read = space.filled();
-        let mut prefix = BytesMut::with_capacity(self.prefix.len() + read.len());
-        prefix.extend_from_slice(&self.prefix);
-        prefix.extend_from_slice(read);
-        self.prefix = prefix.freeze();
+        let mut ahead = BytesMut::with_capacity(self.ahead.len() + read.len());
+        ahead.extend_from_slice(&self.ahead);
+        ahead.extend_from_slice(read);
+        self.ahead = ahead.freeze();
         Poll::Ready(Ok(read.len()))
+    }
+
+    /// Writes a short last message if the kernel takes it at once, and ends our direction.
+    pub async fn finish(&mut self, message: &[u8]) -> io::Result<()> {
+        if !message.is_empty() {
+            self.tcp.try_write(message)?;
+        }
+        poll_fn(|cx| Pin::new(&mut self.tcp).poll_shutdown(cx)).await
+    }
+
+    /// Reads and forgets; 0 bytes means that the peer ended its direction.
+    pub fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut space = [0; 4 * AHEAD];
+        let mut space = ReadBuf::new(&mut space);
+        ready!(Pin::new(&mut self.tcp).poll_read(cx, &mut space))?;
+        Poll::Ready(Ok(space.filled().len()))
+    }
+
+    fn poll_raw(&mut self, cx: &mut Context<'_>, space: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if !self.ahead.is_empty() {
+            let length = self.ahead.len().min(space.remaining());
+            space.put_slice(&self.ahead[..length]);
+            self.ahead.advance(length);
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.tcp).poll_read(cx, space)
+    }
+
+    /// Reads what the parser may see.
+    fn poll_framed(
+        &mut self,
+        cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = space.filled().len();
+        ready!(self.poll_raw(cx, space))?;
+        let read = &space.filled()[before..];
+        if read.is_empty() {
+            self.wire.ended.store(true, Ordering::Relaxed);
+            return Poll::Ready(Ok(()));
+        }
+        let verdict = self.framing.feed(read);
+        self.wire.note(&self.framing);
+        let (passed, stopped) = match verdict {
+            Verdict::Pass => (read.len(), Poll::Pending),
+            Verdict::Hold(passed) => {
+                self.hold(&read[passed..]);
+                (passed, Poll::Pending)
+            }
+            Verdict::Refuse(passed, refusal) => {
+                self.wire.refusal.store(refusal.code(), Ordering::Relaxed);
+                (passed, refused(refusal))
+            }
+        };
+        space.set_filled(before + passed);
+        if passed > 0 {
+            Poll::Ready(Ok(()))
+        } else {
+            stopped
+        }
+    }
+
+    fn hold(&mut self, rest: &[u8]) {
+        let mut ahead = BytesMut::with_capacity(rest.len() + self.ahead.len());
+        ahead.extend_from_slice(rest);
+        ahead.extend_from_slice(&self.ahead);
+        self.ahead = ahead.freeze();
+    }
+
+    /// While bytes are held: nothing, or the end of the stream.
+    ///
+    /// Whoever decides what the bytes are polls again, so that no waker is needed when there are bytes.
+    fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.ahead.is_empty() {
+            return Poll::Pending;
+        }
+        let mut byte = [0; 1];
+        match ready!(self.tcp.poll_peek(cx, &mut ReadBuf::new(&mut byte)))? {
+            0 => {
+                self.wire.ended.store(true, Ordering::Relaxed);
+                Poll::Ready(Ok(()))
+            }
+            _ => Poll::Pending,
+        }
+    }
+}
+
+/// What hyper reads in place of what was refused: a broken body is an error; before a bad head there is just nothing
+/// more, and the driver of the connection ends it once the requests before are answered.
+fn refused(refusal: Refusal) -> Poll<io::Result<()>> {
+    match refusal {
+        Refusal::Chunk => Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "request body breaks its framing",
+        ))),
+        _ => Poll::Pending,
     }
 }
 
@@ -68,13 +305,37 @@ impl AsyncRead for Stream {
         space: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if !this.prefix.is_empty() {
-            let length = this.prefix.len().min(space.remaining());
-            space.put_slice(&this.prefix[..length]);
-            this.prefix.advance(length);
-            return Poll::Ready(Ok(()));
+        if this.framing.place() == Place::Held {
+            if this.wire.is_tunnel() {
+                this.tunnel();
+            } else if this.wire.resume.swap(false, Ordering::Relaxed) {
+                this.framing.resume();
+                this.wire.note(&this.framing);
+            }
         }
-        Pin::new(&mut this.tcp).poll_read(cx, space)
+        let polled = match this.framing.place() {
+            Place::Held => this.poll_held(cx),
+            Place::Refused => this.wire.refusal().map_or(Poll::Pending, refused),
+            Place::Tunnel => this.poll_raw(cx, space),
+            Place::Between | Place::Body | Place::Head => this.poll_framed(cx, space),
+        };
+        this.wire
+            .starved
+            .store(polled.is_pending(), Ordering::Relaxed);
+        if polled.is_ready() {
+            this.wire.note_moved();
+        }
+        polled
+    }
+}
+
+impl Stream {
+    fn note_written(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        self.wire.unflushed.store(true, Ordering::Relaxed);
+        if polled.is_ready() {
+            self.wire.note_moved();
+        }
+        polled
     }
 }
 
@@ -84,7 +345,8 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.tcp).poll_write(cx, bytes)
+        let polled = Pin::new(&mut self.tcp).poll_write(cx, bytes);
+        self.note_written(polled)
     }
 
     fn poll_write_vectored(
@@ -92,15 +354,18 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.tcp).poll_write_vectored(cx, slices)
+        let polled = Pin::new(&mut self.tcp).poll_write_vectored(cx, slices);
+        self.note_written(polled)
     }
 
     fn is_write_vectored(&self) -> bool {
         true
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tcp).poll_flush(cx)
+    /// hyper flushes when everything it has was written.
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.wire.unflushed.store(false, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

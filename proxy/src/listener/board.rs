@@ -81,7 +81,7 @@ impl Board {
 
     /// The address on which a listener accepts, once a worker has opened it.
     pub fn address(&self, key: ListenerKey) -> Option<SocketAddr> {
-        bound(&*self.lock(), key)
+        bound(&self.lock(), key)
     }
 
     /// A number that changes with every report, to wait on.

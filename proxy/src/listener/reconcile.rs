@@ -89,6 +89,7 @@ fn fit<A: Answer>(
         entrance.codec.drain_listener(key);
     }
     for key in plan.open {
+        entrance.codec.open_listener(key);
         let listener = open(entrance, key, RETRY_MIN);
         listeners.insert(key, listener);
     }

@@ -3,4 +3,7 @@
 #[path = "../support/support.rs"]
 mod support;
 
+mod downstream_connections;
+mod downstream_drain;
+mod downstream_limits;
 mod listeners;

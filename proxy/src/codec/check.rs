@@ -1,0 +1,140 @@
+//! Checks a parsed request head for what would leave its host or target in doubt (RFC 9112, section 3.2; RFC 9113,
+//! section 8.3.1).
+
+use http::header::HOST;
+use http::{Method, Request, Uri, Version};
+
+use super::refusal::Refusal;
+
+/// What to do with HTTP/1.0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Http10 {
+    /// Serve it; old health checkers use it.
+    #[default]
+    Accept,
+    /// Answer 426 and close.
+    Refuse,
+}
+
+/// Refuses a head of which it is not clear what it asks for, and of whom.
+///
+/// An HTTP/1.0 request may come without Host; it is the exchange that knows whether anything serves it.
+pub fn head<B>(request: &Request<B>, http10: Http10) -> Result<(), Refusal> {
+    if request.version() < Version::HTTP_11 && http10 == Http10::Refuse {
+        return Err(Refusal::LowVersion);
+    }
+    target(request.method(), request.uri())?;
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let (host, second) = (hosts.next(), hosts.next());
+    if second.is_some() {
+        return Err(Refusal::Host);
+    }
+    let authority = request.uri().authority();
+    match (host, authority) {
+        (Some(host), None) => host_name(host.as_bytes()),
+        (Some(host), Some(authority)) => same_host(host.as_bytes(), authority.as_str()),
+        (None, Some(_)) if request.version() >= Version::HTTP_2 => Ok(()),
+        (None, _) if request.version() < Version::HTTP_11 => Ok(()),
+        (None, _) => Err(Refusal::Host),
+    }
+}
+
+/// The forms that a target may have (RFC 9112, section 3.2).
+fn target(method: &Method, uri: &Uri) -> Result<(), Refusal> {
+    let fits = match (uri.scheme(), uri.authority()) {
+        (_, Some(authority)) if authority.as_str().contains('@') => false,
+        // Only CONNECT has an authority alone; extended CONNECT of HTTP/2 has a scheme and a path as well.
+        (None, Some(_)) => *method == Method::CONNECT,
+        (None, None) if uri.path() == "*" => *method == Method::OPTIONS,
+        (None, None) => *method != Method::CONNECT && uri.path().starts_with('/'),
+        (Some(scheme), _) => matches!(scheme.as_str(), "http" | "https"),
+    };
+    if fits { Ok(()) } else { Err(Refusal::Target) }
+}
+
+/// A host with an optional port, as far as bytes tell: nothing that could end it early or start something else.
+fn host_name(host: &[u8]) -> Result<(), Refusal> {
+    let plain = |byte: &u8| {
+        byte.is_ascii_graphic() && !matches!(byte, b'/' | b'?' | b'#' | b'@' | b'\\' | b',' | b'"')
+    };
+    if !host.is_empty() && host.iter().all(plain) {
+        Ok(())
+    } else {
+        Err(Refusal::Host)
+    }
+}
+
+/// A client that names the host twice must name the same one; port 80 goes without saying.
+fn same_host(host: &[u8], authority: &str) -> Result<(), Refusal> {
+    let without_port = |name: &[u8]| name.strip_suffix(b":80").unwrap_or(name).to_owned();
+    let authority = authority.as_bytes();
+    let same = host.eq_ignore_ascii_case(authority)
+        || without_port(host).eq_ignore_ascii_case(&without_port(authority));
+    if same { Ok(()) } else { Err(Refusal::Host) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(method: &str, target: &str, version: Version, hosts: &[&str]) -> Result<(), Refusal> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(target)
+            .version(version);
+        for host in hosts {
+            request = request.header(HOST, *host);
+        }
+        head(&request.body(()).unwrap(), Http10::Accept)
+    }
+
+    #[test]
+    fn host_must_be_one_and_agree() {
+        let (h10, h11, h2) = (Version::HTTP_10, Version::HTTP_11, Version::HTTP_2);
+        for (method, target, version, hosts, expected) in [
+            ("GET", "/", h11, &["a"][..], Ok(())),
+            ("GET", "/", h11, &["a.b:8080"], Ok(())),
+            ("GET", "/", h11, &["[::1]:80"], Ok(())),
+            ("GET", "/", h11, &[], Err(Refusal::Host)),
+            ("GET", "/", h11, &[""], Err(Refusal::Host)),
+            ("GET", "/", h11, &["a", "a"], Err(Refusal::Host)),
+            ("GET", "/", h11, &["a", "b"], Err(Refusal::Host)),
+            ("GET", "/", h11, &["a, b"], Err(Refusal::Host)),
+            ("GET", "/", h11, &["a b"], Err(Refusal::Host)),
+            ("GET", "/", h11, &["a/b"], Err(Refusal::Host)),
+            ("GET", "/", h11, &["u@a"], Err(Refusal::Host)),
+            ("GET", "/", h10, &[], Ok(())),
+            ("GET", "/", h10, &["a", "b"], Err(Refusal::Host)),
+            ("GET", "http://a/", h11, &["a"], Ok(())),
+            ("GET", "http://A:80/", h11, &["a"], Ok(())),
+            ("GET", "http://a/", h11, &["b"], Err(Refusal::Host)),
+            ("GET", "http://a:81/", h11, &["a"], Err(Refusal::Host)),
+            ("GET", "http://a/", h11, &[], Err(Refusal::Host)),
+            ("GET", "http://a/", h2, &[], Ok(())),
+            ("GET", "http://a/", h2, &["a"], Ok(())),
+            ("GET", "http://a/", h2, &["b"], Err(Refusal::Host)),
+            ("GET", "http://u:p@a/", h2, &[], Err(Refusal::Target)),
+            ("GET", "ftp://a/", h11, &["a"], Err(Refusal::Target)),
+            ("GET", "a", h11, &["a"], Err(Refusal::Target)),
+            ("GET", "*", h11, &["a"], Err(Refusal::Target)),
+            ("OPTIONS", "*", h11, &["a"], Ok(())),
+            ("CONNECT", "a:443", h11, &["a:443"], Ok(())),
+            ("CONNECT", "a:443", h11, &["b:443"], Err(Refusal::Host)),
+            ("CONNECT", "/", h11, &["a"], Err(Refusal::Target)),
+            ("CONNECT", "a:443", h2, &[], Ok(())),
+        ] {
+            let result = check(method, target, version, hosts);
+            assert_eq!(result, expected, "{method} {target} {version:?} {hosts:?}");
+        }
+    }
+
+    #[test]
+    fn low_version_is_refused_when_asked_to() {
+        let request = Request::builder()
+            .version(Version::HTTP_10)
+            .body(())
+            .unwrap();
+        assert_eq!(head(&request, Http10::Accept), Ok(()));
+        assert_eq!(head(&request, Http10::Refuse), Err(Refusal::LowVersion));
+    }
+}

@@ -1,0 +1,73 @@
+//! Waiting on the bare socket: before the first request, between requests, and for the peer to close.
+//!
+//! A connection that waits here has no codec and no buffers; it costs its socket and a small task.
+
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::Duration;
+
+use super::io::Stream;
+use super::roster::Member;
+
+/// How long an idle connection may stay.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// As long as all is well.
+    pub idle: Duration,
+    /// Once a drain has begun.
+    pub drain_idle: Duration,
+}
+
+/// Waits until there are bytes to serve; `false` when the peer closed or the connection was idle for too long.
+pub(super) async fn readable(stream: &mut Stream, member: &Member, patience: Patience) -> bool {
+    let since = member.now();
+    poll_fn(|cx| {
+        match stream.poll_ahead(cx) {
+            Poll::Ready(Ok(length)) if length > 0 => return Poll::Ready(true),
+            Poll::Ready(_) => return Poll::Ready(false),
+            Poll::Pending => {}
+        }
+        let due = match member.draining() {
+            Some(drain) => since.max(drain).after(patience.drain_idle),
+            None => since.after(patience.idle),
+        };
+        if member.now() >= due {
+            return Poll::Ready(false);
+        }
+        member.wake_at(cx, due);
+        Poll::Pending
+    })
+    .await
+}
+
+/// How long a peer may go on sending after we are done with it.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How much of that is read.
+const LINGER_BYTES_MAX: usize = 256 * 1024;
+
+/// Sends a last message, ends our direction and waits for the peer to end its own.
+///
+/// Closing a socket that has unread bytes resets the connection, and the reset may overtake the response: the peer would
+/// never learn why (RFC 9112, section 9.6).
+pub(super) async fn linger(mut stream: Stream, member: &Member, message: &[u8]) {
+    if stream.finish(message).await.is_err() {
+        return;
+    }
+    let due = member.now().after(LINGER);
+    let mut discarded = 0;
+    poll_fn(|cx| {
+        while let Poll::Ready(read) = stream.poll_discard(cx) {
+            discarded += read.as_ref().copied().unwrap_or(0);
+            if !matches!(read, Ok(length) if length > 0) || discarded > LINGER_BYTES_MAX {
+                return Poll::Ready(());
+            }
+        }
+        if member.now() >= due {
+            return Poll::Ready(());
+        }
+        member.wake_at(cx, due);
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,96 @@
+//! Why a request or a connection is refused, and what the peer is told.
+
+use http::StatusCode;
+
+use crate::telemetry::Counter;
+
+/// A reason for which the downstream peer gets no service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Refusal {
+    /// An HTTP/1 request body that stood still for too long, or a response that nobody read.
+    BodyTimeout,
+    /// Framing of a request body that is not what it was announced to be.
+    Chunk,
+    /// Two readers could disagree on where the request ends: both lengths, repeated or unreadable lengths, a transfer
+    /// coding other than `chunked`.
+    Framing,
+    /// A header line that could be read in two ways: folded, or with a CR or LF of its own.
+    Header,
+    /// A request head that was not complete in time.
+    HeadTimeout,
+    /// More header bytes or header fields than allowed.
+    HeadersTooLarge,
+    /// No Host, several, or one that contradicts the request target.
+    Host,
+    /// HTTP/1.0, which this proxy was told to refuse.
+    LowVersion,
+    /// A request target that does not fit its method.
+    Target,
+}
+
+impl Refusal {
+    const ALL: [Self; 9] = [
+        Self::BodyTimeout,
+        Self::Chunk,
+        Self::Framing,
+        Self::Header,
+        Self::HeadTimeout,
+        Self::HeadersTooLarge,
+        Self::Host,
+        Self::LowVersion,
+        Self::Target,
+    ];
+
+    /// The status of the reply, or `None` where the connection is closed without one.
+    pub fn status(self) -> Option<StatusCode> {
+        match self {
+            Self::Chunk | Self::Framing | Self::Header | Self::Host | Self::Target => {
+                Some(StatusCode::BAD_REQUEST)
+            }
+            Self::HeadTimeout => Some(StatusCode::REQUEST_TIMEOUT),
+            Self::HeadersTooLarge => Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
+            Self::LowVersion => Some(StatusCode::UPGRADE_REQUIRED),
+            Self::BodyTimeout => None,
+        }
+    }
+
+    /// Where it is counted.
+    pub fn counter(self) -> Counter {
+        match self {
+            Self::BodyTimeout | Self::Chunk => Counter::ProtocolBody,
+            Self::Framing => Counter::ProtocolFraming,
+            Self::Header => Counter::ProtocolHeader,
+            Self::HeadTimeout => Counter::ProtocolHeadTimeout,
+            Self::HeadersTooLarge => Counter::ProtocolHeaderTooLarge,
+            Self::Host => Counter::ProtocolHost,
+            Self::LowVersion => Counter::ProtocolVersion,
+            Self::Target => Counter::ProtocolTarget,
+        }
+    }
+
+    /// A number from 1 on, for an atomic that says "none" by 0.
+    pub(super) fn code(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// The reason with this number.
+    pub(super) fn from_code(code: u8) -> Option<Self> {
+        let index = usize::from(code).checked_sub(1)?;
+        Self::ALL.get(index).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_come_back() {
+        for refusal in Refusal::ALL {
+            assert_eq!(Refusal::from_code(refusal.code()), Some(refusal));
+        }
+        assert_eq!(Refusal::from_code(0), None);
+        assert_eq!(Refusal::from_code(200), None);
+    }
+}

@@ -1,0 +1,203 @@
+//! The connections of a worker: one coarse timer for all of them, and the order to drain.
+//!
+//! A timing wheel in which each connection has one valid entry. A connection that moves its deadline only stores a
+//! number; the entry is looked at when the wheel comes by. So a request touches no timer, and a waiting connection costs
+//! a few words. Invariant: an entry is valid if its connection's `slot` names the tick that the entry was filed under.
+
+use std::array;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Waker};
+
+use tokio::sync::Notify;
+
+use crate::runtime::clock::{Clock, TICK, Tick};
+use crate::snapshot::ListenerKey;
+
+/// Slots of the wheel. Deadlines further off are looked at every so many ticks, which also forgets closed connections.
+const SLOTS: u64 = 64;
+
+/// All connections of one worker.
+#[derive(Debug)]
+pub struct Roster {
+    clock: Clock,
+    wheel: RefCell<[Vec<Weak<Pulse>>; SLOTS as usize]>,
+    /// Every tick up to this one has been swept.
+    swept: Cell<Tick>,
+    members: Cell<usize>,
+    joined: Notify,
+    /// Listeners that were closed: what they still accept is told to go elsewhere from the start.
+    closed: RefCell<BTreeSet<ListenerKey>>,
+}
+
+/// What the roster knows of one connection.
+#[derive(Debug)]
+struct Pulse {
+    listener: ListenerKey,
+    draining: Cell<Option<Tick>>,
+    due: Cell<Tick>,
+    slot: Cell<Tick>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Pulse {
+    fn wake(&self) {
+        if let Some(waker) = &*self.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+/// A connection's place in the roster; given up when dropped.
+#[derive(Debug)]
+pub struct Member {
+    roster: Rc<Roster>,
+    pulse: Rc<Pulse>,
+}
+
+impl Member {
+    /// The worker's coarse time.
+    pub fn now(&self) -> Tick {
+        self.roster.clock.now()
+    }
+
+    /// Since when this connection has been asked to finish, if it has.
+    pub fn draining(&self) -> Option<Tick> {
+        self.pulse.draining.get()
+    }
+
+    /// Wakes the task at `due`, or within a tick of it, in place of any deadline named before.
+    pub fn wake_at(&self, cx: &Context<'_>, due: Tick) {
+        let mut waker = self.pulse.waker.borrow_mut();
+        match &mut *waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => *waker = Some(cx.waker().clone()),
+        }
+        self.pulse.due.set(due);
+        if due < self.pulse.slot.get() {
+            self.roster.file(&self.pulse, due);
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.roster.members.set(self.roster.members.get() - 1);
+    }
+}
+
+impl Roster {
+    /// An empty roster.
+    pub fn new() -> Self {
+        Self {
+            clock: Clock::new(),
+            wheel: RefCell::new(array::from_fn(|_| Vec::new())),
+            swept: Cell::default(),
+            members: Cell::default(),
+            joined: Notify::new(),
+            closed: RefCell::default(),
+        }
+    }
+
+    /// Enters a connection that came through `listener`.
+    pub fn join(self: &Rc<Self>, listener: ListenerKey) -> Member {
+        if self.members.get() == 0 {
+            // Nobody moved the clock while there was nobody to look at it.
+            self.sweep();
+        }
+        let closed = self.closed.borrow().contains(&listener);
+        let pulse = Rc::new(Pulse {
+            listener,
+            draining: Cell::new(closed.then(|| self.clock.now())),
+            due: Cell::new(Tick::NEVER),
+            slot: Cell::new(Tick::NEVER),
+            waker: RefCell::default(),
+        });
+        self.file(&pulse, Tick::NEVER);
+        self.members.set(self.members.get() + 1);
+        self.joined.notify_one();
+        Member {
+            roster: Rc::clone(self),
+            pulse,
+        }
+    }
+
+    /// Asks all connections of a listener to finish, also those that it still accepts.
+    pub fn drain(&self, listener: ListenerKey) {
+        self.closed.borrow_mut().insert(listener);
+        let now = self.clock.advance();
+        for pulse in self
+            .wheel
+            .borrow()
+            .iter()
+            .flatten()
+            .filter_map(Weak::upgrade)
+        {
+            if pulse.listener == listener && pulse.draining.get().is_none() {
+                pulse.draining.set(Some(now));
+                pulse.wake();
+            }
+        }
+    }
+
+    /// Takes back [`Roster::drain`] for the connections that the listener accepts from now on.
+    pub fn reopen(&self, listener: ListenerKey) {
+        self.closed.borrow_mut().remove(&listener);
+    }
+
+    /// Moves the clock and wakes whoever is due, tick by tick, for ever. Sleeps while there is nobody.
+    pub async fn run(&self) {
+        loop {
+            if self.members.get() == 0 {
+                self.joined.notified().await;
+            }
+            tokio::time::sleep(TICK).await;
+            self.sweep();
+        }
+    }
+
+    fn sweep(&self) {
+        let now = self.clock.advance();
+        let first = self.swept.replace(now).0 + 1;
+        for tick in first.max((now.0 + 1).saturating_sub(SLOTS))..=now.0 {
+            let index = slot_index(Tick(tick));
+            let entries = std::mem::take(&mut self.wheel.borrow_mut()[index]);
+            for pulse in entries.iter().filter_map(Weak::upgrade) {
+                let slot = pulse.slot.get();
+                if slot <= now && slot_index(slot) == index {
+                    self.look_at(&pulse, now);
+                }
+            }
+        }
+    }
+
+    fn look_at(&self, pulse: &Rc<Pulse>, now: Tick) {
+        let due = pulse.due.get();
+        if due <= now {
+            pulse.wake();
+        }
+        self.file(pulse, due);
+    }
+
+    /// Files an entry under a tick that is still to come, at most one turn of the wheel away.
+    fn file(&self, pulse: &Rc<Pulse>, due: Tick) {
+        let swept = self.swept.get().0;
+        let slot = Tick(due.0.clamp(swept + 1, swept + SLOTS - 1));
+        pulse.slot.set(slot);
+        self.wheel.borrow_mut()[slot_index(slot)].push(Rc::downgrade(pulse));
+    }
+}
+
+impl Default for Roster {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn slot_index(tick: Tick) -> usize {
+    usize::try_from(tick.0 % SLOTS).expect("less than SLOTS")
+}
+
+#[cfg(test)]
+mod tests;

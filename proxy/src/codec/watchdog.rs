@@ -1,0 +1,305 @@
+//! Decides what becomes of an HTTP/1 connection while hyper waits: keep, park, close, refuse.
+//!
+//! Pure: what is seen and the time are passed in. Invariant: a connection is parked or closed for idleness only when no
+//! request is in flight, nothing is unread and nothing unflushed, so nothing can be lost.
+
+use std::time::Duration;
+
+use super::framing::Place;
+use super::refusal::Refusal;
+use crate::runtime::clock::Tick;
+
+/// How long a connection may take over what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// From the first byte of a request head to its last.
+    pub head: Duration,
+    /// Without a byte moving, while the peer owes us body bytes or we have bytes that it does not take.
+    pub body: Duration,
+    /// Between requests, until the connection gives its memory back.
+    pub park_after: Duration,
+    /// Between requests, until the connection is closed, once a drain has begun.
+    pub drain_idle: Duration,
+    /// From the beginning of a drain until the connection is closed whatever it does.
+    pub drain: Duration,
+}
+
+/// A connection at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Request heads read so far.
+    pub heads: u32,
+    /// Requests of which the response is not complete.
+    pub in_flight: u32,
+    /// Where the bytes read so far end.
+    pub place: Place,
+    /// Whether bytes wait to be written.
+    pub unflushed: bool,
+    /// Whether we wait for bytes to read.
+    pub starved: bool,
+    /// Changes whenever bytes move.
+    pub moved: u32,
+    /// When a drain began, if it has.
+    pub draining: Option<Tick>,
+}
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Close without a word.
+    Close,
+    /// Keep the socket, give back everything else.
+    Park,
+    /// Answer with the reason's status and close.
+    Refuse(Refusal),
+    /// Look again at this time.
+    Wait(Tick),
+}
+
+/// What a connection is doing, as far as timeouts care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Waits for us.
+    Busy,
+    /// Sends a request head.
+    Head,
+    /// Between requests.
+    Idle,
+    /// Owes us body bytes, or does not take ours.
+    Stalled,
+}
+
+impl Seen {
+    fn standing(&self) -> Standing {
+        if self.unflushed || (self.place == Place::Body && self.starved) {
+            return Standing::Stalled;
+        }
+        match self.place {
+            Place::Between if self.in_flight == 0 => Standing::Idle,
+            Place::Head if self.in_flight == 0 => Standing::Head,
+            _ => Standing::Busy,
+        }
+    }
+}
+
+/// Remembers since when a connection has been doing what it does.
+#[derive(Clone, Copy, Debug)]
+pub struct Watchdog {
+    since: Tick,
+    standing: Standing,
+    heads: u32,
+    moved: u32,
+}
+
+impl Watchdog {
+    /// Begins to watch.
+    pub fn new(now: Tick) -> Self {
+        Self {
+            since: now,
+            standing: Standing::Idle,
+            heads: 0,
+            moved: 0,
+        }
+    }
+
+    /// What to do with a connection that hyper has nothing to do for.
+    pub fn decide(&mut self, seen: &Seen, timeouts: &Timeouts, now: Tick) -> Action {
+        let standing = seen.standing();
+        let progress = standing == Standing::Stalled && seen.moved != self.moved;
+        if standing != self.standing || seen.heads != self.heads || progress {
+            self.since = now;
+        }
+        self.standing = standing;
+        self.heads = seen.heads;
+        self.moved = seen.moved;
+        let end = seen
+            .draining
+            .map_or(Tick::NEVER, |since| since.after(timeouts.drain));
+        if now >= end {
+            return Action::Close;
+        }
+        let (due, then) = match (standing, seen.draining) {
+            (Standing::Busy, _) => (end, Action::Close),
+            (Standing::Head, _) => (
+                self.since.after(timeouts.head),
+                Action::Refuse(Refusal::HeadTimeout),
+            ),
+            (Standing::Stalled, _) => (
+                self.since.after(timeouts.body),
+                Action::Refuse(Refusal::BodyTimeout),
+            ),
+            (Standing::Idle, None) => (self.since.after(timeouts.park_after), Action::Park),
+            (Standing::Idle, Some(drain)) => (
+                self.since.max(drain).after(timeouts.drain_idle),
+                Action::Close,
+            ),
+        };
+        if now >= due {
+            then
+        } else {
+            Action::Wait(due.min(end))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUTS: Timeouts = Timeouts {
+        head: Duration::from_secs(10),
+        body: Duration::from_secs(300),
+        park_after: Duration::from_secs(1),
+        drain_idle: Duration::from_secs(2),
+        drain: Duration::from_secs(30),
+    };
+
+    const IDLE: Seen = Seen {
+        heads: 1,
+        in_flight: 0,
+        place: Place::Between,
+        unflushed: false,
+        starved: true,
+        moved: 9,
+        draining: None,
+    };
+
+    /// Sees the same thing from tick 0 on; at which second (rounded down) something happens, and what.
+    fn outcome(seen: Seen) -> Option<(u64, Action)> {
+        let mut watchdog = Watchdog::new(Tick(0));
+        watchdog.decide(&seen, &TIMEOUTS, Tick(0));
+        (0..10_000).find_map(|tick| match watchdog.decide(&seen, &TIMEOUTS, Tick(tick)) {
+            Action::Wait(due) => {
+                assert!(due > Tick(tick));
+                None
+            }
+            action => Some((tick / 10, action)),
+        })
+    }
+
+    #[test]
+    fn each_standing_has_its_timeout() {
+        let draining = Some(Tick(0));
+        for (seen, expected) in [
+            (IDLE, Some((1, Action::Park))),
+            (Seen { draining, ..IDLE }, Some((2, Action::Close))),
+            (
+                Seen {
+                    in_flight: 1,
+                    ..IDLE
+                },
+                None,
+            ),
+            (
+                Seen {
+                    in_flight: 1,
+                    draining,
+                    ..IDLE
+                },
+                Some((30, Action::Close)),
+            ),
+            (
+                Seen {
+                    place: Place::Head,
+                    ..IDLE
+                },
+                Some((10, Action::Refuse(Refusal::HeadTimeout))),
+            ),
+            (
+                Seen {
+                    place: Place::Head,
+                    in_flight: 1,
+                    ..IDLE
+                },
+                None,
+            ),
+            (
+                Seen {
+                    place: Place::Body,
+                    in_flight: 1,
+                    ..IDLE
+                },
+                Some((300, Action::Refuse(Refusal::BodyTimeout))),
+            ),
+            (
+                Seen {
+                    place: Place::Body,
+                    in_flight: 1,
+                    starved: false,
+                    ..IDLE
+                },
+                None,
+            ),
+            (
+                Seen {
+                    unflushed: true,
+                    ..IDLE
+                },
+                Some((300, Action::Refuse(Refusal::BodyTimeout))),
+            ),
+            (
+                Seen {
+                    place: Place::Held,
+                    in_flight: 1,
+                    ..IDLE
+                },
+                None,
+            ),
+        ] {
+            assert_eq!(outcome(seen), expected, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn trickling_head_is_not_progress_and_trickling_body_is() {
+        let mut watchdog = Watchdog::new(Tick(0));
+        let head = Seen {
+            place: Place::Head,
+            ..IDLE
+        };
+        let at = |tick: u64, seen: Seen| Seen {
+            moved: u32::try_from(tick).unwrap(),
+            ..seen
+        };
+        let refused = (0..200).find(|tick| {
+            let action = watchdog.decide(&at(*tick, head), &TIMEOUTS, Tick(*tick));
+            !matches!(action, Action::Wait(_))
+        });
+        assert_eq!(refused, Some(101));
+        let body = Seen {
+            place: Place::Body,
+            in_flight: 1,
+            ..IDLE
+        };
+        let mut watchdog = Watchdog::new(Tick(0));
+        for tick in 0..10_000 {
+            let action = watchdog.decide(&at(tick, body), &TIMEOUTS, Tick(tick));
+            assert!(matches!(action, Action::Wait(_)), "{tick}: {action:?}");
+        }
+    }
+
+    #[test]
+    fn request_between_two_looks_restarts_idleness() {
+        let mut watchdog = Watchdog::new(Tick(0));
+        watchdog.decide(&IDLE, &TIMEOUTS, Tick(0));
+        let next = Seen { heads: 2, ..IDLE };
+        assert_eq!(
+            watchdog.decide(&next, &TIMEOUTS, Tick(50)),
+            Action::Wait(Tick(61))
+        );
+    }
+
+    #[test]
+    fn drain_gives_an_idle_connection_its_grace_from_the_drain_on() {
+        let mut watchdog = Watchdog::new(Tick(0));
+        let seen = Seen {
+            draining: Some(Tick(40)),
+            ..IDLE
+        };
+        watchdog.decide(&IDLE, &TIMEOUTS, Tick(0));
+        assert_eq!(
+            watchdog.decide(&seen, &TIMEOUTS, Tick(40)),
+            Action::Wait(Tick(61))
+        );
+    }
+}

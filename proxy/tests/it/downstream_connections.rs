@@ -1,0 +1,147 @@
+//! Connections over their life: parking, upgrades, HTTP/2 beside HTTP/1.
+
+use std::convert::Infallible;
+use std::rc::Rc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::Incoming;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use proxy::exchange::Connection;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::downstream::{Downstream, hello, settings};
+use crate::support::raw::{GET, Raw};
+
+#[test]
+fn parked_connections_wake_up_for_requests() {
+    let mut settings = settings();
+    settings.codec.http1.park_after = Duration::from_millis(1);
+    let downstream = Downstream::start(&settings, || hello);
+    let mut client = Raw::connect(downstream.address());
+    // A slow connection beside it tells that time enough to park has gone by: it is idle longer than `park_after`.
+    for round in 0..6 {
+        let reply = client.send(GET).reply();
+        assert_eq!((reply.status, &reply.body[..]), (200, &b"hello"[..]));
+        std::thread::park_timeout(Duration::from_millis(60 * round));
+        if round % 2 == 0 {
+            // In pieces, and several at once.
+            client.send(&GET[..9]);
+            client.send(&GET[9..]);
+            client.send([GET, GET].concat());
+            for _ in 0..3 {
+                assert_eq!(client.reply().status, 200);
+            }
+        }
+    }
+}
+
+#[test]
+fn upgraded_connection_passes_bytes_both_ways() {
+    let downstream = Downstream::start(&settings(), || {
+        |_: Rc<Connection>, mut request: Request<Incoming>| async move {
+            let mut response = Response::new(Full::<bytes::Bytes>::default());
+            if request
+                .headers()
+                .get("upgrade")
+                .is_none_or(|value| value == "refused")
+            {
+                return response;
+            }
+            let upgraded = hyper::upgrade::on(&mut request);
+            tokio::task::spawn_local(async move {
+                let mut io = TokioIo::new(upgraded.await.unwrap());
+                let mut bytes = [0; 64];
+                while let Ok(length @ 1..) = io.read(&mut bytes).await {
+                    io.write_all(&bytes[..length].to_ascii_uppercase())
+                        .await
+                        .unwrap();
+                }
+            });
+            *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+            response
+                .headers_mut()
+                .insert("connection", "upgrade".parse().unwrap());
+            response
+                .headers_mut()
+                .insert("upgrade", "shout".parse().unwrap());
+            response
+        }
+    });
+    let mut client = Raw::connect(downstream.address());
+    // The first bytes of the new protocol come with the head, and would be a bad request.
+    client.send(
+        "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: shout\r\n\r\nearly\n\n",
+    );
+    assert_eq!(client.reply().status, 101);
+    assert_eq!(client.read(7), b"EARLY\n\n");
+    client.send("late\r\n x");
+    assert_eq!(client.read(8), b"LATE\r\n X");
+    assert_eq!(downstream.connections(), 1);
+
+    // Refused: what follows are requests again.
+    let mut client = Raw::connect(downstream.address());
+    let refused = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: refused\r\n\r\n";
+    client.send([refused, GET].concat());
+    assert_eq!(client.reply().status, 200);
+    assert_eq!(client.reply().status, 200);
+    assert_eq!(client.send(refused).reply().status, 200);
+    assert_eq!(client.send(GET).reply().status, 200);
+}
+
+#[tokio::test]
+async fn http2_is_served_on_the_same_port() {
+    let downstream = Downstream::hello();
+    let tcp = tokio::net::TcpStream::connect(downstream.address())
+        .await
+        .unwrap();
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(executor, TokioIo::new(tcp))
+            .await
+            .unwrap();
+    let connection = tokio::spawn(connection);
+    for _ in 0..3 {
+        let request = Request::get("http://a.test/")
+            .body(Empty::<bytes::Bytes>::new())
+            .unwrap();
+        let response = sender.send_request(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        let body = response.into_body().collect().await.unwrap();
+        assert_eq!(body.to_bytes(), "hello");
+    }
+    let two_hosts = Request::get("http://a.test/").header("host", "b.test");
+    let request = two_hosts.body(Empty::new()).unwrap();
+    assert_eq!(sender.send_request(request).await.unwrap().status(), 400);
+    drop(sender);
+    connection.await.unwrap().unwrap();
+    let mut client = Raw::connect(downstream.address());
+    assert_eq!(client.send(GET).reply().status, 200);
+}
+
+#[test]
+fn client_that_leaves_cancels_its_request() {
+    struct Tell(std::sync::mpsc::Sender<()>);
+    impl Drop for Tell {
+        fn drop(&mut self) {
+            let _ = self.0.send(());
+        }
+    }
+    let (tell, told) = std::sync::mpsc::channel();
+    let downstream = Downstream::start(&settings(), move || {
+        let tell = tell.clone();
+        move |_: Rc<Connection>, _: Request<Incoming>| {
+            let tell = Tell(tell.clone());
+            async move {
+                std::future::pending::<Infallible>().await;
+                drop(tell);
+                Response::new(Full::<bytes::Bytes>::default())
+            }
+        }
+    });
+    let mut client = Raw::connect(downstream.address());
+    client.send(GET);
+    drop(client);
+    told.recv_timeout(crate::support::DEADLINE).unwrap();
+}

@@ -1,0 +1,218 @@
+//! Drain: nothing new, nothing lost, and an end.
+
+use std::net::TcpStream;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use proxy::exchange::Connection;
+use proxy::snapshot::ListenerKey;
+use tokio::sync::Semaphore;
+
+use crate::support::downstream::{ANY, Downstream, hello, settings};
+use crate::support::eventually;
+use crate::support::raw::{GET, Raw};
+
+/// Answers `hello` when told to.
+fn gated() -> (Downstream, Arc<Semaphore>) {
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = Arc::clone(&gate);
+    let downstream = Downstream::start(&settings(), move || {
+        let gate = Arc::clone(&gate);
+        move |_: Rc<Connection>, _: Request<Incoming>| {
+            let gate = Arc::clone(&gate);
+            async move {
+                gate.acquire().await.unwrap().forget();
+                Response::new(Full::<bytes::Bytes>::from("hello"))
+            }
+        }
+    });
+    (downstream, opened)
+}
+
+#[test]
+fn idle_workers_end_at_once() {
+    let downstream = Downstream::hello();
+    downstream.drain.drain();
+    downstream.join();
+}
+
+#[test]
+fn request_in_flight_is_answered_and_told_to_close() {
+    let (downstream, gate) = gated();
+    let address = downstream.address();
+    let mut client = Raw::connect(address);
+    client.send(GET);
+    eventually("it is accepted", || downstream.connections() == 1);
+    downstream.drain.drain();
+    eventually("no new connections", || {
+        TcpStream::connect(address).is_err()
+    });
+    gate.add_permits(1);
+    let reply = client.reply();
+    assert_eq!((reply.status, &reply.body[..]), (200, &b"hello"[..]));
+    assert!(reply.has("connection: close"), "{reply:?}");
+    assert!(client.is_closed());
+    downstream.join();
+}
+
+#[test]
+fn idle_connection_may_ask_once_more() {
+    let mut settings = settings();
+    settings.codec.timeouts.drain_idle = Duration::from_secs(5);
+    settings.codec.http1.park_after = Duration::from_millis(1);
+    let downstream = Downstream::start(&settings, || hello);
+    let address = downstream.address();
+    let mut used = Raw::connect(address);
+    used.send(GET).reply();
+    let mut fresh = Raw::connect(address);
+    eventually("both are accepted", || downstream.connections() == 2);
+    downstream.drain.drain();
+    eventually("no new connections", || {
+        TcpStream::connect(address).is_err()
+    });
+    for client in [&mut used, &mut fresh] {
+        let reply = client.send(GET).reply();
+        assert_eq!(reply.status, 200);
+        assert!(reply.has("connection: close"), "{reply:?}");
+        assert!(client.is_closed());
+    }
+    downstream.join();
+}
+
+#[test]
+fn silent_connections_do_not_hold_up_the_end() {
+    let mut settings = settings();
+    settings.codec.timeouts.drain_idle = Duration::from_millis(200);
+    let downstream = Downstream::start(&settings, || hello);
+    let mut silent = Raw::connect(downstream.address());
+    let mut used = Raw::connect(downstream.address());
+    used.send(GET).reply();
+    eventually("both are accepted", || downstream.connections() == 2);
+    downstream.drain.drain();
+    assert!(silent.is_closed());
+    assert!(used.is_closed());
+    downstream.join();
+}
+
+#[test]
+fn hard_stage_ends_what_still_runs() {
+    let (downstream, _gate) = gated();
+    let mut client = Raw::connect(downstream.address());
+    client.send(GET);
+    eventually("it is accepted", || downstream.connections() == 1);
+    downstream.drain.drain();
+    downstream.drain.stop();
+    downstream.join();
+    assert!(client.is_closed());
+}
+
+#[test]
+fn closed_listener_drains_its_connections_only() {
+    let downstream = Downstream::hello();
+    let second = ListenerKey {
+        address: "127.0.0.2:0".parse().unwrap(),
+    };
+    downstream.want([ANY, second]);
+    eventually("second opens", || {
+        downstream.board.address(second).is_some()
+    });
+    let mut kept = Raw::connect(downstream.address());
+    kept.send(GET).reply();
+    let mut drained = Raw::connect(downstream.board.address(second).unwrap());
+    drained.send(GET).reply();
+    downstream.want([ANY]);
+    eventually("second closes", || downstream.board.listeners().len() == 1);
+    let reply = drained.send(GET).reply();
+    assert!(reply.has("connection: close"), "{reply:?}");
+    let reply = kept.send(GET).reply();
+    assert!(!reply.has("connection: close"), "{reply:?}");
+}
+
+#[test]
+fn http1_load_loses_nothing() {
+    let downstream = Downstream::hello();
+    let address = downstream.address();
+    let stop = Arc::new(AtomicBool::new(false));
+    let done = Arc::new(AtomicUsize::new(0));
+    let clients: Vec<_> = (0..8)
+        .map(|_| {
+            let (stop, done) = (Arc::clone(&stop), Arc::clone(&done));
+            std::thread::spawn(move || {
+                // Keep-alive until told to close; then no other connection can be had.
+                let mut client = Raw::connect(address);
+                loop {
+                    let reply = client.send(GET).reply();
+                    assert_eq!(reply.status, 200);
+                    done.fetch_add(1, Ordering::Relaxed);
+                    if reply.has("connection: close") {
+                        return;
+                    }
+                    assert!(!stop.load(Ordering::Relaxed), "never told to close");
+                }
+            })
+        })
+        .collect();
+    eventually("load is under way", || done.load(Ordering::Relaxed) > 2_000);
+    downstream.drain.drain();
+    for client in clients {
+        client.join().unwrap();
+    }
+    stop.store(true, Ordering::Relaxed);
+    downstream.join();
+}
+
+#[tokio::test]
+async fn http2_load_loses_nothing_that_was_taken() {
+    let downstream = Downstream::hello();
+    let tcp = tokio::net::TcpStream::connect(downstream.address())
+        .await
+        .unwrap();
+    let (sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(tcp))
+            .await
+            .unwrap();
+    let connection = tokio::spawn(connection);
+    let done = Arc::new(AtomicUsize::new(0));
+    let streams: Vec<_> = (0..16)
+        .map(|_| {
+            let (mut sender, done) = (sender.clone(), Arc::clone(&done));
+            tokio::spawn(async move {
+                // hyper refuses to send once GOAWAY has come; whatever was sent before must be answered.
+                while sender.ready().await.is_ok() {
+                    let request = Request::get("http://a.test/");
+                    let request = request.body(Empty::<bytes::Bytes>::new()).unwrap();
+                    let response = match sender.try_send_request(request).await {
+                        Ok(response) => response,
+                        Err(mut error) => {
+                            assert!(error.take_message().is_some(), "lost: {error:?}");
+                            return;
+                        }
+                    };
+                    let body = response.into_body().collect().await.unwrap();
+                    assert_eq!(body.to_bytes(), "hello");
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    let start = Instant::now();
+    while done.load(Ordering::Relaxed) < 2_000 {
+        assert!(start.elapsed() < crate::support::DEADLINE);
+        tokio::task::yield_now().await;
+    }
+    downstream.drain.drain();
+    for stream in streams {
+        stream.await.unwrap();
+    }
+    drop(sender);
+    connection.await.unwrap().unwrap();
+    tokio::task::spawn_blocking(move || downstream.join())
+        .await
+        .unwrap();
+}

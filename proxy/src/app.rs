@@ -8,7 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use http::HeaderValue;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::MissedTickBehavior;
 
 use crate::admin::{self, AdminLimits};
 use crate::codec;
@@ -39,6 +40,9 @@ use crate::worker::{self, Workers};
 
 /// How long the access log may take to write what waits when the process ends.
 const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
+
+/// How often a worker looks at its idle upstream connections.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What the proxy is started with.
 #[derive(Clone, Debug)]
@@ -173,6 +177,9 @@ impl App {
             std::future::pending(),
         );
         tokio::spawn(serving);
+        let reopen =
+            signal(SignalKind::user_defined1()).map_err(failed("cannot listen for SIGUSR1"))?;
+        tokio::spawn(reopen_on(reopen, Arc::clone(&access_log)));
         tracing::info!(admin = %settings.admin, workers = settings.workers.get(), "strait is serving");
         Ok(Self {
             workers,
@@ -210,6 +217,13 @@ impl App {
         let joined = self.workers.join();
         self.access_log.shut_down(LOG_FLUSH_MAX);
         joined.map_err(|worker| StartError(format!("worker {worker} ended by a fault")))
+    }
+}
+
+/// Opens the access log anew on SIGUSR1, as log rotation expects.
+async fn reopen_on(mut signal: Signal, access_log: Arc<AccessLog>) {
+    while signal.recv().await.is_some() {
+        access_log.reopen();
     }
 }
 
@@ -260,6 +274,19 @@ fn load(settings: &Settings, sender: watch::Sender<Found>) -> Result<Watch, Star
     Ok(watch)
 }
 
+/// Lets go of a worker's upstream connections that waited too long, about once a second.
+async fn sweep(worker: Weak<Worker>) {
+    let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let now = ticks.tick().await;
+        let Some(worker) = worker.upgrade() else {
+            return;
+        };
+        worker.pools.sweep(now);
+    }
+}
+
 fn start_workers(
     settings: &Settings,
     shared: &worker::Shared,
@@ -296,7 +323,9 @@ fn start_workers(
             settings: exchange.clone(),
             seed: rand::random(),
         };
-        worker::answer_with(Rc::new(Worker::new(parts)))
+        let worker = Rc::new(Worker::new(parts));
+        tokio::task::spawn_local(sweep(Rc::downgrade(&worker)));
+        worker::answer_with(worker)
     };
     worker::start(&threads, shared, make)
         .map_err(|error: io::Error| StartError(format!("cannot start the workers: {error}")))

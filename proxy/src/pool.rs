@@ -28,7 +28,8 @@ pub use settings::{IDLE_CONNECTIONS_MAX, PoolSettings};
 
 use crate::error::{BoxError, Error};
 use crate::registry::{Address, EndpointState};
-use crate::upstream::Protocol;
+use crate::telemetry::Counter;
+use crate::upstream::{Counts, Protocol};
 
 /// What an attempt is sent to.
 #[derive(Clone, Copy, Debug)]
@@ -63,35 +64,30 @@ pub struct Failed {
 /// How many times one attempt may meet a connection that was closed under it before anything was written.
 const STALE_CONNECTIONS_MAX: usize = 8;
 
-/// Counts of one worker's pools, for the metrics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Census {
-    /// Connections that wait for a request.
-    pub idle: usize,
-    /// HTTP/2 connections.
-    pub http2: usize,
-}
-
 /// Pools by endpoint and protocol.
 type ByEndpoint<B> = HashMap<(u64, Protocol), Rc<EndpointPool<B>>>;
 
 /// All pools of one worker. `B` is the body that requests carry.
 pub struct Pools<B> {
     pools: RefCell<ByEndpoint<B>>,
+    counts: Rc<Counts>,
 }
 
 /// Connections of one worker to one endpoint.
 pub(crate) struct EndpointPool<B> {
     endpoint: Weak<EndpointState>,
+    counts: Rc<Counts>,
     idle_timeout: std::time::Duration,
     http1: http1::Stack<B>,
     http2: http2::Shared<B>,
 }
 
-impl<B> Default for Pools<B> {
-    fn default() -> Self {
+impl<B> Pools<B> {
+    /// Pools without a connection, which report to these counters.
+    pub fn new(counts: Rc<Counts>) -> Self {
         Self {
             pools: RefCell::default(),
+            counts,
         }
     }
 }
@@ -153,6 +149,7 @@ where
                 Rc::new(EndpointPool {
                     endpoint: Arc::downgrade(target.state),
                     idle_timeout: target.settings.idle_timeout,
+                    counts: Rc::clone(&self.counts),
                     http1: http1::Stack::default(),
                     http2: http2::Shared::default(),
                 })
@@ -162,15 +159,26 @@ where
 
     /// Closes connections that waited too long, that the peer closed, or whose endpoint is gone; called by the
     /// worker about once a second.
-    pub fn sweep(&self, now: Instant) -> Census {
-        let mut census = Census::default();
+    pub fn sweep(&self, now: Instant) {
         self.pools.borrow_mut().retain(|_, pool| {
             let gone = pool.endpoint.strong_count() == 0;
-            census.idle += pool.http1.sweep(now, pool.idle_timeout, gone);
-            census.http2 += pool.http2.sweep(now, pool.idle_timeout, gone);
+            pool.http1.sweep(now, pool.idle_timeout, gone, &pool.counts);
+            pool.http2.sweep(now, pool.idle_timeout, gone, &pool.counts);
             // a pool in use is held by the leases of its requests
             !(gone || pool.http1.is_empty() && pool.http2.is_empty()) || Rc::strong_count(pool) > 1
         });
-        census
+    }
+}
+
+/// Why a connection that waited is closed, if it is.
+pub(crate) fn end_of_wait(closed: bool, gone: bool, waited_too_long: bool) -> Option<Counter> {
+    if closed {
+        Some(Counter::PoolPeerClosed)
+    } else if gone {
+        Some(Counter::PoolEndpointGone)
+    } else if waited_too_long {
+        Some(Counter::PoolIdleTimeout)
+    } else {
+        None
     }
 }

@@ -5,7 +5,11 @@
 
 pub mod connect;
 
+pub mod counts;
+
 pub mod failure;
+
+pub use counts::Counts;
 
 pub use connect::{ConnectSettings, Http2Sender, Sender, connect};
 

@@ -18,6 +18,7 @@ use crate::pool::{Pools, Target};
 use crate::registry::ClusterId;
 use crate::snapshot::{ListenerKey, Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
+use crate::upstream::Counts;
 
 /// The HTTP version spoken with the downstream peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +145,7 @@ impl Worker {
         let current = Rc::new(Arc::clone(cache.load()));
         Self {
             id: parts.id,
-            pools: Pools::default(),
+            pools: Pools::new(Counts::new(Arc::clone(&parts.telemetry), parts.id)),
             telemetry: parts.telemetry,
             unrouted: parts.unrouted,
             access_log: parts.access_log,

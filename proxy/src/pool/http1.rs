@@ -12,9 +12,11 @@ use tokio::time::Instant;
 
 use super::{
     EndpointPool, Failed, IDLE_CONNECTIONS_MAX, Lease, STALE_CONNECTIONS_MAX, Sent, Target,
+    end_of_wait,
 };
 use crate::error::{BoxError, Error, Kind};
-use crate::upstream::{ConnectSettings, Sender, connect, failure};
+use crate::telemetry::{Counter, Gauge};
+use crate::upstream::{ConnectSettings, Counts, Sender, connect, failure};
 
 /// Waiting connections, oldest first.
 pub(super) struct Stack<B> {
@@ -31,16 +33,19 @@ impl<B> Default for Stack<B> {
 
 impl<B> Stack<B> {
     /// Puts a connection on top.
-    pub(super) fn push(&self, sender: SendRequest<B>, now: Instant) {
+    pub(super) fn push(&self, sender: SendRequest<B>, now: Instant, counts: &Counts) {
         let mut waiting = self.waiting.borrow_mut();
         if waiting.len() < IDLE_CONNECTIONS_MAX {
             waiting.push((sender, now));
+            counts.raise(Gauge::PoolIdle);
+        } else {
+            counts.add(Counter::PoolIdleLimit, 1);
         }
     }
 
     /// Takes the last used connection that can carry a request at once. Closed ones on the way are dropped; one
     /// whose driver has not yet finished the request before stays.
-    fn pop(&self) -> Option<SendRequest<B>> {
+    fn pop(&self, counts: &Counts) -> Option<SendRequest<B>> {
         let mut waiting = self.waiting.borrow_mut();
         let mut index = waiting.len();
         while index > 0 {
@@ -48,7 +53,11 @@ impl<B> Stack<B> {
             let sender = &waiting[index].0;
             if sender.is_closed() {
                 waiting.remove(index);
+                counts.lower(Gauge::PoolIdle);
+                counts.add(Counter::PoolPeerClosed, 1);
             } else if sender.is_ready() {
+                counts.lower(Gauge::PoolIdle);
+                counts.add(Counter::PoolReused, 1);
                 return Some(waiting.remove(index).0);
             }
         }
@@ -67,13 +76,17 @@ impl<B> Stack<B> {
         self.waiting.borrow().is_empty()
     }
 
-    /// Drops what waited too long or was closed; all of it if the endpoint is gone. Returns what is left.
-    pub(super) fn sweep(&self, now: Instant, idle_timeout: Duration, gone: bool) -> usize {
-        let mut waiting = self.waiting.borrow_mut();
-        waiting.retain(|(sender, since)| {
-            !gone && !sender.is_closed() && now.saturating_duration_since(*since) < idle_timeout
+    /// Drops what waited too long or was closed; all of it if the endpoint is gone.
+    pub(super) fn sweep(&self, now: Instant, idle_timeout: Duration, gone: bool, counts: &Counts) {
+        self.waiting.borrow_mut().retain(|(sender, since)| {
+            let waited_too_long = now.saturating_duration_since(*since) >= idle_timeout;
+            let end = end_of_wait(sender.is_closed(), gone, waited_too_long);
+            if let Some(why) = end {
+                counts.lower(Gauge::PoolIdle);
+                counts.add(why, 1);
+            }
+            end.is_none()
         });
-        waiting.len()
     }
 }
 
@@ -88,7 +101,7 @@ where
     B::Error: Into<BoxError>,
 {
     for _ in 0..STALE_CONNECTIONS_MAX {
-        let Some(mut sender) = pool.http1.pop() else {
+        let Some(mut sender) = pool.http1.pop(&pool.counts) else {
             break;
         };
         match sender.try_send_request(request).await {
@@ -123,7 +136,7 @@ where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    let mut sender = open(target).await.map_err(|error| Failed {
+    let mut sender = open(pool, target).await.map_err(|error| Failed {
         error,
         reused: false,
     })?;
@@ -139,7 +152,7 @@ where
     }
 }
 
-async fn open<B>(target: &Target<'_>) -> Result<SendRequest<B>, Error>
+async fn open<B>(pool: &EndpointPool<B>, target: &Target<'_>) -> Result<SendRequest<B>, Error>
 where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
@@ -148,7 +161,7 @@ where
         protocol: target.protocol,
         timeout: target.settings.connect_timeout,
     };
-    match connect(target.address, settings).await? {
+    match connect(target.address, settings, &pool.counts).await? {
         Sender::Http1(sender) => Ok(sender),
         Sender::Http2(_) => Err(Error::new(Kind::UpstreamProtocol)),
     }

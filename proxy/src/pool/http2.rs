@@ -12,9 +12,9 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::lease::StreamHold;
-use super::{EndpointPool, Failed, Lease, STALE_CONNECTIONS_MAX, Sent, Target};
+use super::{EndpointPool, Failed, Lease, STALE_CONNECTIONS_MAX, Sent, Target, end_of_wait};
 use crate::error::{BoxError, Error, Kind};
-use crate::upstream::{ConnectSettings, Http2Sender, Sender, connect, failure};
+use crate::upstream::{ConnectSettings, Counts, Http2Sender, Sender, connect, failure};
 
 /// Open connections, and the attempt to open one more that requests wait for.
 pub(super) struct Shared<B> {
@@ -86,15 +86,17 @@ impl<B> Shared<B> {
         self.open.borrow().is_empty()
     }
 
-    /// Drops what waited too long or was closed; all of it if the endpoint is gone. Returns what is left.
-    pub(super) fn sweep(&self, now: Instant, idle_timeout: Duration, gone: bool) -> usize {
-        let mut open = self.open.borrow_mut();
-        open.retain(|connection| {
-            let idle = connection.active.get() == 0
+    /// Drops what waited too long or was closed; all of it if the endpoint is gone.
+    pub(super) fn sweep(&self, now: Instant, idle_timeout: Duration, gone: bool, counts: &Counts) {
+        self.open.borrow_mut().retain(|connection| {
+            let waited_too_long = connection.active.get() == 0
                 && now.saturating_duration_since(connection.used.get()) >= idle_timeout;
-            !gone && !idle && !connection.sender.is_closed()
+            let end = end_of_wait(connection.sender.is_closed(), gone, waited_too_long);
+            if let Some(why) = end {
+                counts.add(why, 1);
+            }
+            end.is_none()
         });
-        open.len()
     }
 }
 
@@ -182,7 +184,7 @@ where
         protocol: target.protocol,
         timeout: target.settings.connect_timeout,
     };
-    let result = match connect(target.address, settings).await {
+    let result = match connect(target.address, settings, &pool.counts).await {
         Ok(Sender::Http2(Http2Sender {
             sender,
             streams_max,

@@ -49,7 +49,7 @@ impl<B> Lease<B> {
         match self.0 {
             Hold::Http1 { pool, sender } => {
                 if !sender.is_closed() {
-                    pool.http1.push(sender, Instant::now());
+                    pool.http1.push(sender, Instant::now(), &pool.counts);
                 }
             }
             Hold::Http2(hold) => drop(hold),

@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Protocol;
+use super::counts::{Counted, Counts};
 use crate::error::{BoxError, Error, Kind};
 use crate::registry::Address;
 
@@ -60,18 +61,28 @@ pub struct Http2Sender<B> {
 ///
 /// [`Kind::ConnectFailed`] when the endpoint refuses or cannot be reached, [`Kind::ConnectTimeout`] when it does not
 /// answer within the timeout. Nothing of a request has been sent in either case.
-pub async fn connect<B>(address: &Address, settings: ConnectSettings) -> Result<Sender<B>, Error>
+pub async fn connect<B>(
+    address: &Address,
+    settings: ConnectSettings,
+    counts: &Rc<Counts>,
+) -> Result<Sender<B>, Error>
 where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    match tokio::time::timeout(settings.timeout, open(address, settings.protocol)).await {
+    let opening = open(address, settings.protocol, counts);
+    let result = match tokio::time::timeout(settings.timeout, opening).await {
         Ok(result) => result,
         Err(_) => Err(Error::new(Kind::ConnectTimeout)),
-    }
+    };
+    result.inspect_err(|error| counts.connect_failed(error))
 }
 
-async fn open<B>(address: &Address, protocol: Protocol) -> Result<Sender<B>, Error>
+async fn open<B>(
+    address: &Address,
+    protocol: Protocol,
+    counts: &Rc<Counts>,
+) -> Result<Sender<B>, Error>
 where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
@@ -81,15 +92,24 @@ where
         Address::Ip(address) => {
             let stream = TcpStream::connect(address).await.map_err(failed)?;
             stream.set_nodelay(true).map_err(failed)?;
-            handshake(stream, protocol).await
+            handshake(stream, protocol, counts).await
         }
         Address::Unix(path) => {
-            handshake(UnixStream::connect(path).await.map_err(failed)?, protocol).await
+            handshake(
+                UnixStream::connect(path).await.map_err(failed)?,
+                protocol,
+                counts,
+            )
+            .await
         }
     }
 }
 
-async fn handshake<S, B>(stream: S, protocol: Protocol) -> Result<Sender<B>, Error>
+async fn handshake<S, B>(
+    stream: S,
+    protocol: Protocol,
+    counts: &Rc<Counts>,
+) -> Result<Sender<B>, Error>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     B: Body<Data = Bytes> + Unpin + 'static,
@@ -106,7 +126,11 @@ where
                 .await
                 .map_err(failed)?;
             // how the connection ended is told to the request that was on it; between requests nobody cares
-            tokio::task::spawn_local(async move { drop(connection.with_upgrades().await) });
+            let counted = Counted::opened(counts);
+            tokio::task::spawn_local(async move {
+                drop(connection.with_upgrades().await);
+                drop(counted);
+            });
             Ok(Sender::Http1(sender))
         }
         Protocol::Http2 => {
@@ -120,7 +144,9 @@ where
                 .map_err(failed)?;
             let streams_max = Rc::new(Cell::new(connection.current_max_send_streams()));
             let announced = Rc::clone(&streams_max);
+            let counted = Counted::opened(counts);
             tokio::task::spawn_local(poll_fn(move |cx| {
+                let _open = &counted;
                 let polled = Pin::new(&mut connection).poll(cx);
                 announced.set(connection.current_max_send_streams());
                 polled.map(drop)

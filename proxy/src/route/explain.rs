@@ -123,3 +123,6 @@ fn header_got(condition: &HeaderMatch, head: &RequestHead<'_>) -> Option<String>
         HeaderKey::Scheme => Some(head.scheme.to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests;

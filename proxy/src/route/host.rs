@@ -118,3 +118,6 @@ fn without_port(authority: &str) -> &str {
         _ => authority,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -194,3 +194,6 @@ fn resolve_dots(path: &[u8]) -> Vec<u8> {
     }
     out
 }
+
+#[cfg(test)]
+mod tests;

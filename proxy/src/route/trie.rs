@@ -128,11 +128,6 @@ fn shared_len(left: &[u8], right: &[u8]) -> usize {
 }
 
 impl Trie {
-    /// Whether there is no key.
-    pub(super) fn is_empty(&self) -> bool {
-        self.nodes.len() == 1 && self.nodes[0].value == NONE
-    }
-
     /// Visits the number of every key that `text` starts with, shortest key first; says whether the key is all of it.
     pub(super) fn walk(&self, text: &[u8], mut visit: impl FnMut(u32, bool)) {
         let mut node = &self.nodes[0];
@@ -210,3 +205,6 @@ impl Trie {
         &self.labels[start..start + node.label_len as usize]
     }
 }
+
+#[cfg(test)]
+mod tests;

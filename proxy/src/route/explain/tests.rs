@@ -1,0 +1,55 @@
+use super::*;
+use crate::route::Conditions;
+use crate::route::tests::{exact, get, header, parameter, prefix, regex, rule, uri_prefix};
+
+/// A line as `+field wanted|got`, with `-` in front when it does not hold.
+fn lines(conditions: Conditions, request: &crate::route::tests::Request) -> Vec<String> {
+    let explained = explain(&rule(conditions), &request.head());
+    let print = |line: Explained| {
+        let sign = if line.held { '+' } else { '-' };
+        let got = line.got.unwrap_or_else(|| "(none)".to_owned());
+        format!("{sign}{} {}|{got}", line.field, line.wanted)
+    };
+    explained.into_iter().map(print).collect()
+}
+
+#[test]
+fn every_condition_tells_what_it_wanted_and_got() {
+    let conditions = Conditions {
+        uri: uri_prefix("/a", true),
+        scheme: Some(exact("https")),
+        method: Some(exact("GET")),
+        authority: Some(prefix("a.")),
+        headers: [
+            header("x", regex("[0-9]+")),
+            header("y", TextMatch::Present),
+            header(":path", prefix("/A")),
+        ]
+        .into(),
+        without_headers: [header("z", exact("1"))].into(),
+        query: [parameter("q", exact("1"))].into(),
+    };
+    let request = get("/A/b?q=2")
+        .header("x", "7")
+        .header("x", "q")
+        .header("z", "1");
+    assert_eq!(
+        lines(conditions, &request),
+        [
+            "+uri.prefix (ignoreUriCase) /a|/A/b",
+            "-scheme.exact https|http",
+            "+method.exact GET|GET",
+            "+authority.prefix a.|a.com",
+            "+headers[x].regex [0-9]+|7 | q",
+            "-headers[y].present |(none)",
+            "+headers[:path].prefix /A|/A/b?q=2",
+            "-withoutHeaders[z].exact 1|1",
+            "-queryParams[q].exact 1|2",
+        ]
+    );
+}
+
+#[test]
+fn a_rule_without_conditions_has_no_lines() {
+    assert!(explain(&rule(Conditions::default()), &get("/").head()).is_empty());
+}

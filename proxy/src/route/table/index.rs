@@ -1,0 +1,218 @@
+//! Two trees over the paths, for rules that mind case and for those that do not, and the walk of a request.
+
+use std::collections::BTreeMap;
+
+use smallvec::SmallVec;
+
+use super::group::{Candidate, Group, Groups, Open};
+use super::literal::literal_prefix;
+use crate::route::method::MethodSet;
+use crate::route::trie::{Trie, TrieBuilder};
+use crate::route::{RequestHead, Rule, RuleIdx, UriMatch};
+
+/// The rules of a table by their paths.
+#[derive(Clone, Debug)]
+pub(super) struct Index {
+    /// Paths as written, to positions in `places`.
+    sensitive: Trie,
+    /// Lower-cased paths, to positions in `places`.
+    insensitive: Trie,
+    places: Box<[Place]>,
+    groups: Groups,
+}
+
+/// The candidates at one node of a tree.
+#[derive(Clone, Debug)]
+struct Place {
+    /// For the path that ends here.
+    exact: Group,
+    /// For every path that comes by.
+    prefix: Group,
+}
+
+impl Index {
+    pub(super) fn new(rules: &[Rule]) -> Self {
+        let mut sensitive = Paths::default();
+        let mut insensitive = Paths::default();
+        for (number, rule) in rules.iter().enumerate() {
+            let (number, uri) = (number as u32, &rule.conditions.uri);
+            let paths = if ignores_case(uri) {
+                &mut insensitive
+            } else {
+                &mut sensitive
+            };
+            match uri {
+                UriMatch::Any => paths
+                    .at(b"")
+                    .prefix
+                    .push(Candidate::new(number, rule, true)),
+                UriMatch::Exact { value, .. } => {
+                    let key = paths_key(value, uri);
+                    paths
+                        .at(&key)
+                        .exact
+                        .push(Candidate::new(number, rule, true));
+                }
+                UriMatch::Prefix { value, .. } => {
+                    let key = paths_key(value, uri);
+                    paths
+                        .at(&key)
+                        .prefix
+                        .push(Candidate::new(number, rule, true));
+                }
+                UriMatch::Regex(wanted) => {
+                    let key = literal_prefix(wanted.as_str());
+                    paths
+                        .at(&key)
+                        .prefix
+                        .push(Candidate::new(number, rule, false));
+                }
+            }
+        }
+        let mut groups = Groups::default();
+        let mut places = Vec::new();
+        let sensitive = sensitive.build(rules, &mut places, &mut groups);
+        let insensitive = insensitive.build(rules, &mut places, &mut groups);
+        groups.shrink();
+        Self {
+            sensitive,
+            insensitive,
+            places: places.into(),
+            groups,
+        }
+    }
+
+    pub(super) fn find(&self, rules: &[Rule], head: &RequestHead<'_>) -> Option<RuleIdx> {
+        let path = head.path.as_bytes();
+        let mut search = Search {
+            rules,
+            head,
+            method: MethodSet::of(head.method),
+            lists: SmallVec::new(),
+            best: u32::MAX,
+        };
+        let mut visit = |place: u32, whole: bool| {
+            let place = &self.places[place as usize];
+            self.groups
+                .lists(&place.prefix, head, |list| search.push(list));
+            if whole {
+                self.groups
+                    .lists(&place.exact, head, |list| search.push(list));
+            }
+        };
+        self.sensitive.walk(path, &mut visit);
+        self.insensitive.walk_ignoring_case(path, &mut visit);
+        search.try_lists();
+        (search.best != u32::MAX).then_some(RuleIdx(search.best))
+    }
+}
+
+/// Whether a rule hangs in the tree that minds no case: not when there is no case to mind.
+fn ignores_case(uri: &UriMatch) -> bool {
+    match uri {
+        UriMatch::Exact { value, ignore_case } | UriMatch::Prefix { value, ignore_case } => {
+            *ignore_case && value.bytes().any(|byte| byte.is_ascii_alphabetic())
+        }
+        UriMatch::Any | UriMatch::Regex(_) => false,
+    }
+}
+
+fn paths_key(value: &str, uri: &UriMatch) -> Vec<u8> {
+    if ignores_case(uri) {
+        value.to_ascii_lowercase().into_bytes()
+    } else {
+        value.as_bytes().to_vec()
+    }
+}
+
+/// The candidates of one tree by path, while they are collected.
+#[derive(Default)]
+struct Paths(BTreeMap<Box<[u8]>, Collected>);
+
+#[derive(Default)]
+struct Collected {
+    exact: Vec<Candidate>,
+    prefix: Vec<Candidate>,
+}
+
+impl Paths {
+    fn at(&mut self, key: &[u8]) -> &mut Collected {
+        self.0.entry(key.into()).or_default()
+    }
+
+    fn build(self, rules: &[Rule], places: &mut Vec<Place>, groups: &mut Groups) -> Trie {
+        let mut trie = TrieBuilder::default();
+        for (key, collected) in self.0 {
+            trie.insert(key, places.len() as u32);
+            places.push(Place {
+                exact: groups.add(rules, collected.exact),
+                prefix: groups.add(rules, collected.prefix),
+            });
+        }
+        trie.build()
+    }
+}
+
+/// How many lists are merged at a time; a request that meets more of them takes them in turns.
+const LISTS_MERGED: usize = 12;
+
+/// The lists that a request has met, and the best rule so far.
+struct Search<'s> {
+    rules: &'s [Rule],
+    head: &'s RequestHead<'s>,
+    method: MethodSet,
+    lists: SmallVec<[&'s [Candidate]; LISTS_MERGED]>,
+    /// Lowest number of a rule that matches; `u32::MAX` when there is none yet.
+    best: u32,
+}
+
+impl<'s> Search<'s> {
+    fn push(&mut self, list: &'s [Candidate]) {
+        if list.first().is_none_or(|first| first.rule >= self.best) {
+            return;
+        }
+        if self.lists.len() == LISTS_MERGED {
+            self.try_lists();
+        }
+        self.lists.push(list);
+    }
+
+    /// Tries the candidates of all lists in rule order, as long as they could beat the best one.
+    fn try_lists(&mut self) {
+        while let Some(candidate) = self.next() {
+            if self.accepts(candidate) {
+                self.best = candidate.rule;
+                break;
+            }
+        }
+        self.lists.clear();
+    }
+
+    /// Takes the candidate with the lowest number off its list; `None` when no list has one below the best.
+    fn next(&mut self) -> Option<Candidate> {
+        let mut lowest = self.best;
+        let mut found = None;
+        for (position, list) in self.lists.iter().enumerate() {
+            if let Some(first) = list.first()
+                && first.rule < lowest
+            {
+                (lowest, found) = (first.rule, Some(position));
+            }
+        }
+        let (first, rest) = self.lists[found?].split_first()?;
+        self.lists[found?] = rest;
+        Some(*first)
+    }
+
+    fn accepts(&self, candidate: Candidate) -> bool {
+        if !candidate.methods.intersects(self.method) {
+            return false;
+        }
+        let conditions = || &self.rules[candidate.rule as usize].conditions;
+        match candidate.open {
+            Open::All => conditions().matches(self.head),
+            Open::BeyondUri => conditions().matches_beyond_uri(self.head),
+            Open::Nothing => true,
+        }
+    }
+}

@@ -243,4 +243,4 @@ fn is_authority(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

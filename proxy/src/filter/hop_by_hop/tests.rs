@@ -76,7 +76,7 @@ fn an_upgrade_is_passed_on() {
 
 #[test]
 fn connection_must_not_name_what_proxies_live_by() {
-    let ten = vec!["x"; 10].join(",");
+    let ten = ["x"; 10].join(",");
     for value in [
         "x-forwarded-for",
         "close, X-Forwarded-Proto",
@@ -91,7 +91,7 @@ fn connection_must_not_name_what_proxies_live_by() {
             "{value}"
         );
     }
-    let nine = vec!["x"; 9].join(",");
+    let nine = ["x"; 9].join(",");
     assert_eq!(
         strip_request(&mut map(&[("connection", &nine)]), false),
         Ok(())

@@ -213,10 +213,9 @@ impl Field {
                     }
                     _ => None,
                 });
-        let query = conditions.query.iter().filter_map(|parameter| {
-            matches!(parameter.value, TextMatch::Exact(_))
-                .then(|| Self::Query(parameter.name.clone()))
-        });
+        let wanted = conditions.query.iter();
+        let exact = wanted.filter(|parameter| matches!(parameter.value, TextMatch::Exact(_)));
+        let query = exact.map(|parameter| Self::Query(parameter.name.clone()));
         headers.chain(query)
     }
 

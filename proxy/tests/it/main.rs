@@ -6,4 +6,5 @@ mod support;
 mod downstream_connections;
 mod downstream_drain;
 mod downstream_limits;
+mod fuzz_corpus;
 mod listeners;

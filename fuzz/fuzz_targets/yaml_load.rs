@@ -1,0 +1,5 @@
+//! libFuzzer's door to `yaml_load`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| strait_fuzz::yaml_load::run(bytes));

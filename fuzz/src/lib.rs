@@ -1,0 +1,7 @@
+//! What the fuzz targets do with their bytes.
+//!
+//! Each module is one target: its `run` takes any bytes and panics if a promise is broken. The targets in
+//! `fuzz_targets/` call them under libFuzzer; `proxy/tests/it/fuzz_corpus.rs` includes this same file, and calls them on
+//! the committed corpus with an ordinary compiler.
+
+pub mod yaml_load;

@@ -1,0 +1,56 @@
+//! The fuzz targets, run over their committed corpus without a fuzzer.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+#[path = "../../../fuzz/src/lib.rs"]
+mod targets;
+
+#[test]
+fn yaml_load_holds_on_its_corpus() {
+    run_corpus("yaml_load", targets::yaml_load::run);
+}
+
+#[test]
+fn every_target_has_a_corpus_and_a_test() {
+    let mut corpora = names(&fuzz().join("corpus"));
+    corpora.sort();
+    let mut programs = names(&fuzz().join("fuzz_targets"));
+    programs.sort();
+    assert_eq!(corpora, programs);
+    let tests = include_str!("fuzz_corpus.rs");
+    for name in corpora {
+        assert!(
+            tests.contains(&format!("run_corpus(\"{name}\"")),
+            "no test runs the corpus of {name}"
+        );
+    }
+}
+
+/// Names the input that failed, since the panic itself does not.
+fn run_corpus(target: &str, run: fn(&[u8])) {
+    let directory = fuzz().join("corpus").join(target);
+    let entries = fs::read_dir(&directory).expect("the corpus is committed");
+    let mut inputs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    inputs.sort();
+    assert!(!inputs.is_empty(), "{} is empty", directory.display());
+    for input in inputs {
+        let bytes = fs::read(&input).unwrap();
+        let outcome = std::panic::catch_unwind(|| run(&bytes));
+        assert!(
+            outcome.is_ok(),
+            "target {target} fails on {}",
+            input.display()
+        );
+    }
+}
+
+fn fuzz() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz")
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("the fuzz folder is beside the crates");
+    let stem = |path: PathBuf| path.file_stem().unwrap().to_string_lossy().into_owned();
+    entries.map(|entry| stem(entry.unwrap().path())).collect()
+}

@@ -470,8 +470,8 @@ impl Builder<'_> {
             },
             Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => literal(),
             Some(tag) => {
-                self.error(YAML008, span, format!("the tag `{tag}` is unknown"))
-                    .help("remove the tag");
+                let message = self.unknown_tag(tag, "");
+                self.error(YAML008, span, message).help("remove the tag");
                 literal()
             }
         };
@@ -480,8 +480,17 @@ impl Builder<'_> {
 
     fn collection_tag(&mut self, tag: Option<&Tag>, wanted: &str, span: Span) {
         if let Some(tag) = tag.filter(|tag| !(tag.is_yaml_core_schema() && tag.suffix == wanted)) {
-            let message = format!("the tag `{tag}` is unknown here");
+            let message = self.unknown_tag(tag, " here");
             self.error(YAML008, span, message).help("remove the tag");
+        }
+    }
+
+    /// A password that starts with `!` and lacks its quotes is a tag.
+    fn unknown_tag(&self, tag: &Tag, place: &str) -> String {
+        if self.locator.secret {
+            format!("the tag is unknown{place}")
+        } else {
+            format!("the tag `{tag}` is unknown{place}")
         }
     }
 

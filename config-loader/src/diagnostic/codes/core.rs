@@ -24,6 +24,7 @@ codes! {
     EPS005 Error "a port name is a DNS label";
     EPS006 Error "port names are unique";
     EPS007 Error "an appProtocol is a name, or a name with a domain before a slash";
+    EPS008 Warning "a slice belongs to a service";
     SEC001 Error "a value of `data` is base64";
     SEC002 Error "a key has only letters, digits, `-`, `_` and `.`";
     SEC003 Error "a kubernetes.io/tls secret has `tls.crt` and `tls.key`";

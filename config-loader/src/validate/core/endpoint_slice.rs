@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::diagnostic::codes::core::{EPS001, EPS002, EPS003, EPS004, EPS005, EPS006, EPS007};
+use crate::diagnostic::codes::core::{
+    EPS001, EPS002, EPS003, EPS004, EPS005, EPS006, EPS007, EPS008,
+};
 use crate::raw::Field;
 use crate::raw::core as raw;
+use crate::resource::Object;
 use crate::resource::core::{
     AddressType, Conditions, EndpointSlice, Host, SliceEndpoint, SlicePort, TargetRef,
 };
@@ -26,6 +29,7 @@ const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 
 /// Checks an EndpointSlice.
 pub fn endpoint_slice(raw: &raw::EndpointSlice, check: &mut Check<'_>) -> EndpointSlice {
+    belongs_to_service(check);
     api::require_text(
         &raw.address_type,
         check.body(),
@@ -42,6 +46,18 @@ pub fn endpoint_slice(raw: &raw::EndpointSlice, check: &mut Check<'_>) -> Endpoi
         address_type: address_type.unwrap_or_default(),
         endpoints,
         ports: ports(&raw.ports, check),
+    }
+}
+
+fn belongs_to_service(check: &mut Check<'_>) {
+    let [own, imported] = [
+        Object::<EndpointSlice>::SERVICE_NAME,
+        Object::<EndpointSlice>::IMPORTED_SERVICE_NAME,
+    ];
+    if check.label(own).is_none() && check.label(imported).is_none() {
+        check
+            .warning(EPS008, check.name_span(), "the slice belongs to no service")
+            .help(format!("write the label `{own}: <service>`"));
     }
 }
 

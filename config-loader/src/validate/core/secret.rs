@@ -49,7 +49,12 @@ pub fn secret(raw: &raw::Secret, check: &mut Check<'_>) -> Secret {
     let bytes: usize = data.values().map(|value| value.as_bytes().len()).sum();
     if bytes > BYTES_MAX {
         let message = format!("Too long: {bytes} bytes: may not be more than {BYTES_MAX} bytes");
-        check.error(SEC004, raw.data.span(), message);
+        let field = if raw.data.is_set() {
+            raw.data.span()
+        } else {
+            raw.string_data.span()
+        };
+        check.error(SEC004, field, message);
     }
     if secret_type == SecretType::Tls {
         tls(raw, &data, check);

@@ -28,7 +28,12 @@ pub fn global_traffic_policy(
     match balancing {
         Some(ClusterBalancing::FailOver) if count == 0 && !spec.targets.is_invalid() => {
             let why = "at least one backup cluster is required for FailOver";
-            api::required(raw.spec.span(), "targets", why, GTP004, check);
+            if spec.targets.is_set() {
+                let message = format!("Required value: {why}");
+                check.error(GTP004, spec.targets.span(), message);
+            } else {
+                api::required(raw.spec.span(), "targets", why, GTP004, check);
+            }
         }
         None | Some(ClusterBalancing::Locality) if !unknown(&spec.lb_type, balancing) => {
             locality(spec, count, check);

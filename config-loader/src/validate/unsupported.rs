@@ -115,8 +115,22 @@ const WRITTEN: &[(Kind, &[&str])] = &[
             "spec.servers[].tls.verifyCertificateSpki",
         ],
     ),
+    (
+        Kind::Destination,
+        &[
+            "spec.externalService.addresses",
+            "status.appliedAccessPolicies",
+            "status.appliedFederation.tcpKeepalive",
+            "status.appliedTrafficPolicies",
+            "status.requiredSubsets",
+        ],
+    ),
     (Kind::GlobalTrafficPolicy, &[""]),
     (Kind::MultiClusterService, &[""]),
+    (
+        Kind::Service,
+        &["spec.externalIPs", "spec.trafficDistribution"],
+    ),
     (
         Kind::ServiceEntry,
         &[
@@ -129,6 +143,10 @@ const WRITTEN: &[(Kind, &[&str])] = &[
         ],
     ),
     (Kind::ServiceExport, &[""]),
+    (
+        Kind::ServiceImport,
+        &["spec.ips", "spec.serviceAccountName"],
+    ),
     (Kind::Sidecar, &[""]),
     (
         Kind::VirtualService,
@@ -176,8 +194,28 @@ const SOME_VALUES: &[Row] = &[
     },
     Row {
         kind: Kind::Service,
+        path: "spec.externalTrafficPolicy",
+        when: When::Is(&["Local"]),
+    },
+    Row {
+        kind: Kind::Service,
+        path: "spec.internalTrafficPolicy",
+        when: When::Is(&["Local"]),
+    },
+    Row {
+        kind: Kind::Service,
         path: "spec.sessionAffinity",
         when: When::Is(&["ClientIP"]),
+    },
+    Row {
+        kind: Kind::ServiceImport,
+        path: "spec.sessionAffinity",
+        when: When::Is(&["ClientIP"]),
+    },
+    Row {
+        kind: Kind::ServiceImport,
+        path: "spec.type",
+        when: When::Is(&["Headless"]),
     },
     Row {
         kind: Kind::ServiceEntry,

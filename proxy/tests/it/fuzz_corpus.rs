@@ -7,6 +7,21 @@ use std::path::{Path, PathBuf};
 mod targets;
 
 #[test]
+fn compile_holds_on_its_corpus() {
+    run_corpus("compile", targets::compile::run);
+}
+
+#[test]
+fn http1_head_holds_on_its_corpus() {
+    run_corpus("http1_head", targets::http1_head::run);
+}
+
+#[test]
+fn route_match_holds_on_its_corpus() {
+    run_corpus("route_match", targets::route_match::run);
+}
+
+#[test]
 fn yaml_load_holds_on_its_corpus() {
     run_corpus("yaml_load", targets::yaml_load::run);
 }

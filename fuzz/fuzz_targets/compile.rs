@@ -1,0 +1,5 @@
+//! libFuzzer's door to `compile`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| strait_fuzz::compile::run(bytes));

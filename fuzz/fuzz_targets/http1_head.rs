@@ -1,0 +1,5 @@
+//! libFuzzer's door to `http1_head`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| strait_fuzz::http1_head::run(bytes));

@@ -1,0 +1,5 @@
+//! libFuzzer's door to `route_match`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| strait_fuzz::route_match::run(bytes));

@@ -1,0 +1,139 @@
+//! Any bytes as a configuration file that is put in force: compiling never panics, an update reuses what did not change,
+//! and what is updated is the same as what is compiled afresh.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use config_loader::{Diagnostics, ResourceSet, load_bytes};
+use proxy::compile::{Inputs, compile};
+use proxy::identity::Identity;
+use proxy::registry::Registry;
+use proxy::snapshot::Snapshot;
+use proxy::telemetry::StatsRegistry;
+
+/// Loads the bytes, and the part of them before the middle one of its documents, and compiles both.
+pub fn run(bytes: &[u8]) {
+    let whole = load(bytes);
+    let part = load(first_half(bytes));
+    let identity = Identity {
+        labels: BTreeMap::from([("istio".to_owned(), "ingressgateway".to_owned())]),
+        ..Identity::default()
+    };
+    let (registry, stats) = (Registry::default(), StatsRegistry::new(1));
+    let build = |resources: &ResourceSet, previous: &Snapshot| {
+        compile(
+            &Inputs {
+                resources,
+                identity: &identity,
+                registry: &registry,
+                stats: &stats,
+            },
+            previous,
+        )
+    };
+    let before = build(&part, &Snapshot::default());
+    let updated = build(&whole, &before);
+    let fresh = build(&whole, &Snapshot::default());
+    check(&updated);
+    assert_eq!(
+        outline(&updated),
+        outline(&fresh),
+        "an update ends where a fresh start does"
+    );
+
+    let again = build(&whole, &updated);
+    let shared = |(old, new)| Arc::ptr_eq(old, new);
+    let clusters = |snapshot: &Snapshot| {
+        snapshot
+            .clusters
+            .iter()
+            .flatten()
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        clusters(&updated).iter().zip(&clusters(&again)).all(shared),
+        "clusters are kept"
+    );
+    for (old, new) in updated.listeners.values().zip(again.listeners.values()) {
+        let mut hosts = old.virtual_hosts.iter().zip(&new.virtual_hosts);
+        assert!(
+            hosts.all(|(old, new)| Arc::ptr_eq(old, new)),
+            "virtual hosts are kept"
+        );
+    }
+}
+
+fn load(bytes: &[u8]) -> ResourceSet {
+    load_bytes("fuzz.yaml", bytes, &mut Diagnostics::default())
+}
+
+/// Up to the separator in the middle, so that the rest comes as an update.
+fn first_half(bytes: &[u8]) -> &[u8] {
+    let separator = b"\n---";
+    let middle = bytes.len() / 2;
+    let found = bytes[middle..]
+        .windows(separator.len())
+        .position(|window| window == separator);
+    found.map_or(bytes, |at| &bytes[..middle + at])
+}
+
+/// What must hold in every snapshot.
+fn check(snapshot: &Snapshot) {
+    for (number, cluster) in snapshot.clusters.iter().enumerate() {
+        let Some(cluster) = cluster else { continue };
+        assert_eq!(
+            cluster.id().0 as usize,
+            number,
+            "a cluster stands at its number"
+        );
+        let total: f64 = cluster.shares().iter().sum();
+        assert!(
+            cluster.endpoints().is_empty() || (total - 1.0).abs() < 1e-6,
+            "shares add up: {total}"
+        );
+    }
+    for (key, listener) in &snapshot.listeners {
+        assert_eq!(*key, listener.key, "a listener stands at its address");
+        for (pattern, number) in listener.hosts.iter() {
+            let host = listener.virtual_hosts.get(*number as usize);
+            assert!(host.is_some(), "host {pattern} has routes");
+        }
+        for host in &listener.virtual_hosts {
+            assert_eq!(
+                host.table.rules().len(),
+                host.routes.len(),
+                "every rule of {} does something",
+                host.name
+            );
+        }
+    }
+}
+
+/// What a request could tell apart.
+fn outline(snapshot: &Snapshot) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (key, listener) in &snapshot.listeners {
+        for (pattern, number) in listener.hosts.iter() {
+            let host = &listener.virtual_hosts[*number as usize];
+            let routes: Vec<_> = host
+                .routes
+                .iter()
+                .map(|route| (&route.name, &route.provenance))
+                .collect();
+            lines.push(format!(
+                "{} {pattern} {:x} {routes:?}",
+                key.address, host.fingerprint
+            ));
+        }
+    }
+    for cluster in snapshot.clusters.iter().flatten() {
+        lines.push(format!(
+            "{} {:x} {}",
+            cluster.name(),
+            cluster.fingerprint,
+            cluster.endpoints().len()
+        ));
+    }
+    lines
+}

@@ -6,9 +6,9 @@
 //! lists are split further by the value of a header or query parameter. So the answer is that of [`scan::find`], for
 //! the price of the rules that share a path and not of all rules.
 //!
-//! Expressions with the same literal beginning are tried one after the other, each an anchored match that mostly fails
-//! within a few bytes. A combined automaton (`RegexSet`) would try them at once, but costs megabytes of lazily built
-//! states per worker and an allocation per request.
+//! Expressions with the same literal beginning are tried one after the other, if the path holds the longest other
+//! text that they must match. A combined automaton (`RegexSet`) would try them at once, but costs megabytes of lazily
+//! built states per worker and an allocation per request.
 
 use super::{RequestHead, Rule, RuleIdx, scan};
 

@@ -25,6 +25,8 @@ pub(super) struct Candidate {
     pub(super) methods: MethodSet,
     /// What the place in the tree leaves open.
     pub(super) open: Open,
+    /// Number of the text that the path must hold for a match; [`Candidate::NO_INNER`] when there is none.
+    pub(super) inner: u32,
 }
 
 /// What remains to be asked of a request that came to a rule by way of the tree.
@@ -39,18 +41,29 @@ pub(super) enum Open {
 }
 
 impl Candidate {
-    /// A candidate for a place in the tree that settles the condition on the path, or does not.
-    pub(super) fn new(number: u32, rule: &Rule, path_settled: bool) -> Self {
-        let conditions = &rule.conditions;
-        let open = match (path_settled, conditions.only_uri()) {
-            (false, _) => Open::All,
-            (true, false) => Open::BeyondUri,
-            (true, true) => Open::Nothing,
-        };
+    /// No text is known.
+    pub(super) const NO_INNER: u32 = u32::MAX;
+
+    /// A candidate for a place in the tree that settles the condition on the path.
+    pub(super) fn settled(number: u32, rule: &Rule) -> Self {
+        let only_uri = rule.conditions.only_uri();
+        Self {
+            open: if only_uri {
+                Open::Nothing
+            } else {
+                Open::BeyondUri
+            },
+            ..Self::unsettled(number, rule)
+        }
+    }
+
+    /// A candidate for a place in the tree that leaves the condition on the path open.
+    pub(super) fn unsettled(number: u32, rule: &Rule) -> Self {
         Self {
             rule: number,
-            methods: MethodSet::wanted_by(conditions.method.as_ref()),
-            open,
+            methods: MethodSet::wanted_by(rule.conditions.method.as_ref()),
+            open: Open::All,
+            inner: Self::NO_INNER,
         }
     }
 }

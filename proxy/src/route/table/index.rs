@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use memchr::memmem::Finder;
 use smallvec::SmallVec;
 
 use super::group::{Candidate, Group, Groups, Open};
-use super::literal::literal_prefix;
+use super::literal::Literals;
 use crate::route::method::MethodSet;
 use crate::route::trie::{Trie, TrieBuilder};
 use crate::route::{RequestHead, Rule, RuleIdx, UriMatch};
@@ -19,6 +20,8 @@ pub(super) struct Index {
     insensitive: Trie,
     places: Box<[Place]>,
     groups: Groups,
+    /// Texts that paths must hold for an expression to be worth running.
+    inners: Box<[Finder<'static>]>,
 }
 
 /// The candidates at one node of a tree.
@@ -34,6 +37,7 @@ impl Index {
     pub(super) fn new(rules: &[Rule]) -> Self {
         let mut sensitive = Paths::default();
         let mut insensitive = Paths::default();
+        let mut inners = Vec::new();
         for (number, rule) in rules.iter().enumerate() {
             let (number, uri) = (number as u32, &rule.conditions.uri);
             let paths = if ignores_case(uri) {
@@ -41,31 +45,19 @@ impl Index {
             } else {
                 &mut sensitive
             };
+            let settled = Candidate::settled(number, rule);
             match uri {
-                UriMatch::Any => paths
-                    .at(b"")
-                    .prefix
-                    .push(Candidate::new(number, rule, true)),
-                UriMatch::Exact { value, .. } => {
-                    let key = paths_key(value, uri);
-                    paths
-                        .at(&key)
-                        .exact
-                        .push(Candidate::new(number, rule, true));
-                }
-                UriMatch::Prefix { value, .. } => {
-                    let key = paths_key(value, uri);
-                    paths
-                        .at(&key)
-                        .prefix
-                        .push(Candidate::new(number, rule, true));
-                }
+                UriMatch::Any => paths.at(b"").prefix.push(settled),
+                UriMatch::Exact { value, .. } => paths.at(&key(value, uri)).exact.push(settled),
+                UriMatch::Prefix { value, .. } => paths.at(&key(value, uri)).prefix.push(settled),
                 UriMatch::Regex(wanted) => {
-                    let key = literal_prefix(wanted.as_str());
-                    paths
-                        .at(&key)
-                        .prefix
-                        .push(Candidate::new(number, rule, false));
+                    let literals = Literals::of(wanted.as_str());
+                    let mut candidate = Candidate::unsettled(number, rule);
+                    if let Some(inner) = literals.inner {
+                        candidate.inner = inners.len() as u32;
+                        inners.push(Finder::new(&inner).into_owned());
+                    }
+                    paths.at(&literals.prefix).prefix.push(candidate);
                 }
             }
         }
@@ -79,6 +71,7 @@ impl Index {
             insensitive,
             places: places.into(),
             groups,
+            inners: inners.into(),
         }
     }
 
@@ -86,6 +79,7 @@ impl Index {
         let path = head.path.as_bytes();
         let mut search = Search {
             rules,
+            inners: &self.inners,
             head,
             method: MethodSet::of(head.method),
             lists: SmallVec::new(),
@@ -117,7 +111,7 @@ fn ignores_case(uri: &UriMatch) -> bool {
     }
 }
 
-fn paths_key(value: &str, uri: &UriMatch) -> Vec<u8> {
+fn key(value: &str, uri: &UriMatch) -> Vec<u8> {
     if ignores_case(uri) {
         value.to_ascii_lowercase().into_bytes()
     } else {
@@ -159,6 +153,7 @@ const LISTS_MERGED: usize = 12;
 /// The lists that a request has met, and the best rule so far.
 struct Search<'s> {
     rules: &'s [Rule],
+    inners: &'s [Finder<'static>],
     head: &'s RequestHead<'s>,
     method: MethodSet,
     lists: SmallVec<[&'s [Candidate]; LISTS_MERGED]>,
@@ -167,7 +162,13 @@ struct Search<'s> {
 }
 
 impl<'s> Search<'s> {
-    fn push(&mut self, list: &'s [Candidate]) {
+    fn push(&mut self, mut list: &'s [Candidate]) {
+        // Most lists hold one candidate, which often wants another method: then there is nothing to merge.
+        while let Some((first, rest)) = list.split_first()
+            && !first.methods.intersects(self.method)
+        {
+            list = rest;
+        }
         if list.first().is_none_or(|first| first.rule >= self.best) {
             return;
         }
@@ -210,9 +211,15 @@ impl<'s> Search<'s> {
         }
         let conditions = || &self.rules[candidate.rule as usize].conditions;
         match candidate.open {
-            Open::All => conditions().matches(self.head),
+            Open::All => self.may_hold(candidate.inner) && conditions().matches(self.head),
             Open::BeyondUri => conditions().matches_beyond_uri(self.head),
             Open::Nothing => true,
         }
+    }
+
+    /// Whether the path holds the text with this number, if there is one.
+    fn may_hold(&self, inner: u32) -> bool {
+        let inner = self.inners.get(inner as usize);
+        inner.is_none_or(|inner| inner.find(self.head.path.as_bytes()).is_some())
     }
 }

@@ -1,27 +1,56 @@
-//! The text that everything that a regular expression matches begins with.
+//! The plain text in regular expressions: what every match begins with, and what it holds further on.
+//!
+//! Both are necessary, not sufficient: they save running an expression that cannot match.
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::literal::{ExtractKind, Extractor};
-use regex_syntax::hir::{Hir, Look};
+use regex_syntax::hir::{Hir, HirKind, Look};
 
-/// The longest literal that is common to the beginnings of all matches; empty when there is none, when the expression
-/// does not start at the beginning of the text, or when it is not understood.
-pub(super) fn literal_prefix(expression: &str) -> Box<[u8]> {
-    let parsed = ParserBuilder::new().utf8(false).build().parse(expression);
-    match parsed {
-        Ok(hir) if starts_text(&hir) => {
-            let beginnings = Extractor::new().kind(ExtractKind::Prefix).extract(&hir);
-            beginnings
-                .longest_common_prefix()
-                .unwrap_or_default()
-                .into()
+/// Shorter texts are too common in paths to tell expressions apart.
+const INNER_LEN_MIN: usize = 3;
+
+/// The plain text of one expression.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Literals {
+    /// The longest text that every match begins with; empty when there is none.
+    pub(super) prefix: Box<[u8]>,
+    /// A text that every match holds behind its beginning.
+    pub(super) inner: Option<Box<[u8]>>,
+}
+
+impl Literals {
+    /// Looks through an expression; finds nothing when it does not start at the beginning of the text, or is not
+    /// understood.
+    pub(super) fn of(expression: &str) -> Self {
+        let parsed = ParserBuilder::new().utf8(false).build().parse(expression);
+        match parsed {
+            Ok(hir) if hir.properties().look_set_prefix().contains(Look::Start) => {
+                let beginnings = Extractor::new().kind(ExtractKind::Prefix).extract(&hir);
+                let prefix = beginnings.longest_common_prefix().unwrap_or_default();
+                let inner = inner(&hir).filter(|inner| inner.len() >= INNER_LEN_MIN);
+                Self {
+                    prefix: prefix.into(),
+                    inner: inner.map(Into::into),
+                }
+            }
+            _ => Self::default(),
         }
-        _ => Box::default(),
     }
 }
 
-fn starts_text(hir: &Hir) -> bool {
-    hir.properties().look_set_prefix().contains(Look::Start)
+/// The longest literal among the parts that follow each other, but for the first, which is in the prefix.
+fn inner(hir: &Hir) -> Option<&[u8]> {
+    let HirKind::Concat(parts) = hir.kind() else {
+        return None;
+    };
+    let texts = parts
+        .iter()
+        .filter(|part| !matches!(part.kind(), HirKind::Look(_)));
+    let literals = texts.skip(1).filter_map(|part| match part.kind() {
+        HirKind::Literal(literal) => Some(&*literal.0),
+        _ => None,
+    });
+    literals.max_by_key(|literal| literal.len())
 }
 
 #[cfg(test)]
@@ -46,8 +75,26 @@ mod tests {
             (r"/unanchored", ""),
             (r"\A(?:/open", ""),
         ] {
-            let found = literal_prefix(expression);
+            let found = Literals::of(expression).prefix;
             assert_eq!(String::from_utf8_lossy(&found), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn finds_the_longest_text_behind_the_beginning() {
+        for (expression, expected) in [
+            (r"\A(?:/v[0-9]+/users/[^/]+/cart)\z", Some("/users/")),
+            (r"\A(?:/v[0-9]+/us)\z", Some("/us")),
+            (r"\A(?:/v[0-9]+/u)\z", None),
+            (r"\A(?:/users/.*)\z", None),
+            (r"\A(?:/(?:a|b)/users/.*)\z", Some("/users/")),
+            (r"\A(?:/a.*/users|/b.*/users)\z", None),
+            (r"\A(?:/a(/users)?/.*)\z", None),
+            (r"/a.*/users", None),
+        ] {
+            let found = Literals::of(expression).inner;
+            let found = found.as_deref().map(String::from_utf8_lossy);
+            assert_eq!(found.as_deref(), expected, "{expression}");
         }
     }
 }

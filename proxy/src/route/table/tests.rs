@@ -135,7 +135,7 @@ fn rules_that_want_no_value_keep_their_place_among_those_that_do() {
 #[test]
 fn five_thousand_routes_take_little_memory() {
     assert!(size_of::<Rule>() <= 256, "{}", size_of::<Rule>());
-    assert!(size_of::<Candidate>() <= 8);
+    assert!(size_of::<Candidate>() <= 12);
     assert!(size_of::<Table>() <= 32);
 }
 
@@ -153,7 +153,7 @@ fn any_uri() -> impl Strategy<Value = UriMatch> {
         6 => (any_segment(), any::<bool>()).prop_map(|(path, case)| uri_prefix(&path, case)),
         3 => prop_oneof![
             Just("/a.*"), Just("/a|/ab"), Just("(?i)/ab"), Just("/ab?/?"), Just("/(a|b)+"), Just(".*"),
-            Just("/[aA]b"), Just("/a//*"), Just("(/a)*"), Just("/é.*"), Just("[^/]*/a"),
+            Just("/[aA]b"), Just("/a//*"), Just("(/a)*"), Just("/é.*"), Just("[^/]*/a"), Just("/a.*/ab/b.*"), Just("/(a|b)?/a//b?"), Just("(?i)/a/*/ab/a"), Just("/[ab]*//a"),
         ].prop_map(uri_regex),
     ]
 }

@@ -36,12 +36,19 @@ pub mod common;
 pub mod core;
 pub mod istio;
 pub mod multicluster;
+pub mod references;
 
 /// Every code there is.
 pub fn all() -> impl Iterator<Item = &'static Row> {
-    [common::ROWS, istio::ROWS, multicluster::ROWS, core::ROWS]
-        .into_iter()
-        .flatten()
+    [
+        common::ROWS,
+        istio::ROWS,
+        multicluster::ROWS,
+        core::ROWS,
+        references::ROWS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use crate::validate::unsupported::{Row, When, rows};
 
 /// Warns of every written field that has no effect.
 pub(super) fn report(kind: Kind, root: &Node, found: &mut Vec<Diagnostic>) {
-    for row in rows().filter(|row| row.kind == kind) {
-        report_row(&row, root, found);
+    for row in rows().iter().filter(|row| row.kind == kind) {
+        report_row(row, root, found);
     }
 }
 
@@ -24,10 +24,10 @@ fn report_row(row: &Row, root: &Node, found: &mut Vec<Diagnostic>) {
         );
         return;
     }
-    let (_, name) = row.path.rsplit_once('.').unwrap_or(("", row.path));
+    let (_, name) = row.path.rsplit_once('.').unwrap_or(("", &row.path));
     let name = name.trim_end_matches("[]");
     let mut visited = false;
-    walk(root, row.path, &mut |node, entry| {
+    walk(root, &row.path, &mut |node, entry| {
         visited = true;
         let text = node.text().unwrap_or("");
         let applies = match row.when {

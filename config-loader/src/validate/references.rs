@@ -1,9 +1,54 @@
-//! Checks that need the whole set.
+//! Checks that need the whole set: what names something that is not there, or can never be used.
+//!
+//! All of them are warnings. An object is never refused for what another one says: the other may come later.
 
-use crate::diagnostic::Diagnostic;
-use crate::resource::ResourceSet;
+mod gateways;
+mod names;
+mod routes;
+mod rules;
+mod services;
+
+use crate::diagnostic::{Code, Diagnostic, Place, Severity};
+use crate::resource::{Object, ResourceSet};
+use crate::span::{Line, Span};
 
 /// What does not fit together.
-pub fn check(_set: &ResourceSet) -> Vec<Diagnostic> {
-    Vec::new()
+pub fn check(set: &ResourceSet) -> Vec<Diagnostic> {
+    let mut routes = routes::Routes::new(set);
+    for object in set.virtual_services.values() {
+        routes.check(object);
+    }
+    let routes::Routes {
+        services,
+        mut found,
+        ..
+    } = routes;
+    routes::check_owners(set, &mut found);
+    gateways::check(set, &mut found);
+    rules::check(set, &services, &mut found);
+    found
+}
+
+/// A finding about a line of an object, whose text is gone.
+fn warning<T>(
+    object: &Object<T>,
+    code: Code,
+    line: Line,
+    field: String,
+    message: String,
+) -> Diagnostic {
+    let mut found = Diagnostic::at(Severity::Warning, code, Span::NONE, message);
+    found.object = Some(object.id.clone());
+    found.place = place(object, line);
+    found.field = field;
+    found
+}
+
+/// The place of a line of an object.
+fn place<T>(object: &Object<T>, line: Line) -> Place {
+    let mut place = Place::whole_file(object.provenance.file.clone());
+    place.line = object.line_of(line);
+    place.column = 1;
+    place.len = 1;
+    place
 }

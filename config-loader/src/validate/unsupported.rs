@@ -1,15 +1,17 @@
 //! What is read and checked but has no effect in this version. Data only: work that gives a field its meaning deletes
 //! its row.
 
+use std::sync::LazyLock;
+
 use crate::kind::Kind;
 
 /// One field that has no effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The kind that has the field.
     pub kind: Kind,
     /// Its path, such as `spec.http[].retries`; empty for the kind as a whole. `*` stands for any key.
-    pub path: &'static str,
+    pub path: String,
     /// Which values have no effect.
     pub when: When,
 }
@@ -28,106 +30,33 @@ pub enum When {
 }
 
 /// Every field that has no effect.
-pub fn rows() -> impl Iterator<Item = Row> {
-    let written = WRITTEN.iter().flat_map(|(kind, paths)| {
-        paths.iter().map(|path| Row {
-            kind: *kind,
-            path,
-            when: When::Written,
-        })
+pub fn rows() -> &'static [Row] {
+    static ALL: LazyLock<Vec<Row>> = LazyLock::new(|| {
+        let written = WRITTEN.iter().flat_map(|(kind, paths)| {
+            paths
+                .iter()
+                .map(|path| (*kind, String::from(*path), When::Written))
+        });
+        let values = SOME_VALUES
+            .iter()
+            .map(|(kind, path, when)| (*kind, String::from(*path), *when));
+        let policies = TRAFFIC_POLICIES.iter().flat_map(|(prefix, has_whole)| {
+            let paths =
+                IN_TRAFFIC_POLICIES
+                    .iter()
+                    .chain(if *has_whole { IN_WHOLE_POLICIES } else { &[] });
+            paths
+                .map(move |(path, when)| (Kind::DestinationRule, format!("{prefix}.{path}"), *when))
+        });
+        let rows = written.chain(values).chain(policies);
+        rows.map(|(kind, path, when)| Row { kind, path, when })
+            .collect()
     });
-    written.chain(SOME_VALUES.iter().copied())
+    &ALL
 }
 
 /// Kinds and fields that have no effect at all.
 const WRITTEN: &[(Kind, &[&str])] = &[
-    (
-        Kind::DestinationRule,
-        &[
-            "spec.trafficPolicy.connectionPool.http.h2UpgradePolicy",
-            "spec.trafficPolicy.connectionPool.http.http1MaxPendingRequests",
-            "spec.trafficPolicy.connectionPool.http.http2KeepAlive",
-            "spec.trafficPolicy.connectionPool.http.http2MaxRequests",
-            "spec.trafficPolicy.connectionPool.http.maxConcurrentStreams",
-            "spec.trafficPolicy.connectionPool.http.maxRequestsPerConnection",
-            "spec.trafficPolicy.connectionPool.http.maxRetries",
-            "spec.trafficPolicy.connectionPool.http.useClientProtocol",
-            "spec.trafficPolicy.connectionPool.tcp.idleTimeout",
-            "spec.trafficPolicy.connectionPool.tcp.maxConnectionDuration",
-            "spec.trafficPolicy.connectionPool.tcp.maxConnections",
-            "spec.trafficPolicy.connectionPool.tcp.tcpKeepalive",
-            "spec.trafficPolicy.loadBalancer.consistentHash",
-            "spec.trafficPolicy.loadBalancer.localityLbSetting",
-            "spec.trafficPolicy.loadBalancer.warmup",
-            "spec.trafficPolicy.loadBalancer.warmupDurationSecs",
-            "spec.trafficPolicy.loadBalancer.zoneAwareLbSetting",
-            "spec.trafficPolicy.outlierDetection",
-            "spec.trafficPolicy.portLevelSettings[].connectionPool.http.h2UpgradePolicy",
-            "spec.trafficPolicy.portLevelSettings[].connectionPool.http.http1MaxPendingRequests",
-            "spec.trafficPolicy.portLevelSettings[].connectionPool.http.http2KeepAlive",
-            "spec.trafficPolicy.portLevelSettings[].connectionPool.http.http2MaxRequests",
-            "spec.trafficPolicy.portLevelSettings[].connectionPool.http.maxConcurrentStreams",
-            "spec.trafficPolicy.portLevelSettings[].connectionPool.http.maxRequestsPerConnection",
-            "spec.trafficPolicy.portLevelSettings[].connectionPool.http.maxRetries",
-            "spec.trafficPolicy.portLevelSettings[].connectionPool.http.useClientProtocol",
-            "spec.trafficPolicy.portLevelSettings[].connectionPool.tcp.idleTimeout",
-            "spec.trafficPolicy.portLevelSettings[].connectionPool.tcp.maxConnectionDuration",
-            "spec.trafficPolicy.portLevelSettings[].connectionPool.tcp.maxConnections",
-            "spec.trafficPolicy.portLevelSettings[].connectionPool.tcp.tcpKeepalive",
-            "spec.trafficPolicy.portLevelSettings[].loadBalancer.consistentHash",
-            "spec.trafficPolicy.portLevelSettings[].loadBalancer.localityLbSetting",
-            "spec.trafficPolicy.portLevelSettings[].loadBalancer.warmup",
-            "spec.trafficPolicy.portLevelSettings[].loadBalancer.warmupDurationSecs",
-            "spec.trafficPolicy.portLevelSettings[].loadBalancer.zoneAwareLbSetting",
-            "spec.trafficPolicy.portLevelSettings[].outlierDetection",
-            "spec.trafficPolicy.portLevelSettings[].tls",
-            "spec.trafficPolicy.proxyProtocol",
-            "spec.trafficPolicy.retryBudget",
-            "spec.trafficPolicy.tls",
-            "spec.trafficPolicy.tunnel",
-            "spec.subsets[].trafficPolicy.connectionPool.http.h2UpgradePolicy",
-            "spec.subsets[].trafficPolicy.connectionPool.http.http1MaxPendingRequests",
-            "spec.subsets[].trafficPolicy.connectionPool.http.http2KeepAlive",
-            "spec.subsets[].trafficPolicy.connectionPool.http.http2MaxRequests",
-            "spec.subsets[].trafficPolicy.connectionPool.http.maxConcurrentStreams",
-            "spec.subsets[].trafficPolicy.connectionPool.http.maxRequestsPerConnection",
-            "spec.subsets[].trafficPolicy.connectionPool.http.maxRetries",
-            "spec.subsets[].trafficPolicy.connectionPool.http.useClientProtocol",
-            "spec.subsets[].trafficPolicy.connectionPool.tcp.idleTimeout",
-            "spec.subsets[].trafficPolicy.connectionPool.tcp.maxConnectionDuration",
-            "spec.subsets[].trafficPolicy.connectionPool.tcp.maxConnections",
-            "spec.subsets[].trafficPolicy.connectionPool.tcp.tcpKeepalive",
-            "spec.subsets[].trafficPolicy.loadBalancer.consistentHash",
-            "spec.subsets[].trafficPolicy.loadBalancer.localityLbSetting",
-            "spec.subsets[].trafficPolicy.loadBalancer.warmup",
-            "spec.subsets[].trafficPolicy.loadBalancer.warmupDurationSecs",
-            "spec.subsets[].trafficPolicy.loadBalancer.zoneAwareLbSetting",
-            "spec.subsets[].trafficPolicy.outlierDetection",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].connectionPool.http.h2UpgradePolicy",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].connectionPool.http.http1MaxPendingRequests",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].connectionPool.http.http2KeepAlive",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].connectionPool.http.http2MaxRequests",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].connectionPool.http.maxConcurrentStreams",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].connectionPool.http.maxRequestsPerConnection",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].connectionPool.http.maxRetries",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].connectionPool.http.useClientProtocol",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].connectionPool.tcp.idleTimeout",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].connectionPool.tcp.maxConnectionDuration",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].connectionPool.tcp.maxConnections",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].connectionPool.tcp.tcpKeepalive",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].loadBalancer.consistentHash",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].loadBalancer.localityLbSetting",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].loadBalancer.warmup",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].loadBalancer.warmupDurationSecs",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].loadBalancer.zoneAwareLbSetting",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].outlierDetection",
-            "spec.subsets[].trafficPolicy.portLevelSettings[].tls",
-            "spec.subsets[].trafficPolicy.proxyProtocol",
-            "spec.subsets[].trafficPolicy.retryBudget",
-            "spec.subsets[].trafficPolicy.tls",
-            "spec.subsets[].trafficPolicy.tunnel",
-        ],
-    ),
     (
         Kind::Gateway,
         &[
@@ -138,6 +67,8 @@ const WRITTEN: &[(Kind, &[&str])] = &[
             "spec.servers[].tls.cipherSuites",
             "spec.servers[].tls.credentialName",
             "spec.servers[].tls.credentialNames",
+            "spec.servers[].tls.ecdhCurves",
+            "spec.servers[].tls.insecureSkipVerify",
             "spec.servers[].tls.maxProtocolVersion",
             "spec.servers[].tls.minProtocolVersion",
             "spec.servers[].tls.mode",
@@ -202,72 +133,86 @@ const WRITTEN: &[(Kind, &[&str])] = &[
 ];
 
 /// Fields of which some values have no effect.
-const SOME_VALUES: &[Row] = &[
-    Row {
-        kind: Kind::DestinationRule,
-        path: "spec.trafficPolicy.loadBalancer.simple",
-        when: When::Is(&["PASSTHROUGH"]),
-    },
-    Row {
-        kind: Kind::DestinationRule,
-        path: "spec.trafficPolicy.portLevelSettings[].loadBalancer.simple",
-        when: When::Is(&["PASSTHROUGH"]),
-    },
-    Row {
-        kind: Kind::DestinationRule,
-        path: "spec.subsets[].trafficPolicy.loadBalancer.simple",
-        when: When::Is(&["PASSTHROUGH"]),
-    },
-    Row {
-        kind: Kind::DestinationRule,
-        path: "spec.subsets[].trafficPolicy.portLevelSettings[].loadBalancer.simple",
-        when: When::Is(&["PASSTHROUGH"]),
-    },
-    Row {
-        kind: Kind::Gateway,
-        path: "spec.servers[].port.protocol",
-        when: When::IsNot(&["HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTP_PROXY"]),
-    },
-    Row {
-        kind: Kind::Gateway,
-        path: "spec.servers[].bind",
-        when: When::StartsWith("unix:"),
-    },
-    Row {
-        kind: Kind::Gateway,
-        path: "spec.servers[].bind",
-        when: When::StartsWith("@"),
-    },
-    Row {
-        kind: Kind::Service,
-        path: "spec.externalTrafficPolicy",
-        when: When::Is(&["Local"]),
-    },
-    Row {
-        kind: Kind::Service,
-        path: "spec.internalTrafficPolicy",
-        when: When::Is(&["Local"]),
-    },
-    Row {
-        kind: Kind::Service,
-        path: "spec.sessionAffinity",
-        when: When::Is(&["ClientIP"]),
-    },
-    Row {
-        kind: Kind::ServiceImport,
-        path: "spec.sessionAffinity",
-        when: When::Is(&["ClientIP"]),
-    },
-    Row {
-        kind: Kind::ServiceImport,
-        path: "spec.type",
-        when: When::Is(&["Headless"]),
-    },
-    Row {
-        kind: Kind::ServiceEntry,
-        path: "spec.resolution",
-        when: When::Is(&["", "NONE", "DYNAMIC_DNS"]),
-    },
+const SOME_VALUES: &[(Kind, &str, When)] = &[
+    (
+        Kind::Gateway,
+        "spec.servers[].port.protocol",
+        When::IsNot(&["HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTP_PROXY"]),
+    ),
+    (
+        Kind::Gateway,
+        "spec.servers[].bind",
+        When::StartsWith("unix:"),
+    ),
+    (Kind::Gateway, "spec.servers[].bind", When::StartsWith("@")),
+    (
+        Kind::Service,
+        "spec.sessionAffinity",
+        When::Is(&["ClientIP"]),
+    ),
+    (
+        Kind::ServiceEntry,
+        "spec.resolution",
+        When::Is(&["", "NONE", "DYNAMIC_DNS"]),
+    ),
+    (
+        Kind::Service,
+        "spec.externalTrafficPolicy",
+        When::Is(&["Local"]),
+    ),
+    (
+        Kind::Service,
+        "spec.internalTrafficPolicy",
+        When::Is(&["Local"]),
+    ),
+    (
+        Kind::ServiceImport,
+        "spec.sessionAffinity",
+        When::Is(&["ClientIP"]),
+    ),
+    (Kind::ServiceImport, "spec.type", When::Is(&["Headless"])),
+];
+
+/// Where a DestinationRule has a traffic policy, and whether it is a whole one.
+const TRAFFIC_POLICIES: &[(&str, bool)] = &[
+    ("spec.trafficPolicy", true),
+    ("spec.trafficPolicy.portLevelSettings[]", false),
+    ("spec.subsets[].trafficPolicy", true),
+    ("spec.subsets[].trafficPolicy.portLevelSettings[]", false),
+];
+
+/// Fields of every traffic policy.
+const IN_TRAFFIC_POLICIES: &[(&str, When)] = &[
+    ("connectionPool.http.h2UpgradePolicy", When::Written),
+    ("connectionPool.http.http1MaxPendingRequests", When::Written),
+    ("connectionPool.http.http2KeepAlive", When::Written),
+    ("connectionPool.http.http2MaxRequests", When::Written),
+    ("connectionPool.http.maxConcurrentStreams", When::Written),
+    (
+        "connectionPool.http.maxRequestsPerConnection",
+        When::Written,
+    ),
+    ("connectionPool.http.maxRetries", When::Written),
+    ("connectionPool.http.useClientProtocol", When::Written),
+    ("connectionPool.tcp.idleTimeout", When::Written),
+    ("connectionPool.tcp.maxConnectionDuration", When::Written),
+    ("connectionPool.tcp.maxConnections", When::Written),
+    ("connectionPool.tcp.tcpKeepalive", When::Written),
+    ("loadBalancer.consistentHash", When::Written),
+    ("loadBalancer.localityLbSetting", When::Written),
+    ("loadBalancer.simple", When::Is(&["PASSTHROUGH"])),
+    ("loadBalancer.warmup", When::Written),
+    ("loadBalancer.warmupDurationSecs", When::Written),
+    ("loadBalancer.zoneAwareLbSetting", When::Written),
+    ("outlierDetection", When::Written),
+    ("tls", When::Written),
+];
+
+/// Fields of whole traffic policies, not of those of one port.
+const IN_WHOLE_POLICIES: &[(&str, When)] = &[
+    ("proxyProtocol", When::Written),
+    ("retryBudget", When::Written),
+    ("tunnel", When::Written),
 ];
 
 #[cfg(test)]
@@ -277,7 +222,7 @@ mod tests {
 
     #[test]
     fn every_row_names_a_field_that_its_kind_has() {
-        for row in rows().filter(|row| !row.path.is_empty()) {
+        for row in rows().iter().filter(|row| !row.path.is_empty()) {
             let known = kinds::rows()
                 .find(|known| known.kind == row.kind)
                 .expect("every kind has a row");

@@ -1,0 +1,14 @@
+//! Codes of what needs several resources: X.
+
+codes! {
+    X275 Warning "a route leads to a service that is known";
+    X276 Warning "a route leads to a subset that a DestinationRule defines";
+    X277 Warning "a route leads to a port that its service has, and says which when there are several";
+    X278 Warning "a VirtualService names Gateways that exist";
+    X279 Warning "a host of a VirtualService is served by a Gateway that it names";
+    X280 Warning "a delegate exists, has no hosts, and is exported to the namespace of its root";
+    X281 Warning "a host belongs to one VirtualService of the mesh";
+    X282 Warning "a server of a Gateway does not want what an older one has";
+    X283 Warning "a subset selects at least one endpoint";
+    X284 Warning "a DestinationRule for many hosts is not hidden by one for fewer";
+}

@@ -1,0 +1,327 @@
+//! VirtualServices: where their rules lead, and whether anything leads to them.
+
+use std::collections::HashMap;
+
+use super::gateways::Gateways;
+use super::names::{complete, overlap};
+use super::rules::Rules;
+use super::services::{Service, Services};
+use super::{place, warning};
+use crate::diagnostic::codes::references::{X275, X276, X277, X278, X279, X280, X281};
+use crate::diagnostic::{Diagnostic, suggest};
+use crate::resource::istio::{
+    Delegate, Destination, GatewayRef, HttpAction, HttpRule, VirtualService,
+};
+use crate::resource::{Object, ResourceSet};
+use crate::span::Line;
+
+/// How many unknown hosts are compared with all known ones: the work is bounded when nothing is known.
+const SUGGESTIONS_MAX: usize = 100;
+
+/// What VirtualServices may refer to, and the findings about them.
+pub(super) struct Routes<'a> {
+    pub(super) set: &'a ResourceSet,
+    pub(super) services: Services<'a>,
+    pub(super) rules: Rules<'a>,
+    pub(super) gateways: Gateways<'a>,
+    pub(super) found: Vec<Diagnostic>,
+    suggestions: usize,
+}
+
+type Vs = Object<VirtualService>;
+
+impl<'a> Routes<'a> {
+    pub(super) fn new(set: &'a ResourceSet) -> Routes<'a> {
+        Routes {
+            set,
+            services: Services::new(set),
+            rules: Rules::new(set),
+            gateways: Gateways::new(set),
+            found: Vec::new(),
+            suggestions: 0,
+        }
+    }
+
+    pub(super) fn check(&mut self, object: &Vs) {
+        let spec = &object.spec;
+        for (index, gateway) in spec.gateways.iter().enumerate() {
+            self.check_gateway(object, &gateway.value, gateway.line, &|| {
+                format!("spec.gateways[{index}]")
+            });
+        }
+        self.check_hosts(object);
+        for (index, rule) in spec.http.iter().enumerate() {
+            self.check_rule(object, rule, index);
+        }
+        let tls = spec.tls.iter().map(|rule| ("tls", &rule.route)).enumerate();
+        let tcp = spec.tcp.iter().map(|rule| ("tcp", &rule.route)).enumerate();
+        for (index, (kind, routes)) in tls.chain(tcp) {
+            for (at, route) in routes.iter().enumerate() {
+                let path = || format!("spec.{kind}[{index}].route[{at}].destination");
+                self.check_destination(object, &route.destination, &path);
+            }
+        }
+    }
+
+    fn check_rule(&mut self, object: &Vs, rule: &HttpRule, index: usize) {
+        for (at, block) in rule.matches.iter().enumerate() {
+            for gateway in &block.gateways {
+                let path = || format!("spec.http[{index}].match[{at}].gateways");
+                self.check_gateway(object, gateway, block.line, &path);
+            }
+        }
+        match &rule.action {
+            HttpAction::Delegate(delegate) => self.check_delegate(object, delegate, index),
+            HttpAction::Route(routes) => {
+                for (at, route) in routes.iter().enumerate() {
+                    let path = || format!("spec.http[{index}].route[{at}].destination");
+                    self.check_destination(object, &route.destination, &path);
+                }
+            }
+            HttpAction::DirectResponse(_) | HttpAction::Redirect(_) => {}
+        }
+        if let Some(mirror) = &rule.mirror {
+            self.check_destination(object, mirror, &|| format!("spec.http[{index}].mirror"));
+        }
+        for (at, mirror) in rule.mirrors.iter().enumerate() {
+            let path = || format!("spec.http[{index}].mirrors[{at}].destination");
+            self.check_destination(object, &mirror.destination, &path);
+        }
+    }
+
+    fn check_destination(
+        &mut self,
+        object: &Vs,
+        destination: &Destination,
+        path: &dyn Fn() -> String,
+    ) {
+        let host = complete(&destination.host, &object.id.namespace);
+        let line = destination.line;
+        let Some(service) = self.services.find(&host) else {
+            return self.unknown_service(object, destination, &host, path);
+        };
+        if let Some((message, help)) = check_port(service, destination) {
+            let mut diagnostic = warning(object, X277, line, format!("{}.port", path()), message);
+            diagnostic.help(help);
+            self.found.push(diagnostic);
+        }
+        let Some(subset) = destination
+            .subset
+            .as_ref()
+            .filter(|subset| !self.rules.has_subset(&host, subset))
+        else {
+            return;
+        };
+        let message = format!(
+            "subset `{subset}` of {} does not exist; requests will get 503 NC",
+            destination.host
+        );
+        let mut diagnostic = warning(object, X276, line, format!("{}.subset", path()), message);
+        match suggest::nearest(subset, self.rules.subsets(&host)) {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic.help(format!("define it in a DestinationRule for `{host}`")),
+        };
+        self.found.push(diagnostic);
+    }
+
+    fn unknown_service(
+        &mut self,
+        object: &Vs,
+        destination: &Destination,
+        host: &str,
+        path: &dyn Fn() -> String,
+    ) {
+        let written = &destination.host;
+        let message = format!("`{written}` is not a known service; requests will get 503 NC");
+        let mut diagnostic = warning(
+            object,
+            X275,
+            destination.line,
+            format!("{}.host", path()),
+            message,
+        );
+        self.suggestions += 1;
+        let near = if self.suggestions <= SUGGESTIONS_MAX {
+            self.services.near(host)
+        } else {
+            None
+        };
+        if let Some(near) = near {
+            diagnostic.help(format!("did you mean `{near}`?"));
+        } else if *host != **written {
+            diagnostic.help(format!("the short name stands for `{host}`"));
+        }
+        self.found.push(diagnostic);
+    }
+
+    fn check_gateway(
+        &mut self,
+        object: &Vs,
+        gateway: &GatewayRef,
+        line: Line,
+        path: &dyn Fn() -> String,
+    ) {
+        let GatewayRef::Named(name) = gateway else {
+            return;
+        };
+        let known = &self.set.gateways;
+        if known.contains_key(name) {
+            return;
+        }
+        let mut diagnostic = warning(
+            object,
+            X278,
+            line,
+            path(),
+            format!("gateway `{name}` does not exist"),
+        );
+        let elsewhere = known.keys().find(|known| known.name == name.name);
+        let of_namespace = known
+            .keys()
+            .filter(|known| known.namespace == name.namespace);
+        let similar = || suggest::nearest(&name.name, of_namespace.map(|known| &*known.name));
+        if let Some(other) = elsewhere {
+            diagnostic.help(format!("did you mean `{other}`?"));
+        } else if let Some(similar) = similar() {
+            diagnostic.help(format!("did you mean `{}/{similar}`?", name.namespace));
+        }
+        self.found.push(diagnostic);
+    }
+
+    /// Every host must be served by one of the gateways, unless sidecars use the object.
+    fn check_hosts(&mut self, object: &Vs) {
+        let spec = &object.spec;
+        let named = spec
+            .gateways
+            .iter()
+            .filter_map(|gateway| match &gateway.value {
+                GatewayRef::Named(name) => Some(name),
+                GatewayRef::Mesh => None,
+            });
+        let existing: Vec<_> = named
+            .filter(|name| self.set.gateways.contains_key(*name))
+            .collect();
+        if spec.is_for_mesh() || existing.is_empty() {
+            return;
+        }
+        for (index, host) in spec.hosts.iter().enumerate() {
+            let full = complete(&host.value, &object.id.namespace);
+            if existing
+                .iter()
+                .any(|name| self.gateways.serves(name, &full, &object.id.namespace))
+            {
+                continue;
+            }
+            let names: Vec<String> = existing.iter().map(ToString::to_string).collect();
+            let message = format!(
+                "host `{}` is not served by gateway {}",
+                host.value,
+                names.join(" or ")
+            );
+            let mut diagnostic = warning(
+                object,
+                X279,
+                host.line,
+                format!("spec.hosts[{index}]"),
+                message,
+            );
+            diagnostic.help(format!(
+                "the gateway serves {}",
+                self.gateways.hosts(existing[0]).join(", ")
+            ));
+            self.found.push(diagnostic);
+        }
+    }
+
+    fn check_delegate(&mut self, object: &Vs, delegate: &Delegate, index: usize) {
+        let name = &delegate.name;
+        let why = match self.set.virtual_services.get(name) {
+            None => "there is no such VirtualService",
+            Some(target) if !target.spec.is_delegate() => "it has hosts of its own",
+            Some(target) if !target.spec.export_to.includes(&object.id.namespace) => {
+                "it is not exported to this namespace"
+            }
+            Some(_) => return,
+        };
+        let message = format!("delegate `{name}` is not usable: {why}");
+        let mut diagnostic = warning(
+            object,
+            X280,
+            delegate.line,
+            format!("spec.http[{index}].delegate"),
+            message,
+        );
+        diagnostic.help("the rule is skipped");
+        self.found.push(diagnostic);
+    }
+}
+
+/// What is wrong with the port of a destination, and what to write.
+fn check_port(service: &Service<'_>, destination: &Destination) -> Option<(String, String)> {
+    let host = &destination.host;
+    let known = |port: u16| service.ports.iter().any(|(number, _)| *number == port);
+    let ports = || {
+        let port = |(number, name): &(u16, &str)| format!("{number} {name}").trim_end().to_owned();
+        let mut ports: Vec<String> = service.ports.iter().map(port).collect();
+        ports.dedup();
+        ports.join(", ")
+    };
+    match destination.port {
+        _ if service.ports.is_empty() => None,
+        Some(port) if !known(port) => Some((
+            format!("{host} has no port `{port}`"),
+            format!("its ports are {}", ports()),
+        )),
+        None if service.port_count() > 1 => Some((
+            format!("`{host}` has several ports, and the route names none"),
+            format!("write port.number; its ports are {}", ports()),
+        )),
+        _ => None,
+    }
+}
+
+/// In the mesh a host belongs to the oldest VirtualService that names it.
+pub(super) fn check_owners(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
+    let mut objects: Vec<_> = set
+        .virtual_services
+        .values()
+        .filter(|object| object.spec.is_for_mesh())
+        .collect();
+    objects.sort_by(|a, b| a.age().cmp(&b.age()));
+    let mut owners: HashMap<String, &Object<VirtualService>> = HashMap::new();
+    for object in objects {
+        for (index, host) in object.spec.hosts.iter().enumerate() {
+            let full = complete(&host.value, &object.id.namespace).into_owned();
+            let Some(owner) = owners.get(&full) else {
+                owners.insert(full, object);
+                continue;
+            };
+            let meet = owner.spec.export_to.includes(&object.id.namespace)
+                || object.spec.export_to.includes(&owner.id.namespace);
+            if !meet {
+                continue;
+            }
+            let name = &host.value;
+            let message = format!(
+                "host `{name}` belongs to {}; this entry is not used in the mesh",
+                owner.id
+            );
+            let mut diagnostic = warning(
+                object,
+                X281,
+                host.line,
+                format!("spec.hosts[{index}]"),
+                message,
+            );
+            let line = owner
+                .spec
+                .hosts
+                .iter()
+                .find(|other| overlap(&complete(&other.value, &owner.id.namespace), &full));
+            if let Some(first) = line {
+                diagnostic.related(place(owner, first.line), "the host is taken here");
+            }
+            found.push(diagnostic);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! DestinationRules: the subsets that they define, and what hides them.
+
+use std::collections::HashMap;
+
+use super::names::{complete, is_covered};
+use super::services::Services;
+use super::{place, warning};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic::codes::references::{X283, X284};
+use crate::resource::istio::DestinationRule;
+use crate::resource::{Object, ResourceSet};
+
+/// Every DestinationRule, by its host.
+pub(super) struct Rules<'a> {
+    exact: HashMap<String, Vec<&'a Object<DestinationRule>>>,
+    wildcards: Vec<(String, &'a Object<DestinationRule>)>,
+}
+
+impl<'a> Rules<'a> {
+    pub(super) fn new(set: &'a ResourceSet) -> Rules<'a> {
+        let mut rules = Rules {
+            exact: HashMap::new(),
+            wildcards: Vec::new(),
+        };
+        for object in set.destination_rules.values() {
+            let host = complete(&object.spec.host, &object.id.namespace).into_owned();
+            if host.starts_with('*') {
+                rules.wildcards.push((host, object));
+            } else {
+                rules.exact.entry(host).or_default().push(object);
+            }
+        }
+        rules
+    }
+
+    /// The rules that can apply to a host. Which one does depends on the proxy.
+    fn of(&self, host: &str) -> impl Iterator<Item = &'a Object<DestinationRule>> {
+        let exact = self.exact.get(host).into_iter().flatten().copied();
+        let covering = self
+            .wildcards
+            .iter()
+            .filter(move |(pattern, _)| is_covered(host, pattern));
+        exact.chain(covering.map(|(_, object)| *object))
+    }
+
+    /// Whether some rule for a host defines a subset.
+    pub(super) fn has_subset(&self, host: &str, subset: &str) -> bool {
+        self.of(host)
+            .any(|object| object.spec.subset(subset).is_some())
+    }
+
+    /// The subsets that rules for a host define.
+    pub(super) fn subsets(&self, host: &str) -> impl Iterator<Item = &'a str> {
+        self.of(host)
+            .flat_map(|object| object.spec.subsets.iter().map(|subset| &*subset.name))
+    }
+}
+
+pub(super) fn check(set: &ResourceSet, services: &Services<'_>, found: &mut Vec<Diagnostic>) {
+    for object in set.destination_rules.values() {
+        check_subsets(object, services, found);
+    }
+    check_hidden(set, found);
+}
+
+/// A subset must select an endpoint, where all endpoints are known.
+fn check_subsets(
+    object: &Object<DestinationRule>,
+    services: &Services<'_>,
+    found: &mut Vec<Diagnostic>,
+) {
+    let host = complete(&object.spec.host, &object.id.namespace);
+    let Some(endpoints) = services
+        .find(&host)
+        .and_then(|service| service.endpoints.as_ref())
+    else {
+        return;
+    };
+    for (index, subset) in object.spec.subsets.iter().enumerate() {
+        // Labels that tell where an endpoint is are not written on it.
+        let derived = subset
+            .labels
+            .keys()
+            .any(|key| key.starts_with("topology.istio.io/"));
+        let selects = endpoints.iter().any(|labels| {
+            subset
+                .labels
+                .iter()
+                .all(|(key, value)| labels.get(key) == Some(value))
+        });
+        if selects || derived {
+            continue;
+        }
+        let labels: Vec<String> = subset
+            .labels
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let message = format!("subset `{}` has no endpoints", subset.name);
+        let mut diagnostic = warning(
+            object,
+            X283,
+            subset.line,
+            format!("spec.subsets[{index}].labels"),
+            message,
+        );
+        diagnostic.help(format!(
+            "no endpoint of {host} has the labels {}",
+            labels.join(", ")
+        ));
+        found.push(diagnostic);
+    }
+}
+
+/// A rule for a wildcard adds nothing to a more specific one of its namespace.
+fn check_hidden(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
+    let full = |object: &Object<DestinationRule>| {
+        complete(&object.spec.host, &object.id.namespace).into_owned()
+    };
+    for wide in set.destination_rules.values() {
+        let pattern = full(wide);
+        if !pattern.starts_with('*') || wide.spec.workload_selector.is_some() {
+            continue;
+        }
+        let others = set
+            .destination_rules
+            .values()
+            .filter(|object| object.id.namespace == wide.id.namespace);
+        for narrow in others {
+            let host = full(narrow);
+            if host == pattern
+                || !is_covered(&host, &pattern)
+                || narrow.spec.workload_selector.is_some()
+            {
+                continue;
+            }
+            let (wide_name, narrow_name) = (&wide.id.name, &narrow.id.name);
+            let message = format!(
+                "{wide_name} is replaced by {narrow_name} for {host}; nothing is inherited"
+            );
+            let mut diagnostic = warning(
+                wide,
+                X284,
+                wide.spec.host_line,
+                "spec.host".to_owned(),
+                message,
+            );
+            diagnostic.related(
+                place(narrow, narrow.spec.host_line),
+                "the more specific rule",
+            );
+            found.push(diagnostic);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Which services there are, by host.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::names::{DOMAIN, complete, is_covered};
+use crate::diagnostic::suggest;
+use crate::resource::core::EndpointSlice;
+use crate::resource::gloo::Backing;
+use crate::resource::istio::ServiceEntry;
+use crate::resource::{Name, Object, ResourceSet};
+
+/// The domain of services that span clusters.
+const CLUSTER_SET_DOMAIN: &str = "clusterset.local";
+
+/// Every service, by its hosts.
+pub(super) struct Services<'a> {
+    exact: HashMap<String, Service<'a>>,
+    /// Hosts that start with `*`.
+    wildcards: Vec<(String, Service<'a>)>,
+}
+
+/// What all objects together say about one host.
+#[derive(Default)]
+pub(super) struct Service<'a> {
+    /// Ports, by number and name; a port may stand here twice. Empty if they are not known.
+    pub(super) ports: Vec<(u16, &'a str)>,
+    /// The labels of every endpoint; none if they are not all known.
+    pub(super) endpoints: Option<Vec<&'a BTreeMap<String, String>>>,
+    /// Whether nothing was said about it yet.
+    fresh: bool,
+}
+
+impl Service<'_> {
+    /// How many different ports it has.
+    pub(super) fn port_count(&self) -> usize {
+        let mut numbers: Vec<u16> = self.ports.iter().map(|(number, _)| *number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers.len()
+    }
+}
+
+impl<'a> Services<'a> {
+    pub(super) fn new(set: &'a ResourceSet) -> Services<'a> {
+        let mut services = Services {
+            exact: HashMap::new(),
+            wildcards: Vec::new(),
+        };
+        services.add_kubernetes(set);
+        for object in set.service_entries.values() {
+            services.add_entry(set, object);
+        }
+        services.add_multi_cluster(set);
+        services
+    }
+
+    /// The service that a host names, whether it names it itself or by a wildcard.
+    pub(super) fn find(&self, host: &str) -> Option<&Service<'a>> {
+        let wildcard = || {
+            self.wildcards
+                .iter()
+                .find(|(pattern, _)| is_covered(host, pattern))
+        };
+        self.exact
+            .get(host)
+            .or_else(|| wildcard().map(|(_, service)| service))
+    }
+
+    /// The host that was most likely meant by an unknown one: either its first label or the rest is misspelt.
+    pub(super) fn near(&self, host: &str) -> Option<&str> {
+        let (first, rest) = host.split_once('.').unwrap_or((host, ""));
+        let alike = self.exact.keys().filter(|known| {
+            known
+                .strip_prefix(first)
+                .is_some_and(|known| known.starts_with('.'))
+                || known
+                    .strip_suffix(rest)
+                    .is_some_and(|known| known.ends_with('.'))
+        });
+        let mut alike: Vec<&str> = alike.map(String::as_str).collect();
+        alike.sort_unstable();
+        let labels = alike
+            .iter()
+            .filter_map(|known| Some((known.strip_suffix(rest)?.strip_suffix('.')?, *known)));
+        let labels: Vec<(&str, &str)> = labels.collect();
+        let label = suggest::nearest(first, labels.iter().map(|(label, _)| *label));
+        let by_label = label
+            .and_then(|near| labels.iter().find(|(label, _)| *label == near))
+            .map(|(_, known)| *known);
+        by_label.or_else(|| {
+            alike
+                .into_iter()
+                .find(|known| known.split('.').next() == Some(first))
+        })
+    }
+
+    fn add(
+        &mut self,
+        host: String,
+        ports: Vec<(u16, &'a str)>,
+        endpoints: Option<Vec<&'a BTreeMap<String, String>>>,
+    ) {
+        let service = if host.starts_with('*') {
+            self.wildcards.push((
+                host,
+                Service {
+                    fresh: true,
+                    ..Service::default()
+                },
+            ));
+            self.wildcards.last_mut().map(|(_, service)| service)
+        } else {
+            Some(self.exact.entry(host).or_insert_with(|| Service {
+                fresh: true,
+                ..Service::default()
+            }))
+        };
+        let Some(service) = service else {
+            return;
+        };
+        service.ports.extend(ports);
+        service.endpoints = match (service.endpoints.take(), endpoints) {
+            (None, endpoints) if service.fresh => endpoints,
+            (Some(mut known), Some(more)) => {
+                known.extend(more);
+                Some(known)
+            }
+            _ => None,
+        };
+        service.fresh = false;
+    }
+
+    fn add_kubernetes(&mut self, set: &'a ResourceSet) {
+        let mut slices: HashMap<Name, Vec<&'a Object<EndpointSlice>>> = HashMap::new();
+        for slice in set.endpoint_slices.values() {
+            if let Some(service) = slice.service_name() {
+                let name = Name::new(slice.id.namespace.clone(), service);
+                slices.entry(name).or_default().push(slice);
+            }
+        }
+        for (name, object) in &set.services {
+            let ports = object
+                .spec
+                .ports
+                .iter()
+                .map(|port| (port.port, &*port.name))
+                .collect();
+            // A slice's labels stand for those of its pods. Without slices the endpoints are not known from files.
+            let endpoints = slices.get(name).map(|slices| {
+                let labels = |slice: &&'a Object<EndpointSlice>| {
+                    vec![&slice.labels; slice.spec.endpoints.len()]
+                };
+                slices.iter().flat_map(labels).collect()
+            });
+            self.add(
+                format!("{}.{}.svc.{DOMAIN}", name.name, name.namespace),
+                ports,
+                endpoints,
+            );
+        }
+    }
+
+    fn add_entry(&mut self, set: &'a ResourceSet, object: &'a Object<ServiceEntry>) {
+        let spec = &object.spec;
+        let endpoints: Option<Vec<&BTreeMap<String, String>>> = match &spec.workload_selector {
+            None if spec.endpoints.is_empty() => None,
+            None => Some(
+                spec.endpoints
+                    .iter()
+                    .map(|endpoint| &endpoint.labels)
+                    .collect(),
+            ),
+            Some(selector) => {
+                let own = set
+                    .workload_entries
+                    .values()
+                    .filter(|entry| entry.id.namespace == object.id.namespace);
+                let selects = |labels: &BTreeMap<String, String>| {
+                    selector
+                        .iter()
+                        .all(|(key, value)| labels.get(key) == Some(value))
+                };
+                Some(
+                    own.map(|entry| &entry.spec.labels)
+                        .filter(|labels| selects(labels))
+                        .collect(),
+                )
+            }
+        };
+        for host in &spec.hosts {
+            let ports = spec
+                .ports
+                .iter()
+                .map(|port| (port.number, &*port.name))
+                .collect();
+            self.add(
+                complete(&host.value, &object.id.namespace).into_owned(),
+                ports,
+                endpoints.clone(),
+            );
+        }
+    }
+
+    fn add_multi_cluster(&mut self, set: &'a ResourceSet) {
+        for (name, object) in &set.service_imports {
+            for domain in [DOMAIN, CLUSTER_SET_DOMAIN] {
+                let ports = object
+                    .spec
+                    .ports
+                    .iter()
+                    .map(|port| (port.port, &*port.name))
+                    .collect();
+                self.add(
+                    format!("{}.{}.svc.{domain}", name.name, name.namespace),
+                    ports,
+                    None,
+                );
+            }
+        }
+        for object in set.destinations.values() {
+            match &object.spec.backing {
+                Backing::External(service) => {
+                    for host in &service.hosts {
+                        let ports = service
+                            .ports
+                            .iter()
+                            .map(|port| (port.number, &*port.name))
+                            .collect();
+                        self.add(host.to_ascii_lowercase(), ports, None);
+                    }
+                }
+                Backing::Kube(service) => {
+                    let ports = service
+                        .ports
+                        .iter()
+                        .map(|port| (port.port, &*port.name))
+                        .collect();
+                    let at = &service.service;
+                    self.add(
+                        format!("{}.{}.svc.{DOMAIN}", at.name, at.namespace),
+                        ports,
+                        None,
+                    );
+                }
+                Backing::Nothing => {}
+            }
+            let status = &object.spec.status;
+            let federated = status
+                .federation
+                .as_ref()
+                .and_then(|federation| federation.hostname.as_deref());
+            for host in [status.local_fqdn.as_deref(), federated]
+                .into_iter()
+                .flatten()
+            {
+                self.add(host.to_ascii_lowercase(), Vec::new(), None);
+            }
+        }
+        for name in set.multi_cluster_services.keys() {
+            let host = format!("{}.{}.svc.{CLUSTER_SET_DOMAIN}", name.name, name.namespace);
+            self.add(host, Vec::new(), None);
+        }
+    }
+}

@@ -1,33 +1,45 @@
-//! The networking.istio.io kinds as written.
+//! The networking.istio.io kinds as written. v1, v1beta1 and v1alpha3 have the same fields.
+//!
+//! Deprecated fields are read too, so that what they mean can be said; validation knows which they are.
 
-use serde::Deserialize;
+mod connection_pool;
+mod destination_rule;
+mod gateway;
+mod http_route;
+mod load_balancer;
+mod service_entry;
+mod sidecar;
+mod string_match;
+mod tls;
+mod traffic_policy;
+mod virtual_service;
+mod workload_entry;
 
-/// DestinationRule as written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct DestinationRule {}
-
-/// Gateway as written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Gateway {}
-
-/// ServiceEntry as written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ServiceEntry {}
-
-/// Sidecar as written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Sidecar {}
-
-/// VirtualService as written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct VirtualService {}
-
-/// WorkloadEntry as written.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct WorkloadEntry {}
+pub use connection_pool::{
+    ConnectionPoolSettings, Http2KeepAlive, HttpSettings, TcpKeepalive, TcpSettings,
+};
+pub use destination_rule::{DestinationRule, LabelSelector, Subset};
+pub use gateway::{Gateway, Port, Server};
+pub use http_route::{
+    Abort, CorsPolicy, Delay, Delegate, Destination, HeaderOperations, Headers, HttpBody,
+    HttpDirectResponse, HttpFaultInjection, HttpMatchRequest, HttpMirrorPolicy, HttpRedirect,
+    HttpRetry, HttpRewrite, HttpRoute, HttpRouteDestination, PortSelector, RegexRewrite,
+};
+pub use load_balancer::{
+    ConsistentHash, CookieAttribute, Distribute, Failover, HttpCookie, LoadBalancerSettings,
+    LocalityLoadBalancerSetting, MagLev, RingHash, WarmupConfiguration,
+    ZoneAwareLoadBalancerSetting,
+};
+pub use service_entry::{ServiceEntry, ServicePort};
+pub use sidecar::{
+    IstioEgressListener, IstioIngressListener, OutboundTrafficPolicy, Sidecar, WorkloadSelector,
+};
+pub use string_match::{Percent, StringMatch};
+pub use tls::{ClientTlsSettings, ServerTlsSettings, TlsCertificate};
+pub use traffic_policy::{
+    OutlierDetection, PortTrafficPolicy, ProxyProtocol, RetryBudget, TrafficPolicy, TunnelSettings,
+};
+pub use virtual_service::{
+    L4MatchAttributes, RouteDestination, TcpRoute, TlsMatchAttributes, TlsRoute, VirtualService,
+};
+pub use workload_entry::WorkloadEntry;

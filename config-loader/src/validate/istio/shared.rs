@@ -1,0 +1,219 @@
+//! What the validators of these kinds share: texts that count as missing when empty, rules about what excludes what,
+//! host names, and references to other objects.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+use super::Check;
+use crate::diagnostic::Code;
+use crate::diagnostic::codes::common::CM016;
+use crate::kind::Name;
+use crate::raw::{self, Field};
+use crate::span::Span;
+use crate::validate::scalar;
+
+/// The text of a field; none if it is empty, which these kinds take for missing.
+pub(super) fn text(field: &Field<String>) -> Option<&str> {
+    field
+        .get()
+        .map(String::as_str)
+        .filter(|text| !text.is_empty())
+}
+
+/// As [`text`], to keep.
+pub(super) fn text_arc(field: &Field<String>) -> Option<Arc<str>> {
+    text(field).map(Arc::from)
+}
+
+/// As [`text`], empty if missing.
+pub(super) fn text_or_empty(field: &Field<String>) -> Arc<str> {
+    Arc::from(text(field).unwrap_or(""))
+}
+
+/// Whether a flag is set; it is not if missing.
+pub(super) fn flag(field: &Field<bool>) -> bool {
+    field.get().copied().unwrap_or(false)
+}
+
+/// Where a block stands; [`Span::NONE`] if it is missing.
+pub(super) fn block<T>(field: &Field<T>) -> Span {
+    if field.is_set() {
+        field.span()
+    } else {
+        Span::NONE
+    }
+}
+
+/// Where a list stands; [`Span::NONE`] if it is missing or empty.
+pub(super) fn list<T>(field: &Field<Vec<T>>) -> Span {
+    match field.get() {
+        Some(entries) if entries.is_empty() => Span::NONE,
+        _ => block(field),
+    }
+}
+
+/// Where a text stands; [`Span::NONE`] if it is missing or empty.
+pub(super) fn text_span(field: &Field<String>) -> Span {
+    match field.get() {
+        Some(text) if text.is_empty() => Span::NONE,
+        _ => block(field),
+    }
+}
+
+/// Where something that should be in `field` is missed: the field if it was written, else `around`.
+pub(super) fn place<T>(field: &Field<T>, around: Span) -> Span {
+    if field.is_written() {
+        field.span()
+    } else {
+        around
+    }
+}
+
+/// The texts of a list.
+pub(super) fn texts(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Vec<Arc<str>> {
+    let entries = scalar::items(field, check);
+    entries
+        .into_iter()
+        .map(|(_, text)| Arc::from(text.as_str()))
+        .collect()
+}
+
+/// Records that two things exclude each other, if both are set: each is its name and its span, [`Span::NONE`] if it is
+/// not set. Returns whether they clash.
+pub(super) fn exclude(
+    a: (&str, Span),
+    b: (&str, Span),
+    code: Code,
+    help: &str,
+    check: &mut Check<'_>,
+) -> bool {
+    if a.1.is_none() || b.1.is_none() {
+        return false;
+    }
+    let (first, second) = if a.1 <= b.1 { (a, b) } else { (b, a) };
+    let place = check.place(first.1);
+    check
+        .error(
+            code,
+            second.1,
+            format!("`{}` and `{}` exclude each other", a.0, b.0),
+        )
+        .help(help)
+        .related(place, format!("`{}` is set here", first.0));
+    true
+}
+
+/// The port of a port selector, which must name one.
+pub(super) fn port_selector(
+    field: &Field<raw::istio::PortSelector>,
+    check: &mut Check<'_>,
+) -> Option<u16> {
+    let selector = field.get()?;
+    if !selector.number.is_written() || selector.number.is_null() {
+        check
+            .error(CM016, field.span(), "the port has no number")
+            .help("write `number: 80`, or remove the port");
+        return None;
+    }
+    scalar::port(&selector.number, check)
+}
+
+/// A list of IP addresses and CIDRs.
+pub(super) fn subnets(
+    field: &Field<Vec<Field<String>>>,
+    code: Code,
+    check: &mut Check<'_>,
+) -> Vec<IpNet> {
+    let mut nets = Vec::new();
+    for (entry, text) in scalar::items(field, check) {
+        match scalar::subnet(text) {
+            Some(net) => nets.push(net),
+            None => {
+                check
+                    .error(code, entry.span(), format!("`{text}` is not a subnet"))
+                    .help("write an IP address, or a CIDR such as `10.0.0.0/8`");
+            }
+        }
+    }
+    nets
+}
+
+/// A namespace and a name as the name of an object.
+pub(super) fn name_of(namespace: &str, name: &str) -> Name {
+    Name {
+        namespace: Arc::from(namespace),
+        name: Arc::from(name),
+    }
+}
+
+/// The IP address that `text` is, also when an IPv6 address stands in brackets.
+pub(super) fn ip(text: &str) -> Option<IpAddr> {
+    let inner = text
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'));
+    scalar::ip(inner.unwrap_or(text))
+}
+
+/// The path behind `unix://`, if that is what `text` is.
+pub(super) fn unix_path(text: &str) -> Option<&str> {
+    text.strip_prefix("unix://")
+}
+
+/// Whether `path` is that of a Unix socket: absolute and not a directory's, or `@` and a name.
+pub(super) fn is_socket_path(path: &str) -> bool {
+    match path.strip_prefix('@') {
+        Some(name) => !name.is_empty(),
+        None => path.starts_with('/') && !path.ends_with('/'),
+    }
+}
+
+/// Whether every host that `inner` stands for is one that `outer` stands for. Both in lower case.
+pub(super) fn is_covered_by(inner: &str, outer: &str) -> bool {
+    match outer.strip_prefix('*') {
+        Some(suffix) => match inner.strip_prefix('*') {
+            Some(inner) => inner.ends_with(suffix),
+            None => inner.len() > suffix.len() && inner.ends_with(suffix),
+        },
+        None => inner == outer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_cover_each_other_by_suffix() {
+        for (inner, outer, wanted) in [
+            ("a.com", "a.com", true),
+            ("a.com", "*.com", true),
+            ("a.com", "*", true),
+            ("a.com", "*.a.com", false),
+            ("x.a.com", "*.a.com", true),
+            ("*.a.com", "*.com", true),
+            ("*.com", "*.a.com", false),
+            ("*.com", "a.com", false),
+            ("foo.com", "*foo.com", false),
+            ("xfoo.com", "*foo.com", true),
+            ("*", "*", true),
+        ] {
+            assert_eq!(is_covered_by(inner, outer), wanted, "{inner} {outer}");
+        }
+    }
+
+    #[test]
+    fn socket_paths_are_absolute_files_or_abstract() {
+        for (path, wanted) in [
+            ("/run/a.sock", true),
+            ("@a", true),
+            ("@", false),
+            ("", false),
+            ("/run/", false),
+            ("run/a", false),
+        ] {
+            assert_eq!(is_socket_path(path), wanted, "{path}");
+        }
+    }
+}

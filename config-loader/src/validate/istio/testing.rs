@@ -1,0 +1,61 @@
+//! What the table tests of these validators share.
+
+use crate::diagnostic::codes::common::CM024;
+use crate::{Diagnostic, Diagnostics, ResourceSet, Severity};
+
+/// Loads a file. Findings about what has no effect yet are left out.
+pub(super) fn load(yaml: &str) -> (ResourceSet, Vec<Diagnostic>) {
+    let mut diagnostics = Diagnostics::default();
+    let set = crate::load_bytes("test.yaml", yaml.as_bytes(), &mut diagnostics);
+    let found = diagnostics.into_sorted().into_iter();
+    (set, found.filter(|found| found.code != CM024).collect())
+}
+
+/// A document of `kind` whose spec is `body`, from line 5 on.
+pub(super) fn document(kind: &str, body: &str) -> String {
+    let body = body.trim_start_matches('\n').replace('\n', "\n  ");
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: {kind}\nmetadata: {{name: own, namespace: ns}}\nspec:\n  {body}\n"
+    )
+}
+
+/// A finding in short: `E VS036 7`.
+fn short(found: &Diagnostic) -> String {
+    let severity = match found.severity {
+        Severity::Error => 'E',
+        Severity::Note => 'N',
+        Severity::Warning => 'W',
+    };
+    format!("{severity} {} {}", found.code, found.place.line)
+}
+
+/// Checks that each body has exactly the findings given with it, in short, and that every message keeps to the form
+/// that they all have.
+pub(super) fn check(kind: &str, cases: &[(&str, &[&str])]) {
+    for (body, expected) in cases {
+        let yaml = document(kind, body);
+        let (_, found) = load(&yaml);
+        let shorts: Vec<String> = found.iter().map(short).collect();
+        assert_eq!(shorts, *expected, "\n{yaml}\n{found:#?}");
+        for found in &found {
+            assert!(!found.message.ends_with('.'), "{}", found.message);
+            assert!(
+                !found.field.is_empty(),
+                "{} has no field path",
+                found.message
+            );
+        }
+    }
+}
+
+/// The message and the help of the only finding of a body.
+pub(super) fn message(kind: &str, body: &str) -> (String, String) {
+    let (_, found) = load(&document(kind, body));
+    let [found] = found.as_slice() else {
+        panic!("one finding is expected:\n{found:#?}");
+    };
+    (
+        found.message.clone(),
+        found.help.clone().unwrap_or_default(),
+    )
+}

@@ -1,0 +1,291 @@
+//! Header edits, of a rule or a destination.
+
+use std::sync::Arc;
+
+use crate::diagnostic::codes::istio::{VS060, VS061, VS062, VS063, VS064, VS065, VS066, VS302};
+use crate::diagnostic::suggest;
+use crate::raw::{self, Field, Map};
+use crate::resource::istio::{HeaderOperations, Headers};
+use crate::span::Span;
+use crate::validate::Check;
+use crate::validate::istio::shared;
+use crate::validate::scalar::{HeaderValueProblem, header_value_problem, is_header_name, items};
+
+/// The operators that header values may hold.
+const OPERATORS: [&str; 22] = [
+    "DOWNSTREAM_LOCAL_ADDRESS",
+    "DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT",
+    "DOWNSTREAM_LOCAL_PORT",
+    "DOWNSTREAM_REMOTE_ADDRESS",
+    "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT",
+    "DOWNSTREAM_REMOTE_PORT",
+    "ENVIRONMENT",
+    "HOSTNAME",
+    "PROTOCOL",
+    "REQ",
+    "REQUESTED_SERVER_NAME",
+    "RESP",
+    "RESPONSE_CODE",
+    "RESPONSE_CODE_DETAILS",
+    "RESPONSE_FLAGS",
+    "ROUTE_NAME",
+    "START_TIME",
+    "UPSTREAM_CLUSTER",
+    "UPSTREAM_HOST",
+    "UPSTREAM_REMOTE_ADDRESS",
+    "UPSTREAM_REMOTE_ADDRESS_WITHOUT_PORT",
+    "UPSTREAM_REMOTE_PORT",
+];
+
+/// Which message is edited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Message {
+    Request,
+    Response,
+}
+
+/// Header edits.
+pub(super) fn headers(
+    field: &Field<raw::istio::Headers>,
+    check: &mut Check<'_>,
+) -> Option<Headers> {
+    let raw = field.get()?;
+    Some(Headers {
+        request: operations(&raw.request, Message::Request, check),
+        response: operations(&raw.response, Message::Response, check),
+        line: check.line(field.span()),
+    })
+}
+
+/// Reports that the authority is set at more than one of these places.
+pub(super) fn set_once(places: &[(String, Span)], check: &mut Check<'_>) {
+    if let [(first, first_span), (second, second_span), ..] = places {
+        let place = check.place(*first_span);
+        check
+            .error(
+                VS066,
+                *second_span,
+                format!("the authority is set twice: `{first}` and `{second}`"),
+            )
+            .help("keep one of them")
+            .related(place, "first set here");
+    }
+}
+
+/// Whether a header name stands for the authority.
+pub(super) fn is_authority(name: &str) -> bool {
+    name.eq_ignore_ascii_case("host") || name.eq_ignore_ascii_case(":authority")
+}
+
+fn operations(
+    field: &Field<raw::istio::HeaderOperations>,
+    message: Message,
+    check: &mut Check<'_>,
+) -> HeaderOperations {
+    let Some(raw) = field.get() else {
+        return HeaderOperations::default();
+    };
+    let mut set = values(&raw.set, message, check);
+    let mut add = values(&raw.add, message, check);
+    let mut authority = None;
+    for list in [&mut set, &mut add] {
+        list.retain(|(name, value)| {
+            let keep = !is_authority(name);
+            if !keep && authority.is_none() {
+                authority = Some(Arc::clone(value));
+            }
+            keep
+        });
+    }
+    HeaderOperations {
+        authority: authority.filter(|_| message == Message::Request),
+        set,
+        add,
+        remove: removals(&raw.remove, check),
+    }
+}
+
+fn values(
+    field: &Field<Map<String>>,
+    message: Message,
+    check: &mut Check<'_>,
+) -> Vec<(Arc<str>, Arc<str>)> {
+    let mut list = Vec::new();
+    for (name, key, value) in field.get().into_iter().flat_map(Map::iter) {
+        let text = value.get().map_or("", String::as_str);
+        if name_to_set(name, key.span(), message, check) {
+            value_is_good(name, text, value.span(), check);
+        }
+        list.push((name, text));
+    }
+    // Keys are applied in sorted order, as they were written.
+    list.sort_unstable();
+    let lower =
+        |(name, text): (&str, &str)| (Arc::from(name.to_ascii_lowercase()), Arc::from(text));
+    list.into_iter().map(lower).collect()
+}
+
+fn name_to_set(name: &str, span: Span, message: Message, check: &mut Check<'_>) -> bool {
+    if name.is_empty() {
+        check.error(VS060, span, "empty header name");
+    } else if message == Message::Response && (is_authority(name) || name.starts_with(':')) {
+        check.error(
+            VS062,
+            span,
+            format!("`{name}` cannot be changed in a response"),
+        );
+    } else if message == Message::Request && is_authority(name) {
+        return true;
+    } else if name.starts_with(':') {
+        let found = check.error(VS061, span, format!("`{name}` cannot be set"));
+        found.help(match name {
+            ":path" => "to change the path, write `rewrite`",
+            _ => "of the pseudo-headers only `:authority` can be set",
+        });
+    } else if !is_header_name(name) {
+        check.error(VS060, span, format!("`{name}` is not a header name"));
+    } else {
+        return true;
+    }
+    false
+}
+
+fn removals(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Vec<Arc<str>> {
+    let mut names = Vec::new();
+    for (entry, name) in items(field, check) {
+        let span = entry.span();
+        if name.is_empty() {
+            check.error(VS060, span, "empty header name");
+        } else if is_authority(name) || name.starts_with(':') {
+            check.error(VS062, span, format!("`{name}` cannot be removed"));
+        } else if !is_header_name(name) {
+            check.error(VS060, span, format!("`{name}` is not a header name"));
+        }
+        names.push(Arc::from(name.to_ascii_lowercase()));
+    }
+    names
+}
+
+fn value_is_good(name: &str, text: &str, span: Span, check: &mut Check<'_>) {
+    match header_value_problem(text) {
+        Some(HeaderValueProblem::Control) => {
+            check.error(
+                VS063,
+                span,
+                format!("the value of `{name}` has control characters"),
+            );
+        }
+        Some(HeaderValueProblem::OpenPercent) => {
+            check
+                .error(
+                    VS064,
+                    span,
+                    format!("the value of `{name}` has an open `%`"),
+                )
+                .help("write `%%` for a percent sign");
+        }
+        Some(HeaderValueProblem::OpenOperator(operator)) => {
+            check
+                .error(VS065, span, format!("operator `{operator}` is not closed"))
+                .help("close its quotes, brackets and parentheses, and end it with `%`");
+        }
+        None => known_operators(text, span, check),
+    }
+}
+
+/// Reports operators that nobody knows. `text` is well-formed.
+fn known_operators(text: &str, span: Span, check: &mut Check<'_>) {
+    for name in operators(text) {
+        if OPERATORS.contains(&name) {
+            continue;
+        }
+        let found = check.error(VS302, span, format!("`%{name}%` is not a known operator"));
+        match suggest::nearest(name, OPERATORS) {
+            Some(near) => found.help(format!("did you mean `%{near}%`?")),
+            None => found.help("write `%%` for a percent sign"),
+        };
+    }
+}
+
+/// The names of the operators in a well-formed value.
+fn operators(text: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('%') {
+        rest = &rest[at + 1..];
+        if let Some(after) = rest.strip_prefix('%') {
+            rest = after;
+            continue;
+        }
+        let end = rest.find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_'));
+        let end = end.unwrap_or(rest.len());
+        names.push(&rest[..end]);
+        rest = after_operator(&rest[end..]);
+    }
+    names
+}
+
+/// What follows the `%` that closes an operator whose name has been read.
+fn after_operator(text: &str) -> &str {
+    let mut depth = 0_u32;
+    let mut quoted = false;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'"' if depth > 0 => quoted = !quoted,
+            _ if quoted => {}
+            b'(' | b'[' => depth += 1,
+            b')' | b']' => depth = depth.saturating_sub(1),
+            b'%' if depth == 0 => return &text[at + 1..],
+            _ => {}
+        }
+    }
+    ""
+}
+
+/// Where request operations set the authority.
+pub(super) fn authority_places(
+    field: &Field<raw::istio::Headers>,
+    places: &mut Vec<(String, Span)>,
+) {
+    let Some(request) = field.get().and_then(|headers| headers.request.get()) else {
+        return;
+    };
+    for (name, map) in [("set", &request.set), ("add", &request.add)] {
+        for (key, key_field, _) in map.get().into_iter().flat_map(Map::iter) {
+            if is_authority(key) {
+                places.push((format!("headers.request.{name}.{key}"), key_field.span()));
+            }
+        }
+    }
+}
+
+/// Where a rewrite sets the authority.
+pub(super) fn rewrite_authority_place(
+    field: &Field<raw::istio::HttpRewrite>,
+    places: &mut Vec<(String, Span)>,
+) {
+    if let Some(rewrite) = field.get() {
+        let span = shared::text_span(&rewrite.authority);
+        if !span.is_none() {
+            places.push(("rewrite.authority".to_owned(), span));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_are_found_by_name() {
+        for (text, wanted) in [
+            ("plain 100%%", vec![]),
+            ("%REQ(x)% and %PROTOCOL%", vec!["REQ", "PROTOCOL"]),
+            ("%START_TIME(%Y%)%", vec!["START_TIME"]),
+            ("%REQ(:path):10%%%", vec!["REQ"]),
+            ("%A([\"b)%\"])%c", vec!["A"]),
+        ] {
+            assert_eq!(operators(text), wanted, "{text}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Match blocks of HTTP rules.
+
+use std::sync::Arc;
+
+use super::string_match::{Allow, of_present, string_match};
+use super::{Head, gateways};
+use crate::diagnostic::codes::istio::{VS035, VS049, VS050, VS051, VS059};
+use crate::raw::{self, Field, Map};
+use crate::resource::istio::{HeaderKey, HeaderMatch, HttpMatch, QueryMatch, StringMatch};
+use crate::validate::istio::shared;
+use crate::validate::{Check, scalar};
+
+/// What header keys that name JWT claims begin with.
+const CLAIMS: &str = "@request.auth.claims";
+
+/// The pseudo-headers that can be matched.
+const PSEUDO_HEADERS: [&str; 4] = [":authority", ":method", ":path", ":scheme"];
+
+/// The match blocks of a rule.
+pub(super) fn blocks(
+    field: &Field<Vec<Field<raw::istio::HttpMatchRequest>>>,
+    head: Head<'_>,
+    check: &mut Check<'_>,
+) -> Vec<HttpMatch> {
+    let entries = scalar::items(field, check);
+    let blocks = entries.into_iter().map(|(entry, raw)| {
+        let line = check.line(entry.span());
+        HttpMatch {
+            line,
+            ..block(raw, head, check)
+        }
+    });
+    blocks.collect()
+}
+
+fn block(raw: &raw::istio::HttpMatchRequest, head: Head<'_>, check: &mut Check<'_>) -> HttpMatch {
+    HttpMatch {
+        name: shared::text_or_empty(&raw.name),
+        uri: of_present(&raw.uri, Allow::EmptyPrefix, check),
+        ignore_uri_case: shared::flag(&raw.ignore_uri_case),
+        scheme: of_present(&raw.scheme, Allow::Nothing, check),
+        method: of_present(&raw.method, Allow::Nothing, check),
+        authority: of_present(&raw.authority, Allow::Nothing, check),
+        headers: headers(&raw.headers, Side::With, head, check),
+        without_headers: headers(&raw.without_headers, Side::Without, head, check),
+        query_params: query_params(&raw.query_params, check),
+        port: scalar::port(&raw.port, check),
+        source_labels: scalar::labels(&raw.source_labels, check),
+        source_namespace: source_namespace(&raw.source_namespace, check),
+        gateways: gateways::of_match(&raw.gateways, check),
+        stat_prefix: shared::text_or_empty(&raw.stat_prefix),
+        line: Default::default(),
+    }
+}
+
+/// The namespace of the workloads that a block is for.
+pub(super) fn source_namespace(field: &Field<String>, check: &mut Check<'_>) -> Option<Arc<str>> {
+    let namespace = shared::text(field)?;
+    if !scalar::is_dns_label(namespace) {
+        check.error(
+            VS059,
+            field.span(),
+            format!("`{namespace}` is not a namespace"),
+        );
+    }
+    Some(Arc::from(namespace))
+}
+
+/// Which of the two maps of headers is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    With,
+    Without,
+}
+
+fn headers(
+    field: &Field<Map<raw::istio::StringMatch>>,
+    side: Side,
+    head: Head<'_>,
+    check: &mut Check<'_>,
+) -> Vec<HeaderMatch> {
+    let mut found = Vec::new();
+    for (name, key, value) in field.get().into_iter().flat_map(Map::iter) {
+        let header = header_key(name, key, head, check);
+        let matched = if value.is_null() {
+            null_header(name, value, side, check)
+        } else {
+            let allow = if side == Side::Without {
+                Allow::StarRegex
+            } else {
+                Allow::Nothing
+            };
+            string_match(value, allow, check)
+        };
+        if let (Some(key_found), Some(value)) = (header, matched) {
+            found.push(HeaderMatch {
+                key: key_found,
+                value,
+                line: check.line(key.span()),
+            });
+        }
+    }
+    found
+}
+
+fn null_header(
+    name: &str,
+    value: &Field<raw::istio::StringMatch>,
+    side: Side,
+    check: &mut Check<'_>,
+) -> Option<StringMatch> {
+    if side == Side::With {
+        check
+            .error(
+                VS051,
+                value.span(),
+                format!("the match of header `{name}` is null"),
+            )
+            .help("write `{}` to match any value that is present");
+        return None;
+    }
+    Some(StringMatch::Present)
+}
+
+fn header_key(
+    name: &str,
+    key: &Field<String>,
+    head: Head<'_>,
+    check: &mut Check<'_>,
+) -> Option<HeaderKey> {
+    if name.is_empty() {
+        check.error(VS049, key.span(), "empty header name");
+        return None;
+    }
+    let lower = name.to_ascii_lowercase();
+    if lower.starts_with(CLAIMS) {
+        return claim(name, key, head, check);
+    }
+    if scalar::is_header_name(name) || PSEUDO_HEADERS.contains(&lower.as_str()) {
+        return Some(HeaderKey::Named(Arc::from(lower)));
+    }
+    let found = check.error(VS050, key.span(), format!("`{name}` is not a header name"));
+    if name.starts_with(':') {
+        found.help(format!(
+            "the pseudo-headers are {}",
+            PSEUDO_HEADERS.join(", ")
+        ));
+    } else if name.starts_with('@') {
+        found.help(format!("JWT claims are written as `{CLAIMS}.name`"));
+    }
+    None
+}
+
+/// The path to a claim: `.a.b`, or `[a][b]` where a name has dots.
+fn claim(
+    name: &str,
+    key: &Field<String>,
+    head: Head<'_>,
+    check: &mut Check<'_>,
+) -> Option<HeaderKey> {
+    let path = &name[CLAIMS.len()..];
+    let parts: Vec<&str> = if let Some(dotted) = path.strip_prefix('.') {
+        dotted.split('.').collect()
+    } else {
+        let inner = path
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        inner.map_or_else(Vec::new, |inner| inner.split("][").collect())
+    };
+    if parts.is_empty() || parts.iter().any(|part| part.is_empty()) {
+        check
+            .error(VS050, key.span(), format!("`{name}` does not name a claim"))
+            .help(format!(
+                "write `{CLAIMS}.name`, or `{CLAIMS}[name]` where the name has dots"
+            ));
+        return None;
+    }
+    if !head.gateways_only && !head.delegate {
+        check
+            .error(
+                VS035,
+                key.span(),
+                format!("claim `{name}` can only be matched at a gateway"),
+            )
+            .help("name the gateway under `gateways`, and leave out `mesh`");
+    }
+    Some(HeaderKey::Claim(parts.into_iter().map(Arc::from).collect()))
+}
+
+fn query_params(
+    field: &Field<Map<raw::istio::StringMatch>>,
+    check: &mut Check<'_>,
+) -> Vec<QueryMatch> {
+    let mut found = Vec::new();
+    for (name, key, value) in field.get().into_iter().flat_map(Map::iter) {
+        let matched = if value.is_null() {
+            Some(StringMatch::Present)
+        } else {
+            string_match(value, Allow::Nothing, check)
+        };
+        if let Some(value) = matched {
+            found.push(QueryMatch {
+                name: Arc::from(name),
+                value,
+                line: check.line(key.span()),
+            });
+        }
+    }
+    found
+}

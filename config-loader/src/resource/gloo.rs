@@ -1,10 +1,12 @@
 //! The discovery.mesh.gloo.solo.io kinds, checked.
 
+mod access_policy;
 mod destination;
 mod external_service;
 mod kube_service;
 mod status;
 
+pub use access_policy::{AccessPolicy, AppliedAccessPolicy, DestinationSelector, SourceSelector};
 pub use destination::{Backing, Destination, MeshRef};
 pub use external_service::{ExternalEndpoint, ExternalPort, ExternalProtocol, ExternalService};
 pub use kube_service::{
@@ -12,6 +14,6 @@ pub use kube_service::{
     KubeTargetPort,
 };
 pub use status::{
-    AppliedPolicy, DestinationStatus, Federation, HeaderManipulation, RequiredSubsets, ShiftTarget,
-    TcpKeepalive, TrafficShift, WeightedDestination,
+    AppliedTrafficPolicy, DestinationStatus, Federation, HeaderManipulation, RequiredSubsets,
+    ShiftTarget, TcpKeepalive, TrafficShift, WeightedDestination,
 };

@@ -1,5 +1,6 @@
 //! The discovery.mesh.gloo.solo.io kinds: raw to checked.
 
+mod access_policy;
 mod destination;
 mod external_service;
 mod kube_service;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::ObjectRef;
+use super::{AccessPolicySpec, ObjectRef};
 use crate::raw::{Field, IntOrString, Map};
 
 /// `status`.
@@ -45,8 +45,8 @@ pub struct AppliedAccessPolicy {
     pub reference: Field<ObjectRef>,
     /// `observedGeneration`: a text where protobuf's JSON mapping wrote it
     pub observed_generation: Field<IntOrString>,
-    /// `spec`: of an API that we do not read
-    pub spec: Field<serde_json::Value>,
+    /// `spec`
+    pub spec: Field<AccessPolicySpec>,
 }
 
 /// `appliedFederation` as written.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ClusterRef, MeshRef};
+use super::{AppliedAccessPolicy, ClusterRef, MeshRef};
 use crate::span::Line;
 
 /// `status`.
@@ -13,9 +13,9 @@ pub struct DestinationStatus {
     /// The `metadata.generation` that the status is about.
     pub observed_generation: i64,
     /// The traffic policies in force, as the management plane wrote them.
-    pub traffic_policies: Vec<AppliedPolicy>,
-    /// The access policies in force, as the management plane wrote them.
-    pub access_policies: Vec<AppliedPolicy>,
+    pub traffic_policies: Vec<AppliedTrafficPolicy>,
+    /// The access policies in force.
+    pub access_policies: Vec<AppliedAccessPolicy>,
     /// A host name that only proxies of the own cluster know.
     pub local_fqdn: Option<Arc<str>>,
     /// How other clusters reach it.
@@ -24,9 +24,9 @@ pub struct DestinationStatus {
     pub required_subsets: Vec<RequiredSubsets>,
 }
 
-/// A policy in force. Its own API is none that we read, so its specification is kept as it was written.
+/// A traffic policy in force. Its own API is none that we read, so its specification is kept as it was written.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct AppliedPolicy {
+pub struct AppliedTrafficPolicy {
     /// The policy.
     pub policy: MeshRef,
     /// The generation of it that is in force.

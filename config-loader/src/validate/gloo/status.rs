@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::access_policy::access_policies;
 use super::destination::{list, mesh_ref, texts};
 use crate::diagnostic::codes::common::CM022;
 use crate::diagnostic::codes::multicluster::{GD003, GD011, GD012, GD013, GD014, GD015};
 use crate::raw::gloo as raw;
 use crate::raw::{Field, IntOrString};
 use crate::resource::gloo::{
-    AppliedPolicy, Backing, ClusterRef, DestinationStatus, Federation, HeaderManipulation,
+    AppliedTrafficPolicy, Backing, ClusterRef, DestinationStatus, Federation, HeaderManipulation,
     KubeService, MeshRef, RequiredSubsets, ShiftTarget, TcpKeepalive, TrafficShift,
     WeightedDestination,
 };
@@ -25,15 +26,7 @@ pub(super) fn status(
 ) -> DestinationStatus {
     let mut traffic_policies = Vec::new();
     for (_, raw) in scalar::items(&raw.applied_traffic_policies, check) {
-        traffic_policies.push(AppliedPolicy {
-            policy: reference(&raw.reference),
-            observed_generation: generation(&raw.observed_generation, check),
-            spec: raw.spec.get().cloned().unwrap_or_default(),
-        });
-    }
-    let mut access_policies = Vec::new();
-    for (_, raw) in scalar::items(&raw.applied_access_policies, check) {
-        access_policies.push(AppliedPolicy {
+        traffic_policies.push(AppliedTrafficPolicy {
             policy: reference(&raw.reference),
             observed_generation: generation(&raw.observed_generation, check),
             spec: raw.spec.get().cloned().unwrap_or_default(),
@@ -51,7 +44,7 @@ pub(super) fn status(
     DestinationStatus {
         observed_generation: generation(&raw.observed_generation, check),
         traffic_policies,
-        access_policies,
+        access_policies: access_policies(&raw.applied_access_policies, check),
         local_fqdn: host_name(&raw.local_fqdn, check),
         federation: federation(&raw.applied_federation, check),
         required_subsets,
@@ -63,7 +56,7 @@ fn reference(field: &Field<raw::ObjectRef>) -> MeshRef {
 }
 
 /// A generation, 0 if none is written. Protobuf's JSON mapping writes numbers of 64 bits as texts.
-fn generation(field: &Field<IntOrString>, check: &mut Check<'_>) -> i64 {
+pub(super) fn generation(field: &Field<IntOrString>, check: &mut Check<'_>) -> i64 {
     let text = match field.get() {
         None => return 0,
         Some(IntOrString::Int(value)) => return *value,
@@ -234,3 +227,6 @@ fn headers(field: &Field<raw::RouteOptions>, check: &mut Check<'_>) -> HeaderMan
         remove_response: list(scalar::items(&raw.remove_response_headers, check)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,8 @@
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::resource::core::Host;
 use crate::resource::gloo::{
     Backing, Destination, EndpointSubset, ExternalProtocol, KubeServiceType, KubeTargetPort,
-    ShiftTarget,
 };
 use crate::validate::testing;
 
@@ -30,11 +28,6 @@ fn external(fields: &str) -> String {
         "externalService:\n  {}",
         fields.replace('\n', "\n  ")
     ))
-}
-
-/// One whose status is `status`, from line 9 on.
-fn status(status: &str) -> String {
-    kube("region: eu") + "status:\n  " + &status.replace('\n', "\n  ") + "\n"
 }
 
 fn destination(yaml: &str) -> Arc<Destination> {
@@ -153,93 +146,6 @@ endpoints:
     assert_eq!(first.port_for(&external.ports[1]), 27017);
     assert_eq!(second.port_for(&external.ports[0]), 443);
     assert_eq!(second.address, Host::Dns("db1.example.com".into()));
-}
-
-#[test]
-fn every_field_of_the_status_is_read() {
-    let found = destination(&status(
-        "observedGeneration: '3'
-appliedTrafficPolicies:
-- {ref: {name: p, namespace: gloo-mesh}, observedGeneration: 1, spec: {policy: {retries: {attempts: 3}}}}
-appliedAccessPolicies:
-- {ref: {name: a, namespace: gloo-mesh}, observedGeneration: '2', spec: {allowedPorts: [80]}}
-localFqdn: web.ns1.svc.cluster.local
-appliedFederation:
-  federatedHostname: web.ns1.svc.c2.global
-  federatedToMeshes: [{name: mesh-a, namespace: gloo-mesh}]
-  flatNetwork: true
-  virtualMeshRef: {name: vm, namespace: gloo-mesh}
-  tcpKeepalive: {probes: 3, time: 1h, interval: 75s}
-requiredSubsets:
-- trafficPolicyRef: {name: p, namespace: gloo-mesh}
-  observedGeneration: 1
-  trafficShift:
-    destinations:
-    - weight: 40
-      kubeService: {name: web, namespace: ns1, clusterName: c2, subset: {version: v1}, port: 80}
-      options:
-        headerManipulation:
-          appendRequestHeaders: {a: b}
-          removeRequestHeaders: [c]
-          appendResponseHeaders: {d: e}
-          removeResponseHeaders: [f]
-    - {weight: 60, kubeService: {name: web, namespace: ns1, clusterName: c3}}",
-    ));
-    let status = &found.status;
-    assert_eq!(status.observed_generation, 3);
-    assert_eq!(
-        status.traffic_policies[0].spec["policy"]["retries"]["attempts"],
-        3
-    );
-    assert_eq!(
-        (
-            status.access_policies[0].observed_generation,
-            &*status.access_policies[0].policy.name
-        ),
-        (2, "a")
-    );
-    assert_eq!(
-        status.local_fqdn.as_deref(),
-        Some("web.ns1.svc.cluster.local")
-    );
-    let federation = status.federation.as_ref().expect("federated");
-    assert_eq!(
-        federation.hostname.as_deref(),
-        Some("web.ns1.svc.c2.global")
-    );
-    assert!(federation.flat_network);
-    assert_eq!(
-        (federation.meshes.len(), federation.virtual_mesh.is_some()),
-        (1, true)
-    );
-    let keepalive = federation.tcp_keepalive.expect("a keepalive");
-    assert_eq!(
-        (keepalive.probes, keepalive.time),
-        (Some(3), Some(Duration::from_secs(3600)))
-    );
-    let [first, second] = &status.required_subsets[0].shift.destinations[..] else {
-        panic!("{status:?}")
-    };
-    assert_eq!((first.weight_percent, second.weight_percent), (40, 60));
-    let ShiftTarget::Kube {
-        service,
-        subset,
-        port,
-    } = &first.target
-    else {
-        panic!("{first:?}")
-    };
-    assert_eq!(
-        (&*service.cluster, subset["version"].as_str(), *port),
-        ("c2", "v1", Some(80))
-    );
-    assert_eq!(
-        (
-            first.headers.append_request.len(),
-            first.headers.remove_response.len()
-        ),
-        (1, 1)
-    );
 }
 
 #[test]
@@ -458,108 +364,6 @@ fn external_services_are_checked() {
                    leading '*.'",
                 ],
             ),
-        ],
-    );
-}
-
-#[test]
-fn the_status_is_checked() {
-    testing::check(
-        status,
-        &[
-            (
-                "observedGeneration: a",
-                &[
-                    "E CM022 9 status.observedGeneration: Invalid value: \"a\": must be a whole number",
-                ],
-            ),
-            (
-                "localFqdn: a_b",
-                &["E GD014 9 status.localFqdn: Invalid value: \"a_b\": must be a DNS name"],
-            ),
-            (
-                "appliedFederation: {federatedHostname: a b}",
-                &[
-                    "E GD014 9 status.appliedFederation.federatedHostname: Invalid value: \"a b\": must be a DNS name",
-                ],
-            ),
-            (
-                "appliedFederation: {tcpKeepalive: {probes: -1}}",
-                &[
-                    "E CM029 9 status.appliedFederation.tcpKeepalive.probes: Invalid value: -1: must be between 0 and \
-                   4294967295, inclusive",
-                ],
-            ),
-            (
-                "appliedFederation: {tcpKeepalive: {time: '7'}}",
-                &["E CM003 9 status.appliedFederation.tcpKeepalive.time: `7` is not a duration"],
-            ),
-            (
-                "requiredSubset: []",
-                &["E CM021 9 status.requiredSubset: unknown field `requiredSubset`"],
-            ),
-        ],
-    );
-}
-
-#[test]
-fn traffic_shifts_are_checked() {
-    let shift = |destinations: &str| {
-        kube("ports: [{port: 80}, {port: 81}]")
-            + "status: {requiredSubsets: [{trafficShift: {destinations:\n  "
-            + destinations
-            + "}}]}\n"
-    };
-    let at = "status.requiredSubsets[0].trafficShift.destinations";
-    let sum = format!("E GD011 8 {at}: Invalid value: 90: weights must sum to 100");
-    let several = format!(
-        "E GD015 9 {at}[0].kubeService.port: Required value: the service has several ports"
-    );
-    let two = format!(
-        "E GD012 9 {at}[0].staticDestination: only one of `kubeService` and `staticDestination` may be set"
-    );
-    let followed = |kind: &str| {
-        format!("W GD013 9 {at}[0].{kind}: the shift is not followed: it goes to a `{kind}`")
-    };
-    let neither = format!(
-        "E GD012 9 {at}[0]: Required value: kubeService, virtualDestination, staticDestination or clusterHeader is required"
-    );
-    let namespace = format!("E GD003 9 {at}[0].kubeService.namespace: Required value");
-    testing::check(
-        shift,
-        &[
-            (
-                "[{weight: 90, kubeService: {name: a, namespace: b}}]",
-                &[&sum],
-            ),
-            ("[{weight: 100, kubeService: {name: a, namespace: b}}]", &[]),
-            ("[]", &[]),
-            ("[{weight: 100, kubeService: {name: a}}]", &[&namespace]),
-            (
-                "[{weight: 100, kubeService: {name: web, namespace: ns1}}]",
-                &[&several],
-            ),
-            (
-                "[{weight: 100, kubeService: {name: web, namespace: ns1, port: 80}}]",
-                &[],
-            ),
-            (
-                "[{weight: 100, kubeService: {name: a, namespace: b}, staticDestination: {name: c}}]",
-                &[&two],
-            ),
-            (
-                "[{weight: 100, virtualDestination: {name: a, namespace: b}}]",
-                &[&followed("virtualDestination")],
-            ),
-            (
-                "[{weight: 100, staticDestination: {name: a, namespace: b}}]",
-                &[&followed("staticDestination")],
-            ),
-            (
-                "[{weight: 100, clusterHeader: x-cluster}]",
-                &[&followed("clusterHeader")],
-            ),
-            ("[{weight: 100}]", &[&neither]),
         ],
     );
 }

@@ -1,0 +1,242 @@
+use std::time::Duration;
+
+use crate::resource::gloo::ShiftTarget;
+use crate::validate::testing;
+
+/// A Destination of a service with two ports, and `status` on line 7.
+fn around(status: &str) -> String {
+    let service =
+        "{ref: {name: web, namespace: ns1, clusterName: c2}, ports: [{port: 80}, {port: 81}]}";
+    format!(
+        "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {{name: web}}\nspec:\n  kubeService: \
+         {service}\nstatus:\n  {}\n",
+        status.replace('\n', "\n  ")
+    )
+}
+
+#[test]
+fn every_field_of_the_status_is_read() {
+    let yaml = around(
+        "observedGeneration: '3'
+appliedTrafficPolicies:
+- {ref: {name: p, namespace: gloo-mesh}, observedGeneration: 1, spec: {policy: {retries: {attempts: 3}}}}
+appliedAccessPolicies:
+- {ref: {name: a, namespace: gloo-mesh}, observedGeneration: '2', spec: {
+    sourceSelector: [{
+      kubeIdentityMatcher: {namespaces: [ns1], clusters: [c1]},
+      kubeServiceAccountRefs: {serviceAccounts: [{name: a, namespace: ns1, clusterName: c1}]}}],
+    destinationSelector: [{
+      kubeServiceMatcher: {labels: {a: b}, namespaces: [ns1], clusters: [c1]},
+      kubeServiceRefs: {services: [{name: web, namespace: ns1, clusterName: c2}]}}],
+    allowedPaths: [/a*], allowedMethods: [GET], allowedPorts: [80]}}
+localFqdn: web.ns1.svc.cluster.local
+appliedFederation:
+  federatedHostname: web.ns1.svc.c2.global
+  federatedToMeshes: [{name: mesh-a, namespace: gloo-mesh}]
+  flatNetwork: true
+  virtualMeshRef: {name: vm, namespace: gloo-mesh}
+  tcpKeepalive: {probes: 3, time: 1h, interval: 75s}
+requiredSubsets:
+- trafficPolicyRef: {name: p, namespace: gloo-mesh}
+  observedGeneration: 1
+  trafficShift:
+    destinations:
+    - weight: 40
+      kubeService: {name: web, namespace: ns1, clusterName: c2, subset: {version: v1}, port: 80}
+      options:
+        headerManipulation:
+          appendRequestHeaders: {a: b}
+          removeRequestHeaders: [c]
+          appendResponseHeaders: {d: e}
+          removeResponseHeaders: [f]
+    - {weight: 60, kubeService: {name: web, namespace: ns1, clusterName: c3, port: 81}}",
+    );
+    let (set, found) = testing::load(&yaml);
+    assert_eq!(found, Vec::<String>::new());
+    let object = set
+        .destinations
+        .values()
+        .next()
+        .expect("the destination is good");
+    let status = &object.spec.status;
+    assert_eq!(status.observed_generation, 3);
+    assert_eq!(
+        status.traffic_policies[0].spec["policy"]["retries"]["attempts"],
+        3
+    );
+    let access = &status.access_policies[0];
+    assert_eq!((access.observed_generation, &*access.policy.name), (2, "a"));
+    let (source, target) = (&access.spec.sources[0], &access.spec.destinations[0]);
+    assert_eq!(
+        (source.clusters.len(), &*source.service_accounts[0].name),
+        (1, "a")
+    );
+    assert_eq!(
+        (target.labels["a"].as_str(), &*target.services[0].cluster),
+        ("b", "c2")
+    );
+    assert_eq!(
+        (
+            access.spec.paths.len(),
+            access.spec.methods.len(),
+            access.spec.ports[0]
+        ),
+        (1, 1, 80)
+    );
+    assert_eq!(
+        status.local_fqdn.as_deref(),
+        Some("web.ns1.svc.cluster.local")
+    );
+    let federation = status.federation.as_ref().expect("federated");
+    assert_eq!(
+        federation.hostname.as_deref(),
+        Some("web.ns1.svc.c2.global")
+    );
+    assert!(federation.flat_network);
+    assert_eq!(
+        (federation.meshes.len(), federation.virtual_mesh.is_some()),
+        (1, true)
+    );
+    let keepalive = federation.tcp_keepalive.expect("a keepalive");
+    assert_eq!(
+        (keepalive.probes, keepalive.time),
+        (Some(3), Some(Duration::from_secs(3600)))
+    );
+    let [first, second] = &status.required_subsets[0].shift.destinations[..] else {
+        panic!("{status:?}")
+    };
+    assert_eq!((first.weight_percent, second.weight_percent), (40, 60));
+    let ShiftTarget::Kube {
+        service,
+        subset,
+        port,
+    } = &first.target
+    else {
+        panic!("{first:?}")
+    };
+    assert_eq!(
+        (&*service.cluster, subset["version"].as_str(), *port),
+        ("c2", "v1", Some(80))
+    );
+    assert_eq!(
+        (
+            first.headers.append_request.len(),
+            first.headers.remove_response.len()
+        ),
+        (1, 1)
+    );
+}
+
+#[test]
+fn the_status_is_checked() {
+    testing::check(
+        around,
+        &[
+            (
+                "observedGeneration: a",
+                &[
+                    "E CM022 7 status.observedGeneration: Invalid value: \"a\": must be a whole number",
+                ],
+            ),
+            (
+                "localFqdn: a_b",
+                &["E GD014 7 status.localFqdn: Invalid value: \"a_b\": must be a DNS name"],
+            ),
+            (
+                "appliedFederation: {federatedHostname: a b}",
+                &[
+                    "E GD014 7 status.appliedFederation.federatedHostname: Invalid value: \"a b\": must be a DNS name",
+                ],
+            ),
+            (
+                "appliedFederation: {tcpKeepalive: {probes: -1}}",
+                &[
+                    "E CM029 7 status.appliedFederation.tcpKeepalive.probes: Invalid value: -1: must be between 0 and \
+                   4294967295, inclusive",
+                ],
+            ),
+            (
+                "appliedFederation: {tcpKeepalive: {time: '7'}}",
+                &["E CM003 7 status.appliedFederation.tcpKeepalive.time: `7` is not a duration"],
+            ),
+            (
+                "appliedAccessPolicies: [{spec: {allowedPorts: [0]}}]",
+                &[
+                    "E CM016 7 status.appliedAccessPolicies[0].spec.allowedPorts[0]: Invalid value: 0: must be between 1 and \
+                   65535, inclusive",
+                ],
+            ),
+            (
+                "appliedAccessPolicies: [{spec: {allowedPath: [/]}}]",
+                &[
+                    "E CM021 7 status.appliedAccessPolicies[0].spec.allowedPath: unknown field `allowedPath`",
+                ],
+            ),
+            (
+                "requiredSubset: []",
+                &["E CM021 7 status.requiredSubset: unknown field `requiredSubset`"],
+            ),
+        ],
+    );
+}
+
+#[test]
+fn traffic_shifts_are_checked() {
+    let shift = |destinations: &str| {
+        around(&format!(
+            "requiredSubsets: [{{trafficShift: {{destinations:\n  {destinations}}}}}]"
+        ))
+    };
+    let at = "status.requiredSubsets[0].trafficShift.destinations";
+    let sum = format!("E GD011 7 {at}: Invalid value: 90: weights must sum to 100");
+    let several = format!(
+        "E GD015 8 {at}[0].kubeService.port: Required value: the service has several ports"
+    );
+    let two = format!(
+        "E GD012 8 {at}[0].staticDestination: only one of `kubeService` and `staticDestination` may be set"
+    );
+    let followed = |kind: &str| {
+        format!("W GD013 8 {at}[0].{kind}: the shift is not followed: it goes to a `{kind}`")
+    };
+    let neither = format!(
+        "E GD012 8 {at}[0]: Required value: kubeService, virtualDestination, staticDestination or clusterHeader is required"
+    );
+    let namespace = format!("E GD003 8 {at}[0].kubeService.namespace: Required value");
+    testing::check(
+        shift,
+        &[
+            (
+                "[{weight: 90, kubeService: {name: a, namespace: b}}]",
+                &[&sum],
+            ),
+            ("[{weight: 100, kubeService: {name: a, namespace: b}}]", &[]),
+            ("[]", &[]),
+            ("[{weight: 100, kubeService: {name: a}}]", &[&namespace]),
+            (
+                "[{weight: 100, kubeService: {name: web, namespace: ns1}}]",
+                &[&several],
+            ),
+            (
+                "[{weight: 100, kubeService: {name: web, namespace: ns1, port: 80}}]",
+                &[],
+            ),
+            (
+                "[{weight: 100, kubeService: {name: a, namespace: b}, staticDestination: {name: c}}]",
+                &[&two],
+            ),
+            (
+                "[{weight: 100, virtualDestination: {name: a, namespace: b}}]",
+                &[&followed("virtualDestination")],
+            ),
+            (
+                "[{weight: 100, staticDestination: {name: a, namespace: b}}]",
+                &[&followed("staticDestination")],
+            ),
+            (
+                "[{weight: 100, clusterHeader: x-cluster}]",
+                &[&followed("clusterHeader")],
+            ),
+            ("[{weight: 100}]", &[&neither]),
+        ],
+    );
+}

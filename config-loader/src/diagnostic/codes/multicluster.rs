@@ -2,7 +2,7 @@
 //! MultiClusterService, GD Destination.
 
 codes! {
-    GTP001 Error "a target has a cluster key: <region>/<zone>/<group>/<cluster>";
+    GTP001 Error "a target has a cluster key: region/zone/group/cluster";
     GTP002 Error "a cluster is named once";
     GTP003 Error "Locality takes at most one target";
     GTP004 Error "FailOver takes at least one target";
@@ -13,7 +13,7 @@ codes! {
     SI002 Error "a port name is a DNS label";
     SI003 Error "each of several ports has a name of its own";
     SI004 Error "a number and a protocol belong to one port";
-    SI005 Error "an endpoint has a cluster key: <region>/<zone>/<group>/<cluster>";
+    SI005 Error "an endpoint has a cluster key: region/zone/group/cluster";
     SI006 Error "a target has a host or an ip";
     SI007 Error "the host of a target is a DNS name or an IP address";
     SI008 Error "an address is an IP address";
@@ -27,7 +27,7 @@ codes! {
     SX002 Error "a path starts with a slash";
     SX003 Error "a path and its type belong to one rule";
     SX004 Error "the regular expression of a rewrite is one of the RE2 dialect";
-    SX005 Error "a target cluster is a cluster key: <region>/<zone>/<group>/<cluster>";
+    SX005 Error "a target cluster is a cluster key: region/zone/group/cluster";
     SX006 Warning "a rewrite has both `from` and `to`";
     SX007 Warning "a rewrite only uses groups that its regular expression has";
     SX008 Error "a service account is `*` or the name of an object";

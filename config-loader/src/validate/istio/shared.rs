@@ -1,7 +1,6 @@
 //! What the validators of these kinds share: texts that count as missing when empty, rules about what excludes what,
 //! host names, and references to other objects.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -148,20 +147,14 @@ pub(super) fn name_of(namespace: &str, name: &str) -> Name {
     }
 }
 
-/// The IP address that `text` is, also when an IPv6 address stands in brackets.
-pub(super) fn ip(text: &str) -> Option<IpAddr> {
-    let inner = text
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'));
-    scalar::ip(inner.unwrap_or(text))
-}
-
 /// The path behind `unix://`, if that is what `text` is.
+#[allow(dead_code)]
 pub(super) fn unix_path(text: &str) -> Option<&str> {
     text.strip_prefix("unix://")
 }
 
 /// Whether `path` is that of a Unix socket: absolute and not a directory's, or `@` and a name.
+#[allow(dead_code)]
 pub(super) fn is_socket_path(path: &str) -> bool {
     match path.strip_prefix('@') {
         Some(name) => !name.is_empty(),

@@ -76,23 +76,22 @@ fn hidden_blocks(
     seen: &Seen,
     check: &mut Check<'_>,
 ) -> Option<Spot> {
-    let repeated: Vec<Option<Spot>> = blocks.iter().map(|(_, block)| seen.same(block)).collect();
-    if let (false, Some(first)) = (blocks.is_empty(), repeated.first().copied().flatten()) {
-        if repeated.iter().all(Option::is_some) {
-            let place = check.place(first.span);
-            check
-                .warning(
-                    VS121,
-                    span,
-                    format!("rule {rule} is never reached: its matches repeat earlier ones"),
-                )
-                .help(format!(
-                    "requests that it would take go to rule {}; remove one of them",
-                    first.rule
-                ))
-                .related(place, "first matched here");
-            return None;
-        }
+    let repeated = blocks.iter().map(|(_, block)| seen.same(block));
+    let all_repeated: Option<Vec<Spot>> = repeated.collect();
+    if let Some(first) = all_repeated.and_then(|spots| spots.first().copied()) {
+        let place = check.place(first.span);
+        check
+            .warning(
+                VS121,
+                span,
+                format!("rule {rule} is never reached: its matches repeat earlier ones"),
+            )
+            .help(format!(
+                "requests that it would take go to rule {}; remove one of them",
+                first.rule
+            ))
+            .related(place, "first matched here");
+        return None;
     }
     let mut own = Seen::default();
     let mut all: Option<Spot> = None;

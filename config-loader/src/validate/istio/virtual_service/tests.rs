@@ -800,8 +800,8 @@ fn what_an_earlier_rule_takes_is_never_reached() {
         ),
         (
             vec![
-                on("{headers: {a: {exact: x}, b: {exact: y}}}"),
-                on("{headers: {B: {exact: y}, A: {exact: x}}}"),
+                on("{headers: {a: {exact: x}, b: {exact: z}}}"),
+                on("{headers: {B: {exact: z}, A: {exact: x}}}"),
             ],
             vec!["W VS121 8"],
         ),

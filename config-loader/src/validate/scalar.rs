@@ -1,6 +1,6 @@
 //! Checks of scalars that all kinds share.
 //!
-//! The functions named after a type read a [`Field`]: they return the value, or none when the field is absent, null
+//! The functions named after a type read a [`Field`](crate::raw::Field): they return the value, or none when the field is absent, null
 //! or wrong, and record what is wrong. The `is_` functions only answer.
 
 mod header;

@@ -181,7 +181,11 @@ impl Framing {
         } else {
             Refusal::Chunk
         };
-        let (taken, tail) = self.line.take(bytes).ok_or(malformed)?;
+        // A line that is too long is refused for that, whatever comes behind the limit.
+        let before = self.head.bytes + self.line.length;
+        let room = self.limits.head_bytes_max.saturating_sub(before) + 1;
+        let within = &bytes[..bytes.len().min(room)];
+        let (taken, tail) = self.line.take(within).ok_or(malformed)?;
         if self.head.bytes + self.line.length > self.limits.head_bytes_max {
             return Err(if in_head {
                 Refusal::HeadersTooLarge

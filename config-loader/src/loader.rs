@@ -86,6 +86,8 @@ pub fn watch(
 #[derive(Debug, Default)]
 struct Loader {
     store: Store,
+    /// What does not fit together in the set in force.
+    references: Vec<Diagnostic>,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -100,9 +102,11 @@ impl Loader {
         let mut found = Diagnostics::default();
         found.extend(look.problems);
         found.extend(self.store.diagnostics());
-        let mut references = references::check(self.store.set());
-        quote::fill_source_lines(&mut references);
-        found.extend(references);
+        if !delta.is_empty() {
+            self.references = references::check(self.store.set());
+            quote::fill_source_lines(&mut self.references);
+        }
+        found.extend(self.references.iter().cloned());
         let mut found = found.into_sorted();
         found.dedup();
         if delta.is_empty() && found == self.diagnostics {

@@ -89,70 +89,50 @@ impl Store {
     }
 
     fn change_file(&mut self, file: &Arc<str>, change: Change, affected: &mut Affected) {
+        // What is quarantined without standing anywhere may have to go when its file gets well.
         let kept = self.kept.iter().filter(|(_, keeper)| *keeper == file);
         affected.extend(kept.map(|(id, keeper)| (id.clone(), Arc::clone(keeper))));
-        match change {
-            Change::Gone => {
-                self.unregister(file, affected);
-                self.files.remove(file);
-            }
+        let old = self.files.remove(file);
+        let new = match change {
+            Change::Gone => None,
             Change::Unreadable(failure) => {
-                self.files.entry(Arc::clone(file)).or_default().failure = Some(failure);
-                self.touch(file, affected);
+                // Its objects stay where they are, but now as quarantined ones.
+                let documents = old
+                    .as_ref()
+                    .map_or_else(Vec::new, |old| old.documents.clone());
+                Some(FileReading {
+                    documents,
+                    failure: Some(failure),
+                })
             }
-            Change::Text(text) => {
-                let reading = read_file(file, &text, self.files.get(file));
-                self.unregister(file, affected);
-                self.files.insert(Arc::clone(file), reading);
-                self.register(file, affected);
-            }
-        }
-    }
-
-    fn positions(&self, file: &Arc<str>) -> Vec<(ObjectRef, Position)> {
-        let mut positions = Vec::new();
-        for (document, read) in self
-            .files
-            .get(file)
-            .into_iter()
-            .flat_map(|file| file.documents.iter().enumerate())
-        {
-            for (slot, found) in read.reading.slots.iter().enumerate() {
-                positions.push((
-                    found.id.clone(),
-                    Position {
-                        file: Arc::clone(file),
-                        document,
-                        slot,
-                    },
-                ));
-            }
-        }
-        positions
-    }
-
-    fn unregister(&mut self, file: &Arc<str>, affected: &mut Affected) {
-        for (id, position) in self.positions(file) {
-            if let Some(holders) = self.holders.get_mut(&id) {
-                holders.remove(&position);
-                if holders.is_empty() {
-                    self.holders.remove(&id);
-                }
-            }
+            Change::Text(text) => Some(read_file(file, &text, old.as_ref())),
+        };
+        let was_failed = old.as_ref().is_some_and(|old| old.failure.is_some());
+        let is_failed = new.as_ref().is_some_and(|new| new.failure.is_some());
+        // The cost is what changed: documents that are the same, in the same place, need no second look.
+        let keep = was_failed == is_failed;
+        let none = FileReading::default();
+        let (before, after) = (old.as_ref().unwrap_or(&none), new.as_ref().unwrap_or(&none));
+        for (id, position) in positions(file, before, keep.then_some(after)) {
+            self.unregister(&id, &position);
             affected.insert(id, Arc::clone(file));
         }
-    }
-
-    fn register(&mut self, file: &Arc<str>, affected: &mut Affected) {
-        for (id, position) in self.positions(file) {
+        for (id, position) in positions(file, after, keep.then_some(before)) {
             self.holders.entry(id.clone()).or_default().insert(position);
             affected.insert(id, Arc::clone(file));
         }
+        if let Some(new) = new {
+            self.files.insert(Arc::clone(file), new);
+        }
     }
 
-    fn touch(&self, file: &Arc<str>, affected: &mut Affected) {
-        let positions = self.positions(file).into_iter();
-        affected.extend(positions.map(|(id, _)| (id, Arc::clone(file))));
+    fn unregister(&mut self, id: &ObjectRef, position: &Position) {
+        if let Some(holders) = self.holders.get_mut(id) {
+            holders.remove(position);
+            if holders.is_empty() {
+                self.holders.remove(id);
+            }
+        }
     }
 
     fn slot(&self, position: &Position) -> Option<&Slot> {
@@ -350,6 +330,32 @@ impl Store {
             diagnostics,
         }
     }
+}
+
+/// Where objects stand in a file, leaving out the documents that `other` has in the same places.
+fn positions(
+    file: &Arc<str>,
+    reading: &FileReading,
+    other: Option<&FileReading>,
+) -> Vec<(ObjectRef, Position)> {
+    let mut positions = Vec::new();
+    for (document, read) in reading.documents.iter().enumerate() {
+        let same = other.and_then(|other| other.documents.get(document));
+        if same.is_some_and(|same| Arc::ptr_eq(&same.reading, &read.reading)) {
+            continue;
+        }
+        for (slot, found) in read.reading.slots.iter().enumerate() {
+            positions.push((
+                found.id.clone(),
+                Position {
+                    file: Arc::clone(file),
+                    document,
+                    slot,
+                },
+            ));
+        }
+    }
+    positions
 }
 
 fn remember(set: &mut BTreeSet<ObjectRef>, id: &ObjectRef, holds: bool) {

@@ -527,3 +527,32 @@ fn watching_stops_when_it_is_dropped() {
             .is_err_and(|error| error == mpsc::RecvTimeoutError::Disconnected)
     );
 }
+
+/// What breaks YAML when it stands in the wrong place.
+const PIECES: &[&str] = &[
+    "{", "}", "[", "]", ": ", "- ", "\n", "\n---\n", "\n...\n", "&a ", "*a", "<<: ", "!!str ",
+    "|\n", ">-\n", "\"", "'", "#", "%", "? ", ",", "\t", "\r", "\u{feff}", "\u{2028}", "ä", "\\",
+    "\0", "~", "yes",
+];
+
+proptest::proptest! {
+    /// Whatever is put into a text at whatever place: it loads or it is refused, and every finding can be shown.
+    #[test]
+    fn no_text_makes_the_loader_panic(
+        edits in proptest::collection::vec((0_usize..400, 0..PIECES.len(), proptest::bool::ANY), 1..8),
+    ) {
+        let mut text = secret("a", "x") + "data: {&k key: [1, *k], \"é\": |\n  b\n}\n" + &secret("b", "w");
+        for (at, piece, cut) in edits {
+            let at = (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            if cut {
+                text.truncate(at);
+            }
+            text.insert_str(at, PIECES[piece]);
+        }
+        let mut found = Diagnostics::default();
+        load_bytes("a.yaml", text.as_bytes(), &mut found);
+        let found = found.into_sorted();
+        let shown = crate::diagnostic::render::text(&found, crate::diagnostic::render::Style::Plain);
+        proptest::prop_assert_eq!(shown.is_empty(), found.is_empty());
+    }
+}

@@ -52,3 +52,6 @@ fn place<T>(object: &Object<T>, line: Line) -> Place {
     place.len = 1;
     place
 }
+
+#[cfg(test)]
+mod tests;

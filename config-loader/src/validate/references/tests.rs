@@ -1,0 +1,331 @@
+//! Tests of what needs the whole set.
+
+use crate::diagnostic::Diagnostics;
+use crate::load_bytes;
+
+/// Services, Gateways and rules that the cases refer to.
+const WORLD: &str = r#"
+apiVersion: v1
+kind: Service
+metadata: {name: reviews, namespace: shop}
+spec: {ports: [{name: http, port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: ratings, namespace: shop}
+spec: {ports: [{name: http, port: 80}, {name: grpc, port: 81}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: reviews-1, namespace: shop, labels: {kubernetes.io/service-name: reviews, version: v1}}
+addressType: IPv4
+ports: [{name: http, port: 8080}]
+endpoints: [{addresses: [10.0.0.1]}]
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: external, namespace: shop}
+spec:
+  hosts: ["*.partner.com", "api.partner.com"]
+  ports: [{number: 443, name: http, protocol: HTTP}]
+  resolution: STATIC
+  endpoints: [{address: 1.2.3.4, labels: {zone: a}}]
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: reviews, namespace: shop}
+spec:
+  host: reviews
+  subsets: [{name: v1, labels: {version: v1}}]
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: infra, creationTimestamp: "2024-01-01T00:00:00Z"}
+spec:
+  selector: {app: edge}
+  servers:
+  - port: {number: 80, name: http, protocol: HTTP}
+    hosts: ["shop/*.example.com", "*/open.com"]
+---
+"#;
+
+/// The findings about one more document, besides those of single objects.
+fn check(text: &str, wanted: &[&str]) {
+    let mut found = Diagnostics::default();
+    load_bytes("a.yaml", format!("{WORLD}{text}").as_bytes(), &mut found);
+    let errors: Vec<_> = found
+        .iter()
+        .filter(|found| found.severity == crate::Severity::Error)
+        .collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    let first = u32::try_from(WORLD.lines().count()).expect("a short text");
+    let mut lines: Vec<String> = Vec::new();
+    for found in found
+        .into_sorted()
+        .iter()
+        .filter(|found| found.code.0.starts_with("X2"))
+    {
+        let help = found
+            .help
+            .as_ref()
+            .map_or_else(String::new, |help| format!(" ({help})"));
+        let line = i64::from(found.place.line) - i64::from(first);
+        lines.push(format!(
+            "{} {line} {}: {}{help}",
+            found.code, found.field, found.message
+        ));
+    }
+    assert_eq!(lines, wanted, "{text}");
+}
+
+fn virtual_service(spec: &str) -> String {
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: a, namespace: shop}}\nspec:\n{spec}"
+    )
+}
+
+/// A VirtualService with one route to a destination.
+fn route(destination: &str) -> String {
+    virtual_service(&format!(
+        "  hosts: [a.com]\n  http:\n  - route:\n    - destination: {destination}\n"
+    ))
+}
+
+#[test]
+fn routes_lead_to_services_that_are_known() {
+    check(&route("{host: reviews}"), &[]);
+    check(&route("{host: Reviews.shop.svc.cluster.local}"), &[]);
+    check(&route("{host: api.partner.com}"), &[]);
+    check(&route("{host: any.partner.com}"), &[]);
+    check(
+        &route("{host: reveiws}"),
+        &[
+            "X275 8 spec.http[0].route[0].destination.host: `reveiws` is not a known service; requests will get 503 NC \
+           (did you mean `reviews.shop.svc.cluster.local`?)",
+        ],
+    );
+    check(
+        &route("{host: reviews.shop}"),
+        &[
+            "X275 8 spec.http[0].route[0].destination.host: `reviews.shop` is not a known service; requests will get \
+           503 NC (did you mean `reviews.shop.svc.cluster.local`?)",
+        ],
+    );
+    check(
+        &route("{host: other}"),
+        &[
+            "X275 8 spec.http[0].route[0].destination.host: `other` is not a known service; requests will get 503 NC \
+           (the short name stands for `other.shop.svc.cluster.local`)",
+        ],
+    );
+}
+
+#[test]
+fn routes_lead_to_subsets_that_are_defined() {
+    check(&route("{host: reviews, subset: v1}"), &[]);
+    check(
+        &route("{host: reviews, subset: v2}"),
+        &[
+            "X276 8 spec.http[0].route[0].destination.subset: subset `v2` of reviews does not exist; requests will get \
+           503 NC (did you mean `v1`?)",
+        ],
+    );
+    check(
+        &route("{host: api.partner.com, subset: v1}"),
+        &[
+            "X276 8 spec.http[0].route[0].destination.subset: subset `v1` of api.partner.com does not exist; requests \
+           will get 503 NC (define it in a DestinationRule for `api.partner.com`)",
+        ],
+    );
+}
+
+#[test]
+fn routes_lead_to_ports_that_are_there() {
+    check(&route("{host: ratings, port: {number: 81}}"), &[]);
+    check(
+        &route("{host: ratings, port: {number: 82}}"),
+        &[
+            "X277 8 spec.http[0].route[0].destination.port: ratings has no port `82` (its ports are 80 http, 81 grpc)",
+        ],
+    );
+    check(
+        &route("{host: ratings}"),
+        &[
+            "X277 8 spec.http[0].route[0].destination.port: `ratings` has several ports, and the route names none (write \
+           port.number; its ports are 80 http, 81 grpc)",
+        ],
+    );
+}
+
+/// A VirtualService with some hosts at some gateways.
+fn hosts(hosts: &str, gateways: &str) -> String {
+    virtual_service(&format!(
+        "  hosts: {hosts}\n  gateways: {gateways}\n  http:\n  - route:\n    - destination: {{host: reviews}}\n"
+    ))
+}
+
+#[test]
+fn gateways_exist_and_serve_the_hosts() {
+    check(&hosts("[a.example.com, open.com]", "[infra/edge]"), &[]);
+    check(&hosts("[\"*\"]", "[infra/edge]"), &[]);
+    check(&hosts("[other.com]", "[infra/edge, mesh]"), &[]);
+    check(
+        &hosts("[a.example.com, other.com]", "[infra/edge]"),
+        &[
+            "X279 5 spec.hosts[1]: host `other.com` is not served by gateway infra/edge (the gateway serves \
+           `*.example.com`, `open.com`)",
+        ],
+    );
+    check(
+        &hosts("[a.example.com]", "[edge]"),
+        &[
+            "X278 6 spec.gateways[0]: gateway `shop/edge` does not exist (did you mean `infra/edge`?)",
+        ],
+    );
+    check(
+        &hosts("[a.example.com]", "[infra/egde]"),
+        &[
+            "X278 6 spec.gateways[0]: gateway `infra/egde` does not exist (did you mean `infra/edge`?)",
+        ],
+    );
+    let elsewhere =
+        hosts("[a.example.com]", "[infra/edge]").replace("namespace: shop", "namespace: other");
+    check(
+        &elsewhere.replace("host: reviews", "host: reviews.shop.svc.cluster.local"),
+        &[
+            "X279 5 spec.hosts[0]: host `a.example.com` is not served by gateway infra/edge (the gateway serves \
+           `*.example.com`, `open.com`)",
+        ],
+    );
+}
+
+#[test]
+fn delegates_are_usable() {
+    let root = virtual_service("  hosts: [a.com]\n  http:\n  - delegate: {name: b}\n");
+    let target = |spec: &str| {
+        format!(
+            "{root}---\n{}",
+            virtual_service(spec).replace("name: a", "name: b")
+        )
+    };
+    let rule = "  http:\n  - route:\n    - destination: {host: reviews}\n";
+    check(&target(rule), &[]);
+    let unusable = |why: &str| {
+        format!(
+            "X280 7 spec.http[0].delegate: delegate `shop/b` is not usable: {why} (the rule is skipped)"
+        )
+    };
+    check(&root, &[&unusable("there is no such VirtualService")]);
+    check(
+        &target(&format!("  hosts: [b.com]\n{rule}")),
+        &[&unusable("it has hosts of its own")],
+    );
+    check(
+        &target(&format!("  exportTo: [other]\n{rule}")),
+        &[&unusable("it is not exported to this namespace")],
+    );
+}
+
+#[test]
+fn a_host_has_one_owner_in_the_mesh() {
+    let first = route("{host: reviews}");
+    let second = first.replace("name: a", "name: b");
+    check(
+        &format!("{first}---\n{second}"),
+        &[
+            "X281 14 spec.hosts[0]: host `a.com` belongs to VirtualService/shop/a; this entry is not used in the mesh",
+        ],
+    );
+    check(
+        &format!("{first}---\n{}", second.replace("a.com", "b.com")),
+        &[],
+    );
+}
+
+/// A younger Gateway with one server.
+fn gateway(selector: &str, server: &str) -> String {
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {{name: late, namespace: infra, creationTimestamp: \
+         \"2025-01-01T00:00:00Z\"}}\nspec:\n  selector: {selector}\n  servers:\n  - {server}\n"
+    )
+}
+
+#[test]
+fn servers_do_not_want_the_same_port() {
+    check(
+        &gateway(
+            "{app: edge}",
+            "{port: {number: 80, name: http2, protocol: HTTP2}, hosts: [\"*\"]}",
+        ),
+        &[],
+    );
+    let tcp = "{port: {number: 80, name: tcp, protocol: TCP}, hosts: [\"*\"]}";
+    check(&gateway("{app: other}", tcp), &[]);
+    let taken = "X282 7 spec.servers[0]: port `80` is taken by Gateway/infra/edge; this server is not used: it speaks \
+                 TCP, and the port HTTP";
+    check(&gateway("{app: edge}", tcp), &[taken]);
+    check(&gateway("{app: edge, zone: a}", tcp), &[taken]);
+    let tls =
+        "{port: {number: 443, name: NAME, protocol: TLS}, hosts: [HOST], tls: {mode: PASSTHROUGH}}";
+    let server = |name: &str, host: &str| tls.replace("NAME", name).replace("HOST", host);
+    let two = |host: &str| {
+        gateway(
+            "{app: edge}",
+            &format!("{}\n  - {}", server("one", "a.com"), server("two", host)),
+        )
+    };
+    check(&two("b.com"), &[]);
+    check(
+        &two("a.com"),
+        &[
+            "X282 8 spec.servers[1]: port `443` is taken by Gateway/infra/late; this server is not used: it has the host \
+           a.com, too",
+        ],
+    );
+}
+
+/// A DestinationRule with one subset.
+fn rule(name: &str, host: &str, labels: &str) -> String {
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: {name}, namespace: shop}}\nspec:\n  \
+         host: {host}\n  subsets:\n  - {{name: some, labels: {labels}}}\n"
+    )
+}
+
+#[test]
+fn subsets_select_endpoints() {
+    check(&rule("b", "api.partner.com", "{zone: a}"), &[]);
+    check(
+        &rule("b", "api.partner.com", "{topology.istio.io/cluster: c2}"),
+        &[],
+    );
+    check(&rule("b", "ratings", "{version: v9}"), &[]);
+    let empty = |host: &str, label: &str| {
+        format!(
+            "X283 7 spec.subsets[0].labels: subset `some` has no endpoints (no endpoint of {host} has the labels {label})"
+        )
+    };
+    check(
+        &rule("b", "api.partner.com", "{zone: b}"),
+        &[&empty("api.partner.com", "zone=b")],
+    );
+    check(
+        &rule("b", "reviews", "{version: v2}"),
+        &[&empty("reviews.shop.svc.cluster.local", "version=v2")],
+    );
+}
+
+#[test]
+fn rules_for_many_hosts_are_not_hidden() {
+    check(
+        &rule("wide", "\"*.svc.cluster.local\"", "{}"),
+        &[
+            "X284 5 spec.host: wide is replaced by reviews for reviews.shop.svc.cluster.local; nothing is inherited",
+        ],
+    );
+    check(
+        &rule("wide", "\"*.svc.cluster.local\"", "{}")
+            .replace("namespace: shop", "namespace: other"),
+        &[],
+    );
+}

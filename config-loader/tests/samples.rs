@@ -1,0 +1,63 @@
+//! Configurations that others wrote load without errors.
+
+use std::path::{Path, PathBuf};
+
+use config_loader::diagnostic::render::{Style, text};
+use config_loader::{Diagnostic, Kind, Severity, load_files};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples")
+}
+
+/// Each file alone: several of them define one object in different ways.
+#[test]
+fn every_sample_loads_without_errors() {
+    let mut files = 0;
+    let mut objects = 0;
+    for entry in ["bookinfo", "istio"]
+        .map(|name| folder().join(name))
+        .iter()
+        .flat_map(|path| path.read_dir().expect("a folder"))
+    {
+        let path = entry.expect("an entry").path();
+        let loaded = load_files(std::slice::from_ref(&path));
+        let errors: Vec<Diagnostic> = loaded
+            .diagnostics
+            .into_iter()
+            .filter(|found| found.severity == Severity::Error)
+            .collect();
+        assert!(errors.is_empty(), "{}", text(&errors, Style::Plain));
+        assert!(!loaded.set.is_empty(), "{}", path.display());
+        files += 1;
+        objects += loaded.set.len();
+    }
+    assert_eq!(files, 31);
+    assert_eq!(objects, 59);
+}
+
+#[test]
+fn bookinfo_loads_as_a_whole() {
+    let names = [
+        "bookinfo-gateway.yaml",
+        "destination-rule-all.yaml",
+        "kube-bookinfo.yaml",
+        "virtual-service-all-v1.yaml",
+    ];
+    let loaded = load_files(&names.map(|name| folder().join("bookinfo").join(name)));
+    assert_eq!(loaded.set.count(Kind::Service), 4);
+    assert_eq!(loaded.set.count(Kind::DestinationRule), 4);
+    assert_eq!(loaded.set.count(Kind::VirtualService), 5);
+    assert_eq!(loaded.set.count(Kind::Gateway), 1);
+    let skipped = loaded
+        .diagnostics
+        .iter()
+        .filter(|found| found.severity == Severity::Note)
+        .count();
+    let others: Vec<Diagnostic> = loaded
+        .diagnostics
+        .into_iter()
+        .filter(|found| found.severity != Severity::Note)
+        .collect();
+    assert_eq!(skipped, 10, "Deployments and ServiceAccounts");
+    assert!(others.is_empty(), "{}", text(&others, Style::Plain));
+}

@@ -129,11 +129,11 @@ impl Timeouts {
         }
     }
 
-    fn http1(&self, http1: &http1::Settings) -> watchdog::Timeouts {
+    fn http1(&self, http1: &http1::Settings, park_after: Option<Duration>) -> watchdog::Timeouts {
         watchdog::Timeouts {
             head: http1.head_timeout,
             body: http1.body_timeout,
-            park_after: http1.park_after,
+            park_after,
             drain_idle: self.drain_idle,
             drain: self.drain,
         }
@@ -149,8 +149,6 @@ pub struct Server<A> {
     http1: hyper::server::conn::http1::Builder,
     http2: hyper::server::conn::http2::Builder<LocalExecutor>,
     roster: Rc<Roster>,
-    /// Cloned by every HTTP/1 connection that is not parked, to count them.
-    live: Rc<()>,
     supervisor: Supervisor,
     telemetry: Arc<Telemetry>,
     worker: WorkerId,
@@ -177,7 +175,6 @@ impl<A: Answer> Server<A> {
             http2: settings.http2.builder(supervisor.clone()),
             settings,
             roster,
-            live: Rc::default(),
             supervisor,
             telemetry,
             worker,
@@ -211,14 +208,20 @@ impl<A: Answer> Server<A> {
     pub fn spawn(this: &Rc<Self>, tcp: TcpStream, slot: Slot, downstream: Downstream) {
         let server = Rc::clone(this);
         let framing = Framing::new(this.settings.http1.limits());
-        let stream = Stream::new(tcp, slot, framing);
+        // Boxed, since it is passed on by value and each step would keep room for it.
+        let stream = Box::new(Stream::new(tcp, slot, framing));
         let member = this.roster.join(downstream.listener);
         this.supervisor.spawn("connection", async move {
             server.serve(stream, downstream, &member).await;
         });
     }
 
-    async fn serve(self: Rc<Self>, mut stream: Stream, downstream: Downstream, member: &Member) {
+    async fn serve(
+        self: Rc<Self>,
+        mut stream: Box<Stream>,
+        downstream: Downstream,
+        member: &Member,
+    ) {
         let mut patience = self.timeouts.patience();
         let protocol = loop {
             if !park::readable(&mut stream, member, patience).await {
@@ -257,3 +260,6 @@ impl<A: Answer> Server<A> {
         Counted::new(Arc::clone(stats), self.worker, protocol)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::header::{CONNECTION, HeaderValue};
@@ -45,7 +45,8 @@ pub struct Settings {
     /// Time without a byte moving while the peer owes us bytes of a request body, or does not take bytes of a response;
     /// past it, the connection is closed. Default: 5 min.
     pub body_timeout: Duration,
-    /// Time between requests after which a connection gives its memory back. Default: 1 s.
+    /// Time between requests after which a connection gives its memory back; at once if the pause before was longer.
+    /// Default: 1 s.
     pub park_after: Duration,
     /// Bytes buffered in each direction. Default: 64 KiB; at least `head_bytes_max`.
     pub buffer_bytes_max: usize,
@@ -91,46 +92,53 @@ impl Settings {
 /// hyper's default for header fields.
 const HYPER_HEADERS_MAX: usize = 100;
 
-/// Connections being served at once on one worker, past which they are parked without waiting.
-const CROWD: usize = 512;
-
 /// How serving, as opposed to parking, came to an end.
 enum Ended {
     /// The socket is gone: closed, or handed to another protocol.
     Gone,
     /// What the peer may still send is to be read and forgotten, after this last message.
-    Linger(Stream, String),
+    Linger(Box<Stream>, String),
     /// Idle, and worth no more than its socket.
-    Parked(Stream),
+    Parked(Box<Stream>),
 }
 
 /// Serves a connection to its end.
+///
+/// Whether an idle connection is parked at once or after a while follows from its last pause: who came back soon will
+/// come back soon. So clients that open many connections and use them rarely never make us hold buffers for all of them,
+/// and busy connections are not taken apart between two requests.
 pub(super) async fn serve<A: Answer>(
     server: &Rc<Server<A>>,
-    mut stream: Stream,
+    mut stream: Box<Stream>,
     connection: &Rc<Connection>,
     member: &Member,
 ) {
+    let park_after = server.settings.http1.park_after;
+    let mut came_back_soon = false;
     loop {
+        let wait = came_back_soon.then_some(park_after);
         // Boxed, so that the memory goes when the connection is parked.
-        match Box::pin(live(server, stream, connection, member)).await {
+        match Box::pin(live(server, stream, connection, member, wait)).await {
             Ended::Gone => return,
             Ended::Linger(stream, message) => {
                 return linger(stream, member, message.as_bytes()).await;
             }
             Ended::Parked(parked) => stream = parked,
         }
+        let soon = member.now().after(park_after);
         if !park::readable(&mut stream, member, server.timeouts.patience()).await {
             return;
         }
+        came_back_soon = member.now() < soon;
     }
 }
 
 async fn live<A: Answer>(
     server: &Rc<Server<A>>,
-    stream: Stream,
+    stream: Box<Stream>,
     connection: &Rc<Connection>,
     member: &Member,
+    park_after: Option<Duration>,
 ) -> Ended {
     let wire = Arc::clone(stream.wire());
     let flights = Rc::new(Flights::default());
@@ -140,15 +148,14 @@ async fn live<A: Answer>(
     let mut driver = Driver {
         hyper: hyper.with_upgrades(),
         watchdog: Watchdog::new(member.now()),
-        timeouts: server.timeouts.http1(&server.settings.http1),
+        timeouts: server.timeouts.http1(&server.settings.http1, park_after),
         wire: &wire,
         flights: &flights,
         answered_before,
     };
-    let _live = server.live.clone();
     let verdict = poll_fn(|cx| {
         connection.draining.set(member.draining().is_some());
-        driver.poll(cx, member, Rc::strong_count(&server.live) > CROWD)
+        driver.poll(cx, member)
     });
     let outcome = verdict.await;
     driver.end(outcome, server)
@@ -156,7 +163,7 @@ async fn live<A: Answer>(
 
 /// Drives a hyper connection and watches over it.
 struct Driver<'a, S: HttpService<Incoming>> {
-    hyper: UpgradeableConnection<TokioIo<Stream>, S>,
+    hyper: UpgradeableConnection<TokioIo<Box<Stream>>, S>,
     watchdog: Watchdog,
     timeouts: Timeouts,
     wire: &'a Arc<Wire>,
@@ -180,12 +187,7 @@ where
     B: hyper::body::Body + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    fn poll(
-        &mut self,
-        cx: &mut std::task::Context<'_>,
-        member: &Member,
-        crowded: bool,
-    ) -> Poll<Outcome> {
+    fn poll(&mut self, cx: &mut Context<'_>, member: &Member) -> Poll<Outcome> {
         if let Poll::Ready(result) = Pin::new(&mut self.hyper).poll(cx) {
             return Poll::Ready(Outcome::Done(result));
         }
@@ -200,9 +202,6 @@ where
                 cx.waker().wake_by_ref();
             }
             _ => {}
-        }
-        if crowded {
-            self.timeouts.park_after = Duration::ZERO;
         }
         match self.watchdog.decide(&seen, &self.timeouts, member.now()) {
             Action::Close => Poll::Ready(Outcome::Close),

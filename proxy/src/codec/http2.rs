@@ -106,7 +106,7 @@ impl<F: Future<Output = ()> + 'static> Executor<F> for LocalExecutor {
 /// Serves a connection to its end.
 pub(super) async fn serve<A: Answer>(
     server: &Rc<Server<A>>,
-    mut stream: Stream,
+    mut stream: Box<Stream>,
     connection: &Rc<Connection>,
     member: &Member,
 ) {

@@ -50,7 +50,7 @@ const LINGER_BYTES_MAX: usize = 256 * 1024;
 ///
 /// Closing a socket that has unread bytes resets the connection, and the reset may overtake the response: the peer would
 /// never learn why (RFC 9112, section 9.6).
-pub(super) async fn linger(mut stream: Stream, member: &Member, message: &[u8]) {
+pub(super) async fn linger(mut stream: Box<Stream>, member: &Member, message: &[u8]) {
     if stream.finish(message).await.is_err() {
         return;
     }

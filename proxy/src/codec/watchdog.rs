@@ -16,8 +16,8 @@ pub struct Timeouts {
     pub head: Duration,
     /// Without a byte moving, while the peer owes us body bytes or we have bytes that it does not take.
     pub body: Duration,
-    /// Between requests, until the connection gives its memory back.
-    pub park_after: Duration,
+    /// Between requests, until the connection gives its memory back; at once if `None`.
+    pub park_after: Option<Duration>,
     /// Between requests, until the connection is closed, once a drain has begun.
     pub drain_idle: Duration,
     /// From the beginning of a drain until the connection is closed whatever it does.
@@ -128,7 +128,12 @@ impl Watchdog {
                 self.since.after(timeouts.body),
                 Action::Refuse(Refusal::BodyTimeout),
             ),
-            (Standing::Idle, None) => (self.since.after(timeouts.park_after), Action::Park),
+            (Standing::Idle, None) => {
+                let due = timeouts
+                    .park_after
+                    .map_or(now, |wait| self.since.after(wait));
+                (due, Action::Park)
+            }
             (Standing::Idle, Some(drain)) => (
                 self.since.max(drain).after(timeouts.drain_idle),
                 Action::Close,
@@ -149,7 +154,7 @@ mod tests {
     const TIMEOUTS: Timeouts = Timeouts {
         head: Duration::from_secs(10),
         body: Duration::from_secs(300),
-        park_after: Duration::from_secs(1),
+        park_after: Some(Duration::from_secs(1)),
         drain_idle: Duration::from_secs(2),
         drain: Duration::from_secs(30),
     };
@@ -248,6 +253,21 @@ mod tests {
         ] {
             assert_eq!(outcome(seen), expected, "{seen:?}");
         }
+    }
+
+    #[test]
+    fn connection_parks_at_once_when_told_to() {
+        let timeouts = Timeouts {
+            park_after: None,
+            ..TIMEOUTS
+        };
+        let decide = |seen: Seen| Watchdog::new(Tick(5)).decide(&seen, &timeouts, Tick(5));
+        assert_eq!(decide(IDLE), Action::Park);
+        let in_flight = Seen {
+            in_flight: 1,
+            ..IDLE
+        };
+        assert_eq!(decide(in_flight), Action::Wait(Tick::NEVER));
     }
 
     #[test]

@@ -1,0 +1,51 @@
+use std::net::Ipv4Addr;
+
+use http_body_util::Full;
+use tokio::net::TcpListener;
+use tokio::task::LocalSet;
+
+use super::*;
+use crate::runtime::admission::Admission;
+use crate::telemetry::BuildInfo;
+
+/// What a parked connection may hold: its task, on top of which come the socket's registration and two small `Rc`s.
+const PARKED_BYTES_MAX: usize = 640;
+
+#[tokio::test]
+async fn futures_of_parked_connections_do_not_grow() {
+    LocalSet::new().run_until(check_sizes()).await;
+}
+
+async fn check_sizes() {
+    let telemetry = Telemetry::new(
+        1,
+        BuildInfo {
+            version: String::new(),
+            revision: String::new(),
+        },
+    );
+    // An answer that is large while it is being made.
+    let answer = |_: Rc<Connection>, _: Request<Incoming>| async move {
+        let large = [1_u8; 16 * 1024];
+        tokio::task::yield_now().await;
+        Response::new(Full::from(Bytes::copy_from_slice(&large)))
+    };
+    let server = Server::new(answer, Settings::default(), telemetry, WorkerId(0));
+    let server = Rc::new(server);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let _client = TcpStream::connect(address).await.unwrap();
+    let (tcp, remote) = listener.accept().await.unwrap();
+    let downstream = Downstream {
+        listener: ListenerKey { address },
+        remote,
+        local: address,
+    };
+    let slot = Admission::new(1, 1).admit(0).unwrap();
+    let framing = Framing::new(server.settings.http1.limits());
+    let stream = Box::new(Stream::new(tcp, slot, framing));
+    let member = server.roster.join(downstream.listener);
+    let serving = Rc::clone(&server).serve(stream, downstream, &member);
+    let size = size_of_val(&serving);
+    assert!(size <= PARKED_BYTES_MAX, "{size} bytes");
+}

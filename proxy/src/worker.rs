@@ -16,8 +16,7 @@ use crate::listener::handoff::{self, HandedOff, Handoff};
 use crate::listener::reconcile::{self, Wanted};
 use crate::listener::{self, Board, Entrance};
 use crate::runtime::admission::Admission;
-use crate::runtime::drain;
-use crate::runtime::threads;
+use crate::runtime::{drain, open_files, threads};
 use crate::telemetry::{Telemetry, WorkerId};
 
 /// How many workers there are and what they hold to.
@@ -62,7 +61,7 @@ pub struct Workers {
     pub admission: Arc<Admission>,
 }
 
-/// Starts the workers. `make` is called once on each worker's thread and returns what answers requests there.
+/// Starts the workers, after raising the process's limit of open files as far as it goes. `make` is called once on each worker's thread and returns what answers requests there.
 ///
 /// # Errors
 ///
@@ -72,6 +71,10 @@ where
     A: Answer,
     M: Fn(WorkerId) -> A + Clone + Send + 'static,
 {
+    match open_files::raise_limit() {
+        Ok(limit) => tracing::debug!(limit, "limit of open files"),
+        Err(error) => tracing::warn!(%error, "cannot raise the limit of open files"),
+    }
     let count = settings.concurrency.get();
     let admission = Admission::new(count, settings.listener.connections_max);
     let (senders, receivers) = handoff::channels(count);

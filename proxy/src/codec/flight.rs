@@ -3,20 +3,39 @@
 use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
+use super::io::Wire;
+
 /// Counts the requests of one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Flights {
+    wire: Arc<Wire>,
     begun: Cell<u32>,
     ended: Cell<u32>,
     cut: Cell<u32>,
 }
 
 impl Flights {
+    /// No request so far.
+    pub fn new(wire: Arc<Wire>) -> Rc<Self> {
+        Rc::new(Self {
+            wire,
+            begun: Cell::default(),
+            ended: Cell::default(),
+            cut: Cell::default(),
+        })
+    }
+
+    /// The connection that the requests come on.
+    pub fn wire(&self) -> &Wire {
+        &self.wire
+    }
+
     /// Counts a request in; it is counted out when the returned value is dropped.
     pub fn begin(self: &Rc<Self>) -> Flight {
         self.begun.set(self.begun.get().wrapping_add(1));
@@ -50,8 +69,13 @@ pub struct Flight {
 }
 
 impl Flight {
+    /// The response begins another protocol on this connection.
+    pub fn tunnel(&self) {
+        self.flights.wire.set_tunnel();
+    }
+
     /// The response is there, even if its body still has to be sent.
-    pub fn answered(&self) {
+    fn answered(&self) {
         self.answered.set(true);
     }
 }
@@ -70,17 +94,19 @@ impl Drop for Flight {
 #[derive(Debug)]
 pub struct Outgoing<B> {
     body: Option<B>,
-    _flight: Flight,
+    flight: Flight,
 }
 
 impl<B> Outgoing<B> {
     /// A body of this flight.
     pub fn new(body: Option<B>, flight: Flight) -> Self {
         flight.answered();
-        Self {
-            body,
-            _flight: flight,
-        }
+        Self { body, flight }
+    }
+
+    /// The flight that this body ends.
+    pub fn flight(&self) -> &Flight {
+        &self.flight
     }
 }
 

@@ -140,16 +140,14 @@ async fn live<A: Answer>(
     member: &Member,
     park_after: Option<Duration>,
 ) -> Ended {
-    let wire = Arc::clone(stream.wire());
-    let flights = Rc::new(Flights::default());
-    let answered_before = wire.heads();
-    let service = service_fn(|request| answer(server, connection, &wire, &flights, request));
+    let flights = Flights::new(Arc::clone(stream.wire()));
+    let answered_before = stream.wire().heads();
+    let service = service_fn(|request| answer(server, connection, &flights, request));
     let hyper = server.http1.serve_connection(TokioIo::new(stream), service);
     let mut driver = Driver {
         hyper: hyper.with_upgrades(),
         watchdog: Watchdog::new(member.now()),
         timeouts: server.timeouts.http1(&server.settings.http1, park_after),
-        wire: &wire,
         flights: &flights,
         answered_before,
     };
@@ -166,7 +164,6 @@ struct Driver<'a, S: HttpService<Incoming>> {
     hyper: UpgradeableConnection<TokioIo<Box<Stream>>, S>,
     watchdog: Watchdog,
     timeouts: Timeouts,
-    wire: &'a Arc<Wire>,
     flights: &'a Rc<Flights>,
     /// Requests that were over before the connection was parked last.
     answered_before: u32,
@@ -195,10 +192,15 @@ where
         let quiet = seen.in_flight == 0 && !seen.unflushed;
         match seen.place {
             Place::Refused if quiet => {
-                return Poll::Ready(self.wire.refusal().map_or(Outcome::Close, Outcome::Refuse));
+                return Poll::Ready(
+                    self.flights
+                        .wire()
+                        .refusal()
+                        .map_or(Outcome::Close, Outcome::Refuse),
+                );
             }
-            Place::Held if seen.in_flight == 0 && !self.wire.is_tunnel() => {
-                self.wire.set_resume();
+            Place::Held if seen.in_flight == 0 && !self.flights.wire().is_tunnel() => {
+                self.flights.wire().set_resume();
                 cx.waker().wake_by_ref();
             }
             _ => {}
@@ -215,15 +217,15 @@ where
     }
 
     fn look(&self, member: &Member) -> Seen {
-        let heads = self.wire.heads();
+        let heads = self.flights.wire().heads();
         let ended = self.answered_before.wrapping_add(self.flights.ended());
         Seen {
             heads,
             in_flight: heads.wrapping_sub(ended),
-            place: self.wire.place(),
-            unflushed: self.wire.is_unflushed(),
-            starved: self.wire.is_starved(),
-            moved: self.wire.moved(),
+            place: self.flights.wire().place(),
+            unflushed: self.flights.wire().is_unflushed(),
+            starved: self.flights.wire().is_starved(),
+            moved: self.flights.wire().moved(),
             draining: member.draining(),
         }
     }
@@ -249,16 +251,16 @@ where
             Outcome::Close => Ended::Gone,
             Outcome::Done(result) => {
                 let error = result.err();
-                if let Some(counter) = violation(error.as_ref(), self.wire) {
+                if let Some(counter) = violation(error.as_ref(), self.flights.wire()) {
                     server.count(counter);
                 }
                 if let Some(error) = &error {
                     tracing::debug!(%error, "downstream connection failed");
                 }
                 // The peer may be in the middle of sending what we don't want.
-                let unread = self.wire.place() != Place::Between
+                let unread = self.flights.wire().place() != Place::Between
                     || error.as_ref().is_some_and(hyper::Error::is_parse);
-                if unread && !self.wire.is_ended() {
+                if unread && !self.flights.wire().is_ended() {
                     Ended::Linger(stream, String::new())
                 } else {
                     Ended::Gone
@@ -301,7 +303,6 @@ fn last_reply(status: StatusCode) -> String {
 fn answer<A: Answer>(
     server: &Rc<Server<A>>,
     connection: &Rc<Connection>,
-    wire: &Arc<Wire>,
     flights: &Rc<Flights>,
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<Outgoing<A::Body>>, Infallible>> + use<A> {
@@ -315,7 +316,6 @@ fn answer<A: Answer>(
         }
     };
     let connection = Rc::clone(connection);
-    let wire = Arc::clone(wire);
     async move {
         let close = answer.is_err();
         let mut response = match answer {
@@ -329,7 +329,7 @@ fn answer<A: Answer>(
         let tunnel = response.status() == StatusCode::SWITCHING_PROTOCOLS
             || (is_connect && response.status().is_success());
         if tunnel {
-            wire.set_tunnel();
+            response.body().flight().tunnel();
         } else if close || connection.draining.get() {
             response
                 .headers_mut()

@@ -5,6 +5,7 @@ use std::error::Error as _;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -111,7 +112,7 @@ pub(super) async fn serve<A: Answer>(
     member: &Member,
 ) {
     stream.tunnel();
-    let flights = Rc::new(Flights::default());
+    let flights = Flights::new(Arc::clone(stream.wire()));
     let service = service_fn(|request| answer(server, connection, &flights, request));
     let hyper = server.http2.serve_connection(TokioIo::new(stream), service);
     let mut hyper = pin!(hyper);

@@ -45,13 +45,14 @@ impl Refusal {
     /// The status of the reply, or `None` where the connection is closed without one.
     pub fn status(self) -> Option<StatusCode> {
         match self {
-            Self::Chunk | Self::Framing | Self::Header | Self::Host | Self::Target => {
+            Self::Framing | Self::Header | Self::Host | Self::Target => {
                 Some(StatusCode::BAD_REQUEST)
             }
             Self::HeadTimeout => Some(StatusCode::REQUEST_TIMEOUT),
             Self::HeadersTooLarge => Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
             Self::LowVersion => Some(StatusCode::UPGRADE_REQUIRED),
-            Self::BodyTimeout => None,
+            // The request is with the exchange, which replies to a body that breaks.
+            Self::BodyTimeout | Self::Chunk => None,
         }
     }
 

@@ -63,6 +63,7 @@ async fn run<A: Answer>(
     listener: &TcpListener,
     stopped: &mut watch::Receiver<()>,
 ) {
+    let mut failing = false;
     loop {
         let accepted = tokio::select! {
             biased;
@@ -70,13 +71,17 @@ async fn run<A: Answer>(
             _ = stopped.changed() => break,
         };
         if let Err(error) = take(entrance, key, accepted) {
+            // Once, not twenty times a second for as long as it lasts.
+            if !std::mem::replace(&mut failing, true) {
+                tracing::warn!(listener = %key.address, %error, "cannot accept for now");
+            }
             tokio::select! {
                 () = tokio::time::sleep(PAUSE) => {}
                 _ = stopped.changed() => break,
             }
-            tracing::warn!(listener = %key.address, %error, "cannot accept");
             continue;
         }
+        failing = false;
         accept_ready(entrance, key, listener, BATCH);
         tokio::task::yield_now().await;
     }

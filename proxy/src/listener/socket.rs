@@ -94,9 +94,12 @@ mod tests {
     }
 
     #[test]
-    fn wildcard_accepts_ipv4() {
+    fn wildcard_accepts_ipv4_and_accepted_sockets_do_not_delay() {
         let listener = listen(SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)), 16).unwrap();
         let port = listener.local_addr().unwrap().port();
-        TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        let _client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        listener.set_nonblocking(false).unwrap();
+        let (accepted, _) = listener.accept().unwrap();
+        assert!(accepted.nodelay().unwrap(), "inherited from the listener");
     }
 }

@@ -5,6 +5,7 @@ mod support;
 
 mod downstream_connections;
 mod downstream_drain;
+mod downstream_http2;
 mod downstream_limits;
 mod fuzz_corpus;
 mod listeners;

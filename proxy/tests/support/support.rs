@@ -8,6 +8,8 @@
 
 #[path = "downstream.rs"]
 pub mod downstream;
+#[path = "frames.rs"]
+pub mod frames;
 #[path = "raw.rs"]
 pub mod raw;
 

@@ -1,0 +1,63 @@
+//! An HTTP/2 client that sends exactly the frames it is told to.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use super::DEADLINE;
+
+/// Flags of HEADERS.
+pub const END_STREAM: u8 = 1;
+/// Flag of HEADERS and CONTINUATION.
+pub const END_HEADERS: u8 = 4;
+
+/// Types of frames.
+pub const HEADERS: u8 = 1;
+pub const RST_STREAM: u8 = 3;
+pub const SETTINGS: u8 = 4;
+pub const PING: u8 = 6;
+pub const CONTINUATION: u8 = 9;
+
+/// `GET http://a/` in HPACK: three entries of the static table, and a literal authority.
+pub const GET: &[u8] = &[0x82, 0x86, 0x84, 0x41, 0x01, b'a'];
+
+/// A connection whose every frame is ours.
+pub struct Frames {
+    stream: TcpStream,
+}
+
+impl Frames {
+    /// Connects, sends the preface and empty settings.
+    pub fn connect(address: SocketAddr) -> Self {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        stream.set_write_timeout(Some(DEADLINE)).unwrap();
+        stream
+            .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            .unwrap();
+        let mut this = Self { stream };
+        this.send(SETTINGS, 0, 0, &[]);
+        this
+    }
+
+    /// Sends a frame; `false` when the peer has closed.
+    pub fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> bool {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        let mut frame = length[1..].to_vec();
+        frame.extend([kind, flags]);
+        frame.extend(stream.to_be_bytes());
+        frame.extend(payload);
+        self.stream.write_all(&frame).is_ok()
+    }
+
+    /// Whether the peer closes, whatever it says before. A reset counts as closed.
+    pub fn is_closed(&mut self) -> bool {
+        let mut bytes = [0; 4096];
+        loop {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) => return error.kind() == std::io::ErrorKind::ConnectionReset,
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Reference pages that are made from the code, and must agree with it.
+//!
+//! With `UPDATE_DOCS=1` in the environment the pages are written instead of compared.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use config_loader::Kind;
+use config_loader::diagnostic::codes;
+use config_loader::kinds::{self, Body};
+use config_loader::validate::unsupported::{self, When};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn check(file: &str, wanted: &str) {
+    let path = root().join(file);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, wanted).expect("the page is written");
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == wanted,
+        "{file} is not what the code says: run `UPDATE_DOCS=1 cargo test -p config-loader --test docs`"
+    );
+}
+
+#[test]
+fn every_code_is_in_the_reference() {
+    let mut page = String::from(
+        "# Diagnostics\n\nEvery code that `strait check` and the log know, with the rule that was broken. A code never \
+         changes its meaning.\n\nAn *error* refuses the object: its last good version stays in force, or there is none. \
+         A *warning* lets it in. A *note* only tells.\n\n| code | severity | rule |\n|---|---|---|\n",
+    );
+    let mut rows: Vec<_> = codes::all().collect();
+    rows.sort_by_key(|(code, ..)| {
+        let letters = code
+            .0
+            .trim_end_matches(|letter: char| letter.is_ascii_digit());
+        let group = ["YAML", "SRC", "CM"]
+            .iter()
+            .position(|first| *first == letters)
+            .unwrap_or(9);
+        (group, letters, code.0)
+    });
+    for (code, severity, text) in rows {
+        let text = text.replace('|', "\\|");
+        let _ = writeln!(page, "| {code} | {severity} | {text} |");
+    }
+    check("docs/diagnostics.md", &page);
+}
+
+/// What of a field has no effect yet.
+fn effect(kind: Kind, path: &str) -> String {
+    let covers = |row: &&unsupported::Row| {
+        row.kind == kind
+            && (row.path.is_empty()
+                || row.path == path
+                || path
+                    .strip_prefix(&row.path)
+                    .is_some_and(|rest| rest.starts_with(['.', '['])))
+    };
+    let rows: Vec<&unsupported::Row> = unsupported::rows().iter().filter(covers).collect();
+    if rows.iter().any(|row| row.when == When::Written) {
+        return "not yet".to_owned();
+    }
+    let quote = |values: &[&str]| {
+        values
+            .iter()
+            .map(|value| format!("`{value}`"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let parts = rows.iter().map(|row| match row.when {
+        When::Written => "not yet".to_owned(),
+        When::Is(values) => {
+            let named: Vec<&str> = values
+                .iter()
+                .copied()
+                .filter(|value| !value.is_empty())
+                .collect();
+            let absent = if named.len() < values.len() {
+                " (the default)"
+            } else {
+                ""
+            };
+            format!("not yet: {}{absent}", quote(&named))
+        }
+        When::IsNot(values) => format!("only {} yet", quote(values)),
+        When::StartsWith(start) => format!("not yet: `{start}...`"),
+    });
+    let parts: Vec<String> = parts.collect();
+    if parts.is_empty() {
+        "yes".to_owned()
+    } else {
+        parts.join("; ")
+    }
+}
+
+/// The fields of a kind that hold a value, with their effect.
+fn fields(row: &kinds::Row) -> Vec<(String, &'static str, String)> {
+    let prefix = if row.body == Body::Spec { "spec." } else { "" };
+    let all = (row.fields)();
+    let holds_others = |path: &str| {
+        all.iter().any(|other| {
+            other
+                .path
+                .strip_prefix(path)
+                .is_some_and(|rest| rest.starts_with(['.', '[']))
+        })
+    };
+    let values = all.iter().filter(|field| !holds_others(&field.path));
+    values
+        .map(|field| {
+            let path = format!("{prefix}{}", field.path);
+            let effect = effect(row.kind, &path);
+            (path, field.holds, effect)
+        })
+        .collect()
+}
+
+#[test]
+fn every_field_is_in_the_reference() {
+    let mut page = String::from(
+        "# Fields\n\nEvery field that is read and checked, and whether it has an effect in this version. What has none \
+         yet is reported by `strait check` as `not supported yet`. `[]` stands for any entry of a list, `*` for any \
+         key.\n",
+    );
+    for row in kinds::rows() {
+        let _ = write!(
+            page,
+            "\n## {}\n\n`{}`\n\n",
+            row.kind,
+            row.api_versions.join("`, `")
+        );
+        let _ = write!(page, "| field | holds | has an effect |\n|---|---|---|\n");
+        for (path, holds, effect) in fields(row) {
+            let _ = writeln!(page, "| `{path}` | {holds} | {effect} |");
+        }
+    }
+    check("docs/fields.md", &page);
+}
+
+/// The fields of a kind without effect, for people: what holds for a traffic policy is not repeated for its parts.
+fn missing(kind: Kind) -> String {
+    let rows = unsupported::rows().iter().filter(|row| row.kind == kind);
+    let rows = rows.filter(|row| {
+        !row.path.contains("subsets[].trafficPolicy") && !row.path.contains("portLevelSettings")
+    });
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut parts = Vec::new();
+    for row in rows {
+        let path = row.path.strip_prefix("spec.").unwrap_or(&row.path);
+        match row.when {
+            When::Written if path.is_empty() => return "everything".to_owned(),
+            When::Written => {
+                let (parent, name) = path.rsplit_once('.').unwrap_or(("", path));
+                match groups.iter_mut().find(|(known, _)| *known == parent) {
+                    Some((_, names)) => names.push(name),
+                    None => groups.push((parent, vec![name])),
+                }
+            }
+            When::Is(values) => {
+                let named: Vec<&str> = values
+                    .iter()
+                    .copied()
+                    .filter(|value| !value.is_empty())
+                    .collect();
+                parts.push(format!("`{path}: {}`", named.join("`, `")));
+            }
+            When::IsNot(values) => {
+                parts.push(format!("`{path}` other than `{}`", values.join("`, `")))
+            }
+            When::StartsWith(start) => parts.push(format!("`{path}: {start}...`")),
+        }
+    }
+    let group = |(parent, names): (&str, Vec<&str>)| match (parent, names.as_slice()) {
+        ("", names) => format!("`{}`", names.join("`, `")),
+        (parent, [name]) => format!("`{parent}.{name}`"),
+        (parent, names) => format!("`{parent}.{{{}}}`", names.join(", ")),
+    };
+    let mut all: Vec<String> = groups.into_iter().map(group).collect();
+    all.append(&mut parts);
+    if all.is_empty() {
+        "nothing".to_owned()
+    } else {
+        all.join(", ")
+    }
+}
+
+#[test]
+fn the_front_page_says_what_has_no_effect_yet() {
+    let (open, close) = ("<!-- fields: kept true by a test -->\n", "<!-- /fields -->");
+    let page = fs::read_to_string(root().join("README.md")).expect("there is a README");
+    let (before, rest) = page
+        .split_once(open)
+        .expect("the README has a place for the table");
+    let (_, after) = rest.split_once(close).expect("the place ends");
+    let mut table =
+        String::from("| kind | API | fields with an effect | not yet |\n|---|---|---|---|\n");
+    for row in kinds::rows() {
+        let fields = fields(row);
+        let working = fields
+            .iter()
+            .filter(|(_, _, effect)| effect != "not yet")
+            .count();
+        let group = row.api_versions[0]
+            .split_once('/')
+            .map_or("core", |(group, _)| group);
+        let (kind, all, missing) = (row.kind, fields.len(), missing(row.kind));
+        let _ = writeln!(
+            table,
+            "| {kind} | {group} | {working} of {all} | {missing} |"
+        );
+    }
+    check("README.md", &format!("{before}{open}{table}{close}{after}"));
+}

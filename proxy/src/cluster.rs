@@ -35,6 +35,8 @@ pub struct Parts {
     pub policy: Policy,
     /// The endpoints.
     pub endpoints: Vec<Endpoint>,
+    /// DNS names of endpoints, with ports, whose addresses are not known yet.
+    pub unresolved: Vec<Box<str>>,
     /// Where requests are counted that reached no endpoint.
     pub stats: Arc<RequestStats>,
     /// Connection limits and times.
@@ -60,6 +62,8 @@ pub struct Cluster {
     pub pool: PoolSettings,
     /// The resources that had a say: the service first, then its policy.
     pub provenance: Vec<Provenance>,
+    /// DNS names of endpoints, with ports, whose addresses are not known yet.
+    pub unresolved: Box<[Box<str>]>,
     /// Where requests are counted that reached no endpoint.
     pub stats: Arc<RequestStats>,
     /// Hash over everything that the cluster is made of; equal for clusters that behave alike.
@@ -84,6 +88,7 @@ impl Cluster {
             policy: parts.policy,
             pool: parts.pool,
             provenance: parts.provenance,
+            unresolved: parts.unresolved.into(),
             stats: parts.stats,
             fingerprint: parts.fingerprint,
             endpoints: parts.endpoints.into_boxed_slice(),

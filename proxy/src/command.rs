@@ -13,6 +13,8 @@ pub mod completions;
 
 pub mod demo;
 
+pub mod explain;
+
 pub mod run;
 
 use std::ffi::OsString;
@@ -61,6 +63,8 @@ pub enum Command {
     Run(run::RunArgs),
     /// Validate configuration and list every finding with its place and remedy
     Check(check::CheckArgs),
+    /// Show why a request goes where it goes
+    Explain(explain::ExplainArgs),
     /// Two versions of a service and a gateway in one process, to try things out
     Demo(demo::DemoArgs),
     /// Print a completion script for a shell
@@ -85,6 +89,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     let code = match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => completions::run(&args),
     };

@@ -20,6 +20,8 @@ mod service;
 
 mod services;
 
+pub mod survey;
+
 use config_loader::ResourceSet;
 
 use crate::identity::Identity;
@@ -29,6 +31,7 @@ use crate::telemetry::StatsRegistry;
 use clusters::Clusters;
 use policies::Policies;
 use services::Services;
+pub use survey::Survey;
 
 /// Everything that a snapshot follows from.
 #[derive(Clone, Copy)]

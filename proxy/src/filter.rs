@@ -16,7 +16,7 @@ pub mod timeout;
 
 pub use chain::{Action, DestinationFilters, HeaderScopes, RouteFilters};
 pub use direct_response::DirectResponse;
-pub use headers::{HeaderError, HeaderOps, HeaderScope, RequestHeaderOps};
+pub use headers::{HeaderEdit, HeaderError, HeaderOps, HeaderScope, RequestHeaderOps};
 pub use redirect::{PathChange, Redirect, RedirectPort, RedirectRequest, Scheme};
 pub use rewrite::{MatchedUri, PathRewrite};
 pub use template::{Template, TemplateContext, TemplateError};

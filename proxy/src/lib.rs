@@ -32,6 +32,8 @@ pub mod snapshot;
 
 pub mod compile;
 
+pub mod explain;
+
 pub mod control;
 
 pub mod admin;

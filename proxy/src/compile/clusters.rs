@@ -161,6 +161,7 @@ impl<'a> Clusters<'a> {
             protocol: port.protocol,
             policy: policy.balance,
             endpoints,
+            unresolved: self.unresolved(port, &members),
             stats: self.stats_of(service, &WorkloadLabels::default()),
             pool: policy.pool,
             provenance,
@@ -228,6 +229,18 @@ impl<'a> Clusters<'a> {
                 address,
             })
             .collect()
+    }
+
+    /// The names among members that have no addresses yet.
+    fn unresolved(&self, port: &Port, members: &[&Workload]) -> Vec<Box<str>> {
+        let names = members.iter().filter_map(|workload| match &workload.host {
+            WorkloadHost::Name(name) if self.registry.resolution(name).is_none() => {
+                let number = workload.port(port);
+                Some(format!("{name}:{number}").into())
+            }
+            _ => None,
+        });
+        names.collect()
     }
 
     fn stats_of(&self, service: &Service, destination: &WorkloadLabels) -> Arc<RequestStats> {

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-use config_loader::ResourceSet;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{
     HeaderMatch, HttpAction, HttpMatch, HttpRule, QueryMatch, StringMatch, VirtualService,
 };
+use config_loader::{Name, ResourceSet};
 
 use super::rules::Sourced;
 
@@ -25,12 +25,9 @@ pub(super) fn expand<'a>(
             });
             continue;
         };
-        let Some(object) = resources.virtual_services.get(&delegate.name) else {
+        let Ok(object) = lend(&delegate.name, root, resources) else {
             continue;
         };
-        if !object.spec.is_delegate() || !object.spec.export_to.includes(&root.id.namespace) {
-            continue;
-        }
         let merged = object
             .spec
             .http
@@ -46,6 +43,27 @@ pub(super) fn expand<'a>(
         );
     }
     rules
+}
+
+/// The delegate that a root names.
+///
+/// # Errors
+///
+/// Why it lends no rules.
+pub(super) fn lend<'a>(
+    name: &Name,
+    root: &Object<VirtualService>,
+    resources: &'a ResourceSet,
+) -> Result<&'a Object<VirtualService>, &'static str> {
+    let object = resources.virtual_services.get(name);
+    let object = object.ok_or("does not exist")?;
+    if !object.spec.is_delegate() {
+        return Err("has hosts of its own, so it is no delegate");
+    }
+    if !object.spec.export_to.includes(&root.id.namespace) {
+        return Err("is not exported to the namespace of its root (exportTo)");
+    }
+    Ok(object)
 }
 
 /// Merges a root rule into a rule of its delegate; `None` when some block of the delegate fits no block of the root.

@@ -21,24 +21,24 @@ use crate::route::{Conditions, HostIndex, Rule, Table};
 use crate::snapshot::{Listener, ListenerKey, Route, Snapshot, VirtualHost};
 
 /// A server of a Gateway that selects this proxy.
-struct Bound<'a> {
-    gateway: &'a Arc<Object<Gateway>>,
-    server: &'a Server,
-    reference: GatewayRef,
+pub(super) struct Bound<'a> {
+    pub gateway: &'a Arc<Object<Gateway>>,
+    pub server: &'a Server,
+    pub reference: GatewayRef,
 }
 
 /// A VirtualService at a server, as far as one host is concerned.
-struct Attached<'a> {
-    object: &'a Arc<Object<VirtualService>>,
-    reference: &'a GatewayRef,
+pub(super) struct Attached<'a> {
+    pub object: &'a Arc<Object<VirtualService>>,
+    pub reference: &'a GatewayRef,
 }
 
 /// What a virtual host is made from.
 #[derive(Default)]
-struct HostParts<'a> {
-    attached: Vec<Attached<'a>>,
+pub(super) struct HostParts<'a> {
+    pub attached: Vec<Attached<'a>>,
     /// The server that redirects every request of this host to https.
-    redirect: Option<Provenance>,
+    pub redirect: Option<Provenance>,
 }
 
 /// Compiles the listeners of a gateway.
@@ -48,14 +48,7 @@ pub(super) fn compile(
     clusters: &mut Clusters<'_>,
     previous: &Snapshot,
 ) -> BTreeMap<ListenerKey, Arc<Listener>> {
-    let mut virtual_services: Vec<&Arc<Object<VirtualService>>> = resources
-        .virtual_services
-        .values()
-        .filter(|object| {
-            !object.spec.is_delegate() && object.spec.export_to.includes(&identity.namespace)
-        })
-        .collect();
-    virtual_services.sort_by(|a, b| a.age().cmp(&b.age()));
+    let virtual_services = visible(resources, identity);
     let mut listeners = BTreeMap::new();
     for (key, servers) in servers_by_address(resources, identity) {
         let parts = hosts(&servers, &virtual_services, identity);
@@ -71,21 +64,37 @@ pub(super) fn compile(
     listeners
 }
 
+/// The VirtualServices with hosts that count for a proxy of this identity, oldest first.
+pub(super) fn visible<'a>(
+    resources: &'a ResourceSet,
+    identity: &Identity,
+) -> Vec<&'a Arc<Object<VirtualService>>> {
+    let mut virtual_services: Vec<&Arc<Object<VirtualService>>> = resources
+        .virtual_services
+        .values()
+        .filter(|object| {
+            !object.spec.is_delegate() && object.spec.export_to.includes(&identity.namespace)
+        })
+        .collect();
+    virtual_services.sort_by(|a, b| a.age().cmp(&b.age()));
+    virtual_services
+}
+
+/// Whether a Gateway's selector takes in a proxy of this identity.
+pub(super) fn selects(gateway: &Object<Gateway>, identity: &Identity) -> bool {
+    let mut selector = gateway.spec.selector.iter();
+    selector.all(|(key, value)| identity.labels.get(key) == Some(value))
+}
+
 /// Plain HTTP servers of the Gateways that select this proxy, oldest Gateway first.
-fn servers_by_address<'a>(
+pub(super) fn servers_by_address<'a>(
     resources: &'a ResourceSet,
     identity: &Identity,
 ) -> BTreeMap<ListenerKey, Vec<Bound<'a>>> {
     let mut gateways: Vec<&Arc<Object<Gateway>>> = resources
         .gateways
         .values()
-        .filter(|gateway| {
-            gateway
-                .spec
-                .selector
-                .iter()
-                .all(|(key, value)| identity.labels.get(key) == Some(value))
-        })
+        .filter(|gateway| selects(gateway, identity))
         .collect();
     gateways.sort_by(|a, b| a.age().cmp(&b.age()));
     let mut by_address: BTreeMap<ListenerKey, Vec<Bound<'_>>> = BTreeMap::new();
@@ -116,7 +125,7 @@ fn servers_by_address<'a>(
 }
 
 /// Every host of a listener with what serves it.
-fn hosts<'a>(
+pub(super) fn hosts<'a>(
     servers: &'a [Bound<'_>],
     virtual_services: &[&'a Arc<Object<VirtualService>>],
     identity: &Identity,
@@ -169,7 +178,7 @@ fn hosts<'a>(
 }
 
 /// The hosts of a VirtualService that a server takes: of each pair the more specific name, if one covers the other.
-fn served_hosts(
+pub(super) fn served_hosts(
     object: &Object<VirtualService>,
     server: &Server,
     identity: &Identity,

@@ -102,6 +102,14 @@ impl<'a> Policies<'a> {
         })
     }
 
+    /// The subsets that are defined for a service.
+    pub(super) fn subsets(&self, host: &str, namespace: &str) -> Vec<&'a str> {
+        let rules = self.rules(host, namespace).iter();
+        rules
+            .flat_map(|rule| rule.spec.subsets.iter().map(|subset| &*subset.name))
+            .collect()
+    }
+
     /// The rules for a host: of the proxy's namespace, else of the service's, else of the root namespace; within one
     /// namespace those with the most specific host.
     fn rules(&self, host: &str, namespace: &str) -> &[&'a Rule] {

@@ -84,24 +84,69 @@ pub(super) fn compile(
 }
 
 impl Place<'_> {
-    /// Whether a block's conditions that need no request hold. A block that names gateways asks for nothing else.
+    /// Whether a block's conditions that need no request hold.
     fn admits(&self, block: &HttpMatch) -> bool {
+        self.objection(block).is_none()
+    }
+
+    /// The first field of a block that needs no request and does not hold here. A block that names gateways asks for
+    /// nothing else but the port.
+    fn objection(&self, block: &HttpMatch) -> Option<&'static str> {
         if block.port.is_some_and(|port| port != self.port) {
-            return false;
+            return Some("port");
         }
         if !block.gateways.is_empty() {
-            return block.gateways.contains(self.gateway);
+            return (!block.gateways.contains(self.gateway)).then_some("gateways");
         }
         let labels = &self.identity.labels;
-        block
-            .source_labels
-            .iter()
-            .all(|(key, value)| labels.get(key) == Some(value))
-            && block
-                .source_namespace
-                .as_ref()
-                .is_none_or(|namespace| **namespace == self.identity.namespace)
+        let mut wanted = block.source_labels.iter();
+        if wanted.any(|(key, value)| labels.get(key) != Some(value)) {
+            return Some("sourceLabels");
+        }
+        let namespace = block.source_namespace.as_ref()?;
+        (**namespace != self.identity.namespace).then_some("sourceNamespace")
     }
+}
+
+/// The match blocks and rules that [`compile`] gives no route here, each with the field that is the reason.
+pub(super) fn left_out(rules: &[Sourced<'_>], place: &Place<'_>) -> Vec<(Provenance, LeftOut)> {
+    let mut out = Vec::new();
+    let mut ended = None;
+    for sourced in rules {
+        let rule: &HttpRule = &sourced.rule;
+        if let Some(end) = &ended {
+            let at = provenance(sourced.object, rule.line);
+            out.push((at, LeftOut::Behind(Provenance::clone(end))));
+            continue;
+        }
+        if rule.matches.is_empty() {
+            ended = Some(provenance(sourced.object, rule.line));
+        }
+        for block in &rule.matches {
+            let at = provenance(sourced.object, block.line);
+            if let Some(end) = &ended {
+                out.push((at, LeftOut::Behind(Provenance::clone(end))));
+            } else if let Some(field) = place.objection(block) {
+                out.push((at, LeftOut::Elsewhere(field)));
+            } else if let Some(conditions) = conditions(block) {
+                ended = conditions.is_catch_all().then_some(at);
+            } else {
+                out.push((at, LeftOut::Claims));
+            }
+        }
+    }
+    out
+}
+
+/// Why a match block has no route here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum LeftOut {
+    /// A rule before it takes every request.
+    Behind(Provenance),
+    /// It asks for claims of a token, which this proxy never has.
+    Claims,
+    /// This field says that it is for other listeners or proxies.
+    Elsewhere(&'static str),
 }
 
 /// One route: a rule with one of its match blocks.

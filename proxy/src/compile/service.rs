@@ -94,9 +94,14 @@ impl Workload {
             .all(|(key, value)| self.labels.get(key) == Some(value))
     }
 
+    /// The port that it takes a service port's traffic on.
+    pub(super) fn port(&self, port: &Port) -> u16 {
+        self.ports.get(&port.name).copied().unwrap_or(port.target)
+    }
+
     /// Its addresses for a service port; none for a name that has not been resolved yet.
     pub(super) fn addresses(&self, port: &Port, registry: &Registry) -> Vec<Address> {
-        let number = self.ports.get(&port.name).copied().unwrap_or(port.target);
+        let number = self.port(port);
         match &self.host {
             WorkloadHost::Ip(ip) => vec![Address::Ip(SocketAddr::new(*ip, number))],
             WorkloadHost::Unix(path) => vec![Address::Unix(Arc::clone(path))],

@@ -47,6 +47,11 @@ impl Services {
         Self { by_host }
     }
 
+    /// Every host, in no order.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = &str> {
+        self.by_host.keys().map(|host| &**host)
+    }
+
     /// The service that answers to a host: by its own name, else by the longest wildcard that covers it.
     pub(super) fn find(&self, host: &str) -> Option<&Arc<Service>> {
         if let Some(found) = self.by_host.get(host) {

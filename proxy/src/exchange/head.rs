@@ -21,6 +21,16 @@ pub struct Found {
 }
 
 impl Found {
+    /// The virtual host that serves the request.
+    pub fn virtual_host(&self) -> &VirtualHost {
+        &self.virtual_host
+    }
+
+    /// The rule of its table.
+    pub fn rule(&self) -> RuleIdx {
+        self.rule
+    }
+
     /// What the rule does.
     pub fn route(&self) -> &Route {
         self.virtual_host.route(self.rule)
@@ -48,20 +58,29 @@ pub fn find_route<B>(
         .get(&connection.listener)
         .ok_or(LocalReply::NO_ROUTE)?;
     let virtual_host = listener.virtual_host(&host).ok_or(LocalReply::NO_ROUTE)?;
-    let head = RequestHead {
-        method: request.method(),
-        scheme: "http",
-        authority,
-        host: &host,
-        path: request.uri().path(),
-        query: request.uri().query(),
-        headers: request.headers(),
-    };
+    let head = matched_head(request, authority, &host);
     let rule = virtual_host.table.find(&head).ok_or(LocalReply::NO_ROUTE)?;
     Ok(Found {
         virtual_host: Arc::clone(virtual_host),
         rule,
     })
+}
+
+/// What rules look at in a request whose path is in its normal form.
+pub fn matched_head<'a, B>(
+    request: &'a Request<B>,
+    authority: &'a str,
+    host: &'a str,
+) -> RequestHead<'a> {
+    RequestHead {
+        method: request.method(),
+        scheme: "http",
+        authority,
+        host,
+        path: request.uri().path(),
+        query: request.uri().query(),
+        headers: request.headers(),
+    }
 }
 
 /// The authority that a request names: of its target, else of its Host header (RFC 9112, section 3.2.2).

@@ -6,7 +6,7 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
 
 use super::direct_response::DirectResponse;
-use super::headers::{HeaderError, HeaderOps, HeaderScope, RequestHeaderOps};
+use super::headers::{HeaderEdit, HeaderError, HeaderOps, HeaderScope, RequestHeaderOps};
 use super::redirect::Redirect;
 use super::rewrite::PathRewrite;
 use super::template::TemplateContext;
@@ -132,6 +132,29 @@ impl RouteFilters {
             destination.response.apply_to_response(headers, context);
         }
         self.response.apply_to_response(headers, context);
+    }
+
+    /// What the rule does to request headers, or what one of several destinations does before it; for explanations.
+    pub fn request_edits(&self, destination: Option<usize>) -> Vec<HeaderEdit<'_>> {
+        self.edits(destination, &self.request, |one| &one.request)
+    }
+
+    /// What the rule does to response headers, or what one of several destinations does before it; for explanations.
+    pub fn response_edits(&self, destination: Option<usize>) -> Vec<HeaderEdit<'_>> {
+        self.edits(destination, &self.response, |one| &one.response)
+    }
+
+    fn edits<'a>(
+        &'a self,
+        destination: Option<usize>,
+        rule: &'a HeaderOps,
+        own: fn(&DestinationFilters) -> &HeaderOps,
+    ) -> Vec<HeaderEdit<'a>> {
+        let ops = match destination {
+            None => Some(rule),
+            Some(at) => self.destinations.get(at).map(own),
+        };
+        ops.map_or_else(Vec::new, |ops| ops.edits().collect())
     }
 
     /// The authority that the upstream sees for a destination; `None` when it stays as the client sent it.

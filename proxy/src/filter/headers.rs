@@ -1,5 +1,6 @@
 //! Header edits of rules and destinations: removes, then sets, then adds, with values that may be templates.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -51,6 +52,17 @@ enum Value {
     Literal(HeaderValue),
     /// Boxed: rare, and larger than what it is beside.
     Template(Box<Template>),
+}
+
+/// One operation, for explanations; values are as written, with their operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeaderEdit<'a> {
+    /// A further line.
+    Add(&'a HeaderName, Cow<'a, str>),
+    /// All lines go.
+    Remove(&'a HeaderName),
+    /// One line in place of all.
+    Set(&'a HeaderName, Cow<'a, str>),
 }
 
 /// Why operations do not compile; resources that passed validation only run into [`HeaderError::Template`].
@@ -133,6 +145,19 @@ impl HeaderOps {
         self.remove.is_empty() && self.values.is_empty()
     }
 
+    /// Every operation in the order in which they act.
+    pub fn edits(&self) -> impl Iterator<Item = HeaderEdit<'_>> {
+        let removed = self.remove.iter().map(HeaderEdit::Remove);
+        let values = self.values.iter().enumerate();
+        removed.chain(values.map(|(position, (name, value))| {
+            if position < self.adds_start {
+                HeaderEdit::Set(name, value.written())
+            } else {
+                HeaderEdit::Add(name, value.written())
+            }
+        }))
+    }
+
     /// Edits request headers. `context.request_headers` is not looked at: templates read `headers` after the removes.
     pub fn apply_to_request(&self, headers: &mut HeaderMap, context: &TemplateContext<'_>) {
         self.apply(headers, |template, headers| {
@@ -210,6 +235,13 @@ fn collect(
 }
 
 impl Value {
+    fn written(&self) -> Cow<'_, str> {
+        match self {
+            Self::Literal(literal) => String::from_utf8_lossy(literal.as_bytes()),
+            Self::Template(template) => Cow::Borrowed(template.written()),
+        }
+    }
+
     /// `None` for an empty value, which does nothing.
     fn compile(name: &str, text: &str) -> Result<Option<Self>, HeaderError> {
         if text

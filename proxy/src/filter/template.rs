@@ -46,6 +46,8 @@ pub const OPERATORS: &[&str] = &[
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     segments: Box<[Segment]>,
+    /// As it was written, for explanations.
+    written: Box<str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,7 +174,13 @@ impl Template {
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         parse::segments(text).map(|segments| Self {
             segments: segments.into(),
+            written: text.into(),
         })
+    }
+
+    /// The text as it was written.
+    pub fn written(&self) -> &str {
+        &self.written
     }
 
     /// The text, when no operator is in it.

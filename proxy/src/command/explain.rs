@@ -1,0 +1,149 @@
+//! `strait explain`: why a request goes where it goes.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use config_loader::{Diagnostic, Severity};
+
+use super::args::{ConfigArgs, IdentityArgs};
+use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
+use crate::compile::{Inputs, Survey, compile};
+use crate::explain::text::{self, Detail};
+use crate::explain::{self, Answer, Question};
+use crate::registry::Registry;
+use crate::snapshot::Snapshot;
+use crate::telemetry::StatsRegistry;
+
+/// Arguments of `strait explain`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Loads and compiles the configuration as `strait run` does, and asks the same matcher that traffic asks. Shows the
+listener, the virtual host, each rule that was tried and why it lost (field, wanted, got, file:line), the rule that won,
+what it does to the request, and where the request may go with the probability of each endpoint. Nothing is sent.
+
+Give the identity that the proxy has: Gateways are served by proxies whose labels they select.
+
+Examples:
+  strait explain --config ./mesh --labels istio=ingressgateway GET http://shop.example/cart
+  strait explain --config ./mesh --labels istio=ingressgateway POST /cart -H 'Host: shop.example' -H 'end-user: jason'
+  strait explain --config ./mesh --labels istio=ingressgateway --listener 8443 GET http://shop.example/
+  strait explain --config ./mesh --labels istio=ingressgateway -o json GET http://shop.example/ | jq .destinations
+
+Exit codes: 0 a rule takes the request, 1 none does or the configuration has no listener, 2 the usage is wrong.")]
+pub struct ExplainArgs {
+    /// Where configuration comes from.
+    #[command(flatten)]
+    pub config: ConfigArgs,
+    /// Who the proxy is.
+    #[command(flatten)]
+    pub identity: IdentityArgs,
+    /// Listener that the request comes in by; default: the one with the URL's port, else one that serves the host
+    #[arg(long, value_name = "IP:PORT|PORT")]
+    pub listener: Option<String>,
+    /// Header of the request; may be repeated
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub headers: Vec<String>,
+    /// How the answer is written
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// Show every rule that was tried and the conditions that held, not only those that decided
+    #[arg(long)]
+    pub all: bool,
+    /// Method of the request
+    pub method: String,
+    /// http://host[:port]/path?query, or a path with -H 'Host: ...'
+    pub url: String,
+}
+
+/// `--output`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For a person at a terminal
+    Text,
+    /// One object, for programs
+    Json,
+}
+
+/// Loads, compiles, asks, prints.
+pub fn run(args: &ExplainArgs) -> u8 {
+    let question = match question(args) {
+        Ok(question) => question,
+        Err(error) => {
+            report(&error);
+            return EXIT_USAGE;
+        }
+    };
+    let loaded = config_loader::load_files(&args.config.paths);
+    tell(&loaded.diagnostics);
+    let answer = answer(args, &question, &loaded.set);
+    let text = match args.output {
+        Output::Text => text::render(&answer, detail(args)),
+        Output::Json => match serde_json::to_string_pretty(&answer) {
+            Ok(json) => json + "\n",
+            Err(error) => {
+                report(&error.to_string());
+                return EXIT_INTERNAL;
+            }
+        },
+    };
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match written {
+        Err(_) => EXIT_INTERNAL, // the reader went away
+        Ok(()) if answer.outcome.is_served() => EXIT_DONE,
+        Ok(()) => EXIT_INPUT,
+    }
+}
+
+fn question(args: &ExplainArgs) -> Result<Question, String> {
+    let mut question = Question::parse(&args.method, &args.url)?;
+    for header in &args.headers {
+        question
+            .header(header)
+            .map_err(|error| format!("-H {error}"))?;
+    }
+    if let Some(listener) = &args.listener {
+        question
+            .at_listener(listener)
+            .map_err(|error| format!("--listener {error}"))?;
+    }
+    Ok(question)
+}
+
+fn answer(
+    args: &ExplainArgs,
+    question: &Question,
+    resources: &config_loader::ResourceSet,
+) -> Answer {
+    let identity = args.identity.identity();
+    let inputs = Inputs {
+        resources,
+        identity: &identity,
+        registry: &Registry::default(),
+        stats: &StatsRegistry::new(1),
+    };
+    let snapshot = Arc::new(compile(&inputs, &Snapshot::default()));
+    explain::explain(question, &snapshot, &Survey::new(resources, &identity))
+}
+
+fn detail(args: &ExplainArgs) -> Detail {
+    if args.all { Detail::All } else { Detail::Brief }
+}
+
+/// Says on standard error that there are errors, and how to see them; refused resources have no say in the answer.
+fn tell(diagnostics: &[Diagnostic]) {
+    let errors = diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic.severity == Severity::Error);
+    let count = errors.clone().count();
+    let Some(first) = errors.into_iter().next() else {
+        return;
+    };
+    let (file, line, message) = (&first.place.file, first.place.line, &first.message);
+    let errors = if count == 1 { "error" } else { "errors" };
+    report(&format!(
+        "{count} {errors} in the configuration; what is refused has no say below. The first: {file}:{line}: {message}. \
+         `strait check` shows all"
+    ));
+}

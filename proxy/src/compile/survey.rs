@@ -1,0 +1,259 @@
+//! What compile left out, and why: for explanations. Never asked by a request.
+//!
+//! Goes back to the resources with the functions that compile itself uses, so that a snapshot need not carry reasons.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use config_loader::ResourceSet;
+use config_loader::diagnostic::suggest;
+use config_loader::resource::Object;
+use config_loader::resource::istio::{GatewayRef, HttpAction, VirtualService};
+
+use super::policies::Policies;
+use super::rules::{self, LeftOut, Place};
+use super::services::{Services, provenance};
+use super::{delegates, listeners, names};
+use crate::identity::Identity;
+use crate::provenance::Provenance;
+use crate::snapshot::ListenerKey;
+
+/// Answers questions about what is *not* in a snapshot.
+#[derive(Clone, Copy, Debug)]
+pub struct Survey<'a> {
+    resources: &'a ResourceSet,
+    identity: &'a Identity,
+}
+
+/// A resource or a part of one that does nothing for a request, with the reason in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Idle {
+    /// Where it was written.
+    pub provenance: Provenance,
+    /// Why it does nothing here.
+    pub reason: String,
+}
+
+impl<'a> Survey<'a> {
+    /// A survey of the resources that a snapshot was compiled from.
+    pub fn new(resources: &'a ResourceSet, identity: &'a Identity) -> Self {
+        Self {
+            resources,
+            identity,
+        }
+    }
+
+    /// Gateways that open no listener here.
+    pub fn idle_gateways(&self) -> Vec<Idle> {
+        let own = pairs(&self.identity.labels);
+        let own = if own.is_empty() { "none" } else { &own };
+        let gateways = self.resources.gateways.values();
+        gateways
+            .filter(|gateway| !listeners::selects(gateway, self.identity))
+            .map(|gateway| Idle {
+                provenance: provenance(gateway.as_ref(), 0),
+                reason: format!(
+                    "selects {}; the labels of this proxy: {own} (--labels)",
+                    pairs(&gateway.spec.selector),
+                ),
+            })
+            .collect()
+    }
+
+    /// VirtualServices that name a host and yet serve it on no virtual host of a listener.
+    pub fn idle_services(&self, listener: ListenerKey, host: &str) -> Vec<Idle> {
+        let servers = listeners::servers_by_address(self.resources, self.identity);
+        let bound = servers.get(&listener).map_or(&[][..], Vec::as_slice);
+        let services = self.resources.virtual_services.values();
+        services
+            .filter(|object| self.names_host(object, host))
+            .filter_map(|object| {
+                Some(Idle {
+                    provenance: provenance(object.as_ref(), 0),
+                    reason: self.unbound(object, bound)?,
+                })
+            })
+            .collect()
+    }
+
+    fn names_host(&self, object: &Object<VirtualService>, host: &str) -> bool {
+        object.spec.hosts.iter().any(|written| {
+            let name = names::complete(&written.value, &object.id.namespace, &self.identity.domain);
+            names::is_subset(host, &name)
+        })
+    }
+
+    /// Why a VirtualService is not part of a listener that is made of these servers.
+    fn unbound(
+        &self,
+        object: &Object<VirtualService>,
+        bound: &[listeners::Bound<'_>],
+    ) -> Option<String> {
+        if !object.spec.export_to.includes(&self.identity.namespace) {
+            let own = &self.identity.namespace;
+            return Some(format!("exportTo leaves out namespace {own}"));
+        }
+        let named: Vec<String> = object
+            .spec
+            .gateways
+            .iter()
+            .map(|gateway| gateway.value.to_string())
+            .collect();
+        let mut of_listener: Vec<&listeners::Bound<'_>> = bound.iter().collect();
+        of_listener.retain(|bound| {
+            let wanted = |gateway: &GatewayRef| *gateway == bound.reference;
+            object.spec.gateways.iter().any(|one| wanted(&one.value))
+        });
+        if of_listener.is_empty() {
+            let here: BTreeSet<String> = bound.iter().map(|b| b.reference.to_string()).collect();
+            let here = here.into_iter().collect::<Vec<_>>().join(", ");
+            let named = named.join(", ");
+            return Some(format!(
+                "its gateways are {named}; the listener is made of {here}"
+            ));
+        }
+        let taken = of_listener
+            .iter()
+            .any(|bound| !listeners::served_hosts(object, bound.server, self.identity).is_empty());
+        if taken {
+            return None;
+        }
+        let hosts: BTreeSet<&str> = of_listener
+            .iter()
+            .flat_map(|bound| bound.server.hosts.iter().map(|host| &*host.host))
+            .collect();
+        let hosts = hosts.into_iter().collect::<Vec<_>>().join(", ");
+        Some(format!(
+            "the server's hosts ({hosts}) do not let its hosts in"
+        ))
+    }
+
+    /// Match blocks, rules and delegates of a virtual host that no request on this listener can get to.
+    pub fn left_out(&self, listener: ListenerKey, host: &str) -> Vec<Idle> {
+        let servers = listeners::servers_by_address(self.resources, self.identity);
+        let Some(bound) = servers.get(&listener) else {
+            return Vec::new();
+        };
+        let services = listeners::visible(self.resources, self.identity);
+        let hosts = listeners::hosts(bound, &services, self.identity);
+        let Some(parts) = hosts.get(host) else {
+            return Vec::new();
+        };
+        let mut out = Vec::new();
+        for attached in &parts.attached {
+            let object = attached.object;
+            if let Some(redirect) = &parts.redirect {
+                out.push(Idle {
+                    provenance: provenance(object.as_ref(), 0),
+                    reason: format!("httpsRedirect of {redirect} answers every request"),
+                });
+                continue;
+            }
+            out.extend(self.gaps(object));
+            let place = Place {
+                identity: self.identity,
+                gateway: attached.reference,
+                port: listener.address.port(),
+            };
+            let rules = delegates::expand(object, self.resources);
+            let left_out = rules::left_out(&rules, &place);
+            out.extend(left_out.into_iter().map(|(provenance, why)| Idle {
+                reason: self.reason(&why, &place),
+                provenance,
+            }));
+        }
+        out
+    }
+
+    fn gaps(&self, root: &Arc<Object<VirtualService>>) -> Vec<Idle> {
+        let delegating = root.spec.http.iter().filter_map(|rule| match &rule.action {
+            HttpAction::Delegate(delegate) => Some((rule.line.0, &delegate.name)),
+            _ => None,
+        });
+        delegating
+            .filter_map(|(line, name)| {
+                let why = delegates::lend(name, root, self.resources).err()?;
+                Some(Idle {
+                    provenance: provenance(root.as_ref(), line),
+                    reason: format!("delegate {}/{} {why}", name.namespace, name.name),
+                })
+            })
+            .collect()
+    }
+
+    fn reason(&self, why: &LeftOut, place: &Place<'_>) -> String {
+        match why {
+            LeftOut::Behind(end) => format!("never reached: {end} takes every request before it"),
+            LeftOut::Claims => "asks for claims of a token; there are none".to_owned(),
+            LeftOut::Elsewhere("port") => {
+                format!("match.port is not the listener's, {}", place.port)
+            }
+            LeftOut::Elsewhere("gateways") => {
+                format!("match.gateways does not name {}", place.gateway)
+            }
+            LeftOut::Elsewhere("sourceNamespace") => format!(
+                "match.sourceNamespace is not this proxy's, {}",
+                self.identity.namespace
+            ),
+            LeftOut::Elsewhere(field) => format!(
+                "match.{field} does not fit this proxy's labels: {}",
+                pairs(&self.identity.labels)
+            ),
+        }
+    }
+
+    /// Why there is no cluster of this name, and what may have been meant.
+    pub fn missing_cluster(&self, host: &str, port: u16, subset: &str) -> String {
+        let services = Services::collect(self.resources, self.identity);
+        let Some(service) = services.find(host) else {
+            let near = nearest_host(host, services.hosts());
+            return match near {
+                Some(near) => format!("no resource describes host {host}; did you mean {near}?"),
+                None => format!("no resource describes host {host}"),
+            };
+        };
+        let ports: Vec<String> = service.ports.iter().map(|p| p.number.to_string()).collect();
+        if service.find_port(port).is_none() {
+            let ports = ports.join(", ");
+            return format!("{host} has no port {port}; its ports: {ports}");
+        }
+        let policies = Policies::collect(self.resources, self.identity);
+        let known = policies.subsets(host, &service.namespace);
+        if known.is_empty() {
+            return format!("no DestinationRule that applies to {host} defines subsets");
+        }
+        let near = suggest::nearest(subset, known.iter().copied());
+        let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        let known = known.join(", ");
+        format!("{host} has no subset {subset}; its subsets: {known}{near}")
+    }
+}
+
+/// The host that was most likely meant: the same name elsewhere, or a near name in the same place.
+///
+/// Whole hosts are not compared letter by letter: those of one namespace differ in few letters and mean other things.
+pub fn nearest_host<'n>(
+    written: &str,
+    known: impl IntoIterator<Item = &'n str>,
+) -> Option<&'n str> {
+    let (name, place) = written.split_once('.').unwrap_or((written, ""));
+    let mut neighbours = Vec::new();
+    let mut namesakes = Vec::new();
+    for host in known {
+        let (known_name, known_place) = host.split_once('.').unwrap_or((host, ""));
+        if known_place == place {
+            neighbours.push((known_name, host));
+        } else if known_name == name {
+            namesakes.push(host);
+        }
+    }
+    let near = suggest::nearest(name, neighbours.iter().map(|(name, _)| *name));
+    let neighbour = neighbours.iter().filter(|(name, _)| Some(*name) == near);
+    let meant = neighbour.map(|(_, host)| *host).min();
+    meant.or_else(|| namesakes.into_iter().min())
+}
+
+fn pairs(labels: &BTreeMap<String, String>) -> String {
+    let pairs: Vec<String> = labels.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    pairs.join(",")
+}

@@ -1,0 +1,21 @@
+//! Why a request goes where it goes: one request, asked of a snapshot, with every decision on its way.
+//!
+//! Decides nothing itself. The route is found by `exchange::head`, verdicts on conditions come from `route::explain`,
+//! effects from `filter`, shares from `cluster`: the code that traffic runs through. What is missing from a snapshot is
+//! asked of `compile::Survey`. The [`Answer`] is plain data; text and JSON are both made from it.
+
+pub mod answer;
+
+mod cluster;
+
+mod effect;
+
+pub mod question;
+
+pub mod text;
+
+mod walk;
+
+pub use answer::Answer;
+pub use question::Question;
+pub use walk::explain;

@@ -1,0 +1,281 @@
+//! The answer, as plain data: what `-o json` prints and what the text is made from.
+//!
+//! Field names are part of the command's interface. Uses nothing but provenance.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::provenance::Provenance;
+
+/// Everything that had a say in what happens to one request.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// The request as it was understood.
+    pub request: Asked,
+    /// What happens, in short.
+    pub outcome: Outcome,
+    /// The listener that takes it; none when there is no listener at all.
+    pub listener: Option<ListenerChoice>,
+    /// The virtual host that serves its host.
+    pub virtual_host: Option<HostChoice>,
+    /// The rules that were tried, in order, up to the one that won.
+    pub rules: Vec<RuleTried>,
+    /// How many rules stand behind the one that won.
+    pub rules_after: usize,
+    /// What the virtual host is made of and yet no request can get to.
+    pub left_out: Vec<Note>,
+    /// What the winning rule does.
+    pub action: Option<Action>,
+    /// Where it may go.
+    pub destinations: Vec<DestinationChoice>,
+    /// What keeps the request from being served, and what to look at.
+    pub hints: Vec<Note>,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Source {
+    /// Kind, namespace and name.
+    pub object: String,
+    /// The file.
+    pub file: String,
+    /// Line in it, from 1.
+    pub line: u32,
+}
+
+impl From<&Provenance> for Source {
+    fn from(provenance: &Provenance) -> Self {
+        Self {
+            object: provenance.object.to_string(),
+            file: provenance.file.to_string(),
+            line: provenance.line,
+        }
+    }
+}
+
+/// The request as it was understood.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Asked {
+    /// Method.
+    pub method: String,
+    /// Authority as sent; none when the request names no host.
+    pub authority: Option<String>,
+    /// What virtual hosts are compared with: lower case, no port.
+    pub host: String,
+    /// Path as sent.
+    pub path_sent: String,
+    /// Path that rules are compared with.
+    pub path: String,
+    /// Query, without its question mark.
+    pub query: Option<String>,
+    /// Headers, `host` not among them.
+    pub headers: Vec<(String, String)>,
+}
+
+/// What happens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Outcome {
+    /// A rule answers by itself.
+    Answered {
+        /// Status of the reply.
+        status: u16,
+    },
+    /// A rule sends it upstream.
+    Forwarded,
+    /// A rule sends the client elsewhere.
+    Redirected {
+        /// Status of the reply.
+        status: u16,
+        /// Where to; none when it cannot be made a header.
+        location: Option<String>,
+    },
+    /// No rule takes it.
+    Refused {
+        /// Status of the reply; none when nothing listens.
+        status: Option<u16>,
+        /// Response flags, as in the access log.
+        flags: String,
+        /// Why, in words.
+        reason: String,
+    },
+}
+
+impl Outcome {
+    /// Whether a rule takes the request.
+    pub fn is_served(&self) -> bool {
+        !matches!(self, Self::Refused { .. })
+    }
+}
+
+/// The listener that was chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ListenerChoice {
+    /// Its address.
+    pub address: String,
+    /// Why this one.
+    pub reason: String,
+    /// The Gateway servers that it was made from.
+    pub sources: Vec<Source>,
+    /// Addresses of all others.
+    pub others: Vec<String>,
+}
+
+/// The virtual host that was chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostChoice {
+    /// Its name, which may be a wildcard.
+    pub name: String,
+    /// Why this one.
+    pub reason: String,
+    /// How many rules it has.
+    pub rules: usize,
+}
+
+/// A rule that was tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleTried {
+    /// Position in the virtual host, from 1.
+    pub number: usize,
+    /// Name of rule and match block.
+    pub name: String,
+    /// The match block, or the rule if it has none.
+    pub source: Source,
+    /// Whether all conditions hold.
+    pub won: bool,
+    /// Its conditions; none means that it takes every request.
+    pub conditions: Vec<Condition>,
+}
+
+/// One condition of a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Condition {
+    /// Field, as in `headers[end-user].exact`.
+    pub field: String,
+    /// What it asks for; empty for presence.
+    pub wanted: String,
+    /// What the request has; none when it has nothing there.
+    pub got: Option<String>,
+    /// Whether it holds.
+    pub held: bool,
+}
+
+/// Something to say about a resource.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// The resource, if it is about one.
+    pub source: Option<Source>,
+    /// What.
+    pub text: String,
+}
+
+/// What the winning rule does to the request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Action {
+    /// The rule.
+    pub source: Option<Source>,
+    /// Body of a direct response, cut off after a while.
+    pub body: Option<String>,
+    /// Change of path and query.
+    pub path: Option<Change>,
+    /// New authority for all destinations.
+    pub authority: Option<String>,
+    /// Time limit, from the end of the request to the end of the response.
+    pub timeout: Option<String>,
+    /// Header edits for all destinations.
+    #[serde(flatten)]
+    pub edits: Edits,
+}
+
+/// A value before and after.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// As the client sent it.
+    pub before: String,
+    /// As the endpoint sees it.
+    pub after: String,
+}
+
+/// Header edits in the order in which they act.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Edits {
+    /// On the request.
+    pub request_headers: Vec<Edit>,
+    /// On the response.
+    pub response_headers: Vec<Edit>,
+}
+
+/// One header edit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Edit {
+    /// `add`, `remove` or `set`.
+    pub operation: &'static str,
+    /// Name of the header.
+    pub name: String,
+    /// Value as written, with its operators.
+    pub value: Option<String>,
+}
+
+/// One weighted destination.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DestinationChoice {
+    /// Name of the cluster.
+    pub name: String,
+    /// Host of the service.
+    pub host: String,
+    /// Port of the service.
+    pub port: u16,
+    /// Subset; empty for none.
+    pub subset: String,
+    /// Its weight among the destinations.
+    pub weight: u64,
+    /// Probability that it is drawn.
+    pub probability: f64,
+    /// Where the rule names it.
+    pub source: Source,
+    /// New authority for this destination only.
+    pub authority: Option<String>,
+    /// Header edits for this destination only, before those of the rule.
+    #[serde(flatten)]
+    pub edits: Edits,
+    /// Its cluster; none when host, port or subset are unknown.
+    pub cluster: Option<ClusterUsed>,
+    /// What its requests get in place of an answer, and why.
+    pub failure: Option<String>,
+}
+
+/// The cluster behind a destination.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClusterUsed {
+    /// What its connections speak.
+    pub protocol: &'static str,
+    /// How endpoints are picked, as DestinationRule spells it.
+    pub balancer: &'static str,
+    /// How long making a connection may take.
+    pub connect_timeout: String,
+    /// The resources that describe it: the service first, then its policy.
+    pub sources: Vec<Source>,
+    /// Its endpoints.
+    pub endpoints: Vec<EndpointUsed>,
+    /// DNS names, with ports, whose addresses are found when the proxy runs.
+    pub unresolved: Vec<String>,
+}
+
+/// An endpoint of a cluster.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EndpointUsed {
+    /// Address and port.
+    pub address: String,
+    /// Probability that it is picked, once its cluster is, while all endpoints are equally busy; none while names of
+    /// the cluster are not resolved.
+    pub share: Option<f64>,
+    /// Probability that the request ends here.
+    pub probability: Option<f64>,
+    /// Its weight.
+    pub weight: u32,
+    /// Region, zone and sub-zone; empty when unknown.
+    pub locality: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+}

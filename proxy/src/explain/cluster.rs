@@ -1,0 +1,106 @@
+//! Where the winning rule may send the request, down to the endpoints and their probabilities.
+
+use super::answer::{ClusterUsed, DestinationChoice, EndpointUsed};
+use super::effect;
+use crate::cluster::Cluster;
+use crate::compile::Survey;
+use crate::error::Kind;
+use crate::exchange::reply::LocalReply;
+use crate::snapshot::{Destination, Route, Snapshot};
+use crate::upstream::Protocol;
+
+/// Every destination of a route that takes traffic, in the order of the rule.
+pub(super) fn destinations(
+    route: &Route,
+    snapshot: &Snapshot,
+    survey: &Survey<'_>,
+) -> Vec<DestinationChoice> {
+    let Some(split) = &route.split else {
+        return Vec::new();
+    };
+    split
+        .entries()
+        .map(|(weight, destination)| {
+            let probability = weight as f64 / split.total() as f64;
+            let cluster = snapshot.cluster(destination.cluster);
+            let (host, port, subset) = parts(&destination.name);
+            DestinationChoice {
+                weight,
+                probability,
+                source: (&destination.provenance).into(),
+                authority: effect::authority(&route.filters, Some(destination.position)),
+                edits: effect::edits(&route.filters, Some(destination.position)),
+                failure: failure(destination, cluster.map(|cluster| &**cluster), survey),
+                cluster: cluster.map(|cluster| used(cluster, probability)),
+                name: destination.name.to_string(),
+                host,
+                port,
+                subset,
+            }
+        })
+        .collect()
+}
+
+/// Host, port and subset of `outbound|PORT|SUBSET|HOST`.
+fn parts(name: &str) -> (String, u16, String) {
+    let mut parts = name.splitn(4, '|').skip(1);
+    let mut next = || parts.next().unwrap_or_default();
+    let (port, subset, host) = (next(), next(), next());
+    (
+        host.to_owned(),
+        port.parse().unwrap_or_default(),
+        subset.to_owned(),
+    )
+}
+
+/// Why the destination answers nothing, if so.
+fn failure(
+    destination: &Destination,
+    cluster: Option<&Cluster>,
+    survey: &Survey<'_>,
+) -> Option<String> {
+    let (host, port, subset) = parts(&destination.name);
+    let (kind, why) = match cluster {
+        None => {
+            let why = survey.missing_cluster(&host, port, &subset);
+            (Kind::NoCluster, why)
+        }
+        Some(cluster) if cluster.endpoints().is_empty() && cluster.unresolved.is_empty() => {
+            let why = if subset.is_empty() {
+                "the service has no endpoint".to_owned()
+            } else {
+                format!("no endpoint has the labels of subset {subset}")
+            };
+            (Kind::NoHealthyUpstream, why)
+        }
+        Some(_) => return None,
+    };
+    let reply = LocalReply::from_kind(kind);
+    let status = reply.status.as_u16();
+    Some(format!("requests get {status} {}: {why}", reply.flags))
+}
+
+fn used(cluster: &Cluster, probability: f64) -> ClusterUsed {
+    let known = cluster.unresolved.is_empty();
+    let endpoints = cluster.endpoints().iter().zip(cluster.shares());
+    ClusterUsed {
+        protocol: match cluster.protocol {
+            Protocol::Http1 => "HTTP/1.1",
+            Protocol::Http2 => "HTTP/2",
+        },
+        balancer: cluster.policy.name(),
+        connect_timeout: effect::duration(cluster.pool.connect_timeout),
+        sources: cluster.provenance.iter().map(Into::into).collect(),
+        endpoints: endpoints
+            .map(|(endpoint, share)| EndpointUsed {
+                address: endpoint.address_text.to_string(),
+                share: known.then_some(share),
+                probability: known.then_some(share * probability),
+                weight: endpoint.weight,
+                locality: endpoint.locality.to_string(),
+                labels: (*endpoint.labels).clone(),
+            })
+            .collect(),
+        unresolved: cluster.unresolved.iter().map(|n| n.to_string()).collect(),
+    }
+}

@@ -1,0 +1,112 @@
+//! What the winning rule does to the request.
+
+use std::time::Duration;
+
+use http::Request;
+
+use super::answer::{Action, Change, Edit, Edits, Outcome};
+use crate::exchange::head;
+use crate::exchange::request::Connection;
+use crate::filter::{self, HeaderEdit, RouteFilters};
+use crate::snapshot::Route;
+
+/// Most bytes of a direct response that are shown.
+const BODY_SHOWN_MAX: usize = 120;
+
+/// What a route does to a request whose path is in its normal form, and how that ends.
+pub(super) fn of(
+    route: &Route,
+    connection: &Connection,
+    request: &Request<()>,
+) -> (Action, Outcome) {
+    let filters = &route.filters;
+    let mut action = Action {
+        source: Some((&route.provenance).into()),
+        edits: edits(filters, None),
+        ..Action::default()
+    };
+    let outcome = match &filters.action {
+        filter::Action::DirectResponse(direct) => {
+            action.body = Some(shown(&direct.body));
+            Outcome::Answered {
+                status: direct.status.as_u16(),
+            }
+        }
+        filter::Action::Redirect(redirect) => {
+            let response = head::redirect(redirect, connection, request);
+            let location = response.headers().get(http::header::LOCATION);
+            Outcome::Redirected {
+                status: response.status().as_u16(),
+                location: location.map(|value| lossy(value.as_bytes())),
+            }
+        }
+        filter::Action::Forward => {
+            action.authority = authority(filters, None);
+            action.path = path(filters, request);
+            action.timeout = filters.timeout.map(duration);
+            Outcome::Forwarded
+        }
+    };
+    (action, outcome)
+}
+
+/// Header edits of the rule, or of one destination alone.
+pub(super) fn edits(filters: &RouteFilters, destination: Option<usize>) -> Edits {
+    let edits = |edits: Vec<HeaderEdit<'_>>| edits.into_iter().map(edit).collect();
+    Edits {
+        request_headers: edits(filters.request_edits(destination)),
+        response_headers: edits(filters.response_edits(destination)),
+    }
+}
+
+/// The authority that the rule sets for all destinations, or the one that counts for one destination alone.
+pub(super) fn authority(filters: &RouteFilters, destination: Option<usize>) -> Option<String> {
+    // no rule has that many destinations: what is left is the rule's own
+    let of_rule = filters.authority(usize::MAX);
+    let found = match destination {
+        None => of_rule,
+        Some(_) if of_rule.is_some() => None,
+        Some(at) => filters.authority(at),
+    };
+    found.map(|value| lossy(value.as_bytes()))
+}
+
+fn path(filters: &RouteFilters, request: &Request<()>) -> Option<Change> {
+    let uri = request.uri();
+    let after = filters.rewrite_path(uri.path(), uri.query())?;
+    Some(Change {
+        before: uri.to_string(),
+        after: after.to_string(),
+    })
+}
+
+fn edit(edit: HeaderEdit<'_>) -> Edit {
+    let (operation, name, value) = match edit {
+        HeaderEdit::Add(name, value) => ("add", name, Some(value.into_owned())),
+        HeaderEdit::Remove(name) => ("remove", name, None),
+        HeaderEdit::Set(name, value) => ("set", name, Some(value.into_owned())),
+    };
+    Edit {
+        operation,
+        name: name.to_string(),
+        value,
+    }
+}
+
+fn shown(body: &[u8]) -> String {
+    let start = &body[..body.len().min(BODY_SHOWN_MAX)];
+    let mut text = lossy(start);
+    if start.len() < body.len() {
+        text.push_str(&format!("... ({} bytes)", body.len()));
+    }
+    text
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A duration as resources write it: `1.5s`, `250ms`.
+pub(super) fn duration(duration: Duration) -> String {
+    format!("{duration:?}")
+}

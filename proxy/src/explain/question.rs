@@ -1,0 +1,165 @@
+//! The request to explain, as a person writes it: method, URL, headers, and perhaps a listener.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use http::header::HOST;
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
+
+/// A request to explain.
+#[derive(Clone, Debug)]
+pub struct Question {
+    method: Method,
+    target: PathAndQuery,
+    headers: HeaderMap,
+    /// Port that the URL leads to; none for a mere path.
+    pub port: Option<u16>,
+    /// Whether the URL is for TLS.
+    pub tls: bool,
+    /// The listener that is asked for.
+    pub listener: Option<ListenerWish>,
+}
+
+/// A listener by its address or only by its port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListenerWish {
+    /// Address and port.
+    Address(SocketAddr),
+    /// Port, on any address.
+    Port(u16),
+}
+
+impl fmt::Display for ListenerWish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Port(port) => write!(f, "port {port}"),
+        }
+    }
+}
+
+impl Question {
+    /// Reads a method and a URL: `http://host:port/path?query`, the same without its scheme, or a path alone.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, in words for the person who wrote it.
+    pub fn parse(method: &str, url: &str) -> Result<Self, String> {
+        let method = Method::from_bytes(method.as_bytes())
+            .map_err(|_| format!("{method:?} is not a method, such as GET or POST"))?;
+        let url = url.split_once('#').map_or(url, |(before, _)| before);
+        let (scheme, rest) = match url.split_once("://") {
+            Some((scheme, rest)) => (Some(scheme.to_ascii_lowercase()), rest),
+            None => (None, url),
+        };
+        let tls = match scheme.as_deref() {
+            None | Some("http") => false,
+            Some("https") => true,
+            Some(other) => return Err(format!("expected http:// or https://, found {other}://")),
+        };
+        let (authority, target) = match rest.find(['/', '?']) {
+            Some(at) => rest.split_at(at),
+            None if rest == "*" => ("", "*"),
+            None => (rest, ""),
+        };
+        if authority.is_empty() && scheme.is_some() {
+            return Err("the URL names no host".to_owned());
+        }
+        let mut question = Self {
+            method,
+            target: path_and_query(target)?,
+            headers: HeaderMap::new(),
+            port: None,
+            tls,
+            listener: None,
+        };
+        if !authority.is_empty() {
+            question.lead_to(authority)?;
+        }
+        Ok(question)
+    }
+
+    /// Takes the authority of the URL; as clients do, the scheme's own port is not sent.
+    fn lead_to(&mut self, text: &str) -> Result<(), String> {
+        if text.contains('@') {
+            return Err("a user name in the URL is not sent; leave it out".to_owned());
+        }
+        let authority: Authority = text
+            .parse()
+            .ok()
+            .filter(|authority: &Authority| !authority.host().is_empty())
+            .ok_or_else(|| format!("{text:?} is not a host with an optional port"))?;
+        let own_port = if self.tls { 443 } else { 80 };
+        let port = authority.port_u16();
+        let sent = match port {
+            Some(port) if port != own_port => authority.as_str(),
+            _ => authority.host(),
+        };
+        self.port = Some(port.unwrap_or(own_port));
+        let value = HeaderValue::from_str(sent).map_err(|_| format!("{text:?} is not a host"))?;
+        self.headers.insert(HOST, value);
+        Ok(())
+    }
+
+    /// Adds a header, `Name: value`. `Host` takes the place of the URL's host.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, in words for the person who wrote it.
+    pub fn header(&mut self, line: &str) -> Result<(), String> {
+        let (name, value) = line
+            .split_once(':')
+            .filter(|(name, _)| !name.is_empty())
+            .ok_or_else(|| format!("{line:?}: expected 'Name: value'"))?;
+        let name = HeaderName::from_bytes(name.trim().as_bytes())
+            .map_err(|_| format!("{name:?} is not a header name"))?;
+        let value = HeaderValue::from_str(value.trim())
+            .map_err(|_| format!("the value of {name} has control characters"))?;
+        if name == HOST {
+            self.headers.insert(name, value);
+        } else {
+            self.headers.append(name, value);
+        }
+        Ok(())
+    }
+
+    /// Asks for a listener, by `IP:PORT` or by port.
+    ///
+    /// # Errors
+    ///
+    /// When `text` is neither.
+    pub fn at_listener(&mut self, text: &str) -> Result<(), String> {
+        let wish = match (text.parse(), text.parse()) {
+            (Ok(port), _) => ListenerWish::Port(port),
+            (_, Ok(address)) => ListenerWish::Address(address),
+            _ => return Err(format!("{text:?}: expected a port or IP:PORT")),
+        };
+        self.listener = Some(wish);
+        Ok(())
+    }
+
+    /// The request as it reaches the proxy.
+    pub fn request(&self) -> Request<()> {
+        let mut request = Request::new(());
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = Uri::from(self.target.clone());
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+}
+
+fn path_and_query(target: &str) -> Result<PathAndQuery, String> {
+    let target = match target {
+        "" => "/".to_owned(),
+        query if query.starts_with('?') => format!("/{query}"),
+        target => target.to_owned(),
+    };
+    if !target.is_ascii() || target.contains([' ', '\t']) {
+        return Err("the path has characters that must be percent-encoded".to_owned());
+    }
+    PathAndQuery::try_from(target).map_err(|error| format!("the path is malformed: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

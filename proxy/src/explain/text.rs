@@ -1,0 +1,343 @@
+//! The answer for a person at a terminal: what decided stands in the left column, details are indented below it.
+//!
+//! Stable and without colours, so that it can be compared and pasted.
+
+use std::fmt::Write;
+
+use super::answer::{
+    Action, Answer, Asked, ClusterUsed, Condition, DestinationChoice, Edits, EndpointUsed, Note,
+    Outcome, RuleTried, Source,
+};
+
+/// Width of the left column.
+const LABEL_WIDTH: usize = 14;
+
+/// Losing rules up to this many are all shown; of more, those that lose by their path are counted.
+const LOSERS_SHOWN_MAX: usize = 12;
+
+/// How much is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Detail {
+    /// Every rule and every condition, whether it held or not.
+    All,
+    /// What decided.
+    #[default]
+    Brief,
+}
+
+/// The whole answer, ending with a line break.
+pub fn render(answer: &Answer, detail: Detail) -> String {
+    let mut page = Page::default();
+    page.request(&answer.request);
+    page.outcome(&answer.outcome);
+    page.gap();
+    page.choices(answer);
+    page.rules(answer, detail);
+    page.notes("left out", &answer.left_out);
+    page.notes("hint", &answer.hints);
+    if let Some(action) = &answer.action {
+        page.action(action);
+    }
+    page.destinations(&answer.destinations);
+    page.out
+}
+
+#[derive(Default)]
+struct Page {
+    out: String,
+}
+
+impl Page {
+    fn gap(&mut self) {
+        self.out.push('\n');
+    }
+
+    /// A line with something in the left column, or nothing.
+    fn row(&mut self, label: &str, text: &str) {
+        let line = format!("{label:LABEL_WIDTH$}{text}");
+        self.out.push_str(line.trim_end());
+        self.out.push('\n');
+    }
+
+    /// A line below the last one.
+    fn under(&mut self, indent: usize, text: &str) {
+        self.row("", &format!("{:indent$}{text}", ""));
+    }
+
+    fn request(&mut self, asked: &Asked) {
+        let query = asked
+            .query
+            .as_ref()
+            .map_or_else(String::new, |q| format!("?{q}"));
+        let host = asked.authority.as_deref().unwrap_or_default();
+        let (method, sent) = (&asked.method, &asked.path_sent);
+        self.row("request", &format!("{method} {host}{sent}{query}"));
+        if asked.path != asked.path_sent {
+            self.under(0, &format!("path in normal form: {}", asked.path));
+        }
+        for (name, value) in &asked.headers {
+            self.under(0, &format!("{name}: {value}"));
+        }
+    }
+
+    fn outcome(&mut self, outcome: &Outcome) {
+        let text = match outcome {
+            Outcome::Answered { status } => format!("answered here with {status}"),
+            Outcome::Forwarded => "forwarded".to_owned(),
+            Outcome::Redirected { status, location } => {
+                let location = location.as_deref().unwrap_or("nowhere");
+                format!("redirected with {status} to {location}")
+            }
+            Outcome::Refused {
+                status: None,
+                reason,
+                ..
+            } => format!("not accepted: {reason}"),
+            Outcome::Refused {
+                status: Some(status),
+                flags,
+                reason,
+            } => format!("refused with {status} {flags}: {reason}"),
+        };
+        self.row("outcome", &text);
+    }
+
+    fn choices(&mut self, answer: &Answer) {
+        if let Some(listener) = &answer.listener {
+            let (address, reason) = (&listener.address, &listener.reason);
+            self.row("listener", &format!("{address}  ({reason})"));
+            self.sources(2, &listener.sources);
+            if !listener.others.is_empty() {
+                let others = listener.others.join(", ");
+                self.under(2, &format!("others: {others} (--listener chooses)"));
+            }
+        }
+        if let Some(host) = &answer.virtual_host {
+            self.row("virtual host", &format!("{}  ({})", host.name, host.reason));
+        }
+    }
+
+    fn rules(&mut self, answer: &Answer, detail: Detail) {
+        let mut label = "rules";
+        let losers = answer.rules.iter().filter(|rule| !rule.won).count();
+        let fold = detail == Detail::Brief && losers > LOSERS_SHOWN_MAX;
+        let digits = answer.rules.len().to_string().len();
+        let mut folded = 0;
+        for rule in &answer.rules {
+            if fold && !rule.won && lost_by_path(rule) {
+                folded += 1;
+                continue;
+            }
+            self.folded(&mut label, &mut folded);
+            self.rule(label, rule, digits, detail);
+            label = "";
+        }
+        self.folded(&mut label, &mut folded);
+        if answer.rules_after > 0 {
+            let more = answer.rules_after;
+            let rules = if more == 1 { "rule" } else { "rules" };
+            self.under(0, &format!("{more} {rules} behind it not tried"));
+        }
+    }
+
+    fn folded(&mut self, label: &mut &str, folded: &mut usize) {
+        if *folded > 0 {
+            let rules = if *folded == 1 { "rule" } else { "rules" };
+            let text = format!("{folded} {rules} for other paths (--all shows them)");
+            self.row(label, &text);
+            *label = "";
+            *folded = 0;
+        }
+    }
+
+    fn rule(&mut self, label: &str, rule: &RuleTried, digits: usize, detail: Detail) {
+        let verdict = if rule.won { "won " } else { "lost" };
+        let (number, name, source) = (rule.number, &rule.name, place(&rule.source));
+        self.row(
+            label,
+            &format!("{number:digits$}  {verdict}  {name}  {source}"),
+        );
+        let shown: Vec<&Condition> = rule
+            .conditions
+            .iter()
+            .filter(|condition| rule.won || detail == Detail::All || !condition.held)
+            .collect();
+        let indent = digits + 8;
+        if rule.conditions.is_empty() {
+            self.under(indent, "no conditions: takes every request");
+        }
+        let width = shown.iter().map(|one| one.field.len()).max().unwrap_or(0);
+        for condition in shown {
+            self.under(indent, &condition_line(condition, width));
+        }
+    }
+
+    fn notes(&mut self, label: &str, notes: &[Note]) {
+        let mut label = label;
+        for note in notes {
+            match &note.source {
+                None => self.row(label, &note.text),
+                Some(source) => {
+                    self.row(label, &place(source));
+                    self.under(2, &note.text);
+                }
+            }
+            label = "";
+        }
+    }
+
+    fn action(&mut self, action: &Action) {
+        self.gap();
+        let source = action.source.as_ref().map_or_else(String::new, place);
+        self.row("action", &format!("of the rule at {source}"));
+        if let Some(body) = &action.body {
+            self.detail("body", &format!("{body:?}"));
+        }
+        if let Some(path) = &action.path {
+            self.detail("path", &format!("{} -> {}", path.before, path.after));
+        }
+        if let Some(authority) = &action.authority {
+            self.detail("authority", &format!("becomes {authority}"));
+        }
+        if let Some(timeout) = &action.timeout {
+            self.detail("timeout", timeout);
+        }
+        self.edits(0, &action.edits);
+    }
+
+    /// A line with its label indented in the left column.
+    fn detail(&mut self, label: &str, text: &str) {
+        self.row(&format!("  {label}"), text);
+    }
+
+    fn edits(&mut self, indent: usize, edits: &Edits) {
+        let both = [
+            ("request", &edits.request_headers),
+            ("response", &edits.response_headers),
+        ];
+        for (which, edits) in both {
+            for edit in edits {
+                let value = edit
+                    .value
+                    .as_ref()
+                    .map_or_else(String::new, |v| format!(": {v}"));
+                let text = format!("{} {}{value}", edit.operation, edit.name);
+                if indent == 0 {
+                    self.detail(which, &text);
+                } else {
+                    self.under(indent, &format!("{which} header: {text}"));
+                }
+            }
+        }
+    }
+
+    fn destinations(&mut self, destinations: &[DestinationChoice]) {
+        if !destinations.is_empty() {
+            self.gap();
+        }
+        let mut label = if destinations.len() == 1 {
+            "destination"
+        } else {
+            "destinations"
+        };
+        for destination in destinations {
+            self.destination(label, destination);
+            label = "";
+        }
+    }
+
+    fn destination(&mut self, label: &str, destination: &DestinationChoice) {
+        let share = percent(destination.probability);
+        let source = place(&destination.source);
+        self.row(label, &format!("{share}  {}  {source}", destination.name));
+        if let Some(authority) = &destination.authority {
+            self.under(8, &format!("authority becomes {authority}"));
+        }
+        self.edits(8, &destination.edits);
+        if let Some(failure) = &destination.failure {
+            self.under(8, &format!("unknown or empty: {failure}"));
+        }
+        if let Some(cluster) = &destination.cluster {
+            self.cluster(cluster);
+        }
+    }
+
+    fn cluster(&mut self, cluster: &ClusterUsed) {
+        let (balancer, protocol) = (cluster.balancer, cluster.protocol);
+        let timeout = &cluster.connect_timeout;
+        self.under(
+            8,
+            &format!("{balancer} over {protocol}, connect timeout {timeout}"),
+        );
+        self.sources(8, &cluster.sources);
+        let address = |endpoint: &EndpointUsed| endpoint.address.len();
+        let width = cluster.endpoints.iter().map(address).max().unwrap_or(0);
+        for endpoint in &cluster.endpoints {
+            self.under(8, &endpoint_line(endpoint, width));
+        }
+        for name in &cluster.unresolved {
+            self.under(8, &format!("     ?  {name}  resolved when running"));
+        }
+    }
+
+    fn sources(&mut self, indent: usize, sources: &[Source]) {
+        for source in sources {
+            self.under(indent, &place(source));
+        }
+    }
+}
+
+fn lost_by_path(rule: &RuleTried) -> bool {
+    let mut uris = rule.conditions.iter();
+    uris.any(|condition| condition.field.starts_with("uri.") && !condition.held)
+}
+
+fn condition_line(condition: &Condition, width: usize) -> String {
+    let mut line = format!("{:width$}  ", condition.field);
+    let got = match &condition.got {
+        Some(got) => format!("got {got:?}"),
+        None => "got nothing".to_owned(),
+    };
+    let without = condition.field.starts_with("withoutHeaders");
+    let wanted = match (condition.wanted.as_str(), without) {
+        ("", _) if condition.field.ends_with(".present") => String::new(),
+        (wanted, false) => format!("wanted {wanted:?}, "),
+        (wanted, true) => format!("wanted all but {wanted:?}, "),
+    };
+    // writing to memory does not fail
+    let _ = write!(line, "{wanted}{got}");
+    line
+}
+
+fn endpoint_line(endpoint: &EndpointUsed, width: usize) -> String {
+    let share = endpoint
+        .probability
+        .map_or_else(|| "     ?".to_owned(), percent);
+    let mut line = format!("{share}  {:width$}", endpoint.address);
+    if endpoint.weight != 1 {
+        let _ = write!(line, "  weight {}", endpoint.weight);
+    }
+    if !endpoint.locality.is_empty() {
+        let _ = write!(line, "  in {}", endpoint.locality);
+    }
+    if !endpoint.labels.is_empty() {
+        let labels = endpoint.labels.iter().map(|(k, v)| format!("{k}={v}"));
+        let _ = write!(line, "  {}", labels.collect::<Vec<_>>().join(","));
+    }
+    line
+}
+
+/// A probability in six columns.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let text = if (percent - percent.round()).abs() < 0.005 {
+        format!("{percent:.0}%")
+    } else {
+        format!("{percent:.1}%")
+    };
+    format!("{text:>6}")
+}
+
+fn place(source: &Source) -> String {
+    format!("{} ({}:{})", source.object, source.file, source.line)
+}

@@ -1,0 +1,284 @@
+//! The way of one request through a snapshot, written down.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::header::HOST;
+use http::{Method, Request};
+
+use super::answer::{
+    Answer, Asked, Condition, HostChoice, ListenerChoice, Note, Outcome, RuleTried, Source,
+};
+use super::question::ListenerWish;
+use super::{Question, cluster, effect};
+use crate::compile::Survey;
+use crate::compile::survey::{Idle, nearest_host};
+use crate::exchange::head::{self, Found};
+use crate::exchange::reply::LocalReply;
+use crate::exchange::request::{Connection, DownstreamProtocol, SnapshotRef};
+use crate::route::{self, Rule, RuleIdx, normalize_host};
+use crate::snapshot::{Listener, Snapshot, VirtualHost};
+
+/// Most virtual hosts that are listed when none of them serves a request's host.
+const HOSTS_LISTED_MAX: usize = 20;
+
+/// Explains what a snapshot does with a request. `survey` knows what the snapshot was compiled from.
+pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_>) -> Answer {
+    let mut request = question.request();
+    let mut answer = begin(&request);
+    let Some((listener, choice)) = choose_listener(question, &answer.request.host, snapshot) else {
+        return without_listener(answer, question, snapshot, survey);
+    };
+    answer.listener = Some(choice);
+    let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+    let local = listener.key.address;
+    let connection = Connection::new(listener.key, peer, local, DownstreamProtocol::Http1);
+    let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
+    let found = head::find_route(&shared, &connection, &mut request);
+    request.uri().path().clone_into(&mut answer.request.path);
+    let virtual_host = listener.virtual_host(&answer.request.host);
+    if let Some(host) = virtual_host {
+        answer.virtual_host = Some(host_choice(host));
+        let left_out = survey.left_out(listener.key, &host.name);
+        answer.left_out = left_out.into_iter().map(note).collect();
+    }
+    match found {
+        Ok(found) => {
+            won(&mut answer, &found, &connection, &request);
+            answer.destinations = cluster::destinations(found.route(), snapshot, survey);
+        }
+        Err(refusal) => {
+            let virtual_host = virtual_host.map(|host| &**host);
+            refused(&mut answer, &refusal, virtual_host, &request);
+            if virtual_host.is_none() && refusal == LocalReply::NO_ROUTE {
+                answer.hints = host_hints(&answer.request.host, listener, survey);
+            }
+        }
+    }
+    answer
+}
+
+fn begin(request: &Request<()>) -> Answer {
+    let authority = head::authority(request);
+    let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let headers = request.headers().iter().filter(|(name, _)| **name != HOST);
+    Answer {
+        request: Asked {
+            method: request.method().to_string(),
+            authority: authority.map(str::to_owned),
+            host: normalize_host(authority.unwrap_or_default()).into_owned(),
+            path_sent: request.uri().path().to_owned(),
+            path: request.uri().path().to_owned(),
+            query: request.uri().query().map(str::to_owned),
+            headers: headers
+                .map(|(name, value)| (name.to_string(), lossy(value.as_bytes())))
+                .collect(),
+        },
+        outcome: Outcome::Forwarded,
+        listener: None,
+        virtual_host: None,
+        rules: Vec::new(),
+        rules_after: 0,
+        left_out: Vec::new(),
+        action: None,
+        destinations: Vec::new(),
+        hints: Vec::new(),
+    }
+}
+
+/// The listener that is asked for, else the one with the URL's port, else one that serves the host, else the first.
+fn choose_listener<'s>(
+    question: &Question,
+    host: &str,
+    snapshot: &'s Snapshot,
+) -> Option<(&'s Arc<Listener>, ListenerChoice)> {
+    let all = || snapshot.listeners.values();
+    let serves = |listener: &&Arc<Listener>| listener.virtual_host(host).is_some();
+    let with_port = |port: u16| {
+        let fitting = || all().filter(move |l| l.key.address.port() == port);
+        // several addresses can share a port
+        fitting().find(serves).or_else(|| fitting().next())
+    };
+    let (listener, reason) = match (question.listener, question.port) {
+        (Some(ListenerWish::Address(address)), _) => {
+            let listener = all().find(|listener| listener.key.address == address)?;
+            (listener, "asked for by --listener".to_owned())
+        }
+        (Some(ListenerWish::Port(port)), _) => {
+            (with_port(port)?, "asked for by --listener".to_owned())
+        }
+        (None, port) => match port.and_then(|port| Some((port, with_port(port)?))) {
+            Some((port, listener)) => (listener, format!("the URL leads to port {port}")),
+            None => {
+                let why = port.map_or_else(
+                    || "the URL names no port".to_owned(),
+                    |port| format!("none has the URL's port {port}"),
+                );
+                match all().find(serves) {
+                    _ if snapshot.listeners.len() == 1 => {
+                        (all().next()?, format!("the only one; {why}"))
+                    }
+                    Some(first) => (first, format!("the first that serves the host; {why}")),
+                    None => (all().next()?, format!("the first; {why}")),
+                }
+            }
+        },
+    };
+    let others = all().filter(|other| other.key != listener.key);
+    let choice = ListenerChoice {
+        address: listener.key.address.to_string(),
+        reason,
+        sources: listener.provenance.iter().map(Source::from).collect(),
+        others: others.map(|other| other.key.address.to_string()).collect(),
+    };
+    Some((listener, choice))
+}
+
+fn without_listener(
+    mut answer: Answer,
+    question: &Question,
+    snapshot: &Snapshot,
+    survey: &Survey<'_>,
+) -> Answer {
+    let reason = match question.listener {
+        Some(wish) if !snapshot.listeners.is_empty() => format!("no listener is on {wish}"),
+        _ => "nothing listens".to_owned(),
+    };
+    answer.outcome = Outcome::Refused {
+        status: None,
+        flags: String::new(),
+        reason,
+    };
+    let addresses: Vec<String> = snapshot
+        .listeners
+        .keys()
+        .map(|key| key.address.to_string())
+        .collect();
+    answer.hints = if addresses.is_empty() {
+        survey.idle_gateways().into_iter().map(note).collect()
+    } else {
+        vec![plain(format!("listeners: {}", addresses.join(", ")))]
+    };
+    if answer.hints.is_empty() {
+        let why = "the configuration has no Gateway with a server for HTTP or HTTP2";
+        answer.hints.push(plain(why));
+    }
+    answer
+}
+
+fn host_choice(host: &VirtualHost) -> HostChoice {
+    let reason = match &*host.name {
+        "*" => "takes every host that has none of its own",
+        wildcard if wildcard.starts_with('*') => "the longest wildcard that covers the host",
+        _ => "the host itself",
+    };
+    HostChoice {
+        name: host.name.to_string(),
+        reason: reason.to_owned(),
+        rules: host.table.rules().len(),
+    }
+}
+
+/// Holds the rules from the first up to `last` against the request.
+fn tried(
+    virtual_host: &VirtualHost,
+    last: Option<RuleIdx>,
+    request: &Request<()>,
+) -> Vec<RuleTried> {
+    let rules = virtual_host.table.rules();
+    let end = last.map_or(rules.len(), |last| last.index() + 1);
+    let authority = head::authority(request).unwrap_or_default();
+    let host = normalize_host(authority);
+    let matched = head::matched_head(request, authority, &host);
+    let one = |(position, rule): (usize, &Rule)| RuleTried {
+        number: position + 1,
+        name: rule.name.to_string(),
+        source: (&rule.provenance).into(),
+        won: last.is_some_and(|last| last.index() == position),
+        conditions: route::explain::explain(rule, &matched)
+            .into_iter()
+            .map(|line| Condition {
+                field: line.field,
+                wanted: line.wanted,
+                got: line.got,
+                held: line.held,
+            })
+            .collect(),
+    };
+    rules[..end].iter().enumerate().map(one).collect()
+}
+
+fn won(answer: &mut Answer, found: &Found, connection: &Connection, request: &Request<()>) {
+    let virtual_host = found.virtual_host();
+    answer.rules = tried(virtual_host, Some(found.rule()), request);
+    answer.rules_after = virtual_host.table.rules().len() - answer.rules.len();
+    let (action, outcome) = effect::of(found.route(), connection, request);
+    answer.action = Some(action);
+    answer.outcome = outcome;
+}
+
+fn refused(
+    answer: &mut Answer,
+    refusal: &LocalReply,
+    virtual_host: Option<&VirtualHost>,
+    request: &Request<()>,
+) {
+    let reason = if *refusal == LocalReply::NO_HOST {
+        "the request names no host; give a whole URL, or -H 'Host: NAME'".to_owned()
+    } else if *refusal == LocalReply::BAD_PATH {
+        "the path has no normal form".to_owned()
+    } else if request.method() == Method::CONNECT {
+        "CONNECT is not served".to_owned()
+    } else if let Some(found) = virtual_host {
+        answer.rules = tried(found, None, request);
+        format!("no rule of virtual host {} takes the request", found.name)
+    } else {
+        format!("no virtual host serves {}", answer.request.host)
+    };
+    answer.outcome = Outcome::Refused {
+        status: Some(refusal.status.as_u16()),
+        flags: refusal.flags.to_string(),
+        reason,
+    };
+}
+
+/// What may have been meant by a host that no virtual host serves.
+fn host_hints(host: &str, listener: &Listener, survey: &Survey<'_>) -> Vec<Note> {
+    let idle = survey.idle_services(listener.key, host);
+    let mut hints: Vec<Note> = idle.into_iter().map(note).collect();
+    let mut names: Vec<&str> = listener
+        .virtual_hosts
+        .iter()
+        .map(|one| &*one.name)
+        .collect();
+    if names.is_empty() {
+        hints.push(plain("no VirtualService is bound to the listener"));
+        return hints;
+    }
+    if let Some(near) = nearest_host(host, names.iter().copied()) {
+        hints.push(plain(format!("did you mean {near}?")));
+    }
+    let more = names.len().saturating_sub(HOSTS_LISTED_MAX);
+    names.truncate(HOSTS_LISTED_MAX);
+    let mut listed = format!("the listener serves {}", names.join(", "));
+    if more > 0 {
+        listed.push_str(&format!(" and {more} more"));
+    }
+    hints.push(plain(listed));
+    hints
+}
+
+fn note(idle: Idle) -> Note {
+    Note {
+        source: Some((&idle.provenance).into()),
+        text: idle.reason,
+    }
+}
+
+fn plain(text: impl Into<String>) -> Note {
+    Note {
+        source: None,
+        text: text.into(),
+    }
+}

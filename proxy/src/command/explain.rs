@@ -15,22 +15,25 @@ use crate::registry::Registry;
 use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
 
-/// Arguments of `strait explain`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Loads and compiles the configuration as `strait run` does, and asks the same matcher that traffic asks. Shows the
-listener, the virtual host, each rule that was tried and why it lost (field, wanted, got, file:line), the rule that won,
-what it does to the request, and where the request may go with the probability of each endpoint. Nothing is sent.
+const HELP: &str = "\
+Loads and compiles the configuration as `strait run` does, and asks the matcher that traffic asks. Shows the \
+listener, the virtual host, each rule that was tried and why it lost (field, wanted, got, file:line), the rule that \
+won, what it does to the request, and where the request may go, with the probability of each endpoint. Nothing is sent.
 
-Give the identity that the proxy has: Gateways are served by proxies whose labels they select.
+Give the identity that the proxy has: a Gateway is served by the proxies whose labels it selects.
 
 Examples:
-  strait explain --config ./mesh --labels istio=ingressgateway GET http://shop.example/cart
-  strait explain --config ./mesh --labels istio=ingressgateway POST /cart -H 'Host: shop.example' -H 'end-user: jason'
-  strait explain --config ./mesh --labels istio=ingressgateway --listener 8443 GET http://shop.example/
-  strait explain --config ./mesh --labels istio=ingressgateway -o json GET http://shop.example/ | jq .destinations
+  export STRAIT_CONFIG=./mesh STRAIT_LABELS=istio=ingressgateway
+  strait explain GET http://shop.example/cart
+  strait explain POST /cart -H 'Host: shop.example' -H 'end-user: jason'
+  strait explain --listener 8081 GET http://shop.example/
+  strait explain -o json GET http://shop.example/ | jq .destinations
 
-Exit codes: 0 a rule takes the request, 1 none does or the configuration has no listener, 2 the usage is wrong.")]
+Exit codes: 0 a rule takes the request, 1 none does or nothing listens, 2 the usage is wrong.";
+
+/// Arguments of `strait explain`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
 pub struct ExplainArgs {
     /// Where configuration comes from.
     #[command(flatten)]
@@ -147,3 +150,6 @@ fn tell(diagnostics: &[Diagnostic]) {
          `strait check` shows all"
     ));
 }
+
+#[cfg(test)]
+mod tests;

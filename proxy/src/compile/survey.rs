@@ -222,7 +222,8 @@ impl<'a> Survey<'a> {
         if known.is_empty() {
             return format!("no DestinationRule that applies to {host} defines subsets");
         }
-        let near = suggest::nearest(subset, known.iter().copied());
+        // among `v1` and `v2` everything is near
+        let near = suggest::nearest(subset, known.iter().copied()).filter(|_| subset.len() > 3);
         let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
         let known = known.join(", ");
         format!("{host} has no subset {subset}; its subsets: {known}{near}")

@@ -173,8 +173,6 @@ pub struct Note {
 /// What the winning rule does to the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Action {
-    /// The rule.
-    pub source: Option<Source>,
     /// Body of a direct response, cut off after a while.
     pub body: Option<String>,
     /// Change of path and query.

@@ -60,10 +60,10 @@ fn failure(
     survey: &Survey<'_>,
 ) -> Option<String> {
     let (host, port, subset) = parts(&destination.name);
-    let (kind, why) = match cluster {
+    let (word, kind, why) = match cluster {
         None => {
             let why = survey.missing_cluster(&host, port, &subset);
-            (Kind::NoCluster, why)
+            ("unknown", Kind::NoCluster, why)
         }
         Some(cluster) if cluster.endpoints().is_empty() && cluster.unresolved.is_empty() => {
             let why = if subset.is_empty() {
@@ -71,13 +71,14 @@ fn failure(
             } else {
                 format!("no endpoint has the labels of subset {subset}")
             };
-            (Kind::NoHealthyUpstream, why)
+            ("empty", Kind::NoHealthyUpstream, why)
         }
         Some(_) => return None,
     };
     let reply = LocalReply::from_kind(kind);
     let status = reply.status.as_u16();
-    Some(format!("requests get {status} {}: {why}", reply.flags))
+    let flags = reply.flags;
+    Some(format!("{word}: requests get {status} {flags}; {why}"))
 }
 
 fn used(cluster: &Cluster, probability: f64) -> ClusterUsed {

@@ -21,7 +21,6 @@ pub(super) fn of(
 ) -> (Action, Outcome) {
     let filters = &route.filters;
     let mut action = Action {
-        source: Some((&route.provenance).into()),
         edits: edits(filters, None),
         ..Action::default()
     };

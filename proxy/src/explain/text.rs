@@ -15,6 +15,9 @@ const LABEL_WIDTH: usize = 14;
 /// Losing rules up to this many are all shown; of more, those that lose by their path are counted.
 const LOSERS_SHOWN_MAX: usize = 12;
 
+/// Most things left out that are shown.
+const NOTES_SHOWN_MAX: usize = 8;
+
 /// How much is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Detail {
@@ -29,12 +32,12 @@ pub enum Detail {
 pub fn render(answer: &Answer, detail: Detail) -> String {
     let mut page = Page::default();
     page.request(&answer.request);
-    page.outcome(&answer.outcome);
+    page.outcome(answer);
     page.gap();
     page.choices(answer);
     page.rules(answer, detail);
-    page.notes("left out", &answer.left_out);
-    page.notes("hint", &answer.hints);
+    page.notes("left out", &answer.left_out, detail);
+    page.notes("hint", &answer.hints, Detail::All);
     if let Some(action) = &answer.action {
         page.action(action);
     }
@@ -80,9 +83,13 @@ impl Page {
         }
     }
 
-    fn outcome(&mut self, outcome: &Outcome) {
-        let text = match outcome {
+    fn outcome(&mut self, answer: &Answer) {
+        let mut destinations = answer.destinations.iter();
+        let text = match &answer.outcome {
             Outcome::Answered { status } => format!("answered here with {status}"),
+            Outcome::Forwarded if destinations.any(|one| one.failure.is_some()) => {
+                "forwarded, but not every destination can answer; see below".to_owned()
+            }
             Outcome::Forwarded => "forwarded".to_owned(),
             Outcome::Redirected { status, location } => {
                 let location = location.as_deref().unwrap_or("nowhere");
@@ -172,9 +179,13 @@ impl Page {
         }
     }
 
-    fn notes(&mut self, label: &str, notes: &[Note]) {
+    fn notes(&mut self, label: &str, notes: &[Note], detail: Detail) {
         let mut label = label;
-        for note in notes {
+        let shown = match detail {
+            Detail::All => notes.len(),
+            Detail::Brief => notes.len().min(NOTES_SHOWN_MAX),
+        };
+        for note in &notes[..shown] {
             match &note.source {
                 None => self.row(label, &note.text),
                 Some(source) => {
@@ -184,12 +195,18 @@ impl Page {
             }
             label = "";
         }
+        let more = notes.len() - shown;
+        if more > 0 {
+            self.under(0, &format!("and {more} more (--all shows them)"));
+        }
     }
 
     fn action(&mut self, action: &Action) {
+        if *action == Action::default() {
+            return;
+        }
         self.gap();
-        let source = action.source.as_ref().map_or_else(String::new, place);
-        self.row("action", &format!("of the rule at {source}"));
+        self.row("action", "");
         if let Some(body) = &action.body {
             self.detail("body", &format!("{body:?}"));
         }
@@ -255,7 +272,7 @@ impl Page {
         }
         self.edits(8, &destination.edits);
         if let Some(failure) = &destination.failure {
-            self.under(8, &format!("unknown or empty: {failure}"));
+            self.under(8, failure);
         }
         if let Some(cluster) = &destination.cluster {
             self.cluster(cluster);

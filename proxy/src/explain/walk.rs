@@ -31,6 +31,10 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
         return without_listener(answer, question, snapshot, survey);
     };
     answer.listener = Some(choice);
+    if question.tls {
+        let why = "the URL is https; the listener speaks plain HTTP, which is what is explained";
+        answer.hints.push(plain(why));
+    }
     let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let local = listener.key.address;
     let connection = Connection::new(listener.key, peer, local, DownstreamProtocol::Http1);
@@ -52,7 +56,9 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
             let virtual_host = virtual_host.map(|host| &**host);
             refused(&mut answer, &refusal, virtual_host, &request);
             if virtual_host.is_none() && refusal == LocalReply::NO_ROUTE {
-                answer.hints = host_hints(&answer.request.host, listener, survey);
+                answer
+                    .hints
+                    .extend(host_hints(&answer.request.host, listener, survey));
             }
         }
     }

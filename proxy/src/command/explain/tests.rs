@@ -1,0 +1,135 @@
+//! Golden answers: what a person sees for configurations of every kind.
+
+use clap::Parser;
+
+use super::*;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    explain: ExplainArgs,
+}
+
+/// The answer to a command line, with the configuration `proxy/testdata/explain/FILE.yaml`; paths are shortened.
+fn explain_with(file: &str, arguments: &[&str]) -> Answer {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/explain");
+    let path = format!("{dir}/{file}.yaml");
+    let fixed = ["explain", "--config", &path];
+    let line = Line::try_parse_from(fixed.iter().chain(arguments)).unwrap();
+    let args = line.explain;
+    let loaded = config_loader::load_files(&args.config.paths);
+    let errors: Vec<&Diagnostic> = loaded
+        .diagnostics
+        .iter()
+        .filter(|found| {
+            found.severity == Severity::Error && !found.code.to_string().starts_with('X')
+        })
+        .collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    answer(&args, &question(&args).unwrap(), &loaded.set)
+}
+
+/// The brief text for a gateway with the label that the configurations select.
+fn text_of(file: &str, arguments: &[&str]) -> String {
+    let identity = ["--labels", "istio=ingressgateway"];
+    let arguments: Vec<&str> = identity.iter().chain(arguments).copied().collect();
+    let answer = explain_with(file, &arguments);
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/explain/");
+    text::render(&answer, Detail::Brief).replace(dir, "")
+}
+
+macro_rules! golden {
+    ($($name:ident: $file:literal $arguments:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            let mut settings = insta::Settings::clone_current();
+            settings.set_snapshot_path("../../../testdata/explain");
+            settings.set_prepend_module_to_snapshot(false);
+            settings.set_omit_expression(true);
+            settings.bind(|| insta::assert_snapshot!(stringify!($name), text_of($file, &$arguments)));
+        }
+    )*};
+}
+
+golden! {
+    header_mismatch_loses_and_weights_split: "shop" ["GET", "http://shop.example:8080/cart?x=1", "-H", "end-user: ann"];
+    header_match_wins: "shop" ["POST", "http://shop.example:8080/cart", "-H", "end-user: jason"];
+    regex_rewrites_path_authority_and_headers: "shop" ["GET", "http://shop.example:8080/items/42"];
+    without_headers_keeps_out: "shop" ["GET", "http://shop.example:8080/items/42", "-H", "x-legacy: 1"];
+    path_is_normalised_first: "shop" ["GET", "http://shop.example:8080/a/../%63art"];
+    redirect_shows_location: "shop" ["GET", "http://shop.example:8080/old?q=1"];
+    direct_response_shows_body: "shop" ["GET", "http://shop.example:8080/tea"];
+    unknown_subset_names_the_known: "shop" ["GET", "http://shop.example:8080/typo"];
+    unknown_host_names_the_near: "shop" ["GET", "http://shop.example:8080/nowhere"];
+    subset_without_endpoints_is_said: "shop" ["GET", "http://shop.example:8080/empty"];
+    dns_endpoints_are_resolved_later: "shop" ["GET", "http://shop.example:8080/outside"];
+    no_rule_lists_every_reason: "shop" ["DELETE", "http://shop.example:8080/cart"];
+    wildcard_host_and_delegate: "shop" ["GET", "http://t1.shop.example:8080/search/fast"];
+    rule_behind_a_catch_all_is_left_out: "shop" ["GET", "http://t1.shop.example:8080/"];
+    second_listener_by_port: "shop" ["GET", "http://shop.example:8081/admin"];
+    listener_is_asked_for: "shop" ["--listener", "127.0.0.1:8081", "GET", "http://shop.example/admin"];
+    unknown_listener: "shop" ["--listener", "9999", "GET", "/"];
+    no_virtual_host_lists_hosts: "shop" ["GET", "http://shop.exampel:8080/"];
+    host_for_the_mesh_only: "shop" ["GET", "http://inside.example:8080/"];
+    path_without_host: "shop" ["GET", "/cart"];
+    https_redirect_of_the_gateway: "redirect" ["GET", "http://a.example/x?y"];
+}
+
+#[test]
+fn gateways_of_other_proxies_are_named_when_nothing_listens() {
+    let answer = explain_with("redirect", &["GET", "http://a.example/"]);
+    assert!(!answer.outcome.is_served());
+    let [hint] = &answer.hints[..] else {
+        panic!("{answer:#?}");
+    };
+    assert_eq!(
+        hint.text,
+        "selects istio=ingressgateway; the labels of this proxy: none (--labels)"
+    );
+}
+
+#[test]
+fn probabilities_sum_to_one() {
+    let answer = explain_with(
+        "shop",
+        &[
+            "--labels",
+            "istio=ingressgateway",
+            "GET",
+            "http://shop.example:8080/cart",
+        ],
+    );
+    let endpoints = answer
+        .destinations
+        .iter()
+        .filter_map(|destination| destination.cluster.as_ref())
+        .flat_map(|cluster| &cluster.endpoints);
+    let sum: f64 = endpoints.filter_map(|endpoint| endpoint.probability).sum();
+    assert!((sum - 1.0).abs() < 1e-9, "{sum}");
+}
+
+#[test]
+fn json_has_what_the_text_has() {
+    let answer = explain_with(
+        "shop",
+        &[
+            "--labels",
+            "istio=ingressgateway",
+            "GET",
+            "http://shop.example:8080/cart",
+        ],
+    );
+    let json: serde_json::Value = serde_json::to_value(&answer).unwrap();
+    assert_eq!(json["outcome"]["kind"], "forwarded");
+    assert_eq!(json["listener"]["address"], "[::]:8080");
+    assert_eq!(json["rules"][0]["conditions"][0]["field"], "uri.exact");
+    assert_eq!(json["rules"][0]["won"], false);
+    assert_eq!(
+        json["destinations"][0]["cluster"]["endpoints"][0]["share"],
+        0.75
+    );
+    assert_eq!(
+        json["destinations"][1]["response_headers"][0]["operation"],
+        "add"
+    );
+}

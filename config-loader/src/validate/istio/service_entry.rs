@@ -1,58 +1,414 @@
 //! ServiceEntry: raw to checked.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use ipnet::IpNet;
+
 use super::Check;
-use super::shared::{text, text_or_empty};
-use super::workload_entry::entry;
-use crate::raw;
-use crate::resource::istio::{
-    Lined, Location, Protocol, Resolution, ServiceEntry, ServiceEntryPort,
+use super::gateway::{is_partial_wildcard, known_protocol};
+use super::shared;
+use super::workload_entry::{Role, entry};
+use crate::diagnostic::codes::istio::{
+    SE249, SE250, SE251, SE252, SE253, SE254, SE255, SE256, SE258, SE259, SE260, SE262, SE263,
+    SE264, SE265, SE266, SE267, SE268, SE269, SE301,
 };
+use crate::raw::{self, Field, Map};
+use crate::resource::istio::{
+    EndpointAddress, Lined, Location, Protocol, Resolution, ServiceEntry, ServiceEntryPort,
+    WorkloadEntry,
+};
+use crate::span::Span;
 use crate::validate::scalar;
+
+/// The most hosts of one object.
+const HOSTS_MAX: usize = 256;
+
+const RESOLUTIONS: [(&str, Resolution); 5] = [
+    ("NONE", Resolution::None),
+    ("STATIC", Resolution::Static),
+    ("DNS", Resolution::Dns),
+    ("DNS_ROUND_ROBIN", Resolution::DnsRoundRobin),
+    ("DYNAMIC_DNS", Resolution::DynamicDns),
+];
+
+const LOCATIONS: [(&str, Location); 2] = [
+    ("MESH_EXTERNAL", Location::MeshExternal),
+    ("MESH_INTERNAL", Location::MeshInternal),
+];
 
 /// Checks a ServiceEntry.
 pub fn service_entry(raw: &raw::istio::ServiceEntry, check: &mut Check<'_>) -> ServiceEntry {
-    let hosts = scalar::items(&raw.hosts, check);
-    let ports = scalar::items(&raw.ports, check);
-    let endpoints = scalar::items(&raw.endpoints, check);
-    let resolutions = [
-        ("DNS", Resolution::Dns),
-        ("DNS_ROUND_ROBIN", Resolution::DnsRoundRobin),
-        ("DYNAMIC_DNS", Resolution::DynamicDns),
-        ("NONE", Resolution::None),
-        ("STATIC", Resolution::Static),
-    ];
-    let selector = raw.workload_selector.get();
-    ServiceEntry {
-        hosts: hosts
-            .into_iter()
-            .map(|(field, host)| Lined {
-                value: Arc::from(host.as_str()),
-                line: check.line(field.span()),
-            })
-            .collect(),
-        addresses: Vec::new(),
-        ports: ports
-            .into_iter()
-            .map(|(field, port)| ServiceEntryPort {
-                number: scalar::port(&port.number, check).unwrap_or(0),
-                name: text_or_empty(&port.name),
-                protocol: text(&port.protocol)
-                    .and_then(Protocol::from_name)
-                    .unwrap_or_default(),
-                target_port: scalar::port(&port.target_port, check),
-                line: check.line(field.span()),
-            })
-            .collect(),
-        location: Location::default(),
-        resolution: scalar::enum_of(&raw.resolution, &resolutions, check).unwrap_or_default(),
-        endpoints: endpoints
-            .into_iter()
-            .map(|(field, endpoint)| entry(endpoint, check, field.span()))
-            .collect(),
-        workload_selector: selector.map(|selector| scalar::selector(&selector.labels, check)),
+    shared::exclude(
+        ("endpoints", shared::list(&raw.endpoints)),
+        ("workloadSelector", shared::block(&raw.workload_selector)),
+        SE249,
+        "list the endpoints, or find them by labels",
+        check,
+    );
+    let entry = ServiceEntry {
+        hosts: hosts(&raw.hosts, check),
+        addresses: shared::subnets(&raw.addresses, SE253, check),
+        ports: ports(&raw.ports, check),
+        location: one_of(&raw.location, &LOCATIONS, check).unwrap_or_default(),
+        resolution: one_of(&raw.resolution, &RESOLUTIONS, check).unwrap_or_default(),
+        endpoints: endpoints(&raw.endpoints, check),
+        workload_selector: raw.workload_selector.get().map(|selector| {
+            shared::selector(&selector.labels, raw.workload_selector.span(), check)
+        }),
         export_to: scalar::export_to(&raw.export_to, true, check),
-        subject_alt_names: Vec::new(),
+        subject_alt_names: shared::texts(&raw.subject_alt_names, check),
+    };
+    if !raw.resolution.is_invalid() {
+        fits_resolution(raw, &entry, check);
+    }
+    ports_of_endpoints(raw, &entry, check);
+    sockets(raw, &entry, check);
+    hosts_can_be_told_apart(raw, &entry, check);
+    entry
+}
+
+fn one_of<T: Copy>(field: &Field<String>, names: &[(&str, T)], check: &mut Check<'_>) -> Option<T> {
+    shared::text(field)?;
+    scalar::enum_of(field, names, check)
+}
+
+fn hosts(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Vec<Lined<Arc<str>>> {
+    if shared::list(field).is_none() {
+        check
+            .error(
+                SE250,
+                shared::place(field, check.body()),
+                "the ServiceEntry has no hosts",
+            )
+            .help("write `hosts: [NAME]`");
+    }
+    let entries = scalar::items(field, check);
+    if entries.len() > HOSTS_MAX {
+        let message = format!("{} hosts are more than {HOSTS_MAX}", entries.len());
+        check
+            .error(SE250, field.span(), message)
+            .help("split the ServiceEntry");
+    }
+    let mut hosts = Vec::new();
+    for (entry, host) in entries {
+        let span = entry.span();
+        if host == "*" {
+            check
+                .error(SE251, span, "host `*` is not allowed")
+                .help("name the hosts; to reach any host, see outboundTrafficPolicy of Sidecar");
+        } else if !scalar::is_wildcard_domain(host) {
+            check
+                .error(SE252, span, format!("`{host}` is not a host"))
+                .help("write a domain name; addresses belong under `addresses` or `endpoints`");
+        } else if is_partial_wildcard(host) {
+            check
+                .warning(SE301, span, format!("partial wildcard `{host}`"))
+                .help("a wildcard usually stands for whole labels, as in `*.example.com`");
+        }
+        hosts.push(Lined {
+            value: Arc::from(host.as_str()),
+            line: check.line(span),
+        });
+    }
+    hosts
+}
+
+fn ports(
+    field: &Field<Vec<Field<raw::istio::ServicePort>>>,
+    check: &mut Check<'_>,
+) -> Vec<ServiceEntryPort> {
+    let mut names: HashMap<&str, Span> = HashMap::new();
+    let mut numbers: HashMap<u16, Span> = HashMap::new();
+    let mut ports = Vec::new();
+    for (entry, raw) in scalar::items(field, check) {
+        let name = shared::text(&raw.name).unwrap_or("");
+        let name_place = shared::place(&raw.name, entry.span());
+        if !scalar::is_dns_label(name) {
+            let message = if name.is_empty() {
+                "port without name".to_owned()
+            } else {
+                format!("`{name}` is not a port name")
+            };
+            check
+                .error(SE255, name_place, message)
+                .help("write for example `name: http`");
+        } else if let Some(first) = names.insert(name, name_place) {
+            let place = check.place(first);
+            check
+                .error(
+                    SE255,
+                    name_place,
+                    format!("port name `{name}` is used twice"),
+                )
+                .related(place, "first used here");
+        }
+        let number = number(raw, entry.span(), check);
+        if let Some(first) = number.and_then(|number| numbers.insert(number, raw.number.span())) {
+            let place = check.place(first);
+            check
+                .error(
+                    SE256,
+                    raw.number.span(),
+                    format!("port {} is listed twice", number.unwrap_or(0)),
+                )
+                .related(place, "first listed here");
+        }
+        ports.push(ServiceEntryPort {
+            number: number.unwrap_or(0),
+            name: Arc::from(name),
+            protocol: known_protocol(&raw.protocol, SE258, check).unwrap_or_default(),
+            target_port: scalar::port(&raw.target_port, check),
+            line: check.line(entry.span()),
+        });
+    }
+    ports
+}
+
+fn number(raw: &raw::istio::ServicePort, around: Span, check: &mut Check<'_>) -> Option<u16> {
+    if !raw.number.is_set() {
+        check
+            .error(
+                SE256,
+                shared::place(&raw.number, around),
+                "port without number",
+            )
+            .help("write for example `number: 80`");
+    }
+    scalar::port(&raw.number, check)
+}
+
+fn endpoints(
+    field: &Field<Vec<Field<raw::istio::WorkloadEntry>>>,
+    check: &mut Check<'_>,
+) -> Vec<WorkloadEntry> {
+    let entries = scalar::items(field, check);
+    let endpoints = entries
+        .into_iter()
+        .map(|(place, raw)| entry(raw, place.span(), Role::Endpoint, check));
+    endpoints.collect()
+}
+
+/// The endpoints with the places of their addresses.
+fn addresses<'a>(
+    raw: &'a raw::istio::ServiceEntry,
+    entry: &'a ServiceEntry,
+) -> impl Iterator<Item = (&'a WorkloadEntry, &'a raw::istio::WorkloadEntry, Span)> {
+    let raws = raw.endpoints.get().into_iter().flatten();
+    let raws = raws.filter_map(|field| field.get().map(|raw| (raw, field.span())));
+    entry
+        .endpoints
+        .iter()
+        .zip(raws)
+        .map(|(endpoint, (raw, span))| (endpoint, raw, shared::place(&raw.address, span)))
+}
+
+/// Whether hosts, addresses and endpoints are those that the resolution can use.
+fn fits_resolution(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: &mut Check<'_>) {
+    let resolution = entry.resolution;
+    if !matches!(resolution, Resolution::None | Resolution::Static) {
+        cidrs_are_refused(raw, check);
+    }
+    match resolution {
+        Resolution::None => {
+            let span = shared::list(&raw.endpoints);
+            if !span.is_none() {
+                check
+                    .error(SE259, span, "resolution NONE takes no endpoints")
+                    .help("write `resolution: STATIC` for addresses, or `DNS` for names");
+            }
+        }
+        Resolution::Static => {
+            for (endpoint, raw, span) in addresses(raw, entry) {
+                if let EndpointAddress::Dns(name) = &endpoint.address {
+                    if scalar::is_fqdn(name) && shared::text(&raw.address).is_some() {
+                        check
+                            .error(SE260, span, format!("`{name}` is not an IP address"))
+                            .help("write an IP address, or `resolution: DNS`");
+                    }
+                }
+            }
+        }
+        Resolution::Dns | Resolution::DnsRoundRobin => dns(raw, entry, check),
+        Resolution::DynamicDns => dynamic_dns(raw, entry, check),
     }
 }
+
+fn cidrs_are_refused(raw: &raw::istio::ServiceEntry, check: &mut Check<'_>) {
+    for field in raw.addresses.get().into_iter().flatten() {
+        let net = field
+            .get()
+            .and_then(|text| text.contains('/').then(|| scalar::subnet(text)).flatten());
+        let is_block = |net: &IpNet| net.prefix_len() < net.max_prefix_len();
+        if let Some(net) = net.filter(is_block) {
+            check
+                .error(
+                    SE254,
+                    field.span(),
+                    format!("the CIDR `{net}` needs resolution NONE or STATIC"),
+                )
+                .help("name single addresses");
+        }
+    }
+}
+
+fn dns(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: &mut Check<'_>) {
+    if entry.endpoints.is_empty() && entry.workload_selector.is_none() {
+        for field in raw.hosts.get().into_iter().flatten() {
+            let Some(host) = field
+                .get()
+                .filter(|host| host.starts_with('*') && *host != "*")
+            else {
+                continue;
+            };
+            check
+                .error(SE263, field.span(), format!("`{host}` cannot be resolved"))
+                .help("add endpoints, whose names are resolved, or write `resolution: NONE`");
+        }
+    }
+    if entry.resolution == Resolution::DnsRoundRobin && entry.endpoints.len() > 1 {
+        let message = format!(
+            "DNS_ROUND_ROBIN takes one endpoint, not {}",
+            entry.endpoints.len()
+        );
+        check
+            .error(SE264, raw.endpoints.span(), message)
+            .help("write `resolution: DNS` for several");
+    }
+    for (endpoint, _, span) in addresses(raw, entry) {
+        if let EndpointAddress::Unix(path) = &endpoint.address {
+            check
+                .error(
+                    SE265,
+                    span,
+                    format!("`{path}` is neither a name nor an address"),
+                )
+                .help("a socket needs `resolution: STATIC`");
+        }
+    }
+}
+
+fn dynamic_dns(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: &mut Check<'_>) {
+    const HELP: &str = "DYNAMIC_DNS resolves the host of each request: it takes wildcard hosts, and ports of protocol HTTP, HTTP2, GRPC or TLS";
+    for field in raw.hosts.get().into_iter().flatten() {
+        if let Some(host) = field.get().filter(|host| !host.starts_with('*')) {
+            let message = format!("host `{host}` does not fit DYNAMIC_DNS");
+            check.error(SE267, field.span(), message).help(HELP);
+        }
+    }
+    for (name, span) in [
+        ("addresses", shared::list(&raw.addresses)),
+        ("endpoints", shared::list(&raw.endpoints)),
+    ] {
+        if !span.is_none() {
+            check
+                .error(SE267, span, format!("`{name}` does not fit DYNAMIC_DNS"))
+                .help(HELP);
+        }
+    }
+    for (port, field) in entry
+        .ports
+        .iter()
+        .zip(raw.ports.get().into_iter().flatten().filter_map(Field::get))
+    {
+        let fits = matches!(
+            port.protocol,
+            Protocol::Http | Protocol::Http2 | Protocol::Grpc | Protocol::Tls
+        );
+        if !fits && !(port.protocol == Protocol::Detect && field.protocol.is_written()) {
+            let message = format!(
+                "protocol `{}` of port {} does not fit DYNAMIC_DNS",
+                port.protocol, port.number
+            );
+            check
+                .error(
+                    SE267,
+                    shared::place(&field.protocol, raw.ports.span()),
+                    message,
+                )
+                .help(HELP);
+        }
+    }
+}
+
+fn ports_of_endpoints(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: &mut Check<'_>) {
+    for (_, endpoint, _) in addresses(raw, entry) {
+        for (name, key, _) in endpoint.ports.get().into_iter().flat_map(Map::iter) {
+            if !entry.ports.iter().any(|port| &*port.name == name) {
+                let known: Vec<&str> = entry.ports.iter().map(|port| &*port.name).take(8).collect();
+                check
+                    .error(
+                        SE266,
+                        key.span(),
+                        format!("port `{name}` is not defined by the ServiceEntry"),
+                    )
+                    .help(format!("its ports are named: {}", known.join(", ")));
+            }
+        }
+    }
+}
+
+fn sockets(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: &mut Check<'_>) {
+    let mut places = addresses(raw, entry)
+        .filter(|(endpoint, _, _)| matches!(endpoint.address, EndpointAddress::Unix(_)))
+        .map(|(_, _, span)| span);
+    if let Some(span) = places.next().filter(|_| entry.ports.len() != 1) {
+        let place = if shared::list(&raw.ports).is_none() {
+            span
+        } else {
+            raw.ports.span()
+        };
+        let message = format!(
+            "a socket endpoint needs exactly one service port, not {}",
+            entry.ports.len()
+        );
+        check.error(SE262, place, message);
+    }
+}
+
+/// Whether traffic tells which host it is for: on a TCP port only its address could.
+fn hosts_can_be_told_apart(
+    raw: &raw::istio::ServiceEntry,
+    entry: &ServiceEntry,
+    check: &mut Check<'_>,
+) {
+    let raws = raw
+        .ports
+        .get()
+        .into_iter()
+        .flatten()
+        .filter(|field| field.get().is_some());
+    let opaque = entry.ports.iter().zip(raws).find(|(port, field)| {
+        let wrong = field.get().is_some_and(|raw| raw.protocol.is_written())
+            && port.protocol == Protocol::Detect;
+        !port.protocol.is_http() && !port.protocol.is_tls() && !wrong
+    });
+    let Some((port, field)) = opaque else {
+        return;
+    };
+    if entry.hosts.len() > 1 && entry.resolution != Resolution::None {
+        let protocol = if port.protocol == Protocol::Detect {
+            "no protocol"
+        } else {
+            port.protocol.as_str()
+        };
+        let message = format!(
+            "port {} ({protocol}) cannot serve several hosts",
+            port.number
+        );
+        check
+            .error(SE268, field.span(), message)
+            .help("only HTTP and TLS tell which host is meant: write one ServiceEntry per host");
+    } else if entry.addresses.is_empty() && port.protocol != Protocol::Detect {
+        let message = format!(
+            "port {} ({}) without addresses takes the port for all addresses",
+            port.number, port.protocol
+        );
+        check
+            .warning(SE269, field.span(), message)
+            .help("write the `addresses` that clients dial");
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,15 +1,16 @@
 //! What the validators of these kinds share: texts that count as missing when empty, rules about what excludes what,
 //! host names, and references to other objects.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ipnet::IpNet;
 
 use super::Check;
 use crate::diagnostic::Code;
-use crate::diagnostic::codes::common::CM016;
+use crate::diagnostic::codes::common::{CM013, CM016};
 use crate::kind::Name;
-use crate::raw::{self, Field};
+use crate::raw::{self, Field, Map};
 use crate::span::Span;
 use crate::validate::scalar;
 
@@ -104,6 +105,24 @@ pub(super) fn exclude(
     true
 }
 
+/// The labels of a workload selector that stands at `around`.
+pub(super) fn selector(
+    labels: &Field<Map<String>>,
+    around: Span,
+    check: &mut Check<'_>,
+) -> BTreeMap<String, String> {
+    if !labels.is_set() {
+        check
+            .warning(
+                CM013,
+                around,
+                "selector without labels applies to the whole namespace",
+            )
+            .help("write labels, or remove the selector");
+    }
+    scalar::selector(labels, check)
+}
+
 /// The port of a port selector, which must name one.
 pub(super) fn port_selector(
     field: &Field<raw::istio::PortSelector>,
@@ -148,13 +167,11 @@ pub(super) fn name_of(namespace: &str, name: &str) -> Name {
 }
 
 /// The path behind `unix://`, if that is what `text` is.
-#[allow(dead_code)]
 pub(super) fn unix_path(text: &str) -> Option<&str> {
     text.strip_prefix("unix://")
 }
 
 /// Whether `path` is that of a Unix socket: absolute and not a directory's, or `@` and a name.
-#[allow(dead_code)]
 pub(super) fn is_socket_path(path: &str) -> bool {
     match path.strip_prefix('@') {
         Some(name) => !name.is_empty(),

@@ -50,7 +50,6 @@ pub(super) fn check(kind: &str, cases: &[(&str, &[&str])]) {
 }
 
 /// The message and the help of the only finding of a body.
-#[allow(dead_code)]
 pub(super) fn message(kind: &str, body: &str) -> (String, String) {
     let (_, found) = load(&document(kind, body));
     let [found] = found.as_slice() else {

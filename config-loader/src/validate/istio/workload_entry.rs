@@ -1,46 +1,215 @@
-//! WorkloadEntry: raw to checked.
+//! WorkloadEntry: raw to checked, on its own or as an endpoint of a ServiceEntry.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Check;
-use super::shared::{text, text_or_empty};
-use crate::raw;
+use super::shared;
+use crate::diagnostic::codes::istio::{SE261, WE270, WE271, WE272, WE273, WE274, WE301, WE302};
+use crate::raw::{self, Field, Map};
 use crate::resource::istio::{EndpointAddress, Locality, WorkloadEntry};
+use crate::span::Span;
 use crate::validate::scalar;
 
 /// Checks a WorkloadEntry.
 pub fn workload_entry(raw: &raw::istio::WorkloadEntry, check: &mut Check<'_>) -> WorkloadEntry {
-    entry(raw, check, check.body())
+    entry(raw, check.body(), Role::Alone, check)
 }
 
+/// Where an entry stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It is an object.
+    Alone,
+    /// It is an endpoint of a ServiceEntry.
+    Endpoint,
+}
+
+/// The entry that stands at `span`.
 pub(super) fn entry(
     raw: &raw::istio::WorkloadEntry,
+    span: Span,
+    role: Role,
     check: &mut Check<'_>,
-    span: crate::span::Span,
 ) -> WorkloadEntry {
-    let address = text(&raw.address).unwrap_or("");
-    let ports = raw.ports.get().map(|ports| {
-        let ports = ports.iter();
-        let pairs =
-            ports.filter_map(|(name, _, port)| Some((Arc::from(name), scalar::port(port, check)?)));
-        pairs.collect()
-    });
+    let address = address(raw, span, check);
+    let socket = matches!(address, EndpointAddress::Unix(_));
+    if socket && raw.ports.get().is_some_and(|ports| !ports.0.is_empty()) {
+        let code = if role == Role::Alone { WE273 } else { SE261 };
+        check
+            .error(code, raw.ports.span(), "a socket takes no ports")
+            .help("remove `ports`");
+    }
+    let weight = scalar::non_negative(&raw.weight, "weight", WE301, check);
     WorkloadEntry {
-        address: match (address.parse(), address.strip_prefix("unix://")) {
-            (Ok(ip), _) => EndpointAddress::Ip(ip),
-            (_, Some(path)) => EndpointAddress::Unix(path.into()),
-            _ => EndpointAddress::Dns(address.into()),
-        },
-        ports: ports.unwrap_or_default(),
+        address,
+        ports: ports(&raw.ports, check),
         labels: scalar::labels(&raw.labels, check),
-        network: text_or_empty(&raw.network),
-        locality: Locality::parse(text(&raw.locality).unwrap_or("")),
-        weight: raw
-            .weight
-            .get()
-            .and_then(|weight| u32::try_from(*weight).ok())
-            .unwrap_or(1),
-        service_account: text_or_empty(&raw.service_account),
+        network: shared::text_or_empty(&raw.network),
+        locality: locality(&raw.locality, check),
+        // 0 is what a missing number means.
+        weight: weight.unwrap_or(1).max(1),
+        service_account: shared::text_or_empty(&raw.service_account),
         line: check.line(span),
+    }
+}
+
+fn address(raw: &raw::istio::WorkloadEntry, span: Span, check: &mut Check<'_>) -> EndpointAddress {
+    let Some(text) = shared::text(&raw.address) else {
+        if shared::text(&raw.network).is_none() && !raw.address.is_invalid() {
+            check
+                .error(
+                    WE270,
+                    shared::place(&raw.address, span),
+                    "workload without address",
+                )
+                .help("write `address`, or the `network` through whose gateway it is reached");
+        }
+        return EndpointAddress::Network;
+    };
+    if let Some(path) = shared::unix_path(text) {
+        if !shared::is_socket_path(path) {
+            check
+                .error(
+                    WE272,
+                    raw.address.span(),
+                    format!("`{path}` is not the path of a socket"),
+                )
+                .help("write `unix:///run/name.sock`, or `unix://@name` for an abstract one");
+        }
+        return EndpointAddress::Unix(Arc::from(path));
+    }
+    if let Some(ip) = scalar::ip(text) {
+        return EndpointAddress::Ip(ip);
+    }
+    if !scalar::is_fqdn(text) {
+        let found = check.error(
+            WE271,
+            raw.address.span(),
+            format!("`{text}` is neither a name nor an address"),
+        );
+        match text.rsplit_once(':') {
+            Some((host, port))
+                if port.bytes().all(|byte| byte.is_ascii_digit()) && !host.contains(':') =>
+            {
+                found.help(format!(
+                    "write `address: {host}`, and the port under `ports`"
+                ));
+            }
+            _ => {
+                found.help(
+                    "write an IP address, a domain name, or `unix://` and the path of a socket",
+                );
+            }
+        }
+    }
+    EndpointAddress::Dns(Arc::from(text))
+}
+
+fn ports(field: &Field<Map<i64>>, check: &mut Check<'_>) -> BTreeMap<Arc<str>, u16> {
+    let mut ports = BTreeMap::new();
+    for (name, key, value) in field.get().into_iter().flat_map(Map::iter) {
+        if !scalar::is_dns_label(name) {
+            check.error(WE274, key.span(), format!("`{name}` is not a port name"));
+        }
+        let Some(number) = value.get() else {
+            continue;
+        };
+        match u16::try_from(*number) {
+            Ok(port) if port > 0 => {
+                ports.insert(Arc::from(name), port);
+            }
+            _ => {
+                check.error(
+                    WE274,
+                    value.span(),
+                    format!("port {number} is outside 1..65535"),
+                );
+            }
+        }
+    }
+    ports
+}
+
+fn locality(field: &Field<String>, check: &mut Check<'_>) -> Locality {
+    let Some(text) = shared::text(field) else {
+        return Locality::default();
+    };
+    let parts: Vec<&str> = text.split('/').collect();
+    if parts.len() > 3 || parts.iter().any(|part| part.is_empty()) {
+        check
+            .error(WE302, field.span(), format!("`{text}` is not a locality"))
+            .help("write `region`, `region/zone` or `region/zone/subzone`");
+    }
+    Locality::parse(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::resource::istio::EndpointAddress;
+    use crate::validate::istio::testing::{check, document, load};
+
+    #[test]
+    fn workloads_have_addresses_and_ports() {
+        for (body, code) in [
+            ("address: 10.0.0.1", None),
+            ("address: a.com\nports: {http: 8080}", None),
+            ("address: unix:///run/a.sock", None),
+            ("network: n1", None),
+            ("labels: {app: a}", Some("WE270 4")),
+            ("address: ''", Some("WE270 5")),
+            ("address: a_b", Some("WE271 5")),
+            ("address: '10.0.0.1:80'", Some("WE271 5")),
+            ("address: unix://run/a", Some("WE272 5")),
+            ("address: unix:///run/", Some("WE272 5")),
+            ("address: unix://@a", None),
+            ("address: unix:///run/a\nports: {http: 80}", Some("WE273 6")),
+            ("address: unix:///run/a\nports: {}", None),
+            ("address: a.com\nports: {h_p: 80}", Some("WE274 6")),
+            ("address: a.com\nports: {http: 0}", Some("WE274 6")),
+            ("address: a.com\nports: {http: 65536}", Some("WE274 6")),
+            ("address: a.com\nlabels: {'a b': c}", Some("CM014 6")),
+            ("address: a.com\nweight: -1", Some("WE301 6")),
+            ("address: a.com\nlocality: a/b/c", None),
+            ("address: a.com\nlocality: a//c", Some("WE302 6")),
+            ("address: a.com\nlocality: a/b/c/d", Some("WE302 6")),
+        ] {
+            let expected: Vec<String> = code.map(|code| format!("E {code}")).into_iter().collect();
+            let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+            check("WorkloadEntry", &[(body, &expected)]);
+        }
+    }
+
+    #[test]
+    fn every_field_of_a_workload_is_read() {
+        let (set, found) = load(&document(
+            "WorkloadEntry",
+            "address: 10.0.0.1
+ports: {http: 8080}
+labels: {app: a}
+network: n1
+locality: r/z/s
+weight: 0
+serviceAccount: sa",
+        ));
+        assert!(found.is_empty(), "{found:#?}");
+        let workload = &set
+            .workload_entries
+            .values()
+            .next()
+            .expect("it is good")
+            .spec;
+        assert_eq!(workload.address, EndpointAddress::Ip([10, 0, 0, 1].into()));
+        assert_eq!(workload.ports["http"], 8080);
+        assert_eq!(workload.labels["app"], "a");
+        assert_eq!(
+            (
+                &*workload.network,
+                workload.weight,
+                &*workload.service_account
+            ),
+            ("n1", 1, "sa")
+        );
+        assert_eq!(workload.locality.to_string(), "r/z/s");
     }
 }

@@ -874,3 +874,47 @@ fn export_to_names_namespaces() {
         service(&[(&format!("{http}{entries}"), &expected)]);
     }
 }
+
+#[test]
+fn findings_say_what_to_write() {
+    let rule = |fields: &str| {
+        format!("hosts: [a.com]\nhttp: [{{{fields}, route: [{{destination: {{host: a}}}}]}}]")
+    };
+    for (fields, message, help) in [
+        (
+            "timeout: 0s",
+            "duration `0s` is shorter than 1ms",
+            "remove the field to disable it",
+        ),
+        (
+            "retries: {attempts: 1, retryOn: '5xx, reset'}",
+            "` reset` is not a retry condition",
+            "write `reset` without blanks around it",
+        ),
+        (
+            "retries: {attempts: 1, retryOn: gateway-eror}",
+            "`gateway-eror` is not a retry condition",
+            "did you mean `gateway-error`?",
+        ),
+        (
+            "match: [{headers: {a: null}}]",
+            "the match of header `a` is null",
+            "write `{}` to match any value that is present",
+        ),
+        (
+            "fault: {abort: {grpcStatus: '14', percentage: {value: 1}}}",
+            "`14` is not a gRPC status name",
+            "did you mean `UNAVAILABLE`?",
+        ),
+        (
+            "corsPolicy: {allowMethods: [get]}",
+            "`get` is not an HTTP method",
+            "methods are in upper case: write `GET`",
+        ),
+    ] {
+        assert_eq!(
+            crate::validate::istio::testing::message("VirtualService", &rule(fields)),
+            (message.to_owned(), help.to_owned())
+        );
+    }
+}

@@ -219,14 +219,14 @@ fn fits_resolution(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: 
             }
         }
         Resolution::Static => {
-            for (endpoint, raw, span) in addresses(raw, entry) {
-                if let EndpointAddress::Dns(name) = &endpoint.address {
-                    if scalar::is_fqdn(name) && shared::text(&raw.address).is_some() {
-                        check
-                            .error(SE260, span, format!("`{name}` is not an IP address"))
-                            .help("write an IP address, or `resolution: DNS`");
-                    }
-                }
+            for (endpoint, _, span) in addresses(raw, entry) {
+                let name = match &endpoint.address {
+                    EndpointAddress::Dns(name) if scalar::is_fqdn(name) => name,
+                    _ => continue,
+                };
+                check
+                    .error(SE260, span, format!("`{name}` is not an IP address"))
+                    .help("write an IP address, or `resolution: DNS`");
             }
         }
         Resolution::Dns | Resolution::DnsRoundRobin => dns(raw, entry, check),
@@ -315,7 +315,8 @@ fn dynamic_dns(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: &mut
             port.protocol,
             Protocol::Http | Protocol::Http2 | Protocol::Grpc | Protocol::Tls
         );
-        if !fits && !(port.protocol == Protocol::Detect && field.protocol.is_written()) {
+        let unknown = port.protocol == Protocol::Detect && field.protocol.is_written();
+        if !fits && !unknown {
             let message = format!(
                 "protocol `{}` of port {} does not fit DYNAMIC_DNS",
                 port.protocol, port.number

@@ -27,7 +27,6 @@ use hyper::body::{Body, Incoming};
 use hyper::{Request, Response};
 use tokio::net::TcpStream;
 
-use crate::detect::{Protocol, detect};
 use crate::exchange::Connection;
 use crate::exchange::request::DownstreamProtocol;
 use crate::runtime::admission::Slot;
@@ -204,50 +203,14 @@ impl<A: Answer> Server<A> {
         self.roster.reopen(listener);
     }
 
-    /// Serves a connection in a task of its own.
-    pub fn spawn(this: &Rc<Self>, tcp: TcpStream, slot: Slot, downstream: Downstream) {
-        let server = Rc::clone(this);
+    /// Takes in a connection that was just accepted.
+    pub fn enter(this: &Rc<Self>, tcp: TcpStream, slot: Slot, downstream: Downstream) -> Fresh<A> {
         let framing = Framing::new(this.settings.http1.limits());
-        // Boxed, since it is passed on by value and each step would keep room for it.
-        let stream = Box::new(Stream::new(tcp, slot, framing));
-        let member = this.roster.join(downstream.listener);
-        this.supervisor.spawn("connection", async move {
-            server.serve(stream, downstream, &member).await;
-        });
-    }
-
-    async fn serve(
-        self: Rc<Self>,
-        mut stream: Box<Stream>,
-        downstream: Downstream,
-        member: &Member,
-    ) {
-        let mut patience = self.timeouts.patience();
-        let protocol = loop {
-            if !park::readable(&mut stream, member, patience).await {
-                return;
-            }
-            match detect(stream.ahead()) {
-                Some(protocol) => break protocol,
-                None => patience.idle = self.settings.http1.head_timeout,
-            }
-        };
-        match protocol {
-            Protocol::Http1 => {
-                let connection = downstream.connection(DownstreamProtocol::Http1);
-                stream.count(self.counted(downstream.listener, ConnectionProtocol::Http1));
-                http1::serve(&self, stream, &connection, member).await;
-            }
-            Protocol::Http2 => {
-                let connection = downstream.connection(DownstreamProtocol::Http2);
-                stream.count(self.counted(downstream.listener, ConnectionProtocol::Http2));
-                // Boxed, so that HTTP/1 connections do not have room for it.
-                Box::pin(http2::serve(&self, stream, &connection, member)).await;
-            }
-            Protocol::Tls => {
-                stream.count(self.counted(downstream.listener, ConnectionProtocol::Unknown));
-                self.count(Counter::ProtocolUnknown);
-            }
+        Fresh {
+            stream: Box::new(Stream::new(tcp, slot, framing)),
+            member: this.roster.join(downstream.listener),
+            server: Rc::clone(this),
+            downstream,
         }
     }
 
@@ -261,5 +224,57 @@ impl<A: Answer> Server<A> {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// A connection of which the protocol is not known yet.
+#[derive(Debug)]
+pub struct Fresh<A> {
+    server: Rc<Server<A>>,
+    /// Boxed, since it is passed on by value and each step would keep room for it.
+    stream: Box<Stream>,
+    member: Member,
+    downstream: Downstream,
+}
+
+impl<A: Answer> Fresh<A> {
+    /// Waits for bytes, or for more of them; `false` when none came in time, or the peer closed.
+    pub async fn readable(&mut self) -> bool {
+        let mut patience = self.server.timeouts.patience();
+        if !self.first_bytes().is_empty() {
+            patience.idle = self.server.settings.http1.head_timeout;
+        }
+        park::readable(&mut self.stream, &self.member, patience).await
+    }
+
+    /// What came so far. It stays there for the codec.
+    pub fn first_bytes(&self) -> &[u8] {
+        self.stream.ahead()
+    }
+
+    /// Serves HTTP/1 to the connection's end.
+    pub async fn http1(mut self) {
+        let connection = self.known(DownstreamProtocol::Http1, ConnectionProtocol::Http1);
+        http1::serve(&self.server, self.stream, &connection, &self.member).await;
+    }
+
+    /// Serves HTTP/2 to the connection's end.
+    pub async fn http2(mut self) {
+        let connection = self.known(DownstreamProtocol::Http2, ConnectionProtocol::Http2);
+        http2::serve(&self.server, self.stream, &connection, &self.member).await;
+    }
+
+    /// Closes the connection, which speaks what its listener does not serve.
+    pub fn refuse(self) {
+        let listener = self.downstream.listener;
+        drop(self.server.counted(listener, ConnectionProtocol::Unknown));
+        self.server.count(Counter::ProtocolUnknown);
+    }
+
+    fn known(
+        &mut self,
+        protocol: DownstreamProtocol,
+        counted_as: ConnectionProtocol,
+    ) -> Rc<Connection> {
+        let counted = self.server.counted(self.downstream.listener, counted_as);
+        self.stream.count(counted);
+        self.downstream.connection(protocol)
+    }
+}

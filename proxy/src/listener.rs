@@ -5,6 +5,7 @@
 
 pub mod acceptor;
 pub mod board;
+mod connection;
 pub mod handoff;
 pub mod reconcile;
 pub mod socket;
@@ -89,6 +90,9 @@ impl<A: Answer> Entrance<A> {
             remote,
             local,
         };
-        codec::Server::spawn(&self.codec, tcp, slot, downstream);
+        let fresh = codec::Server::enter(&self.codec, tcp, slot, downstream);
+        self.codec
+            .supervisor()
+            .spawn("connection", connection::serve(fresh));
     }
 }

@@ -123,7 +123,7 @@ impl Drop for Slot {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -174,5 +174,33 @@ mod tests {
         drop(slots);
         assert_eq!((admission.of_worker(0), admission.of_worker(1)), (0, 0));
         assert_eq!(admission.total(), 0);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+
+    #[test]
+    fn limit_is_never_exceeded_and_slots_come_back() {
+        loom::model(|| {
+            let admission = Admission::new(2, 1);
+            let threads: Vec<_> = (0..2)
+                .map(|worker| {
+                    let admission = Arc::clone(&admission);
+                    loom::thread::spawn(move || {
+                        let slot = admission.admit(worker);
+                        let held = admission.of_worker(0) + admission.of_worker(1);
+                        assert!(held <= 1, "{held} connections");
+                        drop(slot);
+                    })
+                })
+                .collect();
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            assert_eq!(admission.total(), 0);
+            assert!(admission.admit(0).is_some());
+        });
     }
 }

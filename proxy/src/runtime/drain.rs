@@ -144,7 +144,7 @@ struct Count {
     ended: watch::Sender<()>,
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::future::Future;
     use std::pin::pin;
@@ -184,5 +184,30 @@ mod tests {
         assert!(!is_ready(trigger.finished()));
         drop(second);
         waiting.await.unwrap();
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+
+    #[test]
+    fn last_one_out_is_noticed() {
+        loom::model(|| {
+            let (trigger, watch) = pair();
+            let mut ended = trigger.ended.clone();
+            ended.mark_unchanged();
+            let threads: Vec<_> = (0..2)
+                .map(|_| {
+                    let running = watch.running();
+                    loom::thread::spawn(move || drop(running))
+                })
+                .collect();
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            assert_eq!(trigger.running(), 0);
+            assert!(ended.has_changed().unwrap());
+        });
     }
 }

@@ -123,7 +123,7 @@ impl Drop for Slot {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -144,7 +144,7 @@ struct Count {
     ended: watch::Sender<()>,
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests {
     use std::future::Future;
     use std::pin::pin;

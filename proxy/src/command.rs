@@ -38,7 +38,7 @@ Gateways with a matching selector describe. No control plane is needed.";
 
 const EXAMPLES: &str = "\
 Examples:
-  strait demo                                  two versions of a service and a gateway on 127.0.0.1:8080
+  strait demo                                  two versions of a service behind a gateway
   strait check --config ./mesh                 find every mistake in a directory of YAML
   strait run --config ./mesh --labels istio=ingressgateway
                                                serve it, and follow every change
@@ -101,3 +101,6 @@ fn report(error: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr().lock(), "strait: {error}");
 }
+
+#[cfg(test)]
+mod tests;

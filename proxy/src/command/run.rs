@@ -10,7 +10,8 @@ use clap::{Args, ValueEnum};
 use super::args::{ConfigArgs, IdentityArgs};
 use super::{EXIT_DONE, EXIT_INPUT, report};
 use crate::app::{self, Settings};
-use crate::codec;
+use crate::codec::check::Http10;
+use crate::codec::{self, http1};
 use crate::runtime::threads;
 use crate::telemetry::{AccessLogFormat, AccessLogTarget};
 
@@ -145,7 +146,16 @@ impl ServeArgs {
             },
             log_level: self.log_level.clone(),
             drain_time: self.drain_time,
-            codec: codec::Settings::default(),
+            codec: codec::Settings {
+                http1: http1::Settings {
+                    http10: match self.http10 {
+                        Http10Arg::Accept => Http10::Accept,
+                        Http10Arg::Refuse => Http10::Refuse,
+                    },
+                    ..http1::Settings::default()
+                },
+                ..codec::Settings::default()
+            },
             server_name,
         })
     }

@@ -1,5 +1,7 @@
 //! Real-socket tests, in one binary so that they link once.
 
+#![allow(clippy::unwrap_used)]
+
 #[path = "../support/support.rs"]
 mod support;
 

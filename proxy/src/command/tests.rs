@@ -1,0 +1,69 @@
+//! The command line as users see it.
+
+use clap::CommandFactory;
+
+use super::*;
+
+/// Writes, or compares, the reference page that is made from the help texts. `UPDATE_DOCS=1` writes it.
+#[test]
+fn reference_page_is_what_help_says() {
+    let mut page = String::from(
+        "# Command line\n\nMade from the help texts of the binary, which a test compares with this page.\n",
+    );
+    let mut cli = Cli::command().term_width(100);
+    cli.build();
+    let mut add = |title: &str, command: &mut clap::Command| {
+        let help = command.render_long_help().to_string();
+        let help: Vec<&str> = help.lines().map(str::trim_end).collect();
+        page.push_str(&format!(
+            "\n## {title}\n\n```text\n{}\n```\n",
+            help.join("\n").trim_end()
+        ));
+    };
+    add("strait", &mut cli.clone());
+    for command in cli.get_subcommands_mut() {
+        let name = command.get_name().to_owned();
+        if name != "help" {
+            add(&format!("strait {name}"), command);
+        }
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, &page).unwrap();
+    }
+    assert_eq!(
+        std::fs::read_to_string(path).unwrap(),
+        page,
+        "run the tests once with UPDATE_DOCS=1"
+    );
+}
+
+#[test]
+fn arguments_are_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn mistakes_in_usage_are_refused() {
+    for wrong in [
+        &["strait"][..],
+        &["strait", "fly"],
+        &["strait", "run"],
+        &["strait", "run", "--config", "x", "--cluster", "a/b"],
+        &["strait", "run", "--config", "x", "--labels", "novalue"],
+        &["strait", "run", "--config", "x", "--drain-time", "soon"],
+    ] {
+        assert!(Cli::try_parse_from(wrong).is_err(), "{wrong:?}");
+    }
+    let settings = [
+        "strait",
+        "run",
+        "--config",
+        "x",
+        "--labels",
+        "a=b,c=d",
+        "--drain-time",
+        "5s",
+    ];
+    assert!(Cli::try_parse_from(settings).is_ok());
+}

@@ -50,9 +50,7 @@ pub async fn run(
 ) -> Response<ReplyBody> {
     worker.count(Counter::RequestsStarted);
     let snapshot = worker.snapshot();
-    let grpc = reply::is_grpc(request.headers());
-    let log = log::LogFields::begin(&worker.access_log, &request);
-    let mut record = Record::begin(worker, connection, grpc, log);
+    let mut record = Record::begin(worker, connection, &request);
     let found = head::find_route(&snapshot, connection, &mut request);
     let response = match found {
         Err(refusal) => {

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use hyper::Response;
 use hyper::body::{Body, Frame};
 use hyper::header::{HeaderMap, HeaderName};
+use hyper::{Method, Request, Response};
 use tokio::time::Instant;
 
 use super::body::{Progress, ReplyBody};
 use super::log::{End, LogFields};
-use super::reply::LocalReply;
+use super::reply::{self, LocalReply};
 use super::request::{Connection, Destined, Picked, Worker};
 use crate::error::Kind;
 use crate::telemetry::{Gauge, RequestProtocol, RequestRecord, ResponseFlags, Security};
@@ -48,6 +48,8 @@ pub struct Record {
     flags: ResponseFlags,
     details: &'static str,
     grpc: bool,
+    /// Whether the method is HEAD.
+    head: bool,
     grpc_status: Option<u8>,
     sent_bytes: u64,
     upstream_time: Option<Duration>,
@@ -56,11 +58,10 @@ pub struct Record {
 
 impl Record {
     /// Begins a record when a request's head is in.
-    pub fn begin(
+    pub fn begin<B>(
         worker: &Rc<Worker>,
         connection: &Rc<Connection>,
-        grpc: bool,
-        log: Option<Box<LogFields>>,
+        request: &Request<B>,
     ) -> Box<Self> {
         worker.raise(Gauge::RequestsActive);
         Box::new(Self {
@@ -70,11 +71,12 @@ impl Record {
             picked: None,
             destined: None,
             progress: None,
-            log,
+            log: LogFields::begin(&worker.access_log, request),
             code: 0,
             flags: ResponseFlags::DC,
             details: "downstream_remote_disconnect",
-            grpc,
+            grpc: reply::is_grpc(request.headers()),
+            head: request.method() == Method::HEAD,
             grpc_status: None,
             sent_bytes: 0,
             upstream_time: None,
@@ -122,9 +124,12 @@ impl Record {
     }
 
     /// Makes a local reply and notes it.
-    pub fn reply(&mut self, reply: &LocalReply) -> Response<ReplyBody> {
-        let response = reply.response(self.grpc);
-        self.responded(response.status().as_u16(), reply.flags, reply.details);
+    pub fn reply(&mut self, local: &LocalReply) -> Response<ReplyBody> {
+        let mut response = local.response(self.grpc);
+        if self.head {
+            reply::headers_only(&mut response);
+        }
+        self.responded(response.status().as_u16(), local.flags, local.details);
         self.saw_headers(response.headers());
         self.sent_bytes = response.body().size_hint().exact().unwrap_or(0);
         response

@@ -209,7 +209,6 @@ impl LocalReply {
 pub fn direct(direct: &DirectResponse, method: &Method) -> Response<ReplyBody> {
     let body = match direct.body.len() {
         0 => ReplyBody::Empty,
-        _ if method == Method::HEAD => ReplyBody::Empty,
         _ => ReplyBody::Full(direct.body.clone()),
     };
     let mut response = Response::new(body);
@@ -217,12 +216,19 @@ pub fn direct(direct: &DirectResponse, method: &Method) -> Response<ReplyBody> {
     if let Some(content_type) = direct.content_type() {
         response.headers_mut().insert(CONTENT_TYPE, content_type);
     }
-    if method == Method::HEAD && !direct.body.is_empty() {
-        response
-            .headers_mut()
-            .insert(CONTENT_LENGTH, HeaderValue::from(direct.body.len()));
+    if method == Method::HEAD {
+        headers_only(&mut response);
     }
     response
+}
+
+/// Takes the body out of the response to a HEAD request and leaves its length (RFC 9110, section 9.3.2).
+pub fn headers_only(response: &mut Response<ReplyBody>) {
+    if let ReplyBody::Full(body) = response.body() {
+        let length = HeaderValue::from(body.len());
+        response.headers_mut().insert(CONTENT_LENGTH, length);
+        *response.body_mut() = ReplyBody::Empty;
+    }
 }
 
 /// Whether a request is gRPC: `application/grpc` or `application/grpc+...`.

@@ -16,7 +16,7 @@ use crate::control::Quarantine;
 use crate::identity::Identity;
 use crate::listener::Board;
 use crate::runtime::drain::{Stage, Trigger};
-use crate::snapshot::{Snapshot, SnapshotSlot};
+use crate::snapshot::{ListenerKey, Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLog, Exposition, LogControl, Telemetry};
 
 /// Where the pages take what they show.
@@ -47,11 +47,12 @@ impl Sources {
         let (slot, board, drain) = (self.slot, self.board, self.drain);
         let (of_clusters, of_listeners, of_dump) = (Arc::clone(&slot), Arc::clone(&slot), slot);
         let (of_ready, of_state) = (board.clone(), board);
+        let ready_slot = Arc::clone(&of_clusters);
         let (stage, trigger) = (drain.clone(), drain);
         let (quarantine, quit, identity) = (self.quarantine, self.quit, self.identity);
         AdminState {
             build: build_info(),
-            readiness: Box::new(move || readiness(&stage, &of_ready)),
+            readiness: Box::new(move || readiness(&stage, &of_ready, &ready_slot.load())),
             clusters: Box::new(move || clusters(&of_clusters.load())),
             listeners: Box::new(move || listeners(&of_listeners.load(), &of_state)),
             certificates: Box::new(Vec::new),
@@ -65,18 +66,19 @@ impl Sources {
     }
 }
 
-/// Ready once every listener is open or has failed; a failed one keeps nobody else from serving.
-fn readiness(drain: &Trigger, board: &Board) -> Readiness {
+/// Ready once every listener of the snapshot is open or has failed; a failed one keeps nobody else from serving.
+fn readiness(drain: &Trigger, board: &Board, snapshot: &Snapshot) -> Readiness {
     if drain.stage() > Stage::Serving {
         return Readiness::Draining;
     }
-    let opening = board
-        .listeners()
-        .into_iter()
-        .find(|listener| !listener.is_open() && listener.error().is_none());
-    match opening {
-        Some(listener) => Readiness::Starting {
-            waiting_for: format!("listener {}", listener.key.address),
+    let listeners = board.listeners();
+    let settled = |key: &ListenerKey| {
+        let status = listeners.iter().find(|status| status.key == *key);
+        status.is_some_and(|status| status.is_open() || status.error().is_some())
+    };
+    match snapshot.listeners.keys().find(|key| !settled(key)) {
+        Some(key) => Readiness::Starting {
+            waiting_for: format!("listener {}", key.address),
         },
         None => Readiness::Ready,
     }

@@ -109,7 +109,9 @@ impl Board {
             Ok((address, listener)) => (State::Open(address), Some(listener)),
             Err(error) => (failed(&error), None),
         };
-        listeners.entry(key).or_default().insert(worker, state);
+        let workers = listeners.entry(key).or_default();
+        tell(key, workers, &state);
+        workers.insert(worker, state);
         drop(listeners);
         self.changed();
         listener
@@ -164,6 +166,20 @@ fn bound(
         State::Closing(address) | State::Open(address) => Some(*address),
         State::Failed { .. } => None,
     })
+}
+
+/// Logs what became of a listener, once for all workers.
+fn tell(key: ListenerKey, workers: &BTreeMap<usize, State>, state: &State) {
+    if workers.values().any(|known| known == state) {
+        return;
+    }
+    match state {
+        State::Failed { error } => {
+            tracing::error!(listener = %key.address, %error, "cannot listen; trying again with growing pauses");
+        }
+        State::Open(address) => tracing::info!(listener = %address, "listening"),
+        State::Closing(_) => (),
+    }
 }
 
 fn failed(error: &io::Error) -> State {

@@ -116,12 +116,8 @@ impl App {
     async fn start(settings: Settings, logging: LogControl) -> Result<Self, StartError> {
         let telemetry = Telemetry::new(settings.workers.get(), build_info());
         let access_log = Arc::new(open_access_log(&settings)?);
-        let admin = TcpListener::bind(settings.admin)
-            .await
-            .map_err(failed(&format!(
-                "the admin server cannot listen on {} (--admin)",
-                settings.admin
-            )))?;
+        let admin = bind_admin(settings.admin).await?;
+        let admin_address = admin.local_addr().unwrap_or(settings.admin);
         let (found_sender, found) = watch::channel(Found::default());
         let watch = load(&settings, found_sender)?;
         let registry = Arc::new(Registry::default());
@@ -159,7 +155,7 @@ impl App {
         let workers = start_workers(&settings, &shared, &slot, &access_log)?;
         tokio::spawn(control.run());
         let quit = Arc::new(Notify::new());
-        let state = views::Sources {
+        let sources = views::Sources {
             slot,
             board,
             quarantine,
@@ -170,17 +166,9 @@ impl App {
             identity: settings.identity.clone(),
             logging,
         };
-        let serving = admin::serve(
-            admin,
-            Arc::new(state.admin()),
-            AdminLimits::default(),
-            std::future::pending(),
-        );
-        tokio::spawn(serving);
-        let reopen =
-            signal(SignalKind::user_defined1()).map_err(failed("cannot listen for SIGUSR1"))?;
-        tokio::spawn(reopen_on(reopen, Arc::clone(&access_log)));
-        tracing::info!(admin = %settings.admin, workers = settings.workers.get(), "strait is serving");
+        serve_admin(admin, sources);
+        reopen_on_signal(&access_log)?;
+        tracing::info!(admin = %admin_address, workers = settings.workers.get(), "strait is serving");
         Ok(Self {
             workers,
             drain: trigger,
@@ -220,11 +208,28 @@ impl App {
     }
 }
 
+async fn bind_admin(address: SocketAddr) -> Result<TcpListener, StartError> {
+    let what = format!("the admin server cannot listen on {address} (--admin)");
+    TcpListener::bind(address).await.map_err(failed(&what))
+}
+
+fn serve_admin(listener: TcpListener, sources: views::Sources) {
+    let state = Arc::new(sources.admin());
+    let until = std::future::pending();
+    tokio::spawn(admin::serve(listener, state, AdminLimits::default(), until));
+}
+
 /// Opens the access log anew on SIGUSR1, as log rotation expects.
-async fn reopen_on(mut signal: Signal, access_log: Arc<AccessLog>) {
-    while signal.recv().await.is_some() {
-        access_log.reopen();
-    }
+fn reopen_on_signal(access_log: &Arc<AccessLog>) -> Result<(), StartError> {
+    let access_log = Arc::clone(access_log);
+    let mut signal =
+        signal(SignalKind::user_defined1()).map_err(failed("cannot listen for SIGUSR1"))?;
+    tokio::spawn(async move {
+        while signal.recv().await.is_some() {
+            access_log.reopen();
+        }
+    });
+    Ok(())
 }
 
 fn build_info() -> BuildInfo {

@@ -53,7 +53,7 @@ pub async fn run(
             &forward,
             None,
             keep,
-            record,
+            *record,
             &LocalReply::from_kind(Kind::NoCluster),
         );
     };
@@ -65,7 +65,7 @@ pub async fn run(
     };
     let (picked, ready) = match ready {
         Ok(ready) => ready,
-        Err(reply) => return refuse(&forward, Some(destination), keep, record, &reply),
+        Err(reply) => return refuse(&forward, Some(destination), keep, *record, &reply),
     };
     record.went_to(picked.clone(), &ready.progress);
     let mut deadline = ready
@@ -97,7 +97,7 @@ pub async fn run(
                 &forward,
                 Some(destination),
                 keep,
-                record,
+                *record,
                 &LocalReply::from_error(&error),
             )
         }
@@ -357,7 +357,7 @@ fn refuse(
     forward: &Forward<'_>,
     destination: Option<&Destination>,
     kept: Option<Kept>,
-    mut record: Box<Record>,
+    mut record: Record,
     reply: &LocalReply,
 ) -> Response<ReplyBody> {
     let mut response = record.reply(reply);

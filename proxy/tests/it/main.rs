@@ -1,13 +1,24 @@
 //! Real-socket tests, in one binary so that they link once.
 
-#![allow(clippy::unwrap_used)]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests: what fails is shown"
+)]
 
 #[path = "../support/support.rs"]
 mod support;
 
+mod architecture;
 mod downstream_connections;
 mod downstream_drain;
 mod downstream_http2;
 mod downstream_limits;
+mod drain;
+mod failover;
+mod forwarding;
 mod fuzz_corpus;
 mod listeners;
+mod protocols;
+mod reload;
+mod routing;

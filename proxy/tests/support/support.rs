@@ -1,15 +1,25 @@
-//! Builders for tests: the downstream half with a closure that answers, and raw clients.
+//! Builders for tests: the downstream half with a closure that answers, the whole proxy as a process, scripted origins,
+//! and clients.
 
 #![allow(
     dead_code,
+    clippy::print_stdout,
     clippy::unwrap_used,
     reason = "shared by test modules, each of which uses a part"
 )]
 
+#[path = "client.rs"]
+pub mod client;
 #[path = "downstream.rs"]
 pub mod downstream;
 #[path = "frames.rs"]
 pub mod frames;
+#[path = "mesh.rs"]
+pub mod mesh;
+#[path = "origin.rs"]
+pub mod origin;
+#[path = "proxy.rs"]
+pub mod proxy;
 #[path = "raw.rs"]
 pub mod raw;
 
@@ -30,4 +40,19 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(start.elapsed() < DEADLINE, "waited in vain: {what}");
         std::thread::park_timeout(Duration::from_millis(2));
     }
+}
+
+/// Waits until `condition` holds, letting the test's own tasks run meanwhile.
+///
+/// # Panics
+///
+/// When it does not within [`DEADLINE`].
+pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    let waited = tokio::time::timeout(DEADLINE, waiting).await;
+    assert!(waited.is_ok(), "waited in vain: {what}");
 }

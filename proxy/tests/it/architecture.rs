@@ -1,0 +1,292 @@
+//! The rules of ARCHITECTURE.md and the house rules that a program can check.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use regex::Regex;
+
+/// Module, row, and the modules of the same row that it may use.
+const ROWS: &[(&str, u8, &[&str])] = &[
+    ("error", 0, &[]),
+    ("identity", 0, &["error", "runtime"]),
+    ("provenance", 0, &["error", "runtime"]),
+    ("registry", 0, &["error", "runtime"]),
+    ("runtime", 0, &["error"]),
+    ("telemetry", 0, &["error", "runtime"]),
+    ("pool", 1, &["upstream"]),
+    ("upstream", 1, &[]),
+    ("balance", 2, &[]),
+    ("cluster", 2, &["balance"]),
+    ("filter", 2, &[]),
+    ("route", 2, &[]),
+    ("snapshot", 3, &[]),
+    ("compile", 4, &[]),
+    ("exchange", 4, &[]),
+    ("admin", 5, &[]),
+    ("codec", 5, &[]),
+    ("control", 5, &[]),
+    ("detect", 5, &["codec"]),
+    ("explain", 4, &["compile", "exchange"]),
+    ("listener", 5, &["codec", "detect"]),
+    ("worker", 5, &["codec", "detect", "listener"]),
+    ("app", 6, &["command", "main"]),
+    ("command", 6, &["app", "main"]),
+    ("main", 6, &["app", "command"]),
+];
+
+/// The only modules that may name `config_loader`; `app` hands the loader's updates to `control`.
+const KNOW_THE_LOADER: &[&str] = &["app", "command", "compile", "control"];
+
+const FILE_LINES_MAX: usize = 800;
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// A source file without its tests.
+struct Source {
+    path: PathBuf,
+    /// First segment of its module path.
+    module: String,
+    text: String,
+}
+
+fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().unwrap().to_owned()
+}
+
+fn rust_files(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+}
+
+/// Files of a crate, tests left out: files named `tests`, and what follows `#[cfg(test)]` at the start of a line.
+fn sources(package: &str) -> Vec<Source> {
+    let base = root().join(package).join("src");
+    let mut paths = Vec::new();
+    rust_files(&base, &mut paths);
+    let sources = paths.into_iter().filter_map(|path| {
+        let inside = path.strip_prefix(&base).unwrap().with_extension("");
+        let mut segments = inside.iter().map(|segment| segment.to_str().unwrap());
+        if segments.clone().any(|segment| segment == "tests") {
+            return None;
+        }
+        let module = segments.next().unwrap().to_owned();
+        let text = fs::read_to_string(&path).unwrap();
+        let text = match text.find("\n#[cfg(test)]\nmod ") {
+            Some(end) => text[..=end].to_owned(),
+            None => text,
+        };
+        Some(Source { path, module, text })
+    });
+    sources.collect()
+}
+
+/// The lines of a text that are code, with their numbers from 1.
+fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate();
+    lines
+        .map(|(index, line)| (index + 1, line))
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+}
+
+fn row(module: &str) -> Option<&'static (&'static str, u8, &'static [&'static str])> {
+    ROWS.iter().find(|(name, ..)| *name == module)
+}
+
+/// Whether one module may use another.
+fn allows(user: &str, used: &str) -> bool {
+    if user == used {
+        return true;
+    }
+    let (Some((_, high, arrows)), Some((_, low, _))) = (row(user), row(used)) else {
+        return false;
+    };
+    low < high || (low == high && arrows.contains(&used))
+}
+
+fn report(violations: BTreeSet<String>) {
+    let list: Vec<_> = violations.into_iter().collect();
+    assert!(list.is_empty(), "see ARCHITECTURE.md\n{}", list.join("\n"));
+}
+
+#[test]
+fn modules_import_only_from_lower_rows() {
+    let named = Regex::new(r"\bcrate::([a-z_0-9]+)").unwrap();
+    let grouped = Regex::new(r"(?s)\bcrate::\{([^;]*)\};").unwrap();
+    let inner = Regex::new(r"(?m)(?:^|[,{])\s*([a-z_0-9]+)(?:::|,|\s*\})").unwrap();
+    let mut violations = BTreeSet::new();
+    for source in sources("proxy").iter().filter(|s| s.module != "lib") {
+        let text: Vec<_> = code(&source.text).map(|(_, line)| line).collect();
+        let text = text.join("\n");
+        let groups = grouped.captures_iter(&text);
+        let in_groups = groups.flat_map(|group| {
+            let list = group.get(1).unwrap().as_str();
+            inner
+                .captures_iter(list)
+                .map(|name| name.get(1).unwrap().as_str())
+        });
+        let single = named.captures_iter(&text);
+        let single = single.map(|name| name.get(1).unwrap().as_str());
+        for used in single.chain(in_groups) {
+            if !allows(&source.module, used) {
+                let path = source.path.display();
+                violations.insert(format!("{path}: {} may not use {used}", source.module));
+            }
+        }
+    }
+    report(violations);
+}
+
+#[test]
+fn every_module_has_a_row() {
+    let mut modules: BTreeSet<_> = sources("proxy").into_iter().map(|s| s.module).collect();
+    modules.remove("lib");
+    let known: BTreeSet<_> = ROWS.iter().map(|(name, ..)| (*name).to_owned()).collect();
+    assert_eq!(modules, known);
+    let map = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    for module in known {
+        assert!(
+            map.contains(&module),
+            "ARCHITECTURE.md does not name {module}"
+        );
+    }
+}
+
+#[test]
+fn only_four_modules_name_the_loader() {
+    let mut violations = BTreeSet::new();
+    for source in sources("proxy") {
+        let names = code(&source.text).any(|(_, line)| line.contains("config_loader"));
+        if names && !KNOW_THE_LOADER.contains(&&*source.module) {
+            violations.insert(format!("{} names config_loader", source.path.display()));
+        }
+    }
+    for source in sources("config-loader") {
+        if code(&source.text).any(|(_, line)| line.contains("proxy::")) {
+            violations.insert(format!("{} names the proxy", source.path.display()));
+        }
+    }
+    report(violations);
+}
+
+#[test]
+fn decisions_are_pure() {
+    let impure = [
+        ".await",
+        "async ",
+        "Instant::now",
+        "Mutex",
+        "RwLock",
+        "SystemTime::now",
+        "thread_local!",
+        "tokio::",
+        "rand::rng()",
+    ];
+    let mut violations = BTreeSet::new();
+    for source in sources("proxy") {
+        let pure = row(&source.module).is_some_and(|(_, row, _)| matches!(row, 2 | 3));
+        if !pure && source.module != "compile" {
+            continue;
+        }
+        for (number, line) in code(&source.text) {
+            for word in impure.iter().filter(|word| line.contains(**word)) {
+                let path = source.path.display();
+                violations.insert(format!("{path}:{number}: {word}"));
+            }
+        }
+    }
+    report(violations);
+}
+
+#[test]
+fn no_process_wide_mutable_state() {
+    let global =
+        Regex::new(r"^\s*(pub(\([a-z]+\))? )?static (mut |.*(Mutex|RwLock|Atomic|Cell|ArcSwap))")
+            .unwrap();
+    let mut violations = BTreeSet::new();
+    for source in sources("proxy").iter().chain(&sources("config-loader")) {
+        for (number, line) in code(&source.text) {
+            if global.is_match(line) {
+                violations.insert(format!("{}:{number}: {line}", source.path.display()));
+            }
+        }
+    }
+    report(violations);
+}
+
+#[test]
+fn every_file_says_what_it_is_and_stays_short() {
+    let mut violations = BTreeSet::new();
+    for source in sources("proxy").iter().chain(&sources("config-loader")) {
+        let path = source.path.display();
+        if !source.text.starts_with("//!") {
+            violations.insert(format!("{path}: does not begin with //!"));
+        }
+        let lines = source.text.lines().count();
+        if lines > FILE_LINES_MAX {
+            violations.insert(format!("{path}: {lines} lines"));
+        }
+        if source.path.ends_with("mod.rs") {
+            violations.insert(format!("{path}: modules are name.rs and name/"));
+        }
+    }
+    report(violations);
+}
+
+#[test]
+fn functions_stay_short() {
+    let begins =
+        Regex::new(r"^(\s*)(pub(\([a-z ]+\))? )?(const )?(async )?(unsafe )?fn (\w+)").unwrap();
+    let mut violations = BTreeSet::new();
+    for source in sources("proxy").iter().chain(&sources("config-loader")) {
+        let lines: Vec<_> = source.text.lines().collect();
+        for (start, line) in lines.iter().enumerate() {
+            let Some(begin) = begins.captures(line) else {
+                continue;
+            };
+            // rustfmt closes a function at the indentation that it began at
+            let end = format!("{}}}", &begin[1]);
+            let body = lines[start..].iter().position(|line| *line == end);
+            let one_line = line.ends_with(['}', ';']);
+            let length = if one_line {
+                1
+            } else {
+                body.map_or(1, |end| end + 1)
+            };
+            if length > FUNCTION_LINES_MAX {
+                let (path, name) = (source.path.display(), &begin[7]);
+                violations.insert(format!("{path}: {name} has {length} lines"));
+            }
+        }
+    }
+    report(violations);
+}
+
+#[test]
+fn the_rule_itself_holds() {
+    for (user, used, expected) in [
+        ("route", "telemetry", true),
+        ("route", "filter", false),
+        ("cluster", "balance", true),
+        ("balance", "cluster", false),
+        ("exchange", "compile", false),
+        ("pool", "upstream", true),
+        ("upstream", "pool", false),
+        ("telemetry", "error", true),
+        ("error", "telemetry", false),
+        ("control", "admin", false),
+        ("worker", "listener", true),
+        ("app", "admin", true),
+        ("admin", "app", false),
+        ("route", "unheard_of", false),
+    ] {
+        assert_eq!(allows(user, used), expected, "{user} uses {used}");
+    }
+}

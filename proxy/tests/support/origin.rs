@@ -1,0 +1,254 @@
+//! Upstream servers whose every move a test scripts.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{HeaderMap, Method, Request, Response, Uri, Version};
+use hyper_util::rt::TokioIo;
+use tokio::sync::oneshot;
+
+/// What went wrong with a body.
+pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Any body.
+pub type Body = UnsyncBoxBody<Bytes, BodyError>;
+
+/// A body of these bytes.
+pub fn full(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into())
+        .map_err(|never| match never {})
+        .boxed_unsync()
+}
+
+/// No body.
+pub fn empty() -> Body {
+    Empty::new().map_err(|never| match never {}).boxed_unsync()
+}
+
+/// What an origin speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Back {
+    H1,
+    H2,
+}
+
+/// The head of a request as it came to an origin.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub method: Method,
+    pub uri: Uri,
+    pub version: Version,
+    pub headers: HeaderMap,
+}
+
+impl Seen {
+    /// A header's only value, or nothing.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.get_all(name).iter();
+        let first = values.next()?.to_str().unwrap();
+        assert!(values.next().is_none(), "{name} came more than once");
+        Some(first)
+    }
+
+    /// The host that was asked for, wherever the protocol puts it.
+    pub fn host(&self) -> &str {
+        match self.uri.authority() {
+            Some(authority) => authority.as_str(),
+            None => self.header("host").unwrap(),
+        }
+    }
+
+    /// Path and query.
+    pub fn path(&self) -> &str {
+        self.uri.path_and_query().unwrap().as_str()
+    }
+}
+
+/// A running upstream server; it ends with this value.
+pub struct Origin {
+    pub address: SocketAddr,
+    pub back: Back,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    connections: Arc<AtomicUsize>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Origin {
+    /// Serves with a closure, on a thread of its own.
+    pub fn start<F, R>(back: Back, handler: F) -> Self
+    where
+        F: Fn(Request<Incoming>) -> R + Send + 'static,
+        R: Future<Output = Response<Body>> + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_on(listener, back, handler)
+    }
+
+    /// Serves on a socket that listens already.
+    pub fn start_on<F, R>(listener: TcpListener, back: Back, handler: F) -> Self
+    where
+        F: Fn(Request<Incoming>) -> R + Send + 'static,
+        R: Future<Output = Response<Body>> + 'static,
+    {
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen = Arc::<Mutex<Vec<Seen>>>::default();
+        let connections = Arc::<AtomicUsize>::default();
+        let (stop, stopped) = oneshot::channel();
+        let (log, count) = (Arc::clone(&seen), Arc::clone(&connections));
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            let serve = async move {
+                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                tokio::select! {
+                    () = accept(listener, back, Rc::new(handler), log, count) => (),
+                    _ = stopped => (),
+                }
+            };
+            tokio::task::LocalSet::new().block_on(&runtime, serve);
+        });
+        Self {
+            address,
+            back,
+            seen,
+            connections,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+
+    /// Answers everything with its name.
+    pub fn named(back: Back, name: &'static str) -> Self {
+        Self::start(back, move |_| async move { Response::new(full(name)) })
+    }
+
+    /// The heads that came so far.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// The only request that came.
+    pub fn only(&self) -> Seen {
+        let mut seen = self.seen();
+        assert_eq!(seen.len(), 1, "{seen:?}");
+        seen.remove(0)
+    }
+
+    /// Connections accepted so far.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Origin {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            if !std::thread::panicking() {
+                ended.unwrap();
+            }
+        }
+    }
+}
+
+async fn accept<F, R>(
+    listener: tokio::net::TcpListener,
+    back: Back,
+    handler: Rc<F>,
+    log: Arc<Mutex<Vec<Seen>>>,
+    count: Arc<AtomicUsize>,
+) where
+    F: Fn(Request<Incoming>) -> R + 'static,
+    R: Future<Output = Response<Body>> + 'static,
+{
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        count.fetch_add(1, Ordering::SeqCst);
+        let (handler, log) = (Rc::clone(&handler), Arc::clone(&log));
+        let service = service_fn(move |request: Request<Incoming>| {
+            log.lock().unwrap().push(Seen {
+                method: request.method().clone(),
+                uri: request.uri().clone(),
+                version: request.version(),
+                headers: request.headers().clone(),
+            });
+            let answer = handler(request);
+            async move { Ok::<_, std::convert::Infallible>(answer.await) }
+        });
+        let io = TokioIo::new(stream);
+        tokio::task::spawn_local(async move {
+            // How a connection ends is for the test to judge by what the client sees.
+            match back {
+                Back::H1 => {
+                    let serve = hyper::server::conn::http1::Builder::new()
+                        .serve_connection(io, service)
+                        .with_upgrades();
+                    drop(serve.await);
+                }
+                Back::H2 => {
+                    let serve = hyper::server::conn::http2::Builder::new(Local)
+                        .serve_connection(io, service);
+                    drop(serve.await);
+                }
+            }
+        });
+    }
+}
+
+/// Spawns on the thread's own local set.
+#[derive(Clone, Copy)]
+pub struct Local;
+
+impl<F: Future + 'static> hyper::rt::Executor<F> for Local {
+    fn execute(&self, future: F) {
+        tokio::task::spawn_local(async move { drop(future.await) });
+    }
+}
+
+/// An upstream that speaks bytes: each connection is given to a closure, on a thread of its own, with its number.
+pub struct RawOrigin {
+    pub address: SocketAddr,
+}
+
+impl RawOrigin {
+    /// Listens until the process ends.
+    pub fn start(script: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let script = Arc::new(script);
+        std::thread::spawn(move || {
+            for (number, stream) in listener.incoming().enumerate() {
+                let script = Arc::clone(&script);
+                std::thread::spawn(move || script(number, stream.unwrap()));
+            }
+        });
+        Self { address }
+    }
+}
+
+/// Reads a request head from a stream, up to and with its empty line; empty at the stream's end.
+pub fn read_head(stream: &mut impl std::io::Read) -> String {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut byte) {
+            Ok(1..) => head.push(byte[0]),
+            _ => return String::new(),
+        }
+    }
+    String::from_utf8(head).unwrap()
+}

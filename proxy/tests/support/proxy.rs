@@ -1,0 +1,249 @@
+//! The real thing: the binary, started with configuration in a directory of its own.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{DEADLINE, eventually};
+
+/// An address that nobody else takes: the loopback network is large, so every caller gets an IP of its own, and the
+/// kernel names a free port on it.
+pub fn free_address() -> SocketAddr {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let next = NEXT.fetch_add(1, Ordering::Relaxed);
+    let process = std::process::id();
+    let [_, _, high, low] = process.to_be_bytes();
+    let [_, _, _, last] = next.to_be_bytes();
+    let ip = Ipv4Addr::new(127, high | 0x80, low, last.max(1));
+    let socket = TcpListener::bind((ip, 0)).unwrap();
+    socket.local_addr().unwrap()
+}
+
+/// A running `strait run`; killed when this is dropped.
+pub struct Proxy {
+    /// Where its gateway listens, if the configuration says so.
+    pub edge: SocketAddr,
+    pub admin: SocketAddr,
+    child: Child,
+    directory: tempfile::TempDir,
+}
+
+/// What a proxy is started with.
+pub struct Start {
+    edge: SocketAddr,
+    admin: SocketAddr,
+    arguments: Vec<String>,
+    directory: tempfile::TempDir,
+}
+
+impl Start {
+    /// With a gateway address that is free, and no configuration yet.
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("mesh")).unwrap();
+        Self {
+            edge: free_address(),
+            admin: free_address(),
+            arguments: Vec::new(),
+            directory,
+        }
+    }
+
+    /// Where the gateway is to listen.
+    pub fn edge(&self) -> SocketAddr {
+        self.edge
+    }
+
+    /// Adds a file of resources.
+    pub fn file(self, name: &str, text: impl AsRef<str>) -> Self {
+        write(&self.directory.path().join("mesh").join(name), text);
+        self
+    }
+
+    /// Adds arguments of `strait run`.
+    pub fn args<T: Into<String>>(mut self, arguments: impl IntoIterator<Item = T>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// Starts the process and waits until it is ready.
+    pub fn start(self) -> Proxy {
+        let proxy = self.spawn();
+        eventually("the proxy is ready", || proxy.is_ready());
+        proxy
+    }
+
+    /// Starts the process.
+    pub fn spawn(self) -> Proxy {
+        let root = self.directory.path();
+        let log = std::fs::File::create(root.join("stderr")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_strait"));
+        if !self.arguments.iter().any(|text| text == "--access-log") {
+            command.args(["run", "--access-log", "json"]);
+        } else {
+            command.arg("run");
+        }
+        let child = command
+            .arg("--config")
+            .arg(root.join("mesh"))
+            .args(["--labels", "istio=ingressgateway", "--admin"])
+            .arg(self.admin.to_string())
+            .arg("--access-log-path")
+            .arg(root.join("access.log"))
+            .args(["--concurrency", "2"])
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        Proxy {
+            edge: self.edge,
+            admin: self.admin,
+            child,
+            directory: self.directory,
+        }
+    }
+}
+
+/// Replaces a file as a careful editor does: all at once.
+fn write(path: &Path, text: impl AsRef<str>) {
+    let draft = path.with_file_name(".draft");
+    std::fs::write(&draft, text.as_ref()).unwrap();
+    std::fs::rename(draft, path).unwrap();
+}
+
+impl Proxy {
+    /// Starts with the resources that `mesh` writes for a gateway's address.
+    pub fn with(mesh: impl FnOnce(SocketAddr) -> String) -> Self {
+        let start = Start::new();
+        let text = mesh(start.edge());
+        start.file("mesh.yaml", text).start()
+    }
+
+    /// Replaces or adds a file of resources.
+    pub fn write(&self, name: &str, text: impl AsRef<str>) {
+        write(&self.mesh().join(name), text);
+    }
+
+    /// Removes a file of resources.
+    pub fn remove(&self, name: &str) {
+        std::fs::remove_file(self.mesh().join(name)).unwrap();
+    }
+
+    /// The directory of resources.
+    pub fn mesh(&self) -> PathBuf {
+        self.directory.path().join("mesh")
+    }
+
+    /// Fetches a page of the admin server: status and body.
+    pub fn try_page(&self, method: &str, path: &str) -> std::io::Result<(u16, String)> {
+        let mut stream = TcpStream::connect(self.admin)?;
+        stream.set_read_timeout(Some(DEADLINE))?;
+        let host = self.admin;
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        )?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        let status = text.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let body = text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+        Ok((status.unwrap_or(0), body.unwrap_or_default()))
+    }
+
+    /// Fetches a page of the admin server.
+    #[track_caller]
+    pub fn page(&self, path: &str) -> String {
+        let (status, body) = self.try_page("GET", path).unwrap();
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+
+    /// Whether it serves.
+    pub fn is_ready(&self) -> bool {
+        self.try_page("GET", "/healthz/ready")
+            .is_ok_and(|(status, _)| status == 200)
+    }
+
+    /// Sum of a metric's samples that carry these labels.
+    pub fn metric(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        let text = self.page("/stats/prometheus");
+        let samples = text.lines().filter(|line| {
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+                && labels.iter().all(|(label, value)| {
+                    line.contains(&format!("{{{label}=\"{value}\""))
+                        || line.contains(&format!(",{label}=\"{value}\""))
+                })
+        });
+        samples
+            .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
+            .sum()
+    }
+
+    /// Lines of the access log so far.
+    pub fn access_log(&self) -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(self.directory.path().join("access.log"));
+        let text = text.unwrap_or_default();
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        whole
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// Waits for the access log line of a path.
+    #[track_caller]
+    pub fn logged(&self, path: &str) -> serde_json::Value {
+        let mut found = None;
+        eventually("the access log has the line", || {
+            let lines = self.access_log();
+            found = lines.into_iter().find(|line| line["path"] == path);
+            found.is_some()
+        });
+        found.unwrap()
+    }
+
+    /// What it wrote to standard error.
+    pub fn stderr(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("stderr")).unwrap()
+    }
+
+    /// Sends a signal, by name: `TERM`.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().unwrap()
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn wait(&mut self) -> ExitStatus {
+        let mut ended = None;
+        eventually("the proxy ends", || {
+            ended = self.ended();
+            ended.is_some()
+        });
+        ended.unwrap()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = self.stderr();
+            let lines: Vec<_> = log.lines().collect();
+            let last = &lines[lines.len().saturating_sub(40)..];
+            println!("--- standard error of the proxy\n{}", last.join("\n"));
+        }
+    }
+}

@@ -195,7 +195,7 @@ impl App {
         tokio::select! {
             () = self.drain.finished() => tracing::info!("drained"),
             () = tokio::time::sleep(self.drain_time) => {
-                tracing::warn!(connections = self.drain.running(), "drain time is over: the rest is cut off");
+                tracing::warn!(connections = self.workers.admission.total(), "drain time is over: the rest is cut off");
             }
             _ = self.terminate.recv() => tracing::warn!("second signal: the rest is cut off"),
             _ = self.interrupt.recv() => tracing::warn!("second signal: the rest is cut off"),

@@ -154,6 +154,10 @@ impl ServeArgs {
                     },
                     ..http1::Settings::default()
                 },
+                timeouts: codec::Timeouts {
+                    drain: self.drain_time,
+                    ..codec::Timeouts::default()
+                },
                 ..codec::Settings::default()
             },
             server_name,

@@ -95,7 +95,7 @@ codes! {
     DR125 Error "tunnel and proxyProtocol exclude each other";
     DR126 Error "a subset has a name, which is a DNS label";
     DR127 Error "the names of subsets are unique";
-    DR129 Error "port-level settings name their port, each once";
+    DR129 Error "port-level settings name their port";
     DR130 Error "port-level settings are not empty";
     DR132 Error "consecutiveLocalOriginFailures comes with splitExternalLocalOriginErrors";
     DR133 Error "maxEjectionPercent is from 0 to 100";
@@ -252,6 +252,8 @@ codes! {
     DR303 Error "warmupDurationSecs and warmup exclude each other";
     DR304 Error "the percent of a retryBudget is from 0 to 100";
     DR305 Error "a number of connection or balancer settings is not negative";
+    DR306 Warning "port-level settings name each port once";
+    DR307 Error "the minimumRingSize of a ring is at most 8388608";
     GW301 Warning "defaultEndpoint has no effect";
     GW302 Error "the oldest TLS version is not newer than the newest";
     GW303 Error "a certificate hash is a SHA-256";

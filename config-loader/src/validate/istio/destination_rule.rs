@@ -1,75 +1,143 @@
-//! DestinationRule: raw to checked.
+//! DestinationRule: raw to checked. This file has the head; the policies have their own.
+
+mod client_tls;
+mod connection_pool;
+mod load_balancer;
+mod locality;
+mod outlier_detection;
+mod traffic_policy;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::Check;
-use super::shared::text_or_empty;
-use crate::raw;
-use crate::raw::Field;
-use crate::resource::istio::{
-    Algorithm, ConnectionPool, DestinationRule, LoadBalancer, Subset, TrafficPolicy,
-};
+use super::shared;
+use crate::diagnostic::codes::common::{CM009, CM010};
+use crate::diagnostic::codes::istio::{DR123, DR126, DR127};
+use crate::raw::{self, Field};
+use crate::resource::istio::{DestinationRule, Subset};
+use crate::span::Span;
 use crate::validate::scalar;
+
+pub(super) use connection_pool::connection_pool;
 
 /// Checks a DestinationRule.
 pub fn destination_rule(
     raw: &raw::istio::DestinationRule,
     check: &mut Check<'_>,
 ) -> DestinationRule {
-    let subsets = scalar::items(&raw.subsets, check);
+    let workload_selector = raw.workload_selector.get().map(|selector| {
+        exports_nothing(&raw.export_to, check);
+        shared::selector(&selector.match_labels, raw.workload_selector.span(), check)
+    });
+    let outliers = raw
+        .traffic_policy
+        .get()
+        .is_some_and(|policy| policy.outlier_detection.is_set());
     DestinationRule {
-        host: text_or_empty(&raw.host),
-        host_line: check.line(raw.host.span()),
-        traffic_policy: policy(&raw.traffic_policy, check),
-        subsets: subsets
-            .into_iter()
-            .map(|(field, subset)| Subset {
-                name: text_or_empty(&subset.name),
-                labels: scalar::labels(&subset.labels, check),
-                traffic_policy: policy(&subset.traffic_policy, check),
-                line: check.line(field.span()),
-            })
-            .collect(),
+        host: host(&raw.host, check),
+        host_line: check.line(shared::place(&raw.host, check.body())),
+        traffic_policy: traffic_policy::traffic_policy(&raw.traffic_policy, false, check),
+        subsets: subsets(&raw.subsets, outliers, check),
         export_to: scalar::export_to(&raw.export_to, false, check),
-        workload_selector: None,
+        workload_selector,
     }
 }
 
-fn policy(raw: &Field<raw::istio::TrafficPolicy>, check: &mut Check<'_>) -> TrafficPolicy {
-    let Some(raw) = raw.get() else {
-        return TrafficPolicy::default();
-    };
-    let simple = [
-        ("UNSPECIFIED", Algorithm::LeastRequest),
-        ("LEAST_CONN", Algorithm::LeastRequest),
-        ("LEAST_REQUEST", Algorithm::LeastRequest),
-        ("PASSTHROUGH", Algorithm::Passthrough),
-        ("RANDOM", Algorithm::Random),
-        ("ROUND_ROBIN", Algorithm::RoundRobin),
-    ];
-    let load_balancer = raw.load_balancer.get().map(|balancer| {
-        let name = balancer.simple.get().map_or("", String::as_str);
-        let found = simple.into_iter().find(|(known, _)| *known == name);
-        Box::new(LoadBalancer {
-            algorithm: found.map_or(Algorithm::default(), |(_, algorithm)| algorithm),
-            ..LoadBalancer::default()
-        })
-    });
-    let connection_pool = raw.connection_pool.get().map(|pool| {
-        let mut checked = ConnectionPool::default();
-        if let Some(tcp) = pool.tcp.get()
-            && let Some(timeout) = scalar::duration(&tcp.connect_timeout, check)
-        {
-            checked.tcp.connect_timeout = timeout;
+fn host(field: &Field<String>, check: &mut Check<'_>) -> Arc<str> {
+    let host = shared::text(field).unwrap_or("");
+    if host.is_empty() && !field.is_invalid() {
+        check
+            .error(
+                DR123,
+                shared::place(field, check.body()),
+                "the DestinationRule has no host",
+            )
+            .help("write the name of a service");
+    } else if !host.is_empty() && !scalar::is_wildcard_domain(host) {
+        let found = check.error(DR123, field.span(), format!("`{host}` is not a host"));
+        match host.rsplit_once(':') {
+            Some((name, _)) if scalar::is_wildcard_domain(name) => {
+                found.help(format!(
+                    "write `{name}`; what holds for one port stands under `portLevelSettings`"
+                ));
+            }
+            _ => {
+                found.help("write a name such as `reviews` or `*.example.com`");
+            }
         }
-        if let Some(http) = pool.http.get()
-            && let Some(timeout) = scalar::duration(&http.idle_timeout, check)
-        {
-            checked.http.idle_timeout = Some(timeout);
-        }
-        Box::new(checked)
-    });
-    TrafficPolicy {
-        load_balancer,
-        connection_pool,
-        ..TrafficPolicy::default()
+    }
+    Arc::from(host)
+}
+
+/// A rule for some workloads only is for its own namespace only.
+fn exports_nothing(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) {
+    let entries: Vec<(&str, Span)> = field
+        .get()
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some((entry.get()?.as_str(), entry.span())))
+        .collect();
+    let own = |entry: &str| entry == "." || entry == check.namespace();
+    let others: Vec<(&str, Span)> = entries
+        .iter()
+        .copied()
+        .filter(|(entry, _)| !own(entry))
+        .collect();
+    for (entry, span) in others {
+        check
+            .error(
+                CM009,
+                span,
+                format!("a rule with a workloadSelector cannot be exported to `{entry}`"),
+            )
+            .help("write `exportTo: [\".\"]`");
+    }
+    if entries.len() > 1 {
+        check
+            .error(
+                CM010,
+                field.span(),
+                "a rule with a workloadSelector takes one exportTo entry",
+            )
+            .help("write `exportTo: [\".\"]`");
     }
 }
+
+fn subsets(
+    field: &Field<Vec<Field<raw::istio::Subset>>>,
+    outliers: bool,
+    check: &mut Check<'_>,
+) -> Vec<Subset> {
+    let mut names: HashMap<&str, Span> = HashMap::new();
+    let mut subsets = Vec::new();
+    for (entry, raw) in scalar::items(field, check) {
+        let span = shared::place(&raw.name, entry.span());
+        let name = shared::text(&raw.name).unwrap_or("");
+        if name.is_empty() && !raw.name.is_invalid() {
+            check
+                .error(DR126, span, "subset without name")
+                .help("write for example `name: v1`");
+        } else if !name.is_empty() && !scalar::is_dns_label(name) {
+            check
+                .error(DR126, span, format!("`{name}` is not a subset name"))
+                .help("use letters, digits and inner `-`");
+        } else if let Some(first) = names.insert(name, span).filter(|_| !name.is_empty()) {
+            let place = check.place(first);
+            check
+                .error(DR127, span, format!("subset `{name}` is defined twice"))
+                .related(place, "first defined here");
+        }
+        let labels: BTreeMap<String, String> = scalar::labels(&raw.labels, check);
+        subsets.push(Subset {
+            name: Arc::from(name),
+            labels,
+            traffic_policy: traffic_policy::traffic_policy(&raw.traffic_policy, outliers, check),
+            line: check.line(entry.span()),
+        });
+    }
+    subsets
+}
+
+#[cfg(test)]
+mod tests;

@@ -59,7 +59,7 @@ pub async fn run(
             response
         }
         Ok(found) => {
-            record.routed(&found.route().name);
+            record.routed(found.route());
             let forward = Forward {
                 worker,
                 connection,

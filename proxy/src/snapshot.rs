@@ -16,6 +16,7 @@ use crate::filter::RouteFilters;
 use crate::provenance::Provenance;
 use crate::registry::ClusterId;
 use crate::route::{HostIndex, RuleIdx, Table};
+use crate::telemetry::RouteStats;
 
 /// The address that a listener accepts on; its identity across snapshots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -71,6 +72,8 @@ pub struct Route {
     pub name: Arc<str>,
     /// The rule that this was made from.
     pub provenance: Provenance,
+    /// Where a rule with a `statPrefix` counts its requests.
+    pub stats: Option<Arc<RouteStats>>,
     /// How the rule answers, its header edits and rewrites, and its timeout.
     pub filters: RouteFilters,
     /// Where a rule that forwards sends its requests; `None` for other rules.

@@ -14,6 +14,7 @@ mod labels;
 mod log;
 pub mod names;
 mod requests;
+mod routes;
 mod stats_registry;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub use labels::{Reporter, RequestLabels, Service, UNKNOWN, Workload};
 pub use log::{LogControl, LogError, LogFilterError};
 pub use names::{Counter, Gauge};
 pub use requests::{RequestProtocol, RequestRecord, RequestStats, Security, VARIANTS_MAX};
+pub use routes::RouteStats;
 pub use stats_registry::{RETENTION, StatsRegistry};
 
 /// Everything that is counted in this process, shared by workers and control.

@@ -18,7 +18,7 @@ use crate::pool::PoolSettings;
 use crate::provenance::Provenance;
 use crate::registry::{Address, ClusterId, Registry};
 use crate::snapshot::Snapshot;
-use crate::telemetry::{Reporter, RequestLabels, RequestStats, StatsRegistry, UNKNOWN};
+use crate::telemetry::{Reporter, RequestLabels, RequestStats, RouteStats, StatsRegistry, UNKNOWN};
 use crate::telemetry::{Service as ServiceLabels, Workload as WorkloadLabels};
 
 /// What balances a cluster: a DestinationRule's settings for one port and subset.
@@ -80,6 +80,11 @@ impl<'a> Clusters<'a> {
             built: HashMap::new(),
             dns_names: BTreeSet::new(),
         }
+    }
+
+    /// Where a rule with this `statPrefix` counts its requests; nowhere without one.
+    pub(super) fn route_stats(&self, prefix: &str) -> Option<Arc<RouteStats>> {
+        (!prefix.is_empty()).then(|| self.stats.route_stats(prefix))
     }
 
     /// The service port that a destination means.

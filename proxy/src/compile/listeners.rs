@@ -369,6 +369,7 @@ fn https_redirect(provenance: &Provenance) -> Compiled {
     (
         rule,
         Route {
+            stats: None,
             name,
             provenance: provenance.clone(),
             filters,

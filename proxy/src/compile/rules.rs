@@ -162,14 +162,17 @@ fn compile_one(
     let provenance = provenance(sourced.object, line);
     let name = route_name(&rule.name, block.map_or("", |block| &block.name));
     match route(sourced, &name, &conditions, place, clusters) {
-        Ok(route) => Some((
-            Rule {
-                name,
-                conditions,
-                provenance,
-            },
-            route,
-        )),
+        Ok(mut route) => {
+            route.stats = block.and_then(|block| clusters.route_stats(&block.stat_prefix));
+            Some((
+                Rule {
+                    name,
+                    conditions,
+                    provenance,
+                },
+                route,
+            ))
+        }
         Err(error) => {
             // validation refuses such values, so this is a gap between the two: say so, and leave the rule out
             tracing::error!(%provenance, %error, "rule cannot be compiled and is left out");
@@ -238,6 +241,7 @@ fn route(
         HttpAction::Delegate(_) | HttpAction::Route(_) => Action::Forward,
     };
     Ok(Route {
+        stats: None,
         name: Arc::clone(name),
         provenance: provenance(sourced.object, rule.line),
         filters,

@@ -18,7 +18,10 @@ use super::log::{End, LogFields};
 use super::reply::{self, LocalReply};
 use super::request::{Connection, Destined, Picked, Worker};
 use crate::error::Kind;
-use crate::telemetry::{Gauge, RequestProtocol, RequestRecord, ResponseFlags, Security};
+use crate::snapshot::Route;
+use crate::telemetry::{
+    Gauge, RequestProtocol, RequestRecord, ResponseFlags, RouteStats, Security,
+};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
@@ -42,6 +45,8 @@ pub struct Record {
     picked: Option<Picked>,
     /// The cluster that it is for.
     destined: Option<Destined>,
+    /// Counts the requests of a rule with a `statPrefix`.
+    route_stats: Option<Arc<RouteStats>>,
     progress: Option<Rc<Progress>>,
     log: Option<Box<LogFields>>,
     code: u16,
@@ -70,6 +75,7 @@ impl Record {
             started: Instant::now(),
             picked: None,
             destined: None,
+            route_stats: None,
             progress: None,
             log: LogFields::begin(&worker.access_log, request),
             code: 0,
@@ -146,10 +152,11 @@ impl Record {
     }
 
     /// Notes the route that took the request.
-    pub fn routed(&mut self, route: &Arc<str>) {
+    pub fn routed(&mut self, route: &Route) {
         if let Some(log) = &mut self.log {
-            log.routed(route);
+            log.routed(&route.name);
         }
+        self.route_stats.clone_from(&route.stats);
     }
 
     /// Notes that the upstream's response head is here; returns the time since the request went out.
@@ -236,6 +243,9 @@ impl Record {
             (None, None) => &worker.unrouted,
         };
         stats.record(worker.id, &record);
+        if let Some(stats) = &self.route_stats {
+            stats.record(worker.id, record.code);
+        }
         if let Some(log) = &self.log {
             let end = End {
                 record: &record,

@@ -58,6 +58,7 @@ impl Exposition {
             .chain(families::access_log(self.access_log.totals()))
             .chain(families::workers(&self.telemetry.counters))
             .chain(families::connections(stats))
+            .chain(std::iter::once(families::routes(stats)))
             .chain(process::families());
         for family in families {
             // The encoder refuses families without a series; Prometheus does without them.

@@ -48,6 +48,8 @@ families! {
     DOWNSTREAM_CLOSED "strait_downstream_connections_closed_total" "Downstream connections closed, by listener and protocol.",
     /// Gauge: downstream connections open now.
     DOWNSTREAM_ACTIVE "strait_downstream_connections_active" "Downstream connections that are open, by listener and protocol.",
+    /// Counter: requests of rules with a `statPrefix`.
+    ROUTE_REQUESTS "strait_route_requests_total" "Requests that a rule with a statPrefix took, by prefix and class of status.",
     /// Counter: local replies.
     LOCAL_REPLIES "strait_local_replies_total" "Responses made by this proxy itself, by response flag; a reply with two flags counts under both.",
     /// Counter: access log lines that were dropped.
@@ -128,6 +130,10 @@ pub mod label {
     pub const CONNECTION_SECURITY_POLICY: &str = "connection_security_policy";
     /// Name of a listener.
     pub const LISTENER: &str = "listener";
+    /// `statPrefix` of a rule.
+    pub const STAT_PREFIX: &str = "stat_prefix";
+    /// `1xx` to `5xx`, `none` when no status was sent.
+    pub const RESPONSE_CODE_CLASS: &str = "response_code_class";
     /// Protocol of a connection.
     pub const PROTOCOL: &str = "protocol";
     /// One response flag.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::connections::ListenerStats;
 use super::labels::RequestLabels;
 use super::requests::RequestStats;
+use super::routes::RouteStats;
 
 /// How long statistics that no snapshot uses any more stay exposed.
 ///
@@ -26,6 +27,7 @@ pub struct StatsRegistry {
     workers: usize,
     requests: Mutex<Handles<RequestLabels, RequestStats>>,
     listeners: Mutex<Handles<Arc<str>, ListenerStats>>,
+    routes: Mutex<Handles<Arc<str>, RouteStats>>,
 }
 
 impl StatsRegistry {
@@ -35,6 +37,7 @@ impl StatsRegistry {
             workers,
             requests: Mutex::new(Handles::default()),
             listeners: Mutex::new(Handles::default()),
+            routes: Mutex::new(Handles::default()),
         }
     }
 
@@ -51,15 +54,28 @@ impl StatsRegistry {
         lock(&self.listeners).find_or_insert(&name, make)
     }
 
+    /// The statistics of a `statPrefix`, continued if it was in use before.
+    pub fn route_stats(&self, prefix: &str) -> Arc<RouteStats> {
+        let prefix: Arc<str> = prefix.into();
+        let make = || RouteStats::new(prefix.clone(), self.workers);
+        lock(&self.routes).find_or_insert(&prefix, make)
+    }
+
     /// Lets go of what nothing uses: at once if nothing was ever counted, else after [`RETENTION`].
     pub fn sweep(&self, now: Instant) {
         lock(&self.requests).sweep(now, RequestStats::is_used);
         lock(&self.listeners).sweep(now, ListenerStats::is_used);
+        lock(&self.routes).sweep(now, RouteStats::is_used);
     }
 
     /// Every handle for requests, in the order of creation.
     pub(super) fn all_request_stats(&self) -> Vec<Arc<RequestStats>> {
         lock(&self.requests).all()
+    }
+
+    /// Every handle for rules with a `statPrefix`, in the order of creation.
+    pub(super) fn all_route_stats(&self) -> Vec<Arc<RouteStats>> {
+        lock(&self.routes).all()
     }
 
     /// Every handle for listeners, in the order of creation.

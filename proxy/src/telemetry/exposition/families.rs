@@ -11,6 +11,7 @@ use super::super::access_log::AccessLogTotals;
 use super::super::cells::WorkerCounters;
 use super::super::connections::{ConnectionProtocol, ConnectionTotals, ListenerStats};
 use super::super::names::{self, Counter, Family, Gauge, Series, label};
+use super::super::routes::CLASSES;
 use super::super::{StatsRegistry, Telemetry};
 
 /// Downstream connections, by listener and protocol.
@@ -33,6 +34,24 @@ pub(super) fn connections(stats: &StatsRegistry) -> impl Iterator<Item = MetricF
         },
     ];
     makers.into_iter().map(move |make| make(&listeners))
+}
+
+/// Requests of rules with a `statPrefix`; classes that never came are left out.
+pub(super) fn routes(stats: &StatsRegistry) -> MetricFamily {
+    let routes = stats.all_route_stats();
+    let values = routes.iter().flat_map(|route| {
+        let counted = CLASSES.into_iter().zip(route.totals());
+        counted
+            .filter(|(_, count)| *count > 0)
+            .map(|(class, count)| {
+                let labels = vec![
+                    pair(label::STAT_PREFIX, route.prefix()),
+                    pair(label::RESPONSE_CODE_CLASS, class),
+                ];
+                (labels, count)
+            })
+    });
+    counter_family(names::ROUTE_REQUESTS, values)
 }
 
 /// Protocols that a listener never saw are left out.

@@ -1,0 +1,70 @@
+//! Requests of the rules that carry a `statPrefix`, by class of status.
+//!
+//! The same cells as everywhere: each worker writes its own. Rules without a `statPrefix` have none and count nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crossbeam_utils::CachePadded;
+
+use super::cells::{WorkerId, bump, cell_index};
+
+/// Values of the label `response_code_class`; a request that got no status counts as `none`.
+pub const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// Requests of one `statPrefix`. Made by [`super::StatsRegistry::route_stats`].
+#[derive(Debug)]
+pub struct RouteStats {
+    prefix: Arc<str>,
+    cells: Box<[CachePadded<[AtomicU64; CLASSES.len()]>]>,
+}
+
+impl RouteStats {
+    /// Zeroed cells for this many workers.
+    pub(super) fn new(prefix: Arc<str>, workers: usize) -> Self {
+        Self {
+            prefix,
+            cells: (0..=workers).map(|_| CachePadded::default()).collect(),
+        }
+    }
+
+    /// The `statPrefix`.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Counts a finished request.
+    pub fn record(&self, worker: WorkerId, code: u16) {
+        let (index, writers) = cell_index(worker, self.cells.len());
+        let class = usize::from(code / 100).min(CLASSES.len() - 1);
+        bump(&self.cells[index][class], 1, writers);
+    }
+
+    /// Requests so far, by the classes of [`CLASSES`], over all workers.
+    pub fn totals(&self) -> [u64; CLASSES.len()] {
+        std::array::from_fn(|class| {
+            let cells = self.cells.iter();
+            cells.map(|cell| cell[class].load(Ordering::Relaxed)).sum()
+        })
+    }
+
+    /// Whether a request was ever counted.
+    pub(super) fn is_used(&self) -> bool {
+        self.totals().iter().any(|count| *count > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_add_up_over_workers_by_class() {
+        let stats = RouteStats::new("cart".into(), 2);
+        for (worker, code) in [(0, 200), (1, 204), (1, 503), (0, 0), (0, 101), (1, 404)] {
+            stats.record(WorkerId(worker), code);
+        }
+        assert_eq!(stats.totals(), [1, 1, 2, 0, 1, 1]);
+        assert!(stats.is_used());
+    }
+}

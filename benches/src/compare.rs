@@ -43,6 +43,9 @@ use process::Cancel;
 use report::Report;
 use tool::{Tool, Tools};
 
+const DEBUG_BUILD: &str =
+    "this is a debug build, and so is Strait beside it: its figures mean nothing";
+
 /// Does what the command line asks for.
 ///
 /// A proxy that is missing or fails is named in the report and left out; the rest goes on.
@@ -78,6 +81,10 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     }
     let mut report = Report::new(environment::describe(&arguments, &tools));
     report.notes.extend(tools.missing().map(tool::missing_hint));
+    if cfg!(debug_assertions) && arguments.strait.is_none() {
+        report.notes.push(DEBUG_BUILD.to_owned());
+        say(DEBUG_BUILD);
+    }
     let bench = Bench::set_up(arguments, tools, directory.path(), cancel, &mut report)?;
     for scenario in bench.arguments.chosen() {
         say(&format!("scenario {}", scenario.name()));

@@ -124,3 +124,22 @@ fn every_command_names_the_directory_or_a_file_in_it() {
         );
     }
 }
+
+#[test]
+fn strait_reads_its_resources_without_complaint() {
+    for file in files(
+        Proxy::Strait,
+        &program(""),
+        &three_prefixes(),
+        Path::new("/run/it"),
+    ) {
+        let mut diagnostics = config_loader::Diagnostics::default();
+        let set = config_loader::load_bytes("it.yaml", file.text.as_bytes(), &mut diagnostics);
+        // References lead to other files, so only what the file itself says is looked at.
+        let refused = diagnostics.iter().any(|found| {
+            found.severity == config_loader::Severity::Error && !found.code.0.starts_with('X')
+        });
+        assert!(!refused, "{diagnostics:?}");
+        assert_eq!(set.len(), 1, "{}", file.path.display());
+    }
+}

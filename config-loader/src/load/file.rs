@@ -34,23 +34,25 @@ pub(crate) fn read_file(
     previous: Option<&FileReading>,
 ) -> FileReading {
     let known = previous.map_or(&[][..], |previous| &previous.documents);
-    let mut by_key: HashMap<(u64, usize), Vec<usize>> = HashMap::new();
-    for (index, document) in known.iter().enumerate().rev() {
-        by_key.entry(document.key).or_default().push(index);
-    }
-    let mut documents = Vec::new();
-    for (index, chunk) in parse::split(text).into_iter().enumerate() {
-        let index = u32::try_from(index).unwrap_or(u32::MAX);
+    let mut elsewhere: Option<HashMap<(u64, usize), Vec<usize>>> = None;
+    let mut documents = Vec::with_capacity(known.len());
+    for (at, chunk) in parse::split(text).into_iter().enumerate() {
+        let index = u32::try_from(at).unwrap_or(u32::MAX);
         let key = (
             XxHash64::oneshot(0, chunk.text.as_bytes()),
             chunk.text.len(),
         );
-        let same = by_key
-            .get_mut(&key)
-            .and_then(Vec::pop)
-            .map(|at| (at, &known[at]));
-        let reading = match same {
-            Some((at, document)) => reuse(document, at, chunk, index),
+        let in_place = known
+            .get(at)
+            .filter(|document| document.key == key)
+            .map(|_| at);
+        // Most documents stay where they were: only when one did not is it looked for.
+        let known_at = in_place.or_else(|| {
+            let places = elsewhere.get_or_insert_with(|| places(known));
+            places.get_mut(&key).and_then(Vec::pop)
+        });
+        let reading = match known_at {
+            Some(known_at) => reuse(&known[known_at], known_at, chunk, index),
             None => Arc::new(read_document(file, chunk, index)),
         };
         documents.push(Document {
@@ -63,6 +65,15 @@ pub(crate) fn read_file(
         documents,
         failure: None,
     }
+}
+
+/// Where each text stood.
+fn places(known: &[Document]) -> HashMap<(u64, usize), Vec<usize>> {
+    let mut places: HashMap<(u64, usize), Vec<usize>> = HashMap::new();
+    for (at, document) in known.iter().enumerate().rev() {
+        places.entry(document.key).or_default().push(at);
+    }
+    places
 }
 
 /// The reading of a document that did not change, though it may stand elsewhere now.

@@ -15,62 +15,70 @@ pub struct Chunk<'t> {
 /// Cuts a file into documents. Those that hold nothing but comments are left out.
 pub fn split(text: &str) -> Vec<Chunk<'_>> {
     let mut chunks = Vec::new();
-    let mut current = Cut {
-        start: 0,
-        line: 1,
-        content: false,
-        directives: false,
-    };
-    let mut offset = 0;
-    for (line, written) in (1..).zip(text.split_inclusive('\n')) {
-        let starts = is_marker(written, "---");
-        if starts && (current.content || !current.directives) {
-            current.push(text, offset, &mut chunks);
-            current = Cut {
-                start: offset,
-                line,
-                content: false,
-                directives: false,
-            };
-        }
-        current.directives |= written.starts_with('%') && !current.content;
-        let rest = if starts {
-            written[3..].trim_start()
+    let (mut start, mut line) = (0, 1);
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        let ends = is_marker(rest, "...");
+        // Directives belong to the document whose `---` comes after them.
+        let starts = is_marker(rest, "---") && !is_only_directives(&text[start..at]);
+        let cut = if ends {
+            at + rest.find('\n').map_or(rest.len(), |end| end + 1)
         } else {
-            written.trim_start()
+            at
         };
-        current.content |= !rest.is_empty() && !rest.starts_with(['#', '%']);
-        offset += written.len();
-        if is_marker(written, "...") {
-            current.push(text, offset, &mut chunks);
-            current = Cut {
-                start: offset,
-                line: line + 1,
-                content: false,
-                directives: false,
-            };
+        if ends || (starts && at > start) {
+            push(&text[start..cut], line, &mut chunks);
+            line += count_lines(&text[start..cut]);
+            start = cut;
         }
+        at += next_marker(rest);
     }
-    current.push(text, offset, &mut chunks);
+    push(&text[start..], line, &mut chunks);
     chunks
 }
 
-struct Cut {
-    start: usize,
-    line: u32,
-    content: bool,
-    directives: bool,
+/// How far it is to the next line that may be a marker, or to the end.
+fn next_marker(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut from = 0;
+    while let Some(found) = bytes[from..].iter().position(|&byte| byte == b'\n') {
+        let line = from + found + 1;
+        if bytes[line..].starts_with(b"---") || bytes[line..].starts_with(b"...") {
+            return line;
+        }
+        from = line;
+    }
+    bytes.len()
 }
 
-impl Cut {
-    fn push<'t>(&self, text: &'t str, end: usize, chunks: &mut Vec<Chunk<'t>>) {
-        if self.content {
-            chunks.push(Chunk {
-                text: &text[self.start..end],
-                first_line: self.line,
-            });
-        }
+fn push<'t>(text: &'t str, first_line: u32, chunks: &mut Vec<Chunk<'t>>) {
+    if has_content(text) {
+        chunks.push(Chunk { text, first_line });
     }
+}
+
+fn count_lines(text: &str) -> u32 {
+    let count = text.bytes().filter(|&byte| byte == b'\n').count();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Whether a text holds more than comments, directives and markers.
+fn has_content(text: &str) -> bool {
+    text.lines().any(|line| {
+        let rest = if is_marker(line, "---") || is_marker(line, "...") {
+            &line[3..]
+        } else {
+            line
+        };
+        let rest = rest.trim_start();
+        !rest.is_empty() && !rest.starts_with(['#', '%'])
+    })
+}
+
+/// Whether a text holds directives, and besides them only comments.
+fn is_only_directives(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with('%')) && !has_content(text)
 }
 
 fn is_marker(line: &str, marker: &str) -> bool {

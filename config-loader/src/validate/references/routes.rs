@@ -1,9 +1,10 @@
 //! VirtualServices: where their rules lead, and whether anything leads to them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::gateways::Gateways;
-use super::names::{complete, overlap};
+use super::names::complete;
 use super::rules::Rules;
 use super::services::{Service, Services};
 use super::{place, warning};
@@ -282,29 +283,34 @@ fn check_port(service: &Service<'_>, destination: &Destination) -> Option<(Strin
 
 /// In the mesh a host belongs to the oldest VirtualService that names it.
 pub(super) fn check_owners(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
-    let mut objects: Vec<_> = set
+    let mut claims: HashMap<Cow<'_, str>, Vec<(&Vs, usize)>> =
+        HashMap::with_capacity(set.virtual_services.len());
+    for object in set
         .virtual_services
         .values()
         .filter(|object| object.spec.is_for_mesh())
-        .collect();
-    objects.sort_by(|a, b| a.age().cmp(&b.age()));
-    let mut owners: HashMap<String, &Object<VirtualService>> = HashMap::new();
-    for object in objects {
+    {
         for (index, host) in object.spec.hosts.iter().enumerate() {
-            let full = complete(&host.value, &object.id.namespace).into_owned();
-            let Some(owner) = owners.get(&full) else {
-                owners.insert(full, object);
+            let host = complete(&host.value, &object.id.namespace);
+            claims.entry(host).or_default().push((object, index));
+        }
+    }
+    for claims in claims.values_mut().filter(|claims| claims.len() > 1) {
+        claims.sort_by(|(a, _), (b, _)| a.age().cmp(&b.age()));
+        let mut owners: Vec<(&Vs, usize)> = Vec::new();
+        for (object, index) in claims.iter().copied() {
+            let sees = |a: &Vs, b: &Vs| a.spec.export_to.includes(&b.id.namespace);
+            let taken = owners
+                .iter()
+                .find(|(owner, _)| sees(owner, object) || sees(object, owner));
+            let Some((owner, at)) = taken else {
+                owners.push((object, index));
                 continue;
             };
-            let meet = owner.spec.export_to.includes(&object.id.namespace)
-                || object.spec.export_to.includes(&owner.id.namespace);
-            if !meet {
-                continue;
-            }
-            let name = &host.value;
+            let host = &object.spec.hosts[index];
             let message = format!(
-                "host `{name}` belongs to {}; this entry is not used in the mesh",
-                owner.id
+                "host `{}` belongs to {}; this entry is not used in the mesh",
+                host.value, owner.id
             );
             let mut diagnostic = warning(
                 object,
@@ -313,14 +319,10 @@ pub(super) fn check_owners(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
                 format!("spec.hosts[{index}]"),
                 message,
             );
-            let line = owner
-                .spec
-                .hosts
-                .iter()
-                .find(|other| overlap(&complete(&other.value, &owner.id.namespace), &full));
-            if let Some(first) = line {
-                diagnostic.related(place(owner, first.line), "the host is taken here");
-            }
+            diagnostic.related(
+                place(owner, owner.spec.hosts[*at].line),
+                "the host is taken here",
+            );
             found.push(diagnostic);
         }
     }

@@ -271,10 +271,17 @@ fn load(settings: &Settings, sender: watch::Sender<Found>) -> Result<Watch, Star
             missing.place.file, missing.message
         )));
     }
-    sender.send_replace(Found {
-        set: loaded.set,
-        diagnostics: loaded.diagnostics,
-        quarantined: loaded.quarantined,
+    // An update may have come already; it is newer than what was loaded.
+    sender.send_if_modified(|found| {
+        let is_newer = found.set.revision > loaded.set.revision;
+        if !is_newer {
+            *found = Found {
+                set: loaded.set,
+                diagnostics: loaded.diagnostics,
+                quarantined: loaded.quarantined,
+            };
+        }
+        !is_newer
     });
     Ok(watch)
 }

@@ -55,7 +55,7 @@ pub struct ExplainArgs {
     pub all: bool,
     /// Method of the request
     pub method: String,
-    /// http://host[:port]/path?query, or a path with -H 'Host: ...'
+    /// http://host:port/path?query, or a path with -H 'Host: ...'
     pub url: String,
 }
 

@@ -40,7 +40,7 @@ impl RouteStats {
         bump(&self.cells[index][class], 1, writers);
     }
 
-    /// Requests so far, by the classes of [`CLASSES`], over all workers.
+    /// Requests so far, by class of status, over all workers.
     pub fn totals(&self) -> [u64; CLASSES.len()] {
         std::array::from_fn(|class| {
             let cells = self.cells.iter();

@@ -20,7 +20,10 @@ fn entry(route_name: &str) -> Entry<'_> {
 
 fn routes(file: &Path) -> Vec<String> {
     let text = fs::read_to_string(file).unwrap_or_default();
-    text.lines()
+    // the last line may be half written
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole
+        .lines()
         .filter_map(|line| line.rsplit(' ').next())
         .map(str::to_owned)
         .collect()

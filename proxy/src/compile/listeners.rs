@@ -30,7 +30,8 @@ pub(super) struct Bound<'a> {
 /// A VirtualService at a server, as far as one host is concerned.
 pub(super) struct Attached<'a> {
     pub object: &'a Arc<Object<VirtualService>>,
-    pub reference: &'a GatewayRef,
+    /// The gateways of this listener that it is bound to, oldest first.
+    pub gateways: Vec<&'a GatewayRef>,
 }
 
 /// What a virtual host is made from.
@@ -143,38 +144,43 @@ pub(super) fn hosts<'a>(
             }
             for host in served_hosts(object, bound.server, identity) {
                 let parts = hosts.entry(host).or_default();
-                if !parts
-                    .attached
-                    .iter()
-                    .any(|attached| Arc::ptr_eq(attached.object, object))
-                {
-                    parts.attached.push(Attached {
-                        object,
-                        reference: &bound.reference,
-                    });
-                }
+                parts.attach(object, &bound.reference);
+                parts.redirect_by(bound);
             }
         }
     }
     for bound in servers.iter().filter(|bound| bound.server.https_redirect) {
-        let redirect = services::provenance(bound.gateway.as_ref(), bound.server.line.0);
         for host in &bound.server.hosts {
-            hosts
-                .entry(host.host.to_ascii_lowercase().into())
-                .or_default();
-        }
-        for (host, parts) in &mut hosts {
-            let covered = bound
-                .server
-                .hosts
-                .iter()
-                .any(|server| names::is_subset(host, &server.host.to_ascii_lowercase()));
-            if covered {
-                parts.redirect.get_or_insert_with(|| redirect.clone());
-            }
+            let name = host.host.to_ascii_lowercase();
+            hosts.entry(name.into()).or_default().redirect_by(bound);
         }
     }
     hosts
+}
+
+impl<'a> HostParts<'a> {
+    fn attach(&mut self, object: &'a Arc<Object<VirtualService>>, gateway: &'a GatewayRef) {
+        // services come one after the other, so only the last one can be there already
+        match self.attached.last_mut() {
+            Some(last) if Arc::ptr_eq(last.object, object) => {
+                if !last.gateways.contains(&gateway) {
+                    last.gateways.push(gateway);
+                }
+            }
+            _ => self.attached.push(Attached {
+                object,
+                gateways: vec![gateway],
+            }),
+        }
+    }
+
+    /// Notes that a server with `httpsRedirect` serves this host.
+    fn redirect_by(&mut self, bound: &Bound<'_>) {
+        if bound.server.https_redirect && self.redirect.is_none() {
+            let place = services::provenance(bound.gateway.as_ref(), bound.server.line.0);
+            self.redirect = Some(place);
+        }
+    }
 }
 
 /// The hosts of a VirtualService that a server takes: of each pair the more specific name, if one covers the other.
@@ -293,7 +299,7 @@ impl ListenerCompiler<'_> {
         for attached in &parts.attached {
             let place = Place {
                 identity: self.identity,
-                gateway: attached.reference,
+                gateways: &attached.gateways,
                 port: self.key.address.port(),
             };
             let rules = delegates::expand(attached.object, self.resources);
@@ -312,7 +318,9 @@ impl ListenerCompiler<'_> {
         let mut hasher = DefaultHasher::new();
         (name, self.key, &parts.redirect).hash(&mut hasher);
         for attached in &parts.attached {
-            attached.reference.to_string().hash(&mut hasher);
+            for gateway in &attached.gateways {
+                gateway.to_string().hash(&mut hasher);
+            }
             self.hash_service(attached.object, clusters, &mut hasher);
             for rule in &attached.object.spec.http {
                 if let HttpAction::Delegate(delegate) = &rule.action

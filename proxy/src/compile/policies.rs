@@ -5,10 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
-use config_loader::resource::Object;
 use config_loader::resource::istio::{
     Algorithm, ConnectionPool, DestinationRule, LoadBalancer, TrafficPolicy,
 };
+use config_loader::resource::{ExportTo, Object};
 
 use super::clusters::ClusterPolicy;
 use super::names;
@@ -22,13 +22,19 @@ type Rule = Arc<Object<DestinationRule>>;
 /// DestinationRules by namespace and host, those with one host oldest first.
 pub(super) struct Policies<'a> {
     identity: &'a Identity,
-    by_namespace: HashMap<Arc<str>, HashMap<String, Vec<&'a Rule>>>,
+    by_namespace: HashMap<Arc<str>, ByHost<'a>>,
+    /// The rules that no other namespace sees, if the proxy is in the root namespace.
+    private: ByHost<'a>,
 }
+
+/// Rules by completed host, those that count first.
+type ByHost<'a> = HashMap<String, Vec<&'a Rule>>;
 
 impl<'a> Policies<'a> {
     /// Indexes the rules that count for a proxy of this identity.
     pub(super) fn collect(resources: &'a ResourceSet, identity: &'a Identity) -> Self {
-        let mut by_namespace: HashMap<Arc<str>, HashMap<String, Vec<&Rule>>> = HashMap::new();
+        let mut by_namespace: HashMap<Arc<str>, ByHost<'_>> = HashMap::new();
+        let mut private = ByHost::new();
         for rule in resources
             .destination_rules
             .values()
@@ -36,6 +42,9 @@ impl<'a> Policies<'a> {
         {
             let host =
                 names::complete(&rule.spec.host, &rule.id.namespace, &identity.domain).into_owned();
+            if is_private(rule) && *rule.id.namespace == *identity.root_namespace {
+                private.entry(host.clone()).or_default().push(rule);
+            }
             by_namespace
                 .entry(Arc::clone(&rule.id.namespace))
                 .or_default()
@@ -43,16 +52,12 @@ impl<'a> Policies<'a> {
                 .or_default()
                 .push(rule);
         }
-        for rules in by_namespace.values_mut().flat_map(HashMap::values_mut) {
-            // rules that select workloads beat those that do not
-            rules.sort_by(|a, b| {
-                let key = |rule: &Rule| rule.spec.workload_selector.is_none();
-                (key(a), a.age()).cmp(&(key(b), b.age()))
-            });
-        }
+        let namespaces = by_namespace.values_mut().chain([&mut private]);
+        namespaces.flat_map(HashMap::values_mut).for_each(rank);
         Self {
             identity,
             by_namespace,
+            private,
         }
     }
 
@@ -111,28 +116,58 @@ impl<'a> Policies<'a> {
     }
 
     /// The rules for a host: of the proxy's namespace, else of the service's, else of the root namespace; within one
-    /// namespace those with the most specific host.
+    /// namespace those with the most specific host. A proxy in the root namespace looks first at what is private to it.
     fn rules(&self, host: &str, namespace: &str) -> &[&'a Rule] {
         let own = &*self.identity.namespace;
         let root = &*self.identity.root_namespace;
-        [own, namespace, root]
+        let first = match own == root {
+            true => Some(&self.private),
+            false => self.by_namespace.get(own),
+        };
+        let (second, third) = (
+            self.by_namespace.get(namespace),
+            self.by_namespace.get(root),
+        );
+        [first, second, third]
             .into_iter()
-            .find_map(|namespace| self.most_specific(namespace, host))
+            .flatten()
+            .find_map(|hosts| most_specific(hosts, host))
             .unwrap_or_default()
     }
+}
 
-    fn most_specific(&self, namespace: &str, host: &str) -> Option<&[&'a Rule]> {
-        let hosts = self.by_namespace.get(namespace)?;
-        if let Some(rules) = hosts.get(host) {
-            return Some(rules);
-        }
-        let covering = hosts
-            .iter()
-            .filter(|(pattern, _)| names::is_subset(host, pattern));
-        covering
-            .max_by_key(|(pattern, _)| names::specificity(pattern))
-            .map(|(_, rules)| rules.as_slice())
+fn most_specific<'p, 'a>(hosts: &'p ByHost<'a>, host: &str) -> Option<&'p [&'a Rule]> {
+    if let Some(rules) = hosts.get(host) {
+        return Some(rules);
     }
+    let covering = hosts
+        .iter()
+        .filter(|(pattern, _)| names::is_subset(host, pattern));
+    covering
+        .max_by_key(|(pattern, _)| names::specificity(pattern))
+        .map(|(_, rules)| rules.as_slice())
+}
+
+/// Puts the rules for one host in age order. One that selects workloads beats all that do not, or select otherwise.
+fn rank(rules: &mut Vec<&Rule>) {
+    rules.sort_by(|a, b| {
+        let key = |rule: &Rule| rule.spec.workload_selector.is_none();
+        (key(a), a.age()).cmp(&(key(b), b.age()))
+    });
+    if let Some(first) = rules.first().copied() {
+        rules.retain(|rule| rule.spec.workload_selector == first.spec.workload_selector);
+    }
+}
+
+/// Whether no namespace but its own sees a rule.
+fn is_private(rule: &Rule) -> bool {
+    let own = &rule.id.namespace;
+    let hidden = match &rule.spec.export_to {
+        ExportTo::All => false,
+        ExportTo::Namespaces(seen) => seen.iter().all(|namespace| namespace == own),
+        ExportTo::Nobody => true,
+    };
+    hidden || rule.spec.workload_selector.is_some()
 }
 
 /// Whether a rule counts for this proxy at all: exported to it, and its workload selector, if any, selects it.

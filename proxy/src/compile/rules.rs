@@ -32,8 +32,8 @@ pub(super) type Compiled = (Rule, Route);
 /// What the rules of a VirtualService are compiled for.
 pub(super) struct Place<'a> {
     pub identity: &'a Identity,
-    /// The gateway whose server the routes are for.
-    pub gateway: &'a GatewayRef,
+    /// The gateways whose servers the routes are for.
+    pub gateways: &'a [&'a GatewayRef],
     /// Port of the listener.
     pub port: u16,
 }
@@ -96,7 +96,9 @@ impl Place<'_> {
             return Some("port");
         }
         if !block.gateways.is_empty() {
-            return (!block.gateways.contains(self.gateway)).then_some("gateways");
+            let mut here = self.gateways.iter();
+            let named = here.any(|gateway| block.gateways.contains(gateway));
+            return (!named).then_some("gateways");
         }
         let labels = &self.identity.labels;
         let mut wanted = block.source_labels.iter();

@@ -152,7 +152,7 @@ impl<'a> Survey<'a> {
             out.extend(self.gaps(object));
             let place = Place {
                 identity: self.identity,
-                gateway: attached.reference,
+                gateways: &attached.gateways,
                 port: listener.address.port(),
             };
             let rules = delegates::expand(object, self.resources);
@@ -189,7 +189,8 @@ impl<'a> Survey<'a> {
                 format!("match.port is not the listener's, {}", place.port)
             }
             LeftOut::Elsewhere("gateways") => {
-                format!("match.gateways does not name {}", place.gateway)
+                let here: Vec<String> = place.gateways.iter().map(|g| g.to_string()).collect();
+                format!("match.gateways does not name {}", here.join(" or "))
             }
             LeftOut::Elsewhere("sourceNamespace") => format!(
                 "match.sourceNamespace is not this proxy's, {}",

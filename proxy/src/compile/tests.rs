@@ -1,1 +1,13 @@
-//! Compiled snapshots, asked with requests.
+//! Compiled snapshots, asked with requests: which rule takes a request, and where it goes.
+
+mod delegation;
+
+mod hosts;
+
+mod incremental;
+
+mod policies;
+
+mod rules;
+
+mod world;

@@ -1,0 +1,214 @@
+//! Hosts, visibility, and several resources on one listener.
+
+use super::world::World;
+
+/// A VirtualService with one rule for each prefix, which answers with its own name.
+fn answering(name: &str, hosts: &str, more: &str, prefixes: &[&str]) -> String {
+    let rules: Vec<String> = prefixes
+        .iter()
+        .map(|prefix| {
+            let body = name.split('@').next().unwrap_or_default();
+            format!(
+                "{{match: [{{uri: {{prefix: '{prefix}'}}}}], directResponse: {{status: 200, body: {{string: {body}}}}}}}"
+            )
+        })
+        .collect();
+    let rules = rules.join(", ");
+    format!("VirtualService {name} {{hosts: [{hosts}], gateways: [{more}], http: [{rules}]}}")
+}
+
+#[test]
+fn the_most_specific_host_wins_without_fall_through() {
+    let a = answering("default/a", "'*.a.com'", "gw", &["/"]);
+    let b = answering("default/b", "x.a.com", "gw", &["/only"]);
+    let c = answering("default/c", "'*'", "gw", &["/c"]);
+    World::of(&[&a, &b, &c]).check(&[
+        ("x.a.com/other", "404"),
+        ("x.a.com/only", "200 default/b"),
+        ("y.a.com/other", "200 default/a"),
+        ("y.x.a.com/", "200 default/a"),
+        ("a.com/c", "200 default/c"),
+        ("a.com/other", "404"),
+    ]);
+}
+
+#[test]
+fn host_ignores_case_port_and_trailing_dot() {
+    let a = answering("default/a", "a.com", "gw", &["/"]);
+    World::of(&[&a]).check(&[
+        ("A.COM:8080/", "200 default/a"),
+        ("a.com./", "200 default/a"),
+        ("b.a.com/", "404"),
+    ]);
+}
+
+#[test]
+fn rules_of_one_host_are_joined_in_age_order_with_catch_alls_last() {
+    let old = answering("default/old@2020", "a.com", "gw", &["/x", "/"]);
+    let young = answering("default/young@2021", "a.com", "gw", &["/x", "/new"]);
+    for resources in [[&*old, &young], [&young, &old]] {
+        World::of(&resources).check(&[
+            ("a.com/x", "200 default/old"),
+            ("a.com/new", "200 default/young"),
+            ("a.com/other", "200 default/old"),
+        ]);
+    }
+}
+
+#[test]
+fn without_timestamps_the_order_of_the_file_is_the_age() {
+    let z = answering("default/z", "a.com", "gw", &["/"]);
+    let a = answering("default/a", "a.com", "gw", &["/"]);
+    World::of(&[&z, &a]).check(&[("a.com/", "200 default/z")]);
+    World::of(&[&a, &z]).check(&[("a.com/", "200 default/a")]);
+}
+
+#[test]
+fn service_is_seen_only_where_it_is_exported_and_bound() {
+    let rule = "http: [{directResponse: {status: 200, body: {string: x}}}]";
+    for (spec, expected) in [
+        ("hosts: [a.com], gateways: [default/gw]", "200 x"),
+        (
+            "hosts: [a.com], gateways: [default/gw], exportTo: ['.']",
+            "404",
+        ),
+        (
+            "hosts: [a.com], gateways: [default/gw], exportTo: [istio-system]",
+            "200 x",
+        ),
+        (
+            "hosts: [a.com], gateways: [default/gw], exportTo: [other]",
+            "404",
+        ),
+        ("hosts: [a.com], gateways: [gw]", "404"), // app/gw does not exist
+        ("hosts: [a.com]", "404"),                 // mesh only
+        ("hosts: [a.com], gateways: [mesh]", "404"),
+        ("hosts: [a.com], gateways: [mesh, default/gw]", "200 x"),
+    ] {
+        let service = format!("VirtualService app/a {{{spec}, {rule}}}");
+        World::of(&[&service]).check(&[("a.com/", expected)]);
+    }
+}
+
+/// A Gateway in the namespace `default` with one HTTP server.
+fn gateway(name: &str, server: &str) -> String {
+    format!(
+        "Gateway default/{name} {{servers: [{{port: {{number: 80, name: http, protocol: HTTP}}, {server}}}]}}"
+    )
+}
+
+#[test]
+fn hosts_are_those_that_service_and_server_share() {
+    for (server, host, request, expected) in [
+        ("'*'", "a.com", "a.com/", "200 x"),
+        ("'*.a.com'", "x.a.com", "x.a.com/", "200 x"),
+        ("'*.a.com'", "x.a.com", "y.a.com/", "404"),
+        ("x.a.com", "'*.a.com'", "x.a.com/", "200 x"),
+        ("x.a.com", "'*.a.com'", "y.a.com/", "404"),
+        ("x.a.com", "'*'", "x.a.com/", "200 x"),
+        ("x.a.com", "'*'", "b.com/", "404"),
+        ("'*.a.com'", "a.com", "a.com/", "404"),
+        ("'*.a.com'", "'*.com'", "x.a.com/", "200 x"),
+        ("'*.a.com'", "'*.com'", "x.b.com/", "404"),
+        ("default/a.com", "a.com", "a.com/", "200 x"),
+        ("./a.com", "a.com", "a.com/", "200 x"),
+        ("'*/a.com'", "a.com", "a.com/", "200 x"),
+        ("team1/a.com", "a.com", "a.com/", "404"),
+        ("A.com", "a.COM", "a.com/", "200 x"),
+    ] {
+        let gateway = gateway("gw", &format!("hosts: [{server}]"));
+        let service = format!(
+            "VirtualService default/x {{hosts: [{host}], gateways: [gw], \
+             http: [{{directResponse: {{status: 200, body: {{string: x}}}}}}]}}"
+        );
+        let world = World::only(&[&gateway, &service]);
+        assert_eq!(
+            super::world::ask(&world.snapshot, 80, request),
+            expected,
+            "server {server}, service {host}, {request}"
+        );
+    }
+}
+
+#[test]
+fn gateways_are_chosen_by_the_labels_of_the_proxy() {
+    let with = |selector: &str| {
+        format!(
+            "Gateway default/gw {{selector: {{{selector}}}, \
+             servers: [{{port: {{number: 80, name: http, protocol: HTTP}}, hosts: ['*']}}]}}"
+        )
+    };
+    let a = answering("default/a", "a.com", "gw", &["/"]);
+    for (selector, expected) in [
+        ("", "200 default/a"),
+        ("istio: ingressgateway", "200 default/a"),
+        ("istio: ingressgateway, app: edge", "200 default/a"),
+        ("istio: egressgateway", "closed"),
+        ("istio: ingressgateway, tier: x", "closed"),
+    ] {
+        World::only(&[&with(selector), &a]).check(&[("a.com/", expected)]);
+    }
+}
+
+#[test]
+fn servers_of_several_gateways_share_a_port() {
+    let one = gateway("one", "hosts: [a.com]");
+    let two = gateway("two", "hosts: [b.com, a.com]");
+    let a = answering("default/a", "'*'", "one", &["/a"]);
+    let b = answering("default/b", "'*'", "two", &["/b"]);
+    let both = answering("default/every", "'*'", "one, two", &["/every"]);
+    World::only(&[&one, &two, &a, &b, &both]).check(&[
+        ("a.com/a", "200 default/a"),
+        ("a.com/b", "200 default/b"),
+        ("b.com/b", "200 default/b"),
+        ("b.com/a", "404"),
+        ("a.com/every", "200 default/every"),
+        ("b.com/every", "200 default/every"),
+        ("c.com/every", "404"),
+    ]);
+}
+
+#[test]
+fn ports_and_binds_are_listeners_of_their_own() {
+    let gateway = "Gateway default/gw {servers: [\
+        {port: {number: 80, name: a, protocol: HTTP}, hosts: [a.com]},\
+        {port: {number: 81, name: b, protocol: HTTP2}, hosts: [b.com], bind: 127.0.0.1},\
+        {port: {number: 82, name: c, protocol: TCP}, hosts: ['*']}]}";
+    let a = answering("default/a", "'*'", "gw", &["/"]);
+    let world = World::only(&[gateway, &a]);
+    world.check_at(80, &[("a.com/", "200 default/a"), ("b.com/", "404")]);
+    world.check_at(81, &[("b.com/", "200 default/a"), ("a.com/", "404")]);
+    world.check_at(82, &[("b.com/", "closed")]);
+    let addresses: Vec<String> = world
+        .snapshot
+        .listeners
+        .keys()
+        .map(|key| key.address.to_string())
+        .collect();
+    assert_eq!(addresses, ["127.0.0.1:81", "[::]:80"]);
+}
+
+#[test]
+fn https_redirect_answers_for_every_host_of_its_server_and_no_other() {
+    let redirecting = gateway(
+        "one",
+        "hosts: ['*.a.com', c.com], tls: {httpsRedirect: true}",
+    );
+    let plain = gateway("two", "hosts: [b.com, z.a.com]");
+    let a = answering("default/a", "x.a.com, b.com", "one", &["/"]);
+    let b = answering("default/b", "b.com, z.a.com", "two", &["/"]);
+    World::only(&[&redirecting, &plain, &a, &b]).check(&[
+        ("x.a.com/p?q", "301 https://x.a.com/p?q"),
+        ("y.a.com:80/", "301 https://y.a.com/"),
+        ("y.a.com:8080/", "301 https://y.a.com:8080/"),
+        ("c.com/", "301 https://c.com/"),
+        ("b.com/", "200 default/b"),
+        ("z.a.com/", "200 default/b"), // bound by a server that does not redirect
+        ("d.com/", "404"),
+    ]);
+}
+
+#[test]
+fn server_without_services_answers_nothing() {
+    World::of(&[]).check(&[("a.com/", "404")]);
+}

@@ -1,0 +1,260 @@
+//! Compiling on top of the snapshot before: the same answers as afresh, and unchanged parts kept.
+
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::world::{GATEWAY, SERVICE, World, load};
+use crate::cluster::Cluster;
+use crate::snapshot::{Snapshot, VirtualHost};
+
+/// Places that hold one resource or none. A place without one is filled with comments, so that no line moves.
+const PLACES: &[&[&str]] = &[
+    &[
+        GATEWAY,
+        "Gateway default/gw {servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*.com']}]}",
+        "Gateway default/gw {servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*'], \
+         tls: {httpsRedirect: true}}]}",
+    ],
+    &[
+        "",
+        "Gateway default/two {servers: [{port: {number: 81, name: http, protocol: HTTP}, hosts: ['*']}, \
+         {port: {number: 80, name: more, protocol: HTTP}, hosts: ['*']}]}",
+    ],
+    &[
+        "VirtualService default/a {hosts: [a.com], gateways: [gw], http: [\
+         {match: [{uri: {prefix: /x}}], route: [{destination: {host: s, subset: v1}}]}, {delegate: {name: d}}]}",
+        "VirtualService default/a {hosts: [a.com, b.org], gateways: [gw, two], http: [{route: [{destination: {host: s}}]}]}",
+        "",
+    ],
+    &[
+        "VirtualService default/b {hosts: ['*.com'], gateways: [gw], http: [\
+         {match: [{uri: {prefix: /y}}], route: [{destination: {host: t}, weight: 1}, {destination: {host: s}, weight: 2}]}, \
+         {match: [{gateways: [two]}], redirect: {uri: /two}}]}",
+        "VirtualService default/b@2020 {hosts: [a.com], gateways: [two, gw], http: [{match: [{port: 81}], \
+         redirect: {uri: /x}}]}",
+        "",
+    ],
+    &[
+        "VirtualService default/d {http: [{route: [{destination: {host: t}}]}]}",
+        "VirtualService default/d {hosts: [d.com], gateways: [gw], http: [{route: [{destination: {host: t}}]}]}",
+        "VirtualService default/d {exportTo: [other], http: [{route: [{destination: {host: t}}]}]}",
+        "",
+    ],
+    &[
+        SERVICE,
+        "ServiceEntry default/s {hosts: [s.default.svc.cluster.local], resolution: STATIC, \
+         ports: [{number: 8080, name: http, protocol: HTTP2}], endpoints: [{address: 10.0.0.9, labels: {version: v1}}]}",
+        "ServiceEntry default/s {hosts: [s.default.svc.cluster.local], resolution: STATIC, \
+         ports: [{number: 80, name: http, protocol: HTTP}], workloadSelector: {labels: {app: s}}}",
+        "",
+    ],
+    &[
+        "ServiceEntry default/t {hosts: [t.default.svc.cluster.local], resolution: DNS, \
+         ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: one.test}, {address: two.test, weight: 3}]}",
+        "ServiceEntry default/t {hosts: [t.default.svc.cluster.local], exportTo: [other], resolution: DNS, \
+         ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: one.test}]}",
+        "",
+    ],
+    &[
+        "WorkloadEntry default/w {address: 10.1.0.1, labels: {app: s, version: v1}}",
+        "WorkloadEntry default/w {address: 10.1.0.2, labels: {app: s}, weight: 5}",
+        "",
+    ],
+    &[
+        "DestinationRule default/s {host: s, subsets: [{name: v1, labels: {version: v1}}]}",
+        "DestinationRule default/s {host: '*.local', trafficPolicy: {loadBalancer: {simple: RANDOM}}, subsets: [{name: v1}]}",
+        "",
+    ],
+    &[
+        "",
+        "DestinationRule istio-system/s {host: t.default.svc.cluster.local, exportTo: ['.'], \
+         trafficPolicy: {connectionPool: {tcp: {connectTimeout: 1s}}}}",
+    ],
+];
+
+/// One change: a place gets another resource, or a name other addresses.
+#[derive(Clone, Copy, Debug)]
+enum Edit {
+    Place(usize, usize),
+    Name(&'static str, u8),
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    prop_oneof![
+        4 => (0..PLACES.len(), 0..4_usize).prop_map(|(place, choice)| Edit::Place(place, choice)),
+        1 => (prop_oneof![Just("one.test"), Just("two.test")], 1..4_u8).prop_map(|(name, byte)| Edit::Name(name, byte)),
+    ]
+}
+
+fn set_of(choices: &[usize]) -> config_loader::ResourceSet {
+    let resources: Vec<&str> = PLACES
+        .iter()
+        .zip(choices)
+        .map(|(place, choice)| place[choice % place.len()])
+        .collect();
+    load(&resources)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn incremental_compile_says_what_a_fresh_one_says(edits in prop::collection::vec(edit(), 1..12)) {
+        let mut world = World::empty();
+        let mut choices = vec![0; PLACES.len()];
+        world.put(&set_of(&choices));
+        for edit in edits {
+            match edit {
+                Edit::Place(place, choice) => choices[place] = choice,
+                Edit::Name(name, byte) => {
+                    let address: IpAddr = [10, 2, 0, byte].into();
+                    world.registry.set_resolution(name, vec![address]);
+                }
+            }
+            let resources = set_of(&choices);
+            world.put(&resources);
+            let fresh = world.compile(&resources, &Snapshot::default());
+            prop_assert_eq!(dump(&world.snapshot), dump(&fresh), "after {:?}", edit);
+        }
+    }
+}
+
+/// Everything that requests read of a snapshot, as text.
+fn dump(snapshot: &Snapshot) -> String {
+    let mut out = String::new();
+    for listener in snapshot.listeners.values() {
+        writeln!(out, "{:?} {:?}", listener.key, listener.provenance).unwrap();
+        for (pattern, number) in listener.hosts.iter() {
+            let host = &listener.virtual_hosts[*number as usize];
+            writeln!(out, " {pattern} {}", host.name).unwrap();
+            for (rule, route) in host.table.rules().iter().zip(&host.routes) {
+                writeln!(out, "  {rule:?}\n  {route:?}").unwrap();
+            }
+        }
+    }
+    for cluster in snapshot.clusters.iter().flatten() {
+        let (id, name) = (cluster.id(), cluster.name());
+        let (policy, pool, protocol) = (cluster.policy, &cluster.pool, cluster.protocol);
+        let (from, unresolved) = (&cluster.provenance, &cluster.unresolved);
+        writeln!(
+            out,
+            "{id:?} {name} {policy:?} {pool:?} {protocol:?} {from:?} {unresolved:?}"
+        )
+        .unwrap();
+        for endpoint in cluster.endpoints() {
+            let (address, weight) = (&endpoint.address, endpoint.weight);
+            let (locality, labels) = (&endpoint.locality, &endpoint.labels);
+            writeln!(out, " {address} {weight} {locality:?} {labels:?}").unwrap();
+        }
+    }
+    writeln!(out, "{:?}", snapshot.dns_names).unwrap();
+    out
+}
+
+fn virtual_host(world: &World, name: &str) -> Arc<VirtualHost> {
+    let listener = world.snapshot.listeners.values().next().unwrap();
+    Arc::clone(listener.virtual_host(name).unwrap())
+}
+
+fn cluster(world: &World, host: &str) -> Arc<Cluster> {
+    let name = format!("outbound|80||{host}.default.svc.cluster.local");
+    let id = world.registry.cluster(&name).id;
+    Arc::clone(world.snapshot.cluster(id).unwrap())
+}
+
+const A: &str = "VirtualService default/a {hosts: [a.com], gateways: [gw], http: [{route: [{destination: {host: s}}]}]}";
+const B: &str = "VirtualService default/b {hosts: [b.com], gateways: [gw], http: [{route: [{destination: {host: t}}]}]}";
+const T: &str = "ServiceEntry default/t {hosts: [t.default.svc.cluster.local], resolution: STATIC, \
+    ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.0.1.1}]}";
+
+#[test]
+fn nothing_changed_keeps_everything() {
+    let mut world = World::of(&[A, B, T]);
+    let before = Arc::clone(&world.snapshot);
+    world.put(&load(&[GATEWAY, SERVICE, A, B, T]));
+    let kept = before
+        .listeners
+        .values()
+        .zip(world.snapshot.listeners.values());
+    assert!(kept.into_iter().all(|(a, b)| Arc::ptr_eq(a, b)));
+    let clusters = before.clusters.iter().zip(&world.snapshot.clusters);
+    for (a, b) in clusters {
+        assert!(Arc::ptr_eq(a.as_ref().unwrap(), b.as_ref().unwrap()));
+    }
+}
+
+#[test]
+fn changed_route_leaves_other_hosts_and_all_clusters() {
+    let mut world = World::of(&[A, B, T]);
+    let (a, b) = (virtual_host(&world, "a.com"), virtual_host(&world, "b.com"));
+    let (s, t) = (cluster(&world, "s"), cluster(&world, "t"));
+    world.put(&load(&[
+        GATEWAY,
+        SERVICE,
+        &A.replace("route:", "timeout: 1s, route:"),
+        B,
+        T,
+    ]));
+    assert!(!Arc::ptr_eq(&a, &virtual_host(&world, "a.com")));
+    assert!(Arc::ptr_eq(&b, &virtual_host(&world, "b.com")));
+    assert!(Arc::ptr_eq(&s, &cluster(&world, "s")));
+    assert!(Arc::ptr_eq(&t, &cluster(&world, "t")));
+}
+
+#[test]
+fn changed_endpoints_leave_routes_and_other_clusters() {
+    let mut world = World::of(&[A, B, T]);
+    let listener = Arc::clone(world.snapshot.listeners.values().next().unwrap());
+    let (s, t) = (cluster(&world, "s"), cluster(&world, "t"));
+    world.put(&load(&[
+        GATEWAY,
+        SERVICE,
+        A,
+        B,
+        &T.replace("10.0.1.1", "10.0.1.2"),
+    ]));
+    let now = world.snapshot.listeners.values().next().unwrap();
+    assert!(Arc::ptr_eq(&listener, now));
+    assert!(Arc::ptr_eq(&s, &cluster(&world, "s")));
+    assert!(!Arc::ptr_eq(&t, &cluster(&world, "t")));
+}
+
+#[test]
+fn cluster_keeps_its_number_and_endpoints_their_state() {
+    let mut world = World::of(&[A, B, T]);
+    let before = cluster(&world, "s");
+    world.put(&load(&[
+        GATEWAY,
+        &SERVICE.replace("10.0.0.2", "10.0.0.3"),
+        A,
+        B,
+        T,
+    ]));
+    let after = cluster(&world, "s");
+    assert_eq!(before.id(), after.id());
+    let state = |cluster: &Cluster| Arc::clone(&cluster.endpoints()[0].state);
+    assert!(Arc::ptr_eq(&state(&before), &state(&after)));
+}
+
+#[test]
+fn resolved_name_changes_only_its_cluster() {
+    let dns = T.replace("STATIC", "DNS").replace("10.0.1.1", "one.test");
+    let mut world = World::of(&[A, B, &dns]);
+    let resources = load(&[GATEWAY, SERVICE, A, B, &dns]);
+    let listener = Arc::clone(world.snapshot.listeners.values().next().unwrap());
+    let (s, t) = (cluster(&world, "s"), cluster(&world, "t"));
+    assert_eq!(*t.unresolved, ["one.test:80".into()]);
+    world
+        .registry
+        .set_resolution("one.test", vec![[10, 9, 9, 9].into()]);
+    world.put(&resources);
+    let now = world.snapshot.listeners.values().next().unwrap();
+    assert!(Arc::ptr_eq(&listener, now));
+    assert!(Arc::ptr_eq(&s, &cluster(&world, "s")));
+    let t = cluster(&world, "t");
+    assert_eq!(&*t.endpoints()[0].address_text, "10.9.9.9:80");
+    assert!(t.unresolved.is_empty());
+}

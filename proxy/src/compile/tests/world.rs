@@ -33,12 +33,14 @@ pub(super) struct World {
 impl World {
     /// A gateway in `istio-system` that has seen nothing.
     pub(super) fn empty() -> Self {
-        let mut identity = Identity::default();
-        identity.namespace = "istio-system".to_owned();
         let labels = [("istio", "ingressgateway"), ("app", "edge")];
-        identity.labels = labels.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
         Self {
-            identity,
+            identity: Identity {
+                namespace: "istio-system".to_owned(),
+                labels: labels.into(),
+                ..Identity::default()
+            },
             registry: Registry::default(),
             stats: StatsRegistry::new(1),
             snapshot: Arc::default(),

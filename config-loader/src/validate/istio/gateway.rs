@@ -129,7 +129,7 @@ fn server(raw: &raw::istio::Server, span: Span, check: &mut Check<'_>) -> Server
 }
 
 /// What a listener binds to.
-pub(super) fn bind(
+pub(in crate::validate::istio) fn bind(
     field: &Field<String>,
     no_address: Code,
     no_path: Code,

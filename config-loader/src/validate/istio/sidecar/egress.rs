@@ -1,0 +1,231 @@
+//! `egress` of a Sidecar.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::{capture_mode, protocol};
+use crate::diagnostic::codes::istio::{
+    GW203, SC236, SC237, SC238, SC239, SC240, SC241, SC242, SC243, SC244, SC245,
+};
+use crate::raw::{self, Field};
+use crate::resource::istio::{
+    Bind, CaptureMode, EgressHost, EgressListener, EgressNamespace, SidecarPort,
+};
+use crate::span::Span;
+use crate::validate::istio::gateway::is_partial_wildcard;
+use crate::validate::istio::shared;
+use crate::validate::{Check, scalar};
+
+/// The listeners for what the workload can reach.
+pub(super) fn listeners(
+    field: &Field<Vec<Field<raw::istio::IstioEgressListener>>>,
+    check: &mut Check<'_>,
+) -> Vec<EgressListener> {
+    let entries = scalar::items(field, check);
+    let last = entries.len().saturating_sub(1);
+    let mut catch_all: Option<Span> = None;
+    let mut known: HashMap<String, Span> = HashMap::new();
+    let mut listeners = Vec::new();
+    for (index, (entry, raw)) in entries.into_iter().enumerate() {
+        let span = entry.span();
+        let listener = listener(raw, span, check);
+        if raw.port.get().is_none() && !raw.port.is_invalid() {
+            if let Some(first) = catch_all {
+                let place = check.place(first);
+                check
+                    .error(SC237, span, "two entries without port")
+                    .help("join their hosts")
+                    .related(place, "the first one stands here");
+            } else if index != last {
+                check
+                    .error(SC236, span, "the entry without port must be the last")
+                    .help("it is for all ports that the other entries do not name");
+            }
+            catch_all = catch_all.or(Some(span));
+        } else {
+            unique(&listener, span, &mut known, check);
+        }
+        listeners.push(listener);
+    }
+    listeners
+}
+
+/// Reports a port or a socket that an earlier listener has.
+fn unique(
+    listener: &EgressListener,
+    span: Span,
+    known: &mut HashMap<String, Span>,
+    check: &mut Check<'_>,
+) {
+    let number = listener.port.as_ref().map_or(0, |port| port.number);
+    let key = match &listener.bind {
+        Bind::Unix(path) => format!("socket {path}"),
+        _ if number > 0 => format!("port {number}"),
+        _ => return,
+    };
+    if let Some(first) = known.get(&key) {
+        let place = check.place(*first);
+        check
+            .error(SC240, span, format!("{key} is listed twice"))
+            .help("join their hosts")
+            .related(place, "first listed here");
+    } else {
+        known.insert(key, span);
+    }
+}
+
+fn listener(
+    raw: &raw::istio::IstioEgressListener,
+    span: Span,
+    check: &mut Check<'_>,
+) -> EgressListener {
+    let capture = capture_mode(&raw.capture_mode, check);
+    let port = raw.port.get().map(|port| {
+        let number = port.number.get().copied();
+        let socket = shared::text(&raw.bind).is_some_and(|bind| shared::unix_path(bind).is_some());
+        SidecarPort {
+            number: match number {
+                None | Some(0) => {
+                    zero(raw, port, capture, check);
+                    0
+                }
+                Some(_) if socket => {
+                    check
+                        .error(SC239, raw.bind.span(), "a Unix socket takes port 0")
+                        .help("write `number: 0`, or bind to an IP address");
+                    0
+                }
+                Some(_) => scalar::port(&port.number, check).unwrap_or(0),
+            },
+            protocol: protocol(port, check),
+            name: shared::text_or_empty(&port.name),
+        }
+    });
+    EgressListener {
+        port,
+        bind: bind(&raw.bind, check),
+        capture,
+        hosts: hosts(&raw.hosts, span, check),
+        line: check.line(span),
+    }
+}
+
+/// A port 0, or one without a number, stands for a socket.
+fn zero(
+    raw: &raw::istio::IstioEgressListener,
+    port: &raw::istio::Port,
+    capture: CaptureMode,
+    check: &mut Check<'_>,
+) {
+    let place = shared::place(&port.number, raw.port.span());
+    let socket = shared::text(&raw.bind).is_some_and(|bind| shared::unix_path(bind).is_some());
+    if port.number.is_invalid() {
+        return;
+    }
+    if !socket {
+        check
+            .error(SC238, place, "port 0 needs a unix bind")
+            .help("write a number from 1 to 65535, or `bind: unix:///run/name.sock`");
+    } else if capture == CaptureMode::Iptables {
+        check
+            .error(
+                SC238,
+                raw.capture_mode.span(),
+                "a Unix socket cannot have traffic redirected to it",
+            )
+            .help("write captureMode `NONE` or `DEFAULT`");
+    }
+}
+
+fn bind(field: &Field<String>, check: &mut Check<'_>) -> Bind {
+    crate::validate::istio::gateway::bind(field, SC239, SC239, check)
+}
+
+fn hosts(
+    field: &Field<Vec<Field<String>>>,
+    around: Span,
+    check: &mut Check<'_>,
+) -> Vec<EgressHost> {
+    if shared::list(field).is_none() {
+        check
+            .error(SC241, shared::place(field, around), "egress without hosts")
+            .help("write `namespace/host`; `*/*` for everything, `~/*` for nothing");
+    }
+    let entries = scalar::items(field, check);
+    let everything = entries
+        .iter()
+        .find(|(_, text)| *text == "*/*")
+        .map(|(entry, _)| entry.span());
+    let mut seen: HashMap<&str, Span> = HashMap::new();
+    let mut hosts = Vec::new();
+    for (entry, text) in entries {
+        let span = entry.span();
+        let first = seen.get(text.as_str()).copied();
+        let wider = everything.filter(|all| *all != span && !text.starts_with('~'));
+        if let Some(first) = first.or(wider) {
+            let place = check.place(first);
+            check
+                .warning(SC245, span, format!("`{text}` adds nothing"))
+                .related(place, "this covers it already");
+        }
+        seen.entry(text).or_insert(span);
+        hosts.extend(host(text, span, check));
+    }
+    hosts
+}
+
+fn host(text: &str, span: Span, check: &mut Check<'_>) -> Option<EgressHost> {
+    let parts = text
+        .split_once('/')
+        .filter(|(namespace, name)| !namespace.is_empty() && !name.is_empty());
+    let Some((namespace, name)) = parts else {
+        check
+            .error(
+                SC242,
+                span,
+                format!("`{text}` is not of the form `namespace/host`"),
+            )
+            .help(
+                format!("write `./{text}` for the own namespace, or `*/{text}` for any")
+                    .replace("//", "/"),
+            );
+        return None;
+    };
+    let known = match namespace {
+        "*" => EgressNamespace::Any,
+        "." => EgressNamespace::Only(Arc::from(check.namespace())),
+        "~" => EgressNamespace::Nobody,
+        other => {
+            let (label, without) = match other.strip_prefix('~') {
+                Some(label) => (label, true),
+                None => (other, false),
+            };
+            if !scalar::is_dns_label(label) {
+                check
+                    .error(SC243, span, format!("`{namespace}` is not a namespace"))
+                    .help("write `*`, `.`, `~` or the name of a namespace");
+            }
+            if without {
+                EgressNamespace::Without(Arc::from(label))
+            } else {
+                EgressNamespace::Only(Arc::from(label))
+            }
+        }
+    };
+    if is_partial_wildcard(name) {
+        check
+            .error(GW203, span, format!("partial wildcard `{name}`"))
+            .help("a wildcard stands for whole labels, as in `*.example.com`");
+    } else if !scalar::is_wildcard_domain(name) || !(name.contains('.') || name == "*") {
+        check
+            .error(SC244, span, format!("`{name}` is not fully qualified"))
+            .help(format!(
+                "write for example `{namespace}/{name}.default.svc.cluster.local`"
+            ));
+    }
+    Some(EgressHost {
+        namespace: known,
+        host: Arc::from(name),
+        line: check.line(span),
+    })
+}

@@ -11,6 +11,7 @@ pub mod io;
 mod park;
 pub mod refusal;
 mod roster;
+mod seat;
 pub mod watchdog;
 
 use std::cell::RefCell;

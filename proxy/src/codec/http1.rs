@@ -26,6 +26,7 @@ use super::io::{Stream, Wire};
 use super::park::{self, linger};
 use super::refusal::Refusal;
 use super::roster::Member;
+use super::seat::Seat;
 use super::watchdog::{Action, Seen, Timeouts, Watchdog};
 use super::{Answer, Server};
 use crate::exchange::Connection;
@@ -142,7 +143,8 @@ async fn live<A: Answer>(
 ) -> Ended {
     let flights = Flights::new(Arc::clone(stream.wire()));
     let answered_before = stream.wire().heads();
-    let service = service_fn(|request| answer(server, connection, &flights, request));
+    let seat = Seat::new();
+    let service = service_fn(|request| answer(server, connection, (&flights, &seat), request));
     let hyper = server.http1.serve_connection(TokioIo::new(stream), service);
     let mut driver = Driver {
         hyper: hyper.with_upgrades(),
@@ -303,13 +305,13 @@ fn last_reply(status: StatusCode) -> String {
 fn answer<A: Answer>(
     server: &Rc<Server<A>>,
     connection: &Rc<Connection>,
-    flights: &Rc<Flights>,
+    (flights, seat): (&Rc<Flights>, &Rc<Seat<A::Future>>),
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<Outgoing<A::Body>>, Infallible>> + use<A> {
     let flight = flights.begin();
     let is_connect = *request.method() == Method::CONNECT;
     let answer = match check::head(&request, server.settings.http1.http10) {
-        Ok(()) => Ok(server.answer.answer(connection, request)),
+        Ok(()) => Ok(seat.take(server.answer.answer(connection, request))),
         Err(refusal) => {
             server.count(refusal.counter());
             Err(refusal)

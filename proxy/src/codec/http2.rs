@@ -176,7 +176,8 @@ fn answer<A: Answer>(
 ) -> impl Future<Output = Result<Response<Outgoing<A::Body>>, Infallible>> + use<A> {
     let flight = flights.begin();
     let answer = match check::head(&request, Http10::Accept) {
-        Ok(()) => Ok(server.answer.answer(connection, request)),
+        // Boxed, since it is large, and moved several times on its way into a task.
+        Ok(()) => Ok(Box::pin(server.answer.answer(connection, request))),
         Err(refusal) => {
             server.count(refusal.counter());
             Err(refusal)

@@ -2,11 +2,13 @@
 
 use std::any::Any;
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::{self, AssertUnwindSafe};
-use std::pin::pin;
+use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
 
 /// Starts tasks on the current thread and outlives their panics. Cheap to clone.
 #[derive(Clone)]
@@ -28,17 +30,10 @@ impl Supervisor {
     ///
     /// Outside a `tokio::task::LocalSet`.
     pub fn spawn(&self, what: &'static str, future: impl Future<Output = ()> + 'static) {
-        let supervisor = self.clone();
-        tokio::task::spawn_local(async move {
-            let mut future = pin!(future);
-            let caught = poll_fn(|cx| {
-                let poll = panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)));
-                // After a panic the future is never polled again: the task ends here and drops it.
-                poll.map_or_else(|panic| Poll::Ready(Err(panic)), |poll| poll.map(Ok))
-            });
-            if let Err(panic) = caught.await {
-                supervisor.report(what, &*panic);
-            }
+        tokio::task::spawn_local(Supervised {
+            future,
+            what,
+            supervisor: self.clone(),
         });
     }
 
@@ -59,6 +54,29 @@ pub fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&'static str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("no message")
+}
+
+pin_project! {
+    /// Polls `future` in place: every task of a connection is one of these, so it must not hold it twice.
+    struct Supervised<F> {
+        #[pin]
+        future: F,
+        what: &'static str,
+        supervisor: Supervisor,
+    }
+}
+
+impl<F: Future<Output = ()>> Future for Supervised<F> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.project();
+        // After a panic the future is never polled again: the task ends here and drops it.
+        panic::catch_unwind(AssertUnwindSafe(|| this.future.poll(cx))).unwrap_or_else(|panic| {
+            this.supervisor.report(this.what, &*panic);
+            Poll::Ready(())
+        })
+    }
 }
 
 #[cfg(test)]

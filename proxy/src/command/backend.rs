@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -19,7 +20,7 @@ use tokio::net::TcpListener;
 /// # Errors
 ///
 /// When the address cannot be listened on.
-pub fn spawn(version: &'static str, address: SocketAddr) -> io::Result<SocketAddr> {
+pub fn spawn(name: Arc<str>, address: SocketAddr) -> io::Result<SocketAddr> {
     let listener = std::net::TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
@@ -27,14 +28,14 @@ pub fn spawn(version: &'static str, address: SocketAddr) -> io::Result<SocketAdd
         .enable_io()
         .build()?;
     std::thread::Builder::new()
-        .name(format!("demo-{version}"))
+        .name(format!("demo-{name}"))
         .spawn(move || {
-            tokio::task::LocalSet::new().block_on(&runtime, serve(listener, version));
+            tokio::task::LocalSet::new().block_on(&runtime, serve(listener, name));
         })?;
     Ok(address)
 }
 
-async fn serve(listener: std::net::TcpListener, version: &'static str) {
+async fn serve(listener: std::net::TcpListener, name: Arc<str>) {
     let Ok(listener) = TcpListener::from_std(listener) else {
         return;
     };
@@ -44,9 +45,10 @@ async fn serve(listener: std::net::TcpListener, version: &'static str) {
             tokio::task::yield_now().await;
             continue;
         };
+        let name = Arc::clone(&name);
         tokio::task::spawn_local(async move {
             let service = service_fn(move |request| {
-                std::future::ready(Ok::<_, Infallible>(echo(version, &request)))
+                std::future::ready(Ok::<_, Infallible>(echo(&name, &request)))
             });
             // a client that goes away is not our business
             let _ = http1::Builder::new()
@@ -56,13 +58,13 @@ async fn serve(listener: std::net::TcpListener, version: &'static str) {
     }
 }
 
-fn echo(version: &'static str, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+fn echo(name: &str, request: &Request<Incoming>) -> Response<Full<Bytes>> {
     let host = request
         .headers()
         .get(HOST)
         .map_or("-", |host| host.to_str().unwrap_or("-"));
     let text = format!(
-        "hello from {version}: {} {} for {host}\n",
+        "hello from {name}: {} {} for {host}\n",
         request.method(),
         request.uri()
     );
@@ -70,8 +72,8 @@ fn echo(version: &'static str, request: &Request<Incoming>) -> Response<Full<Byt
     response
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-    response
-        .headers_mut()
-        .insert("x-backend-version", HeaderValue::from_static(version));
+    if let Ok(name) = HeaderValue::from_str(name) {
+        response.headers_mut().insert("x-backend", name);
+    }
     response
 }

@@ -1,10 +1,13 @@
-//! `strait demo`: two versions of a service and the gateway in front of them, in one process.
+//! `strait demo`: a gateway and the backends that its configuration names on this machine, in one process.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use config_loader::ResourceSet;
+use config_loader::resource::istio::{EndpointAddress, WorkloadEntry};
 
 use super::run::ServeArgs;
 use super::{EXIT_DONE, EXIT_INPUT, backend, report};
@@ -17,14 +20,15 @@ const QUICKSTART: &str = include_str!("../../../examples/quickstart/mesh.yaml");
 /// Where the quickstart lies in the repository.
 const QUICKSTART_PATH: &str = "examples/quickstart";
 
-/// Ports of the demo's backends, as the quickstart names them.
-const BACKENDS: [(&str, u16); 2] = [("v1", 9101), ("v2", 9102)];
-
 /// Arguments of `strait demo`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Starts two versions of an echo service on 127.0.0.1:9101 and :9102 and a gateway on 127.0.0.1:8080 that splits
-traffic between them by examples/quickstart. Edit that file while it runs. Ctrl-C ends it.")]
+traffic between them by examples/quickstart. Edit that file while it runs. Ctrl-C ends it.
+
+With --dir it serves another directory, with an echo service on every endpoint that ServiceEntries and
+WorkloadEntries there have on loopback addresses:
+  strait demo --dir examples/bookinfo")]
 pub struct DemoArgs {
     /// How it serves.
     #[command(flatten)]
@@ -55,13 +59,65 @@ fn start(args: &DemoArgs) -> Result<(), String> {
         .labels
         .insert("istio".to_owned(), "ingressgateway".to_owned());
     let settings = args.serve.settings(vec![dir.clone()], identity)?;
-    for (version, port) in BACKENDS {
-        backend::spawn(version, SocketAddr::from((Ipv4Addr::LOCALHOST, port))).map_err(
-            |error| format!("the demo's backend {version} cannot listen on port {port}: {error}"),
-        )?;
+    let backends = backends(&config_loader::load_files(&settings.paths).set);
+    for (address, name) in &backends {
+        backend::spawn(name.as_str().into(), *address).map_err(|error| {
+            format!("the demo's backend {name} cannot listen on {address}: {error}")
+        })?;
     }
-    introduce(&dir, args.serve.admin);
+    match &args.dir {
+        None => introduce(&dir, args.serve.admin),
+        Some(_) => introduce_other(&dir, &backends),
+    }
     app::run(settings).map_err(|error| error.to_string())
+}
+
+/// Loopback addresses that the resources send traffic to, with the names of their backends: the version, after the
+/// app where there are several.
+fn backends(resources: &ResourceSet) -> BTreeMap<SocketAddr, String> {
+    let entries = resources.service_entries.values();
+    let inline = entries.flat_map(|entry| {
+        let ports = entry.spec.ports.iter();
+        let ports = ports.map(|port| port.target_port.unwrap_or(port.number));
+        let ports: Vec<u16> = ports.collect();
+        let endpoints = entry.spec.endpoints.iter();
+        endpoints.map(move |endpoint| (endpoint, ports.clone()))
+    });
+    let workloads = resources.workload_entries.values();
+    let workloads = workloads.map(|workload| (&*workload.spec, Vec::new()));
+    let local: Vec<_> = inline.chain(workloads).flat_map(local_addresses).collect();
+    let apps: BTreeSet<_> = local.iter().map(|(_, entry)| label(entry, "app")).collect();
+    let named = local.into_iter().map(|(address, entry)| {
+        let (app, version) = (label(entry, "app"), label(entry, "version"));
+        let name = match (apps.len(), app, version) {
+            (1, _, version) if !version.is_empty() => version.to_owned(),
+            (_, "", "") => address.to_string(),
+            (_, app, version) => format!("{app} {version}").trim().to_owned(),
+        };
+        (address, name)
+    });
+    named.collect()
+}
+
+/// Where an endpoint takes traffic, as far as that is on this machine. `ports` are those of its service, for an
+/// endpoint that names none.
+fn local_addresses(
+    (entry, mut ports): (&WorkloadEntry, Vec<u16>),
+) -> impl Iterator<Item = (SocketAddr, &WorkloadEntry)> {
+    let ip = match entry.address {
+        EndpointAddress::Ip(ip) if ip.is_loopback() => Some(ip),
+        _ => None,
+    };
+    if !entry.ports.is_empty() {
+        ports = entry.ports.values().copied().collect();
+    }
+    let addresses = ip.map(|ip| ports.into_iter().map(move |port| (ip, port).into()));
+    let addresses = addresses.into_iter().flatten();
+    addresses.map(move |address| (address, entry))
+}
+
+fn label<'a>(entry: &'a WorkloadEntry, name: &str) -> &'a str {
+    entry.labels.get(name).map_or("", String::as_str)
 }
 
 /// The repository's quickstart if we stand in the repository, else a copy in a new directory.
@@ -103,4 +159,38 @@ Ctrl-C ends the demo.
     );
     // without a terminal to read it, nobody misses it
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+fn introduce_other(dir: &Path, backends: &BTreeMap<SocketAddr, String>) {
+    let mut text = format!("Strait demo of {}, with these backends:\n", dir.display());
+    for (address, name) in backends {
+        text.push_str(&format!("  {address}  {name}\n"));
+    }
+    if dir.join("README.md").is_file() {
+        text.push_str(&format!("\n{}/README.md says what to try. ", dir.display()));
+    }
+    text.push_str("Ctrl-C ends the demo.\n\n");
+    // without a terminal to read it, nobody misses it
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backends_are_those_of_the_resources() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+        let of = |example: &str| backends(&config_loader::load_files(&[root.join(example)]).set);
+        let named = |list: &[(u16, &str)]| -> BTreeMap<SocketAddr, String> {
+            let list = list.iter();
+            list.map(|(port, name)| (([127, 0, 0, 1], *port).into(), (*name).to_owned()))
+                .collect()
+        };
+        assert_eq!(of("quickstart"), named(&[(9101, "v1"), (9102, "v2")]));
+        let bookinfo = of("bookinfo");
+        assert_eq!(bookinfo.len(), 6);
+        let address: SocketAddr = ([127, 0, 0, 1], 9205).into();
+        assert_eq!(bookinfo[&address], "reviews v2");
+    }
 }

@@ -348,10 +348,6 @@ impl Forward<'_> {
     }
 }
 
-#[expect(
-    clippy::boxed_local,
-    reason = "records live in boxes; unboxing would move them"
-)]
 /// Makes a local reply on a matched route, with the route's response edits.
 fn refuse(
     forward: &Forward<'_>,

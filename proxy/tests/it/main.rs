@@ -15,6 +15,7 @@ mod downstream_drain;
 mod downstream_http2;
 mod downstream_limits;
 mod drain;
+mod examples;
 mod failover;
 mod forwarding;
 mod fuzz_corpus;

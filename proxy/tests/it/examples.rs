@@ -1,0 +1,258 @@
+//! Every example is valid, runs, and does what its README says.
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use hyper::Request;
+
+use crate::support::client::{Answer, Client, Front};
+use crate::support::origin::empty;
+use crate::support::proxy::free_address;
+use crate::support::until;
+
+/// How often a command is tried until its output is the expected one: a split may answer otherwise.
+const TRIES: usize = 200;
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples")
+}
+
+fn names() -> Vec<String> {
+    let entries = fs::read_dir(examples()).unwrap().map(Result::unwrap);
+    let directories = entries.filter(|entry| entry.path().is_dir());
+    let mut names: Vec<_> = directories
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// A command of a README with the lines that it is said to print.
+#[derive(Debug)]
+struct Documented {
+    command: String,
+    lines: Vec<String>,
+}
+
+/// The indented lines of a README that begin with `$`, each with the indented lines that follow.
+fn documented(name: &str) -> Vec<Documented> {
+    let readme = fs::read_to_string(examples().join(name).join("README.md")).unwrap();
+    let mut commands: Vec<Documented> = Vec::new();
+    let mut inside = false;
+    for line in readme.lines() {
+        match line.strip_prefix("    ") {
+            Some(line) => match line.strip_prefix("$ ") {
+                Some(command) => {
+                    inside = true;
+                    commands.push(Documented {
+                        command: command.to_owned(),
+                        lines: Vec::new(),
+                    });
+                }
+                None if inside => {
+                    let command = commands.last_mut().unwrap();
+                    command.lines.push(line.to_owned());
+                }
+                None => (),
+            },
+            None => inside = false,
+        }
+    }
+    commands
+}
+
+fn strait(arguments: &[String]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_strait"))
+        .current_dir(examples().join(".."))
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+/// Splits a command line into words, with single quotes as a shell has them.
+fn words(command: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for character in command.chars() {
+        match character {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            _ => words.last_mut().unwrap().push(character),
+        }
+    }
+    words
+}
+
+/// `strait demo` of a copy of an example, on ports that are free.
+struct Demo {
+    edge: SocketAddr,
+    child: Child,
+    _directory: tempfile::TempDir,
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    let socket = TcpListener::bind("[::]:0").unwrap();
+    socket.local_addr().unwrap().port()
+}
+
+async fn demo(name: &str) -> Demo {
+    let directory = tempfile::tempdir().unwrap();
+    let edge = free_port();
+    let fixed = [(8080, edge)].into_iter();
+    let backends = [9101, 9102].into_iter().chain(9201..=9206);
+    let ports: Vec<(u16, u16)> = fixed
+        .chain(backends.map(|port| (port, free_port())))
+        .collect();
+    for entry in fs::read_dir(examples().join(name)).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "yaml") {
+            continue;
+        }
+        let mut text = fs::read_to_string(&path).unwrap();
+        for (from, to) in &ports {
+            for before in ["number", "http"] {
+                let replaced = format!("{before}: {to}");
+                text = text.replace(&format!("{before}: {from}"), &replaced);
+            }
+        }
+        fs::write(directory.path().join(path.file_name().unwrap()), text).unwrap();
+    }
+    let child = Command::new(env!("CARGO_BIN_EXE_strait"))
+        .args(["demo", "--admin", &free_address().to_string(), "--dir"])
+        .arg(directory.path())
+        .args(["--access-log", "off", "--concurrency", "1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let demo = Demo {
+        edge: ([127, 0, 0, 1], edge).into(),
+        child,
+        _directory: directory,
+    };
+    until("the gateway listens", async || {
+        Client::try_connect(Front::H1, demo.edge).await.is_ok()
+    })
+    .await;
+    demo
+}
+
+/// What `curl` would print, for the arguments that the READMEs use.
+async fn curl(client: &mut Client, arguments: &[String]) -> String {
+    let mut request = Request::get("/");
+    let mut with_head = false;
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        request = match argument.as_str() {
+            "-i" => {
+                with_head = true;
+                request
+            }
+            "-H" => {
+                let (name, value) = arguments.next().unwrap().split_once(": ").unwrap();
+                request.header(name, value)
+            }
+            url => request.uri(url),
+        };
+    }
+    let answer = client.call(request.body(empty()).unwrap()).await;
+    let head = if with_head {
+        head(&answer)
+    } else {
+        String::new()
+    };
+    format!("{head}{}", answer.text())
+}
+
+fn head(answer: &Answer) -> String {
+    let status = hyper::StatusCode::from_u16(answer.status).unwrap();
+    let mut head = format!("HTTP/1.1 {status}\n");
+    for (name, value) in &answer.headers {
+        head.push_str(&format!("{name}: {}\n", value.to_str().unwrap()));
+    }
+    head + "\n"
+}
+
+/// Whether the output has the lines, in their order; without `-i` it has no others.
+fn prints(output: &str, lines: &[String], whole: bool) -> bool {
+    let mut output = output.lines().map(str::trim_end);
+    let found = lines
+        .iter()
+        .all(|line| output.any(|printed| printed == line.trim_end()));
+    found && (!whole || output.next().is_none())
+}
+
+async fn check_readme(name: &str) {
+    let demo = demo(name).await;
+    let mut client = Client::connect(Front::H1, demo.edge).await;
+    let commands = documented(name);
+    assert!(commands.len() >= 3, "{name}: {commands:?}");
+    for Documented { command, lines } in commands {
+        let mut arguments = words(&command);
+        if arguments.remove(0) == "strait" {
+            let output = strait(&arguments);
+            let output = String::from_utf8(output.stdout).unwrap();
+            assert!(prints(&output, &lines, false), "{command}\n{output}");
+            continue;
+        }
+        let edge = demo.edge.to_string();
+        let here = |text: &String| text.replace("127.0.0.1:8080", &edge);
+        let arguments: Vec<_> = arguments.iter().map(here).collect();
+        let lines: Vec<_> = lines.iter().map(here).collect();
+        let whole = !arguments.contains(&"-i".to_owned());
+        let mut output = String::new();
+        for _ in 0..TRIES {
+            output = curl(&mut client, &arguments).await;
+            if prints(&output, &lines, whole) {
+                break;
+            }
+        }
+        assert!(prints(&output, &lines, whole), "{command}\n{output}");
+    }
+}
+
+#[test]
+fn every_example_is_valid() {
+    for name in names() {
+        let path = format!("examples/{name}");
+        let output = strait(&["check".to_owned(), "--config".to_owned(), path]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{name}\n{text}");
+        assert!(text.contains("0 errors, 0 warnings"), "{name}\n{text}");
+    }
+}
+
+#[test]
+fn every_example_is_run_by_a_test() {
+    let run = ["bookinfo", "canary", "quickstart", "redirect-and-rewrite"];
+    assert_eq!(names(), run);
+}
+
+#[tokio::test]
+async fn bookinfo_does_what_its_readme_says() {
+    check_readme("bookinfo").await;
+}
+
+#[tokio::test]
+async fn canary_does_what_its_readme_says() {
+    check_readme("canary").await;
+}
+
+#[tokio::test]
+async fn quickstart_does_what_its_readme_says() {
+    check_readme("quickstart").await;
+}
+
+#[tokio::test]
+async fn redirect_and_rewrite_does_what_its_readme_says() {
+    check_readme("redirect-and-rewrite").await;
+}

@@ -53,6 +53,9 @@ pub struct Shared {
     pub board: Board,
 }
 
+/// More threads than any machine has cores, and few enough for [`WorkerId`].
+const WORKERS_MAX: usize = 1024;
+
 /// The running worker threads.
 #[derive(Debug)]
 pub struct Workers {
@@ -65,7 +68,7 @@ pub struct Workers {
 ///
 /// # Errors
 ///
-/// When a thread cannot be started; those that were started end when `shared.drain` stops.
+/// When there are more than 1,024, or a thread cannot be started; those that were started end when `shared.drain` stops.
 pub fn start<A, M>(settings: &Settings, shared: &Shared, make: M) -> io::Result<Workers>
 where
     A: Answer,
@@ -76,6 +79,10 @@ where
         Err(error) => tracing::warn!(%error, "cannot raise the limit of open files"),
     }
     let count = settings.concurrency.get();
+    if count > WORKERS_MAX {
+        let message = format!("at most {WORKERS_MAX} workers, not {count}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
     let admission = Admission::new(count, settings.listener.connections_max);
     let (senders, receivers) = handoff::channels(count);
     let mut workers = Workers {
@@ -136,7 +143,7 @@ struct Parts {
 
 async fn run<A: Answer>(parts: Parts, make: impl Fn(WorkerId) -> A) {
     let Parts { id, shared, .. } = parts;
-    let worker = WorkerId(u16::try_from(id).expect("fewer workers than ports"));
+    let worker = WorkerId(u16::try_from(id).expect("at most WORKERS_MAX"));
     let answer = make(worker);
     let telemetry = Arc::clone(&shared.telemetry);
     let server = codec::Server::new(answer, parts.settings.codec, telemetry, worker);

@@ -46,6 +46,9 @@ pub struct Settings {
     pub error_resets_max: usize,
     /// Requests after which a connection is judged by how many of them its peer cut off. Default: 500.
     pub resets_judged_after: u32,
+    /// Time without a byte moving while the peer does not take bytes that are ready; past it, the connection is closed.
+    /// Default: 5 min.
+    pub stall_timeout: Duration,
     /// Time between pings that find out whether a silent peer is still there. Default: none are sent.
     pub keep_alive: Option<Duration>,
 }
@@ -61,6 +64,7 @@ impl Default for Settings {
             pending_resets_max: 20,
             error_resets_max: 1024,
             resets_judged_after: 500,
+            stall_timeout: Duration::from_secs(300),
             keep_alive: None,
         }
     }
@@ -117,6 +121,11 @@ pub(super) async fn serve<A: Answer>(
     let hyper = server.http2.serve_connection(TokioIo::new(stream), service);
     let mut hyper = pin!(hyper);
     let mut farewell = Farewell::new(member.now());
+    let limits = Limits {
+        idle: server.timeouts.idle,
+        drain: server.timeouts.drain,
+        stall: server.settings.http2.stall_timeout,
+    };
     let result = poll_fn(|cx| {
         connection.draining.set(member.draining().is_some());
         loop {
@@ -130,17 +139,15 @@ pub(super) async fn serve<A: Answer>(
             {
                 return Poll::Ready(Some(Counter::ProtocolRapidReset));
             }
+            let wire = flights.wire();
             let seen = Seen {
                 begun: flights.begun(),
                 ended: flights.ended(),
+                unflushed: wire.is_unflushed(),
+                moved: wire.moved(),
                 draining: member.draining(),
             };
-            match farewell.decide(
-                seen,
-                server.timeouts.idle,
-                server.timeouts.drain,
-                member.now(),
-            ) {
+            match farewell.decide(seen, &limits, member.now()) {
                 Action::Close => return Poll::Ready(None),
                 Action::Leave => hyper.as_mut().graceful_shutdown(),
                 Action::Wait(due) => {
@@ -201,9 +208,12 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Decides when to announce the end of a connection, and when not to wait for it any longer. Pure.
 #[derive(Clone, Copy, Debug)]
 struct Farewell {
-    /// Since when no stream has been open.
+    /// Since when no stream has been open and nothing unsent.
     idle_since: Tick,
+    /// Since when bytes have moved last.
+    moved_at: Tick,
     ended: u32,
+    moved: u32,
     left: Option<Tick>,
 }
 
@@ -211,7 +221,16 @@ struct Farewell {
 struct Seen {
     begun: u32,
     ended: u32,
+    unflushed: bool,
+    moved: u32,
     draining: Option<Tick>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    idle: Duration,
+    drain: Duration,
+    stall: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,24 +244,31 @@ impl Farewell {
     fn new(now: Tick) -> Self {
         Self {
             idle_since: now,
+            moved_at: now,
             ended: 0,
+            moved: 0,
             left: None,
         }
     }
 
-    fn decide(&mut self, seen: Seen, idle: Duration, drain: Duration, now: Tick) -> Action {
-        let busy = seen.begun != seen.ended;
+    fn decide(&mut self, seen: Seen, limits: &Limits, now: Tick) -> Action {
+        let busy = seen.begun != seen.ended || seen.unflushed;
         if busy || seen.ended != self.ended {
             self.idle_since = now;
         }
+        if !seen.unflushed || seen.moved != self.moved {
+            self.moved_at = now;
+        }
         self.ended = seen.ended;
-        let end = seen
-            .draining
-            .map_or(Tick::NEVER, |since| since.after(drain));
+        self.moved = seen.moved;
+        let drained = seen.draining.map(|since| since.after(limits.drain));
+        let stalled = seen.unflushed.then(|| self.moved_at.after(limits.stall));
+        let end = drained.into_iter().chain(stalled).min();
+        let end = end.unwrap_or(Tick::NEVER);
         let due = match self.left {
             None if seen.draining.is_some() => now,
             _ if busy => Tick::NEVER,
-            None => self.idle_since.after(idle),
+            None => self.idle_since.after(limits.idle),
             Some(left) => self.idle_since.max(left).after(FAREWELL),
         };
         match self.left {
@@ -261,16 +287,40 @@ impl Farewell {
 mod tests {
     use super::*;
 
-    const IDLE: Duration = Duration::from_secs(60);
-    const DRAIN: Duration = Duration::from_secs(30);
+    const LIMITS: Limits = Limits {
+        idle: Duration::from_secs(60),
+        drain: Duration::from_secs(30),
+        stall: Duration::from_secs(300),
+    };
 
-    fn decide(farewell: &mut Farewell, seen: (u32, u32, Option<u64>), now: u64) -> Action {
-        let seen = Seen {
-            begun: seen.0,
-            ended: seen.1,
-            draining: seen.2.map(Tick),
+    fn seen((begun, ended, draining): (u32, u32, Option<u64>)) -> Seen {
+        Seen {
+            begun,
+            ended,
+            unflushed: false,
+            moved: 0,
+            draining: draining.map(Tick),
+        }
+    }
+
+    fn decide(farewell: &mut Farewell, state: (u32, u32, Option<u64>), now: u64) -> Action {
+        farewell.decide(seen(state), &LIMITS, Tick(now))
+    }
+
+    #[test]
+    fn unsent_bytes_keep_a_connection_until_they_stall() {
+        let mut farewell = Farewell::new(Tick(0));
+        assert_eq!(decide(&mut farewell, (1, 0, Some(10)), 10), Action::Leave);
+        let unflushed = |moved, draining| Seen {
+            unflushed: true,
+            moved,
+            ..seen((1, 1, draining))
         };
-        farewell.decide(seen, IDLE, DRAIN, Tick(now))
+        let mut at = |seen, now| farewell.decide(seen, &LIMITS, Tick(now));
+        // Neither the farewell's own time nor the idle timeout counts while the peer reads.
+        assert_eq!(at(unflushed(1, None), 2_000), Action::Wait(Tick(5_001)));
+        assert_eq!(at(unflushed(2, None), 4_000), Action::Wait(Tick(7_001)));
+        assert_eq!(at(unflushed(2, None), 7_001), Action::Close);
     }
 
     #[test]

@@ -59,6 +59,11 @@ impl<'a> Check<'a> {
         self
     }
 
+    /// Says that the object is refused already, for what stands in its text.
+    pub fn refuse(&mut self) {
+        self.failed = true;
+    }
+
     /// Records an error: the object will be refused.
     pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) -> &mut Diagnostic {
         self.failed = true;

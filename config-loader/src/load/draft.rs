@@ -153,6 +153,13 @@ impl<'a> Draft<'a> {
             .unwrap_or_else(|| ObjectRef::new(self.row.kind, "default", ""));
         let mut check = Check::new(&id, self.locator, body)
             .with_metadata(self.metadata.name_span, &self.metadata.labels);
+        if self
+            .found
+            .iter()
+            .any(|found| found.severity == Severity::Error)
+        {
+            check.refuse();
+        }
         let spec = validate(&raw, &mut check);
         self.found.append(&mut check.into_found());
         if self.failed() || self.id.is_none() {

@@ -303,6 +303,16 @@ fn findings_come_in_file_order() {
     assert!(found.iter().all(|found| found.severity == Severity::Error));
 }
 
+#[test]
+fn a_mistake_brings_no_findings_that_follow_from_it() {
+    let text = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}\nspec:\n  hosts: [a.com]\n  http:\n  \
+                - match: [{uri: {prefx: /a}}]\n    directResponse: {status: 200}\n  - directResponse: {status: 201}\n";
+    assert_eq!(
+        load_text(text).1,
+        "error CM021 a.yaml:7:20 unknown field `prefx`"
+    );
+}
+
 /// A watched folder.
 struct Watched {
     folder: tempfile::TempDir,

@@ -63,9 +63,12 @@ pub fn virtual_service(raw: &raw::istio::VirtualService, check: &mut Check<'_>) 
     let http = http_rule::rules(&raw.http, head, check);
     let tls = l4::tls_rules(&raw.tls, head, check);
     let tcp = l4::tcp_rules(&raw.tcp, check);
-    reachability::http(&raw.http, &http, check);
-    reachability::tls(&tls, &raw.tls, check);
-    reachability::tcp(&tcp, &raw.tcp, check);
+    // What a rule with errors takes is not known.
+    if !check.failed() {
+        reachability::http(&raw.http, &http, check);
+        reachability::tls(&tls, &raw.tls, check);
+        reachability::tcp(&tcp, &raw.tcp, check);
+    }
     VirtualService {
         hosts,
         gateways,

@@ -6,6 +6,7 @@
 mod clusters;
 mod config_dump;
 mod drain;
+mod explain;
 mod health;
 mod home;
 mod listeners;
@@ -20,6 +21,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+pub use explain::Explainer;
 pub use server::{AdminLimits, serve};
 
 use crate::telemetry::{BuildInfo, Exposition, LogControl};
@@ -48,6 +50,8 @@ pub struct AdminState {
     pub quarantined: Source<Vec<QuarantineView>>,
     /// The configuration in force. Secrets should be left out of it; what looks like one is blanked again.
     pub dump: Source<Value>,
+    /// Why a request would go where it goes.
+    pub explain: Explainer,
     /// Starts a drain; harmless when one runs already.
     pub drain: Source<()>,
     /// Asks the process to end as it does on SIGTERM.

@@ -135,7 +135,7 @@ impl App {
         let mut control = Control {
             publisher,
             follower: Follower::new(lookup, Arc::clone(&registry), names_sender),
-            found,
+            found: found.clone(),
             names,
             listeners,
             quarantine: Arc::clone(&quarantine),
@@ -159,6 +159,7 @@ impl App {
             slot,
             board,
             quarantine,
+            found,
             drain: trigger.clone(),
             quit: Arc::clone(&quit),
             telemetry,

@@ -3,7 +3,9 @@
 use http::{Method, StatusCode};
 
 use super::reply::{Query, Reply};
-use super::{AdminState, clusters, config_dump, drain, health, home, listeners, logging, stats};
+use super::{
+    AdminState, clusters, config_dump, drain, explain, health, home, listeners, logging, stats,
+};
 
 /// A page that answers one method. A page with two methods has two rows.
 pub(super) struct Page {
@@ -41,6 +43,11 @@ pub(super) const PAGES: &[Page] = &[
         clusters::show,
     ),
     get("/listeners", "listeners (?format=json)", listeners::show),
+    get(
+        "/explain",
+        "why a request goes where it goes: ?url=http://host/path",
+        explain::show,
+    ),
     get(
         "/certs",
         "certificates in use (JSON)",

@@ -153,13 +153,18 @@ impl fmt::Debug for ReplyBody {
 }
 
 /// The query string of a page.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Query<'a>(pub(super) &'a str);
 
 impl Query<'_> {
     /// The value of the first parameter of that name, decoded.
     pub(super) fn value(&self, name: &str) -> Option<String> {
-        self.0.split('&').find_map(|parameter| {
+        self.values(name).next()
+    }
+
+    /// The values of all parameters of that name, decoded.
+    pub(super) fn values(&self, name: &str) -> impl Iterator<Item = String> {
+        self.0.split('&').filter_map(move |parameter| {
             let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             (decode(key) == name).then(|| decode(value))
         })

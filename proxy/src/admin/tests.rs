@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::view::{EndpointHealth, EndpointView, ListenerState};
 use super::*;
+use crate::compile::Survey;
 use crate::telemetry::{AccessLog, Counter, Telemetry, WorkerId};
 
 /// An admin server on a free port, with what its pages were made to do.
@@ -130,6 +131,11 @@ fn state(
         certificates: Box::new(Vec::new),
         quarantined: Box::new(|| vec![quarantine()]),
         dump: Box::new(|| json!({"generation": 7, "secrets": [{"privateKey": "s3cret"}]})),
+        explain: Box::new(|question| {
+            let (resources, identity) = Default::default();
+            let survey = Survey::new(&resources, &identity);
+            crate::explain::explain(question, &Arc::default(), &survey)
+        }),
         drain: count(drains),
         quit: count(quits),
         stats: Exposition::new(telemetry, Arc::new(AccessLog::off())),
@@ -190,6 +196,24 @@ async fn every_page_of_the_list_answers() {
             answer.head
         );
     }
+}
+
+#[tokio::test]
+async fn a_question_is_answered_as_text_or_json() {
+    let admin = Admin::start().await;
+    let text = admin
+        .get("/explain?url=http%3A%2F%2Fa.com%2Fx&header=a:+b")
+        .await;
+    assert_eq!(text.status, 200);
+    assert!(text.body.contains("GET a.com/x\n"), "{}", text.body);
+    assert!(text.body.contains("a: b\n"), "{}", text.body);
+    assert!(text.body.contains("nothing listens"), "{}", text.body);
+    let json = admin.get("/explain?url=/x&method=PUT&format=json").await;
+    let answer: crate::explain::Answer = serde_json::from_str(&json.body).expect("an answer");
+    assert_eq!(answer.request.method, "PUT");
+    let wrong = admin.get("/explain?url=ftp://a").await;
+    assert_eq!(wrong.status, 400);
+    assert!(wrong.body.starts_with("expected http:// or https://"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::build_info;
 use crate::admin::AdminState;
@@ -12,7 +12,9 @@ use crate::admin::view::{
     Readiness,
 };
 use crate::cluster::Cluster;
-use crate::control::Quarantine;
+use crate::compile::Survey;
+use crate::control::{Found, Quarantine};
+use crate::explain::explain;
 use crate::identity::Identity;
 use crate::listener::Board;
 use crate::runtime::drain::{Stage, Trigger};
@@ -35,6 +37,8 @@ pub struct Sources {
     pub telemetry: Arc<Telemetry>,
     /// The access log, for its counters.
     pub access_log: Arc<AccessLog>,
+    /// What the snapshot was compiled from.
+    pub found: watch::Receiver<Found>,
     /// Who this proxy is.
     pub identity: Identity,
     /// Level of the process log.
@@ -48,6 +52,8 @@ impl Sources {
         let (of_clusters, of_listeners, of_dump) = (Arc::clone(&slot), Arc::clone(&slot), slot);
         let (of_ready, of_state) = (board.clone(), board);
         let ready_slot = Arc::clone(&of_clusters);
+        let (of_explain, found, own) =
+            (Arc::clone(&of_clusters), self.found, self.identity.clone());
         let (stage, trigger) = (drain.clone(), drain);
         let (quarantine, quit, identity) = (self.quarantine, self.quit, self.identity);
         AdminState {
@@ -58,6 +64,14 @@ impl Sources {
             certificates: Box::new(Vec::new),
             quarantined: Box::new(move || quarantined(&quarantine)),
             dump: Box::new(move || dump(&of_dump.load(), &identity)),
+            explain: Box::new(move |question| {
+                let resources = Arc::clone(&found.borrow().set);
+                explain(
+                    question,
+                    &of_explain.load_full(),
+                    &Survey::new(&resources, &own),
+                )
+            }),
             drain: Box::new(move || trigger.drain()),
             quit: Box::new(move || quit.notify_one()),
             stats: Exposition::new(self.telemetry, self.access_log),

@@ -1,12 +1,15 @@
 //! `strait explain`: why a request goes where it goes.
 
+mod live;
+
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use config_loader::{Diagnostic, Severity};
 
-use super::args::{ConfigArgs, IdentityArgs};
+use super::args::IdentityArgs;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::compile::{Inputs, Survey, compile};
 use crate::explain::text::{self, Detail};
@@ -27,17 +30,28 @@ Examples:
   strait explain GET http://shop.example/cart
   strait explain POST /cart -H 'Host: shop.example' -H 'end-user: jason'
   strait explain --listener 8081 GET http://shop.example/
+  strait explain --admin 127.0.0.1:15000 GET http://shop.example/cart
   strait explain -o json GET http://shop.example/ | jq .destinations
 
-Exit codes: 0 a rule takes the request, 1 none does or nothing listens, 2 the usage is wrong.";
+Exit codes: 0 a rule takes the request, 1 none does, nothing listens or --admin cannot be reached, 2 the usage is wrong.";
 
 /// Arguments of `strait explain`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct ExplainArgs {
-    /// Where configuration comes from.
-    #[command(flatten)]
-    pub config: ConfigArgs,
+    /// File or directory of resources (YAML or JSON); directories are read recursively. May be repeated
+    #[arg(
+        long = "config",
+        value_name = "PATH",
+        required_unless_present = "admin",
+        env = "STRAIT_CONFIG",
+        value_delimiter = ','
+    )]
+    pub paths: Vec<PathBuf>,
+    /// Ask a running proxy by its admin server, in place of files: what is explained is what it does now. It knows
+    /// its configuration and who it is
+    #[arg(long, value_name = "HOST:PORT")]
+    pub admin: Option<String>,
     /// Who the proxy is.
     #[command(flatten)]
     pub identity: IdentityArgs,
@@ -77,9 +91,20 @@ pub fn run(args: &ExplainArgs) -> u8 {
             return EXIT_USAGE;
         }
     };
-    let loaded = config_loader::load_files(&args.config.paths);
-    tell(&loaded.diagnostics);
-    let answer = answer(args, &question, &loaded.set);
+    let answer = match &args.admin {
+        None => {
+            let loaded = config_loader::load_files(&args.paths);
+            tell(&loaded.diagnostics);
+            answer(args, &question, &loaded.set)
+        }
+        Some(admin) => match live::ask(admin, args) {
+            Ok(answer) => answer,
+            Err(error) => {
+                report(&error);
+                return EXIT_INPUT;
+            }
+        },
+    };
     let text = match args.output {
         Output::Text => text::render(&answer, detail(args)),
         Output::Json => match serde_json::to_string_pretty(&answer) {

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::provenance::Provenance;
 
 /// Everything that had a say in what happens to one request.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Answer {
     /// The request as it was understood.
     pub request: Asked,
@@ -34,7 +34,7 @@ pub struct Answer {
 }
 
 /// A place in a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Source {
     /// Kind, namespace and name.
     pub object: String,
@@ -55,7 +55,7 @@ impl From<&Provenance> for Source {
 }
 
 /// The request as it was understood.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Asked {
     /// Method.
     pub method: String,
@@ -74,7 +74,7 @@ pub struct Asked {
 }
 
 /// What happens.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
     /// A rule answers by itself.
@@ -110,7 +110,7 @@ impl Outcome {
 }
 
 /// The listener that was chosen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ListenerChoice {
     /// Its address.
     pub address: String,
@@ -123,7 +123,7 @@ pub struct ListenerChoice {
 }
 
 /// The virtual host that was chosen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct HostChoice {
     /// Its name, which may be a wildcard.
     pub name: String,
@@ -134,7 +134,7 @@ pub struct HostChoice {
 }
 
 /// A rule that was tried.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct RuleTried {
     /// Position in the virtual host, from 1.
     pub number: usize,
@@ -149,7 +149,7 @@ pub struct RuleTried {
 }
 
 /// One condition of a rule.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Condition {
     /// Field, as in `headers[end-user].exact`.
     pub field: String,
@@ -162,7 +162,7 @@ pub struct Condition {
 }
 
 /// Something to say about a resource.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Note {
     /// The resource, if it is about one.
     pub source: Option<Source>,
@@ -171,7 +171,7 @@ pub struct Note {
 }
 
 /// What the winning rule does to the request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Action {
     /// Body of a direct response, cut off after a while.
     pub body: Option<String>,
@@ -187,7 +187,7 @@ pub struct Action {
 }
 
 /// A value before and after.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Change {
     /// As the client sent it.
     pub before: String,
@@ -196,7 +196,7 @@ pub struct Change {
 }
 
 /// Header edits in the order in which they act.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Edits {
     /// On the request.
     pub request_headers: Vec<Edit>,
@@ -205,10 +205,10 @@ pub struct Edits {
 }
 
 /// One header edit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Edit {
     /// `add`, `remove` or `set`.
-    pub operation: &'static str,
+    pub operation: String,
     /// Name of the header.
     pub name: String,
     /// Value as written, with its operators.
@@ -216,7 +216,7 @@ pub struct Edit {
 }
 
 /// One weighted destination.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct DestinationChoice {
     /// Name of the cluster.
     pub name: String,
@@ -244,12 +244,12 @@ pub struct DestinationChoice {
 }
 
 /// The cluster behind a destination.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct ClusterUsed {
     /// What its connections speak.
-    pub protocol: &'static str,
+    pub protocol: String,
     /// How endpoints are picked, as DestinationRule spells it.
-    pub balancer: &'static str,
+    pub balancer: String,
     /// How long making a connection may take.
     pub connect_timeout: String,
     /// The resources that describe it: the service first, then its policy.
@@ -261,7 +261,7 @@ pub struct ClusterUsed {
 }
 
 /// An endpoint of a cluster.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct EndpointUsed {
     /// Address and port.
     pub address: String,

@@ -88,8 +88,9 @@ fn used(cluster: &Cluster, probability: f64) -> ClusterUsed {
         protocol: match cluster.protocol {
             Protocol::Http1 => "HTTP/1.1",
             Protocol::Http2 => "HTTP/2",
-        },
-        balancer: cluster.policy.name(),
+        }
+        .to_owned(),
+        balancer: cluster.policy.name().to_owned(),
         connect_timeout: effect::duration(cluster.pool.connect_timeout),
         sources: cluster.provenance.iter().map(Into::into).collect(),
         endpoints: endpoints

@@ -86,7 +86,7 @@ fn edit(edit: HeaderEdit<'_>) -> Edit {
         HeaderEdit::Set(name, value) => ("set", name, Some(value.into_owned())),
     };
     Edit {
-        operation,
+        operation: operation.to_owned(),
         name: name.to_string(),
         value,
     }

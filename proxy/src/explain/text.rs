@@ -280,7 +280,7 @@ impl Page {
     }
 
     fn cluster(&mut self, cluster: &ClusterUsed) {
-        let (balancer, protocol) = (cluster.balancer, cluster.protocol);
+        let (balancer, protocol) = (&cluster.balancer, &cluster.protocol);
         let timeout = &cluster.connect_timeout;
         self.under(
             8,

@@ -17,7 +17,7 @@ fn explain_with(file: &str, arguments: &[&str]) -> Answer {
     let fixed = ["explain", "--config", &path];
     let line = Line::try_parse_from(fixed.iter().chain(arguments)).unwrap();
     let args = line.explain;
-    let loaded = config_loader::load_files(&args.config.paths);
+    let loaded = config_loader::load_files(&args.paths);
     let errors: Vec<&Diagnostic> = loaded
         .diagnostics
         .iter()

@@ -1,0 +1,166 @@
+//! Asks a running proxy: one GET to `/explain` of its admin server.
+
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use super::ExplainArgs;
+use crate::explain::Answer;
+
+/// How long connecting, and each wait for data, may take.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// Longest answer, in bytes: far more than the rules of one virtual host need.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The answer of the proxy whose admin server is at `admin`: `HOST:PORT`, `http://` in front of it or not.
+pub(super) fn ask(admin: &str, args: &ExplainArgs) -> Result<Answer, String> {
+    let authority = admin.strip_prefix("http://").unwrap_or(admin);
+    let authority = authority.trim_end_matches('/');
+    let request = format!(
+        "GET {} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n",
+        target(args)
+    );
+    let text = exchange(authority, request.as_bytes())
+        .map_err(|error| format!("--admin {admin}: {error}"))?;
+    let (head, body) = text
+        .split_once("\r\n\r\n")
+        .ok_or_else(|| format!("--admin {admin}: not an HTTP response"))?;
+    let status = head.split(' ').nth(1).unwrap_or_default();
+    if status != "200" {
+        let first = body.lines().next().unwrap_or_default();
+        return Err(format!("--admin {admin}: answered {status}: {first}"));
+    }
+    serde_json::from_str(body)
+        .map_err(|error| format!("--admin {admin}: the answer cannot be read: {error}"))
+}
+
+fn target(args: &ExplainArgs) -> String {
+    let mut target = "/explain?format=json".to_owned();
+    let mut add = |name: &str, value: &str| {
+        target.push('&');
+        target.push_str(name);
+        target.push('=');
+        encode(value, &mut target);
+    };
+    add("method", &args.method);
+    add("url", &args.url);
+    for header in &args.headers {
+        add("header", header);
+    }
+    if let Some(listener) = &args.listener {
+        add("listener", listener);
+    }
+    target
+}
+
+/// Percent-encodes everything but unreserved characters (RFC 3986, section 2.3).
+fn encode(text: &str, out: &mut String) {
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+}
+
+/// Sends a request and reads until the server closes.
+fn exchange(authority: &str, request: &[u8]) -> std::io::Result<String> {
+    let mut last = std::io::Error::other("expected HOST:PORT");
+    for address in authority.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, WAIT) {
+            Ok(mut stream) => {
+                stream.set_read_timeout(Some(WAIT))?;
+                stream.set_write_timeout(Some(WAIT))?;
+                stream.write_all(request)?;
+                let mut text = String::new();
+                stream.take(ANSWER_BYTES_MAX).read_to_string(&mut text)?;
+                return Ok(text);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::compile::Survey;
+    use crate::explain::{Question, explain};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        explain: ExplainArgs,
+    }
+
+    /// Answers one connection with `status` and `body`; returns what was asked.
+    fn serve(status: &'static str, body: String) -> (String, std::thread::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let thread = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut asked = Vec::new();
+            let mut byte = [0];
+            while !asked.ends_with(b"\r\n\r\n") {
+                stream.read_exact(&mut byte).unwrap();
+                asked.push(byte[0]);
+            }
+            write!(stream, "HTTP/1.1 {status}\r\n\r\n{body}").unwrap();
+            String::from_utf8(asked).unwrap()
+        });
+        (address, thread)
+    }
+
+    fn args(more: &[&str]) -> ExplainArgs {
+        let fixed = ["explain", "--admin", "x"];
+        Line::try_parse_from(fixed.iter().chain(more))
+            .unwrap()
+            .explain
+    }
+
+    #[test]
+    fn question_is_encoded_and_answer_read_back() {
+        let question = Question::parse("GET", "http://a.com/x?y=1&z").unwrap();
+        let (resources, identity) = Default::default();
+        let survey = Survey::new(&resources, &identity);
+        let answer = explain(&question, &Default::default(), &survey);
+        let (address, thread) = serve("200 OK", serde_json::to_string(&answer).unwrap());
+        let args = args(&[
+            "GET",
+            "http://a.com/x?y=1&z",
+            "-H",
+            "a: b c",
+            "--listener",
+            "80",
+        ]);
+        let got = ask(&format!("http://{address}/"), &args).unwrap();
+        assert_eq!(got, answer);
+        let asked = thread.join().unwrap();
+        let line = asked.lines().next().unwrap();
+        assert_eq!(
+            line,
+            "GET /explain?format=json&method=GET&url=http%3A%2F%2Fa.com%2Fx%3Fy%3D1%26z&header=a%3A%20b%20c\
+             &listener=80 HTTP/1.1"
+        );
+    }
+
+    #[test]
+    fn failures_name_the_address() {
+        let args = args(&["GET", "/"]);
+        let (address, thread) = serve("400 Bad Request", "the query has no url\nmore".to_owned());
+        let error = ask(&address, &args).unwrap_err();
+        assert_eq!(
+            error,
+            format!("--admin {address}: answered 400: the query has no url")
+        );
+        thread.join().unwrap();
+        assert!(ask("nonsense", &args).is_err());
+    }
+}

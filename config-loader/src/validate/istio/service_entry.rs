@@ -1,6 +1,6 @@
 //! ServiceEntry: raw to checked.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ipnet::IpNet;
@@ -333,9 +333,10 @@ fn dynamic_dns(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: &mut
 }
 
 fn ports_of_endpoints(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: &mut Check<'_>) {
+    let names: HashSet<&str> = entry.ports.iter().map(|port| &*port.name).collect();
     for (_, endpoint, _) in addresses(raw, entry) {
         for (name, key, _) in endpoint.ports.get().into_iter().flat_map(Map::iter) {
-            if !entry.ports.iter().any(|port| &*port.name == name) {
+            if !names.contains(name) {
                 let known: Vec<&str> = entry.ports.iter().map(|port| &*port.name).take(8).collect();
                 check
                     .error(

@@ -179,39 +179,9 @@ pub(super) fn is_socket_path(path: &str) -> bool {
     }
 }
 
-/// Whether every host that `inner` stands for is one that `outer` stands for. Both in lower case.
-pub(super) fn is_covered_by(inner: &str, outer: &str) -> bool {
-    match outer.strip_prefix('*') {
-        Some(suffix) => match inner.strip_prefix('*') {
-            Some(inner) => inner.ends_with(suffix),
-            None => inner.len() > suffix.len() && inner.ends_with(suffix),
-        },
-        None => inner == outer,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hosts_cover_each_other_by_suffix() {
-        for (inner, outer, wanted) in [
-            ("a.com", "a.com", true),
-            ("a.com", "*.com", true),
-            ("a.com", "*", true),
-            ("a.com", "*.a.com", false),
-            ("x.a.com", "*.a.com", true),
-            ("*.a.com", "*.com", true),
-            ("*.com", "*.a.com", false),
-            ("*.com", "a.com", false),
-            ("foo.com", "*foo.com", false),
-            ("xfoo.com", "*foo.com", true),
-            ("*", "*", true),
-        ] {
-            assert_eq!(is_covered_by(inner, outer), wanted, "{inner} {outer}");
-        }
-    }
 
     #[test]
     fn socket_paths_are_absolute_files_or_abstract() {

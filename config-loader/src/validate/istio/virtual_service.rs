@@ -35,6 +35,8 @@ struct Head<'a> {
     gateways_only: bool,
     /// Its hosts, in lower case.
     hosts: &'a [String],
+    /// The same, to look up what they cover.
+    covering: &'a hosts::Covering<'a>,
 }
 
 /// Checks a VirtualService.
@@ -51,10 +53,12 @@ pub fn virtual_service(raw: &raw::istio::VirtualService, check: &mut Check<'_>) 
         .iter()
         .map(|host| host.value.to_ascii_lowercase())
         .collect();
+    let covering = hosts::Covering::new(&lower);
     let head = Head {
         delegate,
         gateways_only,
         hosts: &lower,
+        covering: &covering,
     };
     if delegate {
         not_in_a_delegate(raw, check);

@@ -127,7 +127,7 @@ pub fn export_to(
 ) -> ExportTo {
     let entries = items(field, check);
     let alone = entries.len() == 1;
-    let mut namespaces: Vec<(Arc<str>, Span)> = Vec::new();
+    let mut namespaces: BTreeMap<Arc<str>, Span> = BTreeMap::new();
     for (entry, text) in entries {
         let span = entry.span();
         export_to_entry(text, span, (alone, tilde_allowed), check);
@@ -136,28 +136,22 @@ pub fn export_to(
         } else {
             Arc::from(text.as_str())
         };
-        if let Some((_, first)) = namespaces.iter().find(|(known, _)| *known == namespace) {
+        if let Some(first) = namespaces.get(&namespace) {
             let place = check.place(*first);
             check
                 .error(CM004, span, format!("exportTo names `{namespace}` twice"))
                 .related(place, "first named here");
             continue;
         }
-        namespaces.push((namespace, span));
+        namespaces.insert(namespace, span);
     }
-    let names = |name: &str| namespaces.iter().any(|(namespace, _)| &**namespace == name);
-    if namespaces.is_empty() || names("*") {
+    if namespaces.is_empty() || namespaces.contains_key("*") {
         return ExportTo::All;
     }
-    if names("~") {
+    if namespaces.contains_key("~") {
         return ExportTo::Nobody;
     }
-    let mut names: Vec<Arc<str>> = namespaces
-        .into_iter()
-        .map(|(namespace, _)| namespace)
-        .collect();
-    names.sort_unstable();
-    ExportTo::Namespaces(names)
+    ExportTo::Namespaces(namespaces.into_keys().collect())
 }
 
 fn export_to_entry(

@@ -1,13 +1,12 @@
 //! `hosts` of a VirtualService.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::diagnostic::codes::istio::{VS029, VS030, VS031, VS032, VS033};
 use crate::raw::Field;
 use crate::resource::istio::Lined;
 use crate::span::Span;
-use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
 /// The first label of an SNI that names a cluster: `outbound_.PORT_.SUBSET_.HOST`.
@@ -160,7 +159,55 @@ pub(super) fn sni_is_valid(text: &str) -> bool {
     scalar::is_wildcard_domain(text) || is_outbound(text)
 }
 
-/// Whether a host covers `sni`; both in lower case.
-pub(super) fn covers_sni(hosts: &[String], sni: &str) -> bool {
-    hosts.iter().any(|host| shared::is_covered_by(sni, host))
+/// The hosts of a VirtualService, to find those that cover an SNI.
+#[derive(Debug, Default)]
+pub(super) struct Covering<'a> {
+    /// All of them.
+    names: HashSet<&'a str>,
+    /// What follows the `*` of the wildcards.
+    suffixes: HashSet<&'a str>,
+}
+
+impl<'a> Covering<'a> {
+    /// Indexes hosts in lower case.
+    pub(super) fn new(hosts: &'a [String]) -> Covering<'a> {
+        let suffix = |host: &'a String| host.strip_prefix('*');
+        Covering {
+            names: hosts.iter().map(String::as_str).collect(),
+            suffixes: hosts.iter().filter_map(suffix).collect(),
+        }
+    }
+
+    /// Whether one of the hosts stands for all that `sni`, in lower case, stands for.
+    pub(super) fn covers(&self, sni: &str) -> bool {
+        // The `*` of a host stands for at least one character, which may be that of the SNI.
+        let mut ends = (1..=sni.len()).filter_map(|at| sni.get(at..));
+        self.names.contains(sni) || ends.any(|end| self.suffixes.contains(end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_cover_names_by_suffix() {
+        for (host, sni, wanted) in [
+            ("a.com", "a.com", true),
+            ("*.com", "a.com", true),
+            ("*", "a.com", true),
+            ("*.a.com", "a.com", false),
+            ("*.a.com", "x.a.com", true),
+            ("*.com", "*.a.com", true),
+            ("*.a.com", "*.a.com", true),
+            ("*.a.com", "*.com", false),
+            ("a.com", "*.com", false),
+            ("*foo.com", "foo.com", false),
+            ("*foo.com", "xfoo.com", true),
+            ("*", "*", true),
+        ] {
+            let hosts = [host.to_owned()];
+            assert_eq!(Covering::new(&hosts).covers(sni), wanted, "{host} {sni}");
+        }
+    }
 }

@@ -72,7 +72,7 @@ fn sni_hosts(
     head: Head<'_>,
     check: &mut Check<'_>,
 ) -> Vec<Arc<str>> {
-    let mut hosts = Vec::new();
+    let mut sni_hosts = Vec::new();
     for (entry, sni) in scalar::items(field, check) {
         let span = entry.span();
         let lower = sni.to_ascii_lowercase();
@@ -89,7 +89,7 @@ fn sni_hosts(
                 .error(VS110, span, format!("`{sni}` is not an SNI host"))
                 .help("write a domain name, or a wildcard such as `*.example.com`");
         }
-        if !head.hosts.is_empty() && !hosts::covers_sni(head.hosts, &lower) {
+        if !head.hosts.is_empty() && !head.covering.covers(&lower) {
             check
                 .error(
                     VS111,
@@ -101,9 +101,9 @@ fn sni_hosts(
                     shorten(head.hosts)
                 ));
         }
-        hosts.push(Arc::from(sni.as_str()));
+        sni_hosts.push(Arc::from(sni.as_str()));
     }
-    hosts
+    sni_hosts
 }
 
 /// The first few of many names.

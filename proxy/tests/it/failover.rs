@@ -380,3 +380,100 @@ async fn origin_that_comes_back_is_used_again() {
     drop(origin);
     until("it is gone", async || client.get("/").await.status == 503).await;
 }
+
+/// An HTTP/2 origin that answers each stream, by its number, as a closure says; the closure may ask to go away.
+async fn serve_streams(
+    listener: tokio::net::TcpListener,
+    answer: impl Fn(usize, &mut h2::server::SendResponse<bytes::Bytes>, &mut bool),
+) {
+    let mut number = 0;
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut connection = h2::server::handshake(stream).await.unwrap();
+        let mut leaving = false;
+        while let Some(Ok((_, mut respond))) = connection.accept().await {
+            answer(number, &mut respond, &mut leaving);
+            number += 1;
+            if leaving {
+                connection.graceful_shutdown();
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn reset_streams_are_told_apart() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, address));
+    let test = async {
+        let mut client = Client::connect(Front::H1, proxy.edge).await;
+        let answer = client.call(post("/cancel", "x")).await;
+        assert_eq!(answer.status, 503);
+        assert_eq!(answer.text(), format!("{RESET}remote reset"));
+        assert_eq!(proxy.logged("/cancel")["response_flags"], "UR");
+        let answer = client.call(post("/refused", "x")).await;
+        assert_eq!(answer.status, 503);
+        assert_eq!(answer.text(), format!("{RESET}remote refused stream reset"));
+        assert_eq!(proxy.logged("/refused")["response_flags"], "UR");
+        assert_eq!(client.get("/").await.status, 200);
+    };
+    let serve = serve_streams(listener, |number, respond, _| match number {
+        0 => respond.send_reset(h2::Reason::CANCEL),
+        1 => respond.send_reset(h2::Reason::REFUSED_STREAM),
+        _ => drop(respond.send_response(Response::new(()), true).unwrap()),
+    });
+    tokio::select! {
+        () = test => (),
+        () = serve => unreachable!(),
+    }
+}
+
+#[tokio::test]
+async fn origin_that_goes_away_costs_no_request() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, address));
+    let test = async {
+        let mut client = Client::connect(Front::H1, proxy.edge).await;
+        for number in 0..20 {
+            let answer = client.get(&format!("/{number}")).await;
+            assert_eq!(answer.status, 200, "{number}");
+        }
+    };
+    // Every connection carries two requests; with the second the peer announces that it leaves.
+    let serve = serve_streams(listener, |number, respond, leaving| {
+        *leaving = number % 2 == 1;
+        drop(respond.send_response(Response::new(()), true).unwrap());
+    });
+    tokio::select! {
+        () = test => (),
+        () = serve => unreachable!(),
+    }
+}
+
+#[tokio::test]
+async fn grpc_timeout_of_the_client_holds() {
+    let slow = Origin::start(Back::H2, |_| std::future::pending());
+    let proxy = Proxy::with(|edge| crate::support::mesh::everything_to(edge, &slow));
+    let mut client = Client::connect(Front::H2, proxy.edge).await;
+    let request = Request::post("http://a.test/pkg.S/Slow")
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .header("grpc-timeout", "80m")
+        .body(empty())
+        .unwrap();
+    let answer = client.call(request).await;
+    assert_eq!(
+        (answer.status, answer.header("grpc-status")),
+        (200, Some("14"))
+    );
+    assert_eq!(
+        answer.header("grpc-message"),
+        Some("upstream request timeout")
+    );
+    let head = slow.only();
+    assert_eq!(head.header("grpc-timeout"), Some("80m"));
+    assert_eq!(head.header("x-envoy-expected-rq-timeout-ms"), Some("80"));
+    assert_eq!(proxy.logged("/pkg.S/Slow")["response_flags"], "UT");
+}

@@ -23,3 +23,5 @@ mod listeners;
 mod protocols;
 mod reload;
 mod routing;
+mod services;
+mod startup;

@@ -1,0 +1,149 @@
+//! Where the hosts of a route come from: each kind that can say what a host is, on live sockets.
+
+use std::net::SocketAddr;
+
+use crate::support::client::{Client, Front};
+use crate::support::mesh::{documents, gateway, routes, service};
+use crate::support::origin::{Back, Origin, full};
+use crate::support::proxy::Proxy;
+
+/// A Service `web` in `default` with one port, and an EndpointSlice with its endpoints: address and whether ready.
+fn kube(name: &str, more: &str, endpoints: &[(SocketAddr, bool)]) -> String {
+    // All endpoints of a slice share the port number, so each gets a slice.
+    let slices = endpoints
+        .iter()
+        .enumerate()
+        .map(|(number, (address, ready))| {
+            let (ip, port) = (address.ip(), address.port());
+            format!(
+                "\
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: web-{number}, labels: {{kubernetes.io/service-name: web}}}}
+addressType: IPv4
+ports: [{{name: {name}, port: {port}, protocol: TCP}}]
+endpoints: [{{addresses: [{ip}], conditions: {{ready: {ready}}}}}]
+"
+            )
+        });
+    let service = format!(
+        "\
+apiVersion: v1
+kind: Service
+metadata: {{name: web}}
+spec:
+  clusterIP: 10.0.0.1
+  selector: {{app: web}}
+  ports: [{{name: {name}, port: 80, targetPort: 8080{more}}}]
+"
+    );
+    documents(std::iter::once(service).chain(slices))
+}
+
+fn all_to(host: &str) -> String {
+    let rule = format!("- {{route: [{{destination: {{host: {host}}}}}]}}");
+    routes("all", "[\"*\"]", &rule)
+}
+
+/// Asks until every expected answer came; anything else fails.
+async fn answers(proxy: &Proxy, expected: &[&str]) {
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    let mut missing = expected.to_vec();
+    for _ in 0..200 {
+        let answer = client.get("/").await;
+        assert!(expected.contains(&answer.text()), "{answer:?}");
+        missing.retain(|word| *word != answer.text());
+    }
+    assert_eq!(missing, [""; 0]);
+}
+
+#[tokio::test]
+async fn service_takes_its_endpoints_from_slices() {
+    let origins = ["one", "two", "not-ready"].map(|name| Origin::named(Back::H1, name));
+    let endpoints = [
+        (origins[0].address, true),
+        (origins[1].address, true),
+        (origins[2].address, false),
+    ];
+    let slices = kube("main", "", &endpoints);
+    for host in ["web", "web.default.svc.cluster.local"] {
+        let proxy = Proxy::with(|edge| documents([&gateway(&[edge]), &all_to(host), &slices]));
+        answers(&proxy, &["one", "two"]).await;
+    }
+    assert!(origins[2].seen().is_empty());
+}
+
+#[tokio::test]
+async fn protocol_of_a_port_follows_its_name_and_app_protocol() {
+    for (name, more, back) in [
+        ("main", "", Back::H1),
+        ("http-main", "", Back::H1),
+        ("http2-main", "", Back::H2),
+        ("grpc", "", Back::H2),
+        ("main", ", appProtocol: http2", Back::H2),
+        ("main", ", appProtocol: kubernetes.io/h2c", Back::H2),
+        ("grpc-x", ", appProtocol: http", Back::H1),
+    ] {
+        let origin = Origin::named(back, "hello");
+        let slices = kube(name, more, &[(origin.address, true)]);
+        let proxy = Proxy::with(|edge| documents([&gateway(&[edge]), &all_to("web"), &slices]));
+        answers(&proxy, &["hello"]).await;
+        let expected = match back {
+            Back::H1 => hyper::Version::HTTP_11,
+            Back::H2 => hyper::Version::HTTP_2,
+        };
+        assert_eq!(origin.seen()[0].version, expected, "{name} {more}");
+    }
+}
+
+#[tokio::test]
+async fn names_are_resolved() {
+    // On both loopback addresses, whichever the name stands for here.
+    let listener = std::net::TcpListener::bind("[::]:0").unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], listener.local_addr().unwrap().port()));
+    let _origin = Origin::start_on(listener, Back::H1, |_| async {
+        hyper::Response::new(full("hello"))
+    });
+    let entry = service("web", Back::H1, &[(address, "v1")])
+        .replace("resolution: STATIC", "resolution: DNS")
+        .replace("address: 127.0.0.1", "address: localhost");
+    let proxy = Proxy::with(|edge| documents([&gateway(&[edge]), &all_to("web.test"), &entry]));
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    crate::support::until("the name is resolved", async || {
+        client.get("/").await.status == 200
+    })
+    .await;
+    assert_eq!(client.get("/").await.text(), "hello");
+}
+
+#[tokio::test]
+async fn workloads_are_selected_by_labels() {
+    let (chosen, other) = (
+        Origin::named(Back::H1, "chosen"),
+        Origin::named(Back::H1, "other"),
+    );
+    let workload = |name: &str, app: &str, address: SocketAddr| {
+        format!(
+            "\
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {{name: {name}}}
+spec: {{address: {}, ports: {{web: {}}}, labels: {{app: {app}}}}}
+",
+            address.ip(),
+            address.port()
+        )
+    };
+    let entry = service("web", Back::H1, &[]).replace("nothing-has-this", "web");
+    let proxy = Proxy::with(|edge| {
+        documents([
+            &gateway(&[edge]),
+            &all_to("web.test"),
+            &entry,
+            &workload("a", "web", chosen.address),
+            &workload("b", "other", other.address),
+        ])
+    });
+    answers(&proxy, &["chosen"]).await;
+    assert!(other.seen().is_empty());
+}

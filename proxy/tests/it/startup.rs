@@ -1,0 +1,105 @@
+//! What keeps the proxy from starting, and what does not.
+
+use std::process::{Command, Output, Stdio};
+
+use crate::support::client::{Client, Front};
+use crate::support::mesh::{documents, gateway, routes};
+use crate::support::proxy::{Start, free_address};
+
+fn strait(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_strait"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+/// The exit code and what was written to standard error.
+fn fails(arguments: &[&str]) -> (i32, String) {
+    let output = strait(arguments);
+    let text = String::from_utf8(output.stderr).unwrap();
+    (output.status.code().unwrap(), text)
+}
+
+#[test]
+fn missing_path_is_named() {
+    for command in ["run", "check"] {
+        let admin = free_address().to_string();
+        let mut arguments = vec![command, "--config", "/nowhere/at-all.yaml"];
+        if command == "run" {
+            arguments.extend(["--admin", &admin]);
+        }
+        let output = strait(&arguments);
+        assert_eq!(output.status.code(), Some(1), "{command}");
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("/nowhere/at-all.yaml"), "{command}: {text}");
+    }
+}
+
+#[test]
+fn admin_address_in_use_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let config = directory.path().to_str().unwrap();
+    let (code, text) = fails(&["run", "--config", config, "--admin", &address]);
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains(&address) && text.contains("--admin"),
+        "{text}"
+    );
+}
+
+#[test]
+fn wrong_usage_has_its_own_code_and_a_remedy() {
+    let (code, text) = fails(&["run", "--confg", "x"]);
+    assert_eq!(code, 2);
+    assert!(text.contains("--config"), "{text}");
+    assert_eq!(fails(&["run"]).0, 2);
+    assert_eq!(fails(&["run", "--config", "x", "--labels", "a"]).0, 2);
+    assert_eq!(strait(&["--version"]).status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn bad_input_keeps_the_rest_from_nothing() {
+    let start = Start::new();
+    let good = documents([
+        gateway(&[start.edge()]),
+        routes(
+            "a",
+            "[a.test]",
+            "- {directResponse: {status: 200, body: {string: good}}}",
+        ),
+    ]);
+    let bomb = (1..9).fold(
+        "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned(),
+        |text, n| {
+            let before = format!("*a{}, ", n - 1).repeat(9);
+            format!("{text}a{n}: &a{n} [{before}]\n")
+        },
+    );
+    let proxy = start
+        .file("good.yaml", good)
+        .file("bomb.yaml", bomb)
+        .file("deep.yaml", "[".repeat(100_000))
+        .file("text.yaml", "not yaml: [")
+        .file("empty.yaml", "")
+        .file("twice.yaml", "kind: Service\nkind: Service\n")
+        .start();
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    assert_eq!(client.get("/").await.text(), "good");
+    std::fs::write(proxy.mesh().join("binary.yaml"), [0xff, 0xfe, 0, 1, 2]).unwrap();
+    let large = std::fs::File::create(proxy.mesh().join("large.yaml")).unwrap();
+    large.set_len(50 << 20).unwrap();
+    crate::support::until("each is told of", async || {
+        let log = proxy.stderr();
+        ["bomb", "deep", "text", "twice", "binary", "large"]
+            .iter()
+            .all(|name| log.contains(&format!("{name}.yaml")))
+    })
+    .await;
+    assert_eq!(client.get("/").await.text(), "good");
+    let memory = proxy.metric("process_resident_memory_bytes", &[]);
+    assert!(memory < f64::from(200 << 20), "{memory} bytes");
+}

@@ -170,3 +170,21 @@ async fn run<A: Answer>(parts: Parts, make: impl Fn(WorkerId) -> A) {
         () = shared.drain.hard() => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What one request may hold while it is answered; it is moved once, and stays with its connection.
+    const ANSWER_BYTES_MAX: usize = 8192;
+
+    fn answer_bytes<A: Answer>(_: impl Fn(Rc<Worker>) -> A) -> usize {
+        size_of::<A::Future>()
+    }
+
+    #[test]
+    fn futures_of_requests_do_not_grow() {
+        let size = answer_bytes(answer_with);
+        assert!(size <= ANSWER_BYTES_MAX, "{size} bytes");
+    }
+}

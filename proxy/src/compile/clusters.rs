@@ -240,7 +240,7 @@ impl<'a> Clusters<'a> {
     fn unresolved(&self, port: &Port, members: &[&Workload]) -> Vec<Box<str>> {
         let names = members.iter().filter_map(|workload| match &workload.host {
             WorkloadHost::Name(name) if self.registry.resolution(name).is_none() => {
-                let number = workload.port(port);
+                let number = workload.port(port)?;
                 Some(format!("{name}:{number}").into())
             }
             _ => None,

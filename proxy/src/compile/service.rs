@@ -51,6 +51,8 @@ pub(super) struct Workload {
     pub host: WorkloadHost,
     /// Its own ports by service port name.
     pub ports: BTreeMap<String, u16>,
+    /// Whether it serves no other ports than `ports`.
+    pub only_ports: bool,
     /// Labels that subsets select by.
     pub labels: Labels,
     /// Relative share of traffic; 0 counts as 1.
@@ -94,14 +96,17 @@ impl Workload {
             .all(|(key, value)| self.labels.get(key) == Some(value))
     }
 
-    /// The port that it takes a service port's traffic on.
-    pub(super) fn port(&self, port: &Port) -> u16 {
-        self.ports.get(&port.name).copied().unwrap_or(port.target)
+    /// The port that it takes a service port's traffic on; none if it does not serve it.
+    pub(super) fn port(&self, port: &Port) -> Option<u16> {
+        let own = self.ports.get(&port.name).copied();
+        own.or_else(|| (!self.only_ports).then_some(port.target))
     }
 
     /// Its addresses for a service port; none for a name that has not been resolved yet.
     pub(super) fn addresses(&self, port: &Port, registry: &Registry) -> Vec<Address> {
-        let number = self.port(port);
+        let Some(number) = self.port(port) else {
+            return Vec::new();
+        };
         match &self.host {
             WorkloadHost::Ip(ip) => vec![Address::Ip(SocketAddr::new(*ip, number))],
             WorkloadHost::Unix(path) => vec![Address::Unix(Arc::clone(path))],

@@ -10,4 +10,6 @@ mod policies;
 
 mod rules;
 
+mod services;
+
 mod world;

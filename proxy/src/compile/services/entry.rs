@@ -110,6 +110,7 @@ fn workload(entry: &WorkloadEntry, metadata: &BTreeMap<String, String>) -> Optio
             .iter()
             .map(|(name, port)| (name.to_string(), *port))
             .collect(),
+        only_ports: false,
         labels: Arc::new(labels),
         weight: entry.weight,
         locality: entry.locality.to_string().into(),

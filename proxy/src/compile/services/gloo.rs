@@ -56,6 +56,7 @@ fn external_service(
                     .iter()
                     .map(|(name, port)| (name.to_string(), *port))
                     .collect(),
+                only_ports: false,
                 labels: Labels::default(),
                 weight: 1,
                 locality: "".into(),
@@ -65,6 +66,7 @@ fn external_service(
             draft.service.endpoints.push(Workload {
                 host: WorkloadHost::Name(Arc::clone(name)),
                 ports: BTreeMap::new(),
+                only_ports: false,
                 labels: Labels::default(),
                 weight: 1,
                 locality: "".into(),
@@ -128,6 +130,7 @@ fn endpoints(kube: &KubeService) -> Vec<Workload> {
             Workload {
                 host: WorkloadHost::Ip(endpoint.ip),
                 ports: ports.clone(),
+                only_ports: false,
                 labels: Arc::new(endpoint.labels.clone()),
                 weight: 1,
                 locality: format!("{}/{}/{}", kube.region, endpoint.zone, endpoint.sub_zone)

@@ -91,6 +91,9 @@ fn port(port: &ServicePort) -> Port {
 /// Endpoints that may take traffic. A slice's own labels stand for those of its pods, which are not read.
 fn slice_endpoints(slice: &Object<EndpointSlice>) -> impl Iterator<Item = Workload> + '_ {
     let labels: Labels = Arc::new(slice.labels.clone());
+    // a slice lists the ports that its endpoints serve; without any, or with one that stands for all, the service's count
+    let listed = &slice.spec.ports;
+    let only_ports = !listed.is_empty() && listed.iter().all(|port| port.port.is_some());
     let ports: BTreeMap<String, u16> = slice
         .spec
         .ports
@@ -105,6 +108,7 @@ fn slice_endpoints(slice: &Object<EndpointSlice>) -> impl Iterator<Item = Worklo
         .map(move |endpoint| Workload {
             host: host(&endpoint.address),
             ports: ports.clone(),
+            only_ports,
             labels: Arc::clone(&labels),
             weight: 1,
             locality: endpoint
@@ -118,6 +122,7 @@ fn external_endpoint(address: &Host) -> Workload {
     Workload {
         host: host(address),
         ports: BTreeMap::new(),
+        only_ports: false,
         labels: Labels::default(),
         weight: 1,
         locality: "".into(),
@@ -172,6 +177,7 @@ pub(super) fn collect_imports(collector: &mut Collector<'_>) {
                 .extend(direct.map(|endpoint| Workload {
                     host: host(&endpoint.target.address),
                     ports: BTreeMap::from([(import.name.to_string(), endpoint.target.port)]),
+                    only_ports: true,
                     labels: Labels::default(),
                     weight: 1,
                     locality: "".into(),

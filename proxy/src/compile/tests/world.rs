@@ -90,7 +90,8 @@ impl World {
     }
 }
 
-/// Loads resources, each written as `Kind namespace/name[@YEAR] spec`, the spec in YAML's flow style.
+/// Loads resources, each written as `Kind namespace/name[@YEAR] spec`, the spec in YAML's flow style. An EndpointSlice
+/// belongs to the Service with its name up to the first `-`.
 pub(super) fn load(resources: &[&str]) -> ResourceSet {
     let mut text = String::new();
     for resource in resources {
@@ -107,10 +108,32 @@ pub(super) fn load(resources: &[&str]) -> ResourceSet {
             "" => String::new(),
             year => format!(", creationTimestamp: '{year}-01-01T00:00:00Z'"),
         };
+        let version = match kind {
+            "EndpointSlice" => "discovery.k8s.io/v1",
+            "Service" => "v1",
+            _ => "networking.istio.io/v1",
+        };
+        let mut metadata = format!("namespace: {namespace}, name: {name}{created}");
+        if kind == "EndpointSlice" {
+            let service = name.split('-').next().unwrap_or_default();
+            write!(
+                metadata,
+                ", labels: {{kubernetes.io/service-name: {service}}}"
+            )
+            .unwrap();
+            // a slice has its fields at the top
+            let fields = spec.trim_start_matches('{').trim_end_matches('}');
+            let (open, close) = ('{', '}');
+            writeln!(
+                text,
+                "---\n{open}apiVersion: {version}, kind: {kind}, metadata: {{{metadata}}},\n{fields}\n#\n{close}"
+            )
+            .unwrap();
+            continue;
+        }
         writeln!(
             text,
-            "---\napiVersion: networking.istio.io/v1\nkind: {kind}\nmetadata: {{namespace: {namespace}, name: {name}\
-             {created}}}\nspec: {spec}"
+            "---\napiVersion: {version}\nkind: {kind}\nmetadata: {{{metadata}}}\nspec: {spec}"
         )
         .unwrap();
     }

@@ -1,0 +1,214 @@
+//! Endpoints of a service, by the kinds of resources that describe it.
+
+use super::world::{GATEWAY, World};
+
+/// Asks for the service `w` of the namespace `default` at this port; `ADDRESS*WEIGHT` of each endpoint, or `unknown`.
+fn endpoints(resources: &[&str], port: u16) -> Vec<String> {
+    endpoints_of("w.default.svc.cluster.local", resources, port)
+}
+
+fn endpoints_of(host: &str, resources: &[&str], port: u16) -> Vec<String> {
+    let service = format!(
+        "VirtualService default/a {{hosts: [a.com], gateways: [gw], http: [\
+         {{route: [{{destination: {{host: {host}, port: {{number: {port}}}}}}}]}}]}}"
+    );
+    let world = World::only(&[&[GATEWAY, &service][..], resources].concat());
+    let name = format!("outbound|{port}||{host}");
+    match world.snapshot.cluster(world.registry.cluster(&name).id) {
+        None => vec!["unknown".to_owned()],
+        Some(cluster) => {
+            let endpoints = cluster.endpoints().iter();
+            endpoints
+                .map(|one| format!("{}*{}", one.address_text, one.weight))
+                .chain(cluster.unresolved.iter().map(ToString::to_string))
+                .collect()
+        }
+    }
+}
+
+fn check(rows: &[(&[&str], u16, &[&str])]) {
+    for (resources, port, expected) in rows {
+        assert_eq!(
+            endpoints(resources, *port),
+            *expected,
+            "port {port} of {resources:?}"
+        );
+    }
+}
+
+/// A ServiceEntry for `w` with a port 80 and further fields.
+fn entry(name: &str, more: &str) -> String {
+    format!(
+        "ServiceEntry {name} {{hosts: [w.default.svc.cluster.local], \
+         ports: [{{number: 80, name: http, protocol: HTTP}}, {{number: 81, name: alt, protocol: HTTP, targetPort: 8081}}], \
+         {more}}}"
+    )
+}
+
+#[test]
+fn entry_gives_its_endpoints_with_their_ports() {
+    let own = entry(
+        "default/w",
+        "resolution: STATIC, endpoints: [{address: 10.0.0.1, ports: {http: 9000}}, {address: 10.0.0.2, weight: 5}]",
+    );
+    check(&[
+        (&[&own], 80, &["10.0.0.1:9000*1", "10.0.0.2:80*5"]),
+        (&[&own], 81, &["10.0.0.1:8081*1", "10.0.0.2:8081*5"]),
+        (&[&own], 82, &["unknown"]),
+        (&[], 80, &["unknown"]),
+    ]);
+}
+
+#[test]
+fn weight_zero_counts_as_one() {
+    let own = entry(
+        "default/w",
+        "resolution: STATIC, endpoints: [{address: 10.0.0.1, weight: 0}]",
+    );
+    check(&[(&[&own], 80, &["10.0.0.1:80*1"])]);
+}
+
+#[test]
+fn entries_for_one_host_in_one_namespace_are_joined() {
+    let one = entry(
+        "default/one",
+        "resolution: STATIC, endpoints: [{address: 10.0.0.1}]",
+    );
+    let two = entry(
+        "default/two",
+        "resolution: STATIC, endpoints: [{address: 10.0.0.2}]",
+    );
+    check(&[(&[&one, &two], 80, &["10.0.0.1:80*1", "10.0.0.2:80*1"])]);
+}
+
+#[test]
+fn of_several_namespaces_the_proxys_own_counts_then_the_oldest() {
+    let old = entry(
+        "ns1/w@2020",
+        "resolution: STATIC, endpoints: [{address: 10.0.0.1}]",
+    );
+    let young = entry(
+        "ns2/w@2021",
+        "resolution: STATIC, endpoints: [{address: 10.0.0.2}]",
+    );
+    let own = entry(
+        "istio-system/w@2022",
+        "resolution: STATIC, endpoints: [{address: 10.0.0.3}]",
+    );
+    check(&[
+        (&[&young, &old], 80, &["10.0.0.1:80*1"]),
+        (&[&young, &old, &own], 80, &["10.0.0.3:80*1"]),
+    ]);
+}
+
+#[test]
+fn entry_is_seen_only_where_it_is_exported() {
+    for (export, seen) in [
+        ("'*'", true),
+        ("istio-system", true),
+        (".", false),
+        ("other", false),
+        ("'~'", false),
+    ] {
+        let more =
+            format!("exportTo: [{export}], resolution: STATIC, endpoints: [{{address: 10.0.0.1}}]");
+        let expected = if seen { "10.0.0.1:80*1" } else { "unknown" };
+        check(&[(&[&entry("default/w", &more)], 80, &[expected])]);
+    }
+}
+
+#[test]
+fn selector_takes_in_workloads_of_its_namespace() {
+    let selecting = entry(
+        "default/w",
+        "resolution: STATIC, workloadSelector: {labels: {app: w}}",
+    );
+    let workload = |name: &str, address: &str, label: &str| {
+        format!(
+            "WorkloadEntry {name} {{address: {address}, labels: {{app: {label}}}, ports: {{alt: 9001}}}}"
+        )
+    };
+    let (own, other) = (
+        workload("default/a", "10.0.0.1", "w"),
+        workload("default/b", "10.0.0.2", "x"),
+    );
+    let elsewhere = workload("ns/c", "10.0.0.3", "w");
+    let resources: &[&str] = &[&selecting, &own, &other, &elsewhere];
+    check(&[
+        (resources, 80, &["10.0.0.1:80*1"]),
+        (resources, 81, &["10.0.0.1:9001*1"]),
+    ]);
+}
+
+#[test]
+fn names_wait_to_be_resolved() {
+    let own = "ServiceEntry default/e {hosts: [e.test], resolution: DNS, \
+        ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8080}]}";
+    assert_eq!(endpoints_of("e.test", &[own], 80), ["e.test:8080"]);
+    let listed = "ServiceEntry default/e {hosts: [e.test], resolution: DNS, \
+        ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: one.test, ports: {http: 81}}]}";
+    assert_eq!(endpoints_of("e.test", &[listed], 80), ["one.test:81"]);
+}
+
+#[test]
+fn wildcard_entry_answers_for_hosts_without_one_of_their_own() {
+    let wide = "ServiceEntry default/e {hosts: ['*.e.test'], resolution: STATIC, \
+        ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.0.0.1}]}";
+    assert_eq!(endpoints_of("a.e.test", &[wide], 80), ["10.0.0.1:80*1"]);
+    assert_eq!(endpoints_of("b.a.e.test", &[wide], 80), ["10.0.0.1:80*1"]);
+    assert_eq!(endpoints_of("e.test", &[wide], 80), ["unknown"]);
+}
+
+const KUBE: &str =
+    "Service default/w {ports: [{name: http, port: 80, targetPort: 8080}, {name: grpc, port: 81}]}";
+
+fn slice(name: &str, ports: &str, endpoints: &str) -> String {
+    format!(
+        "EndpointSlice default/{name} {{addressType: IPv4, ports: [{ports}], endpoints: [{endpoints}]}}"
+    )
+}
+
+#[test]
+fn service_takes_the_ready_endpoints_of_its_slices() {
+    let one = slice(
+        "w-1",
+        "{name: http, port: 9080}, {name: grpc, port: 9081}",
+        "{addresses: [10.0.0.1]}, {addresses: [10.0.0.2], conditions: {ready: false}}",
+    );
+    let two = slice(
+        "w-2",
+        "{name: http, port: 9090}",
+        "{addresses: [10.0.0.3], conditions: {ready: true}}",
+    );
+    let other = slice("x-1", "{name: http, port: 9080}", "{addresses: [10.0.0.9]}");
+    let resources: &[&str] = &[KUBE, &one, &two, &other];
+    check(&[
+        (resources, 80, &["10.0.0.1:9080*1", "10.0.0.3:9090*1"]),
+        // the second slice does not serve this port
+        (resources, 81, &["10.0.0.1:9081*1"]),
+        (resources, 82, &["unknown"]),
+        (&[KUBE], 80, &[]),
+    ]);
+}
+
+#[test]
+fn slice_without_ports_serves_those_of_the_service() {
+    let bare = slice("w-1", "", "{addresses: [10.0.0.1]}");
+    check(&[(&[KUBE, &bare], 80, &["10.0.0.1:8080*1"])]);
+}
+
+#[test]
+fn service_goes_before_an_entry_for_its_host() {
+    let own = entry(
+        "default/w",
+        "resolution: STATIC, endpoints: [{address: 10.0.0.7}]",
+    );
+    let slice = slice("w-1", "{name: http, port: 9080}", "{addresses: [10.0.0.1]}");
+    check(&[(&[&own, KUBE, &slice], 80, &["10.0.0.1:9080*1"])]);
+}
+
+#[test]
+fn external_name_is_resolved() {
+    let external = "Service default/w {type: ExternalName, externalName: out.test, ports: [{name: http, port: 80}]}";
+    check(&[(&[external], 80, &["out.test:80"])]);
+}

@@ -7,12 +7,14 @@
 mod access;
 mod builder;
 mod de;
+mod mapping;
 mod node;
 mod offsets;
 mod path;
 mod scalar;
 mod schema;
 mod split;
+mod surrogates;
 
 pub use builder::tree;
 pub use de::Reader;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use twox_hash::XxHash64;
 
 use super::draft::Draft;
-use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, YAML006};
+use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, CM032, YAML006};
 use crate::diagnostic::{Diagnostic, Locator, Place, Severity, suggest};
 use crate::kind::ObjectRef;
 use crate::kinds::{self, Found, Row};
@@ -22,6 +22,29 @@ pub(crate) struct Reading {
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Whether it could not even be told which objects stand in it.
     pub(crate) unreadable: bool,
+}
+
+impl Reading {
+    /// The reading of a document at which the program failed. What stood in it stays in force.
+    pub(crate) fn fault(file: &Arc<str>, chunk: Chunk<'_>) -> Reading {
+        let message = "this document cannot be read for a fault of the program".to_owned();
+        let mut found = Diagnostic::at(Severity::Error, CM032, Span::NONE, message);
+        let lines = Lines::new(chunk.text);
+        let (text, first_line) = (chunk.text, chunk.first_line);
+        found.place = Locator {
+            file,
+            text,
+            lines: &lines,
+            first_line,
+            secret: true,
+        }
+        .place(Span::NONE);
+        Reading {
+            slots: Vec::new(),
+            diagnostics: vec![found],
+            unreadable: true,
+        }
+    }
 }
 
 /// An object that stands in a document.

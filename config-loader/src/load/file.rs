@@ -1,6 +1,7 @@
 //! One file: its documents, those of them that did not change taken from the last reading.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use twox_hash::XxHash64;
@@ -53,7 +54,7 @@ pub(crate) fn read_file(
         });
         let reading = match known_at {
             Some(known_at) => reuse(&known[known_at], known_at, chunk, index),
-            None => Arc::new(read_document(file, chunk, index)),
+            None => Arc::new(read_safely(file, chunk, index)),
         };
         documents.push(Document {
             key,
@@ -65,6 +66,13 @@ pub(crate) fn read_file(
         documents,
         failure: None,
     }
+}
+
+/// Reads a document. Should some text make the parser, which is not ours, or a validator panic, then that document is
+/// refused and nothing else.
+fn read_safely(file: &Arc<str>, chunk: Chunk<'_>, index: u32) -> Reading {
+    catch_unwind(AssertUnwindSafe(|| read_document(file, chunk, index)))
+        .unwrap_or_else(|_| Reading::fault(file, chunk))
 }
 
 /// Where each text stood.

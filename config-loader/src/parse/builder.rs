@@ -1,18 +1,16 @@
 //! From the events of the YAML parser to a tree, within bounds.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Tag};
 
+use super::mapping::{merge, refuse_duplicates};
 use super::node::{Entry, Key, Node, Value};
 use super::offsets::Offsets;
 use super::scalar::{number, resolve};
+use super::surrogates::join_surrogates;
 use super::{ALIAS_NODES_MAX, DEPTH_MAX, DOCUMENT_NODES_MAX};
-use crate::diagnostic::codes::common::{
-    YAML001, YAML002, YAML003, YAML004, YAML007, YAML008, YAML009, YAML011,
-};
+use crate::diagnostic::codes::common::{YAML001, YAML003, YAML004, YAML007, YAML008, YAML011};
 use crate::diagnostic::{Code, Diagnostic, Locator, Severity};
 use crate::span::Span;
 
@@ -29,57 +27,14 @@ pub fn tree(locator: &Locator<'_>, found: &mut Vec<Diagnostic>) -> Option<Node> 
         alias_nodes: 0,
         root: None,
     };
-    // The parser is not ours: should it panic on some text, that document is refused and nothing else.
-    let outcome = catch_unwind(AssertUnwindSafe(|| builder.run(&text)));
+    let whole = builder.run(&text).is_ok();
     let Builder {
         found: mut recorded,
         root,
         ..
     } = builder;
-    let whole = match outcome {
-        Ok(Ok(())) => true,
-        Ok(Err(Stop)) => false,
-        Err(_) => {
-            recorded.push(Diagnostic::at(
-                Severity::Error,
-                YAML001,
-                Span::NONE,
-                "this is not YAML".to_owned(),
-            ));
-            false
-        }
-    };
     found.append(&mut recorded);
     if whole { root } else { None }
-}
-
-/// YAML has no surrogate pairs, but JSON writes characters beyond the first plane with them.
-fn join_surrogates(text: &str) -> Cow<'_, str> {
-    let is_json = text.trim_start().starts_with(['{', '[']);
-    if !is_json || !["\\ud", "\\uD"].iter().any(|escape| text.contains(escape)) {
-        return Cow::Borrowed(text);
-    }
-    let unit = |escape: &str| u32::from_str_radix(escape.strip_prefix("\\u")?.get(..4)?, 16).ok();
-    let mut joined = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("\\u") {
-        joined.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let pair = unit(rest).zip(rest.get(6..).and_then(unit));
-        match pair {
-            Some((high @ 0xd800..=0xdbff, low @ 0xdc00..=0xdfff)) => {
-                let character = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
-                joined.push_str(&format!("\\U{character:08x}"));
-                rest = &rest[12..];
-            }
-            _ => {
-                joined.push_str(&rest[..2]);
-                rest = &rest[2..];
-            }
-        }
-    }
-    joined.push_str(rest);
-    Cow::Owned(joined)
 }
 
 /// Reading cannot go on; the reason was recorded.
@@ -233,8 +188,8 @@ impl Builder<'_> {
                 merges,
                 ..
             } => {
-                self.refuse_duplicates(&mut entries);
-                self.merge(&mut entries, merges)?;
+                refuse_duplicates(&mut entries, self.locator, &mut self.found);
+                merge(&mut entries, merges, &mut self.found);
                 Value::Map(entries)
             }
         };
@@ -380,71 +335,6 @@ impl Builder<'_> {
         let message =
             format!("the aliases of this document stand for more than {ALIAS_NODES_MAX} values");
         Err(self.stop(YAML003, span, message))
-    }
-
-    /// Keeps the first of the entries with one key, and reports the others.
-    fn refuse_duplicates(&mut self, entries: &mut Vec<Entry>) {
-        let mut order: Vec<usize> = (0..entries.len()).collect();
-        order.sort_by(|&a, &b| {
-            entries[a]
-                .key
-                .text
-                .cmp(&entries[b].key.text)
-                .then(a.cmp(&b))
-        });
-        let mut repeated: Vec<usize> = Vec::new();
-        let mut first = 0;
-        for at in 1..order.len() {
-            if entries[order[at]].key.text != entries[order[first]].key.text {
-                first = at;
-                continue;
-            }
-            let place = self.locator.place(entries[order[first]].key.span);
-            let Key { span, text } = &entries[order[at]].key;
-            let message = format!("the key `{text}` is given twice");
-            self.found
-                .push(Diagnostic::at(Severity::Error, YAML002, *span, message));
-            if let Some(found) = self.found.last_mut() {
-                // The entry will not be in the tree: its mapping's path lacks it.
-                found.field = text.to_string();
-                found.related(place, "first given here");
-            }
-            repeated.push(order[at]);
-        }
-        if !repeated.is_empty() {
-            let mut index = 0;
-            entries.retain(|_| {
-                index += 1;
-                !repeated.contains(&(index - 1))
-            });
-        }
-    }
-
-    /// Adds what `<<` brings and the mapping does not have itself; of several, the first wins.
-    fn merge(&mut self, entries: &mut Vec<Entry>, merges: Vec<Node>) -> Result<(), Stop> {
-        for merged in merges {
-            let span = merged.span;
-            let maps = match merged.value {
-                Value::List(items) => items,
-                _ => vec![merged],
-            };
-            for map in maps {
-                let Value::Map(more) = map.value else {
-                    self.error(
-                        YAML009,
-                        span,
-                        "`<<` takes a mapping or a list of mappings".to_owned(),
-                    );
-                    continue;
-                };
-                for entry in more {
-                    if !entries.iter().any(|known| known.key.text == entry.key.text) {
-                        entries.push(entry);
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     fn scalar(&mut self, text: &str, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Node {

@@ -32,6 +32,7 @@ codes! {
     CM029 Error "a number is within the range of its field";
     CM030 Error "a resource has a valid namespace and name";
     CM031 Warning "a creationTimestamp is written as RFC 3339 has it";
+    CM032 Error "the program reads a document without a fault of its own; please report it";
     YAML001 Error "the document is well-formed YAML";
     YAML002 Error "a mapping has each key once";
     YAML003 Error "a document, its aliases expanded, has a bounded number of nodes";

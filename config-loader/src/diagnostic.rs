@@ -44,6 +44,9 @@ impl fmt::Display for Severity {
     }
 }
 
+/// How many findings are kept about one resource: hostile input must not fill the memory with them.
+pub const FINDINGS_MAX: usize = 1_000;
+
 /// One finding: what is wrong, where, and what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {

@@ -60,6 +60,7 @@ pub struct Line(pub u32);
 #[derive(Clone, Debug)]
 pub struct Lines {
     starts: Vec<u32>,
+    ascii: bool,
 }
 
 impl Lines {
@@ -71,7 +72,13 @@ impl Lines {
                 starts.push(Span::new(offset + 1, offset + 1).start);
             }
         }
-        Lines { starts }
+        let ascii = text.is_ascii();
+        Lines { starts, ascii }
+    }
+
+    /// Whether every character of the text is one byte.
+    pub fn is_ascii(&self) -> bool {
+        self.ascii
     }
 
     /// The line that holds the byte at `offset`; the first line for [`Span::NONE`].

@@ -18,7 +18,7 @@ pub mod unsupported;
 
 use std::collections::BTreeMap;
 
-use crate::diagnostic::{Code, Diagnostic, Locator, Place, Severity};
+use crate::diagnostic::{Code, Diagnostic, FINDINGS_MAX, Locator, Place, Severity};
 use crate::kind::{Kind, ObjectRef};
 use crate::span::{Line, Span};
 
@@ -31,6 +31,8 @@ pub struct Check<'a> {
     name_span: Span,
     labels: Option<&'a BTreeMap<String, String>>,
     found: Vec<Diagnostic>,
+    /// The last finding past the limit.
+    dropped: Option<Diagnostic>,
     failed: bool,
 }
 
@@ -44,6 +46,7 @@ impl<'a> Check<'a> {
             name_span: Span::NONE,
             labels: None,
             found: Vec::new(),
+            dropped: None,
             failed: false,
         }
     }
@@ -88,8 +91,12 @@ impl<'a> Check<'a> {
         message: String,
     ) -> &mut Diagnostic {
         let span = if span.is_none() { self.body } else { span };
-        self.found
-            .push(Diagnostic::at(severity, code, span, message));
+        let found = Diagnostic::at(severity, code, span, message);
+        if self.found.len() >= FINDINGS_MAX {
+            // That the object is refused is known by `failed`.
+            return self.dropped.insert(found);
+        }
+        self.found.push(found);
         let last = self.found.len() - 1;
         &mut self.found[last]
     }
@@ -141,6 +148,14 @@ impl<'a> Check<'a> {
 
     /// The findings.
     pub fn into_found(self) -> Vec<Diagnostic> {
-        self.found
+        let mut found = self.found;
+        let known = found.iter().any(|found| found.severity == Severity::Error);
+        if let Some(dropped) = self
+            .dropped
+            .filter(|dropped| dropped.severity == Severity::Error && !known)
+        {
+            found.push(dropped);
+        }
+        found
     }
 }

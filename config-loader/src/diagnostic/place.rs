@@ -70,12 +70,12 @@ impl Locator<'_> {
             end: span.end.min(line_span.end),
         }
         .text(self.text);
-        let column = count(before);
-        let len = count(covered.trim_end()).max(1);
+        let column = self.count(before);
+        let len = self.count(covered.trim_end()).max(1);
         let (source_line, source_skipped) = if self.secret {
             (Box::from(""), 0)
         } else {
-            cut(source, column as usize)
+            self.cut(source, column as usize)
         };
         Place {
             file: Arc::clone(self.file),
@@ -86,23 +86,35 @@ impl Locator<'_> {
             source_skipped,
         }
     }
-}
 
-fn count(text: &str) -> u32 {
-    u32::try_from(text.chars().count()).unwrap_or(u32::MAX)
-}
-
-/// The part of a long line around `column`, and how many characters before it are missing.
-fn cut(line: &str, column: usize) -> (Box<str>, u32) {
-    if line.len() <= SOURCE_LINE_MAX {
-        return (Box::from(line), 0);
+    /// How many characters a text of the document has. Lines can be huge, so no more is looked at than must be.
+    fn count(&self, text: &str) -> u32 {
+        let count = if self.lines.is_ascii() {
+            text.len()
+        } else {
+            text.chars().count()
+        };
+        u32::try_from(count).unwrap_or(u32::MAX)
     }
-    let skipped = column.saturating_sub(SOURCE_LINE_MAX / 4);
-    let part: String = line.chars().skip(skipped).take(SOURCE_LINE_MAX).collect();
-    (
-        part.into_boxed_str(),
-        u32::try_from(skipped).unwrap_or(u32::MAX),
-    )
+
+    /// The part of a long line around `column`, and how many characters before it are missing.
+    fn cut(&self, line: &str, column: usize) -> (Box<str>, u32) {
+        if line.len() <= SOURCE_LINE_MAX {
+            return (Box::from(line), 0);
+        }
+        let skipped = column.saturating_sub(SOURCE_LINE_MAX / 4);
+        let part = if self.lines.is_ascii() {
+            let end = (skipped + SOURCE_LINE_MAX).min(line.len());
+            Box::from(line.get(skipped..end).unwrap_or(""))
+        } else {
+            line.chars()
+                .skip(skipped)
+                .take(SOURCE_LINE_MAX)
+                .collect::<String>()
+                .into_boxed_str()
+        };
+        (part, u32::try_from(skipped).unwrap_or(u32::MAX))
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Finds in a document what has no effect in this version.
 
 use crate::diagnostic::codes::common::CM024;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, FINDINGS_MAX, Severity};
 use crate::kind::Kind;
 use crate::parse::{Entry, Node, Value};
 use crate::span::Span;
@@ -65,7 +65,9 @@ fn report_row(row: &Row, root: &Node, found: &mut Vec<Diagnostic>) {
 }
 
 fn warn(found: &mut Vec<Diagnostic>, span: Span, message: String) {
-    found.push(Diagnostic::at(Severity::Warning, CM024, span, message));
+    if found.len() < FINDINGS_MAX {
+        found.push(Diagnostic::at(Severity::Warning, CM024, span, message));
+    }
 }
 
 /// Calls `visit` for every node at a path, with the entry that holds it. Nulls count as absent.

@@ -313,6 +313,27 @@ fn a_mistake_brings_no_findings_that_follow_from_it() {
     );
 }
 
+#[test]
+fn findings_about_one_resource_are_bounded() {
+    let keys = |count: usize| {
+        (0..count)
+            .map(|index| format!("  a_{index}: 1\n"))
+            .collect::<String>()
+    };
+    let text = format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: a}}\nspec:\n{}",
+        keys(20_000)
+    );
+    let mut found = Diagnostics::default();
+    let set = load_bytes("a.yaml", text.as_bytes(), &mut found);
+    assert!(set.is_empty());
+    assert!(
+        found.len() <= 2 * crate::diagnostic::FINDINGS_MAX,
+        "{}",
+        found.len()
+    );
+}
+
 /// A watched folder.
 struct Watched {
     folder: tempfile::TempDir,
@@ -323,17 +344,17 @@ struct Watched {
 
 impl Watched {
     fn new(prepare: impl FnOnce(&Path)) -> Watched {
+        Watched::with(WatchSettings::default(), prepare)
+    }
+
+    fn with(settings: WatchSettings, prepare: impl FnOnce(&Path)) -> Watched {
         let folder = tempfile::tempdir().expect("a folder");
         prepare(folder.path());
         let (sender, updates) = mpsc::channel();
-        let (loaded, watch) = watch(
-            &[folder.path().to_owned()],
-            WatchSettings::default(),
-            move |update| {
-                // The test may be over.
-                let _ = sender.send(update);
-            },
-        )
+        let (loaded, watch) = watch(&[folder.path().to_owned()], settings, move |update| {
+            // The test may be over.
+            let _ = sender.send(update);
+        })
         .expect("a thread");
         Watched {
             folder,
@@ -431,7 +452,12 @@ fn a_config_map_is_swapped_as_a_whole() {
 
 #[test]
 fn a_burst_of_1000_changes_is_one_update() {
-    let mut watched = Watched::new(|folder| {
+    // A machine that is busy with other tests may pause between two of the changes.
+    let patient = WatchSettings {
+        debounce: Duration::from_millis(100),
+        ..WatchSettings::default()
+    };
+    let mut watched = Watched::with(patient, |folder| {
         for index in 0..1_000 {
             fs::write(
                 folder.join(format!("{index}.yaml")),

@@ -14,7 +14,7 @@ use serde::forward_to_deserialize_any;
 use super::access::{FieldAccess, ListAccess, MapAccess, StructAccess};
 use super::node::{Node, Value};
 use crate::diagnostic::codes::common::{CM022, CM028, CM029};
-use crate::diagnostic::{Diagnostic, Locator, Severity};
+use crate::diagnostic::{Diagnostic, FINDINGS_MAX, Locator, Severity};
 use crate::raw::FIELD;
 use crate::span::Span;
 
@@ -54,7 +54,13 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn record(&self, diagnostic: Diagnostic) {
-        self.found.borrow_mut().push(diagnostic);
+        let mut found = self.found.borrow_mut();
+        if found.len() < FINDINGS_MAX {
+            found.push(diagnostic);
+        } else if diagnostic.severity == Severity::Error {
+            // An error is never lost among warnings: it refuses the object.
+            found[FINDINGS_MAX - 1] = diagnostic;
+        }
     }
 
     /// Records an error that nobody recorded yet.

@@ -1,5 +1,7 @@
 //! What becomes of the entries of a mapping when it is complete.
 
+use std::collections::HashSet;
+
 use super::node::{Entry, Key, Node, Value};
 use crate::diagnostic::codes::common::{YAML002, YAML009};
 use crate::diagnostic::{Diagnostic, Locator, Severity};
@@ -47,6 +49,10 @@ pub(super) fn refuse_duplicates(
 
 /// Adds what `<<` brings and the mapping does not have itself; of several, the first wins.
 pub(super) fn merge(entries: &mut Vec<Entry>, merges: Vec<Node>, found: &mut Vec<Diagnostic>) {
+    if merges.is_empty() {
+        return;
+    }
+    let mut known: HashSet<Box<str>> = entries.iter().map(|entry| entry.key.text.clone()).collect();
     for merged in merges {
         let span = merged.span;
         let maps = match merged.value {
@@ -60,7 +66,7 @@ pub(super) fn merge(entries: &mut Vec<Entry>, merges: Vec<Node>, found: &mut Vec
                 continue;
             };
             for entry in more {
-                if !entries.iter().any(|known| known.key.text == entry.key.text) {
+                if known.insert(entry.key.text.clone()) {
                     entries.push(entry);
                 }
             }

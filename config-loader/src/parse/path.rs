@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::node::{Node, Value};
+use super::node::{Entry, Node, Value};
 use crate::span::Span;
 
 /// The path of what stands at `span`, and what to mark of it: the key, where it is a block of several lines.
@@ -20,10 +20,11 @@ pub fn locate(root: &Node, span: Span) -> (String, Span) {
         match &node.value {
             Value::Map(entries) => {
                 let holds = |found: Span| found.contains(span);
-                let Some(entry) = entries
-                    .iter()
-                    .find(|entry| holds(entry.key.span) || holds(entry.value.span))
-                else {
+                let here = |entry: &&Entry| holds(entry.key.span) || holds(entry.value.span);
+                // Entries stand in order, except those that an alias or a merge key brought.
+                let after = entries.partition_point(|entry| entry.key.span.start <= span.start);
+                let likely = entries[..after].last().filter(here);
+                let Some(entry) = likely.or_else(|| entries.iter().find(here)) else {
                     return (path, span);
                 };
                 push_key(&mut path, &entry.key.text);
@@ -34,7 +35,13 @@ pub fn locate(root: &Node, span: Span) -> (String, Span) {
                 node = &entry.value;
             }
             Value::List(items) => {
-                let Some(index) = items.iter().position(|item| item.span.contains(span)) else {
+                let after = items.partition_point(|item| item.span.start <= span.start);
+                let likely = after
+                    .checked_sub(1)
+                    .filter(|&index| items[index].span.contains(span));
+                let found =
+                    likely.or_else(|| items.iter().position(|item| item.span.contains(span)));
+                let Some(index) = found else {
                     return (path, span);
                 };
                 // Writing to a String cannot fail.

@@ -86,6 +86,11 @@ impl Debounce {
         self.last = Some(now);
     }
 
+    /// Whether something happened that was not looked at.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.first.is_some()
+    }
+
     /// When the next look is due, if it is known.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let happened = self.first.zip(self.last).map(|(first, last)| {
@@ -100,10 +105,8 @@ impl Debounce {
             }
             (last + quiet).min(first + DELAY_MAX.max(self.quiet))
         });
-        match (happened, self.again) {
-            (Some(happened), Some(again)) => Some(happened.min(again)),
-            (happened, again) => happened.or(again),
-        }
+        // A look that was asked for does not cut a burst in two: it is part of the look at its end.
+        happened.or(self.again)
     }
 
     /// What is to be looked at, if it is time.
@@ -180,6 +183,17 @@ mod tests {
         assert_eq!(debounce.deadline(), Some(start + WRITER_GRACE));
         debounce.file(Path::new("a"), Some(false), start + ms(30));
         assert_eq!(debounce.deadline(), Some(start + ms(40)));
+    }
+
+    #[test]
+    fn a_look_that_was_asked_for_does_not_cut_a_burst() {
+        let start = Instant::now();
+        let mut debounce = Debounce::new(QUIET);
+        debounce.again(start);
+        debounce.file(Path::new("a"), None, start);
+        assert_eq!(debounce.take(start + ms(5)), None);
+        assert_eq!(debounce.take(start + ms(10)), Some(Due::All));
+        assert_eq!(debounce.deadline(), None);
     }
 
     #[test]

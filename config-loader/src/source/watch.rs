@@ -21,6 +21,9 @@ use crate::diagnostic::{Diagnostic, Severity};
 /// When a file that was read right after it changed is looked at again.
 const SETTLE: Duration = Duration::from_millis(80);
 
+/// How long what was found is held back while more happens.
+const HELD_MAX: Duration = Duration::from_millis(500);
+
 /// How files are watched.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchSettings {
@@ -98,6 +101,7 @@ pub(crate) fn spawn(
                 watched: BTreeMap::new(),
                 trouble: None,
                 debounce: Debounce::new(settings.debounce),
+                held: None,
                 on_look,
             };
             watching.run(&receiver);
@@ -116,6 +120,8 @@ struct Watching<F> {
     /// Why some directory is not watched.
     trouble: Option<Diagnostic>,
     debounce: Debounce,
+    /// What was found while more was happening, and since when.
+    held: Option<(Instant, Look)>,
     on_look: F,
 }
 
@@ -143,6 +149,13 @@ impl<F: FnMut(Look)> Watching<F> {
             }
             if let Some(due) = self.debounce.take(now) {
                 self.look(&due);
+                while let Ok(message) = messages.try_recv() {
+                    match message {
+                        Message::Event(event) => self.note(event),
+                        Message::Stop => return,
+                    }
+                }
+                self.deliver();
             }
         }
     }
@@ -187,7 +200,25 @@ impl<F: FnMut(Look)> Watching<F> {
             self.debounce.again(now + SETTLE);
         }
         look.problems.extend(self.trouble.clone());
-        (self.on_look)(look);
+        self.held = Some(match self.held.take() {
+            None => (now, look),
+            Some((since, mut held)) => {
+                held.events.append(&mut look.events);
+                held.problems = look.problems;
+                (since, held)
+            }
+        });
+    }
+
+    /// Hands on what was found, unless more happened while it was looked for: a burst becomes one update.
+    fn deliver(&mut self) {
+        let waits = |since: &Instant| self.debounce.is_waiting() && since.elapsed() < HELD_MAX;
+        if self.held.as_ref().is_some_and(|(since, _)| waits(since)) {
+            return;
+        }
+        if let Some((_, look)) = self.held.take() {
+            (self.on_look)(look);
+        }
     }
 
     /// Watches the directories that matter now. Returns whether there are new ones.

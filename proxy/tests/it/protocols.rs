@@ -481,3 +481,52 @@ async fn slow_origin_stops_the_sender() {
         assert_eq!(answer.text(), TOTAL.to_string());
     }
 }
+
+#[tokio::test]
+async fn many_requests_run_at_a_time() {
+    const PARALLEL: usize = 40;
+    for (front, back) in PAIRS {
+        let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+        let opened = std::sync::Arc::clone(&gate);
+        let origin = Origin::start(back, move |_| {
+            let gate = std::sync::Arc::clone(&opened);
+            async move {
+                gate.acquire().await.unwrap().forget();
+                Response::new(full("hello"))
+            }
+        });
+        let proxy = Proxy::with(|edge| everything_to(edge, &origin));
+        let address = proxy.edge;
+        // An HTTP/2 client asks all of it on one connection.
+        let shared = Client::connect(Front::H2, address).await.another().unwrap();
+        let requests = (0..PARALLEL).map(|_| {
+            let mut shared = shared.clone();
+            tokio::spawn(async move {
+                match front {
+                    Front::H1 => Client::connect(front, address).await.get("/").await,
+                    Front::H2 => {
+                        shared.ready().await.unwrap();
+                        let response = shared.send_request(get("/")).await.unwrap();
+                        Answer::read(response).await.unwrap()
+                    }
+                }
+            })
+        });
+        let requests: Vec<_> = requests.collect();
+        until("all of them are at the origin", async || {
+            origin.seen().len() == PARALLEL
+        })
+        .await;
+        assert_eq!(proxy.metric("strait_requests_active", &[]), PARALLEL as f64);
+        gate.add_permits(PARALLEL);
+        for request in requests {
+            assert_eq!(request.await.unwrap().text(), "hello");
+        }
+        let connections = match back {
+            Back::H1 => PARALLEL,
+            // One for each worker.
+            Back::H2 => 2,
+        };
+        assert!(origin.connections() <= connections, "{front:?} {back:?}");
+    }
+}

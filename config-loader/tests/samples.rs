@@ -31,8 +31,8 @@ fn every_sample_loads_without_errors() {
         files += 1;
         objects += loaded.set.len();
     }
-    assert_eq!(files, 31);
-    assert_eq!(objects, 59);
+    assert_eq!(files, 29);
+    assert_eq!(objects, 55);
 }
 
 #[test]

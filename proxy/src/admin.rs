@@ -25,7 +25,7 @@ pub use explain::Explainer;
 pub use server::{AdminLimits, serve};
 
 use crate::telemetry::{BuildInfo, Exposition, LogControl};
-use view::{CertificateView, ClusterView, ListenerView, QuarantineView, Readiness};
+use view::{ClusterView, ListenerView, QuarantineView, Readiness};
 
 /// Where the admin server listens unless told otherwise: this machine only.
 pub const DEFAULT_ADDRESS: std::net::SocketAddr =
@@ -44,8 +44,6 @@ pub struct AdminState {
     pub clusters: Source<Vec<ClusterView>>,
     /// Listeners, those included that could not be opened.
     pub listeners: Source<Vec<ListenerView>>,
-    /// Certificates in use.
-    pub certificates: Source<Vec<CertificateView>>,
     /// Resources held at their last good version.
     pub quarantined: Source<Vec<QuarantineView>>,
     /// The configuration in force. Secrets should be left out of it; what looks like one is blanked again.

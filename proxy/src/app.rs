@@ -1,5 +1,7 @@
 //! Composition root: makes runtimes, registry, snapshot slot, listeners and admin, and hands each part its settings.
 
+mod dump;
+
 pub mod views;
 
 use std::collections::{BTreeSet, HashSet};
@@ -233,10 +235,13 @@ fn reopen_on_signal(access_log: &Arc<AccessLog>) -> Result<(), StartError> {
     Ok(())
 }
 
+/// The revision is whatever `STRAIT_REVISION` was in the environment of the build.
 fn build_info() -> BuildInfo {
     BuildInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        revision: "unknown".to_owned(),
+        revision: option_env!("STRAIT_REVISION")
+            .unwrap_or("unknown")
+            .to_owned(),
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Listener {
     pub key: ListenerKey,
     /// The Gateway servers that this listener was made from, oldest first.
     pub provenance: Vec<Provenance>,
+    /// Protocols of these servers as Gateway spells them, each once.
+    pub protocols: Vec<&'static str>,
     /// Which virtual host serves a request's host.
     pub hosts: HostIndex<u32>,
     /// The virtual hosts, by the numbers in `hosts`.

@@ -24,3 +24,13 @@ pub enum Protocol {
     /// HTTP/2 with prior knowledge.
     Http2,
 }
+
+impl Protocol {
+    /// For people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! `/clusters`: clusters and their endpoints, as text in the shape of Envoy's page or as JSON.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use http::StatusCode;
 
@@ -23,41 +23,35 @@ pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
 
 /// One fact per line, `cluster::fact::value` or `cluster::endpoint::fact::value`, made for grep.
 fn describe(text: &mut String, cluster: &ClusterView) {
-    let ClusterView {
-        name,
-        balancer,
-        sources,
-        endpoints,
-    } = cluster;
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "{name}::balancer::{balancer}");
-    for source in sources {
-        let _ = writeln!(text, "{name}::source::{source}");
+    let name = &cluster.name;
+    let mut fact = |fact: &str, value: &dyn Display| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name}::{fact}::{value}");
+    };
+    fact("balancer", &cluster.balancer);
+    fact("protocol", &cluster.protocol);
+    for source in &cluster.sources {
+        fact("source", source);
     }
-    let _ = writeln!(text, "{name}::endpoints::{}", endpoints.len());
-    for endpoint in endpoints {
-        let EndpointView {
-            address,
-            weight,
-            priority,
-            locality,
-            cluster,
-            ..
-        } = endpoint;
-        let EndpointView {
-            health,
-            active_requests,
-            labels,
-            ..
-        } = endpoint;
-        let _ = writeln!(text, "{name}::{address}::health::{}", health.as_str());
-        let _ = writeln!(text, "{name}::{address}::rq_active::{active_requests}");
-        let _ = writeln!(text, "{name}::{address}::weight::{weight}");
-        let _ = writeln!(text, "{name}::{address}::priority::{priority}");
-        let _ = writeln!(text, "{name}::{address}::locality::{locality}");
-        let _ = writeln!(text, "{name}::{address}::cluster::{cluster}");
-        for (label, value) in labels {
-            let _ = writeln!(text, "{name}::{address}::label::{label}={value}");
-        }
+    fact("endpoints", &cluster.endpoints.len());
+    for unresolved in &cluster.unresolved {
+        fact("unresolved", unresolved);
+    }
+    for endpoint in &cluster.endpoints {
+        describe_endpoint(text, name, endpoint);
+    }
+}
+
+fn describe_endpoint(text: &mut String, cluster: &str, endpoint: &EndpointView) {
+    let address = &endpoint.address;
+    let mut fact = |fact: &str, value: &dyn Display| {
+        let _ = writeln!(text, "{cluster}::{address}::{fact}::{value}");
+    };
+    fact("rq_active", &endpoint.active_requests);
+    fact("rq_total", &endpoint.requests);
+    fact("weight", &endpoint.weight);
+    fact("locality", &endpoint.locality);
+    for (label, value) in &endpoint.labels {
+        fact("label", &format_args!("{label}={value}"));
     }
 }

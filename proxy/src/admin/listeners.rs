@@ -1,4 +1,4 @@
-//! `/listeners` and `/certs`.
+//! `/listeners`.
 
 use std::fmt::Write;
 
@@ -19,11 +19,6 @@ pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
         describe(&mut text, listener);
     }
     Reply::text(StatusCode::OK, text)
-}
-
-/// Certificates, as JSON.
-pub(super) fn certificates(state: &AdminState, _: Query<'_>) -> Reply {
-    Reply::json(&(state.certificates)())
 }
 
 /// `name::address` first, as Envoy prints it, then one fact per line.

@@ -48,11 +48,6 @@ pub(super) const PAGES: &[Page] = &[
         "why a request goes where it goes: ?url=http://host/path",
         explain::show,
     ),
-    get(
-        "/certs",
-        "certificates in use (JSON)",
-        listeners::certificates,
-    ),
     get("/logging", "what is logged", logging::show),
     post(
         "/logging",

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::view::{EndpointHealth, EndpointView, ListenerState};
+use super::view::{EndpointView, ListenerState};
 use super::*;
 use crate::compile::Survey;
 use crate::telemetry::{AccessLog, Counter, Telemetry, WorkerId};
@@ -128,7 +128,6 @@ fn state(
         readiness: Box::new(move || readiness.lock().expect("readiness").clone()),
         clusters: Box::new(|| vec![cluster()]),
         listeners: Box::new(|| vec![listener()]),
-        certificates: Box::new(Vec::new),
         quarantined: Box::new(|| vec![quarantine()]),
         dump: Box::new(|| json!({"generation": 7, "secrets": [{"privateKey": "s3cret"}]})),
         explain: Box::new(|question| {
@@ -152,11 +151,12 @@ fn cluster() -> ClusterView {
             address: "10.0.0.1:8080".to_owned(),
             weight: 2,
             locality: "r/z".to_owned(),
-            health: EndpointHealth::Ejected,
             active_requests: 5,
+            requests: 70,
             labels: [("version".to_owned(), "v1".to_owned())].into(),
-            ..EndpointView::default()
         }],
+        protocol: "HTTP/1.1".to_owned(),
+        unresolved: vec!["b.test:80".to_owned()],
     }
 }
 
@@ -376,14 +376,14 @@ async fn clusters_show_as_text_and_as_json() {
     assert_eq!(
         admin.get("/clusters").await.body,
         "outbound|80||a::balancer::LEAST_REQUEST\n\
+         outbound|80||a::protocol::HTTP/1.1\n\
          outbound|80||a::source::ServiceEntry/default/a (a.yaml:3)\n\
          outbound|80||a::endpoints::1\n\
-         outbound|80||a::10.0.0.1:8080::health::ejected\n\
+         outbound|80||a::unresolved::b.test:80\n\
          outbound|80||a::10.0.0.1:8080::rq_active::5\n\
+         outbound|80||a::10.0.0.1:8080::rq_total::70\n\
          outbound|80||a::10.0.0.1:8080::weight::2\n\
-         outbound|80||a::10.0.0.1:8080::priority::0\n\
          outbound|80||a::10.0.0.1:8080::locality::r/z\n\
-         outbound|80||a::10.0.0.1:8080::cluster::\n\
          outbound|80||a::10.0.0.1:8080::label::version=v1\n"
     );
     let answer = admin.get("/clusters?format=json").await;
@@ -393,12 +393,12 @@ async fn clusters_show_as_text_and_as_json() {
         answer.head
     );
     let read: Value = serde_json::from_str(&answer.body).expect("JSON");
-    assert_eq!(read[0]["endpoints"][0]["health"], "ejected");
+    assert_eq!(read[0]["endpoints"][0]["requests"], 70);
     assert_eq!(read[0]["endpoints"][0]["labels"]["version"], "v1");
 }
 
 #[tokio::test]
-async fn listeners_and_certificates_show() {
+async fn listeners_show() {
     let admin = Admin::start().await;
     assert_eq!(
         admin.get("/listeners").await.body,
@@ -408,7 +408,6 @@ async fn listeners_and_certificates_show() {
     let read: Value =
         serde_json::from_str(&admin.get("/listeners?format=json").await.body).expect("JSON");
     assert_eq!(read[0]["state"], "failed");
-    assert_eq!(admin.get("/certs").await.body, "[]\n");
 }
 
 #[tokio::test]

@@ -29,8 +29,12 @@ pub struct ClusterView {
     pub balancer: String,
     /// Resources that it was made from, as `Kind/namespace/name (file:line)`.
     pub sources: Vec<String>,
+    /// What its connections speak.
+    pub protocol: String,
     /// Its endpoints.
     pub endpoints: Vec<EndpointView>,
+    /// DNS names of endpoints, with ports, that have no address yet.
+    pub unresolved: Vec<String>,
 }
 
 /// An endpoint of a cluster.
@@ -40,52 +44,25 @@ pub struct EndpointView {
     pub address: String,
     /// Share of the traffic relative to the others'.
     pub weight: u32,
-    /// Failover tier, 0 first.
-    pub priority: u32,
     /// Region, zone and sub-zone, joined by `/`; empty when unknown.
     pub locality: String,
-    /// Kubernetes cluster; empty when unknown.
-    pub cluster: String,
-    /// Whether it takes traffic.
-    pub health: EndpointHealth,
     /// Requests that it is working on for this proxy.
     pub active_requests: u64,
+    /// Requests that this proxy sent it, ever.
+    pub requests: u64,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-}
-
-/// Whether an endpoint takes traffic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EndpointHealth {
-    /// Outlier detection took it out.
-    Ejected,
-    /// It does.
-    #[default]
-    Healthy,
-    /// Health checks or its source say that it does not.
-    Unhealthy,
-}
-
-impl EndpointHealth {
-    /// As the text page prints it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ejected => "ejected",
-            Self::Healthy => "healthy",
-            Self::Unhealthy => "unhealthy",
-        }
-    }
 }
 
 /// A listener.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ListenerView {
-    /// Name.
+    /// Its name in metrics: the address and port of the configuration.
     pub name: String,
-    /// Address and port.
+    /// Address and port that it accepts on.
     pub address: String,
-    /// `HTTP`, `HTTP2`, ... as Gateway spells it.
+    /// `HTTP`, `HTTP2`, ... as Gateway spells it; several, if its servers differ, with commas; empty for one that is gone
+    /// from the configuration.
     pub protocol: String,
     /// Whether it accepts.
     pub state: ListenerState,
@@ -105,11 +82,13 @@ pub struct ListenerView {
 pub enum ListenerState {
     /// It takes no new connections and finishes the ones it has.
     Draining,
-    /// Its port could not be opened.
+    /// A worker could not open its port.
     Failed,
     /// It does.
     #[default]
     Open,
+    /// Not every worker has opened its port yet.
+    Starting,
 }
 
 impl ListenerState {
@@ -119,21 +98,9 @@ impl ListenerState {
             Self::Draining => "draining",
             Self::Failed => "failed",
             Self::Open => "open",
+            Self::Starting => "starting",
         }
     }
-}
-
-/// A certificate in use; never its key.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct CertificateView {
-    /// The Secret or file that it came from.
-    pub source: String,
-    /// Subject alternative names.
-    pub names: Vec<String>,
-    /// Serial number in hexadecimal.
-    pub serial: String,
-    /// When it expires, ISO 8601.
-    pub expires: String,
 }
 
 /// A resource whose newest version was refused.

@@ -1,25 +1,26 @@
 //! What the admin pages show, read from the snapshot and the registry when a page asks.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
-use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
-use super::build_info;
+use super::{build_info, dump};
 use crate::admin::AdminState;
 use crate::admin::view::{
-    ClusterView, EndpointHealth, EndpointView, ListenerState, ListenerView, QuarantineView,
-    Readiness,
+    ClusterView, EndpointView, ListenerState, ListenerView, QuarantineView, Readiness,
 };
 use crate::cluster::Cluster;
 use crate::compile::Survey;
 use crate::control::{Found, Quarantine};
-use crate::explain::explain;
+use crate::explain::{Question, explain};
 use crate::identity::Identity;
-use crate::listener::Board;
+use crate::listener::{Board, ListenerStatus};
 use crate::runtime::drain::{Stage, Trigger};
 use crate::snapshot::{ListenerKey, Snapshot, SnapshotSlot};
-use crate::telemetry::{AccessLog, Exposition, LogControl, Telemetry};
+use crate::telemetry::{
+    AccessLog, ConnectionProtocol, Exposition, LogControl, StatsRegistry, Telemetry,
+};
 
 /// Where the pages take what they show.
 pub struct Sources {
@@ -48,30 +49,39 @@ pub struct Sources {
 impl Sources {
     /// The state that the admin server works with.
     pub fn admin(self) -> AdminState {
-        let (slot, board, drain) = (self.slot, self.board, self.drain);
-        let (of_clusters, of_listeners, of_dump) = (Arc::clone(&slot), Arc::clone(&slot), slot);
-        let (of_ready, of_state) = (board.clone(), board);
-        let ready_slot = Arc::clone(&of_clusters);
-        let (of_explain, found, own) =
-            (Arc::clone(&of_clusters), self.found, self.identity.clone());
-        let (stage, trigger) = (drain.clone(), drain);
-        let (quarantine, quit, identity) = (self.quarantine, self.quit, self.identity);
+        let (slot, board, found) = (self.slot, self.board, self.found);
+        let (stage, identity) = (self.drain.clone(), Arc::new(self.identity));
+        let readiness = {
+            let (stage, board, slot) = (stage.clone(), board.clone(), Arc::clone(&slot));
+            move || readiness(&stage, &board, &slot.load())
+        };
+        let clusters = {
+            let slot = Arc::clone(&slot);
+            move || clusters(&slot.load())
+        };
+        let listeners = {
+            let (slot, telemetry) = (Arc::clone(&slot), Arc::clone(&self.telemetry));
+            move || listeners(&slot.load(), &board, &telemetry.stats, stage.stage())
+        };
+        let dump = {
+            let (slot, found) = (Arc::clone(&slot), found.clone());
+            let identity = Arc::clone(&identity);
+            move || dump::of(&slot.load(), &found.borrow().set, &identity)
+        };
+        let explain = move |question: &Question| {
+            let resources = Arc::clone(&found.borrow().set);
+            let survey = Survey::new(&resources, &identity);
+            explain(question, &slot.load_full(), &survey)
+        };
+        let (quarantine, quit, trigger) = (self.quarantine, self.quit, self.drain);
         AdminState {
             build: build_info(),
-            readiness: Box::new(move || readiness(&stage, &of_ready, &ready_slot.load())),
-            clusters: Box::new(move || clusters(&of_clusters.load())),
-            listeners: Box::new(move || listeners(&of_listeners.load(), &of_state)),
-            certificates: Box::new(Vec::new),
+            readiness: Box::new(readiness),
+            clusters: Box::new(clusters),
+            listeners: Box::new(listeners),
             quarantined: Box::new(move || quarantined(&quarantine)),
-            dump: Box::new(move || dump(&of_dump.load(), &identity)),
-            explain: Box::new(move |question| {
-                let resources = Arc::clone(&found.borrow().set);
-                explain(
-                    question,
-                    &of_explain.load_full(),
-                    &Survey::new(&resources, &own),
-                )
-            }),
+            dump: Box::new(dump),
+            explain: Box::new(explain),
             drain: Box::new(move || trigger.drain()),
             quit: Box::new(move || quit.notify_one()),
             stats: Exposition::new(self.telemetry, self.access_log),
@@ -98,7 +108,8 @@ fn readiness(drain: &Trigger, board: &Board, snapshot: &Snapshot) -> Readiness {
     }
 }
 
-fn clusters(snapshot: &Snapshot) -> Vec<ClusterView> {
+/// Every cluster, by name.
+pub(super) fn clusters(snapshot: &Snapshot) -> Vec<ClusterView> {
     let mut views: Vec<ClusterView> = snapshot
         .clusters
         .iter()
@@ -110,58 +121,89 @@ fn clusters(snapshot: &Snapshot) -> Vec<ClusterView> {
 }
 
 fn cluster_view(cluster: &Cluster) -> ClusterView {
+    let endpoints = cluster.endpoints().iter().map(|endpoint| EndpointView {
+        address: endpoint.address_text.to_string(),
+        weight: endpoint.weight,
+        locality: endpoint.locality.to_string(),
+        active_requests: u64::from(endpoint.state.active()),
+        requests: endpoint.state.requests(),
+        labels: (*endpoint.labels).clone(),
+    });
     ClusterView {
         name: cluster.name().to_string(),
         balancer: cluster.policy.name().to_owned(),
+        protocol: cluster.protocol.name().to_owned(),
         sources: cluster.provenance.iter().map(ToString::to_string).collect(),
-        endpoints: cluster
-            .endpoints()
-            .iter()
-            .map(|endpoint| EndpointView {
-                address: endpoint.address_text.to_string(),
-                weight: endpoint.weight,
-                priority: 0,
-                locality: endpoint.locality.to_string(),
-                cluster: String::new(),
-                health: EndpointHealth::Healthy,
-                active_requests: u64::from(endpoint.state.active()),
-                labels: (*endpoint.labels).clone(),
-            })
-            .collect(),
+        endpoints: endpoints.collect(),
+        unresolved: cluster.unresolved.iter().map(|n| n.to_string()).collect(),
     }
 }
 
-fn listeners(snapshot: &Snapshot, board: &Board) -> Vec<ListenerView> {
-    let states = board.listeners();
-    let views = snapshot.listeners.values().map(|listener| {
-        let status = states.iter().find(|status| status.key == listener.key);
-        let error = status
-            .and_then(|status| status.error())
-            .map(ToOwned::to_owned);
-        ListenerView {
-            name: listener.key.address.to_string(),
-            address: listener.key.address.to_string(),
-            protocol: "HTTP".to_owned(),
-            state: if error.is_some() {
-                ListenerState::Failed
-            } else {
-                ListenerState::Open
-            },
-            error,
-            active_connections: 0,
-            hosts: listener
-                .virtual_hosts
-                .iter()
-                .map(|host| host.name.to_string())
-                .collect(),
-            sources: listener
-                .provenance
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
+/// Everything that accepts or has connections: what the snapshot asks for first, then what is on its way out.
+fn listeners(
+    snapshot: &Snapshot,
+    board: &Board,
+    stats: &StatsRegistry,
+    stage: Stage,
+) -> Vec<ListenerView> {
+    let statuses = board.listeners();
+    let active = active_connections(stats);
+    let mut views: Vec<ListenerView> = snapshot
+        .listeners
+        .values()
+        .map(|listener| {
+            let status = statuses.iter().find(|status| status.key == listener.key);
+            let bound = board.address(listener.key).unwrap_or(listener.key.address);
+            let hosts = listener.virtual_hosts.iter();
+            let sources = listener.provenance.iter();
+            ListenerView {
+                name: listener.key.address.to_string(),
+                address: bound.to_string(),
+                protocol: listener.protocols.join(","),
+                state: listener_state(status, stage),
+                error: status.and_then(ListenerStatus::error).map(str::to_owned),
+                active_connections: 0,
+                hosts: hosts.map(|host| host.name.to_string()).collect(),
+                sources: sources.map(ToString::to_string).collect(),
+            }
+        })
+        .collect();
+    let closing = statuses.iter().map(|status| status.key.address.to_string());
+    let draining = closing.chain(active.keys().cloned());
+    for name in draining.collect::<BTreeSet<String>>() {
+        if views.iter().all(|view| view.name != name) {
+            views.push(ListenerView {
+                address: name.clone(),
+                name,
+                state: ListenerState::Draining,
+                ..ListenerView::default()
+            });
         }
+    }
+    for view in &mut views {
+        view.active_connections = active.get(&view.name).copied().unwrap_or(0);
+    }
+    views
+}
+
+/// Open connections by name of their listener; listeners without any are left out.
+fn active_connections(stats: &StatsRegistry) -> BTreeMap<String, u64> {
+    let listeners = stats.all_listener_stats();
+    let active = listeners.iter().map(|listener| {
+        let protocols = ConnectionProtocol::ALL.iter();
+        let open = protocols.map(|protocol| listener.totals(*protocol).active());
+        (listener.name().to_owned(), open.sum())
     });
-    views.collect()
+    active.filter(|(_, open)| *open > 0).collect()
+}
+
+fn listener_state(status: Option<&ListenerStatus>, stage: Stage) -> ListenerState {
+    match status {
+        _ if stage > Stage::Serving => ListenerState::Draining,
+        Some(status) if status.error().is_some() => ListenerState::Failed,
+        Some(status) if status.is_open() => ListenerState::Open,
+        _ => ListenerState::Starting,
+    }
 }
 
 fn quarantined(quarantine: &Quarantine) -> Vec<QuarantineView> {
@@ -182,40 +224,4 @@ fn quarantined(quarantine: &Quarantine) -> Vec<QuarantineView> {
         }
     });
     views.collect()
-}
-
-/// The routes in force. No Secret is part of a snapshot, so none can be part of this.
-fn dump(snapshot: &Snapshot, identity: &Identity) -> Value {
-    let listeners = snapshot.listeners.values().map(|listener| {
-        let hosts = listener.virtual_hosts.iter().map(|host| {
-            let routes = host.routes.iter().zip(host.table.rules()).map(|(route, rule)| {
-                let split = route.split.iter().flat_map(|split| split.entries()).map(|(weight, destination)| {
-                    json!({"cluster": &*destination.name, "weight": weight})
-                });
-                json!({
-                    "name": &*route.name,
-                    "source": rule.provenance.to_string(),
-                    "destinations": split.collect::<Vec<_>>(),
-                    "timeoutMs": route.filters.timeout.map(|timeout| timeout.as_millis() as u64),
-                })
-            });
-            json!({"host": &*host.name, "routes": routes.collect::<Vec<_>>()})
-        });
-        json!({
-            "address": listener.key.address.to_string(),
-            "sources": listener.provenance.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "virtualHosts": hosts.collect::<Vec<_>>(),
-        })
-    });
-    json!({
-        "generation": snapshot.generation,
-        "identity": {
-            "cluster": identity.cluster,
-            "namespace": identity.namespace,
-            "labels": identity.labels,
-            "network": identity.network,
-        },
-        "listeners": listeners.collect::<Vec<_>>(),
-        "clusters": clusters(snapshot),
-    })
 }

@@ -5,11 +5,15 @@ use rand::{Rng, RngExt};
 /// Weighted entries, drawn in proportion to their weights; sums are made when the split is built.
 ///
 /// Source: VirtualService `http[].route[].weight`. One entry: its weight does not count, not even 0. Several:
-/// entries of weight 0 take no traffic.
+/// entries of weight 0 take no traffic; they are kept, since explanations show them and their clusters are in use.
 #[derive(Clone, Debug)]
 pub struct Split<T> {
+    /// Each with the sum of the weights up to and with its own; one of weight 0 ends where the one before it ends, so
+    /// that no draw falls on it.
     entries: Box<[(u64, T)]>,
     total: u64,
+    /// The entry that takes all, if only one takes anything.
+    only: Option<usize>,
 }
 
 impl<T> Split<T> {
@@ -17,27 +21,37 @@ impl<T> Split<T> {
     pub fn build(entries: Vec<(u32, T)>) -> Option<Self> {
         if entries.len() == 1 {
             let entries = entries.into_iter().map(|(_, entry)| (1, entry)).collect();
-            return Some(Self { entries, total: 1 });
+            return Some(Self {
+                entries,
+                total: 1,
+                only: Some(0),
+            });
         }
+        let mut weighty = entries.iter().enumerate().filter(|(_, entry)| entry.0 > 0);
+        let (first, second) = (weighty.next(), weighty.next());
+        let only = first.filter(|_| second.is_none()).map(|(at, _)| at);
         let mut total = 0;
         let entries: Box<[(u64, T)]> = entries
             .into_iter()
-            .filter(|(weight, _)| *weight > 0)
             .map(|(weight, entry)| {
                 total += u64::from(weight);
                 (total, entry)
             })
             .collect();
-        (total > 0).then_some(Self { entries, total })
+        (total > 0).then_some(Self {
+            entries,
+            total,
+            only,
+        })
     }
 
-    /// Draws one entry; a split of one draws no random number.
+    /// Draws one entry; where only one takes anything, without a random number.
     #[inline]
     pub fn pick(&self, rng: &mut impl Rng) -> &T {
-        if let [(_, only)] = &*self.entries {
-            return only;
+        match self.only {
+            Some(only) => &self.entries[only].1,
+            None => self.at(rng.random_range(0..self.total)),
         }
-        self.at(rng.random_range(0..self.total))
     }
 
     /// The entry that the draw `point` in `0..total` falls on.
@@ -47,7 +61,7 @@ impl<T> Split<T> {
         &self.entries[index.min(last)].1
     }
 
-    /// Every entry with its weight.
+    /// Every entry with its weight, those of weight 0 included; of a lone entry the weight is 1.
     pub fn entries(&self) -> impl Iterator<Item = (u64, &T)> {
         let mut before = 0;
         self.entries.iter().map(move |(end, entry)| {
@@ -60,16 +74,6 @@ impl<T> Split<T> {
     /// Sum of all weights.
     pub fn total(&self) -> u64 {
         self.total
-    }
-
-    /// Number of entries that can take traffic.
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether nothing can be picked; never true for a built split.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
     }
 }
 
@@ -88,10 +92,24 @@ mod tests {
 
     #[test]
     fn entries_of_weight_zero_take_nothing() {
-        let split = Split::build(vec![(0, "a"), (5, "b")]).unwrap();
         let mut rng = SmallRng::seed_from_u64(1);
+        let split = Split::build(vec![(0, "a"), (5, "b"), (0, "c")]).unwrap();
         assert!((0..1_000).all(|_| split.pick(&mut rng) == &"b"));
+        let split = Split::build(vec![(0, "a"), (1, "b"), (0, "c"), (2, "d"), (0, "e")]).unwrap();
+        let drawn: Vec<_> = (0..3).map(|point| *split.at(point)).collect();
+        assert_eq!(drawn, ["b", "d", "d"]);
+        assert!((0..1_000).all(|_| ["b", "d"].contains(split.pick(&mut rng))));
         assert!(Split::build(vec![(0, "a"), (0, "b")]).is_none());
+    }
+
+    #[test]
+    fn entries_of_weight_zero_are_listed() {
+        let split = Split::build(vec![(0, "a"), (5, "b"), (0, "c")]).unwrap();
+        let listed: Vec<_> = split
+            .entries()
+            .map(|(weight, name)| (weight, *name))
+            .collect();
+        assert_eq!(listed, [(0, "a"), (5, "b"), (0, "c")]);
     }
 
     #[test]

@@ -208,6 +208,17 @@ pub(super) fn served_hosts(
     served
 }
 
+/// What servers speak, each protocol once, in the order of the servers.
+fn protocols(servers: &[Bound<'_>]) -> Vec<&'static str> {
+    let mut protocols = Vec::new();
+    for name in servers.iter().map(|bound| bound.server.protocol.as_str()) {
+        if !protocols.contains(&name) {
+            protocols.push(name);
+        }
+    }
+    protocols
+}
+
 /// Compiles one listener.
 struct ListenerCompiler<'a> {
     resources: &'a ResourceSet,
@@ -231,8 +242,10 @@ impl ListenerCompiler<'_> {
             .iter()
             .map(|bound| services::provenance(bound.gateway.as_ref(), bound.server.line.0))
             .collect();
+        let protocols = protocols(servers);
         if let Some(before) = self.before
             && before.provenance == provenance
+            && before.protocols == protocols
             && before.virtual_hosts.len() == virtual_hosts.len()
             && before
                 .virtual_hosts
@@ -249,6 +262,7 @@ impl ListenerCompiler<'_> {
         Arc::new(Listener {
             key: self.key,
             provenance,
+            protocols,
             hosts: HostIndex::new(hosts),
             virtual_hosts: virtual_hosts.into_boxed_slice(),
         })

@@ -230,6 +230,8 @@ pub struct DestinationChoice {
     pub weight: u64,
     /// Probability that it is drawn.
     pub probability: f64,
+    /// Why it is never drawn; none for one that is.
+    pub idle: Option<String>,
     /// Where the rule names it.
     pub source: Source,
     /// New authority for this destination only.

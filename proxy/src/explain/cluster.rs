@@ -7,9 +7,8 @@ use crate::compile::Survey;
 use crate::error::Kind;
 use crate::exchange::reply::LocalReply;
 use crate::snapshot::{Destination, Route, Snapshot};
-use crate::upstream::Protocol;
 
-/// Every destination of a route that takes traffic, in the order of the rule.
+/// Every destination of a route, in the order of the rule; those that take no traffic say why.
 pub(super) fn destinations(
     route: &Route,
     snapshot: &Snapshot,
@@ -27,6 +26,7 @@ pub(super) fn destinations(
             DestinationChoice {
                 weight,
                 probability,
+                idle: (weight == 0).then(|| "weight 0: no request goes here".to_owned()),
                 source: (&destination.provenance).into(),
                 authority: effect::authority(&route.filters, Some(destination.position)),
                 edits: effect::edits(&route.filters, Some(destination.position)),
@@ -85,11 +85,7 @@ fn used(cluster: &Cluster, probability: f64) -> ClusterUsed {
     let known = cluster.unresolved.is_empty();
     let endpoints = cluster.endpoints().iter().zip(cluster.shares());
     ClusterUsed {
-        protocol: match cluster.protocol {
-            Protocol::Http1 => "HTTP/1.1",
-            Protocol::Http2 => "HTTP/2",
-        }
-        .to_owned(),
+        protocol: cluster.protocol.name().to_owned(),
         balancer: cluster.policy.name().to_owned(),
         connect_timeout: effect::duration(cluster.pool.connect_timeout),
         sources: cluster.provenance.iter().map(Into::into).collect(),

@@ -87,7 +87,9 @@ impl Page {
         let mut destinations = answer.destinations.iter();
         let text = match &answer.outcome {
             Outcome::Answered { status } => format!("answered here with {status}"),
-            Outcome::Forwarded if destinations.any(|one| one.failure.is_some()) => {
+            Outcome::Forwarded
+                if destinations.any(|one| one.idle.is_none() && one.failure.is_some()) =>
+            {
                 "forwarded, but not every destination can answer; see below".to_owned()
             }
             Outcome::Forwarded => "forwarded".to_owned(),
@@ -267,6 +269,9 @@ impl Page {
         let share = percent(destination.probability);
         let source = place(&destination.source);
         self.row(label, &format!("{share}  {}  {source}", destination.name));
+        if let Some(idle) = &destination.idle {
+            self.under(8, idle);
+        }
         if let Some(authority) = &destination.authority {
             self.under(8, &format!("authority becomes {authority}"));
         }

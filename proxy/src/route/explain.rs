@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use http::{HeaderMap, Method};
+
 use super::header::HeaderKey;
 use super::{HeaderMatch, RequestHead, Rule, TextMatch, UriMatch, query};
 
@@ -72,6 +74,21 @@ pub fn explain(rule: &Rule, head: &RequestHead<'_>) -> Vec<Explained> {
         ));
     }
     lines
+}
+
+/// Every condition of `rule`: the field and the wanted text, as in [`Explained`].
+pub fn conditions(rule: &Rule) -> Vec<(String, String)> {
+    let any = RequestHead {
+        method: &Method::GET,
+        scheme: "",
+        authority: "",
+        host: "",
+        path: "/",
+        query: None,
+        headers: &HeaderMap::new(),
+    };
+    let lines = explain(rule, &any).into_iter();
+    lines.map(|line| (line.field, line.wanted)).collect()
 }
 
 fn explain_uri(uri: &UriMatch, path: &str) -> Option<Explained> {

@@ -79,7 +79,7 @@ impl StatsRegistry {
     }
 
     /// Every handle for listeners, in the order of creation.
-    pub(super) fn all_listener_stats(&self) -> Vec<Arc<ListenerStats>> {
+    pub fn all_listener_stats(&self) -> Vec<Arc<ListenerStats>> {
         lock(&self.listeners).all()
     }
 }

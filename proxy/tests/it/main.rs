@@ -9,6 +9,7 @@
 #[path = "../support/support.rs"]
 mod support;
 
+mod admin;
 mod architecture;
 mod downstream_connections;
 mod downstream_drain;

@@ -62,6 +62,7 @@ golden! {
     unknown_subset_names_the_known: "shop" ["GET", "http://shop.example:8080/typo"];
     unknown_host_names_the_near: "shop" ["GET", "http://shop.example:8080/nowhere"];
     subset_without_endpoints_is_said: "shop" ["GET", "http://shop.example:8080/empty"];
+    weight_zero_takes_nothing: "shop" ["GET", "http://shop.example:8080/paused"];
     dns_endpoints_are_resolved_later: "shop" ["GET", "http://shop.example:8080/outside"];
     no_rule_lists_every_reason: "shop" ["DELETE", "http://shop.example:8080/cart"];
     wildcard_host_and_delegate: "shop" ["GET", "http://t1.shop.example:8080/search/fast"];

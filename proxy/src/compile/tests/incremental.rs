@@ -31,7 +31,8 @@ const PLACES: &[&[&str]] = &[
     ],
     &[
         "VirtualService default/b {hosts: ['*.com'], gateways: [gw], http: [\
-         {match: [{uri: {prefix: /y}}], route: [{destination: {host: t}, weight: 1}, {destination: {host: s}, weight: 2}]}, \
+         {match: [{uri: {prefix: /y}}], route: [{destination: {host: t}, weight: 1}, {destination: {host: s}, weight: 2}, \
+         {destination: {host: s, subset: v1}, weight: 0}]}, \
          {match: [{gateways: [two]}], redirect: {uri: /two}}]}",
         "VirtualService default/b@2020 {hosts: [a.com], gateways: [two, gw], http: [{match: [{port: 81}], \
          redirect: {uri: /x}}]}",

@@ -1,0 +1,180 @@
+//! The configuration in force, as `/config_dump` shows it: what the snapshot routes by, and what it was made from.
+//!
+//! Values of Secrets are never part of it. Header edits stand as `name: value`, so that the page blanks those whose name
+//! says that they are secret.
+
+use config_loader::ResourceSet;
+use config_loader::resource::{Object, Spec};
+use serde_json::{Map, Value, json};
+
+use super::views;
+use crate::filter::{Action, HeaderEdit, PathChange, PathRewrite, Redirect, RedirectPort};
+use crate::identity::Identity;
+use crate::route::Rule;
+use crate::route::explain::conditions;
+use crate::snapshot::{Listener, Route, Snapshot};
+
+/// What stands for a value that is not shown.
+const REDACTED: &str = "[redacted]";
+
+/// The dump of a snapshot. `resources` is the newest set; it may be ahead of the snapshot for a moment.
+pub(super) fn of(snapshot: &Snapshot, resources: &ResourceSet, identity: &Identity) -> Value {
+    let listeners: Vec<Value> = snapshot.listeners.values().map(|l| listener(l)).collect();
+    json!({
+        "generation": snapshot.generation,
+        "identity": {
+            "cluster": identity.cluster,
+            "namespace": identity.namespace,
+            "labels": identity.labels,
+            "network": identity.network,
+        },
+        "listeners": listeners,
+        "clusters": views::clusters(snapshot),
+        "resources": objects(resources),
+        "secrets": secrets(resources),
+    })
+}
+
+fn listener(listener: &Listener) -> Value {
+    let hosts = listener.virtual_hosts.iter().map(|host| {
+        let rules = host.routes.iter().zip(host.table.rules());
+        let routes: Vec<Value> = rules.map(|(of, rule)| route(of, rule)).collect();
+        json!({"host": &*host.name, "routes": routes})
+    });
+    json!({
+        "address": listener.key.address.to_string(),
+        "protocols": listener.protocols,
+        "sources": listener.provenance.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "virtualHosts": hosts.collect::<Vec<_>>(),
+    })
+}
+
+fn route(route: &Route, rule: &Rule) -> Value {
+    let filters = &route.filters;
+    let matched: Map<String, Value> = conditions(rule)
+        .into_iter()
+        .map(|(field, wanted)| (field, Value::from(wanted)))
+        .collect();
+    let mut out = json!({
+        "name": &*route.name,
+        "source": rule.provenance.to_string(),
+        "match": matched,
+    });
+    match &filters.action {
+        Action::DirectResponse(direct) => {
+            let (status, bytes) = (direct.status.as_u16(), direct.body.len());
+            out["directResponse"] = json!({"status": status, "bodyBytes": bytes});
+        }
+        Action::Redirect(to) => out["redirect"] = redirect(to),
+        Action::Forward => out["destinations"] = destinations(route),
+    }
+    if let Some(path) = &filters.path {
+        out["rewritePath"] = rewrite(path);
+    }
+    if let Some(authority) = filters.authority(usize::MAX) {
+        out["rewriteAuthority"] = String::from_utf8_lossy(authority.as_bytes()).into();
+    }
+    if let Some(timeout) = filters.timeout {
+        out["timeout"] = format!("{timeout:?}").into();
+    }
+    edits(&mut out, route, None);
+    out
+}
+
+fn destinations(route: &Route) -> Value {
+    let entries = route.split.iter().flat_map(|split| split.entries());
+    let entries = entries.map(|(weight, destination)| {
+        let mut out = json!({"cluster": &*destination.name, "weight": weight});
+        edits(&mut out, route, Some(destination.position));
+        out
+    });
+    entries.collect()
+}
+
+fn redirect(redirect: &Redirect) -> Value {
+    let (path, prefix) = match &redirect.path {
+        PathChange::Keep => (None, None),
+        PathChange::Prefix { with, .. } => (None, Some(with)),
+        PathChange::Whole(with) => (Some(with), None),
+    };
+    let port = match redirect.port {
+        RedirectPort::Fixed(port) => Value::from(port),
+        RedirectPort::FromRequest => Value::from("FROM_REQUEST_PORT"),
+        RedirectPort::Unset => Value::Null,
+    };
+    json!({
+        "status": redirect.code.as_u16(),
+        "scheme": redirect.scheme.map(|scheme| scheme.as_str()),
+        "authority": redirect.authority,
+        "port": port,
+        "path": path,
+        "prefix": prefix,
+    })
+}
+
+fn rewrite(rewrite: &PathRewrite) -> Value {
+    match rewrite {
+        PathRewrite::Prefix { len, with } => json!({"prefixBytes": len, "with": with}),
+        PathRewrite::Regex { regex, .. } => json!({"regex": regex.as_str()}),
+        PathRewrite::Whole(with) => json!({"with": with}),
+    }
+}
+
+/// Adds the header edits of the rule, or of one of several destinations, where there are any.
+fn edits(out: &mut Value, route: &Route, destination: Option<usize>) {
+    let both = [
+        ("requestHeaders", route.filters.request_edits(destination)),
+        ("responseHeaders", route.filters.response_edits(destination)),
+    ];
+    for (field, edits) in both {
+        if !edits.is_empty() {
+            out[field] = edits.iter().map(edit).collect();
+        }
+    }
+}
+
+fn edit(edit: &HeaderEdit<'_>) -> Value {
+    match edit {
+        HeaderEdit::Add(name, value) => json!({"add": {name.as_str(): value}}),
+        HeaderEdit::Remove(name) => json!({"remove": name.as_str()}),
+        HeaderEdit::Set(name, value) => json!({"set": {name.as_str(): value}}),
+    }
+}
+
+/// Every object that is in force, with its place.
+fn objects(set: &ResourceSet) -> Vec<String> {
+    fn places<T: Spec>(set: &ResourceSet) -> impl Iterator<Item = String> {
+        T::objects(set).values().map(|object| place(object))
+    }
+    use config_loader::resource::{core, flomesh, gloo, istio, karmada};
+    places::<istio::Gateway>(set)
+        .chain(places::<istio::VirtualService>(set))
+        .chain(places::<istio::DestinationRule>(set))
+        .chain(places::<istio::ServiceEntry>(set))
+        .chain(places::<istio::WorkloadEntry>(set))
+        .chain(places::<istio::Sidecar>(set))
+        .chain(places::<core::Service>(set))
+        .chain(places::<core::EndpointSlice>(set))
+        .chain(places::<core::Secret>(set))
+        .chain(places::<flomesh::ServiceImport>(set))
+        .chain(places::<flomesh::ServiceExport>(set))
+        .chain(places::<flomesh::GlobalTrafficPolicy>(set))
+        .chain(places::<gloo::Destination>(set))
+        .chain(places::<karmada::MultiClusterService>(set))
+        .collect()
+}
+
+fn place<T>(object: &Object<T>) -> String {
+    let place = &object.provenance;
+    format!("{} ({}:{})", object.id, place.file, place.line)
+}
+
+/// Names and keys of Secrets; what stands under the keys is left out.
+fn secrets(set: &ResourceSet) -> Map<String, Value> {
+    let secrets = set.secrets.values().map(|secret| {
+        let keys = secret.spec.data.keys();
+        let keys: Map<String, Value> = keys.map(|k| (k.clone(), REDACTED.into())).collect();
+        (secret.id.to_string(), Value::from(keys))
+    });
+    secrets.collect()
+}

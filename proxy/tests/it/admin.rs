@@ -1,0 +1,265 @@
+//! The admin pages of a running proxy: what they show is what it is doing.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::client::{Client, Front, get};
+use crate::support::mesh::{documents, everything_to, gateway, routes, service, subsets};
+use crate::support::origin::{Back, Origin};
+use crate::support::proxy::{Proxy, Start, free_address};
+use crate::support::raw::Raw;
+use crate::support::{eventually, until};
+
+fn json(proxy: &Proxy, page: &str) -> Value {
+    serde_json::from_str(&proxy.page(page)).unwrap()
+}
+
+/// A listener of the page, by the start of its name.
+fn listener(proxy: &Proxy, name: &str) -> Value {
+    let page = json(proxy, "/listeners?format=json");
+    let mut listeners = page.as_array().unwrap().iter();
+    let found = listeners.find(|listener| listener["name"] == name);
+    found.cloned().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn listeners_show_their_protocol_and_live_connections() {
+    let start = Start::new();
+    let http2 = free_address();
+    let mesh = gateway(&[start.edge(), http2]).replacen(
+        "name: http-1, protocol: HTTP}",
+        "name: http2, protocol: HTTP2}",
+        1,
+    );
+    let proxy = start.file("mesh.yaml", mesh).start();
+    let (first, second) = (proxy.edge.to_string(), http2.to_string());
+    let shown = |field: &str| {
+        (
+            listener(&proxy, &first)[field].clone(),
+            listener(&proxy, &second)[field].clone(),
+        )
+    };
+    assert_eq!(shown("protocol"), ("HTTP".into(), "HTTP2".into()));
+    assert_eq!(shown("state"), ("open".into(), "open".into()));
+    assert_eq!(shown("active_connections"), (0.into(), 0.into()));
+
+    let mut clients = Vec::new();
+    for front in [Front::H1, Front::H1, Front::H2] {
+        let mut client = Client::connect(front, proxy.edge).await;
+        assert_eq!(client.get("/").await.status, 404);
+        clients.push(client);
+    }
+    assert_eq!(shown("active_connections"), (3.into(), 0.into()));
+    let text = proxy.page("/listeners");
+    assert!(text.contains(&format!("{first}::cx_active::3\n")), "{text}");
+
+    // A listener that the configuration leaves out is shown for as long as it has connections.
+    proxy.write("mesh.yaml", gateway(&[http2]));
+    until("the first one drains", async || {
+        listener(&proxy, &first)["state"] == "draining"
+    })
+    .await;
+    drop(clients);
+    until("it is gone", async || listener(&proxy, &first).is_null()).await;
+    assert_eq!(listener(&proxy, &second)["protocol"], "HTTP");
+}
+
+#[test]
+fn listener_that_cannot_open_and_drain_are_shown() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let start = Start::new();
+    let mesh = gateway(&[start.edge(), taken.local_addr().unwrap()]);
+    let proxy = start.file("mesh.yaml", mesh).start();
+    let failed = listener(&proxy, &taken.local_addr().unwrap().to_string());
+    assert_eq!(failed["state"], "failed");
+    assert!(
+        failed["error"].as_str().unwrap().contains("in use"),
+        "{failed}"
+    );
+    let open = listener(&proxy, &proxy.edge.to_string());
+    assert_eq!(
+        (&open["state"], &open["error"]),
+        (&"open".into(), &Value::Null)
+    );
+    assert_eq!(proxy.try_page("POST", "/drain").unwrap().0, 200);
+    eventually("it drains", || {
+        listener(&proxy, &proxy.edge.to_string())["state"] == "draining"
+    });
+    assert_eq!(proxy.try_page("GET", "/healthz/ready").unwrap().0, 503);
+}
+
+#[tokio::test]
+async fn clusters_show_requests_that_run_and_that_ran() {
+    let origin = Origin::named(Back::H1, "v1");
+    let proxy = Proxy::with(|edge| everything_to(edge, &origin));
+    let fact = |fact: &str| {
+        let text = proxy.page("/clusters");
+        let key = format!("outbound|80||web.test::{}::{fact}::", origin.address);
+        let line = text.lines().find_map(|line| line.strip_prefix(&key));
+        line.unwrap_or_else(|| panic!("no {key} in\n{text}"))
+            .to_owned()
+    };
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    for _ in 0..3 {
+        assert_eq!(client.get("/").await.status, 200);
+    }
+    assert_eq!(
+        (fact("rq_active"), fact("rq_total")),
+        ("0".into(), "3".into())
+    );
+    // A body that does not end keeps its request running.
+    let mut raw = Raw::connect(proxy.edge);
+    raw.send("POST /open HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\nab");
+    until("it runs", async || fact("rq_active") == "1").await;
+    drop(raw);
+    until("it is over", async || fact("rq_active") == "0").await;
+    assert_eq!(fact("rq_total"), "4");
+}
+
+#[test]
+fn dump_shows_routes_and_resources_and_no_secret() {
+    let start = Start::new();
+    let secret =
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: hunter2}\n";
+    let rules = "\
+- match: [{uri: {prefix: /a}, headers: {x-user: {exact: ann}}}]
+  rewrite: {uri: /b}
+  timeout: 3s
+  headers: {request: {set: {authorization: hunter2, x-from: edge}}}
+  route: [{destination: {host: web.test}}]
+- redirect: {uri: /moved, redirectCode: 308}";
+    let mesh = documents([
+        gateway(&[start.edge()]),
+        service("web", Back::H1, &[(start.edge(), "v1")]),
+        routes("all", "[\"*\"]", rules),
+        secret.to_owned(),
+    ]);
+    let proxy = start.file("mesh.yaml", mesh).start();
+    let text = proxy.page("/config_dump");
+    assert!(!text.contains("hunter2"), "{text}");
+    let dump: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        dump["secrets"]["Secret/default/s"]["password"],
+        "[redacted]"
+    );
+    let resources = dump["resources"].to_string();
+    assert!(
+        resources.contains("VirtualService/default/all ("),
+        "{resources}"
+    );
+    assert!(resources.contains("mesh.yaml:"), "{resources}");
+    let listener = &dump["listeners"][0];
+    assert_eq!(listener["protocols"][0], "HTTP");
+    let routes = &listener["virtualHosts"][0]["routes"];
+    assert_eq!(routes[0]["match"]["uri.prefix"], "/a");
+    assert_eq!(routes[0]["match"]["headers[x-user].exact"], "ann");
+    assert_eq!(routes[0]["rewritePath"]["with"], "/b");
+    assert_eq!(routes[0]["timeout"], "3s");
+    assert_eq!(
+        routes[0]["destinations"][0]["cluster"],
+        "outbound|80||web.test"
+    );
+    assert_eq!(
+        routes[0]["requestHeaders"][0]["set"]["authorization"],
+        "[redacted]"
+    );
+    assert_eq!(routes[0]["requestHeaders"][1]["set"]["x-from"], "edge");
+    assert_eq!(routes[1]["redirect"]["path"], "/moved");
+    assert_eq!(routes[1]["redirect"]["status"], 308);
+}
+
+/// Exit code and standard output of `strait explain`.
+fn explain(from: &[&str], question: &[&str]) -> (i32, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_strait"))
+        .arg("explain")
+        .args(from)
+        .args(question)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(!text.is_empty(), "{output:?}");
+    (output.status.code().unwrap(), text)
+}
+
+#[tokio::test]
+async fn explanation_of_a_running_proxy_is_the_one_of_its_files() {
+    let origins = [Origin::named(Back::H1, "v1"), Origin::named(Back::H1, "v2")];
+    let mesh = |edge, rules: &str| {
+        documents([
+            gateway(&[edge]),
+            service(
+                "web",
+                Back::H1,
+                &[(origins[0].address, "v1"), (origins[1].address, "v2")],
+            ),
+            subsets("web", &["v1", "v2"]),
+            routes("all", "[a.test]", rules),
+        ])
+    };
+    let before = "\
+- match: [{uri: {prefix: /moved}}]
+  redirect: {uri: /new}
+- match: [{headers: {x-user: {exact: ann}}}]
+  rewrite: {uri: /for-ann}
+  route: [{destination: {host: web.test, subset: v2}}]
+- match: [{uri: {prefix: /}, method: {exact: GET}}]
+  route:
+  - {destination: {host: web.test, subset: v1}, weight: 100}
+  - {destination: {host: web.test, subset: v2}, weight: 0}";
+    let start = Start::new();
+    let text = mesh(start.edge(), before);
+    let proxy = start.file("mesh.yaml", text).start();
+    let (directory, admin) = (proxy.mesh(), proxy.admin.to_string());
+    let url = |path: &str| format!("http://a.test:{}{path}", proxy.edge.port());
+    compare(&directory, &admin, &url);
+
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    assert_eq!(client.get("/x").await.text(), "v1");
+
+    // The running proxy answers by what it does now, and so does the one that is asked.
+    proxy.write(
+        "mesh.yaml",
+        mesh(
+            proxy.edge,
+            "- route: [{destination: {host: web.test, subset: v2}}]",
+        ),
+    );
+    until("the change is in force", async || {
+        client.call(get("/x")).await.text() == "v2"
+    })
+    .await;
+    compare(&directory, &admin, &url);
+    let (_, text) = explain(&["--admin", &admin], &["DELETE", &url("/x")]);
+    assert!(text.contains("outbound|80|v2|web.test"), "{text}");
+    let (code, refused) = explain(&["--admin", &admin], &["GET", "http://b.test/"]);
+    assert_eq!(code, 1);
+    assert!(refused.contains("did you mean a.test?"), "{refused}");
+}
+
+/// Asks the files and the proxy the same questions.
+fn compare(directory: &Path, admin: &str, url: &dyn Fn(&str) -> String) {
+    let directory = directory.to_str().unwrap();
+    let offline = ["--config", directory, "--labels", "istio=ingressgateway"];
+    let live = ["--admin", admin];
+    let (plain, moved) = (url("/x?y=1&z"), url("/moved/a%20b"));
+    let questions: [&[&str]; 5] = [
+        &["GET", &plain],
+        &["GET", &moved],
+        &["GET", &plain, "-H", "x-user: ann"],
+        &["DELETE", &plain],
+        &["GET", "http://nobody.test/"],
+    ];
+    for question in questions {
+        for more in [&["-o", "json"][..], &[], &["--all"]] {
+            let question = [question, more].concat();
+            assert_eq!(
+                explain(&live, &question),
+                explain(&offline, &question),
+                "{question:?}"
+            );
+        }
+    }
+}

@@ -23,6 +23,8 @@ pub mod reply;
 
 pub mod request;
 
+pub mod spare;
+
 pub mod upgrade;
 
 use std::rc::Rc;

@@ -9,6 +9,8 @@ mod http1;
 
 mod http2;
 
+mod key;
+
 mod lease;
 
 mod settings;
@@ -26,6 +28,7 @@ use tokio::time::Instant;
 pub use lease::Lease;
 pub use settings::{IDLE_CONNECTIONS_MAX, PoolSettings};
 
+use self::key::{Key, NumberHash};
 use crate::error::{BoxError, Error};
 use crate::registry::{Address, EndpointState};
 use crate::telemetry::Counter;
@@ -42,6 +45,15 @@ pub struct Target<'a> {
     pub protocol: Protocol,
     /// Limits and times.
     pub settings: &'a PoolSettings,
+}
+
+impl Target<'_> {
+    fn key(&self) -> Key {
+        Key {
+            endpoint: self.state.id,
+            protocol: self.protocol,
+        }
+    }
 }
 
 /// A response head, and the hold on the connection that its body still needs.
@@ -65,7 +77,7 @@ pub struct Failed {
 const STALE_CONNECTIONS_MAX: usize = 8;
 
 /// Pools by endpoint and protocol.
-type ByEndpoint<B> = HashMap<(u64, Protocol), Rc<EndpointPool<B>>>;
+type ByEndpoint<B> = HashMap<Key, Rc<EndpointPool<B>>, NumberHash>;
 
 /// All pools of one worker. `B` is the body that requests carry.
 pub struct Pools<B> {
@@ -134,7 +146,7 @@ where
     pub fn would_reuse(&self, target: &Target<'_>) -> bool {
         let pools = self.pools.borrow();
         pools
-            .get(&(target.state.id, target.protocol))
+            .get(&target.key())
             .is_some_and(|pool| match target.protocol {
                 Protocol::Http1 => pool.http1.has_ready(),
                 Protocol::Http2 => pool.http2.is_open(),
@@ -143,17 +155,15 @@ where
 
     fn pool(&self, target: &Target<'_>) -> Rc<EndpointPool<B>> {
         let mut pools = self.pools.borrow_mut();
-        let pool = pools
-            .entry((target.state.id, target.protocol))
-            .or_insert_with(|| {
-                Rc::new(EndpointPool {
-                    endpoint: Arc::downgrade(target.state),
-                    idle_timeout: target.settings.idle_timeout,
-                    counts: Rc::clone(&self.counts),
-                    http1: http1::Stack::default(),
-                    http2: http2::Shared::default(),
-                })
-            });
+        let pool = pools.entry(target.key()).or_insert_with(|| {
+            Rc::new(EndpointPool {
+                endpoint: Arc::downgrade(target.state),
+                idle_timeout: target.settings.idle_timeout,
+                counts: Rc::clone(&self.counts),
+                http1: http1::Stack::default(),
+                http2: http2::Shared::default(),
+            })
+        });
         Rc::clone(pool)
     }
 

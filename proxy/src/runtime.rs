@@ -5,6 +5,7 @@
 pub mod admission;
 pub mod clock;
 pub mod drain;
+pub mod gather;
 pub mod open_files;
 pub mod ready;
 pub mod sync;

@@ -18,6 +18,7 @@ use tokio::net::TcpStream;
 use super::framing::{Framing, Place, Verdict};
 use super::refusal::Refusal;
 use crate::runtime::admission::Slot;
+use crate::runtime::gather;
 use crate::telemetry::{ConnectionProtocol, ListenerStats, WorkerId};
 
 /// Bytes read ahead at once: most request heads fit.
@@ -354,7 +355,7 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.tcp).poll_write_vectored(cx, slices);
+        let polled = gather::poll_write(Pin::new(&mut self.tcp), cx, slices);
         self.note_written(polled)
     }
 

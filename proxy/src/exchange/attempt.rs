@@ -1,10 +1,10 @@
 //! One request to one endpoint, and the one replay that a reused connection may need.
 
-use hyper::header::HeaderMap;
-use hyper::{Method, Request, Uri, Version};
+use hyper::Request;
 
 use super::body::UpstreamBody;
 use super::request::{Picked, Worker};
+use super::spare::Spare;
 use crate::error::{Error, Retry};
 use crate::pool::{Failed, Sent, Target};
 use crate::telemetry::Counter;
@@ -24,7 +24,7 @@ pub async fn run(
     request: Request<UpstreamBody>,
 ) -> Result<Sent<UpstreamBody>, Error> {
     let target = picked.target();
-    let spare = Spare::of(worker, &target, &request);
+    let spare = spare(worker, &target, &request);
     let failed = match worker.pools.send(target, request).await {
         Ok(sent) => return Ok(sent),
         Err(failed) => failed,
@@ -50,33 +50,13 @@ fn may_replay(failed: &Failed) -> bool {
         )
 }
 
-/// The head of a request that is safe to send again.
-struct Spare {
-    method: Method,
-    uri: Uri,
-    version: Version,
-    headers: HeaderMap,
-}
-
-impl Spare {
-    /// Copies the head if a replay may come: the connection will be a reused one, and the request is repeatable.
-    fn of(worker: &Worker, target: &Target<'_>, request: &Request<UpstreamBody>) -> Option<Self> {
-        let repeatable =
-            matches!(request.body(), UpstreamBody::Empty) && request.method().is_idempotent();
-        (repeatable && worker.pools.would_reuse(target)).then(|| Self {
-            method: request.method().clone(),
-            uri: request.uri().clone(),
-            version: request.version(),
-            headers: request.headers().clone(),
-        })
-    }
-
-    fn request(self) -> Request<UpstreamBody> {
-        let mut request = Request::new(UpstreamBody::Empty);
-        *request.method_mut() = self.method;
-        *request.uri_mut() = self.uri;
-        *request.version_mut() = self.version;
-        *request.headers_mut() = self.headers;
-        request
-    }
+/// Keeps the head if a replay may come: the connection will be a reused one, and the request is repeatable.
+fn spare<'a>(
+    worker: &'a Worker,
+    target: &Target<'_>,
+    request: &Request<UpstreamBody>,
+) -> Option<Spare<'a>> {
+    let repeatable =
+        matches!(request.body(), UpstreamBody::Empty) && request.method().is_idempotent();
+    (repeatable && worker.pools.would_reuse(target)).then(|| Spare::of(&worker.buffers, request))
 }

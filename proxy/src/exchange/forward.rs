@@ -393,10 +393,7 @@ fn pass(
     *response.version_mut() = Version::HTTP_11;
     let headers = response.headers_mut();
     hop_by_hop::strip_response(headers, tunnel.is_some());
-    headers.insert(
-        X_ENVOY_UPSTREAM_SERVICE_TIME,
-        HeaderValue::from(took.as_millis() as u64),
-    );
+    headers.insert(X_ENVOY_UPSTREAM_SERVICE_TIME, headers::millis(took));
     record.saw_headers(headers);
     if let Some(keep) = &passed.keep {
         forward.edit_response(Some(passed.destination), keep, &mut response);

@@ -4,6 +4,7 @@
 //! sets them with `use_remote_address`.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use rand::{Rng, RngExt};
@@ -53,6 +54,29 @@ pub fn forward(
         headers.insert(X_REQUEST_ID, request_id(rng));
     }
     headers.insert(X_ENVOY_ATTEMPT_COUNT, ONE);
+}
+
+/// Whole milliseconds as a header value.
+pub fn millis(time: Duration) -> HeaderValue {
+    const fn ready(text: &'static str) -> HeaderValue {
+        HeaderValue::from_static(text)
+    }
+    /// The values of most responses, ready-made.
+    static SMALL: [HeaderValue; 8] = [
+        ready("0"),
+        ready("1"),
+        ready("2"),
+        ready("3"),
+        ready("4"),
+        ready("5"),
+        ready("6"),
+        ready("7"),
+    ];
+    let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let small = usize::try_from(millis)
+        .ok()
+        .and_then(|millis| SMALL.get(millis));
+    small.cloned().unwrap_or_else(|| HeaderValue::from(millis))
 }
 
 /// Appends the peer to `x-forwarded-for`; returns whether it is the only one there.

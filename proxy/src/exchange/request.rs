@@ -12,6 +12,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::body::UpstreamBody;
+use super::spare::Buffers;
 use crate::balance::EndpointIdx;
 use crate::cluster::{Cluster, Endpoint};
 use crate::pool::{Pools, Target};
@@ -124,6 +125,8 @@ pub struct Worker {
     pub access_log: AccessLogger,
     /// Settings of the request path.
     pub settings: ExchangeSettings,
+    /// Memory for the heads of requests that may have to be sent again.
+    pub buffers: Buffers,
     snapshot: RefCell<Cached>,
     rng: RefCell<SmallRng>,
 }
@@ -150,6 +153,7 @@ impl Worker {
             unrouted: parts.unrouted,
             access_log: parts.access_log,
             settings: parts.settings,
+            buffers: Buffers::default(),
             snapshot: RefCell::new(Cached { cache, current }),
             rng: RefCell::new(SmallRng::seed_from_u64(parts.seed)),
         }

@@ -24,36 +24,68 @@ impl fmt::Display for InvalidConnection {
 
 impl std::error::Error for InvalidConnection {}
 
+/// The headers that only the proxy decides about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Present(u8);
+
+const HOP_BY_HOP: [HeaderName; 6] = [
+    CONNECTION,
+    KEEP_ALIVE,
+    PROXY_CONNECTION,
+    TE,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+impl Present {
+    /// Which of them are there: one pass over the names, in which their lengths sort out nearly all others.
+    fn of(headers: &HeaderMap) -> Self {
+        let mut present = 0;
+        for name in headers.keys() {
+            if matches!(name.as_str().len(), 2 | 7 | 10 | 16 | 17) {
+                let found = HOP_BY_HOP.iter().position(|one| one == name);
+                present |= found.map_or(0, |index| 1 << index);
+            }
+        }
+        Self(present)
+    }
+
+    fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    fn names(self) -> impl Iterator<Item = &'static HeaderName> {
+        static NAMES: [HeaderName; 6] = HOP_BY_HOP;
+        NAMES
+            .iter()
+            .enumerate()
+            .filter(move |(index, _)| self.0 & (1 << index) != 0)
+            .map(|(_, name)| name)
+    }
+}
+
 /// Whether the proxy alone decides about this header.
 pub fn is_hop_by_hop(name: &HeaderName) -> bool {
-    // The length sorts out nearly every header without comparing text.
-    match name.as_str().len() {
-        2 => name == TE,
-        7 => name == UPGRADE,
-        10 => name == CONNECTION || name == KEEP_ALIVE,
-        16 => name == PROXY_CONNECTION,
-        17 => name == TRANSFER_ENCODING,
-        _ => false,
-    }
+    HOP_BY_HOP.contains(name)
 }
 
 /// Takes the hop-by-hop headers out of a request, with those that `Connection` names.
 ///
 /// `te: trailers` stays, other codings of `TE` go. `upgrading` keeps `Upgrade` and leaves `connection: upgrade` for
 /// the next hop. `Host` and `Content-Length` belong to the message and stay even when they are named.
-/// One pass over the names decides that there is nothing to do, which is the common case.
 ///
 /// # Errors
 ///
 /// When `Connection` names ten headers or more, a pseudo-header, or one of `x-forwarded-for`, `-host` and `-proto`.
 /// The headers may then be half edited.
 pub fn strip_request(headers: &mut HeaderMap, upgrading: bool) -> Result<(), InvalidConnection> {
-    if !headers.keys().any(is_hop_by_hop) {
+    let present = Present::of(headers);
+    if present.is_empty() {
         return Ok(());
     }
     let trailers = accepts_trailers(headers);
     let nominated = nominated(headers)?;
-    strip(headers, &nominated, upgrading);
+    strip(headers, present, &nominated, upgrading);
     if trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
@@ -64,33 +96,28 @@ pub fn strip_request(headers: &mut HeaderMap, upgrading: bool) -> Result<(), Inv
 ///
 /// What an upstream's `Connection` names wrongly is left alone: its response is not refused for it.
 pub fn strip_response(headers: &mut HeaderMap, upgrading: bool) {
-    if !headers.keys().any(is_hop_by_hop) {
+    let present = Present::of(headers);
+    if present.is_empty() {
         return;
     }
     let nominated = nominated(headers).unwrap_or_default();
-    strip(headers, &nominated, upgrading);
+    strip(headers, present, &nominated, upgrading);
 }
 
-fn strip(headers: &mut HeaderMap, nominated: &[HeaderName], upgrading: bool) {
+fn strip(headers: &mut HeaderMap, present: Present, nominated: &[HeaderName], upgrading: bool) {
     for name in nominated
         .iter()
         .filter(|name| !upgrading || **name != UPGRADE)
     {
         headers.remove(name);
     }
-    for name in [
-        CONNECTION,
-        KEEP_ALIVE,
-        PROXY_CONNECTION,
-        TE,
-        TRANSFER_ENCODING,
-    ] {
-        headers.remove(name);
+    for name in present.names() {
+        if !upgrading || *name != UPGRADE {
+            headers.remove(name);
+        }
     }
     if upgrading {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    } else {
-        headers.remove(UPGRADE);
     }
 }
 
@@ -109,6 +136,10 @@ fn nominated(
             count += 1;
             if count > NOMINATED_MAX || token.starts_with(b":") {
                 return Err(InvalidConnection);
+            }
+            // What nearly every peer says; these name no header that is passed on anyway.
+            if token.eq_ignore_ascii_case(b"keep-alive") || token.eq_ignore_ascii_case(b"close") {
+                continue;
             }
             // What is no header name cannot be the name of a header that is there.
             let Ok(name) = HeaderName::from_bytes(token) else {

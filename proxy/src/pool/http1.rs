@@ -161,7 +161,8 @@ where
         protocol: target.protocol,
         timeout: target.settings.connect_timeout,
     };
-    match connect(target.address, settings, &pool.counts).await? {
+    // rare and large: what it needs does not belong into the future of every request
+    match Box::pin(connect(target.address, settings, &pool.counts)).await? {
         Sender::Http1(sender) => Ok(sender),
         Sender::Http2(_) => Err(Error::new(Kind::UpstreamProtocol)),
     }

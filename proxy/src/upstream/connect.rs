@@ -18,6 +18,7 @@ use super::Protocol;
 use super::counts::{Counted, Counts};
 use crate::error::{BoxError, Error, Kind};
 use crate::registry::Address;
+use crate::runtime::gather::Gathered;
 
 /// Largest response head that is accepted, in bytes; a longer one is a protocol error. Envoy's default.
 pub const RESPONSE_HEAD_BYTES_MAX: usize = 60 * 1024;
@@ -116,7 +117,7 @@ where
     B::Error: Into<BoxError>,
 {
     let failed = |error: hyper::Error| Error::new(Kind::ConnectFailed).with_source(error);
-    let io = TokioIo::new(stream);
+    let io = TokioIo::new(Gathered(stream));
     match protocol {
         Protocol::Http1 => {
             let (sender, connection) = http1::Builder::new()

@@ -1,0 +1,153 @@
+//! What is kept of a request that may have to be sent again: its head, packed.
+//!
+//! A map of headers is expensive to copy and to drop; nearly no copy is ever needed. So the headers are packed into one
+//! buffer that the worker uses again and again, and unpacked only when a request is really sent again.
+
+use std::cell::RefCell;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
+use hyper::Request;
+
+use super::body::UpstreamBody;
+
+/// Most buffers that wait to be used again, per worker.
+const BUFFERS_MAX: usize = 256;
+
+/// Largest buffer that is kept, in bytes.
+const BUFFER_BYTES_MAX: usize = 4096;
+
+/// Buffers of one worker that wait to be used again.
+#[derive(Debug, Default)]
+pub struct Buffers(RefCell<Vec<Vec<u8>>>);
+
+/// The head of a request without a body.
+#[derive(Debug)]
+pub struct Spare<'a> {
+    buffers: &'a Buffers,
+    method: Method,
+    uri: Uri,
+    version: Version,
+    /// Per header line: length of the name, length of the value with the highest bit for "sensitive", both of four
+    /// bytes, then the name and the value.
+    packed: Vec<u8>,
+}
+
+const SENSITIVE: u32 = 1 << 31;
+
+impl<'a> Spare<'a> {
+    /// Keeps the head of this request.
+    pub fn of<B>(buffers: &'a Buffers, request: &Request<B>) -> Self {
+        let mut packed = buffers.0.borrow_mut().pop().unwrap_or_default();
+        for (name, value) in request.headers() {
+            pack(&mut packed, name, value);
+        }
+        Self {
+            buffers,
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            version: request.version(),
+            packed,
+        }
+    }
+
+    /// The request once more.
+    pub fn request(&self) -> Request<UpstreamBody> {
+        let mut request = Request::new(UpstreamBody::Empty);
+        request.method_mut().clone_from(&self.method);
+        request.uri_mut().clone_from(&self.uri);
+        *request.version_mut() = self.version;
+        unpack(&self.packed, request.headers_mut());
+        request
+    }
+}
+
+impl Drop for Spare<'_> {
+    fn drop(&mut self) {
+        let mut buffers = self.buffers.0.borrow_mut();
+        if buffers.len() < BUFFERS_MAX && self.packed.capacity() <= BUFFER_BYTES_MAX {
+            self.packed.clear();
+            buffers.push(std::mem::take(&mut self.packed));
+        }
+    }
+}
+
+fn pack(packed: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
+    let name = name.as_str().as_bytes();
+    let sensitive = if value.is_sensitive() { SENSITIVE } else { 0 };
+    // a head is limited to far less than 2 GiB
+    let lengths = [name.len() as u32, value.len() as u32 | sensitive];
+    packed.reserve(8 + name.len() + value.len());
+    packed.extend_from_slice(&lengths[0].to_ne_bytes());
+    packed.extend_from_slice(&lengths[1].to_ne_bytes());
+    packed.extend_from_slice(name);
+    packed.extend_from_slice(value.as_bytes());
+}
+
+fn unpack(mut packed: &[u8], headers: &mut HeaderMap) {
+    while let Some((name, value, rest)) = line(packed) {
+        headers.append(name, value);
+        packed = rest;
+    }
+}
+
+fn line(packed: &[u8]) -> Option<(HeaderName, HeaderValue, &[u8])> {
+    let (name_len, rest) = packed.split_first_chunk()?;
+    let (value_len, rest) = rest.split_first_chunk()?;
+    let value_len = u32::from_ne_bytes(*value_len);
+    let (name, rest) = rest.split_at_checked(u32::from_ne_bytes(*name_len) as usize)?;
+    let (value, rest) = rest.split_at_checked((value_len & !SENSITIVE) as usize)?;
+    let name = HeaderName::from_bytes(name).ok()?;
+    let mut value = HeaderValue::from_bytes(value).ok()?;
+    value.set_sensitive(value_len & SENSITIVE != 0);
+    Some((name, value, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn head_comes_back_as_it_was() {
+        let buffers = Buffers::default();
+        for round in 0..3 {
+            let mut secret = HeaderValue::from_static("Basic abc");
+            secret.set_sensitive(true);
+            let before = Request::builder()
+                .method("DELETE")
+                .uri("http://a.example/b?c=d")
+                .version(Version::HTTP_2)
+                .header("host", "a.example")
+                .header("x-twice", "1")
+                .header("x-twice", "2")
+                .header("x-empty", "")
+                .header("x-latin", HeaderValue::from_bytes(b"\xe9t\xe9").unwrap())
+                .header("authorization", secret)
+                .header("x-round", round)
+                .body(())
+                .unwrap();
+            let after = Spare::of(&buffers, &before).request();
+            assert_eq!(after.method(), before.method());
+            assert_eq!(after.uri(), before.uri());
+            assert_eq!(after.version(), before.version());
+            assert_eq!(after.headers(), before.headers());
+            assert!(after.headers()["authorization"].is_sensitive());
+            assert!(!after.headers()["host"].is_sensitive());
+        }
+    }
+
+    #[test]
+    fn buffers_are_used_again_and_large_ones_are_not_kept() {
+        let buffers = Buffers::default();
+        let small = Request::builder().header("a", "b").body(()).unwrap();
+        let large = "x".repeat(BUFFER_BYTES_MAX);
+        let large = Request::builder().header("a", large).body(()).unwrap();
+        let kept = || buffers.0.borrow().len();
+        let two = (Spare::of(&buffers, &small), Spare::of(&buffers, &small));
+        drop(two);
+        assert_eq!(kept(), 2);
+        drop(Spare::of(&buffers, &small));
+        assert_eq!(kept(), 2);
+        drop(Spare::of(&buffers, &large));
+        assert_eq!(kept(), 1);
+    }
+}

@@ -110,7 +110,7 @@ fn access_log(c: &mut Criterion) {
         user_agent: Some(b"Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"),
         request_id: Some(b"6e0c36a1-5cb4-9c1f-8b1c-1d2f7b0f3c55"),
         authority: Some(b"bookinfo.example.com"),
-        upstream_host: address(1),
+        upstream_host: address(1).map(proxy::telemetry::Host::Ip),
         upstream_cluster: Some("outbound|9080||productpage.default.svc.cluster.local"),
         upstream_local_address: address(7),
         downstream_local_address: address(7),

@@ -26,19 +26,21 @@ use hyper::{Request, Response};
 use tokio::time::Instant;
 
 pub use lease::Lease;
-pub use settings::{IDLE_CONNECTIONS_MAX, PoolSettings};
+pub use settings::{
+    HTTP2_CONNECTIONS_MAX, IDLE_CONNECTIONS_MAX, PoolSettings, WAITING_REQUESTS_MAX,
+};
 
 use self::key::{Key, NumberHash};
-use crate::error::{BoxError, Error};
-use crate::registry::{Address, EndpointState};
+use crate::error::{BoxError, Error, Kind};
+use crate::registry::EndpointState;
 use crate::telemetry::Counter;
-use crate::upstream::{Counts, Protocol};
+use crate::upstream::{ConnectSettings, Counts, Protocol, Reach, failure};
 
 /// What an attempt is sent to.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     /// Where to connect.
-    pub address: &'a Address,
+    pub reach: Reach<'a>,
     /// Identity of the endpoint.
     pub state: &'a Arc<EndpointState>,
     /// What to speak.
@@ -52,6 +54,13 @@ impl Target<'_> {
         Key {
             endpoint: self.state.id,
             protocol: self.protocol,
+        }
+    }
+
+    fn connect_settings(&self) -> ConnectSettings {
+        ConnectSettings {
+            protocol: self.protocol,
+            timeout: self.settings.connect_timeout,
         }
     }
 }
@@ -75,6 +84,14 @@ pub struct Failed {
 
 /// How many times one attempt may meet a connection that was closed under it before anything was written.
 const STALE_CONNECTIONS_MAX: usize = 8;
+
+/// Why a request did not go out on a connection.
+enum NotSent<B> {
+    /// It was closed before anything was sent.
+    Closed(Box<Request<B>>, Failed),
+    /// The peer may have seen the request.
+    Failed(Failed),
+}
 
 /// Pools by endpoint and protocol.
 type ByEndpoint<B> = HashMap<Key, Rc<EndpointPool<B>>, NumberHash>;
@@ -111,18 +128,17 @@ where
 {
     /// Sends one request to one endpoint, on a waiting connection if there is one.
     ///
+    /// A waiting connection that turns out to be closed before anything was sent is left for the next one.
+    ///
     /// # Errors
     ///
     /// [`Failed`] with the kind of failure; its retry safety is that of the kind.
     pub async fn send(&self, target: Target<'_>, request: Request<B>) -> Result<Sent<B>, Failed> {
-        let pool = self.pool(&target);
-        match target.protocol {
-            Protocol::Http1 => http1::send(&pool, &target, request).await,
-            Protocol::Http2 => http2::send(&pool, &target, request).await,
-        }
+        self.attempt(target, request, STALE_CONNECTIONS_MAX).await
     }
 
-    /// Sends one request to one endpoint on a connection that has carried none before.
+    /// Sends one request to one endpoint on a connection that has carried none before; HTTP/2 connections that were
+    /// opened after the one that failed count as such.
     ///
     /// # Errors
     ///
@@ -132,14 +148,55 @@ where
         target: Target<'_>,
         request: Request<B>,
     ) -> Result<Sent<B>, Failed> {
+        self.attempt(target, request, 0).await
+    }
+
+    async fn attempt(
+        &self,
+        target: Target<'_>,
+        mut request: Request<B>,
+        stale_max: usize,
+    ) -> Result<Sent<B>, Failed> {
         let pool = self.pool(&target);
-        match target.protocol {
-            Protocol::Http1 => http1::send_fresh(&pool, &target, request).await,
-            Protocol::Http2 => {
-                pool.http2.retire_all();
-                http2::send(&pool, &target, request).await
-            }
+        let mut stale = 0;
+        loop {
+            let waiting = (stale < stale_max).then(|| pool.waiting(&target)).flatten();
+            let lease = match waiting {
+                Some(lease) => lease,
+                // boxed, so that requests that find a connection need not carry what making one takes
+                None => Box::pin(pool.open(&target)).await.map_err(|error| Failed {
+                    error,
+                    reused: false,
+                })?,
+            };
+            request = match Self::send_on(lease, request).await {
+                Ok(sent) => return Ok(sent),
+                Err(NotSent::Closed(unsent, failed)) if failed.reused && stale <= stale_max => {
+                    *unsent
+                }
+                Err(NotSent::Closed(_, failed) | NotSent::Failed(failed)) => return Err(failed),
+            };
+            stale += 1;
         }
+    }
+
+    async fn send_on(mut lease: Lease<B>, request: Request<B>) -> Result<Sent<B>, NotSent<B>> {
+        let mut error = match lease.send(request).await {
+            Ok(response) => return Ok(Sent { response, lease }),
+            Err(error) => error,
+        };
+        let unsent = error.take_message();
+        let failed = Failed {
+            error: failure::before_response(error.into_error()),
+            reused: lease.reused(),
+        };
+        if failed.error.kind() == Kind::UpstreamClosed {
+            lease.condemn();
+        }
+        Err(match unsent {
+            Some(request) => NotSent::Closed(Box::new(request), failed),
+            None => NotSent::Failed(failed),
+        })
     }
 
     /// Whether a request to this endpoint would go out on a connection that has carried another before.
@@ -180,6 +237,28 @@ where
     }
 }
 
+impl<B> EndpointPool<B>
+where
+    B: Body<Data = Bytes> + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    /// A connection that can take a request at once.
+    fn waiting(self: &Rc<Self>, target: &Target<'_>) -> Option<Lease<B>> {
+        match target.protocol {
+            Protocol::Http1 => http1::waiting(self).map(Lease::http1),
+            Protocol::Http2 => http2::pick(self).map(Lease::http2),
+        }
+    }
+
+    /// A connection that is made for this request, or has room for it by then.
+    async fn open(self: &Rc<Self>, target: &Target<'_>) -> Result<Lease<B>, Error> {
+        match target.protocol {
+            Protocol::Http1 => http1::open(self, target).await.map(Lease::http1),
+            Protocol::Http2 => http2::stream(self, target).await.map(Lease::http2),
+        }
+    }
+}
+
 /// Why a connection that waited is closed, if it is.
 pub(crate) fn end_of_wait(closed: bool, gone: bool, waited_too_long: bool) -> Option<Counter> {
     if closed {
@@ -192,3 +271,6 @@ pub(crate) fn end_of_wait(closed: bool, gone: bool, waited_too_long: bool) -> Op
         None
     }
 }
+
+#[cfg(test)]
+mod tests;

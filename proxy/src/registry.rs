@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use crossbeam_utils::CachePadded;
 use dashmap::DashMap;
 
@@ -17,7 +18,14 @@ use dashmap::DashMap;
 pub enum Address {
     /// IP address and port.
     Ip(SocketAddr),
-    /// Path of a Unix socket.
+    /// A DNS name that is one endpoint, whatever addresses it has at the time.
+    Name {
+        /// The name.
+        name: Arc<str>,
+        /// Port of every address.
+        port: u16,
+    },
+    /// Path of a Unix socket; one that begins with `@` is in the abstract namespace.
     Unix(Arc<Path>),
 }
 
@@ -25,6 +33,7 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Address::Ip(address) => write!(f, "{address}"),
+            Address::Name { name, port } => write!(f, "{name}:{port}"),
             Address::Unix(path) => write!(f, "unix://{}", path.display()),
         }
     }
@@ -109,10 +118,19 @@ pub struct ClusterState {
 }
 
 /// Addresses that a DNS name resolved to, as of its last successful lookup.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Resolution {
-    /// Addresses in the resolver's order; empty until the first successful lookup.
+    /// The addresses, sorted.
     pub addresses: Vec<IpAddr>,
+    /// The same ones in the order of the last answer, by which name servers spread their clients.
+    latest: ArcSwap<Vec<IpAddr>>,
+}
+
+impl Resolution {
+    /// The addresses in the order of the last answer.
+    pub fn latest(&self) -> Arc<Vec<IpAddr>> {
+        self.latest.load_full()
+    }
 }
 
 /// Live state by identity, shared by compile() and the control tasks.
@@ -169,17 +187,18 @@ impl Registry {
     }
 
     /// Records a lookup's answer; returns whether the set of addresses differs from the one before.
-    pub fn set_resolution(&self, name: &str, mut addresses: Vec<IpAddr>) -> bool {
+    pub fn set_resolution(&self, name: &str, answer: Vec<IpAddr>) -> bool {
+        let mut addresses = answer.clone();
         addresses.sort_unstable();
         addresses.dedup();
-        let next = Resolution { addresses };
-        if self
-            .names
-            .get(name)
-            .is_some_and(|current| **current == next)
+        if let Some(current) = self.names.get(name)
+            && current.addresses == addresses
         {
+            current.latest.store(Arc::new(answer));
             return false;
         }
+        let latest = ArcSwap::from_pointee(answer);
+        let next = Resolution { addresses, latest };
         self.names.insert(Arc::from(name), Arc::new(next));
         true
     }

@@ -20,7 +20,7 @@ mod stats_registry;
 use std::sync::Arc;
 
 pub use access_log::{
-    AccessLog, AccessLogFormat, AccessLogSettings, AccessLogTarget, AccessLogger, Entry,
+    AccessLog, AccessLogFormat, AccessLogSettings, AccessLogTarget, AccessLogger, Entry, Host,
     HttpVersion,
 };
 pub use cells::{WorkerCounters, WorkerId};

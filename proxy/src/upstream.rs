@@ -3,15 +3,23 @@
 //! The connection's driver runs as a task of the worker's own thread; it ends when the peer closes or when the last
 //! sender is dropped.
 
+pub mod alternates;
+
 pub mod connect;
 
 pub mod counts;
 
 pub mod failure;
 
+pub mod streams;
+
+pub use alternates::{Alternates, Reach};
+
 pub use counts::Counts;
 
-pub use connect::{ConnectSettings, Http2Sender, Sender, connect};
+pub use connect::{ConnectSettings, Connected, Ends, Http2Sender, Sender, connect};
+
+pub use streams::StreamLimit;
 
 /// What the connections to an endpoint speak.
 ///

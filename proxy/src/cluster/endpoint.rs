@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use crate::registry::{Address, EndpointState};
 use crate::telemetry::RequestStats;
+use crate::upstream::Alternates;
 
 /// One address and port of a cluster.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     /// Where it accepts connections.
     pub address: Address,
+    /// Where else a connection may be made to when the address takes none.
+    pub alternates: Alternates,
     /// `address` as text, for logs and headers.
     pub address_text: Arc<str>,
     /// Relative share of traffic, at least 1.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::Inputs;
 use super::policies::Policies;
-use super::service::{Labels, Port, Service, Workload, WorkloadHost};
+use super::service::{Labels, Port, Service, Workload};
 use super::services::Services;
 use crate::balance::Policy;
 use crate::cluster::{Cluster, Endpoint, Parts};
@@ -20,6 +20,7 @@ use crate::registry::{Address, ClusterId, Registry};
 use crate::snapshot::Snapshot;
 use crate::telemetry::{Reporter, RequestLabels, RequestStats, RouteStats, StatsRegistry, UNKNOWN};
 use crate::telemetry::{Service as ServiceLabels, Workload as WorkloadLabels};
+use crate::upstream::Alternates;
 
 /// What balances a cluster: a DestinationRule's settings for one port and subset.
 #[derive(Clone, Debug)]
@@ -142,11 +143,8 @@ impl<'a> Clusters<'a> {
                     .is_none_or(|labels| workload.has_labels(labels))
             })
             .collect();
-        let names = members.iter().filter_map(|workload| match &workload.host {
-            WorkloadHost::Name(name) => Some(Arc::clone(name)),
-            _ => None,
-        });
-        self.dns_names.extend(names);
+        let names = members.iter().filter_map(|workload| workload.host.name());
+        self.dns_names.extend(names.cloned());
         let state = self.registry.cluster(name);
         let fingerprint = self.fingerprint(service, port, &policy, &members);
         if let Some(before) = self.previous.cluster(state.id)
@@ -191,7 +189,7 @@ impl<'a> Clusters<'a> {
         )
             .hash(&mut hasher);
         for workload in members {
-            if let WorkloadHost::Name(name) = &workload.host {
+            if let Some(name) = workload.host.name() {
                 self.registry
                     .resolution(name)
                     .map(|resolution| resolution.addresses.clone())
@@ -209,17 +207,18 @@ impl<'a> Clusters<'a> {
         port: &Port,
         members: &[&Workload],
     ) -> Vec<Endpoint> {
-        let mut by_address: BTreeMap<Address, &Workload> = BTreeMap::new();
+        let mut by_address: BTreeMap<Address, (&Workload, Alternates)> = BTreeMap::new();
         for workload in members {
-            for address in workload.addresses(port, self.registry) {
-                by_address.entry(address).or_insert(workload);
+            for (address, alternates) in workload.addresses(port, self.registry) {
+                by_address.entry(address).or_insert((workload, alternates));
             }
         }
         let mut stats: HashMap<*const BTreeMap<String, String>, Arc<RequestStats>> = HashMap::new();
         by_address
             .into_iter()
-            .map(|(address, workload)| Endpoint {
+            .map(|(address, (workload, alternates))| Endpoint {
                 address_text: address.to_string().into(),
+                alternates,
                 weight: workload.weight.max(1),
                 locality: Arc::clone(&workload.locality),
                 labels: Labels::clone(&workload.labels),
@@ -238,12 +237,11 @@ impl<'a> Clusters<'a> {
 
     /// The names among members that have no addresses yet.
     fn unresolved(&self, port: &Port, members: &[&Workload]) -> Vec<Box<str>> {
-        let names = members.iter().filter_map(|workload| match &workload.host {
-            WorkloadHost::Name(name) if self.registry.resolution(name).is_none() => {
-                let number = workload.port(port)?;
-                Some(format!("{name}:{number}").into())
-            }
-            _ => None,
+        let names = members.iter().filter_map(|workload| {
+            let name = workload.host.name()?;
+            let number = workload.port(port)?;
+            let unresolved = self.registry.resolution(name).is_none();
+            unresolved.then(|| format!("{name}:{number}").into())
         });
         names.collect()
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::provenance::Provenance;
 use crate::registry::{Address, Registry};
-use crate::upstream::Protocol;
+use crate::upstream::{Alternates, Protocol};
 
 /// Labels of an endpoint, shared by all that were written together.
 pub(super) type Labels = Arc<BTreeMap<String, String>>;
@@ -66,10 +66,22 @@ pub(super) struct Workload {
 pub(super) enum WorkloadHost {
     /// An IP address.
     Ip(IpAddr),
+    /// A DNS name that is one endpoint; a connection goes to the first of its addresses that takes it.
+    Logical(Arc<str>),
     /// A DNS name; its addresses are all endpoints.
     Name(Arc<str>),
     /// Path of a Unix socket.
     Unix(Arc<Path>),
+}
+
+impl WorkloadHost {
+    /// The name that has to be resolved, if it is one.
+    pub(super) fn name(&self) -> Option<&Arc<str>> {
+        match self {
+            WorkloadHost::Logical(name) | WorkloadHost::Name(name) => Some(name),
+            WorkloadHost::Ip(_) | WorkloadHost::Unix(_) => None,
+        }
+    }
 }
 
 impl Service {
@@ -102,22 +114,39 @@ impl Workload {
         own.or_else(|| (!self.only_ports).then_some(port.target))
     }
 
-    /// Its addresses for a service port; none for a name that has not been resolved yet.
-    pub(super) fn addresses(&self, port: &Port, registry: &Registry) -> Vec<Address> {
+    /// Its addresses for a service port, each with what else may be tried in its place; none for a name that has not been
+    /// resolved yet.
+    pub(super) fn addresses(&self, port: &Port, registry: &Registry) -> Vec<(Address, Alternates)> {
         let Some(number) = self.port(port) else {
             return Vec::new();
         };
+        let only = |address| vec![(address, Alternates::None)];
         match &self.host {
-            WorkloadHost::Ip(ip) => vec![Address::Ip(SocketAddr::new(*ip, number))],
-            WorkloadHost::Unix(path) => vec![Address::Unix(Arc::clone(path))],
+            WorkloadHost::Ip(ip) => only(Address::Ip(SocketAddr::new(*ip, number))),
+            WorkloadHost::Unix(path) => only(Address::Unix(Arc::clone(path))),
             WorkloadHost::Name(name) => {
-                registry
-                    .resolution(name)
-                    .map_or_else(Vec::new, |resolution| {
-                        let ips = resolution.addresses.iter();
-                        ips.map(|ip| Address::Ip(SocketAddr::new(*ip, number)))
-                            .collect()
+                let Some(resolution) = registry.resolution(name) else {
+                    return Vec::new();
+                };
+                let ips = resolution.addresses.iter();
+                let all: Arc<[SocketAddr]> = ips.map(|ip| SocketAddr::new(*ip, number)).collect();
+                all.iter()
+                    .map(|address| {
+                        let alternates = Alternates::SameName(Arc::clone(&all));
+                        (Address::Ip(*address), alternates)
                     })
+                    .collect()
+            }
+            WorkloadHost::Logical(name) => {
+                let Some(resolution) = registry.resolution(name) else {
+                    return Vec::new();
+                };
+                let address = Address::Name {
+                    name: Arc::clone(name),
+                    port: number,
+                };
+                let port = number;
+                vec![(address, Alternates::Name { resolution, port })]
             }
         }
     }

@@ -201,7 +201,7 @@ fn edit(
         let context = TemplateContext {
             upstream_remote: match &picked.endpoint().address {
                 Address::Ip(address) => Some(*address),
-                Address::Unix(_) => None,
+                Address::Name { .. } | Address::Unix(_) => None,
             },
             upstream_cluster: &destination.name,
             method: parts.method.as_str(),
@@ -384,6 +384,9 @@ fn pass(
         lease,
     } = sent;
     let took = record.upstream_took();
+    if let Some(log) = record.log_mut() {
+        log.carried_by(lease.ends());
+    }
     let tunnel = match passed.switch {
         Some(downstream) if upgrade::accepted(&response) => {
             Some(Tunnel::new(downstream, &mut response))

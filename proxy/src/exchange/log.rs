@@ -1,5 +1,7 @@
 //! What an access log line needs of a request, kept only when there will be a line.
 
+use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +12,8 @@ use super::headers::X_REQUEST_ID;
 use super::request::{Connection, Picked};
 use crate::filter::rewrite::ORIGINAL_PATH;
 use crate::registry::Address;
-use crate::telemetry::{AccessLogger, Entry, HttpVersion, RequestRecord};
+use crate::telemetry::{AccessLogger, Entry, Host, HttpVersion, RequestRecord};
+use crate::upstream::Ends;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
@@ -27,6 +30,7 @@ pub struct LogFields {
     request_id: Option<HeaderValue>,
     route: Option<Arc<str>>,
     cluster: Option<Arc<str>>,
+    ends: Option<Rc<Ends>>,
 }
 
 impl LogFields {
@@ -48,6 +52,7 @@ impl LogFields {
             request_id: headers.get(X_REQUEST_ID).cloned(),
             route: None,
             cluster: None,
+            ends: None,
         }))
     }
 
@@ -68,6 +73,11 @@ impl LogFields {
         self.cluster = Some(Arc::clone(cluster));
     }
 
+    /// Notes the connection that carries the request.
+    pub fn carried_by(&mut self, ends: &Rc<Ends>) {
+        self.ends = Some(Rc::clone(ends));
+    }
+
     /// Hands the line over.
     pub fn write(
         &self,
@@ -85,10 +95,11 @@ impl LogFields {
             .uri
             .authority()
             .map(|authority| authority.as_str().as_bytes());
-        let upstream_host = picked.and_then(|picked| match &picked.endpoint().address {
-            Address::Ip(address) => Some(*address),
-            Address::Unix(_) => None,
-        });
+        let upstream_host = match (&self.ends, picked) {
+            (Some(ends), _) => Some(host(&ends.remote)),
+            (None, Some(picked)) => Some(host(&picked.endpoint().address)),
+            (None, None) => None,
+        };
         logger.log(&Entry {
             start: self.start,
             method: Some(self.method.as_str()),
@@ -109,7 +120,7 @@ impl LogFields {
             authority: authority.or(self.authority.as_ref().map(HeaderValue::as_bytes)),
             upstream_host,
             upstream_cluster: self.cluster.as_deref(),
-            upstream_local_address: None,
+            upstream_local_address: self.ends.as_ref().and_then(|ends| ends.local),
             downstream_local_address: Some(connection.local),
             downstream_remote_address: Some(connection.remote),
             requested_server_name: None,
@@ -126,6 +137,14 @@ pub struct End<'a> {
     pub details: &'a str,
     /// Time from the last request byte to the first response byte.
     pub upstream_time: Option<Duration>,
+}
+
+fn host(address: &Address) -> Host<'_> {
+    match address {
+        Address::Ip(address) => Host::Ip(*address),
+        Address::Name { name, .. } => Host::Text(name.as_bytes()),
+        Address::Unix(path) => Host::Text(path.as_os_str().as_bytes()),
+    }
 }
 
 fn version(version: Version) -> Option<HttpVersion> {

@@ -19,7 +19,7 @@ use crate::pool::{Pools, Target};
 use crate::registry::ClusterId;
 use crate::snapshot::{ListenerKey, Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
-use crate::upstream::Counts;
+use crate::upstream::{Counts, Reach};
 
 /// The HTTP version spoken with the downstream peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,7 +247,10 @@ impl Picked {
         let cluster = self.cluster();
         let endpoint = cluster.endpoint(self.endpoint);
         Target {
-            address: &endpoint.address,
+            reach: Reach {
+                address: &endpoint.address,
+                alternates: &endpoint.alternates,
+            },
             state: &endpoint.state,
             protocol: cluster.protocol,
             settings: &cluster.pool,

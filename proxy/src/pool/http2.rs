@@ -1,78 +1,163 @@
-//! HTTP/2 connections: shared by many requests, opened once however many wait for them.
+//! HTTP/2 connections: shared by many requests, each within the number of streams that its peer allows.
+//!
+//! A request that finds no room waits in line, and more connections are opened: one to begin with, and as many as the
+//! line needs once the peer has said how many streams it takes on each. Whoever ends a stream hands its place to the
+//! first in line.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::Request;
 use hyper::body::Body;
 use hyper::client::conn::http2::SendRequest;
-use tokio::sync::Notify;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::lease::StreamHold;
-use super::{EndpointPool, Failed, Lease, STALE_CONNECTIONS_MAX, Sent, Target, end_of_wait};
+use super::{
+    EndpointPool, HTTP2_CONNECTIONS_MAX, STALE_CONNECTIONS_MAX, Target, WAITING_REQUESTS_MAX,
+    end_of_wait,
+};
 use crate::error::{BoxError, Error, Kind};
-use crate::upstream::{ConnectSettings, Counts, Http2Sender, Sender, connect, failure};
+use crate::registry::Address;
+use crate::upstream::{
+    Alternates, ConnectSettings, Connected, Counts, Ends, Http2Sender, Reach, Sender, StreamLimit,
+    connect,
+};
 
-/// Open connections, and the attempt to open one more that requests wait for.
+/// Open connections, and the requests that wait for a stream of one.
 pub(super) struct Shared<B> {
-    open: RefCell<Vec<Connection<B>>>,
-    opening: RefCell<Option<Rc<Opening>>>,
+    open: RefCell<Vec<Rc<Connection<B>>>>,
+    waiting: RefCell<VecDeque<Waiter<B>>>,
+    /// Connections that are being made, or whose peer has not yet said how many streams it takes.
+    opening: Cell<usize>,
+    /// Streams that the peer allowed on the last connection; all of them until one is known.
+    expected: Cell<usize>,
+    serial: Cell<u64>,
 }
+
+/// Gives a request its stream, or says why there is none; dropped to have it ask again.
+type Waiter<B> = oneshot::Sender<Result<StreamHold<B>, Kind>>;
 
 struct Connection<B> {
     sender: SendRequest<B>,
-    streams_max: Rc<Cell<usize>>,
-    active: Rc<Cell<usize>>,
+    limit: Rc<StreamLimit>,
+    ends: Rc<Ends>,
+    active: Cell<usize>,
+    /// Whether a request has been given to it.
+    carried: Cell<bool>,
     used: Cell<Instant>,
+    /// Later ones have higher numbers.
+    serial: u64,
 }
 
-/// A connect that is under way; its result goes to everyone who waits.
-#[derive(Default)]
-struct Opening {
-    done: Notify,
-    failure: Cell<Option<Kind>>,
-    finished: Cell<bool>,
+/// One stream's place on a shared connection, which stays open as long.
+pub(super) struct StreamHold<B> {
+    pool: Rc<EndpointPool<B>>,
+    connection: Rc<Connection<B>>,
+    sender: SendRequest<B>,
+    reused: bool,
+}
+
+impl<B> StreamHold<B> {
+    pub(super) fn ends(&self) -> &Rc<Ends> {
+        &self.connection.ends
+    }
+
+    pub(super) fn reused(&self) -> bool {
+        self.reused
+    }
+
+    pub(super) fn sender(&mut self) -> &mut SendRequest<B> {
+        &mut self.sender
+    }
+
+    /// Takes the connection and all older ones out of use: what closed one has most likely closed them. Their streams
+    /// go on.
+    pub(super) fn retire(&self) {
+        let mut open = self.pool.http2.open.borrow_mut();
+        open.retain(|connection| connection.serial > self.connection.serial);
+    }
+}
+
+impl<B> Drop for StreamHold<B> {
+    fn drop(&mut self) {
+        self.connection.active.set(self.connection.active.get() - 1);
+        if self.pool.http2.has_waiters() {
+            hand_out(&self.pool);
+        }
+    }
 }
 
 impl<B> Default for Shared<B> {
     fn default() -> Self {
         Self {
             open: RefCell::default(),
-            opening: RefCell::default(),
+            waiting: RefCell::default(),
+            opening: Cell::new(0),
+            expected: Cell::new(usize::MAX),
+            serial: Cell::new(0),
         }
     }
 }
 
 impl<B> Shared<B> {
-    fn pick(&self) -> Option<(SendRequest<B>, StreamHold<B>)> {
+    /// The newest connection with room for a stream; closed ones are dropped on the way.
+    fn with_room(&self) -> Option<Rc<Connection<B>>> {
         let mut open = self.open.borrow_mut();
         open.retain(|connection| !connection.sender.is_closed());
-        let free = open
-            .iter()
+        open.iter()
             .rev()
-            .find(|connection| connection.active.get() < connection.streams_max.get().max(1))?;
-        free.active.set(free.active.get() + 1);
-        free.used.set(Instant::now());
-        let hold = StreamHold {
-            active: Rc::clone(&free.active),
-            _sender: free.sender.clone(),
-        };
-        Some((free.sender.clone(), hold))
+            .find(|connection| connection.active.get() < connection.limit.allowed())
+            .cloned()
     }
 
-    /// Takes a connection out of use, for instance after GOAWAY; its streams go on.
-    fn retire(&self, hold: &StreamHold<B>) {
-        self.open
-            .borrow_mut()
-            .retain(|connection| !Rc::ptr_eq(&connection.active, &hold.active));
+    fn has_waiters(&self) -> bool {
+        !self.waiting.borrow().is_empty()
     }
 
-    /// Takes every connection out of use; their streams go on.
-    pub(super) fn retire_all(&self) {
-        self.open.borrow_mut().clear();
+    /// Whether nobody is going to hand out a stream.
+    fn is_forsaken(&self) -> bool {
+        self.opening.get() == 0 && self.open.borrow().is_empty()
+    }
+
+    /// Tells everyone in line that there will be no stream, or to ask again.
+    fn dismiss(&self, failure: Option<Kind>) {
+        let waiting = self.waiting.take();
+        for waiter in waiting {
+            if let Some(kind) = failure {
+                drop(waiter.send(Err(kind)));
+            }
+        }
+    }
+
+    /// Gets in line.
+    fn wait(&self) -> Result<oneshot::Receiver<Result<StreamHold<B>, Kind>>, Error> {
+        let mut waiting = self.waiting.borrow_mut();
+        if waiting.len() >= WAITING_REQUESTS_MAX {
+            waiting.retain(|waiter| !waiter.is_closed());
+        }
+        if waiting.len() >= WAITING_REQUESTS_MAX {
+            return Err(Error::new(Kind::Overflow));
+        }
+        let (waiter, turn) = oneshot::channel();
+        waiting.push_back(waiter);
+        Ok(turn)
+    }
+
+    fn add(&self, sender: Http2Sender<B>, ends: Rc<Ends>) {
+        let serial = self.serial.get() + 1;
+        self.serial.set(serial);
+        self.open.borrow_mut().push(Rc::new(Connection {
+            sender: sender.sender,
+            limit: sender.limit,
+            ends,
+            active: Cell::new(0),
+            carried: Cell::new(false),
+            used: Cell::new(Instant::now()),
+            serial,
+        }));
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -100,125 +185,150 @@ impl<B> Shared<B> {
     }
 }
 
-/// Sends a request on a shared connection with room, or on a new one.
-pub(super) async fn send<B>(
+/// A stream of a connection that has room.
+pub(super) fn pick<B>(pool: &Rc<EndpointPool<B>>) -> Option<StreamHold<B>> {
+    let connection = pool.http2.with_room()?;
+    connection.active.set(connection.active.get() + 1);
+    connection.used.set(Instant::now());
+    Some(StreamHold {
+        pool: Rc::clone(pool),
+        sender: connection.sender.clone(),
+        reused: connection.carried.replace(true),
+        connection,
+    })
+}
+
+/// Gives the streams that are free to those who wait for one, in their order.
+fn hand_out<B>(pool: &Rc<EndpointPool<B>>) {
+    let shared = &pool.http2;
+    while shared.has_waiters() {
+        let Some(mut hold) = pick(pool) else {
+            break;
+        };
+        loop {
+            let next = shared.waiting.borrow_mut().pop_front();
+            let Some(waiter) = next else {
+                return; // which ends the hold
+            };
+            match waiter.send(Ok(hold)) {
+                Err(Ok(back)) => hold = back, // its request is gone
+                Ok(()) | Err(Err(_)) => break,
+            }
+        }
+    }
+    if shared.has_waiters() && shared.is_forsaken() {
+        shared.dismiss(None);
+    }
+}
+
+/// A stream: of a connection with room, or the next one that becomes free.
+pub(super) async fn stream<B>(
     pool: &Rc<EndpointPool<B>>,
     target: &Target<'_>,
-    mut request: Request<B>,
-) -> Result<Sent<B>, Failed>
+) -> Result<StreamHold<B>, Error>
 where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    let mut reused = true;
-    let mut stale = 0;
-    loop {
-        let Some((mut sender, hold)) = pool.http2.pick() else {
-            stale += 1;
-            if stale > STALE_CONNECTIONS_MAX {
-                let error = Error::new(Kind::UpstreamClosed);
-                return Err(Failed {
-                    error,
-                    reused: false,
-                });
-            }
-            open(pool, target).await.map_err(|error| Failed {
-                error,
-                reused: false,
-            })?;
-            reused = false;
-            continue;
-        };
-        match sender.try_send_request(request).await {
-            Ok(response) => {
-                return Ok(Sent {
-                    response,
-                    lease: Lease::http2(hold),
-                });
-            }
-            Err(mut failed) => {
-                stale += 1;
-                match failed.take_message() {
-                    Some(unsent) if stale < STALE_CONNECTIONS_MAX => {
-                        pool.http2.retire(&hold);
-                        request = unsent;
-                    }
-                    _ => {
-                        return Err(Failed {
-                            error: failure::before_response(failed.into_error()),
-                            reused,
-                        });
-                    }
-                }
-            }
+    for _ in 0..STALE_CONNECTIONS_MAX {
+        if let Some(hold) = pick(pool) {
+            return Ok(hold);
+        }
+        let turn = pool.http2.wait()?;
+        open_more(pool, &Order::of(target));
+        match turn.await {
+            Ok(Ok(hold)) => return Ok(hold),
+            Ok(Err(kind)) => return Err(Error::new(kind)),
+            // the last connection closed; ask again
+            Err(_) => (),
+        }
+    }
+    Err(Error::new(Kind::ConnectFailed))
+}
+
+/// What a connection is opened by, in a task that outlives the request that needed it first.
+#[derive(Clone)]
+struct Order {
+    address: Address,
+    alternates: Alternates,
+    settings: ConnectSettings,
+}
+
+impl Order {
+    fn of(target: &Target<'_>) -> Self {
+        Self {
+            address: target.reach.address.clone(),
+            alternates: target.reach.alternates.clone(),
+            settings: target.connect_settings(),
+        }
+    }
+
+    fn reach(&self) -> Reach<'_> {
+        Reach {
+            address: &self.address,
+            alternates: &self.alternates,
         }
     }
 }
 
-/// Opens one connection; callers that come while it is being opened wait for the same one.
-async fn open<B>(pool: &Rc<EndpointPool<B>>, target: &Target<'_>) -> Result<(), Error>
+/// Opens as many connections as the line needs, by what the peer allowed on the last one.
+fn open_more<B>(pool: &Rc<EndpointPool<B>>, order: &Order)
 where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
     let shared = &pool.http2;
-    let waiting = shared.opening.borrow().clone();
-    if let Some(opening) = waiting {
-        let done = opening.done.notified();
-        if !opening.finished.get() {
-            done.await;
-        }
-        return opening
-            .failure
-            .get()
-            .map_or(Ok(()), |kind| Err(Error::new(kind)));
+    let waiting = shared.waiting.borrow().len();
+    let open = shared.open.borrow().len();
+    while shared.opening.get().saturating_mul(shared.expected.get()) < waiting
+        && open + shared.opening.get() < HTTP2_CONNECTIONS_MAX
+    {
+        shared.opening.set(shared.opening.get() + 1);
+        tokio::task::spawn_local(open_one(Rc::clone(pool), order.clone()));
     }
-    let opening = Rc::new(Opening::default());
-    shared.opening.replace(Some(Rc::clone(&opening)));
-    // a cancelled request must not leave the others waiting
-    let finish = Finish {
-        shared,
-        opening: &opening,
-    };
-    let settings = ConnectSettings {
-        protocol: target.protocol,
-        timeout: target.settings.connect_timeout,
-    };
-    let result = match connect(target.address, settings, &pool.counts).await {
-        Ok(Sender::Http2(Http2Sender {
-            sender,
-            streams_max,
-        })) => {
-            let used = Cell::new(Instant::now());
-            let connection = Connection {
-                sender,
-                streams_max,
-                active: Rc::default(),
-                used,
-            };
-            shared.open.borrow_mut().push(connection);
-            Ok(())
-        }
-        Ok(Sender::Http1(_)) => Err(Error::new(Kind::UpstreamProtocol)),
-        Err(error) => Err(error),
-    };
-    if let Err(error) = &result {
-        opening.failure.set(Some(error.kind()));
-    }
-    drop(finish);
-    result
 }
 
-/// Wakes those who wait, also when the request that was opening the connection is dropped.
-struct Finish<'a, B> {
-    shared: &'a Shared<B>,
-    opening: &'a Opening,
-}
-
-impl<B> Drop for Finish<'_, B> {
-    fn drop(&mut self) {
-        self.shared.opening.replace(None);
-        self.opening.finished.set(true);
-        self.opening.done.notify_waiters();
+/// Opens one connection, tells those who wait, and follows what its peer allows until its end.
+async fn open_one<B>(pool: Rc<EndpointPool<B>>, order: Order)
+where
+    B: Body<Data = Bytes> + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    let shared = &pool.http2;
+    let connected = connect(order.reach(), order.settings, &pool.counts).await;
+    let limit = match connected {
+        Ok(Connected {
+            sender: Sender::Http2(sender),
+            ends,
+        }) => {
+            let limit = Rc::clone(&sender.limit);
+            shared.add(sender, ends);
+            hand_out(&pool);
+            limit.known(order.settings.timeout).await;
+            Ok(limit)
+        }
+        Ok(_) => Err(Kind::UpstreamProtocol),
+        Err(error) => Err(error.kind()),
+    };
+    shared.opening.set(shared.opening.get() - 1);
+    let limit = match limit {
+        Ok(limit) => limit,
+        Err(kind) => {
+            if shared.is_forsaken() {
+                shared.dismiss(Some(kind));
+            }
+            return;
+        }
+    };
+    while !limit.is_ended() {
+        if limit.is_known() {
+            shared.expected.set(limit.allowed().max(1));
+        }
+        hand_out(&pool);
+        if limit.allowed() > 0 {
+            open_more(&pool, &order);
+        }
+        limit.changed().await;
     }
+    hand_out(&pool);
 }

@@ -5,6 +5,13 @@ use std::time::Duration;
 /// Most connections that wait for a request, per worker and endpoint; a further one is closed after its response.
 pub const IDLE_CONNECTIONS_MAX: usize = 1_024;
 
+/// Most HTTP/2 connections, per worker and endpoint; once all of them carry as many streams as their peer allows,
+/// requests wait for one to end.
+pub const HTTP2_CONNECTIONS_MAX: usize = 1_024;
+
+/// Most requests that wait for a stream of an HTTP/2 connection, per worker and endpoint; a further one overflows.
+pub const WAITING_REQUESTS_MAX: usize = 1_024;
+
 /// Limits and times of a cluster's upstream connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolSettings {

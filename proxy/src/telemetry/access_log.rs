@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-pub use entry::{Entry, HttpVersion};
+pub use entry::{Entry, Host, HttpVersion};
 
 use super::cells::{WorkerId, Writers, bump, cell_index};
 use timestamp::Timestamp;

@@ -1,10 +1,16 @@
-//! One new connection to an endpoint, within its timeout.
+//! One new connection to an endpoint, within its timeout: to its own address, or to another of the same host when that
+//! one takes none (RFC 8305, "Happy Eyeballs").
 
-use std::cell::Cell;
+use std::borrow::Cow;
+use std::ffi::OsString;
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,7 +21,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Protocol;
+use super::alternates::Reach;
 use super::counts::{Counted, Counts};
+use super::streams::{ConnectionTasks, StreamLimit, UNKNOWN};
 use crate::error::{BoxError, Error, Kind};
 use crate::registry::Address;
 use crate::runtime::gather::Gathered;
@@ -25,6 +33,10 @@ pub const RESPONSE_HEAD_BYTES_MAX: usize = 60 * 1024;
 
 /// Most header lines in a response head; more is a protocol error.
 pub const RESPONSE_HEADERS_MAX: usize = 100;
+
+/// Time after which the next address is tried while the one before has not answered; one that is refused is followed at
+/// once. RFC 8305, section 5, recommends it.
+pub const NEXT_ADDRESS_DELAY: Duration = Duration::from_millis(250);
 
 /// Receive window of one HTTP/2 stream and of a connection: large enough to fill a fast link, small enough to bound
 /// what a slow reader makes us hold.
@@ -36,8 +48,25 @@ const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 pub struct ConnectSettings {
     /// What it speaks.
     pub protocol: Protocol,
-    /// How long it may take until the connection can carry a request.
+    /// How long it may take until the connection can carry a request, over all addresses.
     pub timeout: Duration,
+}
+
+/// A connection that was just made.
+pub struct Connected<B> {
+    /// Its sending half.
+    pub sender: Sender<B>,
+    /// What it connects.
+    pub ends: Rc<Ends>,
+}
+
+/// The two ends of an upstream connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// Our address; none on a Unix socket.
+    pub local: Option<SocketAddr>,
+    /// The address that took the connection, which need not be the endpoint's own.
+    pub remote: Address,
 }
 
 /// The sending half of an upstream connection.
@@ -53,56 +82,149 @@ pub struct Http2Sender<B> {
     /// Sends requests.
     pub sender: http2::SendRequest<B>,
     /// How many streams the peer allows at a time, kept up to date by the driver.
-    pub streams_max: Rc<Cell<usize>>,
+    pub limit: Rc<StreamLimit>,
 }
 
 /// Connects and starts the connection's driver.
 ///
 /// # Errors
 ///
-/// [`Kind::ConnectFailed`] when the endpoint refuses or cannot be reached, [`Kind::ConnectTimeout`] when it does not
-/// answer within the timeout. Nothing of a request has been sent in either case.
+/// [`Kind::ConnectFailed`] when no address of the endpoint takes a connection, [`Kind::ConnectTimeout`] when none does
+/// within the timeout. Nothing of a request has been sent in either case.
 pub async fn connect<B>(
-    address: &Address,
+    reach: Reach<'_>,
     settings: ConnectSettings,
     counts: &Rc<Counts>,
-) -> Result<Sender<B>, Error>
+) -> Result<Connected<B>, Error>
 where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    let opening = open(address, settings.protocol, counts);
-    let result = match tokio::time::timeout(settings.timeout, opening).await {
+    let opening = open(reach, settings.protocol, counts);
+    match tokio::time::timeout(settings.timeout, opening).await {
         Ok(result) => result,
-        Err(_) => Err(Error::new(Kind::ConnectTimeout)),
-    };
-    result.inspect_err(|error| counts.connect_failed(error))
+        Err(_) => {
+            let error = Error::new(Kind::ConnectTimeout);
+            counts.connect_failed(&error);
+            Err(error)
+        }
+    }
 }
 
 async fn open<B>(
-    address: &Address,
+    reach: Reach<'_>,
     protocol: Protocol,
     counts: &Rc<Counts>,
-) -> Result<Sender<B>, Error>
+) -> Result<Connected<B>, Error>
 where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    let failed = |error: io::Error| Error::new(Kind::ConnectFailed).with_source(error);
-    match address {
-        Address::Ip(address) => {
-            let stream = TcpStream::connect(address).await.map_err(failed)?;
-            stream.set_nodelay(true).map_err(failed)?;
-            handshake(stream, protocol, counts).await
-        }
-        Address::Unix(path) => {
-            handshake(
-                UnixStream::connect(path).await.map_err(failed)?,
-                protocol,
-                counts,
-            )
+    let failed = |error: io::Error| connect_failed(error, counts);
+    if let Address::Unix(path) = reach.address {
+        let stream = UnixStream::connect(socket_path(path))
             .await
+            .map_err(failed)?;
+        return Ok(Connected {
+            sender: handshake(stream, protocol, counts).await?,
+            ends: Rc::new(Ends {
+                local: None,
+                remote: reach.address.clone(),
+            }),
+        });
+    }
+    let (stream, remote) = first_to_connect(&reach.candidates(), counts).await?;
+    stream.set_nodelay(true).map_err(failed)?;
+    let local = stream.local_addr().ok();
+    Ok(Connected {
+        sender: handshake(stream, protocol, counts).await?,
+        ends: Rc::new(Ends {
+            local,
+            remote: Address::Ip(remote),
+        }),
+    })
+}
+
+/// The path as the kernel wants it: a name in the abstract namespace begins with a zero byte.
+fn socket_path(path: &Path) -> Cow<'_, Path> {
+    match path.as_os_str().as_bytes() {
+        [b'@', name @ ..] => {
+            let name = [b"\0", name].concat();
+            Cow::Owned(OsString::from_vec(name).into())
         }
+        _ => Cow::Borrowed(path),
+    }
+}
+
+fn connect_failed(error: impl Into<BoxError>, counts: &Counts) -> Error {
+    let error = Error::new(Kind::ConnectFailed).with_source(error);
+    counts.connect_failed(&error);
+    error
+}
+
+/// A connection to the first of these addresses that takes one.
+///
+/// They are begun in order: the next when the one before has failed or has had [`NEXT_ADDRESS_DELAY`]. The first to
+/// connect wins and ends the others.
+async fn first_to_connect(
+    addresses: &[SocketAddr],
+    counts: &Counts,
+) -> Result<(TcpStream, SocketAddr), Error> {
+    let mut rest = addresses.iter().copied();
+    let mut race = Race::default();
+    let mut last = None;
+    loop {
+        if let Some(address) = rest.next() {
+            race.begin(address);
+        } else if race.is_over() {
+            let none = || io::Error::new(io::ErrorKind::AddrNotAvailable, "no address is known");
+            return Err(last.unwrap_or_else(|| connect_failed(none(), counts)));
+        }
+        let result = match rest.len() {
+            0 => race.next().await,
+            _ => match tokio::time::timeout(NEXT_ADDRESS_DELAY, race.next()).await {
+                Ok(result) => result,
+                Err(_) => continue,
+            },
+        };
+        match result {
+            Ok(connected) => return Ok(connected),
+            Err(error) => last = Some(connect_failed(error, counts)),
+        }
+    }
+}
+
+/// Attempts to connect that are under way; at most as many as there are addresses.
+#[derive(Default)]
+struct Race(Vec<Pin<Box<dyn Future<Output = Finish>>>>);
+
+/// How one attempt ended.
+type Finish = io::Result<(TcpStream, SocketAddr)>;
+
+impl Race {
+    fn begin(&mut self, address: SocketAddr) {
+        self.0.push(Box::pin(async move {
+            Ok((TcpStream::connect(address).await?, address))
+        }));
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The attempt that ends next; there must be one.
+    async fn next(&mut self) -> Finish {
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Finish> {
+        for index in 0..self.0.len() {
+            if let Poll::Ready(finish) = self.0[index].as_mut().poll(cx) {
+                drop(self.0.remove(index));
+                return Poll::Ready(finish);
+            }
+        }
+        Poll::Pending
     }
 }
 
@@ -116,7 +238,7 @@ where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    let failed = |error: hyper::Error| Error::new(Kind::ConnectFailed).with_source(error);
+    let failed = |error: hyper::Error| connect_failed(error, counts);
     let io = TokioIo::new(Gathered(stream));
     match protocol {
         Protocol::Http1 => {
@@ -135,40 +257,28 @@ where
             Ok(Sender::Http1(sender))
         }
         Protocol::Http2 => {
-            let (sender, mut connection) = http2::Builder::new(LocalExecutor)
+            let limit = StreamLimit::new();
+            let (sender, mut connection) = http2::Builder::new(ConnectionTasks::new(&limit))
                 .timer(TokioTimer::new())
+                .initial_max_send_streams(UNKNOWN)
                 .initial_stream_window_size(STREAM_WINDOW_BYTES)
                 .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
                 .max_header_list_size(RESPONSE_HEAD_BYTES_MAX as u32)
                 .handshake(io)
                 .await
                 .map_err(failed)?;
-            let streams_max = Rc::new(Cell::new(connection.current_max_send_streams()));
-            let announced = Rc::clone(&streams_max);
+            let announced = Rc::clone(&limit);
             let counted = Counted::opened(counts);
             tokio::task::spawn_local(poll_fn(move |cx| {
                 let _open = &counted;
                 let polled = Pin::new(&mut connection).poll(cx);
-                announced.set(connection.current_max_send_streams());
+                announced.update(connection.current_max_send_streams(), cx);
+                if polled.is_ready() {
+                    announced.end();
+                }
                 polled.map(drop)
             }));
-            Ok(Sender::Http2(Http2Sender {
-                sender,
-                streams_max,
-            }))
+            Ok(Sender::Http2(Http2Sender { sender, limit }))
         }
-    }
-}
-
-/// Runs the tasks of an HTTP/2 connection on the worker's own thread.
-#[derive(Clone, Copy, Debug)]
-struct LocalExecutor;
-
-impl<F> hyper::rt::Executor<F> for LocalExecutor
-where
-    F: Future<Output = ()> + 'static,
-{
-    fn execute(&self, future: F) {
-        tokio::task::spawn_local(future);
     }
 }

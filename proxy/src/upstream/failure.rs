@@ -21,6 +21,8 @@ pub fn after_response(error: hyper::Error) -> Error {
 fn kind(error: &hyper::Error) -> Kind {
     if let Some(h2) = find_h2(error) {
         return match h2.reason() {
+            // streams above the last one that GOAWAY names were not processed (RFC 9113, section 6.8)
+            Some(_) if h2.is_go_away() && h2.is_remote() => Kind::UpstreamRefusedStream,
             Some(h2::Reason::REFUSED_STREAM) if h2.is_reset() => Kind::UpstreamRefusedStream,
             Some(_) if h2.is_reset() && h2.is_remote() => Kind::UpstreamReset,
             Some(h2::Reason::PROTOCOL_ERROR) => Kind::UpstreamProtocol,

@@ -26,3 +26,5 @@ mod reload;
 mod routing;
 mod services;
 mod startup;
+mod upstream_addresses;
+mod upstream_http2;

@@ -75,22 +75,25 @@ fn add_endpoints(
     if let Some(selector) = &spec.workload_selector {
         return select_workloads(collector.resources, &object.id.namespace, selector, draft);
     }
-    if spec.endpoints.is_empty() && spec.resolution != Resolution::Static && !host.starts_with('*')
-    {
-        let name = WorkloadEntry {
-            address: EndpointAddress::Dns(host.into()),
-            ..WorkloadEntry::default()
-        };
-        draft
-            .service
-            .endpoints
-            .extend(workload(&name, &BTreeMap::new()));
-    }
-    draft.service.endpoints.extend(
-        spec.endpoints
-            .iter()
-            .filter_map(|entry| workload(entry, &BTreeMap::new())),
-    );
+    let own_name = WorkloadEntry {
+        address: EndpointAddress::Dns(host.into()),
+        ..WorkloadEntry::default()
+    };
+    let is_name = spec.resolution != Resolution::Static && !host.starts_with('*');
+    let entries = match &*spec.endpoints {
+        [] if is_name => std::slice::from_ref(&own_name),
+        entries => entries,
+    };
+    let workloads = entries.iter().filter_map(|entry| {
+        let mut workload = workload(entry, &BTreeMap::new())?;
+        if let (Resolution::DnsRoundRobin, WorkloadHost::Name(name)) =
+            (spec.resolution, &workload.host)
+        {
+            workload.host = WorkloadHost::Logical(Arc::clone(name));
+        }
+        Some(workload)
+    });
+    draft.service.endpoints.extend(workloads);
 }
 
 /// An endpoint, if its address can be reached from here; its own labels go under those of its metadata.

@@ -1,6 +1,8 @@
 //! Endpoints of a service, by the kinds of resources that describe it.
 
-use super::world::{GATEWAY, World};
+use super::world::{GATEWAY, World, load};
+use crate::cluster::Endpoint;
+use crate::upstream::Reach;
 
 /// Asks for the service `w` of the namespace `default` at this port; `ADDRESS*WEIGHT` of each endpoint, or `unknown`.
 fn endpoints(resources: &[&str], port: u16) -> Vec<String> {
@@ -211,4 +213,48 @@ fn service_goes_before_an_entry_for_its_host() {
 fn external_name_is_resolved() {
     let external = "Service default/w {type: ExternalName, externalName: out.test, ports: [{name: http, port: 80}]}";
     check(&[(&[external], 80, &["out.test:80"])]);
+}
+
+/// The endpoints of `w` in a world where its only name has these addresses.
+fn of_name(world: &mut World, resolution: &str, answer: &[&str]) -> Vec<Endpoint> {
+    let service = "VirtualService default/a {hosts: [a.com], gateways: [gw], http: [\
+                   {route: [{destination: {host: w.default.svc.cluster.local, port: {number: 80}}}]}]}";
+    let fields = format!("resolution: {resolution}, endpoints: [{{address: n.test}}]");
+    let ips = answer.iter().map(|ip| ip.parse().expect("an IP address"));
+    world.registry.set_resolution("n.test", ips.collect());
+    world.put(&load(&[GATEWAY, service, &entry("default/w", &fields)]));
+    let name = "outbound|80||w.default.svc.cluster.local";
+    let cluster = world.snapshot.cluster(world.registry.cluster(name).id);
+    cluster.expect("the cluster").endpoints().to_vec()
+}
+
+fn candidates(endpoint: &Endpoint) -> Vec<String> {
+    let reach = Reach {
+        address: &endpoint.address,
+        alternates: &endpoint.alternates,
+    };
+    reach.candidates().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn every_address_of_a_name_stands_in_for_the_others() {
+    let endpoints = of_name(&mut World::empty(), "DNS", &["10.0.0.2", "10.0.0.1"]);
+    let tried: Vec<_> = endpoints.iter().map(candidates).collect();
+    let expected = [
+        ["10.0.0.1:80", "10.0.0.2:80"],
+        ["10.0.0.2:80", "10.0.0.1:80"],
+    ];
+    assert_eq!(tried, expected);
+}
+
+#[test]
+fn round_robin_name_is_one_endpoint_that_outlives_its_addresses() {
+    let mut world = World::empty();
+    let before = of_name(&mut world, "DNS_ROUND_ROBIN", &["10.0.0.2", "10.0.0.1"]);
+    assert_eq!(before.len(), 1);
+    assert_eq!(&*before[0].address_text, "n.test:80");
+    assert_eq!(candidates(&before[0]), ["10.0.0.2:80", "10.0.0.1:80"]);
+    let after = of_name(&mut world, "DNS_ROUND_ROBIN", &["10.0.0.3"]);
+    assert_eq!(candidates(&after[0]), ["10.0.0.3:80"]);
+    assert!(std::sync::Arc::ptr_eq(&before[0].state, &after[0].state));
 }

@@ -27,6 +27,21 @@ impl HttpVersion {
     }
 }
 
+/// Where an endpoint is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host<'a> {
+    /// Address and port.
+    Ip(SocketAddr),
+    /// Path of a Unix socket, or a name and port that have no address yet.
+    Text(&'a [u8]),
+}
+
+impl From<SocketAddr> for Host<'_> {
+    fn from(address: SocketAddr) -> Self {
+        Host::Ip(address)
+    }
+}
+
 /// One finished request, or TCP connection; everything is borrowed. `None` prints `-` (text) or `null` (JSON).
 ///
 /// Text from the wire is bytes, since header values need not be UTF-8.
@@ -66,8 +81,8 @@ pub struct Entry<'a> {
     pub request_id: Option<&'a [u8]>,
     /// Host or `:authority`.
     pub authority: Option<&'a [u8]>,
-    /// The endpoint.
-    pub upstream_host: Option<SocketAddr>,
+    /// The address that the endpoint took the request on.
+    pub upstream_host: Option<Host<'a>>,
     /// Name of the cluster, as in `outbound|80||a.default.svc.cluster.local`.
     pub upstream_cluster: Option<&'a str>,
     /// Our address towards the endpoint.

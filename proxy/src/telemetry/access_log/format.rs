@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::entry::Entry;
+use super::entry::{Entry, Host};
 use super::escape;
 use super::timestamp::Timestamp;
 
@@ -55,7 +55,11 @@ pub(super) fn text(out: &mut Vec<u8>, timestamp: &mut Timestamp, entry: &Entry<'
         quoted(out, header);
     }
     out.extend_from_slice(b" \"");
-    address_or_dash(out, entry.upstream_host);
+    match entry.upstream_host {
+        Some(Host::Ip(value)) => address(out, value),
+        Some(Host::Text(text)) => text_value(out, Some(text), escape::text),
+        None => out.push(b'-'),
+    }
     out.push(b'"');
     word(out, entry.upstream_cluster);
     for address in [
@@ -107,7 +111,11 @@ pub(super) fn json(out: &mut Vec<u8>, timestamp: &mut Timestamp, entry: &Entry<'
     json_text(out, "user_agent", entry.user_agent);
     json_text(out, "request_id", entry.request_id);
     json_text(out, "authority", entry.authority);
-    json_address(out, "upstream_host", entry.upstream_host);
+    match entry.upstream_host {
+        Some(Host::Text(text)) => json_text(out, "upstream_host", Some(text)),
+        Some(Host::Ip(value)) => json_address(out, "upstream_host", Some(value)),
+        None => json_address(out, "upstream_host", None),
+    }
     json_text(
         out,
         "upstream_cluster",

@@ -39,7 +39,7 @@ fn full() -> Entry<'static> {
         user_agent: Some(b"curl/8"),
         request_id: Some(b"6e0c"),
         authority: Some(b"a.com"),
-        upstream_host: v4(1, 8080),
+        upstream_host: v4(1, 8080).map(Host::Ip),
         upstream_cluster: Some("outbound|80||a.default.svc.cluster.local"),
         upstream_local_address: v4(7, 41000),
         downstream_local_address: v4(7, 8080),
@@ -79,7 +79,7 @@ fn a_failed_request_prints_flags_and_details_without_spaces() {
         ),
         connection_termination_details: Some("went away"),
         upstream_transport_failure_reason: Some("delayed connect error: 111"),
-        upstream_host: Some((Ipv6Addr::LOCALHOST, 80).into()),
+        upstream_host: Some(Host::Ip((Ipv6Addr::LOCALHOST, 80).into())),
         requested_server_name: Some("a b.com"),
         route_name: Some("my rule"),
         ..full()
@@ -160,7 +160,7 @@ fn json_lines_read_back_whatever_the_wire_held() {
     let entry = Entry {
         path: Some(b"/\xc3\xa9\xff\"\\\n"),
         response_code_details: Some("reset reason: overflow"),
-        upstream_host: Some((Ipv6Addr::LOCALHOST, 80).into()),
+        upstream_host: Some(Host::Ip((Ipv6Addr::LOCALHOST, 80).into())),
         ..Entry::default()
     };
     let line = json_line(&entry);
@@ -180,4 +180,15 @@ fn json_lines_read_back_whatever_the_wire_held() {
     }
     assert_eq!(read["response_code"], 0);
     assert_eq!(read.as_object().map(|object| object.len()), Some(24));
+}
+
+#[test]
+fn sockets_print_their_path() {
+    let entry = Entry {
+        upstream_host: Some(Host::Text(b"/run/a b.sock")),
+        ..full()
+    };
+    assert!(text_line(&entry).contains(r#" "/run/a b.sock" outbound|80|"#));
+    let read: serde_json::Value = serde_json::from_str(&json_line(&entry)).expect("JSON");
+    assert_eq!(read["upstream_host"], "/run/a b.sock");
 }

@@ -1,0 +1,183 @@
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::time::Duration;
+
+use http_body_util::Empty;
+
+use super::*;
+use crate::registry::{Address, Registry};
+use crate::telemetry::{BuildInfo, Counter, Telemetry, WorkerId};
+use crate::upstream::Alternates;
+
+/// A pool with an endpoint, and what it counts.
+struct World {
+    pools: Pools<Empty<Bytes>>,
+    telemetry: Arc<Telemetry>,
+    state: Arc<EndpointState>,
+    settings: PoolSettings,
+    address: Address,
+    alternates: Alternates,
+}
+
+impl World {
+    fn new(address: Address, alternates: Alternates) -> Self {
+        let build = BuildInfo {
+            version: String::new(),
+            revision: String::new(),
+        };
+        let telemetry = Telemetry::new(1, build);
+        let cluster = Arc::from("outbound|80||a.test");
+        Self {
+            pools: Pools::new(Counts::new(Arc::clone(&telemetry), WorkerId(0))),
+            state: Registry::default().endpoint(&cluster, &address),
+            telemetry,
+            settings: PoolSettings {
+                connect_timeout: Duration::from_secs(10),
+                ..PoolSettings::default()
+            },
+            address,
+            alternates,
+        }
+    }
+
+    /// An address of a name with these addresses.
+    fn of_name(addresses: &[SocketAddr]) -> Self {
+        let alternates = Alternates::SameName(addresses.into());
+        Self::new(Address::Ip(addresses[0]), alternates)
+    }
+
+    fn target(&self) -> Target<'_> {
+        Target {
+            reach: Reach {
+                address: &self.address,
+                alternates: &self.alternates,
+            },
+            state: &self.state,
+            protocol: Protocol::Http1,
+            settings: &self.settings,
+        }
+    }
+
+    async fn get(&self) -> Result<Sent<Empty<Bytes>>, Failed> {
+        let request = Request::get("/").header("host", "a.test");
+        let request = request.body(Empty::new()).expect("a request");
+        let run = self.pools.send(self.target(), request);
+        tokio::task::LocalSet::new().run_until(run).await
+    }
+
+    fn count(&self, counter: Counter) -> u64 {
+        self.telemetry.counters.counter(counter)
+    }
+}
+
+/// Reads a head and answers it, in a thread.
+fn answer_one(mut stream: impl Read + Write + Send + 'static) {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
+        head.push(byte[0]);
+    }
+    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+}
+
+fn origin() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::thread::spawn(move || answer_one(stream.expect("a connection")));
+        }
+    });
+    address
+}
+
+/// An address that refuses: nobody else binds to a loopback address of its own.
+fn refuses(last: u8) -> SocketAddr {
+    let listener = TcpListener::bind(SocketAddr::from(([127, 9, 9, last], 0))).expect("a port");
+    listener.local_addr().expect("an address")
+}
+
+#[tokio::test]
+async fn dead_address_is_passed_over_for_another_of_the_name() {
+    let live = origin();
+    let dead = [refuses(1), refuses(2)];
+    let world = World::of_name(&[dead[0], dead[1], live]);
+    let sent = world.get().await.expect("an answer");
+    assert_eq!(sent.response.status(), 200);
+    assert_eq!(sent.lease.ends().remote, Address::Ip(live));
+    let local = sent.lease.ends().local.expect("an address");
+    assert!(local.ip().is_loopback() && local != live);
+    assert_eq!(world.count(Counter::ConnectRefused), 2);
+    assert_eq!(world.count(Counter::UpstreamOpened), 1);
+}
+
+#[tokio::test]
+async fn address_that_does_not_answer_is_overtaken() {
+    // Its queue of connections is full, so a further one hangs.
+    let silent = socket2::Socket::new(
+        socket2::Domain::IPV4,
+        socket2::Type::STREAM,
+        Some(socket2::Protocol::TCP),
+    )
+    .expect("a socket");
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    silent.bind(&any.into()).expect("a port");
+    silent.listen(0).expect("to listen");
+    let address = silent.local_addr().expect("an address");
+    let address = address.as_socket().expect("an IP address");
+    let mut held = Vec::new();
+    loop {
+        let wait = Duration::from_millis(50);
+        match std::net::TcpStream::connect_timeout(&address, wait) {
+            Ok(stream) if held.len() < 64 => held.push(stream),
+            Ok(_) => return, // a kernel that takes any number
+            Err(_) => break,
+        }
+    }
+    let live = origin();
+    let world = World::of_name(&[address, live]);
+    let sent = world.get().await.expect("an answer");
+    assert_eq!(sent.lease.ends().remote, Address::Ip(live));
+    assert_eq!(world.count(Counter::ConnectTimeout), 0);
+}
+
+#[tokio::test]
+async fn failure_of_every_address_is_one_failed_connection() {
+    let world = World::of_name(&[refuses(3), refuses(4)]);
+    let failed = world.get().await.err().expect("no answer");
+    assert_eq!(failed.error.kind(), Kind::ConnectFailed);
+    assert_eq!(world.count(Counter::ConnectRefused), 2);
+}
+
+#[tokio::test]
+async fn name_without_addresses_is_a_failed_connection() {
+    let registry = Registry::default();
+    registry.set_resolution("a.test", Vec::new());
+    let alternates = Alternates::Name {
+        resolution: registry.resolution("a.test").expect("the name"),
+        port: 80,
+    };
+    let address = Address::Name {
+        name: "a.test".into(),
+        port: 80,
+    };
+    let world = World::new(address, alternates);
+    let failed = world.get().await.err().expect("no answer");
+    assert_eq!(failed.error.kind(), Kind::ConnectFailed);
+}
+
+#[tokio::test]
+async fn socket_may_have_an_abstract_name() {
+    let name = format!("strait-test-{}", std::process::id());
+    let at = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("a name");
+    let listener = UnixListener::bind_addr(&at).expect("a socket");
+    std::thread::spawn(move || answer_one(listener.accept().expect("a connection").0));
+    let path = format!("@{name}");
+    let world = World::new(Address::Unix(Path::new(&path).into()), Alternates::None);
+    let sent = world.get().await.expect("an answer");
+    assert_eq!(sent.response.status(), 200);
+    assert_eq!(sent.lease.ends().local, None);
+}

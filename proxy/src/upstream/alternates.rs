@@ -1,0 +1,146 @@
+//! Which addresses a connection to an endpoint may be made to, and in which order they are tried.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::registry::{Address, Resolution};
+
+/// Most addresses that are tried for one connection.
+pub const ADDRESSES_MAX: usize = 8;
+
+/// Other addresses of an endpoint's host, for when its own takes no connection.
+#[derive(Clone, Debug, Default)]
+pub enum Alternates {
+    /// There are none.
+    #[default]
+    None,
+    /// The addresses of the name that the endpoint is one address of.
+    ///
+    /// Source: ServiceEntry `resolution: DNS`. The endpoint's own address goes first.
+    SameName(Arc<[SocketAddr]>),
+    /// The addresses that a name has at the time of connecting; the endpoint is the name itself.
+    ///
+    /// Source: ServiceEntry `resolution: DNS_ROUND_ROBIN`.
+    Name {
+        /// What the name resolved to.
+        resolution: Arc<Resolution>,
+        /// Port of the endpoint.
+        port: u16,
+    },
+}
+
+/// An endpoint as connecting sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach<'a> {
+    /// Its own address.
+    pub address: &'a Address,
+    /// What else may be tried.
+    pub alternates: &'a Alternates,
+}
+
+impl Reach<'_> {
+    /// The IP addresses to try, in order; none for a Unix socket, at most [`ADDRESSES_MAX`].
+    ///
+    /// The two families take turns, so that one that does not work costs one attempt only (RFC 8305, section 4).
+    pub fn candidates(&self) -> SmallVec<[SocketAddr; 4]> {
+        let own = match self.address {
+            Address::Ip(address) => Some(*address),
+            Address::Name { .. } | Address::Unix(_) => None,
+        };
+        let others: SmallVec<[SocketAddr; 4]> = match self.alternates {
+            Alternates::None => SmallVec::new(),
+            Alternates::SameName(addresses) => SmallVec::from_slice(addresses),
+            Alternates::Name { resolution, port } => {
+                let latest = resolution.latest();
+                latest
+                    .iter()
+                    .map(|ip| SocketAddr::new(*ip, *port))
+                    .collect()
+            }
+        };
+        let others = others.into_iter().filter(|other| Some(*other) != own);
+        interleave(own.into_iter().chain(others))
+    }
+}
+
+/// The first address, then the families in turns, each in its own order.
+fn interleave(addresses: impl Iterator<Item = SocketAddr>) -> SmallVec<[SocketAddr; 4]> {
+    let all: SmallVec<[SocketAddr; 4]> = addresses.collect();
+    let Some(first) = all.first().map(SocketAddr::is_ipv6) else {
+        return all;
+    };
+    let mut same = all.iter().filter(|address| address.is_ipv6() == first);
+    let mut other = all.iter().filter(|address| address.is_ipv6() != first);
+    let mut ordered = SmallVec::new();
+    while ordered.len() < ADDRESSES_MAX {
+        let before = ordered.len();
+        ordered.extend(same.next().copied());
+        ordered.extend(other.next().copied());
+        if ordered.len() == before {
+            break;
+        }
+    }
+    ordered.truncate(ADDRESSES_MAX);
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidates(own: &str, others: &[&str]) -> Vec<String> {
+        let address = Address::Ip(own.parse().unwrap());
+        let others = others.iter().map(|text| text.parse().unwrap()).collect();
+        let reach = Reach {
+            address: &address,
+            alternates: &Alternates::SameName(others),
+        };
+        let candidates = reach.candidates();
+        candidates.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn own_address_goes_first_and_families_take_turns() {
+        let all = ["10.0.0.1:80", "10.0.0.2:80", "[fd00::1]:80", "[fd00::2]:80"];
+        assert_eq!(
+            candidates("10.0.0.2:80", &all),
+            ["10.0.0.2:80", "[fd00::1]:80", "10.0.0.1:80", "[fd00::2]:80"]
+        );
+        assert_eq!(
+            candidates("[fd00::2]:80", &all),
+            ["[fd00::2]:80", "10.0.0.1:80", "[fd00::1]:80", "10.0.0.2:80"]
+        );
+        assert_eq!(candidates("10.0.0.1:80", &[]), ["10.0.0.1:80"]);
+    }
+
+    #[test]
+    fn addresses_that_are_tried_are_bounded() {
+        let many: Vec<String> = (1..40).map(|last| format!("10.0.0.{last}:80")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(candidates("10.0.0.9:80", &many).len(), ADDRESSES_MAX);
+    }
+
+    #[test]
+    fn name_is_tried_in_the_order_of_its_last_answer() {
+        let registry = crate::registry::Registry::default();
+        let ips = |text: [&str; 2]| text.map(|ip| ip.parse().unwrap()).to_vec();
+        registry.set_resolution("a.test", ips(["10.0.0.1", "10.0.0.2"]));
+        let address = Address::Name {
+            name: "a.test".into(),
+            port: 80,
+        };
+        let alternates = Alternates::Name {
+            resolution: registry.resolution("a.test").unwrap(),
+            port: 80,
+        };
+        let reach = Reach {
+            address: &address,
+            alternates: &alternates,
+        };
+        assert_eq!(reach.candidates()[0].to_string(), "10.0.0.1:80");
+        registry.set_resolution("a.test", ips(["10.0.0.2", "10.0.0.1"]));
+        assert_eq!(reach.candidates()[0].to_string(), "10.0.0.2:80");
+    }
+}

@@ -1,0 +1,307 @@
+//! HTTP/2 connections to origins that take few streams, that change their mind, and that leave.
+
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use h2::server::SendResponse;
+use hyper::Response;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::support::client::{Answer, Client, Front, get, post};
+use crate::support::frames::{HEADERS, PING, RST_STREAM, SETTINGS};
+use crate::support::mesh::everything_to_address;
+use crate::support::origin::{Back, RawOrigin};
+use crate::support::proxy::Proxy;
+use crate::support::{DEADLINE, eventually, until};
+
+const GOAWAY: u8 = 7;
+const ACK: u8 = 1;
+/// SETTINGS_MAX_CONCURRENT_STREAMS.
+const MAX_STREAMS: u8 = 3;
+
+/// An HTTP/2 origin that announces a number of streams, holds every request until it may answer, and counts.
+struct Narrow {
+    address: SocketAddr,
+    /// One permit answers one request.
+    gate: Arc<Semaphore>,
+    connections: Arc<AtomicUsize>,
+    /// Requests that wait for a permit.
+    held: Arc<AtomicUsize>,
+    /// Most of them on one connection.
+    most: Arc<AtomicUsize>,
+    tasks: JoinSet<()>,
+}
+
+impl Narrow {
+    async fn start(streams_max: u32) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut this = Self {
+            address: listener.local_addr().unwrap(),
+            gate: Arc::new(Semaphore::new(0)),
+            connections: Arc::default(),
+            held: Arc::default(),
+            most: Arc::default(),
+            tasks: JoinSet::new(),
+        };
+        let (gate, connections) = (Arc::clone(&this.gate), Arc::clone(&this.connections));
+        let (held, most) = (Arc::clone(&this.held), Arc::clone(&this.most));
+        this.tasks.spawn(async move {
+            let mut tasks = JoinSet::new();
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                connections.fetch_add(1, Ordering::SeqCst);
+                let (gate, held, most) = (Arc::clone(&gate), Arc::clone(&held), Arc::clone(&most));
+                tasks.spawn(async move {
+                    let mut connection = h2::server::Builder::new()
+                        .max_concurrent_streams(streams_max)
+                        .handshake::<_, bytes::Bytes>(stream)
+                        .await
+                        .unwrap();
+                    let here = Arc::new(AtomicUsize::new(0));
+                    let mut streams = JoinSet::new();
+                    while let Some(Ok((_, respond))) = connection.accept().await {
+                        held.fetch_add(1, Ordering::SeqCst);
+                        most.fetch_max(here.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                        let here = Arc::clone(&here);
+                        streams.spawn(answer(respond, Arc::clone(&gate), here));
+                    }
+                });
+            }
+        });
+        this
+    }
+
+    fn held(&self) -> usize {
+        self.held.load(Ordering::SeqCst)
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+async fn answer(
+    mut respond: SendResponse<bytes::Bytes>,
+    gate: Arc<Semaphore>,
+    here: Arc<AtomicUsize>,
+) {
+    gate.acquire().await.unwrap().forget();
+    here.fetch_sub(1, Ordering::SeqCst);
+    drop(respond.send_response(Response::new(()), true).unwrap());
+}
+
+/// Begins this many requests at once on one connection, so that one worker has them all.
+async fn burst(proxy: &Proxy, count: usize) -> JoinSet<u16> {
+    let sender = Client::connect(Front::H2, proxy.edge).await.another();
+    let mut sender = sender.unwrap();
+    let mut requests = JoinSet::new();
+    for _ in 0..count {
+        sender.ready().await.unwrap();
+        let response = sender.send_request(post("/", "x"));
+        requests.spawn(async move { Answer::read(response.await.unwrap()).await.unwrap().status });
+    }
+    requests
+}
+
+async fn statuses(requests: JoinSet<u16>) -> Vec<u16> {
+    let all = tokio::time::timeout(DEADLINE, requests.join_all());
+    all.await.expect("every answer in time")
+}
+
+#[tokio::test]
+async fn burst_opens_as_many_connections_as_the_limit_of_streams_asks_for() {
+    for (limit, connections) in [(1, 12), (5, 3), (100, 1)] {
+        let origin = Narrow::start(limit).await;
+        let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, origin.address));
+        let requests = burst(&proxy, 12).await;
+        // None of them is answered before all are there.
+        until("all are at the origin", async || origin.held() == 12).await;
+        origin.gate.add_permits(12);
+        assert_eq!(statuses(requests).await, [200; 12]);
+        assert_eq!(origin.connections(), connections, "limit {limit}");
+        let most = origin.most.load(Ordering::SeqCst);
+        assert!(most <= limit as usize, "{most} of {limit} streams");
+        assert_eq!(proxy.metric("strait_upstream_replays_total", &[]), 0.0);
+    }
+}
+
+#[tokio::test]
+async fn stream_that_ends_makes_room_for_the_next_request() {
+    let origin = Narrow::start(3).await;
+    let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, origin.address));
+    let first = burst(&proxy, 3).await;
+    until("three are at the origin", async || origin.held() == 3).await;
+    origin.gate.add_permits(3);
+    assert_eq!(statuses(first).await, [200; 3]);
+    let second = burst(&proxy, 3).await;
+    until("the others as well", async || origin.held() == 6).await;
+    origin.gate.add_permits(3);
+    assert_eq!(statuses(second).await, [200; 3]);
+    // Two connections of the client may be with two workers.
+    assert!(origin.connections() <= 2, "{}", origin.connections());
+}
+
+/// Writes a frame.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let mut frame = length[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+/// Reads a frame: type, flags and stream; `None` at the end.
+fn read_frame(stream: &mut impl Read) -> Option<(u8, u8, u32)> {
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).ok()?;
+    let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+    let mut payload = vec![0; length as usize];
+    stream.read_exact(&mut payload).ok()?;
+    let id = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+    Some((head[3], head[4], id))
+}
+
+/// Reads the preface of a client.
+fn read_preface(stream: &mut impl Read) -> bool {
+    let mut preface = [0; 24];
+    stream.read_exact(&mut preface).is_ok() && preface.starts_with(b"PRI * HTTP/2.0")
+}
+
+/// `:status: 200`, and nothing else.
+const OK: &[u8] = &[0x88];
+
+#[tokio::test]
+async fn one_stream_is_opened_before_the_settings_are_known() {
+    let heads = Arc::<AtomicUsize>::default();
+    let before = Arc::<AtomicUsize>::default();
+    let (seen, seen_before) = (Arc::clone(&heads), Arc::clone(&before));
+    let (settle, settled) = watch::channel(false);
+    let origin = RawOrigin::start(move |number, mut stream| {
+        assert!(number == 0, "one connection");
+        read_preface(&mut stream);
+        let mut writer = stream.try_clone().unwrap();
+        let settled = settled.clone();
+        std::thread::spawn(move || {
+            eventually("the test has sent all", || *settled.borrow());
+            writer.write_all(&frame(PING, 0, 0, &[0; 8])).unwrap();
+        });
+        while let Some((kind, flags, _)) = read_frame(&mut stream) {
+            match (kind, flags) {
+                (HEADERS, _) => drop(heads.fetch_add(1, Ordering::SeqCst)),
+                // Whatever was sent until then is here.
+                (PING, ACK) => {
+                    before.store(heads.load(Ordering::SeqCst), Ordering::SeqCst);
+                    let limit = [0, MAX_STREAMS, 0, 0, 0, 4];
+                    let settings = frame(SETTINGS, 0, 0, &limit);
+                    stream.write_all(&settings).unwrap();
+                }
+                _ => (),
+            }
+        }
+    });
+    let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, origin.address));
+    let requests = burst(&proxy, 4).await;
+    until(
+        "one is there, and the others are in the proxy",
+        async || {
+            let active = proxy.metric("strait_requests_active", &[]);
+            active == 4.0 && seen.load(Ordering::SeqCst) > 0
+        },
+    )
+    .await;
+    settle.send_replace(true);
+    until("the others are there", async || {
+        seen.load(Ordering::SeqCst) == 4
+    })
+    .await;
+    assert_eq!(seen_before.load(Ordering::SeqCst), 1);
+    drop(requests);
+}
+
+#[tokio::test]
+async fn streams_that_a_leaving_origin_did_not_process_are_told_apart() {
+    // Answers the first stream and leaves; says that it has seen nothing else.
+    let posts = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&posts);
+    let origin = RawOrigin::start(move |number, mut stream| {
+        if !read_preface(&mut stream) {
+            return;
+        }
+        stream.write_all(&frame(SETTINGS, 0, 0, &[])).unwrap();
+        let mut open = Vec::new();
+        while let Some((kind, _, id)) = read_frame(&mut stream) {
+            if kind != HEADERS {
+                continue;
+            }
+            count.fetch_add(1, Ordering::SeqCst);
+            open.push(id);
+            if number > 0 {
+                stream.write_all(&frame(HEADERS, 5, id, OK)).unwrap();
+            } else if open.len() == 3 {
+                let last = open[0].to_be_bytes();
+                let gone = [last, [0; 4]].concat();
+                stream.write_all(&frame(GOAWAY, 0, 0, &gone)).unwrap();
+                stream.write_all(&frame(HEADERS, 5, open[0], OK)).unwrap();
+            }
+        }
+    });
+    let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, origin.address));
+    let mut answers = statuses(burst(&proxy, 3).await).await;
+    answers.sort_unstable();
+    // A POST with a body is not sent again, processed or not; its client is told that it may.
+    assert_eq!(answers, [200, 503, 503]);
+    assert_eq!(posts.load(Ordering::SeqCst), 3);
+    let refused = [("response_code", "503"), ("response_flags", "UR")];
+    assert_eq!(proxy.metric("istio_requests_total", &refused), 2.0);
+    // The connection that leaves gets no further stream.
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    assert_eq!(client.call(post("/", "x")).await.status, 200);
+}
+
+#[tokio::test]
+async fn refused_get_is_sent_again_and_a_reset_one_is_not() {
+    const REFUSED: u32 = 7;
+    const CANCEL: u32 = 8;
+    for (reason, status, sent) in [(REFUSED, 200, 3), (CANCEL, 503, 2)] {
+        let gets = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&gets);
+        let origin = RawOrigin::start(move |_, mut stream| {
+            if !read_preface(&mut stream) {
+                return;
+            }
+            stream.write_all(&frame(SETTINGS, 0, 0, &[])).unwrap();
+            while let Some((kind, _, id)) = read_frame(&mut stream) {
+                if kind != HEADERS {
+                    continue;
+                }
+                // The second one is not answered.
+                let answer = match count.fetch_add(1, Ordering::SeqCst) {
+                    1 => frame(RST_STREAM, 0, id, &reason.to_be_bytes()),
+                    _ => frame(HEADERS, 5, id, OK),
+                };
+                stream.write_all(&answer).unwrap();
+            }
+        });
+        let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, origin.address));
+        let mut client = Client::connect(Front::H1, proxy.edge).await;
+        assert_eq!(client.call(get("/")).await.status, 200);
+        assert_eq!(client.call(get("/")).await.status, status);
+        assert_eq!(gets.load(Ordering::SeqCst), sent);
+    }
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_a_connection_learn_that_there_is_none() {
+    // Takes the connection and says nothing that HTTP/2 would say.
+    let origin = RawOrigin::start(|_, mut stream| {
+        read_preface(&mut stream);
+    });
+    let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, origin.address));
+    let answers = statuses(burst(&proxy, 5).await).await;
+    assert_eq!(answers, [503; 5]);
+}

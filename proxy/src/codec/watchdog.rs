@@ -185,71 +185,49 @@ mod tests {
     #[test]
     fn each_standing_has_its_timeout() {
         let draining = Some(Tick(0));
+        let head = Seen {
+            place: Place::Head,
+            ..IDLE
+        };
+        let busy = Seen {
+            in_flight: 1,
+            ..IDLE
+        };
+        let body = Seen {
+            place: Place::Body,
+            ..busy
+        };
+        let stuck = Seen {
+            unflushed: true,
+            ..IDLE
+        };
+        let held = Seen {
+            place: Place::Held,
+            ..busy
+        };
         for (seen, expected) in [
             (IDLE, Some((1, Action::Park))),
             (Seen { draining, ..IDLE }, Some((2, Action::Close))),
+            (busy, None),
+            (Seen { draining, ..busy }, Some((30, Action::Close))),
+            (head, Some((10, Action::Refuse(Refusal::HeadTimeout)))),
             (
                 Seen {
                     in_flight: 1,
-                    ..IDLE
+                    ..head
                 },
                 None,
             ),
+            (body, Some((300, Action::Refuse(Refusal::BodyTimeout)))),
             (
                 Seen {
-                    in_flight: 1,
-                    draining,
-                    ..IDLE
-                },
-                Some((30, Action::Close)),
-            ),
-            (
-                Seen {
-                    place: Place::Head,
-                    ..IDLE
-                },
-                Some((10, Action::Refuse(Refusal::HeadTimeout))),
-            ),
-            (
-                Seen {
-                    place: Place::Head,
-                    in_flight: 1,
-                    ..IDLE
-                },
-                None,
-            ),
-            (
-                Seen {
-                    place: Place::Body,
-                    in_flight: 1,
-                    ..IDLE
-                },
-                Some((300, Action::Refuse(Refusal::BodyTimeout))),
-            ),
-            (
-                Seen {
-                    place: Place::Body,
-                    in_flight: 1,
                     starved: false,
-                    ..IDLE
+                    ..body
                 },
                 None,
             ),
-            (
-                Seen {
-                    unflushed: true,
-                    ..IDLE
-                },
-                Some((300, Action::Refuse(Refusal::BodyTimeout))),
-            ),
-            (
-                Seen {
-                    place: Place::Held,
-                    in_flight: 1,
-                    ..IDLE
-                },
-                None,
-            ),
+            (stuck, Some((300, Action::Refuse(Refusal::BodyTimeout)))),
+            (held, None),
         ] {
             assert_eq!(outcome(seen), expected, "{seen:?}");
         }

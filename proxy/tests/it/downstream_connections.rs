@@ -1,7 +1,6 @@
 //! Connections over their life: parking, upgrades, HTTP/2 beside HTTP/1.
 
 use std::convert::Infallible;
-use std::io::{Read as _, Write as _};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,7 +12,6 @@ use proxy::exchange::Connection;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::downstream::{Downstream, hello, settings};
-use crate::support::eventually;
 use crate::support::raw::{GET, Raw};
 
 #[test]
@@ -34,42 +32,6 @@ fn parked_connections_wake_up_for_requests() {
                 assert_eq!(client.reply().status, 200);
             }
         }
-    }
-}
-
-#[test]
-#[ignore = "measures the memory of the whole process: run it alone"]
-fn idle_connection_costs_little_memory() {
-    const CONNECTIONS: usize = 4_000;
-    let resident = || {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-        let kib = line.unwrap().split_whitespace().nth(1).unwrap();
-        kib.parse::<usize>().unwrap()
-    };
-    let downstream = Downstream::hello();
-    let ask = |client: &mut std::net::TcpStream| {
-        client.write_all(GET.as_bytes()).unwrap();
-        let mut reply = [0; 512];
-        assert!(client.read(&mut reply).unwrap() > 0);
-    };
-    let connect = || {
-        let mut client = std::net::TcpStream::connect(downstream.address()).unwrap();
-        ask(&mut client);
-        client
-    };
-    drop(connect());
-    let before = resident();
-    let mut clients: Vec<_> = (0..CONNECTIONS).map(|_| connect()).collect();
-    for round in ["first", "second"] {
-        println!("{round}: {} KiB busy", resident() - before);
-        let mut each = usize::MAX;
-        eventually("idle connections cost at most 12 KiB", || {
-            each = (resident() - before) * 1024 / CONNECTIONS;
-            each <= 12 * 1024
-        });
-        println!("{round}: {each} bytes per idle connection");
-        clients.iter_mut().for_each(ask);
     }
 }
 

@@ -21,6 +21,7 @@ use crate::support::frames::{
     CONTINUATION, END_HEADERS, END_STREAM, Frames, GET, HEADERS, RST_STREAM,
 };
 use crate::support::raw;
+use crate::support::until;
 
 /// Never answers; counts what it was asked.
 fn silent(asked: &Arc<AtomicUsize>) -> Downstream {
@@ -150,7 +151,7 @@ async fn streams_over_the_limit_wait_their_turn() {
             tokio::spawn(async move { sender.send_request(request).await.map(drop) })
         })
         .collect();
-    eventually_async("the limit is reached", || {
+    until("the limit is reached", async || {
         asked.load(Ordering::Relaxed) >= max
     })
     .await;
@@ -169,17 +170,7 @@ async fn idle_connection_is_told_goodbye() {
     let request = get().body(Empty::new()).unwrap();
     let response = sender.send_request(request).await.unwrap();
     response.into_body().collect().await.unwrap();
-    eventually_async("it is closed", || sender.is_closed()).await;
-    eventually_async("its slot is free", || downstream.connections() == 0).await;
+    until("it is closed", async || sender.is_closed()).await;
+    until("its slot is free", async || downstream.connections() == 0).await;
     assert_eq!(downstream.counter(Counter::ProtocolHttp2), 0);
-}
-
-async fn eventually_async(what: &str, mut condition: impl FnMut() -> bool) {
-    let waiting = async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    let waited = tokio::time::timeout(crate::support::DEADLINE, waiting).await;
-    assert!(waited.is_ok(), "waited in vain: {what}");
 }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use hyper::Response;
+use tokio::sync::Notify;
 
 use crate::support::client::{Client, Front, get};
 use crate::support::mesh::{documents, gateway, routes, service, subsets};
@@ -91,6 +92,8 @@ impl Churn {
 #[derive(Default)]
 struct Load {
     requests: Cell<usize>,
+    /// Told of every request that ended, and of a client that gave up.
+    moved: Notify,
     done: Cell<bool>,
     failures: RefCell<Vec<String>>,
     revisions: RefCell<BTreeSet<usize>>,
@@ -108,11 +111,13 @@ async fn ask(front: Front, edge: SocketAddr, host: &'static str, load: Rc<Load>)
                 load.failures
                     .borrow_mut()
                     .push(format!("{host}: {failed:?}"));
+                load.moved.notify_one();
                 return;
             }
         };
         assert_eq!(answer.text(), "ok");
         load.requests.set(load.requests.get() + 1);
+        load.moved.notify_one();
         if let Some(revision) = answer.header("x-revision") {
             let revision = revision.parse().unwrap();
             load.revisions.borrow_mut().insert(revision);
@@ -129,13 +134,12 @@ async fn change(churn: &Churn, proxy: &Proxy, load: &Load) -> Duration {
         let written = Instant::now();
         while marker.get("/revision").await.text() != revision.to_string() {
             assert!(written.elapsed() < IN_FORCE, "revision {revision} is late");
-            tokio::time::sleep(Duration::from_millis(2)).await;
         }
         slowest = slowest.max(written.elapsed());
         // The changes are spread over the whole load.
         let due = REQUESTS_MIN / CHANGES * revision;
         while load.requests.get() < due && load.failures.borrow().is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            load.moved.notified().await;
         }
     }
     load.done.set(true);

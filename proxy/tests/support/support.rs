@@ -28,6 +28,9 @@ use std::time::{Duration, Instant};
 /// How long a test waits for something that must happen.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
+/// How often a condition that nobody announces is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+
 /// Waits until `condition` holds.
 ///
 /// # Panics
@@ -38,7 +41,7 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < DEADLINE, "waited in vain: {what}");
-        std::thread::park_timeout(Duration::from_millis(2));
+        std::thread::park_timeout(LOOK);
     }
 }
 
@@ -48,9 +51,10 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 ///
 /// When it does not within [`DEADLINE`].
 pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let mut looks = tokio::time::interval(LOOK);
     let waiting = async {
         while !condition().await {
-            tokio::time::sleep(Duration::from_millis(2)).await;
+            looks.tick().await;
         }
     };
     let waited = tokio::time::timeout(DEADLINE, waiting).await;

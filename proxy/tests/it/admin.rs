@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use hyper::Response;
 use serde_json::Value;
 
 use crate::support::client::{Client, Front, get};
 use crate::support::mesh::{documents, everything_to, gateway, routes, service, subsets};
-use crate::support::origin::{Back, Origin};
+use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::Raw;
 use crate::support::{eventually, until};
@@ -92,7 +93,11 @@ fn listener_that_cannot_open_and_drain_are_shown() {
 
 #[tokio::test]
 async fn clusters_show_requests_that_run_and_that_ran() {
-    let origin = Origin::named(Back::H1, "v1");
+    // It answers when it has the whole request.
+    let origin = Origin::start(Back::H1, |request| async move {
+        let body = http_body_util::BodyExt::collect(request.into_body()).await;
+        Response::new(full(body.unwrap_or_default().to_bytes()))
+    });
     let proxy = Proxy::with(|edge| everything_to(edge, &origin));
     let fact = |fact: &str| {
         let text = proxy.page("/clusters");

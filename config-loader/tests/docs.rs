@@ -52,16 +52,22 @@ fn every_code_is_in_the_reference() {
     check("docs/diagnostics.md", &page);
 }
 
+/// What the reference says of a field that a data plane has nothing to do with.
+const FOR_OTHERS: &str = "for others";
+
+/// Whether `path` is `whole` or a part of it; everything is a part of the empty path.
+fn is_part(path: &str, whole: &str) -> bool {
+    let rest = path.strip_prefix(whole);
+    rest.is_some_and(|rest| whole.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
 /// What of a field has no effect yet.
 fn effect(kind: Kind, path: &str) -> String {
-    let covers = |row: &&unsupported::Row| {
-        row.kind == kind
-            && (row.path.is_empty()
-                || row.path == path
-                || path
-                    .strip_prefix(&row.path)
-                    .is_some_and(|rest| rest.starts_with(['.', '['])))
-    };
+    let mut others = unsupported::FOR_OTHERS.iter();
+    if others.any(|(of, paths)| *of == kind && paths.iter().any(|whole| is_part(path, whole))) {
+        return FOR_OTHERS.to_owned();
+    }
+    let covers = |row: &&unsupported::Row| row.kind == kind && is_part(path, &row.path);
     let rows: Vec<&unsupported::Row> = unsupported::rows().iter().filter(covers).collect();
     if rows.iter().any(|row| row.when == When::Written) {
         return "not yet".to_owned();
@@ -125,7 +131,8 @@ fn fields(row: &kinds::Row) -> Vec<(String, &'static str, String)> {
 fn every_field_is_in_the_reference() {
     let mut page = String::from(
         "# Fields\n\nEvery field that is read and checked, and whether it has an effect in this version. What has none \
-         yet is reported by `strait check` as `not supported yet`. `[]` stands for any entry of a list, `*` for any \
+         yet is reported by `strait check` as `not supported yet`. What is *for others* says nothing to a data plane: it \
+         is meant for people, for a cluster's controllers, or for what made the object. `[]` stands for any entry of a list, `*` for any \
          key.\n",
     );
     for row in kinds::rows() {
@@ -201,7 +208,8 @@ fn the_front_page_says_what_has_no_effect_yet() {
     let mut table =
         String::from("| kind | API | fields with an effect | not yet |\n|---|---|---|---|\n");
     for row in kinds::rows() {
-        let fields = fields(row);
+        let mut fields = fields(row);
+        fields.retain(|(_, _, effect)| effect != FOR_OTHERS);
         let working = fields
             .iter()
             .filter(|(_, _, effect)| effect != "not yet")

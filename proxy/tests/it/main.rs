@@ -9,6 +9,7 @@
 #[path = "../support/support.rs"]
 mod support;
 
+mod access_log;
 mod admin;
 mod architecture;
 mod downstream_connections;

@@ -27,5 +27,6 @@ mod reload;
 mod routing;
 mod services;
 mod startup;
+mod trailers;
 mod upstream_addresses;
 mod upstream_http2;

@@ -148,14 +148,18 @@ fn most_specific<'p, 'a>(hosts: &'p ByHost<'a>, host: &str) -> Option<&'p [&'a R
         .map(|(_, rules)| rules.as_slice())
 }
 
-/// Puts the rules for one host in age order. One that selects workloads beats all that do not, or select otherwise.
+/// Puts the rules for one host in age order. One that selects workloads beats all that do not, or select otherwise. Only
+/// rules of one selector that are seen by the same namespaces are merged: the first decides which.
 fn rank(rules: &mut Vec<&Rule>) {
     rules.sort_by(|a, b| {
         let key = |rule: &Rule| rule.spec.workload_selector.is_none();
         (key(a), a.age()).cmp(&(key(b), b.age()))
     });
     if let Some(first) = rules.first().copied() {
-        rules.retain(|rule| rule.spec.workload_selector == first.spec.workload_selector);
+        let (selector, seen_by) = (&first.spec.workload_selector, &first.spec.export_to);
+        rules.retain(|rule| {
+            rule.spec.workload_selector == *selector && rule.spec.export_to == *seen_by
+        });
     }
 }
 

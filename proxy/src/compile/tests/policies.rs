@@ -187,6 +187,42 @@ fn rules_for_one_host_are_joined_oldest_first() {
 }
 
 #[test]
+fn rules_that_others_see_too_are_not_joined() {
+    let rule = |name: &str, seen: &str, balancer: &str, subset: &str| {
+        format!(
+            "DestinationRule default/{name} {{host: s, exportTo: {seen}, trafficPolicy: {{loadBalancer: \
+             {{simple: {balancer}}}}}, subsets: [{{name: {subset}}}]}}"
+        )
+    };
+    let ours = rule("a@2020", "[istio-system]", "RANDOM", "v1");
+    let more = rule("c@2022", "[istio-system]", "ROUND_ROBIN", "v2");
+    let all = |name, subset| rule(name, "['*']", "ROUND_ROBIN", subset);
+    for (rules, base, v1, v2) in [
+        (
+            [&ours, &all("b@2021", "x"), &more],
+            "RANDOM 10s",
+            "RANDOM 10s",
+            "RANDOM 10s",
+        ),
+        (
+            [&ours, &all("b@2021", "v2"), &all("c@2022", "x")],
+            "RANDOM 10s",
+            "RANDOM 10s",
+            "unknown",
+        ),
+        (
+            [&ours, &all("b@2019", "x"), &more],
+            "ROUND_ROBIN 10s",
+            "unknown",
+            "unknown",
+        ),
+    ] {
+        let rules = rules.map(String::as_str);
+        check(&rules, &[("", base), ("v1", v1), ("v2", v2)]);
+    }
+}
+
+#[test]
 fn rule_with_a_matching_selector_counts_alone() {
     let plain = "DestinationRule istio-system/plain@2020 {host: s.default.svc.cluster.local, exportTo: ['.'], \
         trafficPolicy: {loadBalancer: {simple: RANDOM}}, subsets: [{name: v1}]}";

@@ -1,9 +1,12 @@
-//! Loading configuration, compiling it, and compiling it again after one change.
+//! Loading configuration, compiling it, compiling it again after one change, and the whole way from a changed file.
 
 use std::fmt::Write;
+use std::fs;
 use std::hint::black_box;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
-use config_loader::{Diagnostics, ResourceSet, load_bytes};
+use config_loader::{Diagnostics, ResourceSet, WatchSettings, load_bytes, watch};
 use criterion::{Criterion, criterion_group, criterion_main};
 use proxy::compile::{Inputs, compile};
 use proxy::identity::Identity;
@@ -11,14 +14,28 @@ use proxy::registry::Registry;
 use proxy::snapshot::Snapshot;
 use proxy::telemetry::StatsRegistry;
 
+/// What the routes hang on.
+const EDGE: &str = "apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge}
+spec:
+  servers:
+  - port: {number: 8080, name: http, protocol: HTTP}
+    hosts: ['*']
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: s}
+spec:
+  hosts: [s.example]
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  endpoints: [{address: 127.0.0.1}]
+";
+
 /// A gateway, one service, and this many VirtualServices of one host and one rule each; `path` marks the first.
 fn mesh(services: usize, path: &str) -> String {
-    let mut text = String::from(
-        "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: edge}\nspec:\n  servers:\n  - port: \
-         {number: 8080, name: http, protocol: HTTP}\n    hosts: ['*']\n---\napiVersion: networking.istio.io/v1\nkind: \
-         ServiceEntry\nmetadata: {name: s}\nspec:\n  hosts: [s.example]\n  resolution: STATIC\n  ports: [{number: \
-         80, name: http, protocol: HTTP}]\n  endpoints: [{address: 127.0.0.1}]\n",
-    );
+    let mut text = EDGE.to_owned();
     for index in 0..services {
         let path = if index == 0 { path } else { "/" };
         let _ = write!(
@@ -31,43 +48,116 @@ fn mesh(services: usize, path: &str) -> String {
     text
 }
 
+/// The same in one VirtualService of this many rules; `path` marks the one in the middle.
+fn one_object(rules: usize, path: &str) -> String {
+    let mut text = format!(
+        "{EDGE}---\napiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata:\n  name: routes\nspec:\n  \
+         hosts: [\"*\"]\n  gateways: [edge]\n  http:\n"
+    );
+    for index in 0..rules {
+        let path = if index == rules / 2 { path } else { "route" };
+        let _ = write!(
+            text,
+            "  - match:\n    - uri:\n        prefix: /{path}-{index:05}/\n    route:\n    - destination:\n        \
+             host: s.example\n        port:\n          number: 80\n"
+        );
+    }
+    text
+}
+
 fn load(text: &str) -> ResourceSet {
     load_bytes("mesh.yaml", text.as_bytes(), &mut Diagnostics::default())
+}
+
+/// What compiling needs besides resources.
+struct Compiler {
+    registry: Registry,
+    stats: StatsRegistry,
+    identity: Identity,
+}
+
+impl Compiler {
+    fn new() -> Compiler {
+        Compiler {
+            registry: Registry::default(),
+            stats: StatsRegistry::new(1),
+            identity: Identity::default(),
+        }
+    }
+
+    fn snapshot(&self, resources: &ResourceSet, previous: &Snapshot) -> Snapshot {
+        let inputs = Inputs {
+            resources,
+            identity: &self.identity,
+            registry: &self.registry,
+            stats: &self.stats,
+        };
+        compile(&inputs, previous)
+    }
+}
+
+/// From the rename of a changed file until its snapshot is compiled, `count` times.
+fn change(texts: [&str; 2], count: u64) -> Duration {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let elsewhere = tempfile::tempdir().expect("a directory can be made");
+    let file = directory.path().join("mesh.yaml");
+    let draft = elsewhere.path().join("mesh.yaml");
+    fs::write(&file, texts[0]).expect("a file can be written");
+    let compiler = Arc::new(Compiler::new());
+    let (sender, receiver) = mpsc::channel();
+    let roots = [directory.path().to_owned()];
+    let first = config_loader::load_files(&roots).set;
+    let mut previous = compiler.snapshot(&first, &Snapshot::default());
+    let watching = watch(&roots, WatchSettings::default(), move |update| {
+        let snapshot = compiler.snapshot(&update.set, &previous);
+        // Nobody waits after the last change.
+        let _ = sender.send(Instant::now());
+        previous = snapshot;
+    })
+    .expect("a directory can be watched");
+    let mut took = Duration::ZERO;
+    for turn in 0..count {
+        // The second look at a file that was read right after it changed is not part of the next change.
+        std::thread::sleep(Duration::from_millis(150));
+        fs::write(&draft, texts[1 - turn as usize % 2]).expect("a file can be written");
+        let begin = Instant::now();
+        fs::rename(&draft, &file).expect("a file can be renamed");
+        let end = receiver.recv_timeout(Duration::from_secs(10));
+        took += end.expect("a change is seen") - begin;
+    }
+    drop(watching);
+    took
 }
 
 fn benches(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("config");
     group.sample_size(20);
-    for services in [100, 5_000] {
-        let text = mesh(services, "/");
-        group.bench_function(format!("load/{services}_routes"), |bencher| {
-            bencher.iter(|| black_box(load(black_box(&text))));
+    for (what, before, after) in [
+        ("100_objects", mesh(100, "/"), mesh(100, "/other")),
+        ("5000_objects", mesh(5_000, "/"), mesh(5_000, "/other")),
+        (
+            "5000_rules_in_one",
+            one_object(5_000, "route"),
+            one_object(5_000, "other"),
+        ),
+    ] {
+        group.bench_function(format!("load/{what}"), |bencher| {
+            bencher.iter(|| black_box(load(black_box(&before))));
         });
-        let (registry, stats, identity) = (
-            Registry::default(),
-            StatsRegistry::new(1),
-            Identity::default(),
-        );
-        let (before, after) = (load(&text), load(&mesh(services, "/other")));
-        let snapshot = |resources: &ResourceSet, previous: &Snapshot| {
-            let inputs = Inputs {
-                resources,
-                identity: &identity,
-                registry: &registry,
-                stats: &stats,
-            };
-            compile(&inputs, previous)
-        };
-        group.bench_function(format!("compile/{services}_routes"), |bencher| {
-            bencher.iter(|| black_box(snapshot(&before, &Snapshot::default())));
+        let compiler = Compiler::new();
+        let (old, new) = (load(&before), load(&after));
+        group.bench_function(format!("compile/{what}"), |bencher| {
+            bencher.iter(|| black_box(compiler.snapshot(&old, &Snapshot::default())));
         });
-        let previous = snapshot(&before, &Snapshot::default());
-        group.bench_function(
-            format!("compile/one_of_{services}_routes_changed"),
-            |bencher| {
-                bencher.iter(|| black_box(snapshot(&after, &previous)));
-            },
-        );
+        let previous = compiler.snapshot(&old, &Snapshot::default());
+        group.bench_function(format!("compile_change/{what}"), |bencher| {
+            bencher.iter(|| black_box(compiler.snapshot(&new, &previous)));
+        });
+        group.sample_size(10);
+        group.bench_function(format!("change_in_force/{what}"), |bencher| {
+            bencher.iter_custom(|count| change([&before, &after], count));
+        });
+        group.sample_size(20);
     }
     group.finish();
 }

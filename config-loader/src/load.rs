@@ -6,6 +6,7 @@
 mod document;
 mod draft;
 mod file;
+mod layout;
 mod metadata;
 mod unsupported;
 

@@ -61,11 +61,26 @@ pub struct Line(pub u32);
 pub struct Lines {
     starts: Vec<u32>,
     ascii: bool,
+    gaps: Vec<Gap>,
+}
+
+/// Lines of a document that were cut out of its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The line of the shortened text, counted from 0, before which they stood.
+    pub before: u32,
+    /// How many there were, with those of the gaps above.
+    pub lines: u32,
 }
 
 impl Lines {
     /// Indexes the lines of `text`.
     pub fn new(text: &str) -> Lines {
+        Lines::with_gaps(text, Vec::new())
+    }
+
+    /// Indexes the lines of a text from which some were cut: lines count as if they were there. `gaps` stand in order.
+    pub fn with_gaps(text: &str, gaps: Vec<Gap>) -> Lines {
         let mut starts = vec![0];
         for (offset, byte) in text.bytes().enumerate() {
             if byte == b'\n' {
@@ -73,7 +88,11 @@ impl Lines {
             }
         }
         let ascii = text.is_ascii();
-        Lines { starts, ascii }
+        Lines {
+            starts,
+            ascii,
+            gaps,
+        }
     }
 
     /// Whether every character of the text is one byte.
@@ -87,12 +106,18 @@ impl Lines {
             return Line(0);
         }
         let after = self.starts.partition_point(|&start| start <= offset);
-        Line(u32::try_from(after.saturating_sub(1)).unwrap_or(0))
+        let index = u32::try_from(after.saturating_sub(1)).unwrap_or(0);
+        let above = self.gaps.iter().rfind(|gap| gap.before <= index);
+        Line(index + above.map_or(0, |gap| gap.lines))
     }
 
     /// The bytes of a line, without its line break.
     pub fn span(&self, line: Line, text: &str) -> Span {
-        let index = line.0 as usize;
+        let above = self
+            .gaps
+            .iter()
+            .rfind(|gap| gap.before + gap.lines <= line.0);
+        let index = (line.0 - above.map_or(0, |gap| gap.lines)) as usize;
         let start = self
             .starts
             .get(index)
@@ -121,6 +146,17 @@ mod tests {
         assert_eq!(found, [0, 0, 1, 1, 1, 1, 2, 3]);
         assert_eq!(lines.span(Line(1), text).text(text), "bc");
         assert_eq!(lines.span(Line(9), text).text(text), "");
+    }
+
+    #[test]
+    fn lines_count_those_that_were_cut_out() {
+        let text = "a\nb\nc\nd";
+        let gap = |before, lines| Gap { before, lines };
+        let lines = Lines::with_gaps(text, vec![gap(1, 10), gap(3, 15)]);
+        let found: Vec<u32> = [0, 2, 4, 6].map(|offset| lines.line(offset).0).to_vec();
+        assert_eq!(found, [0, 11, 12, 18]);
+        let texts = [0, 11, 12, 18].map(|line| lines.span(Line(line), text).text(text));
+        assert_eq!(texts, ["a", "b", "c", "d"]);
     }
 
     #[test]

@@ -1,17 +1,21 @@
 //! One document: which objects stand in it, and what became of each.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use twox_hash::XxHash64;
 
 use super::draft::Draft;
+use super::layout::Layout;
 use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, CM032, YAML006};
 use crate::diagnostic::{Diagnostic, Locator, Place, Severity, suggest};
 use crate::kind::ObjectRef;
 use crate::kinds::{self, Found, Row};
 use crate::parse::{self, Chunk, Node, Value, locate, push_key};
-use crate::resource::{AnyObject, Order};
-use crate::span::{Lines, Span};
+use crate::resource::istio::VirtualService;
+use crate::resource::{AnyObject, Object, Order};
+use crate::span::{Line, Lines, Span};
+use crate::validate::istio::all_reached;
 
 /// What one document yielded.
 #[derive(Clone, Debug, Default)]
@@ -57,24 +61,95 @@ pub(crate) struct Slot {
     pub(crate) object: Option<Arc<dyn AnyObject>>,
 }
 
-/// Reads one document; `index` counts the documents of its file.
-pub(crate) fn read_document(file: &Arc<str>, chunk: Chunk<'_>, index: u32) -> Reading {
+/// Reads one document; `index` counts the documents of its file. With a layout, it is one that can be read again by
+/// [`read_changed`].
+pub(super) fn read_document(
+    file: &Arc<str>,
+    chunk: Chunk<'_>,
+    index: u32,
+) -> (Reading, Option<Layout>) {
     let lines = Lines::new(chunk.text);
-    let locator = Locator {
+    let (reading, root) = read(locator(file, chunk, &lines), index);
+    let layout = root
+        .filter(|_| sole_service(&reading).is_some())
+        .and_then(|root| Layout::of_long(&root, chunk.text));
+    (reading, layout)
+}
+
+/// Reads a document of which only some rules changed since it was read last. The result is that of [`read_document`];
+/// none if it must be asked for.
+pub(super) fn read_changed(
+    file: &Arc<str>,
+    chunk: Chunk<'_>,
+    index: u32,
+    (known, layout): (&Reading, &Layout),
+) -> Option<(Reading, Layout)> {
+    let known = sole_service(known)?;
+    let short = layout.shorten(chunk.text)?;
+    let lines = short.lines();
+    let text = &*short.text;
+    let (mut reading, root) = read(locator(file, Chunk { text, ..chunk }, &lines), index);
+    let object = sole_service(&reading)?;
+    let layout = layout.join(&short, &root?, chunk.text)?;
+    // What a rule may say depends on these.
+    let values = |spec: &VirtualService| {
+        let hosts = spec.hosts.iter().map(|host| Arc::clone(&host.value));
+        let gateways = spec.gateways.iter().map(|gateway| gateway.value.clone());
+        (hosts.collect::<Vec<_>>(), gateways.collect::<Vec<_>>())
+    };
+    if object.id != known.id || values(&object.spec) != values(&known.spec) {
+        return None;
+    }
+    let rules = &known.spec.http;
+    let mut http = rules.get(..short.kept_before)?.to_vec();
+    http.extend_from_slice(&object.spec.http);
+    let after = rules.get(rules.len().checked_sub(short.kept_after)?..)?;
+    http.extend(after.iter().map(|rule| match short.lines_moved {
+        0 => Arc::clone(rule),
+        by => Arc::new(rule.moved(by)),
+    }));
+    if http.len() != layout.rules() || !all_reached(&http) {
+        return None;
+    }
+    let mut whole = Object::clone(&object);
+    whole.fingerprint = whole_fingerprint(layout.root, chunk.text);
+    Arc::make_mut(&mut whole.spec).http = http;
+    reading.slots[0].object = Some(Arc::new(whole));
+    Some((reading, layout))
+}
+
+/// The VirtualService of a document that holds nothing else, and of which there is nothing to say.
+fn sole_service(reading: &Reading) -> Option<Arc<Object<VirtualService>>> {
+    let [slot] = &*reading.slots else {
+        return None;
+    };
+    if !reading.diagnostics.is_empty() {
+        return None;
+    }
+    let object: Arc<dyn Any + Send + Sync> = slot.object.clone()?;
+    object.downcast().ok()
+}
+
+fn locator<'a>(file: &'a Arc<str>, chunk: Chunk<'a>, lines: &'a Lines) -> Locator<'a> {
+    Locator {
         file,
         text: chunk.text,
-        lines: &lines,
+        lines,
         first_line: chunk.first_line,
         secret: may_hold_secrets(chunk.text),
-    };
+    }
+}
+
+fn read(locator: Locator<'_>, index: u32) -> (Reading, Option<Node>) {
     let mut malformed = Vec::new();
     let Some(root) = parse::tree(&locator, &mut malformed) else {
         place_all(&mut malformed, None, &locator);
-        return Reading {
+        let reading = Reading {
             slots: Vec::new(),
             diagnostics: malformed,
             unreadable: true,
         };
+        return (reading, None);
     };
     let mut document = Document {
         locator,
@@ -92,7 +167,7 @@ pub(crate) fn read_document(file: &Arc<str>, chunk: Chunk<'_>, index: u32) -> Re
     } = document;
     place_all(&mut malformed, Some(&root), &locator);
     reading.diagnostics.append(&mut malformed);
-    reading
+    (reading, Some(root))
 }
 
 /// Whether a text may be a Secret, whose lines must not be shown. Asked before anything is parsed.
@@ -246,7 +321,11 @@ impl Document<'_> {
             .drain(..)
             .partition(|found| !list || node.span.contains(found.span));
         self.malformed = others;
-        let draft = Draft::new(row, node, self.locator, order, own);
+        let start = match list {
+            true => self.locator.lines.line(node.span.start),
+            false => Line(0),
+        };
+        let draft = Draft::new(row, node, self.locator, order, own).at(start);
         let (slot, mut diagnostics) = draft.finish(self.fingerprint(node));
         self.reading.diagnostics.append(&mut diagnostics);
         self.reading.slots.extend(slot);
@@ -257,7 +336,7 @@ impl Document<'_> {
         let text = self.locator.text;
         // An item with aliases depends on text outside of it.
         if !self.list || text.contains('&') {
-            return XxHash64::oneshot(u64::from(node.span.start), text.as_bytes());
+            return whole_fingerprint(node.span.start, text);
         }
         let line = self.locator.lines.line(node.span.start).0;
         XxHash64::oneshot(u64::from(line) << 1 | 1, node.span.text(text).as_bytes())
@@ -312,6 +391,10 @@ impl Document<'_> {
         place_all(std::slice::from_mut(&mut found), Some(root), &self.locator);
         self.reading.diagnostics.push(found);
     }
+}
+
+fn whole_fingerprint(root: u32, text: &str) -> u64 {
+    XxHash64::oneshot(u64::from(root), text.as_bytes())
 }
 
 fn is_list(claim: &Claim<'_>, root: &Node) -> bool {

@@ -14,7 +14,7 @@ use crate::kinds::{Body, Row};
 use crate::parse::{Node, Reader};
 use crate::raw::{Field, ObjectMeta};
 use crate::resource::{AnyObject, Object, Order, Provenance, Spec};
-use crate::span::Span;
+use crate::span::{Line, Span};
 use crate::validate::Check;
 
 /// What stands around `spec`.
@@ -50,6 +50,8 @@ pub(crate) struct Draft<'a> {
     metadata: Metadata,
     id: Option<ObjectRef>,
     fingerprint: u64,
+    /// The line of the document on which the object starts; the first one unless it is one of several.
+    start: Line,
 }
 
 impl<'a> Draft<'a> {
@@ -92,7 +94,14 @@ impl<'a> Draft<'a> {
             metadata,
             id,
             fingerprint: 0,
+            start: Line(0),
         }
+    }
+
+    /// Says on which line of its document the object starts.
+    pub(super) fn at(mut self, start: Line) -> Draft<'a> {
+        self.start = start;
+        self
     }
 
     /// Reads and checks the body. The object is refused if anything in it is an error.
@@ -173,7 +182,8 @@ impl<'a> Draft<'a> {
             order: self.order,
             provenance: Provenance {
                 file: Arc::clone(self.locator.file),
-                line: self.locator.first_line,
+                line: self.locator.first_line + self.start.0,
+                document_line: self.locator.first_line,
             },
             fingerprint: self.fingerprint,
             spec: Arc::new(spec),

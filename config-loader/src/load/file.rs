@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use twox_hash::XxHash64;
 
-use super::document::{Reading, Slot, read_document};
+use super::document::{Reading, Slot, read_changed, read_document};
+use super::layout::Layout;
 use crate::diagnostic::{Diagnostic, Place};
 use crate::parse::{self, Chunk};
 use crate::resource::{Order, Provenance};
@@ -26,6 +27,8 @@ pub(crate) struct Document {
     key: (u64, usize),
     first_line: u32,
     pub(crate) reading: Arc<Reading>,
+    /// Where its rules stand, if it can be read again without all of them.
+    layout: Option<Arc<Layout>>,
 }
 
 /// Reads a file. Documents whose text is that of one in `previous` are not parsed again.
@@ -52,14 +55,15 @@ pub(crate) fn read_file(
             let places = elsewhere.get_or_insert_with(|| places(known));
             places.get_mut(&key).and_then(Vec::pop)
         });
-        let reading = match known_at {
-            Some(known_at) => reuse(&known[known_at], known_at, chunk, index),
-            None => Arc::new(read_safely(file, chunk, index)),
+        let (reading, layout) = match known_at.and_then(|at| Some((at, known.get(at)?))) {
+            Some((known_at, same)) => (reuse(same, known_at, chunk, index), same.layout.clone()),
+            None => read_safely(file, chunk, index, known),
         };
         documents.push(Document {
             key,
             first_line: chunk.first_line,
             reading,
+            layout,
         });
     }
     FileReading {
@@ -68,11 +72,31 @@ pub(crate) fn read_file(
     }
 }
 
-/// Reads a document. Should some text make the parser, which is not ours, or a validator panic, then that document is
-/// refused and nothing else.
-fn read_safely(file: &Arc<str>, chunk: Chunk<'_>, index: u32) -> Reading {
-    catch_unwind(AssertUnwindSafe(|| read_document(file, chunk, index)))
-        .unwrap_or_else(|_| Reading::fault(file, chunk))
+/// Reads a document, which may be one of the `known` ones with some changes. Should some text make the parser, which is
+/// not ours, or a validator panic, then that document is refused and nothing else.
+fn read_safely(
+    file: &Arc<str>,
+    chunk: Chunk<'_>,
+    index: u32,
+    known: &[Document],
+) -> (Arc<Reading>, Option<Arc<Layout>>) {
+    let in_place = known.iter().skip(index as usize).take(1);
+    let elsewhere = known.iter().enumerate();
+    let elsewhere =
+        elsewhere.filter_map(|(at, document)| (at != index as usize).then_some(document));
+    let mut candidates = in_place
+        .chain(elsewhere)
+        .filter_map(|document| Some((&*document.reading, document.layout.as_deref()?)));
+    let read = || {
+        let changed = candidates.find_map(|known| read_changed(file, chunk, index, known));
+        match changed {
+            Some((reading, layout)) => (reading, Some(layout)),
+            None => read_document(file, chunk, index),
+        }
+    };
+    let (reading, layout) = catch_unwind(AssertUnwindSafe(read))
+        .unwrap_or_else(|_| (Reading::fault(file, chunk), None));
+    (Arc::new(reading), layout.map(Arc::new))
 }
 
 /// Where each text stood.
@@ -102,7 +126,8 @@ fn reuse(document: &Document, old_index: usize, chunk: Chunk<'_>, index: u32) ->
         object: slot.object.as_ref().map(|object| {
             let provenance = Provenance {
                 file: Arc::clone(&object.provenance().file),
-                line: chunk.first_line,
+                line: object.provenance().line + chunk.first_line - document.first_line,
+                document_line: chunk.first_line,
             };
             object.moved(
                 provenance,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::diagnostic::Severity;
+use crate::resource::Line;
 
 /// How long a test waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -67,6 +68,22 @@ fn lists_hold_objects() {
             .map(|object| object.order.item)
             .collect::<Vec<_>>(),
         [0, 1]
+    );
+    let lines = |set: &ResourceSet| -> Vec<u32> {
+        let lines = set.secrets.values();
+        lines.map(|object| object.line_of(Line(0))).collect()
+    };
+    assert_eq!(lines(&set), [4, 5]);
+    let more = format!("a: 1\n---\n{}", list("List", &["a", "b"]));
+    let (set, _) = load_text(more);
+    assert_eq!(lines(&set), [6, 7]);
+    assert_eq!(
+        set.secrets
+            .values()
+            .next()
+            .map(|object| object.line_of(Line(3))),
+        Some(5),
+        "lines within an item count from the document"
     );
     let (set, found) = load_text(
         "kind: SecretList\napiVersion: v1\nitems:\n- metadata: {name: a, labels: {v: x}}\n",

@@ -13,6 +13,7 @@ mod http_match;
 mod http_rule;
 mod load_balancer;
 mod locality;
+mod moved;
 mod names;
 mod protocol;
 mod service_entry;

@@ -14,8 +14,10 @@ use crate::span::Line;
 pub struct Provenance {
     /// The file, as it was named to us.
     pub file: Arc<str>,
-    /// The line of the file on which the object's document starts, counted from 1.
+    /// The line of the file on which the object starts, counted from 1: that of its document, or its own in a `List`.
     pub line: u32,
+    /// The line of the file on which the object's document starts, counted from 1.
+    pub document_line: u32,
 }
 
 /// Where in its file an object stands: the document, then the item of a `List`.
@@ -49,9 +51,13 @@ pub struct Object<T> {
 }
 
 impl<T> Object<T> {
-    /// The line of the file that a line of the object's document is, counted from 1.
+    /// The line of the file that a line of the object's document is, counted from 1. The first line of the document
+    /// stands for the object as a whole.
     pub fn line_of(&self, line: Line) -> u32 {
-        self.provenance.line.saturating_add(line.0)
+        match line {
+            Line(0) => self.provenance.line,
+            Line(line) => self.provenance.document_line.saturating_add(line),
+        }
     }
 
     /// The key by which objects are compared in age, the oldest first: creation time, where a missing one is the

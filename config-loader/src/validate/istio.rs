@@ -15,6 +15,7 @@ pub use destination_rule::destination_rule;
 pub use gateway::gateway;
 pub use service_entry::service_entry;
 pub use sidecar::sidecar;
+pub(crate) use virtual_service::all_reached;
 pub use virtual_service::virtual_service;
 pub use workload_entry::workload_entry;
 

@@ -1,6 +1,7 @@
 //! Delegation: a root rule with `delegate` is replaced by the rules of another VirtualService.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use config_loader::resource::Object;
 use config_loader::resource::istio::{
@@ -9,6 +10,7 @@ use config_loader::resource::istio::{
 use config_loader::{Name, ResourceSet};
 
 use super::rules::Sourced;
+use super::services;
 
 /// The rules of a VirtualService, with those of its delegates in place of the rules that name them. A delegate that
 /// is missing, has hosts of its own or is not exported to here takes its root rule with it, nothing else.
@@ -16,12 +18,15 @@ pub(super) fn expand<'a>(
     root: &'a Object<VirtualService>,
     resources: &'a ResourceSet,
 ) -> Vec<Sourced<'a>> {
-    let mut rules = Vec::new();
+    let mut rules = Vec::with_capacity(root.spec.http.len());
+    let own_name = services::object_name(root);
     for rule in &root.spec.http {
+        let rule: &HttpRule = rule;
         let HttpAction::Delegate(delegate) = &rule.action else {
             rules.push(Sourced {
                 rule: Cow::Borrowed(rule),
                 object: root,
+                name: Arc::clone(&own_name),
             });
             continue;
         };
@@ -33,14 +38,13 @@ pub(super) fn expand<'a>(
             .http
             .iter()
             .filter(|inner| !matches!(inner.action, HttpAction::Delegate(_)));
-        rules.extend(
-            merged
-                .filter_map(|inner| merge(rule, inner))
-                .map(|rule| Sourced {
-                    rule: Cow::Owned(rule),
-                    object,
-                }),
-        );
+        let name = services::object_name(object);
+        let merged = merged.filter_map(|inner| merge(rule, inner));
+        rules.extend(merged.map(|rule| Sourced {
+            rule: Cow::Owned(rule),
+            object,
+            name: Arc::clone(&name),
+        }));
     }
     rules
 }

@@ -317,13 +317,13 @@ impl ListenerCompiler<'_> {
                 port: self.key.address.port(),
             };
             let rules = delegates::expand(attached.object, self.resources);
-            routes.extend(rules::compile(&rules, &place, clusters));
+            rules::compile(&rules, &place, clusters, &mut routes);
         }
-        let (catch_all, mut ordered): (Vec<Compiled>, Vec<Compiled>) = routes
-            .into_iter()
-            .partition(|(rule, _)| rule.conditions.is_catch_all());
-        ordered.extend(catch_all);
-        ordered
+        let is_last = |(rule, _): &Compiled| rule.conditions.is_catch_all();
+        if !routes.is_sorted_by_key(is_last) {
+            routes.sort_by_key(is_last);
+        }
+        routes
     }
 
     /// Hash over everything that the routes of a host follow from: the VirtualServices and their delegates, where they

@@ -42,15 +42,19 @@ pub(super) struct Place<'a> {
 pub(super) struct Sourced<'a> {
     pub rule: std::borrow::Cow<'a, HttpRule>,
     pub object: &'a Object<VirtualService>,
+    /// The object's full name.
+    pub name: Arc<str>,
 }
 
-/// Compiles rules in order. A match block that every request fulfils ends the list: nothing after it is reached.
+/// Compiles rules in order into `compiled`. A match block that every request fulfils ends the list: nothing after it is
+/// reached.
 pub(super) fn compile(
     rules: &[Sourced<'_>],
     place: &Place<'_>,
     clusters: &mut Clusters<'_>,
-) -> Vec<Compiled> {
-    let mut compiled = Vec::new();
+    compiled: &mut Vec<Compiled>,
+) {
+    compiled.reserve(rules.len());
     for sourced in rules {
         let rule: &HttpRule = &sourced.rule;
         if rule.matches.is_empty() {
@@ -61,7 +65,7 @@ pub(super) fn compile(
                 place,
                 clusters,
             ));
-            return compiled;
+            return;
         }
         for block in rule.matches.iter().filter(|block| place.admits(block)) {
             let Some(conditions) = conditions(block) else {
@@ -76,11 +80,10 @@ pub(super) fn compile(
                 clusters,
             ));
             if last {
-                return compiled;
+                return;
             }
         }
     }
-    compiled
 }
 
 impl Place<'_> {
@@ -117,15 +120,15 @@ pub(super) fn left_out(rules: &[Sourced<'_>], place: &Place<'_>) -> Vec<(Provena
     for sourced in rules {
         let rule: &HttpRule = &sourced.rule;
         if let Some(end) = &ended {
-            let at = provenance(sourced.object, rule.line);
+            let at = sourced.provenance(rule.line);
             out.push((at, LeftOut::Behind(Provenance::clone(end))));
             continue;
         }
         if rule.matches.is_empty() {
-            ended = Some(provenance(sourced.object, rule.line));
+            ended = Some(sourced.provenance(rule.line));
         }
         for block in &rule.matches {
-            let at = provenance(sourced.object, block.line);
+            let at = sourced.provenance(block.line);
             if let Some(end) = &ended {
                 out.push((at, LeftOut::Behind(Provenance::clone(end))));
             } else if let Some(field) = place.objection(block) {
@@ -161,7 +164,7 @@ fn compile_one(
 ) -> Option<Compiled> {
     let rule: &HttpRule = &sourced.rule;
     let line = block.map_or(rule.line, |block| block.line);
-    let provenance = provenance(sourced.object, line);
+    let provenance = sourced.provenance(line);
     let name = route_name(&rule.name, block.map_or("", |block| &block.name));
     match route(sourced, &name, &conditions, place, clusters) {
         Ok(mut route) => {
@@ -191,8 +194,14 @@ fn route_name(rule: &str, block: &str) -> Arc<str> {
     }
 }
 
-fn provenance(object: &Object<VirtualService>, line: Line) -> Provenance {
-    super::services::provenance(object, line.0)
+impl Sourced<'_> {
+    fn provenance(&self, line: Line) -> Provenance {
+        Provenance {
+            object: Arc::clone(&self.name),
+            file: Arc::clone(&self.object.provenance.file),
+            line: self.object.line_of(line),
+        }
+    }
 }
 
 fn route(
@@ -245,14 +254,14 @@ fn route(
     Ok(Route {
         stats: None,
         name: Arc::clone(name),
-        provenance: provenance(sourced.object, rule.line),
+        provenance: sourced.provenance(rule.line),
         filters,
-        split: split(sourced.object, destinations, place, clusters),
+        split: split(sourced, destinations, place, clusters),
     })
 }
 
 fn split(
-    object: &Object<VirtualService>,
+    sourced: &Sourced<'_>,
     destinations: &[HttpDestination],
     place: &Place<'_>,
     clusters: &mut Clusters<'_>,
@@ -261,13 +270,13 @@ fn split(
         let destination = &weighted.destination;
         let host = names::complete(
             &destination.host,
-            &object.id.namespace,
+            &sourced.object.id.namespace,
             &place.identity.domain,
         );
         let port = clusters.port(&host, destination.port, place.port);
         let name = clusters::name(port, destination.subset.as_deref().unwrap_or(""), &host);
         let (name, cluster) = clusters.need(&name);
-        let provenance = provenance(object, weighted.line);
+        let provenance = sourced.provenance(weighted.line);
         (
             weighted.weight,
             Destination {

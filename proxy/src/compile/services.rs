@@ -14,7 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
-use config_loader::resource::{Object, Spec};
+use config_loader::resource::{Line, Object, Spec};
 
 use super::service::Service;
 use crate::identity::Identity;
@@ -160,11 +160,16 @@ impl Draft {
     }
 }
 
+/// Kind, namespace and name of an object, as provenances have them.
+pub(super) fn object_name<T: Spec>(object: &Object<T>) -> Arc<str> {
+    format!("{}/{}/{}", T::KIND, object.id.namespace, object.id.name).into()
+}
+
 /// Where an object, or the part of it on a line of its document, was read.
 pub(super) fn provenance<T: Spec>(object: &Object<T>, line: u32) -> Provenance {
     Provenance {
-        object: format!("{}/{}/{}", T::KIND, object.id.namespace, object.id.name).into(),
+        object: object_name(object),
         file: Arc::clone(&object.provenance.file),
-        line: object.provenance.line + line,
+        line: object.line_of(Line(line)),
     }
 }

@@ -9,7 +9,6 @@
 #[path = "../support/support.rs"]
 mod support;
 
-mod access_log;
 mod admin;
 mod architecture;
 mod downstream_connections;
@@ -27,6 +26,5 @@ mod reload;
 mod routing;
 mod services;
 mod startup;
-mod trailers;
 mod upstream_addresses;
 mod upstream_http2;

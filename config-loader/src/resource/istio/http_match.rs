@@ -53,7 +53,7 @@ pub struct HeaderMatch {
 }
 
 /// What a key of `headers` names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HeaderKey {
     /// A claim of a validated JWT: the path to it.
     Claim(Vec<Arc<str>>),

@@ -15,7 +15,7 @@ pub struct Lined<T> {
 }
 
 /// Which proxies a VirtualService, or one of its match blocks, is for.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum GatewayRef {
     /// All sidecars: `mesh`.
     Mesh,

@@ -18,8 +18,8 @@ pub struct VirtualService {
     pub gateways: Vec<Lined<GatewayRef>>,
     /// Who may use it.
     pub export_to: ExportTo,
-    /// Rules for HTTP requests, in order.
-    pub http: Vec<HttpRule>,
+    /// Rules for HTTP requests, in order. Those that did not change are shared with the version before.
+    pub http: Vec<Arc<HttpRule>>,
     /// Rules for TLS connections that are not terminated here, in order.
     pub tls: Vec<TlsRule>,
     /// Rules for other connections, in order.

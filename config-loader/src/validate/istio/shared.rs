@@ -29,7 +29,7 @@ pub(super) fn text_arc(field: &Field<String>) -> Option<Arc<str>> {
 
 /// As [`text`], empty if missing.
 pub(super) fn text_or_empty(field: &Field<String>) -> Arc<str> {
-    Arc::from(text(field).unwrap_or(""))
+    text_arc(field).unwrap_or_default()
 }
 
 /// Whether a flag is set; it is not if missing.

@@ -25,6 +25,7 @@ use crate::span::Span;
 use crate::validate::scalar;
 
 pub(super) use destination::destination;
+pub(crate) use reachability::all_reached;
 
 /// What the rules of a VirtualService must know of its head.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,7 @@
 //! HTTP rules: which parts they may combine.
 
+use std::sync::Arc;
+
 use super::{Head, action, cors, fault, headers, http_match, mirror, retries, rewrite};
 use crate::diagnostic::codes::istio::{
     VS036, VS037, VS038, VS039, VS040, VS041, VS042, VS043, VS045, VS046, VS047,
@@ -15,11 +17,11 @@ pub(super) fn rules(
     field: &Field<Vec<Field<raw::istio::HttpRoute>>>,
     head: Head<'_>,
     check: &mut Check<'_>,
-) -> Vec<HttpRule> {
+) -> Vec<Arc<HttpRule>> {
     let entries = scalar::items(field, check);
     let rules = entries
         .into_iter()
-        .map(|(entry, raw)| rule(raw, entry.span(), head, check));
+        .map(|(entry, raw)| Arc::new(rule(raw, entry.span(), head, check)));
     rules.collect()
 }
 

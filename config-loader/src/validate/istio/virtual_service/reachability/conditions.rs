@@ -1,0 +1,76 @@
+//! What a match block asks for, in a form that can be compared.
+
+use std::collections::BTreeMap;
+
+use crate::resource::istio::{GatewayRef, HeaderKey, HeaderMatch, HttpMatch, StringMatch};
+
+/// How a text is matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Text<'a> {
+    Exact(&'a str),
+    Prefix(&'a str),
+    Present,
+    Regex(&'a str),
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn of(value: &'a StringMatch) -> Text<'a> {
+        match value {
+            StringMatch::Exact(text) => Text::Exact(text),
+            StringMatch::Prefix(text) => Text::Prefix(text),
+            StringMatch::Present => Text::Present,
+            StringMatch::Regex(pattern) => Text::Regex(&pattern.source),
+        }
+    }
+}
+
+/// All conditions of a block but its uri. Equal where they are; lists are sorted, since their order says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Conditions<'a> {
+    scheme: Option<Text<'a>>,
+    method: Option<Text<'a>>,
+    authority: Option<Text<'a>>,
+    ignore_uri_case: bool,
+    headers: Vec<(&'a HeaderKey, Text<'a>)>,
+    without_headers: Vec<(&'a HeaderKey, Text<'a>)>,
+    query_params: Vec<(&'a str, Text<'a>)>,
+    port: Option<u16>,
+    source_namespace: Option<&'a str>,
+    source_labels: Option<&'a BTreeMap<String, String>>,
+    gateways: Vec<&'a GatewayRef>,
+}
+
+impl<'a> Conditions<'a> {
+    pub(super) fn but_uri(block: &'a HttpMatch) -> Conditions<'a> {
+        let query = block.query_params.iter();
+        Conditions {
+            scheme: block.scheme.as_ref().map(Text::of),
+            method: block.method.as_ref().map(Text::of),
+            authority: block.authority.as_ref().map(Text::of),
+            ignore_uri_case: block.ignore_uri_case && block.uri.is_some(),
+            headers: headers(&block.headers),
+            without_headers: headers(&block.without_headers),
+            query_params: sorted(query.map(|query| (&*query.name, Text::of(&query.value)))),
+            port: block.port,
+            source_namespace: block.source_namespace.as_deref(),
+            source_labels: Some(&block.source_labels).filter(|labels| !labels.is_empty()),
+            gateways: sorted(block.gateways.iter()),
+        }
+    }
+
+    /// Whether nothing is asked for.
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Conditions::default()
+    }
+}
+
+fn headers(list: &[HeaderMatch]) -> Vec<(&HeaderKey, Text<'_>)> {
+    let headers = list.iter();
+    sorted(headers.map(|header| (&header.key, Text::of(&header.value))))
+}
+
+fn sorted<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut values: Vec<T> = values.collect();
+    values.sort_unstable();
+    values
+}

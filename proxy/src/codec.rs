@@ -25,10 +25,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use tokio::net::TcpStream;
 
 use crate::exchange::Connection;
+use crate::exchange::log::Unserved;
 use crate::exchange::request::DownstreamProtocol;
 use crate::runtime::admission::Slot;
 use crate::runtime::task::Supervisor;
@@ -39,6 +40,7 @@ use self::framing::Framing;
 use self::http2::LocalExecutor;
 use self::io::{Counted, Stream};
 use self::park::Patience;
+use self::refusal::Refusal;
 use self::roster::{Member, Roster};
 
 /// What answers requests: `exchange::run` in a proxy, a closure in tests.
@@ -51,6 +53,9 @@ pub trait Answer: 'static {
 
     /// Answers one request that came on this connection.
     fn answer(&self, connection: &Rc<Connection>, request: Request<Incoming>) -> Self::Future;
+
+    /// Takes note of a request that was refused instead.
+    fn refused(&self, _connection: &Connection, _unserved: &Unserved<'_>) {}
 }
 
 impl<F, Fut, B> Answer for F
@@ -185,6 +190,20 @@ impl<A: Answer> Server<A> {
     /// Adds one to a counter of this worker.
     pub fn count(&self, counter: Counter) {
         self.telemetry.counters.increment(self.worker, counter);
+    }
+
+    /// Counts and records a request that is refused by its head; returns the status of the reply.
+    fn refuse(
+        &self,
+        connection: &Connection,
+        request: &Request<Incoming>,
+        refusal: Refusal,
+    ) -> StatusCode {
+        self.count(refusal.counter());
+        let status = refusal.status().unwrap_or(StatusCode::BAD_REQUEST);
+        let unserved = refusal.unserved(Some(request), status);
+        self.answer.refused(connection, &unserved);
+        status
     }
 
     /// Starts this worker's tasks.

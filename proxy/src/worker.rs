@@ -8,10 +8,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use hyper::Request;
+use hyper::body::Incoming;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::codec::{self, Answer};
-use crate::exchange::{self, Worker};
+use crate::exchange::log::Unserved;
+use crate::exchange::{self, Connection, Worker};
 use crate::listener::handoff::{self, HandedOff, Handoff};
 use crate::listener::reconcile::{self, Wanted};
 use crate::listener::{self, Board, Entrance};
@@ -125,9 +128,33 @@ impl Workers {
 
 /// Answers with [`exchange::run`].
 pub fn answer_with(worker: Rc<Worker>) -> impl Answer {
-    move |connection: Rc<exchange::Connection>, request| {
+    let refused = Rc::clone(&worker);
+    let answer = move |connection: Rc<Connection>, request| {
         let worker = Rc::clone(&worker);
         async move { exchange::run(&worker, &connection, request).await }
+    };
+    Recorded {
+        answer,
+        worker: refused,
+    }
+}
+
+/// Answers with `answer`, and records what gets no answer.
+struct Recorded<A> {
+    answer: A,
+    worker: Rc<Worker>,
+}
+
+impl<A: Answer> Answer for Recorded<A> {
+    type Body = A::Body;
+    type Future = A::Future;
+
+    fn answer(&self, connection: &Rc<Connection>, request: Request<Incoming>) -> A::Future {
+        self.answer.answer(connection, request)
+    }
+
+    fn refused(&self, connection: &Connection, unserved: &Unserved<'_>) {
+        unserved.record(&self.worker, connection);
     }
 }
 

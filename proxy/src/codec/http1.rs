@@ -30,6 +30,7 @@ use super::seat::Seat;
 use super::watchdog::{Action, Seen, Timeouts, Watchdog};
 use super::{Answer, Server};
 use crate::exchange::Connection;
+use crate::exchange::log::Unserved;
 use crate::telemetry::Counter;
 
 /// Limits and timeouts of HTTP/1 connections.
@@ -158,7 +159,7 @@ async fn live<A: Answer>(
         driver.poll(cx, member)
     });
     let outcome = verdict.await;
-    driver.end(outcome, server)
+    driver.end(outcome, server, connection)
 }
 
 /// Drives a hyper connection and watches over it.
@@ -232,7 +233,12 @@ where
         }
     }
 
-    fn end<A: Answer>(self, outcome: Outcome, server: &Server<A>) -> Ended {
+    fn end<A: Answer>(
+        self,
+        outcome: Outcome,
+        server: &Server<A>,
+        connection: &Connection,
+    ) -> Ended {
         // `None` when the connection was handed to another protocol.
         let Some(parts) = self.hyper.into_parts() else {
             return Ended::Gone;
@@ -245,10 +251,19 @@ where
             }
             Outcome::Refuse(refusal) => {
                 server.count(refusal.counter());
-                match refusal.status() {
-                    Some(status) => Ended::Linger(stream, last_reply(status)),
-                    None => Ended::Gone,
-                }
+                let Some(status) = refusal.status() else {
+                    return Ended::Gone;
+                };
+                let waited = match refusal {
+                    Refusal::HeadTimeout => self.timeouts.head,
+                    _ => Duration::ZERO,
+                };
+                let unserved = Unserved {
+                    duration: waited,
+                    ..refusal.unserved(None, status)
+                };
+                server.answer.refused(connection, &unserved);
+                Ended::Linger(stream, last_reply(status))
             }
             Outcome::Close => Ended::Gone,
             Outcome::Done(result) => {
@@ -258,6 +273,9 @@ where
                 }
                 if let Some(error) = &error {
                     tracing::debug!(%error, "downstream connection failed");
+                    if let Some(unserved) = unserved(error) {
+                        server.answer.refused(connection, &unserved);
+                    }
                 }
                 // The peer may be in the middle of sending what we don't want.
                 let unread = self.flights.wire().place() != Place::Between
@@ -288,6 +306,19 @@ fn violation(error: Option<&hyper::Error>, wire: &Wire) -> Option<Counter> {
     broke_off.then_some(Counter::ProtocolBody)
 }
 
+/// What is told of a head that hyper could not read, and has answered by itself.
+fn unserved(error: &hyper::Error) -> Option<Unserved<'static>> {
+    let (refusal, status) = if error.is_parse_too_large() {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        (Refusal::HeadersTooLarge, status)
+    } else if error.is_parse() {
+        (Refusal::Header, StatusCode::BAD_REQUEST)
+    } else {
+        return None;
+    };
+    Some(refusal.unserved(None, status))
+}
+
 /// A reply to a peer that hyper did not get to see the request of.
 fn last_reply(status: StatusCode) -> String {
     let reason = status.canonical_reason().unwrap_or_default();
@@ -312,19 +343,16 @@ fn answer<A: Answer>(
     let is_connect = *request.method() == Method::CONNECT;
     let answer = match check::head(&request, server.settings.http1.http10) {
         Ok(()) => Ok(seat.take(server.answer.answer(connection, request))),
-        Err(refusal) => {
-            server.count(refusal.counter());
-            Err(refusal)
-        }
+        Err(refusal) => Err(server.refuse(connection, &request, refusal)),
     };
     let connection = Rc::clone(connection);
     async move {
         let close = answer.is_err();
         let mut response = match answer {
             Ok(answer) => answer.await.map(|body| Outgoing::new(Some(body), flight)),
-            Err(refusal) => {
+            Err(status) => {
                 let mut response = Response::new(Outgoing::new(None, flight));
-                *response.status_mut() = refusal.status().unwrap_or(StatusCode::BAD_REQUEST);
+                *response.status_mut() = status;
                 response
             }
         };

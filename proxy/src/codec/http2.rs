@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::server::conn::http2::Builder;
@@ -185,17 +185,14 @@ fn answer<A: Answer>(
     let answer = match check::head(&request, Http10::Accept) {
         // Boxed, since it is large, and moved several times on its way into a task.
         Ok(()) => Ok(Box::pin(server.answer.answer(connection, request))),
-        Err(refusal) => {
-            server.count(refusal.counter());
-            Err(refusal)
-        }
+        Err(refusal) => Err(server.refuse(connection, &request, refusal)),
     };
     async move {
         match answer {
             Ok(answer) => Ok(answer.await.map(|body| Outgoing::new(Some(body), flight))),
-            Err(refusal) => {
+            Err(status) => {
                 let mut response = Response::new(Outgoing::new(None, flight));
-                *response.status_mut() = refusal.status().unwrap_or(StatusCode::BAD_REQUEST);
+                *response.status_mut() = status;
                 Ok(response)
             }
         }

@@ -1,8 +1,12 @@
 //! Why a request or a connection is refused, and what the peer is told.
 
-use http::StatusCode;
+use std::time::Duration;
 
-use crate::telemetry::Counter;
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+
+use crate::exchange::log::Unserved;
+use crate::telemetry::{Counter, ResponseFlags};
 
 /// A reason for which the downstream peer gets no service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +57,41 @@ impl Refusal {
             Self::LowVersion => Some(StatusCode::UPGRADE_REQUIRED),
             // The request is with the exchange, which replies to a body that breaks.
             Self::BodyTimeout | Self::Chunk => None,
+        }
+    }
+
+    /// Why, as the access log says it: Envoy's response code details where it has them.
+    pub fn details(self) -> &'static str {
+        match self {
+            Self::Host => "missing_host_header",
+            Self::HeadTimeout => "request_header_timeout",
+            Self::HeadersTooLarge => "http1.headers_too_large",
+            Self::LowVersion => "low_version",
+            Self::Target => "http1.invalid_url",
+            Self::BodyTimeout | Self::Chunk | Self::Framing | Self::Header => "http1.codec_error",
+        }
+    }
+
+    /// The response flag that goes with it: a violation of the protocol has one, what we merely do not serve has none.
+    pub fn flags(self) -> ResponseFlags {
+        match self {
+            Self::Host | Self::HeadTimeout | Self::LowVersion => ResponseFlags::NONE,
+            _ => ResponseFlags::DPE,
+        }
+    }
+
+    /// What log and metrics are told of a request that gets this reply.
+    pub(super) fn unserved(
+        self,
+        request: Option<&Request<Incoming>>,
+        status: StatusCode,
+    ) -> Unserved<'_> {
+        Unserved {
+            request,
+            code: status.as_u16(),
+            flags: self.flags(),
+            details: self.details(),
+            duration: Duration::ZERO,
         }
     }
 

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf, Bytes};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::time::Instant;
 
 use super::deadline::Deadline;
 use super::outcome::{Ending, Record};
@@ -19,6 +20,8 @@ use crate::upstream::failure;
 pub struct Progress {
     bytes: Cell<u64>,
     complete: Cell<bool>,
+    /// When the body's last byte was read; none for a request without a body.
+    ended: Cell<Option<Instant>>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -28,6 +31,13 @@ impl Progress {
         self.bytes.get()
     }
 
+    /// When the request was read to its end, if it has been; `head` is when its head was.
+    pub fn ended(&self, head: Instant) -> Option<Instant> {
+        self.complete
+            .get()
+            .then(|| self.ended.get().unwrap_or(head))
+    }
+
     /// Ready once the request has been read to its end.
     pub fn poll_complete(&self, cx: &Context<'_>) -> Poll<()> {
         if self.complete.get() {
@@ -35,6 +45,13 @@ impl Progress {
         }
         self.waker.replace(Some(cx.waker().clone()));
         Poll::Pending
+    }
+
+    fn end_body(&self) {
+        if !self.complete.get() {
+            self.ended.set(Some(Instant::now()));
+            self.finish();
+        }
     }
 
     fn finish(&self) {
@@ -94,11 +111,11 @@ impl Body for UpstreamBody {
                 let bytes = frame.data_ref().map_or(0, Buf::remaining) as u64;
                 progress.bytes.set(progress.bytes.get() + bytes);
                 if incoming.is_end_stream() {
-                    progress.finish();
+                    progress.end_body();
                 }
             }
             Some(Err(_)) => (),
-            None => progress.finish(),
+            None => progress.end_body(),
         }
         Poll::Ready(polled)
     }

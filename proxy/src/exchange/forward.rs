@@ -158,7 +158,7 @@ fn prepare(
     let authority = edit(forward, destination, picked, &mut parts, authority);
     readdress(&mut parts, protocol, authority);
     if let Some(log) = record.log_mut() {
-        log.forwarded(&parts.headers);
+        log.forwarded(&parts);
     }
     let (body, progress) = UpstreamBody::new(incoming);
     Ok(Ready {
@@ -396,7 +396,9 @@ fn pass(
     *response.version_mut() = Version::HTTP_11;
     let headers = response.headers_mut();
     hop_by_hop::strip_response(headers, tunnel.is_some());
-    headers.insert(X_ENVOY_UPSTREAM_SERVICE_TIME, headers::millis(took));
+    if let Some(took) = took {
+        headers.insert(X_ENVOY_UPSTREAM_SERVICE_TIME, headers::millis(took));
+    }
     record.saw_headers(headers);
     if let Some(keep) = &passed.keep {
         forward.edit_response(Some(passed.destination), keep, &mut response);

@@ -5,14 +5,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use http::request::Parts;
+use hyper::body::Incoming;
 use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Uri, Version};
 
 use super::headers::X_REQUEST_ID;
-use super::request::{Connection, Picked};
+use super::request::{Connection, DownstreamProtocol, Picked, Worker};
 use crate::filter::rewrite::ORIGINAL_PATH;
 use crate::registry::Address;
-use crate::telemetry::{AccessLogger, Entry, Host, HttpVersion, RequestRecord};
+use crate::telemetry::{
+    AccessLogger, Entry, Host, HttpVersion, RequestProtocol, RequestRecord, ResponseFlags, Security,
+};
 use crate::upstream::Ends;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -45,7 +49,7 @@ impl LogFields {
             method: request.method().clone(),
             uri: request.uri().clone(),
             version: request.version(),
-            authority: headers.get(HOST).cloned(),
+            authority: authority(request.uri(), headers),
             user_agent: headers.get(USER_AGENT).cloned(),
             original_path: None,
             forwarded_for: headers.get(X_FORWARDED_FOR).cloned(),
@@ -56,11 +60,14 @@ impl LogFields {
         }))
     }
 
-    /// Notes the headers as they go upstream.
-    pub fn forwarded(&mut self, headers: &HeaderMap) {
+    /// Notes the request as it goes upstream, which is what Envoy's log shows: only the path is that of the client.
+    pub fn forwarded(&mut self, parts: &Parts) {
+        let headers = &parts.headers;
         self.forwarded_for = headers.get(X_FORWARDED_FOR).cloned();
         self.request_id = headers.get(X_REQUEST_ID).cloned();
+        self.user_agent = headers.get(USER_AGENT).cloned();
         self.original_path = headers.get(ORIGINAL_PATH).cloned();
+        self.authority = authority(&parts.uri, headers);
     }
 
     /// Notes the route that took the request.
@@ -91,10 +98,6 @@ impl LogFields {
             .original_path
             .as_ref()
             .map_or(path.as_bytes(), HeaderValue::as_bytes);
-        let authority = self
-            .uri
-            .authority()
-            .map(|authority| authority.as_str().as_bytes());
         let upstream_host = match (&self.ends, picked) {
             (Some(ends), _) => Some(host(&ends.remote)),
             (None, Some(picked)) => Some(host(&picked.endpoint().address)),
@@ -117,7 +120,7 @@ impl LogFields {
             x_forwarded_for: self.forwarded_for.as_ref().map(HeaderValue::as_bytes),
             user_agent: self.user_agent.as_ref().map(HeaderValue::as_bytes),
             request_id: self.request_id.as_ref().map(HeaderValue::as_bytes),
-            authority: authority.or(self.authority.as_ref().map(HeaderValue::as_bytes)),
+            authority: self.authority.as_ref().map(HeaderValue::as_bytes),
             upstream_host,
             upstream_cluster: self.cluster.as_deref(),
             upstream_local_address: self.ends.as_ref().and_then(|ends| ends.local),
@@ -137,6 +140,80 @@ pub struct End<'a> {
     pub details: &'a str,
     /// Time from the last request byte to the first response byte.
     pub upstream_time: Option<Duration>,
+}
+
+/// A request that the codec refuses before anything could answer it.
+#[derive(Clone, Copy, Debug)]
+pub struct Unserved<'a> {
+    /// The request, if its head could be read.
+    pub request: Option<&'a Request<Incoming>>,
+    /// Status of the reply.
+    pub code: u16,
+    /// What the client did wrong, if it did.
+    pub flags: ResponseFlags,
+    /// Why, in Envoy's words.
+    pub details: &'a str,
+    /// How long the request was waited for.
+    pub duration: Duration,
+}
+
+impl Unserved<'_> {
+    /// Tells metrics and log.
+    pub fn record(&self, worker: &Worker, connection: &Connection) {
+        let record = RequestRecord {
+            code: self.code,
+            flags: self.flags,
+            protocol: RequestProtocol::Http,
+            grpc_status: None,
+            security: Security::Unknown,
+            duration: self.duration,
+            request_bytes: 0,
+            response_bytes: 0,
+            request_messages: 0,
+            response_messages: 0,
+        };
+        worker.unrouted.record(worker.id, &record);
+        if self.flags != ResponseFlags::NONE {
+            let counters = &worker.telemetry.counters;
+            counters.local_reply(worker.id, self.flags);
+        }
+        let Some(request) = self.request else {
+            return self.log_unread(&worker.access_log, connection);
+        };
+        if let Some(log) = LogFields::begin(&worker.access_log, request) {
+            let end = End {
+                record: &record,
+                details: self.details,
+                upstream_time: None,
+            };
+            log.write(&worker.access_log, connection, None, &end);
+        }
+    }
+
+    /// A line about a request of which nothing is known but that it came.
+    fn log_unread(&self, logger: &AccessLogger, connection: &Connection) {
+        logger.log(&Entry {
+            start: SystemTime::now(),
+            version: Some(match connection.protocol {
+                DownstreamProtocol::Http1 => HttpVersion::Http11,
+                DownstreamProtocol::Http2 => HttpVersion::Http2,
+            }),
+            response_code: self.code,
+            flags: self.flags,
+            response_code_details: Some(self.details),
+            duration: self.duration,
+            downstream_local_address: Some(connection.local),
+            downstream_remote_address: Some(connection.remote),
+            ..Entry::default()
+        });
+    }
+}
+
+fn authority(uri: &Uri, headers: &HeaderMap) -> Option<HeaderValue> {
+    match uri.authority() {
+        Some(authority) => HeaderValue::from_str(authority.as_str()).ok(),
+        None => headers.get(HOST).cloned(),
+    }
 }
 
 fn host(address: &Address) -> Host<'_> {

@@ -159,11 +159,12 @@ impl Record {
         self.route_stats.clone_from(&route.stats);
     }
 
-    /// Notes that the upstream's response head is here; returns the time since the request went out.
-    pub fn upstream_took(&mut self) -> Duration {
-        let took = self.started.elapsed();
-        self.upstream_time = Some(took);
-        took
+    /// Notes that the upstream's response head is here; returns the time since the request's last byte went out, or
+    /// nothing if the response came before it.
+    pub fn upstream_took(&mut self) -> Option<Duration> {
+        let ended = self.progress.as_ref()?.ended(self.started)?;
+        self.upstream_time = Some(ended.elapsed());
+        self.upstream_time
     }
 
     /// Notes a gRPC status that came in headers.

@@ -9,6 +9,7 @@
 #[path = "../support/support.rs"]
 mod support;
 
+mod access_log;
 mod admin;
 mod architecture;
 mod downstream_connections;
@@ -26,5 +27,6 @@ mod reload;
 mod routing;
 mod services;
 mod startup;
+mod trailers;
 mod upstream_addresses;
 mod upstream_http2;

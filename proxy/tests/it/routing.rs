@@ -161,7 +161,7 @@ async fn rewrites_and_headers_are_applied() {
     assert_eq!(client.get("/items/none").await.status, 404);
     let logged = world.proxy.logged("/api/a%20b?c=d");
     assert_eq!(logged["route_name"], "api");
-    assert_eq!(logged["authority"], "a.test");
+    assert_eq!(logged["authority"], "inner.test");
 }
 
 #[tokio::test]

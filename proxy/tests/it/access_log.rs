@@ -1,0 +1,209 @@
+//! What the access log says of connections, times and requests that nobody answered.
+
+use std::io::Write;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::Response;
+use serde_json::Value;
+
+use crate::support::client::{Client, Front, get};
+use crate::support::mesh::{documents, everything_to, everything_to_address, gateway};
+use crate::support::mesh::{routes, service};
+use crate::support::origin::{Back, Origin, RawOrigin, full, read_head};
+use crate::support::proxy::Proxy;
+use crate::support::raw::Raw;
+use crate::support::{DEADLINE, eventually};
+
+#[tokio::test]
+async fn both_ends_of_the_upstream_connection_are_logged() {
+    let (tell, told) = mpsc::channel();
+    let tell = Arc::new(Mutex::new(tell));
+    let origin = RawOrigin::start(move |_, mut stream| {
+        let peer = stream.peer_addr().unwrap();
+        while !read_head(&mut stream).is_empty() {
+            tell.lock().unwrap().send(peer.to_string()).unwrap();
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H1, origin.address));
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    // On a new connection, and on the same one again.
+    for path in ["/new", "/pooled"] {
+        client.get(path).await;
+        let logged = proxy.logged(path);
+        let peer = told.recv_timeout(DEADLINE).unwrap();
+        assert_eq!(logged["upstream_local_address"], peer);
+        assert_eq!(logged["upstream_host"], origin.address.to_string());
+    }
+}
+
+#[tokio::test]
+async fn authority_is_that_which_goes_upstream_and_the_path_that_of_the_client() {
+    for back in [Back::H1, Back::H2] {
+        let origin = Origin::named(back, "hello");
+        let rule = "\
+- rewrite: {uri: /inside/, authority: inside.test}
+  headers: {request: {set: {user-agent: strait-test}}}
+  route: [{destination: {host: web.test}}]";
+        let proxy = Proxy::with(|edge| {
+            documents([
+                gateway(&[edge]),
+                service("web", back, &[(origin.address, "v1")]),
+                routes("all", "[\"*\"]", rule),
+            ])
+        });
+        for front in [Front::H1, Front::H2] {
+            let path = format!("/{front:?}");
+            let mut client = Client::connect(front, proxy.edge).await;
+            assert_eq!(client.get(&path).await.status, 200);
+            let logged = proxy.logged(&path);
+            assert_eq!(logged["authority"], "inside.test");
+            assert_eq!(logged["user_agent"], "strait-test");
+        }
+        assert_eq!(origin.seen()[0].path(), "/inside/H1");
+    }
+}
+
+/// The only line of the log.
+fn only_line(proxy: &Proxy) -> Value {
+    let mut lines = Vec::new();
+    eventually("there is a line", || {
+        lines = proxy.access_log();
+        !lines.is_empty()
+    });
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    lines.remove(0)
+}
+
+/// Request; status, flags and details; method and path if they could be read.
+type Refused<'a> = (
+    &'a str,
+    u16,
+    &'static str,
+    &'static str,
+    Option<(&'static str, &'static str)>,
+);
+
+#[test]
+fn requests_that_are_refused_by_their_head_are_logged() {
+    let long = format!(
+        "GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
+        "x".repeat(70_000)
+    );
+    let many = format!(
+        "GET / HTTP/1.1\r\nHost: a\r\n{}\r\n",
+        "X: y\r\n".repeat(101)
+    );
+    let rows: &[Refused<'_>] = &[
+        (
+            "GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+            400,
+            "DPE",
+            "http1.codec_error",
+            None,
+        ),
+        (
+            "GET / HTTP/1.2\r\nHost: a\r\n\r\n",
+            400,
+            "DPE",
+            "http1.codec_error",
+            None,
+        ),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n",
+            400,
+            "DPE",
+            "http1.codec_error",
+            None,
+        ),
+        (&long, 431, "DPE", "http1.headers_too_large", None),
+        (&many, 431, "DPE", "http1.headers_too_large", None),
+        (
+            "GET /x HTTP/1.1\r\n\r\n",
+            400,
+            "-",
+            "missing_host_header",
+            Some(("GET", "/x")),
+        ),
+        (
+            "PUT http://u@a/y HTTP/1.1\r\nHost: a\r\n\r\n",
+            400,
+            "DPE",
+            "http1.invalid_url",
+            Some(("PUT", "/y")),
+        ),
+        (
+            "GET /z HTTP/1.0\r\n\r\n",
+            426,
+            "-",
+            "low_version",
+            Some(("GET", "/z")),
+        ),
+    ];
+    let origin = Origin::named(Back::H1, "hello");
+    for (request, status, flags, details, head) in rows {
+        let start = crate::support::proxy::Start::new();
+        let mesh = everything_to(start.edge(), &origin);
+        let start = start.file("mesh.yaml", mesh).args(["--http10=refuse"]);
+        let proxy = start.start();
+        let shown = &request[..request.len().min(60)];
+        let reply = Raw::connect(proxy.edge).send(request).reply();
+        assert_eq!(reply.status, *status, "{shown:?}");
+        let line = only_line(&proxy);
+        assert_eq!(line["response_code"], *status, "{shown:?} {line}");
+        assert_eq!(line["response_flags"], *flags, "{shown:?} {line}");
+        assert_eq!(line["response_code_details"], *details, "{shown:?} {line}");
+        assert_eq!(line["method"].as_str(), head.map(|head| head.0), "{line}");
+        assert_eq!(line["path"].as_str(), head.map(|head| head.1), "{line}");
+        assert_eq!(line["downstream_local_address"], proxy.edge.to_string());
+        let code = status.to_string();
+        let labels = [("response_code", &*code), ("response_flags", flags)];
+        assert_eq!(proxy.metric("istio_requests_total", &labels), 1.0);
+    }
+    assert!(origin.seen().is_empty());
+}
+
+#[tokio::test]
+async fn service_time_begins_with_the_end_of_the_request() {
+    const PAUSE: Duration = Duration::from_millis(400);
+    let origin = Origin::start(Back::H1, |request| async move {
+        let early = request.uri().path() == "/early";
+        if request.uri().path() == "/slow" {
+            tokio::time::sleep(PAUSE).await;
+        }
+        if !early {
+            request.into_body().collect().await.unwrap();
+        }
+        Response::new(full("ok"))
+    });
+    let proxy = Proxy::with(|edge| everything_to(edge, &origin));
+    let mut raw = Raw::connect(proxy.edge);
+    raw.send("POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab");
+    std::thread::park_timeout(PAUSE);
+    assert_eq!(raw.send("cd").reply().status, 200);
+    let logged = proxy.logged("/upload");
+    let (service, whole) = (&logged["upstream_service_time"], &logged["duration"]);
+    assert!(service.as_u64().unwrap() < 300, "{logged}");
+    assert!(whole.as_u64().unwrap() >= 350, "{logged}");
+
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    let answer = client.call(get("/slow")).await;
+    let took: u64 = answer
+        .header("x-envoy-upstream-service-time")
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(took >= 350, "{took}");
+
+    // A response that does not wait for the request has no such time.
+    let mut raw = Raw::connect(proxy.edge);
+    raw.send("POST /early HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab");
+    let reply = raw.reply();
+    let has = |name: &str| reply.headers.iter().any(|line| line.starts_with(name));
+    assert!(!has("x-envoy-upstream-service-time"), "{reply:?}");
+    drop(raw);
+    assert!(proxy.logged("/early")["upstream_service_time"].is_null());
+}

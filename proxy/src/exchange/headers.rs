@@ -26,6 +26,8 @@ pub const X_ENVOY_EXPECTED_RQ_TIMEOUT_MS: HeaderName =
 pub const X_ENVOY_UPSTREAM_SERVICE_TIME: HeaderName =
     HeaderName::from_static("x-envoy-upstream-service-time");
 
+const X_FORWARDED_CLIENT_CERT: HeaderName = HeaderName::from_static("x-forwarded-client-cert");
+
 const HTTP: HeaderValue = HeaderValue::from_static("http");
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 const ONE: HeaderValue = HeaderValue::from_static("1");
@@ -50,6 +52,8 @@ pub fn forward(
         headers.insert(X_ENVOY_EXTERNAL_ADDRESS, connection.remote_ip.clone());
     }
     headers.insert(X_FORWARDED_PROTO, HTTP);
+    // Only who saw the client's certificate may speak of it.
+    headers.remove(X_FORWARDED_CLIENT_CERT);
     if !((internal || keep_request_id) && headers.contains_key(X_REQUEST_ID)) {
         headers.insert(X_REQUEST_ID, request_id(rng));
     }

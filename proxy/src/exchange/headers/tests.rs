@@ -65,8 +65,10 @@ fn external_client_is_not_believed() {
             ("x-envoy-original-path", "/x"),
             ("x-forwarded-proto", "https"),
             ("x-request-id", "mine"),
+            ("x-forwarded-client-cert", "By=me"),
         ],
     );
+    assert!(!headers.contains_key("x-forwarded-client-cert"));
     assert!(!headers.contains_key("x-envoy-internal"));
     assert!(!headers.contains_key("x-envoy-max-retries"));
     assert!(!headers.contains_key("x-envoy-original-path"));

@@ -1,5 +1,6 @@
 //! Compiles a resource set and puts it in force.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -10,7 +11,7 @@ use crate::compile::{Inputs, compile};
 use crate::identity::Identity;
 use crate::registry::Registry;
 use crate::snapshot::{Snapshot, SnapshotSlot};
-use crate::telemetry::{Reload, Telemetry};
+use crate::telemetry::{Counter, Reload, Telemetry, WorkerId};
 
 /// Owns the way from resources to the snapshot in force; there is one per process.
 pub struct Publisher {
@@ -59,6 +60,14 @@ impl Publisher {
 
     /// Compiles the same resources again, because what they refer to has changed: addresses of names, for example.
     pub fn recompile(&mut self) -> Arc<Snapshot> {
+        self.recompile_with(compile)
+    }
+
+    /// A fault while compiling leaves the snapshot before in force, and the control task alive for the next update.
+    fn recompile_with(
+        &mut self,
+        compile: impl FnOnce(&Inputs<'_>, &Snapshot) -> Snapshot,
+    ) -> Arc<Snapshot> {
         let started = Instant::now();
         let previous = self.slot.load_full();
         let inputs = Inputs {
@@ -67,7 +76,17 @@ impl Publisher {
             registry: &self.registry,
             stats: &self.telemetry.stats,
         };
-        let mut snapshot = compile(&inputs, &previous);
+        // Nothing outlives a fault half-written: the snapshot is dropped, and the registry's maps only ever grow here.
+        let compiled = catch_unwind(AssertUnwindSafe(|| compile(&inputs, &previous)));
+        let Ok(mut snapshot) = compiled else {
+            let counters = &self.telemetry.counters;
+            counters.increment(WorkerId::CONTROL, Counter::TaskPanics);
+            self.telemetry.control.reloaded(Reload::Failed);
+            tracing::error!(
+                "a fault of the proxy: the update is not in force, what was before stays"
+            );
+            return previous;
+        };
         snapshot.generation = previous.generation + 1;
         let snapshot = Arc::new(snapshot);
         self.slot.store(Arc::clone(&snapshot));
@@ -78,5 +97,39 @@ impl Publisher {
             took: started.elapsed(),
         });
         snapshot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arc_swap::ArcSwap;
+
+    use super::*;
+    use crate::telemetry::{AccessLog, BuildInfo, Exposition};
+
+    #[test]
+    fn fault_while_compiling_leaves_the_snapshot_before_in_force() {
+        let telemetry = Telemetry::new(1, BuildInfo::default());
+        let slot: SnapshotSlot = Arc::new(ArcSwap::default());
+        let mut publisher = Publisher::new(
+            Identity::default(),
+            Arc::default(),
+            Arc::clone(&telemetry),
+            Arc::clone(&slot),
+        );
+        assert_eq!(publisher.recompile().generation, 1);
+        let kept = publisher.recompile_with(|_, _| panic!("a fault"));
+        assert_eq!((kept.generation, slot.load().generation), (1, 1));
+        assert_eq!(publisher.recompile().generation, 2);
+        let exposition = Exposition::new(telemetry, Arc::new(AccessLog::off()));
+        let text: Vec<u8> = exposition.chunks().unwrap().flatten().collect();
+        let text = String::from_utf8(text).unwrap();
+        for line in [
+            "strait_reloads_total{result=\"ok\"} 2\n",
+            "strait_reloads_total{result=\"failed\"} 1\n",
+            "strait_task_panics_total 1\n",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
     }
 }

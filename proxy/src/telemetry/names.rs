@@ -195,16 +195,12 @@ series! {
     Counter;
     /// A connection was closed right after accept: the limit of open connections.
     DownstreamRefusedLimit "strait_downstream_connections_refused_total" [REASON = "connection_limit"] "Downstream connections closed right after they were accepted, by reason.",
-    /// A connection was closed right after accept: the proxy drains.
-    DownstreamRefusedDrain "strait_downstream_connections_refused_total" [REASON = "draining"] "Downstream connections closed right after they were accepted, by reason.",
     /// `accept` failed, for want of file descriptors for example.
     AcceptErrors "strait_downstream_accept_errors_total" [] "Calls of accept that failed.",
     /// An accepted connection went to another worker.
     HandedOff "strait_downstream_connections_handed_off_total" [] "Accepted connections that were handed to a worker with fewer of them.",
     /// The first bytes were no protocol that the listener serves.
     ProtocolUnknown "strait_downstream_protocol_errors_total" [REASON = "unknown_protocol"] "Downstream protocol errors, by reason.",
-    /// HTTP/1 start line that cannot be read.
-    ProtocolStartLine "strait_downstream_protocol_errors_total" [REASON = "start_line"] "Downstream protocol errors, by reason.",
     /// HTTP version that is not served.
     ProtocolVersion "strait_downstream_protocol_errors_total" [REASON = "version"] "Downstream protocol errors, by reason.",
     /// A header field that cannot be read.
@@ -227,8 +223,6 @@ series! {
     ProtocolFlood "strait_downstream_protocol_errors_total" [REASON = "flood"] "Downstream protocol errors, by reason.",
     /// HTTP/2: any other violation.
     ProtocolHttp2 "strait_downstream_protocol_errors_total" [REASON = "http2"] "Downstream protocol errors, by reason.",
-    /// Any violation that fits no other reason.
-    ProtocolOther "strait_downstream_protocol_errors_total" [REASON = "other"] "Downstream protocol errors, by reason.",
     /// A request's head was read and its walk began.
     RequestsStarted "strait_requests_started_total" [] "Requests whose head was read.",
     /// A connection to an endpoint is up.
@@ -245,8 +239,6 @@ series! {
     ConnectOther "strait_upstream_connect_failures_total" [REASON = "other"] "Upstream connections that could not be made, by reason.",
     /// A pooled connection turned out closed and the request was sent again on a fresh one.
     UpstreamReplays "strait_upstream_replays_total" [] "Requests sent again because a pooled connection turned out to be closed and nothing of them was consumed.",
-    /// An attempt after the first.
-    UpstreamRetries "strait_upstream_retries_total" [] "Attempts after the first.",
     /// A request found a pooled connection.
     PoolReused "strait_pool_reused_total" [] "Requests that found a pooled connection.",
     /// A pooled connection was closed for being idle too long.
@@ -257,14 +249,6 @@ series! {
     PoolPeerClosed "strait_pool_evicted_total" [REASON = "peer_closed"] "Pooled connections that were closed, by reason.",
     /// A pooled connection was closed because its endpoint left the configuration.
     PoolEndpointGone "strait_pool_evicted_total" [REASON = "endpoint_gone"] "Pooled connections that were closed, by reason.",
-    /// The limit of connections was reached.
-    OverflowConnections "strait_pool_overflow_total" [LIMIT = "connections"] "Requests refused or attempts not made because a circuit breaker overflowed, by limit.",
-    /// The limit of requests that wait for a connection was reached.
-    OverflowPending "strait_pool_overflow_total" [LIMIT = "pending_requests"] "Requests refused or attempts not made because a circuit breaker overflowed, by limit.",
-    /// The limit of concurrent requests was reached.
-    OverflowRequests "strait_pool_overflow_total" [LIMIT = "requests"] "Requests refused or attempts not made because a circuit breaker overflowed, by limit.",
-    /// The limit of concurrent retries was reached.
-    OverflowRetries "strait_pool_overflow_total" [LIMIT = "retries"] "Requests refused or attempts not made because a circuit breaker overflowed, by limit.",
     /// A task of a connection or request panicked; only that task ended.
     TaskPanics "strait_task_panics_total" [] "Tasks that panicked; each ended only its own connection or job.",
 }
@@ -278,8 +262,6 @@ series! {
     UpstreamActive "strait_upstream_connections_active" [] "Upstream connections that are open, idle ones included.",
     /// Pooled connections that wait for a request.
     PoolIdle "strait_pool_idle_connections" [] "Pooled upstream connections that no request uses.",
-    /// Requests that wait for a connection.
-    PoolPending "strait_pool_pending_requests" [] "Requests that wait for an upstream connection.",
     /// Upgraded connections (WebSocket and others) that are open.
     UpgradesActive "strait_upgrades_active" [] "Upgraded connections that are open.",
 }

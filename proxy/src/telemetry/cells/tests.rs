@@ -21,7 +21,7 @@ fn a_gauge_taken_by_one_worker_and_let_go_by_another_comes_back_to_zero() {
     assert_eq!(counters.gauge(Gauge::PoolIdle), 1);
     counters.lower(WorkerId(1), Gauge::PoolIdle);
     assert_eq!(counters.gauge(Gauge::PoolIdle), 0);
-    assert_eq!(counters.gauge(Gauge::PoolPending), 0);
+    assert_eq!(counters.gauge(Gauge::UpgradesActive), 0);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use config_loader::{Severity, Watch, WatchSettings};
+use config_loader::{Diagnostic, Severity, Watch, WatchSettings};
 use http::HeaderValue;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -71,20 +71,36 @@ pub struct Settings {
     pub server_name: Option<HeaderValue>,
 }
 
-/// Why the proxy did not start, in words for a person.
+/// Why the proxy did not start, or how it failed, in words for a person.
 #[derive(Debug)]
-pub struct StartError(String);
+pub struct StartError {
+    text: String,
+    /// Whether nothing that the user gave is the reason.
+    pub internal: bool,
+}
 
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
 impl std::error::Error for StartError {}
 
+/// Something that the user gave cannot be used.
 fn failed<E: fmt::Display>(what: &str) -> impl FnOnce(E) -> StartError + '_ {
-    move |error| StartError(format!("{what}: {error}"))
+    move |error| StartError {
+        text: format!("{what}: {error}"),
+        internal: false,
+    }
+}
+
+/// The system refuses what a proxy needs, or the proxy has a fault.
+fn broken<E: fmt::Display>(what: &str) -> impl FnOnce(E) -> StartError + '_ {
+    move |error| StartError {
+        internal: true,
+        ..failed(what)(error)
+    }
 }
 
 /// Serves until a signal or the admin server ends it; blocks.
@@ -97,7 +113,7 @@ pub fn run(settings: Settings) -> Result<(), StartError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(failed("cannot start the control runtime"))?;
+        .map_err(broken("cannot start the control runtime"))?;
     runtime.block_on(async move { App::start(settings, logging).await?.serve().await })
 }
 
@@ -179,9 +195,9 @@ impl App {
             quit,
             access_log,
             terminate: signal(SignalKind::terminate())
-                .map_err(failed("cannot listen for SIGTERM"))?,
+                .map_err(broken("cannot listen for SIGTERM"))?,
             interrupt: signal(SignalKind::interrupt())
-                .map_err(failed("cannot listen for SIGINT"))?,
+                .map_err(broken("cannot listen for SIGINT"))?,
             _watch: watch,
         })
     }
@@ -207,7 +223,7 @@ impl App {
         debug_assert_eq!(self.drain.stage(), Stage::Stopped);
         let joined = self.workers.join();
         self.access_log.shut_down(LOG_FLUSH_MAX);
-        joined.map_err(|worker| StartError(format!("worker {worker} ended by a fault")))
+        joined.map_err(|worker| broken("worker ended by a fault")(worker))
     }
 }
 
@@ -226,7 +242,7 @@ fn serve_admin(listener: TcpListener, sources: views::Sources) {
 fn reopen_on_signal(access_log: &Arc<AccessLog>) -> Result<(), StartError> {
     let access_log = Arc::clone(access_log);
     let mut signal =
-        signal(SignalKind::user_defined1()).map_err(failed("cannot listen for SIGUSR1"))?;
+        signal(SignalKind::user_defined1()).map_err(broken("cannot listen for SIGUSR1"))?;
     tokio::spawn(async move {
         while signal.recv().await.is_some() {
             access_log.reopen();
@@ -254,9 +270,23 @@ fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
         target: settings.access_log_target.clone(),
         ..AccessLogSettings::new(settings.workers.get())
     };
-    AccessLog::start(log).map_err(failed(
-        "the access log cannot be opened (--access-log-path)",
-    ))
+    let what = match &settings.access_log_target {
+        AccessLogTarget::File(path) => {
+            format!(
+                "the access log {} cannot be opened (--access-log-path)",
+                path.display()
+            )
+        }
+        _ => "the access log cannot be opened".to_owned(),
+    };
+    AccessLog::start(log).map_err(failed(&what))
+}
+
+/// The first path that cannot be read, if there is one.
+pub fn unreadable(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
+    diagnostics.iter().find(|found| {
+        found.severity == Severity::Error && found.code.to_string().starts_with("SRC")
+    })
 }
 
 /// Loads the configuration and follows it. Refused resources do not keep the proxy from starting; paths that cannot
@@ -268,14 +298,8 @@ fn load(settings: &Settings, sender: watch::Sender<Found>) -> Result<Watch, Star
             updates.send_replace(update.into());
         })
         .map_err(failed("cannot watch the configuration"))?;
-    let missing = loaded.diagnostics.iter().find(|found| {
-        found.severity == Severity::Error && found.code.to_string().starts_with("SRC")
-    });
-    if let Some(missing) = missing {
-        return Err(StartError(format!(
-            "{}: {}",
-            missing.place.file, missing.message
-        )));
+    if let Some(missing) = unreadable(&loaded.diagnostics) {
+        return Err(failed(&missing.place.file)(&missing.message));
     }
     // An update may have come already; it is newer than what was loaded.
     sender.send_if_modified(|found| {
@@ -346,5 +370,5 @@ fn start_workers(
         worker::answer_with(worker)
     };
     worker::start(&threads, shared, make)
-        .map_err(|error: io::Error| StartError(format!("cannot start the workers: {error}")))
+        .map_err(|error: io::Error| broken("cannot start the workers")(error))
 }

@@ -18,6 +18,7 @@ pub mod explain;
 pub mod run;
 
 use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -86,14 +87,19 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let code = match cli.command {
-        Command::Run(args) => run::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::Explain(args) => explain::run(&args),
-        Command::Demo(args) => demo::run(&args),
-        Command::Completions(args) => completions::run(&args),
-    };
-    ExitCode::from(code)
+    // What went wrong is on standard error already; the code tells it from a mistake in the input.
+    let code = catch_unwind(AssertUnwindSafe(|| dispatch(&cli.command)));
+    ExitCode::from(code.unwrap_or(EXIT_INTERNAL))
+}
+
+fn dispatch(command: &Command) -> u8 {
+    match command {
+        Command::Run(args) => run::run(args),
+        Command::Check(args) => check::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::Demo(args) => demo::run(args),
+        Command::Completions(args) => completions::run(args),
+    }
 }
 
 /// Tells a person at the terminal why the command ended.

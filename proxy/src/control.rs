@@ -149,12 +149,18 @@ impl Control {
 
 fn one_line(diagnostic: &Diagnostic) -> String {
     let place = &diagnostic.place;
+    let field = &diagnostic.field;
+    let field = if field.is_empty() {
+        String::new()
+    } else {
+        format!(" {field}")
+    };
     let help = diagnostic
         .help
         .as_deref()
         .map_or_else(String::new, |help| format!("; {help}"));
     format!(
-        "{}:{}:{}: {} {}: {}{help}",
-        place.file, place.line, place.column, diagnostic.code, diagnostic.field, diagnostic.message
+        "{place}: {}{field}: {}{help}",
+        diagnostic.code, diagnostic.message
     )
 }

@@ -57,7 +57,7 @@ pub struct Shared {
 }
 
 /// More threads than any machine has cores, and few enough for [`WorkerId`].
-const WORKERS_MAX: usize = 1024;
+pub const WORKERS_MAX: usize = 1024;
 
 /// The running worker threads.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! A place in a file that can be shown without the file.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::span::{Lines, Span};
@@ -30,6 +31,20 @@ impl Place {
         Place {
             file,
             ..Place::default()
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    /// `file:line:column`, or the file alone when it is about the whole of it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place {
+            file, line, column, ..
+        } = self;
+        if *line == 0 {
+            f.write_str(file)
+        } else {
+            write!(f, "{file}:{line}:{column}")
         }
     }
 }
@@ -132,6 +147,14 @@ mod tests {
             secret: false,
         }
         .place(span)
+    }
+
+    #[test]
+    fn places_are_written_with_their_line_if_they_have_one() {
+        let whole = Place::whole_file("a.yaml".into());
+        assert_eq!(whole.to_string(), "a.yaml");
+        let place = place("a: b\nc: d\n", Span { start: 8, end: 9 });
+        assert_eq!(place.to_string(), "a.yaml:11:4");
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl ListenerState {
 pub struct QuarantineView {
     /// `Kind/namespace/name`.
     pub object: String,
-    /// File and line of the refused version, as `file:line`.
+    /// Where the refused version stands, as `file:line:column`.
     pub place: String,
     /// What is wrong with it.
     pub errors: Vec<String>,

@@ -212,9 +212,7 @@ fn quarantined(quarantine: &Quarantine) -> Vec<QuarantineView> {
         let first = quarantined.diagnostics.first();
         QuarantineView {
             object: quarantined.object.to_string(),
-            place: first.map_or_else(String::new, |found| {
-                format!("{}:{}", found.place.file, found.place.line)
-            }),
+            place: first.map_or_else(String::new, |found| found.place.to_string()),
             errors: quarantined
                 .diagnostics
                 .iter()

@@ -9,9 +9,9 @@ use clap::Args;
 use config_loader::ResourceSet;
 use config_loader::resource::istio::{EndpointAddress, WorkloadEntry};
 
-use super::run::ServeArgs;
-use super::{EXIT_DONE, EXIT_INPUT, backend, report};
-use crate::app;
+use super::run::{ServeArgs, serve};
+use super::{EXIT_INPUT, backend, report};
+use crate::app::{Settings, unreadable};
 use crate::identity::Identity;
 
 /// The quickstart as it stands in `examples`, for when the demo is not started inside the repository.
@@ -40,8 +40,8 @@ pub struct DemoArgs {
 
 /// Runs the demo until a signal ends it.
 pub fn run(args: &DemoArgs) -> u8 {
-    match start(args) {
-        Ok(()) => EXIT_DONE,
+    match prepare(args) {
+        Ok(settings) => serve(settings),
         Err(error) => {
             report(&error);
             EXIT_INPUT
@@ -49,7 +49,8 @@ pub fn run(args: &DemoArgs) -> u8 {
     }
 }
 
-fn start(args: &DemoArgs) -> Result<(), String> {
+/// Starts the backends and says what to try.
+fn prepare(args: &DemoArgs) -> Result<Settings, String> {
     let dir = match &args.dir {
         Some(dir) => dir.clone(),
         None => quickstart_dir()?,
@@ -59,7 +60,11 @@ fn start(args: &DemoArgs) -> Result<(), String> {
         .labels
         .insert("istio".to_owned(), "ingressgateway".to_owned());
     let settings = args.serve.settings(vec![dir.clone()], identity)?;
-    let backends = backends(&config_loader::load_files(&settings.paths).set);
+    let loaded = config_loader::load_files(&settings.paths);
+    if let Some(missing) = unreadable(&loaded.diagnostics) {
+        return Err(format!("{}: {}", missing.place.file, missing.message));
+    }
+    let backends = backends(&loaded.set);
     for (address, name) in &backends {
         backend::spawn(name.as_str().into(), *address).map_err(|error| {
             format!("the demo's backend {name} cannot listen on {address}: {error}")
@@ -69,7 +74,7 @@ fn start(args: &DemoArgs) -> Result<(), String> {
         None => introduce(&dir, args.serve.admin),
         Some(_) => introduce_other(&dir, &backends),
     }
-    app::run(settings).map_err(|error| error.to_string())
+    Ok(settings)
 }
 
 /// Loopback addresses that the resources send traffic to, with the names of their backends: the version, after the

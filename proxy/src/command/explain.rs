@@ -11,6 +11,7 @@ use config_loader::{Diagnostic, Severity};
 
 use super::args::IdentityArgs;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
+use crate::app::unreadable;
 use crate::compile::{Inputs, Survey, compile};
 use crate::explain::text::{self, Detail};
 use crate::explain::{self, Answer, Question};
@@ -94,6 +95,10 @@ pub fn run(args: &ExplainArgs) -> u8 {
     let answer = match &args.admin {
         None => {
             let loaded = config_loader::load_files(&args.paths);
+            if let Some(missing) = unreadable(&loaded.diagnostics) {
+                report(&format!("{}: {}", missing.place.file, missing.message));
+                return EXIT_INPUT;
+            }
             tell(&loaded.diagnostics);
             answer(args, &question, &loaded.set)
         }
@@ -168,10 +173,10 @@ fn tell(diagnostics: &[Diagnostic]) {
     let Some(first) = errors.into_iter().next() else {
         return;
     };
-    let (file, line, message) = (&first.place.file, first.place.line, &first.message);
+    let (place, message) = (&first.place, &first.message);
     let errors = if count == 1 { "error" } else { "errors" };
     report(&format!(
-        "{count} {errors} in the configuration; what is refused has no say below. The first: {file}:{line}: {message}. \
+        "{count} {errors} in the configuration; what is refused has no say below. The first: {place}: {message}. \
          `strait check` shows all"
     ));
 }

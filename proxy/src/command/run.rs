@@ -8,12 +8,13 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::args::{ConfigArgs, IdentityArgs};
-use super::{EXIT_DONE, EXIT_INPUT, report};
+use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::app::{self, Settings};
 use crate::codec::check::Http10;
 use crate::codec::{self, http1};
 use crate::runtime::threads;
 use crate::telemetry::{AccessLogFormat, AccessLogTarget};
+use crate::worker::WORKERS_MAX;
 
 /// Arguments of `strait run`.
 #[derive(Debug, Args)]
@@ -43,7 +44,7 @@ pub struct RunArgs {
 #[command(next_help_heading = "Serving")]
 pub struct ServeArgs {
     /// Worker threads; default: one per core
-    #[arg(long, value_name = "N", env = "STRAIT_CONCURRENCY")]
+    #[arg(long, value_name = "N", env = "STRAIT_CONCURRENCY", value_parser = concurrency)]
     pub concurrency: Option<NonZeroUsize>,
     /// Address of the admin server
     #[arg(
@@ -167,16 +168,35 @@ impl ServeArgs {
 
 /// Serves until a signal ends it.
 pub fn run(args: &RunArgs) -> u8 {
-    match args
-        .settings()
-        .and_then(|settings| app::run(settings).map_err(|error| error.to_string()))
-    {
-        Ok(()) => EXIT_DONE,
+    let settings = match args.settings() {
+        Ok(settings) => settings,
         Err(error) => {
             report(&error);
-            EXIT_INPUT
+            return EXIT_USAGE;
         }
+    };
+    serve(settings)
+}
+
+/// Runs the proxy to its end.
+pub(super) fn serve(settings: Settings) -> u8 {
+    let Err(error) = app::run(settings) else {
+        return EXIT_DONE;
+    };
+    report(&error.to_string());
+    if error.internal {
+        EXIT_INTERNAL
+    } else {
+        EXIT_INPUT
     }
+}
+
+/// Parses a number of workers.
+fn concurrency(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse().ok().and_then(NonZeroUsize::new);
+    number
+        .filter(|number| number.get() <= WORKERS_MAX)
+        .ok_or_else(|| format!("expected a number from 1 to {WORKERS_MAX}"))
 }
 
 /// Parses `1h`, `1m30s`, `1.5s`, `10ms`.

@@ -23,11 +23,18 @@ fn fails(arguments: &[&str]) -> (i32, String) {
 
 #[test]
 fn missing_path_is_named() {
-    for command in ["run", "check"] {
+    for command in ["run", "check", "explain", "demo"] {
         let admin = free_address().to_string();
-        let mut arguments = vec![command, "--config", "/nowhere/at-all.yaml"];
-        if command == "run" {
-            arguments.extend(["--admin", &admin]);
+        let flag = if command == "demo" {
+            "--dir"
+        } else {
+            "--config"
+        };
+        let mut arguments = vec![command, flag, "/nowhere/at-all.yaml"];
+        match command {
+            "run" | "demo" => arguments.extend(["--admin", &admin]),
+            "explain" => arguments.extend(["GET", "/"]),
+            _ => {}
         }
         let output = strait(&arguments);
         assert_eq!(output.status.code(), Some(1), "{command}");
@@ -52,11 +59,37 @@ fn admin_address_in_use_is_named() {
 }
 
 #[test]
+fn access_log_that_cannot_be_opened_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().to_str().unwrap();
+    let (log, admin) = (format!("{config}/no/such.log"), free_address().to_string());
+    let (code, text) = fails(&[
+        "run",
+        "--config",
+        config,
+        "--admin",
+        &admin,
+        "--access-log-path",
+        &log,
+    ]);
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains(&log) && text.contains("--access-log-path"),
+        "{text}"
+    );
+}
+
+#[test]
 fn wrong_usage_has_its_own_code_and_a_remedy() {
     let (code, text) = fails(&["run", "--confg", "x"]);
     assert_eq!(code, 2);
     assert!(text.contains("--config"), "{text}");
     assert_eq!(fails(&["run"]).0, 2);
+    assert_eq!(
+        fails(&["run", "--config", "x", "--concurrency", "100000"]).0,
+        2
+    );
+    assert_eq!(fails(&["run", "--config", "x", "--server-name", "\n"]).0, 2);
     assert_eq!(fails(&["run", "--config", "x", "--labels", "a"]).0, 2);
     assert_eq!(strait(&["--version"]).status.code(), Some(0));
 }
@@ -99,6 +132,8 @@ async fn bad_input_keeps_the_rest_from_nothing() {
             .all(|name| log.contains(&format!("{name}.yaml")))
     })
     .await;
+    let log = proxy.stderr();
+    assert!(log.contains("/large.yaml: YAML010: the file has"), "{log}");
     assert_eq!(client.get("/").await.text(), "good");
     let memory = proxy.metric("process_resident_memory_bytes", &[]);
     assert!(memory < f64::from(200 << 20), "{memory} bytes");

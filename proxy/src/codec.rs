@@ -3,6 +3,7 @@
 //! Uses `exchange` for the type of a connection, and `runtime`. What answers a request is passed in as [`Answer`].
 
 pub mod check;
+mod extended_connect;
 mod flight;
 pub mod framing;
 pub mod http1;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::server::conn::http2::Builder;
@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 
 use super::check::{self, Http10};
+use super::extended_connect;
 use super::flight::{Flights, Outgoing};
 use super::io::Stream;
 use super::roster::Member;
@@ -74,6 +75,7 @@ impl Settings {
     pub(super) fn builder(&self, supervisor: Supervisor) -> Builder<LocalExecutor> {
         let mut builder = Builder::new(LocalExecutor(supervisor));
         builder
+            .enable_connect_protocol()
             .max_concurrent_streams(self.concurrent_streams_max)
             .max_header_list_size(self.header_list_bytes_max)
             .initial_stream_window_size(self.stream_window_bytes)
@@ -142,7 +144,8 @@ pub(super) async fn serve<A: Answer>(
             let wire = flights.wire();
             let seen = Seen {
                 begun: flights.begun(),
-                ended: flights.ended(),
+                // a stream that became a tunnel has had its answer
+                ended: flights.ended().wrapping_sub(connection.tunnels.get()),
                 unflushed: wire.is_unflushed(),
                 moved: wire.moved(),
                 draining: member.draining(),
@@ -179,23 +182,30 @@ fn answer<A: Answer>(
     server: &Rc<Server<A>>,
     connection: &Rc<Connection>,
     flights: &Rc<Flights>,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<Outgoing<A::Body>>, Infallible>> + use<A> {
     let flight = flights.begin();
-    let answer = match check::head(&request, Http10::Accept) {
+    let checked = check::head(&request, Http10::Accept);
+    let connects = checked.is_ok() && extended_connect::to_upgrade(&mut request);
+    let answer = match checked {
         // Boxed, since it is large, and moved several times on its way into a task.
         Ok(()) => Ok(Box::pin(server.answer.answer(connection, request))),
         Err(refusal) => Err(server.refuse(connection, &request, refusal)),
     };
     async move {
-        match answer {
-            Ok(answer) => Ok(answer.await.map(|body| Outgoing::new(Some(body), flight))),
-            Err(status) => {
-                let mut response = Response::new(Outgoing::new(None, flight));
-                *response.status_mut() = status;
-                Ok(response)
+        let status = match answer {
+            Ok(answer) => {
+                let mut response = answer.await;
+                if !connects || extended_connect::to_connected(&mut response) {
+                    return Ok(response.map(|body| Outgoing::new(Some(body), flight)));
+                }
+                StatusCode::BAD_GATEWAY
             }
-        }
+            Err(status) => status,
+        };
+        let mut response = Response::new(Outgoing::new(None, flight));
+        *response.status_mut() = status;
+        Ok(response)
     }
 }
 

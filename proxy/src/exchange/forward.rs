@@ -139,7 +139,7 @@ fn prepare(
     record: &mut Record,
 ) -> Result<Ready, LocalReply> {
     let protocol = picked.cluster().protocol;
-    let upgrading = request.version() == Version::HTTP_11 && upgrade::requested(request.headers());
+    let upgrading = request.version() >= Version::HTTP_11 && upgrade::requested(request.headers());
     if upgrading && protocol != Protocol::Http1 {
         return Err(LocalReply::UPGRADE_REFUSED);
     }
@@ -411,6 +411,7 @@ fn pass(
     let (parts, incoming) = response.into_parts();
     let body = match tunnel {
         Some(tunnel) => {
+            record.tunnels();
             tunnel.spawn(forward.worker, record, lease);
             ReplyBody::Empty
         }

@@ -58,6 +58,8 @@ pub struct Record {
     grpc_status: Option<u8>,
     sent_bytes: u64,
     upstream_time: Option<Duration>,
+    /// Whether the connection, or its stream, carries another protocol now.
+    tunnel: bool,
     ended: bool,
 }
 
@@ -86,6 +88,7 @@ impl Record {
             grpc_status: None,
             sent_bytes: 0,
             upstream_time: None,
+            tunnel: false,
             ended: false,
         })
     }
@@ -165,6 +168,13 @@ impl Record {
         let ended = self.progress.as_ref()?.ended(self.started)?;
         self.upstream_time = Some(ended.elapsed());
         self.upstream_time
+    }
+
+    /// Notes that the exchange goes on as a tunnel.
+    pub fn tunnels(&mut self) {
+        self.tunnel = true;
+        let tunnels = &self.connection.tunnels;
+        tunnels.set(tunnels.get() + 1);
     }
 
     /// Notes a gRPC status that came in headers.
@@ -268,6 +278,10 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
+        if self.tunnel {
+            let tunnels = &self.connection.tunnels;
+            tunnels.set(tunnels.get() - 1);
+        }
         if !self.ended {
             // the head may be out already: the code stays what was sent
             self.flags = ResponseFlags::DC;

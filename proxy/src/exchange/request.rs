@@ -46,6 +46,8 @@ pub struct Connection {
     /// Whether the peer should be told to take new requests elsewhere; set by `codec` when a drain starts. An
     /// HTTP/1 response then carries `connection: close`.
     pub draining: Cell<bool>,
+    /// Streams of an HTTP/2 connection that carry another protocol now.
+    pub tunnels: Cell<u32>,
 }
 
 impl Connection {
@@ -64,6 +66,7 @@ impl Connection {
             local,
             protocol,
             draining: Cell::new(false),
+            tunnels: Cell::new(0),
         }
     }
 }

@@ -174,3 +174,29 @@ async fn idle_connection_is_told_goodbye() {
     until("its slot is free", async || downstream.connections() == 0).await;
     assert_eq!(downstream.counter(Counter::ProtocolHttp2), 0);
 }
+
+#[tokio::test]
+async fn connection_with_a_tunnel_is_not_idle() {
+    let mut settings = settings();
+    settings.codec.timeouts.idle = Duration::from_millis(300);
+    let downstream = Downstream::start(&settings, || {
+        |connection: Rc<Connection>, request: Request<Incoming>| async move {
+            // What an exchange does when its stream goes on as a tunnel.
+            let tunnels = u32::from(request.uri().path() == "/tunnel");
+            connection.tunnels.set(tunnels);
+            Response::new(Full::<Bytes>::default())
+        }
+    });
+    let mut with_tunnel = connect(&downstream).await;
+    let request = Request::get("http://a.test/tunnel").body(Empty::new());
+    let answer = with_tunnel.send_request(request.unwrap()).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let mut without = connect(&downstream).await;
+    let request = get().body(Empty::new()).unwrap();
+    assert_eq!(without.send_request(request).await.unwrap().status(), 200);
+    until("the idle one ends", async || without.is_closed()).await;
+    assert!(!with_tunnel.is_closed());
+    let request = get().body(Empty::new()).unwrap();
+    let answer = with_tunnel.send_request(request).await.unwrap();
+    assert_eq!(answer.status(), 200);
+}

@@ -28,5 +28,6 @@ mod routing;
 mod services;
 mod startup;
 mod trailers;
+mod upgrades;
 mod upstream_addresses;
 mod upstream_http2;

@@ -1,0 +1,122 @@
+//! Extended CONNECT of HTTP/2 (RFC 8441) as the upgrade of HTTP/1 that it stands for, and back.
+//!
+//! Routes, filters and upstreams see a GET with `Upgrade`, as Envoy shows it to them.
+
+use http::header::{
+    CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE,
+};
+use http::{Method, Request, Response, StatusCode};
+use hyper::ext::Protocol;
+
+/// Headers of a 101 that have no meaning in HTTP/2.
+const OF_HTTP1: [HeaderName; 3] = [CONNECTION, UPGRADE, SEC_WEBSOCKET_ACCEPT];
+
+/// Turns an extended CONNECT into an upgrade; `false` if the request is something else.
+pub(super) fn to_upgrade<B>(request: &mut Request<B>) -> bool {
+    if *request.method() != Method::CONNECT {
+        return false;
+    }
+    let Some(protocol) = request.extensions_mut().remove::<Protocol>() else {
+        return false;
+    };
+    let Ok(upgrade) = HeaderValue::from_bytes(protocol.as_ref()) else {
+        return false;
+    };
+    *request.method_mut() = Method::GET;
+    let headers = request.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    if upgrade.as_bytes().eq_ignore_ascii_case(b"websocket") {
+        // HTTP/2 has no use for the key, HTTP/1 requires one (RFC 8441, section 5)
+        headers.insert(SEC_WEBSOCKET_KEY, websocket_key(rand::random()));
+    }
+    headers.insert(UPGRADE, upgrade);
+    true
+}
+
+/// Turns the response to an upgrade into that to an extended CONNECT; `false` if it says what there is no way to say:
+/// success, but no tunnel.
+pub(super) fn to_connected<B>(response: &mut Response<B>) -> bool {
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        *response.status_mut() = StatusCode::OK;
+        for name in OF_HTTP1 {
+            response.headers_mut().remove(name);
+        }
+        return true;
+    }
+    !response.status().is_success()
+}
+
+/// A key of a WebSocket handshake: 16 bytes in Base64 (RFC 6455, section 4.1).
+fn websocket_key(bytes: [u8; 16]) -> HeaderValue {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = [b'='; 24];
+    for (three, four) in bytes.chunks(3).zip(text.chunks_mut(4)) {
+        let mut padded = [0; 4];
+        padded[1..=three.len()].copy_from_slice(three);
+        let bits = u32::from_be_bytes(padded);
+        for (index, digit) in four.iter_mut().take(three.len() + 1).enumerate() {
+            *digit = ALPHABET[(bits >> (18 - 6 * index)) as usize & 63];
+        }
+    }
+    HeaderValue::from_bytes(&text).expect("Base64 is visible ASCII")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn websocket_keys_are_base64() {
+        // the example of RFC 6455, section 1.3
+        assert_eq!(
+            websocket_key(*b"the sample nonce"),
+            "dGhlIHNhbXBsZSBub25jZQ=="
+        );
+        assert_eq!(websocket_key([0xff; 16]), "/////////////////////w==");
+    }
+
+    fn connect(protocol: Option<&'static str>) -> Request<()> {
+        let mut request = Request::connect("http://a.test/chat")
+            .body(())
+            .expect("valid");
+        if let Some(protocol) = protocol {
+            let extensions = request.extensions_mut();
+            extensions.insert(Protocol::from_static(protocol));
+        }
+        request
+    }
+
+    #[test]
+    fn only_extended_connect_is_an_upgrade() {
+        let mut request = connect(Some("websocket"));
+        assert!(to_upgrade(&mut request));
+        assert_eq!(request.method(), Method::GET);
+        assert_eq!(request.headers()[UPGRADE], "websocket");
+        assert_eq!(request.headers()[CONNECTION], "upgrade");
+        assert!(request.headers().contains_key(SEC_WEBSOCKET_KEY));
+        let mut request = connect(Some("other"));
+        assert!(to_upgrade(&mut request));
+        assert!(!request.headers().contains_key(SEC_WEBSOCKET_KEY));
+        let mut request = connect(None);
+        assert!(!to_upgrade(&mut request));
+        assert_eq!(request.method(), Method::CONNECT);
+    }
+
+    #[test]
+    fn switch_of_protocols_becomes_success() {
+        let mut response = Response::builder()
+            .status(101)
+            .header(CONNECTION, "upgrade")
+            .header(UPGRADE, "websocket")
+            .header(SEC_WEBSOCKET_ACCEPT, "x")
+            .header("sec-websocket-protocol", "chat")
+            .body(())
+            .expect("valid");
+        assert!(to_connected(&mut response));
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers().len(), 1);
+        assert!(!to_connected(&mut response), "no success of its own");
+        *response.status_mut() = StatusCode::FORBIDDEN;
+        assert!(to_connected(&mut response));
+    }
+}

@@ -1,0 +1,182 @@
+//! WebSocket over a stream of HTTP/2 (RFC 8441).
+
+use bytes::Bytes;
+use futures_util::{SinkExt, StreamExt};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::SendRequest;
+use hyper::ext::Protocol;
+use hyper::upgrade::Upgraded;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use crate::support::client::{Answer, Client, Front, get};
+use crate::support::mesh::{documents, everything_to, gateway, routes};
+use crate::support::origin::{Back, Body, Origin, empty, full};
+use crate::support::proxy::Proxy;
+use crate::support::until;
+
+/// Switches to WebSocket on `/chat` and sends every message back; other paths get an ordinary answer.
+async fn chat(mut request: Request<Incoming>) -> Response<Body> {
+    let path = request.uri().path().to_owned();
+    if path != "/chat" {
+        let mut response = Response::new(full(path.clone()));
+        if path == "/refuse" {
+            *response.status_mut() = StatusCode::FORBIDDEN;
+        }
+        return response;
+    }
+    let key = derive_accept_key(request.headers()["sec-websocket-key"].as_bytes());
+    let upgraded = hyper::upgrade::on(&mut request);
+    tokio::task::spawn_local(async move {
+        let io = TokioIo::new(upgraded.await.unwrap());
+        let mut socket = WebSocketStream::from_raw_socket(io, Role::Server, None).await;
+        while let Some(Ok(message)) = socket.next().await {
+            if message.is_text() {
+                socket.send(message).await.unwrap();
+            }
+        }
+    });
+    let mut response = Response::new(empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert("connection", "Upgrade".parse().unwrap());
+    headers.insert("upgrade", "websocket".parse().unwrap());
+    headers.insert("sec-websocket-accept", key.parse().unwrap());
+    headers.insert("sec-websocket-protocol", "echo".parse().unwrap());
+    response
+}
+
+/// A connection that has the proxy's settings, so that extended CONNECT may be used on it.
+async fn connected(proxy: &Proxy) -> SendRequest<Body> {
+    let mut client = Client::connect(Front::H2, proxy.edge).await;
+    assert!(client.get("/ready").await.status < 500);
+    client.another().unwrap()
+}
+
+async fn connect(sender: &mut SendRequest<Body>, path: &str) -> Response<Incoming> {
+    let mut request = Request::connect(format!("http://a.test{path}"))
+        .header("sec-websocket-version", "13")
+        .header("sec-websocket-protocol", "echo")
+        .body(empty())
+        .unwrap();
+    let protocol = Protocol::from_static("websocket");
+    request.extensions_mut().insert(protocol);
+    sender.ready().await.unwrap();
+    sender.send_request(request).await.unwrap()
+}
+
+async fn socket(response: Response<Incoming>) -> WebSocketStream<TokioIo<Upgraded>> {
+    let io = TokioIo::new(hyper::upgrade::on(response).await.unwrap());
+    WebSocketStream::from_raw_socket(io, Role::Client, None).await
+}
+
+#[tokio::test]
+async fn web_socket_over_http2_reaches_an_http1_origin() {
+    let origin = Origin::start(Back::H1, chat);
+    let proxy = Proxy::with(|edge| everything_to(edge, &origin));
+    let mut sender = connected(&proxy).await;
+    let response = connect(&mut sender, "/chat").await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["sec-websocket-protocol"], "echo");
+    for name in ["connection", "upgrade", "sec-websocket-accept"] {
+        assert!(!response.headers().contains_key(name), "{name}");
+    }
+    let mut first = socket(response).await;
+    let mut second = socket(connect(&mut sender, "/chat").await).await;
+    let large = "x".repeat(300_000);
+    for text in ["hello", "", &large] {
+        for socket in [&mut first, &mut second] {
+            socket.send(Message::text(text)).await.unwrap();
+            assert_eq!(socket.next().await.unwrap().unwrap(), Message::text(text));
+        }
+        // Other requests pass on the same connection meanwhile.
+        let answer = sender.send_request(get("/other")).await.unwrap();
+        assert_eq!(Answer::read(answer).await.unwrap().text(), "/other");
+    }
+    assert_eq!(proxy.metric("strait_upgrades_active", &[]), 2.0);
+    for mut socket in [first, second] {
+        socket.close(None).await.unwrap();
+        while socket.next().await.is_some_and(|message| message.is_ok()) {}
+    }
+    until("the tunnels end", async || {
+        proxy.metric("strait_upgrades_active", &[]) == 0.0
+    })
+    .await;
+    let seen = origin.seen();
+    let seen = seen.iter().find(|seen| seen.path() == "/chat").unwrap();
+    assert_eq!(seen.method, "GET");
+    assert_eq!(seen.header("upgrade"), Some("websocket"));
+    assert_eq!(seen.header("connection"), Some("upgrade"));
+    assert_eq!(seen.header("sec-websocket-version"), Some("13"));
+    assert_eq!(seen.header("sec-websocket-key").map(str::len), Some(24));
+    let logged = proxy.logged("/chat");
+    assert_eq!(logged["method"], "GET");
+    assert_eq!(logged["protocol"], "HTTP/2");
+    assert_eq!(logged["response_code"], 101);
+    assert_eq!(logged["response_flags"], "-");
+    // The connection is still in step.
+    let answer = sender.send_request(get("/after")).await.unwrap();
+    assert_eq!(answer.status(), 200);
+}
+
+#[tokio::test]
+async fn answer_that_is_no_switch_opens_no_tunnel() {
+    let origin = Origin::start(Back::H1, chat);
+    let direct = "\
+- match: [{uri: {exact: /direct}}]
+  directResponse: {status: 200, body: {string: hi}}
+- route: [{destination: {host: web.test}}]";
+    let proxy = Proxy::with(|edge| {
+        documents([
+            gateway(&[edge]),
+            crate::support::mesh::service("web", Back::H1, &[(origin.address, "v1")]),
+            routes("all", "[\"*\"]", direct),
+        ])
+    });
+    let mut sender = connected(&proxy).await;
+    let answer = Answer::read(connect(&mut sender, "/refuse").await)
+        .await
+        .unwrap();
+    assert_eq!((answer.status, answer.text()), (403, "/refuse"));
+    // Success would tell the client that it has a tunnel.
+    for path in ["/ordinary", "/direct"] {
+        let answer = Answer::read(connect(&mut sender, path).await)
+            .await
+            .unwrap();
+        assert_eq!((answer.status, answer.text()), (502, ""), "{path}");
+    }
+    assert_eq!(proxy.metric("strait_upgrades_active", &[]), 0.0);
+    let answer = sender.send_request(get("/after")).await.unwrap();
+    assert_eq!(answer.status(), 200);
+}
+
+#[tokio::test]
+async fn http2_origins_are_asked_for_no_upgrade() {
+    let origin = Origin::start(Back::H2, |_| async { Response::new(full(Bytes::new())) });
+    let proxy = Proxy::with(|edge| everything_to(edge, &origin));
+    let mut sender = connected(&proxy).await;
+    let answer = Answer::read(connect(&mut sender, "/chat").await)
+        .await
+        .unwrap();
+    assert_eq!(answer.status, 403);
+    assert_eq!(
+        proxy.logged("/chat")["response_code_details"],
+        "upgrade_failed"
+    );
+    assert_eq!(origin.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn plain_connect_has_no_route() {
+    let origin = Origin::start(Back::H1, chat);
+    let proxy = Proxy::with(|edge| everything_to(edge, &origin));
+    let mut sender = connected(&proxy).await;
+    let request = Request::connect("a.test:80").body(empty()).unwrap();
+    let answer = sender.send_request(request).await.unwrap();
+    assert_eq!(answer.status(), 404);
+    assert_eq!(origin.seen().len(), 1);
+}

@@ -146,6 +146,16 @@ impl<B> Shared<B> {
         Ok(turn)
     }
 
+    /// Whether more requests wait than the connections that are being made will carry.
+    fn needs_more(&self) -> bool {
+        let mut waiting = self.waiting.borrow_mut();
+        let coming = self.opening.get().saturating_mul(self.expected.get());
+        if coming < waiting.len() {
+            waiting.retain(|waiter| !waiter.is_closed());
+        }
+        coming < waiting.len()
+    }
+
     fn add(&self, sender: Http2Sender<B>, ends: Rc<Ends>) {
         let serial = self.serial.get() + 1;
         self.serial.set(serial);
@@ -278,11 +288,8 @@ where
     B::Error: Into<BoxError>,
 {
     let shared = &pool.http2;
-    let waiting = shared.waiting.borrow().len();
     let open = shared.open.borrow().len();
-    while shared.opening.get().saturating_mul(shared.expected.get()) < waiting
-        && open + shared.opening.get() < HTTP2_CONNECTIONS_MAX
-    {
+    while shared.needs_more() && open + shared.opening.get() < HTTP2_CONNECTIONS_MAX {
         shared.opening.set(shared.opening.get() + 1);
         tokio::task::spawn_local(open_one(Rc::clone(pool), order.clone()));
     }

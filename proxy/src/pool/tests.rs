@@ -18,6 +18,7 @@ struct World {
     telemetry: Arc<Telemetry>,
     state: Arc<EndpointState>,
     settings: PoolSettings,
+    protocol: Protocol,
     address: Address,
     alternates: Alternates,
 }
@@ -38,6 +39,7 @@ impl World {
                 connect_timeout: Duration::from_secs(10),
                 ..PoolSettings::default()
             },
+            protocol: Protocol::Http1,
             address,
             alternates,
         }
@@ -56,16 +58,20 @@ impl World {
                 alternates: &self.alternates,
             },
             state: &self.state,
-            protocol: Protocol::Http1,
+            protocol: self.protocol,
             settings: &self.settings,
         }
     }
 
     async fn get(&self) -> Result<Sent<Empty<Bytes>>, Failed> {
-        let request = Request::get("/").header("host", "a.test");
+        tokio::task::LocalSet::new().run_until(self.send()).await
+    }
+
+    /// Must run within a local set.
+    async fn send(&self) -> Result<Sent<Empty<Bytes>>, Failed> {
+        let request = Request::get("http://a.test/").header("host", "a.test");
         let request = request.body(Empty::new()).expect("a request");
-        let run = self.pools.send(self.target(), request);
-        tokio::task::LocalSet::new().run_until(run).await
+        self.pools.send(self.target(), request).await
     }
 
     fn count(&self, counter: Counter) -> u64 {
@@ -180,4 +186,134 @@ async fn socket_may_have_an_abstract_name() {
     let sent = world.get().await.expect("an answer");
     assert_eq!(sent.response.status(), 200);
     assert_eq!(sent.lease.ends().local, None);
+}
+
+/// An HTTP/2 origin that allows one stream at a time and answers when it is told to.
+async fn one_by_one(gate: Rc<tokio::sync::Semaphore>) -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+    let listener = listener.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::task::spawn_local(async move {
+        loop {
+            let (stream, _) = listener.accept().await.expect("a connection");
+            let gate = Rc::clone(&gate);
+            tokio::task::spawn_local(async move {
+                let mut builder = h2::server::Builder::new();
+                builder.max_concurrent_streams(1);
+                let handshake = builder.handshake::<_, Bytes>(stream).await;
+                let mut connection = handshake.expect("HTTP/2");
+                while let Some(Ok((_, mut respond))) = connection.accept().await {
+                    let gate = Rc::clone(&gate);
+                    tokio::task::spawn_local(async move {
+                        gate.acquire().await.expect("an open gate").forget();
+                        drop(respond.send_response(Response::new(()), true));
+                    });
+                }
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn line_for_streams_is_bounded() {
+    let world = World {
+        protocol: Protocol::Http2,
+        ..World::of_name(&[silent()])
+    };
+    let requests = (0..WAITING_REQUESTS_MAX + 10).map(|_| Box::pin(world.send()));
+    let mut requests: Vec<_> = requests.collect();
+    let mut overflowed = 0;
+    let poll_all = std::future::poll_fn(|cx| {
+        for request in &mut requests {
+            if let std::task::Poll::Ready(result) = request.as_mut().poll(cx) {
+                let failed = result.err().expect("no answer");
+                assert_eq!(failed.error.kind(), Kind::Overflow);
+                overflowed += 1;
+            }
+        }
+        std::task::Poll::Ready(())
+    });
+    tokio::task::LocalSet::new().run_until(poll_all).await;
+    assert_eq!(overflowed, 10);
+}
+
+/// Takes connections and says nothing.
+fn silent() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || listener.incoming().collect::<Vec<_>>());
+    address
+}
+
+#[tokio::test]
+async fn request_that_leaves_the_line_holds_up_nobody() {
+    let run = async {
+        let gate = Rc::new(tokio::sync::Semaphore::new(0));
+        let world = World {
+            protocol: Protocol::Http2,
+            ..World::of_name(&[one_by_one(Rc::clone(&gate)).await])
+        };
+        let mut first = Box::pin(world.send());
+        let mut left = Box::pin(world.send());
+        let last = world.send();
+        // All three are on their way, and then the one in the middle is not.
+        for request in [&mut first, &mut left] {
+            let once = std::future::poll_fn(|cx| {
+                assert!(request.as_mut().poll(cx).is_pending());
+                std::task::Poll::Ready(())
+            });
+            once.await;
+        }
+        drop(left);
+        gate.add_permits(2);
+        let (first, last) = tokio::join!(first, last);
+        assert_eq!(first.expect("an answer").response.status(), 200);
+        assert_eq!(last.expect("an answer").response.status(), 200);
+        assert!(world.count(Counter::UpstreamOpened) <= 2);
+    };
+    tokio::task::LocalSet::new().run_until(run).await;
+}
+
+#[tokio::test]
+async fn fresh_http2_connections_are_newer_than_the_one_that_failed() {
+    // The first connection dies with its second request; the second one answers.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let run = async {
+        listener.set_nonblocking(true).expect("a socket");
+        let listener = tokio::net::TcpListener::from_std(listener).expect("a socket");
+        tokio::task::spawn_local(async move {
+            for connection in 0.. {
+                let (stream, _) = listener.accept().await.expect("a connection");
+                let handshake = h2::server::handshake(stream).await;
+                let mut h2 = handshake.expect("HTTP/2");
+                let mut number = 0;
+                while let Some(Ok((_, mut respond))) = h2.accept().await {
+                    number += 1;
+                    if connection == 0 && number == 2 {
+                        break; // which closes it
+                    }
+                    drop(respond.send_response(Response::new(()), true));
+                }
+            }
+        });
+        let world = World {
+            protocol: Protocol::Http2,
+            ..World::of_name(&[address])
+        };
+        assert_eq!(
+            world.send().await.expect("an answer").response.status(),
+            200
+        );
+        let failed = world.send().await.err().expect("no answer");
+        assert!(failed.reused);
+        assert_eq!(failed.error.kind(), Kind::UpstreamClosed);
+        let request = Request::get("http://a.test/").body(Empty::new());
+        let request = request.expect("a request");
+        let sent = world.pools.send_fresh(world.target(), request).await;
+        assert_eq!(sent.expect("an answer").response.status(), 200);
+        assert_eq!(world.count(Counter::UpstreamOpened), 2);
+    };
+    tokio::task::LocalSet::new().run_until(run).await;
 }

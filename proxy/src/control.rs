@@ -82,10 +82,7 @@ impl Control {
             .iter()
             .map(|quarantined| quarantined.object.kind.as_str());
         self.telemetry.control.set_quarantined(kinds);
-        *self
-            .quarantine
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = found.quarantined;
+        self.hold(found.quarantined);
         let snapshot = self.publisher.publish(found.set);
         self.follow(&snapshot);
     }
@@ -111,6 +108,29 @@ impl Control {
                 }
             }
         }
+    }
+
+    /// Notes, and logs once, what is refused.
+    fn hold(&self, quarantined: Vec<Quarantined>) {
+        let mut held = self
+            .quarantine
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for refused in &quarantined {
+            let same = |known: &&Quarantined| {
+                known.object == refused.object && known.in_force == refused.in_force
+            };
+            if held.iter().find(same).is_some() {
+                continue;
+            }
+            let object = &refused.object;
+            if refused.in_force {
+                tracing::warn!(%object, "refused: its last good version stays in force");
+            } else {
+                tracing::warn!(%object, "refused: it has no effect");
+            }
+        }
+        *held = quarantined;
     }
 
     fn follow(&mut self, snapshot: &Snapshot) {

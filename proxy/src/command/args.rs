@@ -42,7 +42,7 @@ pub struct IdentityArgs {
     /// Labels of the workload, matched against Gateway selectors and sourceLabels: key=value,...
     #[arg(long, value_name = "K=V,...", env = "STRAIT_LABELS", value_delimiter = ',', value_parser = label)]
     pub labels: Vec<(String, String)>,
-    /// Network that the proxy is on
+    /// Network that the proxy is on; shown by the admin server, and without effect so far
     #[arg(
         long,
         value_name = "NAME",

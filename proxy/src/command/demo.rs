@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use clap::Args;
 use config_loader::ResourceSet;
-use config_loader::resource::istio::{EndpointAddress, WorkloadEntry};
+use config_loader::resource::istio::{Bind, EndpointAddress, WorkloadEntry};
 
 use super::run::{ServeArgs, serve};
 use super::{EXIT_INPUT, backend, report};
@@ -64,6 +65,11 @@ fn prepare(args: &DemoArgs) -> Result<Settings, String> {
     if let Some(missing) = unreadable(&loaded.diagnostics) {
         return Err(format!("{}: {}", missing.place.file, missing.message));
     }
+    for address in gateways(&loaded.set) {
+        // the proxy itself would try again and again, and somebody else would answer meanwhile
+        TcpListener::bind(address)
+            .map_err(|error| format!("the demo's gateway cannot listen on {address}: {error}"))?;
+    }
     let backends = backends(&loaded.set);
     for (address, name) in &backends {
         backend::spawn(name.as_str().into(), *address).map_err(|error| {
@@ -75,6 +81,19 @@ fn prepare(args: &DemoArgs) -> Result<Settings, String> {
         Some(_) => introduce_other(&dir, &backends),
     }
     Ok(settings)
+}
+
+/// Where the Gateways listen.
+fn gateways(resources: &ResourceSet) -> BTreeSet<SocketAddr> {
+    let gateways = resources.gateways.values();
+    let servers = gateways.flat_map(|gateway| &gateway.spec.servers);
+    let http = servers.filter(|server| server.protocol.is_http());
+    let addresses = http.filter_map(|server| match server.bind {
+        Bind::Default => Some((Ipv4Addr::UNSPECIFIED, server.port).into()),
+        Bind::Ip(ip) => Some((ip, server.port).into()),
+        Bind::Unix(_) => None,
+    });
+    addresses.collect()
 }
 
 /// Loopback addresses that the resources send traffic to, with the names of their backends: the version, after the
@@ -131,11 +150,26 @@ fn quickstart_dir() -> Result<PathBuf, String> {
     if in_repository.join("mesh.yaml").is_file() {
         return Ok(in_repository.to_owned());
     }
-    let dir = std::env::temp_dir().join(format!("strait-demo-{}", std::process::id()));
+    let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let name = format!("strait-demo-{}", started.unwrap_or_default().as_millis());
+    let dir = std::env::temp_dir().join(name);
     let failed = |error: std::io::Error| format!("cannot write {}: {error}", dir.display());
-    std::fs::create_dir_all(&dir).map_err(failed)?;
+    // not into a directory that somebody else has made there
+    std::fs::create_dir(&dir).map_err(failed)?;
     std::fs::write(dir.join("mesh.yaml"), QUICKSTART).map_err(failed)?;
     Ok(dir)
+}
+
+/// How the reader calls this program: by its name where that is found, else by its path.
+fn program() -> String {
+    let called = std::env::args().next().unwrap_or_default();
+    if !called.contains('/') {
+        return "strait".to_owned();
+    }
+    let path = Path::new(&called);
+    let here = std::env::current_dir().unwrap_or_default();
+    let path = path.strip_prefix(here).unwrap_or(path);
+    path.display().to_string()
 }
 
 fn introduce(dir: &Path, admin: SocketAddr) {
@@ -155,11 +189,12 @@ Change the weights in {file} while requests run:
 the next request follows, and none is dropped. A mistake in the file is reported here and changes nothing.
 
 Why does a request go where it goes?
-  strait explain --config {dir} --labels istio=ingressgateway GET http://127.0.0.1:8080/
+  {strait} explain --config {dir} --labels istio=ingressgateway GET http://127.0.0.1:8080/
 
 Ctrl-C ends the demo.
 
 ",
+        strait = program(),
         dir = dir.display(),
     );
     // without a terminal to read it, nobody misses it

@@ -272,6 +272,9 @@ async fn broken_resource_keeps_its_last_good_version() {
     })
     .await;
     assert!(says(&mut client, "x.test", "good").await);
+    let log = proxy.stderr();
+    let told = "refused: its last good version stays in force object=VirtualService/default/x";
+    assert_eq!(log.matches(told).count(), 1, "{log}");
     assert!(
         proxy.stderr().contains("directAnswer"),
         "{}",

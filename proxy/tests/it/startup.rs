@@ -80,6 +80,20 @@ fn access_log_that_cannot_be_opened_is_named() {
 }
 
 #[test]
+fn demo_says_that_its_port_is_taken() {
+    let directory = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    std::fs::write(directory.path().join("mesh.yaml"), gateway(&[address])).unwrap();
+    let admin = free_address().to_string();
+    let dir = directory.path().to_str().unwrap();
+    let (code, text) = fails(&["demo", "--admin", &admin, "--dir", dir]);
+    assert_eq!(code, 1, "{text}");
+    let expected = format!("the demo's gateway cannot listen on {address}");
+    assert!(text.contains(&expected), "{text}");
+}
+
+#[test]
 fn wrong_usage_has_its_own_code_and_a_remedy() {
     let (code, text) = fails(&["run", "--confg", "x"]);
     assert_eq!(code, 2);

@@ -199,15 +199,17 @@ where
         })
     }
 
-    /// Whether a request to this endpoint would go out on a connection that has carried another before.
+    /// Whether a request to this endpoint may go out on a connection that has carried another before. On HTTP/2 that
+    /// may always come to pass: of several that wait for a new connection, one goes first.
     pub fn would_reuse(&self, target: &Target<'_>) -> bool {
-        let pools = self.pools.borrow();
-        pools
-            .get(&target.key())
-            .is_some_and(|pool| match target.protocol {
-                Protocol::Http1 => pool.http1.has_ready(),
-                Protocol::Http2 => pool.http2.is_open(),
-            })
+        match target.protocol {
+            Protocol::Http1 => {
+                let pools = self.pools.borrow();
+                let pool = pools.get(&target.key());
+                pool.is_some_and(|pool| pool.http1.has_ready())
+            }
+            Protocol::Http2 => true,
+        }
     }
 
     fn pool(&self, target: &Target<'_>) -> Rc<EndpointPool<B>> {

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use http::{Request, StatusCode};
+use http::header::HOST;
+use http::{Request, StatusCode, Version};
 use hyper::body::Incoming;
 
 use crate::exchange::log::Unserved;
@@ -63,19 +64,20 @@ impl Refusal {
     /// Why, as the access log says it: Envoy's response code details where it has them.
     pub fn details(self) -> &'static str {
         match self {
-            Self::Host => "missing_host_header",
             Self::HeadTimeout => "request_header_timeout",
             Self::HeadersTooLarge => "http1.headers_too_large",
             Self::LowVersion => "low_version",
             Self::Target => "http1.invalid_url",
-            Self::BodyTimeout | Self::Chunk | Self::Framing | Self::Header => "http1.codec_error",
+            Self::BodyTimeout | Self::Chunk | Self::Framing | Self::Header | Self::Host => {
+                "http1.codec_error"
+            }
         }
     }
 
     /// The response flag that goes with it: a violation of the protocol has one, what we merely do not serve has none.
     pub fn flags(self) -> ResponseFlags {
         match self {
-            Self::Host | Self::HeadTimeout | Self::LowVersion => ResponseFlags::NONE,
+            Self::HeadTimeout | Self::LowVersion => ResponseFlags::NONE,
             _ => ResponseFlags::DPE,
         }
     }
@@ -86,11 +88,20 @@ impl Refusal {
         request: Option<&Request<Incoming>>,
         status: StatusCode,
     ) -> Unserved<'_> {
+        let (flags, details) = match (self, request) {
+            (Self::Host, Some(request)) if !names_host(request) => {
+                (ResponseFlags::NONE, "missing_host_header")
+            }
+            (_, Some(request)) if request.version() == Version::HTTP_2 => {
+                (self.flags(), "http2.violation.of.messaging.rule")
+            }
+            _ => (self.flags(), self.details()),
+        };
         Unserved {
             request,
             code: status.as_u16(),
-            flags: self.flags(),
-            details: self.details(),
+            flags,
+            details,
             duration: Duration::ZERO,
         }
     }
@@ -119,6 +130,10 @@ impl Refusal {
         let index = usize::from(code).checked_sub(1)?;
         Self::ALL.get(index).copied()
     }
+}
+
+fn names_host<B>(request: &Request<B>) -> bool {
+    request.uri().authority().is_some() || request.headers().contains_key(HOST)
 }
 
 #[cfg(test)]

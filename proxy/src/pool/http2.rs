@@ -170,13 +170,6 @@ impl<B> Shared<B> {
         }));
     }
 
-    pub(super) fn is_open(&self) -> bool {
-        self.open
-            .borrow()
-            .iter()
-            .any(|connection| !connection.sender.is_closed())
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.open.borrow().is_empty()
     }

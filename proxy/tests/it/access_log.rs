@@ -1,15 +1,20 @@
 //! What the access log says of connections, times and requests that nobody answered.
 
 use std::io::Write;
+use std::rc::Rc;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use hyper::Response;
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use proxy::exchange::Connection;
+use proxy::exchange::log::Unserved;
 use serde_json::Value;
 
 use crate::support::client::{Client, Front, get};
+use crate::support::downstream::{Downstream, settings};
 use crate::support::mesh::{documents, everything_to, everything_to_address, gateway};
 use crate::support::mesh::{routes, service};
 use crate::support::origin::{Back, Origin, RawOrigin, full, read_head};
@@ -129,6 +134,13 @@ fn requests_that_are_refused_by_their_head_are_logged() {
             Some(("GET", "/x")),
         ),
         (
+            "GET /two HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+            400,
+            "DPE",
+            "http1.codec_error",
+            Some(("GET", "/two")),
+        ),
+        (
             "PUT http://u@a/y HTTP/1.1\r\nHost: a\r\n\r\n",
             400,
             "DPE",
@@ -206,4 +218,58 @@ async fn service_time_begins_with_the_end_of_the_request() {
     assert!(!has("x-envoy-upstream-service-time"), "{reply:?}");
     drop(raw);
     assert!(proxy.logged("/early")["upstream_service_time"].is_null());
+}
+
+/// Answers nothing, and notes what is refused.
+struct Noting(Arc<Mutex<Vec<(u16, String, Duration)>>>);
+
+impl proxy::codec::Answer for Noting {
+    type Body = http_body_util::Empty<bytes::Bytes>;
+    type Future = std::future::Pending<Response<Self::Body>>;
+
+    fn answer(&self, _: &Rc<Connection>, _: Request<Incoming>) -> Self::Future {
+        std::future::pending()
+    }
+
+    fn refused(&self, _: &Connection, unserved: &Unserved<'_>) {
+        let noted = (
+            unserved.code,
+            unserved.details.to_owned(),
+            unserved.duration,
+        );
+        self.0.lock().unwrap().push(noted);
+    }
+}
+
+#[test]
+fn heads_that_come_too_slowly_are_told_with_their_time() {
+    let mut settings = settings();
+    settings.codec.http1.head_timeout = Duration::from_millis(200);
+    let noted = Arc::<Mutex<Vec<_>>>::default();
+    let make = Arc::clone(&noted);
+    let downstream = Downstream::start(&settings, move || Noting(Arc::clone(&make)));
+    let mut client = Raw::connect(downstream.address());
+    let reply = client.send("GET / HTTP/1.1\r\nHost: a\r\n").reply();
+    assert_eq!(reply.status, 408);
+    let expected = (
+        408,
+        "request_header_timeout".to_owned(),
+        Duration::from_millis(200),
+    );
+    assert_eq!(*noted.lock().unwrap(), [expected]);
+}
+
+#[tokio::test]
+async fn heads_that_http2_cannot_have_are_told_apart() {
+    let noted = Arc::<Mutex<Vec<_>>>::default();
+    let make = Arc::clone(&noted);
+    let downstream = Downstream::start(&settings(), move || Noting(Arc::clone(&make)));
+    let mut client = Client::connect(Front::H2, downstream.address()).await;
+    let mut request = get("/");
+    let headers = request.headers_mut();
+    headers.insert("host", "b.test".parse().unwrap());
+    assert_eq!(client.call(request).await.status, 400);
+    let expected = "http2.violation.of.messaging.rule".to_owned();
+    let noted = noted.lock().unwrap();
+    assert_eq!(*noted, [(400, expected, Duration::ZERO)]);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use h2::server::SendResponse;
-use hyper::Response;
+use hyper::{Request, Response};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use crate::support::client::{Answer, Client, Front, get, post};
 use crate::support::frames::{HEADERS, PING, RST_STREAM, SETTINGS};
 use crate::support::mesh::everything_to_address;
-use crate::support::origin::{Back, RawOrigin};
+use crate::support::origin::{Back, Body, RawOrigin};
 use crate::support::proxy::Proxy;
 use crate::support::{DEADLINE, eventually, until};
 
@@ -94,14 +94,23 @@ async fn answer(
     drop(respond.send_response(Response::new(()), true).unwrap());
 }
 
-/// Begins this many requests at once on one connection, so that one worker has them all.
+/// Begins this many POSTs at once.
 async fn burst(proxy: &Proxy, count: usize) -> JoinSet<u16> {
+    burst_of(proxy, count, || post("/", "x")).await
+}
+
+/// Begins this many requests at once on one connection, so that one worker has them all.
+async fn burst_of(
+    proxy: &Proxy,
+    count: usize,
+    request: impl Fn() -> Request<Body>,
+) -> JoinSet<u16> {
     let sender = Client::connect(Front::H2, proxy.edge).await.another();
     let mut sender = sender.unwrap();
     let mut requests = JoinSet::new();
     for _ in 0..count {
         sender.ready().await.unwrap();
-        let response = sender.send_request(post("/", "x"));
+        let response = sender.send_request(request());
         requests.spawn(async move { Answer::read(response.await.unwrap()).await.unwrap().status });
     }
     requests
@@ -223,11 +232,11 @@ async fn one_stream_is_opened_before_the_settings_are_known() {
     drop(requests);
 }
 
-#[tokio::test]
-async fn streams_that_a_leaving_origin_did_not_process_are_told_apart() {
-    // Answers the first stream and leaves; says that it has seen nothing else.
-    let posts = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&posts);
+/// Answers the first of three streams of its first connection and leaves: it has seen nothing else. Later connections
+/// answer. Counts requests.
+fn leaves_after_one() -> (RawOrigin, Arc<AtomicUsize>) {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&requests);
     let origin = RawOrigin::start(move |number, mut stream| {
         if !read_preface(&mut stream) {
             return;
@@ -250,6 +259,12 @@ async fn streams_that_a_leaving_origin_did_not_process_are_told_apart() {
             }
         }
     });
+    (origin, requests)
+}
+
+#[tokio::test]
+async fn streams_that_a_leaving_origin_did_not_process_are_told_apart() {
+    let (origin, posts) = leaves_after_one();
     let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, origin.address));
     let mut answers = statuses(burst(&proxy, 3).await).await;
     answers.sort_unstable();
@@ -261,6 +276,16 @@ async fn streams_that_a_leaving_origin_did_not_process_are_told_apart() {
     // The connection that leaves gets no further stream.
     let mut client = Client::connect(Front::H1, proxy.edge).await;
     assert_eq!(client.call(post("/", "x")).await.status, 200);
+}
+
+#[tokio::test]
+async fn gets_that_a_leaving_origin_did_not_process_are_sent_again() {
+    let (origin, gets) = leaves_after_one();
+    let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, origin.address));
+    let requests = burst_of(&proxy, 3, || get("/")).await;
+    assert_eq!(statuses(requests).await, [200; 3]);
+    // The one that was processed once, the others twice.
+    assert_eq!(gets.load(Ordering::SeqCst), 5);
 }
 
 #[tokio::test]

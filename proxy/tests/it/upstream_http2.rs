@@ -330,3 +330,52 @@ async fn requests_that_wait_for_a_connection_learn_that_there_is_none() {
     let answers = statuses(burst(&proxy, 5).await).await;
     assert_eq!(answers, [503; 5]);
 }
+
+/// An HTTP/2 origin that leaves each connection, gracefully, with its tenth request.
+async fn leaves_after_ten(listener: TcpListener) {
+    let mut tasks = JoinSet::new();
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        tasks.spawn(async move {
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            let mut number = 0;
+            while let Some(Ok((_, mut respond))) = connection.accept().await {
+                number += 1;
+                if number == 10 {
+                    connection.graceful_shutdown();
+                }
+                let _: Result<h2::SendStream<bytes::Bytes>, _> =
+                    respond.send_response(Response::new(()), true);
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn connections_that_come_and_go_cost_no_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, address));
+    let test = async {
+        let mut clients = JoinSet::new();
+        for _ in 0..16 {
+            let edge = proxy.edge;
+            clients.spawn(async move {
+                let mut client = Client::connect(Front::H1, edge).await;
+                for number in 0..40 {
+                    let answer = match number % 2 {
+                        0 => client.get("/").await,
+                        _ => client.call(post("/", "x")).await,
+                    };
+                    assert_eq!(answer.status, 200, "{number}: {}", answer.text());
+                }
+            });
+        }
+        clients.join_all().await;
+    };
+    tokio::select! {
+        () = test => (),
+        () = leaves_after_ten(listener) => unreachable!(),
+    }
+    assert!(proxy.metric("strait_upstream_connections_opened_total", &[]) > 10.0);
+}

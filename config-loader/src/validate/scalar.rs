@@ -7,6 +7,7 @@ mod header;
 mod list;
 mod name;
 mod number;
+mod operator;
 mod text;
 
 pub use header::{HeaderValueProblem, header_value_problem, is_header_name};
@@ -16,6 +17,7 @@ pub use name::{
     subnet,
 };
 pub use number::{in_range, int_percent, non_negative, percent, port};
+pub use operator::{OPERATORS, OperatorProblem, operator_problems};
 pub use text::{
     DurationProblem, REGEX_BYTES_MAX, RegexCodes, duration, duration_or_zero, enum_of,
     parse_duration, regex, text_that,

@@ -6,6 +6,8 @@ mod hosts;
 
 mod incremental;
 
+mod operators;
+
 mod policies;
 
 mod rules;

@@ -239,7 +239,7 @@ codes! {
     WE274 Error "the ports of a WorkloadEntry have DNS labels as names and numbers from 1 to 65535";
 
     VS301 Error "a delegate has a name";
-    VS302 Error "an operator in a header value is known";
+    VS302 Error "an operator in a header value is known, and so are its argument and its length";
     VS303 Error "a rewrite refers to groups of its match";
     VS304 Warning "a prefix without a final slash is not rewritten to one that ends in a slash";
     VS305 Warning "the body of a directResponse has at most 100 KiB";

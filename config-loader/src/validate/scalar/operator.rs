@@ -1,0 +1,211 @@
+//! `%OPERATOR%`s in header values: which there are, and what stands in their parentheses.
+//!
+//! The proxy compiles them; what is good here it must know. A test of its `compile` holds the two together.
+
+use super::is_header_name;
+
+/// The operators.
+pub const OPERATORS: [&str; 22] = [
+    "DOWNSTREAM_LOCAL_ADDRESS",
+    "DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT",
+    "DOWNSTREAM_LOCAL_PORT",
+    "DOWNSTREAM_REMOTE_ADDRESS",
+    "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT",
+    "DOWNSTREAM_REMOTE_PORT",
+    "ENVIRONMENT",
+    "HOSTNAME",
+    "PROTOCOL",
+    "REQ",
+    "REQUESTED_SERVER_NAME",
+    "RESP",
+    "RESPONSE_CODE",
+    "RESPONSE_CODE_DETAILS",
+    "RESPONSE_FLAGS",
+    "ROUTE_NAME",
+    "START_TIME",
+    "UPSTREAM_CLUSTER",
+    "UPSTREAM_HOST",
+    "UPSTREAM_REMOTE_ADDRESS",
+    "UPSTREAM_REMOTE_ADDRESS_WITHOUT_PORT",
+    "UPSTREAM_REMOTE_PORT",
+];
+
+/// What is wrong with an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OperatorProblem<'t> {
+    /// Its argument or its length: the operator, what is wrong, and what to write.
+    Argument(&'t str, &'static str, &'static str),
+    /// Nobody knows it.
+    Unknown(&'t str),
+}
+
+/// An operator, taken apart: `NAME(argument):10`.
+struct Operator<'t> {
+    name: &'t str,
+    argument: &'t str,
+    rest: &'t str,
+}
+
+/// What is wrong with the operators of a value in which [`super::header_value_problem`] finds nothing.
+pub fn operator_problems(text: &str) -> Vec<OperatorProblem<'_>> {
+    let mut problems = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('%') {
+        let operator = &rest[at + 1..];
+        if let Some(after) = operator.strip_prefix('%') {
+            rest = after;
+            continue;
+        }
+        let end = operator_end(operator);
+        problems.extend(Operator::new(&operator[..end]).problem());
+        rest = operator.get(end + 1..).unwrap_or("");
+    }
+    problems
+}
+
+/// Where the `%` is that ends an operator.
+fn operator_end(text: &str) -> usize {
+    let mut depth = 0_u32;
+    let mut quoted = false;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'"' if depth > 0 => quoted = !quoted,
+            _ if quoted => {}
+            b'(' | b'[' => depth += 1,
+            b')' | b']' => depth = depth.saturating_sub(1),
+            b'%' if depth == 0 => return at,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+impl<'t> Operator<'t> {
+    fn new(text: &'t str) -> Operator<'t> {
+        let (name, rest) = text.split_at(text.find(['(', ':']).unwrap_or(text.len()));
+        let in_parentheses = rest
+            .strip_prefix('(')
+            .and_then(|inner| inner.split_once(')'));
+        let (argument, rest) = in_parentheses.unwrap_or(("", rest));
+        Operator {
+            name,
+            argument,
+            rest,
+        }
+    }
+
+    fn problem(&self) -> Option<OperatorProblem<'t>> {
+        if !OPERATORS.contains(&self.name) {
+            return Some(OperatorProblem::Unknown(self.name));
+        }
+        let (wrong, help) = self.argument_problem().or_else(|| self.length_problem())?;
+        Some(OperatorProblem::Argument(self.name, wrong, help))
+    }
+
+    fn argument_problem(&self) -> Option<(&'static str, &'static str)> {
+        let argument = self.argument;
+        match self.name {
+            "ENVIRONMENT" if argument.is_empty() => Some((
+                "lacks the name of a variable",
+                "write `%ENVIRONMENT(NAME)%`",
+            )),
+            "REQ" | "RESP" if argument.is_empty() => Some((
+                "lacks the name of a header",
+                "write `%REQ(NAME)%` or `%RESP(NAME)%`",
+            )),
+            "REQ" if !header_names(argument, is_request_header) => Some(NO_HEADER),
+            "RESP" if !header_names(argument, is_header_name) => Some(NO_HEADER),
+            "START_TIME" if !is_time_format(argument) => Some((
+                "has a time format that is not known",
+                "use `%Y`, `%m`, `%d`, `%H`, `%M`, `%S`, `%s`, `%f` or `%1f` to `%9f`",
+            )),
+            "ENVIRONMENT" | "REQ" | "RESP" | "START_TIME" => None,
+            _ if !argument.is_empty() => Some(("takes no argument", "remove the parentheses")),
+            _ => None,
+        }
+    }
+
+    fn length_problem(&self) -> Option<(&'static str, &'static str)> {
+        let is_number = |digits: &str| digits.parse::<usize>().is_ok();
+        let good = self.rest.is_empty() || self.rest.strip_prefix(':').is_some_and(is_number);
+        (!good).then_some((
+            "is followed by what is no length",
+            "write the most characters as in `%REQ(NAME):10%`, or nothing",
+        ))
+    }
+}
+
+const NO_HEADER: (&str, &str) = (
+    "does not name a header",
+    "write one name, or two with `?` between them",
+);
+
+/// Whether an argument is `first` or `first?second`.
+fn header_names(argument: &str, is_name: fn(&str) -> bool) -> bool {
+    let mut names = argument.splitn(2, '?');
+    names.all(is_name)
+}
+
+fn is_request_header(name: &str) -> bool {
+    let pseudo = [":authority", ":method", ":path", ":scheme"];
+    is_header_name(name) || pseudo.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Whether a text is a time format of which all parts are known.
+fn is_time_format(format: &str) -> bool {
+    let mut parts = format.split('%').skip(1);
+    parts.all(|part| {
+        let mut characters = part.chars();
+        match characters.next() {
+            Some('Y' | 'm' | 'd' | 'H' | 'M' | 'S' | 's' | 'f') => true,
+            Some('1'..='9') => characters.next() == Some('f'),
+            _ => false,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_are_checked_with_their_arguments() {
+        let check = |text: &str, wanted: &[&str]| {
+            let found = operator_problems(text);
+            let found: Vec<String> = found
+                .iter()
+                .map(|problem| match problem {
+                    OperatorProblem::Argument(name, wrong, _) => format!("{name} {wrong}"),
+                    OperatorProblem::Unknown(name) => format!("?{name}"),
+                })
+                .collect();
+            assert_eq!(found, wanted, "{text}");
+        };
+        check("plain 100%%", &[]);
+        check("%REQ(x)% and %PROTOCOL% %HOSTNAME()%", &[]);
+        check("%START_TIME(%Y%m %3f)%%START_TIME%", &[]);
+        check("%REQ(:path?X-Other):10%%%", &[]);
+        check("%A([\"b)%\"])%c%B%", &["?A", "?B"]);
+        check("%REQ%", &["REQ lacks the name of a header"]);
+        check("%RESP(:path)%", &["RESP does not name a header"]);
+        check("%REQ(a?)%", &["REQ does not name a header"]);
+        check(
+            "%ENVIRONMENT()%",
+            &["ENVIRONMENT lacks the name of a variable"],
+        );
+        check("%PROTOCOL(x)%", &["PROTOCOL takes no argument"]);
+        check(
+            "%PROTOCOL:%",
+            &["PROTOCOL is followed by what is no length"],
+        );
+        check("%REQ(a)7%", &["REQ is followed by what is no length"]);
+        check(
+            "%START_TIME(%Q)%",
+            &["START_TIME has a time format that is not known"],
+        );
+        check(
+            "%START_TIME(%3)%",
+            &["START_TIME has a time format that is not known"],
+        );
+    }
+}

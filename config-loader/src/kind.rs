@@ -121,16 +121,25 @@ pub struct ObjectRef {
     pub namespace: Arc<str>,
     /// Its name.
     pub name: Arc<str>,
+    /// Its API group, if its kind exists in more than one; empty otherwise.
+    pub group: &'static str,
 }
 
 impl ObjectRef {
-    /// The object of that kind and name.
+    /// The object of that kind and name, of the kind's only API group.
     pub fn new(kind: Kind, namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> ObjectRef {
         ObjectRef {
             kind,
             namespace: namespace.into(),
             name: name.into(),
+            group: "",
         }
+    }
+
+    /// The object of the same kind and name in another API group.
+    pub fn in_group(mut self, group: &'static str) -> ObjectRef {
+        self.group = group;
+        self
     }
 
     /// The part that tells objects of one kind apart.

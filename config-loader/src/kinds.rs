@@ -6,6 +6,7 @@ mod core;
 mod istio;
 mod multicluster;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::kind::Kind;
@@ -67,6 +68,25 @@ pub(crate) fn find(kind: &str, api_version: &str) -> Found {
             .any(|known| is_near(group(known), group(api_version)))
     });
     wrong.map_or(Found::Unknown, Found::WrongVersion)
+}
+
+/// The API group by which the objects of a row are told apart; empty if all are of one.
+pub(crate) fn distinct_group(row: &'static Row, api_version: &str) -> &'static str {
+    let groups = || row.api_versions.iter().map(|known| group(known));
+    let several = groups().any(|known| known != group(row.api_versions[0]));
+    let written = group(api_version);
+    let exact = groups().find(|known| *known == written);
+    let meant = exact.or_else(|| groups().find(|known| is_near(known, written)));
+    meant.filter(|_| several).unwrap_or("")
+}
+
+/// The API groups of a kind, sorted by name.
+pub(crate) fn groups(kind: Kind) -> BTreeSet<&'static str> {
+    let of_kind = rows().filter(|row| row.kind == kind);
+    of_kind
+        .flat_map(|row| row.api_versions)
+        .map(|known| group(known))
+        .collect()
 }
 
 /// The group of an apiVersion, empty for the core group.

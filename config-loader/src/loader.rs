@@ -128,11 +128,11 @@ impl Loader {
 fn to_change(file: &Arc<str>, event: FileEvent) -> Change {
     match event {
         FileEvent::Gone => Change::Gone,
-        FileEvent::TooLarge(bytes) => Change::Unreadable(too_large(file, bytes)),
+        FileEvent::TooLarge(bytes) => Change::Unreadable(Box::new(too_large(file, bytes))),
         FileEvent::Unreadable(failure) => Change::Unreadable(failure),
         FileEvent::Bytes(bytes) => match text_of(file, &bytes) {
             Ok(text) => Change::Text(text.to_owned()),
-            Err(failure) => Change::Unreadable(*failure),
+            Err(failure) => Change::Unreadable(failure),
         },
     }
 }

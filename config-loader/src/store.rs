@@ -18,6 +18,7 @@ pub use update::{Delta, Quarantined, Update};
 use crate::diagnostic::codes::common::CM020;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::kind::ObjectRef;
+use crate::kinds;
 use crate::load::{FileReading, Slot, read_file};
 use crate::resource::{AnyObject, ResourceSet};
 use crate::span::Span;
@@ -30,7 +31,7 @@ pub(crate) enum Change {
     /// It has this text.
     Text(String),
     /// It exists and cannot be read.
-    Unreadable(Diagnostic),
+    Unreadable(Box<Diagnostic>),
 }
 
 /// Where an object stands.
@@ -102,7 +103,7 @@ impl Store {
                     .map_or_else(Vec::new, |old| old.documents.clone());
                 Some(FileReading {
                     documents,
-                    failure: Some(failure),
+                    failure: Some(*failure),
                 })
             }
             Change::Text(text) => Some(read_file(file, &text, old.as_ref())),
@@ -183,17 +184,38 @@ impl Store {
             None => self.kept.remove(&id),
         };
         delta.note(&id, before.as_ref(), after.as_ref());
-        match after {
+        match &after {
             Some(object) => {
-                if before.is_none_or(|before| !Arc::ptr_eq(&before, &object)) {
-                    Arc::clone(&object).put(set);
-                    self.in_force.insert(id, object);
+                if before.is_none_or(|before| !Arc::ptr_eq(&before, object)) {
+                    self.in_force.insert(id.clone(), Arc::clone(object));
+                    self.put(&id, set);
                 }
             }
             None => {
-                set.remove(&id);
                 self.in_force.remove(&id);
+                self.put(&id, set);
             }
+        }
+    }
+
+    /// Puts what is in force under a name into the set. Of several API groups the last by name rules, which is the one
+    /// that flomesh moved to.
+    fn put(&self, id: &ObjectRef, set: &mut ResourceSet) {
+        if id.group.is_empty() {
+            match self.in_force.get(id) {
+                Some(object) => Arc::clone(object).put(set),
+                None => set.remove(id),
+            }
+            return;
+        }
+        set.remove(id);
+        let groups = kinds::groups(id.kind).into_iter().rev();
+        let mut objects = groups.filter_map(|group| self.in_force.get(&id.clone().in_group(group)));
+        if let Some(object) = objects.next() {
+            Arc::clone(object).put(set);
+        }
+        for other in objects {
+            Arc::clone(other).put_beside(set);
         }
     }
 

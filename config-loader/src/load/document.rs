@@ -303,13 +303,13 @@ impl Document<'_> {
 
     fn read_object(&mut self, node: &Node, claim: &Claim<'_>, item: u32) {
         match kinds::find(claim.kind, claim.api_version) {
-            Found::Known(row) => self.read_known(node, row, item),
+            Found::Known(row) => self.read_known(node, row, claim, item),
             Found::WrongVersion(row) => self.refuse_version(node, row, claim),
             Found::Unknown => self.skip(node, claim),
         }
     }
 
-    fn read_known(&mut self, node: &Node, row: &'static Row, item: u32) {
+    fn read_known(&mut self, node: &Node, row: &'static Row, claim: &Claim<'_>, item: u32) {
         let order = Order {
             document: self.index,
             item,
@@ -325,7 +325,9 @@ impl Document<'_> {
             true => self.locator.lines.line(node.span.start),
             false => Line(0),
         };
-        let draft = Draft::new(row, node, self.locator, order, own).at(start);
+        let draft = Draft::new(row, node, self.locator, order, own)
+            .at(start)
+            .of_version(claim.api_version);
         let (slot, mut diagnostics) = draft.finish(self.fingerprint(node));
         self.reading.diagnostics.append(&mut diagnostics);
         self.reading.slots.extend(slot);
@@ -351,7 +353,8 @@ impl Document<'_> {
                 .with_help(Some(help)),
         );
         // The object is known by name, so that its last good version can stay.
-        let draft = Draft::new(row, node, self.locator, Order::default(), Vec::new());
+        let draft = Draft::new(row, node, self.locator, Order::default(), Vec::new())
+            .of_version(claim.api_version);
         self.reading.slots.extend(draft.refuse());
     }
 

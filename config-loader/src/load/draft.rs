@@ -10,7 +10,7 @@ use super::metadata::{self, Metadata};
 use super::unsupported;
 use crate::diagnostic::{Diagnostic, Locator, Severity};
 use crate::kind::{Kind, ObjectRef};
-use crate::kinds::{Body, Row};
+use crate::kinds::{Body, Row, distinct_group};
 use crate::parse::{Node, Reader};
 use crate::raw::{Field, ObjectMeta};
 use crate::resource::{AnyObject, Object, Order, Provenance, Spec};
@@ -101,6 +101,13 @@ impl<'a> Draft<'a> {
     /// Says on which line of its document the object starts.
     pub(super) fn at(mut self, start: Line) -> Draft<'a> {
         self.start = start;
+        self
+    }
+
+    /// Says of which API version the object is.
+    pub(super) fn of_version(mut self, api_version: &str) -> Draft<'a> {
+        let group = distinct_group(self.row, api_version);
+        self.id = self.id.map(|id| id.in_group(group));
         self
     }
 

@@ -103,6 +103,66 @@ fn lists_hold_objects() {
     );
 }
 
+/// A GlobalTrafficPolicy of an API group.
+fn policy(group: &str, spec: &str) -> String {
+    format!(
+        "---\napiVersion: {group}/v1alpha1\nkind: GlobalTrafficPolicy\nmetadata: {{name: a}}\nspec: {{{spec}}}\n"
+    )
+}
+
+#[test]
+fn of_two_api_groups_one_rules() {
+    let old = |spec: &str| policy("flomesh.io", spec);
+    let new = |spec: &str| policy("multicluster.flomesh.io", spec);
+    let active = "lbType: ActiveActive, targets: [{clusterKey: a/b/c/d, weight: 1}]";
+    for (text, wanted, findings) in [
+        (old(active), "ActiveActive", ""),
+        (new("") + &old(active), "Locality", "6"),
+        (old("") + &new(active), "ActiveActive", "1"),
+        (old(active) + &new(active), "ActiveActive", ""),
+    ] {
+        let (set, found) = load_text(&text);
+        let policies = set.global_traffic_policies.values();
+        let ruling: Vec<String> = policies
+            .map(|object| format!("{:?}", object.spec.balancing))
+            .collect();
+        assert_eq!(ruling, [wanted], "{text}");
+        let lines: Vec<&str> = found
+            .lines()
+            .filter_map(|line| line.strip_prefix("warning GTP008 a.yaml:"))
+            .filter_map(|line| line.split(':').next())
+            .collect();
+        assert_eq!(lines.join(" "), findings, "{found}");
+        assert!(!found.contains("CM020"), "{found}");
+    }
+    let (_, found) = load_text(old("") + &old(active));
+    assert!(found.contains("CM020"), "{found}");
+}
+
+#[test]
+fn when_the_ruling_object_goes_the_other_rules() {
+    let mut store = Store::new();
+    let file: Arc<str> = Arc::from("a.yaml");
+    let both =
+        policy("flomesh.io", "lbType: ActiveActive") + &policy("multicluster.flomesh.io", "");
+    let balancing = |store: &Store| {
+        let policies = store.set().global_traffic_policies.values();
+        let ruling: Vec<String> = policies
+            .map(|object| format!("{:?}", object.spec.balancing))
+            .collect();
+        ruling.join(" ")
+    };
+    store.apply(vec![(Arc::clone(&file), Change::Text(both))]);
+    assert_eq!(balancing(&store), "Locality");
+    assert_eq!(store.set().global_traffic_policies.beside().len(), 1);
+    let one = policy("flomesh.io", "lbType: ActiveActive");
+    store.apply(vec![(Arc::clone(&file), Change::Text(one))]);
+    assert_eq!(balancing(&store), "ActiveActive");
+    assert!(store.set().global_traffic_policies.beside().is_empty());
+    store.apply(vec![(file, Change::Gone)]);
+    assert_eq!(balancing(&store), "");
+}
+
 #[test]
 fn json_files_hold_objects() {
     let text = "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"Secret\",\n\t\"metadata\": {\"name\": \"a\", \"labels\": {\"v\": \"1\"}}\n}\n";

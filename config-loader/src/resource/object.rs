@@ -98,6 +98,8 @@ pub trait AnyObject: Any + Debug + Send + Sync {
     fn moved(&self, provenance: Provenance, order: Order) -> Arc<dyn AnyObject>;
     /// Puts it into a set, in place of one of the same name.
     fn put(self: Arc<Self>, set: &mut ResourceSet);
+    /// Puts it into a set beside one of the same name, which rules.
+    fn put_beside(self: Arc<Self>, set: &mut ResourceSet);
 }
 
 impl<T: Spec> AnyObject for Object<T> {
@@ -133,5 +135,10 @@ impl<T: Spec> AnyObject for Object<T> {
     fn put(self: Arc<Self>, set: &mut ResourceSet) {
         let name = self.id.to_name();
         T::objects_mut(set).insert(name, self);
+    }
+
+    fn put_beside(self: Arc<Self>, set: &mut ResourceSet) {
+        let name = self.id.to_name();
+        T::objects_mut(set).insert_beside(name, self);
     }
 }

@@ -15,31 +15,53 @@ use super::{Object, Spec};
 use crate::kind::{Kind, Name, ObjectRef};
 
 /// The objects of one kind, by name. A clone shares them until one of the two changes.
+///
+/// Where a kind exists in two API groups, an object can stand *beside* one of the same name: that is the one that rules.
 #[derive(Clone, Debug)]
-pub struct Objects<T>(Arc<BTreeMap<Name, Arc<Object<T>>>>);
+pub struct Objects<T> {
+    named: Arc<ByName<T>>,
+    beside: Arc<ByName<T>>,
+}
+
+type ByName<T> = BTreeMap<Name, Arc<Object<T>>>;
 
 impl<T> Objects<T> {
     /// Puts an object in, in place of one of the same name.
     pub fn insert(&mut self, name: Name, object: Arc<Object<T>>) {
-        Arc::make_mut(&mut self.0).insert(name, object);
+        Arc::make_mut(&mut self.named).insert(name, object);
     }
 
-    /// Takes an object out.
+    /// Puts in an object of the other API group, beside the one of the same name.
+    pub fn insert_beside(&mut self, name: Name, object: Arc<Object<T>>) {
+        Arc::make_mut(&mut self.beside).insert(name, object);
+    }
+
+    /// Takes out an object, and what stands beside it.
     pub fn remove(&mut self, name: &Name) {
-        if self.0.contains_key(name) {
-            Arc::make_mut(&mut self.0).remove(name);
+        for objects in [&mut self.named, &mut self.beside] {
+            if objects.contains_key(name) {
+                Arc::make_mut(objects).remove(name);
+            }
         }
+    }
+
+    /// The objects that stand beside one of the same name.
+    pub fn beside(&self) -> &BTreeMap<Name, Arc<Object<T>>> {
+        &self.beside
     }
 
     /// Whether this and `other` are one and the same: nothing of this kind changed between them.
     pub fn same(&self, other: &Objects<T>) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.named, &other.named) && Arc::ptr_eq(&self.beside, &other.beside)
     }
 }
 
 impl<T> Default for Objects<T> {
     fn default() -> Objects<T> {
-        Objects(Arc::default())
+        Objects {
+            named: Arc::default(),
+            beside: Arc::default(),
+        }
     }
 }
 
@@ -47,7 +69,7 @@ impl<T> Deref for Objects<T> {
     type Target = BTreeMap<Name, Arc<Object<T>>>;
 
     fn deref(&self) -> &Self::Target {
-        &self.0
+        &self.named
     }
 }
 
@@ -56,13 +78,16 @@ impl<'a, T> IntoIterator for &'a Objects<T> {
     type IntoIter = std::collections::btree_map::Iter<'a, Name, Arc<Object<T>>>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.named.iter()
     }
 }
 
 impl<T> FromIterator<(Name, Arc<Object<T>>)> for Objects<T> {
     fn from_iter<I: IntoIterator<Item = (Name, Arc<Object<T>>)>>(objects: I) -> Objects<T> {
-        Objects(Arc::new(objects.into_iter().collect()))
+        Objects {
+            named: Arc::new(objects.into_iter().collect()),
+            beside: Arc::default(),
+        }
     }
 }
 

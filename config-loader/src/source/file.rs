@@ -28,7 +28,7 @@ pub(crate) enum FileEvent {
     /// It has so many bytes, which is more than is read.
     TooLarge(u64),
     /// It is there, or may be, and cannot be read.
-    Unreadable(Diagnostic),
+    Unreadable(Box<Diagnostic>),
 }
 
 /// What a look at the files found.
@@ -184,7 +184,7 @@ impl FileSource {
             },
         );
         look.events
-            .push((name_of(path), FileEvent::Unreadable(failure)));
+            .push((name_of(path), FileEvent::Unreadable(Box::new(failure))));
     }
 
     fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {

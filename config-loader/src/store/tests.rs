@@ -65,12 +65,9 @@ fn check(store: &Store, wanted: &[(&str, &str)]) {
 
 fn unreadable(file: &str) -> Change {
     let code = crate::diagnostic::codes::common::SRC002;
-    Change::Unreadable(Diagnostic::about_file(
-        Severity::Error,
-        code,
-        Arc::from(file),
-        "cannot read this",
-    ))
+    let message = "cannot read this";
+    let failure = Diagnostic::about_file(Severity::Error, code, Arc::from(file), message);
+    Change::Unreadable(Box::new(failure))
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! All of them are warnings. An object is never refused for what another one says: the other may come later.
 
 mod gateways;
+mod groups;
 mod names;
 mod routes;
 mod rules;
@@ -26,6 +27,7 @@ pub fn check(set: &ResourceSet) -> Vec<Diagnostic> {
     routes::check_owners(set, &mut found);
     gateways::check(set, &mut found);
     rules::check(set, &services, &mut found);
+    groups::check(set, &mut found);
     found
 }
 

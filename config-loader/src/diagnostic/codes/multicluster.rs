@@ -9,6 +9,7 @@ codes! {
     GTP005 Error "a weight is 0 or more";
     GTP006 Error "the sum of all weights is at most 4294967295";
     GTP007 Warning "the target and the weight of a Locality policy have no effect";
+    GTP008 Warning "a policy is of one API group, or says the same in both";
     SI001 Error "what the API requires is written";
     SI002 Error "a port name is a DNS label";
     SI003 Error "each of several ports has a name of its own";
@@ -32,6 +33,7 @@ codes! {
     SX007 Warning "a rewrite only uses groups that its regular expression has";
     SX008 Error "a service account is `*` or the name of an object";
     SX009 Error "a condition has a type, a status, a reason, a message and a time";
+    SX010 Warning "an export is of one API group, or says the same in both";
     MCS001 Error "the name is a DNS-1035 label, as that of a Service";
     MCS002 Error "what the API requires is written";
     MCS003 Error "there is one type of exposure";

@@ -7,9 +7,10 @@ use config_loader::resource::Object;
 use config_loader::resource::core::{
     EndpointSlice, Host, Protocol, Service as Kube, ServicePort, TargetPort,
 };
+use config_loader::resource::flomesh::ImportPort;
 
-use super::{Collector, Draft, provenance};
-use crate::compile::service::{Labels, Port, Workload, WorkloadHost, protocol};
+use super::{Collector, Draft};
+use crate::compile::service::{Labels, Port, Service, Workload, WorkloadHost, protocol};
 
 /// Adds every Service under `<name>.<namespace>.svc.<domain>`.
 pub(super) fn collect(collector: &mut Collector<'_>) {
@@ -140,7 +141,8 @@ pub(super) fn host(host: &Host) -> WorkloadHost {
 /// Adds every ServiceImport under `<name>.<namespace>.svc.clusterset.local`, joined with the endpoints of the Service
 /// of that name. Endpoints that are reached under a path prefix wait for the hop through their gateway.
 pub(super) fn collect_imports(collector: &mut Collector<'_>) {
-    for (_, object) in &collector.resources.service_imports {
+    let imports = &collector.resources.service_imports;
+    for (key, object) in imports {
         let (name, namespace) = (&object.id.name, &object.id.namespace);
         let mut draft = Draft::new(
             &format!("{name}.{namespace}.svc.clusterset.local"),
@@ -153,37 +155,53 @@ pub(super) fn collect_imports(collector: &mut Collector<'_>) {
         {
             draft.join(native);
         }
-        for import in object
-            .spec
-            .ports
-            .iter()
-            .filter(|port| port.protocol == Protocol::Tcp)
-        {
-            if draft.service.find_port(import.port).is_none() {
-                draft.service.ports.push(Port {
-                    number: import.port,
-                    name: import.name.to_string(),
-                    protocol: protocol(import.app_protocol.as_deref(), &import.name, "http"),
-                    target: import.port,
-                });
-            }
-            let direct = import
-                .endpoints
-                .iter()
-                .filter(|endpoint| endpoint.target.path_prefix.is_empty());
-            draft
-                .service
-                .endpoints
-                .extend(direct.map(|endpoint| Workload {
-                    host: host(&endpoint.target.address),
-                    ports: BTreeMap::from([(import.name.to_string(), endpoint.target.port)]),
-                    only_ports: true,
-                    labels: Labels::default(),
-                    weight: 1,
-                    locality: "".into(),
-                }));
+        for port in &object.spec.ports {
+            add_import_port(port, &mut draft.service);
         }
-        draft.note(provenance(object, 0));
+        if let Some(other) = imports.beside().get(key) {
+            draft.saw(other);
+            let known = draft.service.endpoints.len();
+            for port in &other.spec.ports {
+                add_import_port(port, &mut draft.service);
+            }
+            // An endpoint that both name is one.
+            let more = draft.service.endpoints.split_off(known);
+            let is_new = |new: &Workload| {
+                let mut known = draft.service.endpoints.iter();
+                !known.any(|old| (&old.host, &old.ports) == (&new.host, &new.ports))
+            };
+            let more: Vec<Workload> = more.into_iter().filter(is_new).collect();
+            draft.service.endpoints.extend(more);
+        }
         collector.add(draft);
     }
+}
+
+/// Adds a port of an import; one that is there already only gets its endpoints.
+fn add_import_port(import: &ImportPort, service: &mut Service) {
+    if import.protocol != Protocol::Tcp {
+        return;
+    }
+    let known = service.find_port(import.port);
+    let name = known.map_or_else(|| import.name.to_string(), |port| port.name.clone());
+    if known.is_none() {
+        service.ports.push(Port {
+            number: import.port,
+            name: name.clone(),
+            protocol: protocol(import.app_protocol.as_deref(), &import.name, "http"),
+            target: import.port,
+        });
+    }
+    let direct = import
+        .endpoints
+        .iter()
+        .filter(|endpoint| endpoint.target.path_prefix.is_empty());
+    service.endpoints.extend(direct.map(|endpoint| Workload {
+        host: host(&endpoint.target.address),
+        ports: BTreeMap::from([(name.clone(), endpoint.target.port)]),
+        only_ports: true,
+        labels: Labels::default(),
+        weight: 1,
+        locality: "".into(),
+    }));
 }

@@ -258,3 +258,37 @@ fn round_robin_name_is_one_endpoint_that_outlives_its_addresses() {
     assert_eq!(candidates(&after[0]), ["10.0.0.3:80"]);
     assert!(std::sync::Arc::ptr_eq(&before[0].state, &after[0].state));
 }
+
+#[test]
+fn imports_of_both_api_groups_are_joined() {
+    let import = |kind: &str, endpoints: &[(&str, &str)]| {
+        let endpoint = |(name, ip): &(&str, &str)| {
+            format!("{{clusterKey: a/b/c/{name}, target: {{ip: {ip}, port: 9080}}}}")
+        };
+        let endpoints: Vec<String> = endpoints.iter().map(endpoint).collect();
+        format!(
+            "{kind} default/i {{ports: [{{name: http, port: 80, endpoints: [{}]}}]}}",
+            endpoints.join(", ")
+        )
+    };
+    let old = import("ServiceImport", &[("c1", "10.0.0.1"), ("c2", "10.0.0.2")]);
+    let new = import(
+        "ServiceImport.multicluster",
+        &[("c2", "10.0.0.2"), ("c3", "10.0.0.3")],
+    );
+    let route = "VirtualService default/a {hosts: [a.com], gateways: [gw], http: [\
+                 {route: [{destination: {host: i.default.svc.clusterset.local}}]}]}";
+    let endpoints = |imports: &[&str]| -> Vec<String> {
+        let world = World::only(&[&[GATEWAY, route][..], imports].concat());
+        let name = "outbound|80||i.default.svc.clusterset.local";
+        let cluster = world.snapshot.cluster(world.registry.cluster(name).id);
+        let endpoints = cluster.expect("the cluster").endpoints().iter();
+        let mut texts: Vec<String> = endpoints.map(|one| one.address_text.to_string()).collect();
+        texts.sort();
+        texts
+    };
+    assert_eq!(endpoints(&[&old]), ["10.0.0.1:9080", "10.0.0.2:9080"]);
+    let all = ["10.0.0.1:9080", "10.0.0.2:9080", "10.0.0.3:9080"];
+    assert_eq!(endpoints(&[&old, &new]), all);
+    assert_eq!(endpoints(&[&new, &old]), all);
+}

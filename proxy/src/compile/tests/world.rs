@@ -111,8 +111,11 @@ pub(super) fn load(resources: &[&str]) -> ResourceSet {
         let version = match kind {
             "EndpointSlice" => "discovery.k8s.io/v1",
             "Service" => "v1",
+            "ServiceImport" => "flomesh.io/v1alpha1",
+            "ServiceImport.multicluster" => "multicluster.flomesh.io/v1alpha1",
             _ => "networking.istio.io/v1",
         };
+        let kind = kind.split('.').next().unwrap_or_default();
         let mut metadata = format!("namespace: {namespace}, name: {name}{created}");
         if kind == "EndpointSlice" {
             let service = name.split('-').next().unwrap_or_default();

@@ -32,11 +32,18 @@ pub fn head<B>(request: &Request<B>, http10: Http10) -> Result<(), Refusal> {
     let authority = request.uri().authority();
     match (host, authority) {
         (Some(host), None) => host_name(host.as_bytes()),
+        // A proxy goes by the target alone and sends its Host on (RFC 9112, section 3.2.2).
+        (Some(host), Some(_)) if is_absolute_form(request) => host_name(host.as_bytes()),
         (Some(host), Some(authority)) => same_host(host.as_bytes(), authority.as_str()),
         (None, Some(_)) if request.version() >= Version::HTTP_2 => Ok(()),
         (None, _) if request.version() < Version::HTTP_11 => Ok(()),
         (None, _) => Err(Refusal::Host),
     }
+}
+
+/// Whether an HTTP/1 request names a whole URI.
+fn is_absolute_form<B>(request: &Request<B>) -> bool {
+    request.version() < Version::HTTP_2 && request.uri().scheme().is_some()
 }
 
 /// The forms that a target may have (RFC 9112, section 3.2).
@@ -107,8 +114,11 @@ mod tests {
             ("GET", "/", h10, &["a", "b"], Err(Refusal::Host)),
             ("GET", "http://a/", h11, &["a"], Ok(())),
             ("GET", "http://A:80/", h11, &["a"], Ok(())),
-            ("GET", "http://a/", h11, &["b"], Err(Refusal::Host)),
-            ("GET", "http://a:81/", h11, &["a"], Err(Refusal::Host)),
+            ("GET", "http://a/", h11, &["b"], Ok(())),
+            ("GET", "http://a/", h10, &["b"], Ok(())),
+            ("GET", "http://a:81/", h11, &["a"], Ok(())),
+            ("GET", "http://a/", h11, &["b, c"], Err(Refusal::Host)),
+            ("GET", "http://a/", h11, &["b", "a"], Err(Refusal::Host)),
             ("GET", "http://a/", h11, &[], Err(Refusal::Host)),
             ("GET", "http://a/", h2, &[], Ok(())),
             ("GET", "http://a/", h2, &["a"], Ok(())),

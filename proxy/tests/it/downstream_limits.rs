@@ -90,7 +90,7 @@ fn ambiguous_requests_are_refused_and_never_reach_the_exchange() {
         "GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: a@b\r\n\r\n",
-        "GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n",
+        "GET http://a/ HTTP/1.1\r\nHost: b, a\r\n\r\n",
         "GET http://u@a/ HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET a HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET * HTTP/1.1\r\nHost: a\r\n\r\n",

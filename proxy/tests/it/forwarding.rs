@@ -5,7 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use hyper::{Request, Response};
 
 use crate::support::client::{Client, Front, get};
-use crate::support::mesh::{everything_to, everything_to_address};
+use crate::support::mesh::{
+    documents, everything_to, everything_to_address, gateway, routes, service,
+};
 use crate::support::origin::{Back, Origin, RawOrigin, empty, full, read_head};
 use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
@@ -177,6 +179,37 @@ async fn host_arrives_as_it_was_sent() {
             }
         }
     }
+}
+
+#[test]
+fn host_of_a_whole_target_counts_and_replaces_the_header() {
+    let origin = Origin::named(Back::H1, "hello");
+    let proxy = Proxy::with(|edge| {
+        documents([
+            gateway(&[edge]),
+            service("web", Back::H1, &[(origin.address, "v1")]),
+            routes(
+                "named",
+                "[target.test]",
+                "- {route: [{destination: {host: web.test}}]}",
+            ),
+        ])
+    });
+    let mut client = Raw::connect(proxy.edge);
+    for (host, status) in [("target.test", 200), ("other.test", 200), ("a, b", 400)] {
+        let lines = [
+            "GET http://target.test:81/x?y HTTP/1.1",
+            &format!("Host: {host}"),
+        ];
+        assert_eq!(head_through(&origin, &mut client, &lines), status, "{host}");
+    }
+    for seen in origin.seen() {
+        assert_eq!(seen.header("host"), Some("target.test:81"));
+        assert_eq!(seen.uri, "/x?y");
+    }
+    let mut client = Raw::connect(proxy.edge);
+    let lines = ["GET http://other.test/ HTTP/1.1", "Host: target.test"];
+    assert_eq!(head_through(&origin, &mut client, &lines), 404);
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ pub mod headers;
 
 pub mod log;
 
+pub mod messages;
+
 pub mod outcome;
 
 pub mod reply;

@@ -5,11 +5,12 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::Instant;
 
 use super::deadline::Deadline;
+use super::messages::Messages;
 use super::outcome::{Ending, Record};
 use crate::error::{Error, Kind};
 use crate::pool::Lease;
@@ -19,6 +20,8 @@ use crate::upstream::failure;
 #[derive(Debug, Default)]
 pub struct Progress {
     bytes: Cell<u64>,
+    /// Counts messages, for gRPC.
+    messages: Cell<Option<Messages>>,
     complete: Cell<bool>,
     /// When the body's last byte was read; none for a request without a body.
     ended: Cell<Option<Instant>>,
@@ -29,6 +32,26 @@ impl Progress {
     /// Body bytes read so far.
     pub fn bytes(&self) -> u64 {
         self.bytes.get()
+    }
+
+    /// Counts gRPC messages from now on.
+    pub fn count_messages(&self) {
+        if self.messages.get().is_none() {
+            self.messages.set(Some(Messages::default()));
+        }
+    }
+
+    /// gRPC messages read so far, if they are counted.
+    pub fn messages(&self) -> u64 {
+        self.messages.get().map_or(0, |messages| messages.count())
+    }
+
+    fn saw(&self, data: &Bytes) {
+        self.bytes.set(self.bytes.get() + data.len() as u64);
+        if let Some(mut messages) = self.messages.get() {
+            messages.saw(data);
+            self.messages.set(Some(messages));
+        }
     }
 
     /// When the request was read to its end, if it has been; `head` is when its head was.
@@ -108,8 +131,9 @@ impl Body for UpstreamBody {
         let polled = ready!(Pin::new(&mut *incoming).poll_frame(cx));
         match &polled {
             Some(Ok(frame)) => {
-                let bytes = frame.data_ref().map_or(0, Buf::remaining) as u64;
-                progress.bytes.set(progress.bytes.get() + bytes);
+                if let Some(data) = frame.data_ref() {
+                    progress.saw(data);
+                }
                 if incoming.is_end_stream() {
                     progress.end_body();
                 }

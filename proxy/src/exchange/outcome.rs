@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use hyper::body::{Body, Frame};
 use hyper::header::{HeaderMap, HeaderName};
 use hyper::{Method, Request, Response};
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::body::{Progress, ReplyBody};
 use super::log::{End, LogFields};
+use super::messages::Messages;
 use super::reply::{self, LocalReply};
 use super::request::{Connection, Destined, Picked, Worker};
 use crate::error::Kind;
@@ -57,6 +58,8 @@ pub struct Record {
     head: bool,
     grpc_status: Option<u8>,
     sent_bytes: u64,
+    /// Counts messages of the response, for gRPC.
+    messages: Messages,
     upstream_time: Option<Duration>,
     /// Whether the connection, or its stream, carries another protocol now.
     tunnel: bool,
@@ -87,6 +90,7 @@ impl Record {
             head: request.method() == Method::HEAD,
             grpc_status: None,
             sent_bytes: 0,
+            messages: Messages::default(),
             upstream_time: None,
             tunnel: false,
             ended: false,
@@ -116,6 +120,9 @@ impl Record {
         picked.endpoint().state.enter();
         if let Some(before) = self.picked.replace(picked) {
             before.endpoint().state.leave();
+        }
+        if self.grpc {
+            progress.count_messages();
         }
         self.progress = Some(Rc::clone(progress));
     }
@@ -187,7 +194,10 @@ impl Record {
     /// Notes a frame of the response's body.
     pub fn saw_frame(&mut self, frame: &Frame<Bytes>) {
         if let Some(data) = frame.data_ref() {
-            self.sent_bytes += data.remaining() as u64;
+            self.sent_bytes += data.len() as u64;
+            if self.grpc {
+                self.messages.saw(data);
+            }
         } else if let Some(trailers) = frame.trailers_ref() {
             self.saw_headers(trailers);
         }
@@ -245,8 +255,8 @@ impl Record {
             duration,
             request_bytes,
             response_bytes: self.sent_bytes,
-            request_messages: 0,
-            response_messages: 0,
+            request_messages: self.progress.as_ref().map_or(0, |one| one.messages()),
+            response_messages: self.messages.count(),
         };
         let stats = match (&self.picked, &self.destined) {
             (Some(picked), _) => &picked.endpoint().stats,

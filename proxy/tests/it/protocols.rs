@@ -321,6 +321,16 @@ async fn grpc_calls_pass_with_their_status_in_trailers() {
         count("0") == 2.0 && count("5") == 2.0
     })
     .await;
+    // Of each status, a unary call and one of three messages.
+    for metric in [
+        "istio_request_messages_total",
+        "istio_response_messages_total",
+    ] {
+        for status in ["0", "5"] {
+            let labels = [("grpc_response_status", status)];
+            assert_eq!(proxy.metric(metric, &labels), 4.0, "{metric} {status}");
+        }
+    }
 }
 
 /// Upgrades to WebSocket and sends every message back, or refuses on `/refuse`.

@@ -1,0 +1,98 @@
+//! Counts the messages of a gRPC body as it passes by; pure.
+//!
+//! A message is a byte of flags, four bytes of length, and that many bytes. How the body is cut into pieces does not
+//! matter. A message counts once its five bytes of prefix are there.
+
+/// Length of a message's prefix.
+const PREFIX: u8 = 5;
+
+/// The messages that began so far, and where in the next one the bytes end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Messages {
+    count: u64,
+    /// Bytes of the prefix that were seen.
+    prefix: u8,
+    /// Length as far as its bytes were seen; then the bytes of the message that are still to come.
+    length: u32,
+}
+
+impl Messages {
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Takes notice of the next bytes of the body.
+    pub fn saw(&mut self, mut bytes: &[u8]) {
+        while let Some((&first, rest)) = bytes.split_first() {
+            if self.prefix < PREFIX {
+                if self.prefix > 0 {
+                    self.length = self.length << 8 | u32::from(first);
+                }
+                self.prefix += 1;
+                self.count += u64::from(self.prefix == PREFIX);
+                bytes = rest;
+            } else {
+                let message = usize::try_from(self.length).unwrap_or(usize::MAX);
+                let taken = message.min(bytes.len());
+                bytes = &bytes[taken..];
+                self.length -= u32::try_from(taken).unwrap_or(self.length);
+            }
+            if self.prefix == PREFIX && self.length == 0 {
+                self.prefix = 0;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn body(lengths: &[usize]) -> Vec<u8> {
+        let message = |length: &usize| {
+            let mut bytes = vec![0];
+            bytes.extend(u32::try_from(*length).unwrap().to_be_bytes());
+            bytes.extend(vec![0xff; *length]);
+            bytes
+        };
+        lengths.iter().flat_map(message).collect()
+    }
+
+    fn count(pieces: &[&[u8]]) -> u64 {
+        let mut messages = Messages::default();
+        pieces.iter().for_each(|piece| messages.saw(piece));
+        messages.count()
+    }
+
+    #[test]
+    fn message_counts_once_its_prefix_is_there() {
+        let two = body(&[3, 0]);
+        for (seen, expected) in [(0, 0), (4, 0), (5, 1), (8, 1), (12, 1), (13, 2)] {
+            assert_eq!(count(&[&two[..seen]]), expected, "{seen} bytes");
+        }
+        assert_eq!(count(&[&body(&[70_000, 1])]), 2);
+    }
+
+    #[test]
+    fn message_of_the_greatest_length_is_one() {
+        let mut messages = Messages::default();
+        messages.saw(&[0, 0xff, 0xff, 0xff, 0xff]);
+        messages.saw(&[0; 1000]);
+        assert_eq!(messages.count(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_do_not_matter(
+            lengths in prop::collection::vec(0_usize..300, 0..20),
+            piece in 1_usize..400,
+        ) {
+            let body = body(&lengths);
+            let pieces: Vec<&[u8]> = body.chunks(piece).collect();
+            prop_assert_eq!(count(&pieces), lengths.len() as u64);
+        }
+    }
+}

@@ -147,6 +147,12 @@ impl Control {
             listeners = snapshot.listeners.len(),
             "configuration is in force"
         );
+        if snapshot.listeners.is_empty()
+            && let Some(idle) = self.publisher.idle()
+        {
+            let (gateway, reason) = (&idle.provenance, &idle.reason);
+            tracing::warn!("nothing listens: {gateway} {reason}");
+        }
     }
 
     /// Logs findings that were not there before.

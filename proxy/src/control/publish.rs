@@ -7,7 +7,8 @@ use std::time::{Instant, SystemTime};
 use config_loader::ResourceSet;
 use tokio::sync::watch;
 
-use crate::compile::{Inputs, compile};
+use crate::compile::survey::Idle;
+use crate::compile::{Inputs, Survey, compile};
 use crate::identity::Identity;
 use crate::registry::Registry;
 use crate::snapshot::{Snapshot, SnapshotSlot};
@@ -50,6 +51,12 @@ impl Publisher {
     /// The resources in force.
     pub fn resources(&self) -> &Arc<ResourceSet> {
         &self.resources
+    }
+
+    /// Why nothing listens: a Gateway and what keeps it from this proxy. `None` without Gateways, too.
+    pub fn idle(&self) -> Option<Idle> {
+        let survey = Survey::new(&self.resources, &self.identity);
+        survey.idle_gateways().into_iter().next()
     }
 
     /// Puts new resources in force.

@@ -59,6 +59,20 @@ fn admin_address_in_use_is_named() {
 }
 
 #[test]
+fn gateway_of_other_proxies_is_named_when_nothing_listens() {
+    let start = Start::new();
+    let mesh = gateway(&[start.edge()]).replace("ingressgateway", "egressgateway");
+    let proxy = start.file("mesh.yaml", mesh).start();
+    let log = proxy.stderr();
+    let expected = "selects istio=egressgateway; the labels of this proxy: istio=ingressgateway";
+    assert!(
+        log.contains("nothing listens: Gateway/default/edge"),
+        "{log}"
+    );
+    assert!(log.contains(expected), "{log}");
+}
+
+#[test]
 fn access_log_that_cannot_be_opened_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().to_str().unwrap();

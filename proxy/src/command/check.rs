@@ -3,8 +3,8 @@
 use std::io::{IsTerminal, Write};
 
 use clap::{Args, ValueEnum};
-use config_loader::Severity;
 use config_loader::diagnostic::render;
+use config_loader::{Loaded, Severity};
 
 use super::args::ConfigArgs;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL};
@@ -44,11 +44,7 @@ pub enum Output {
 /// Loads, validates, prints.
 pub fn run(args: &CheckArgs) -> u8 {
     let loaded = config_loader::load_files(&args.config.paths);
-    let text = match args.output {
-        Output::Text => render::text(&loaded.diagnostics, style()),
-        Output::Json => render::json(&loaded.diagnostics),
-        Output::Github => render::github(&loaded.diagnostics),
-    };
+    let text = render(&loaded, args.output, style());
     let mut out = std::io::stdout().lock();
     if out
         .write_all(text.as_bytes())
@@ -57,24 +53,38 @@ pub fn run(args: &CheckArgs) -> u8 {
     {
         return EXIT_INTERNAL; // the reader went away
     }
-    let count = |severity: Severity| {
-        loaded
-            .diagnostics
-            .iter()
-            .filter(|diagnostic| diagnostic.severity == severity)
-            .count()
-    };
-    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-    if args.output == Output::Text {
-        let objects = loaded.set.len();
-        let summary = format!("{objects} objects, {errors} errors, {warnings} warnings\n");
-        let _ = out.write_all(summary.as_bytes());
-    }
+    let (errors, warnings) = (
+        count(&loaded, Severity::Error),
+        count(&loaded, Severity::Warning),
+    );
     if errors > 0 || (args.deny_warnings && warnings > 0) {
         EXIT_INPUT
     } else {
         EXIT_DONE
     }
+}
+
+/// Everything that is written, for people with a summary at its end.
+fn render(loaded: &Loaded, output: Output, style: render::Style) -> String {
+    let found = &loaded.diagnostics;
+    match output {
+        Output::Text => {
+            let (errors, warnings) = (
+                count(loaded, Severity::Error),
+                count(loaded, Severity::Warning),
+            );
+            let objects = loaded.set.len();
+            let text = render::text(found, style);
+            format!("{text}{objects} objects, {errors} errors, {warnings} warnings\n")
+        }
+        Output::Json => render::json(found),
+        Output::Github => render::github(found),
+    }
+}
+
+fn count(loaded: &Loaded, severity: Severity) -> usize {
+    let found = loaded.diagnostics.iter();
+    found.filter(|found| found.severity == severity).count()
 }
 
 /// Colours for a terminal, plain text for everything else.
@@ -85,3 +95,6 @@ fn style() -> render::Style {
         render::Style::Plain
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,24 +70,28 @@ pub async fn run(
                 snapshot: &snapshot,
                 found: &found,
             };
-            answer(forward, request, record).await
+            let made = match &found.route().filters.action {
+                Action::Forward => None,
+                Action::Redirect(redirect) => Some(head::redirect(redirect, connection, &request)),
+                Action::DirectResponse(direct) => Some(reply::direct(direct, request.method())),
+            };
+            match made {
+                None => forward::run(forward, request, record).await,
+                Some(response) => answer(&forward, &request, response, record),
+            }
         }
     };
     finish_head(worker, connection, response)
 }
 
-/// Carries out what the route says.
-async fn answer(
-    forward: Forward<'_>,
-    request: Request<Incoming>,
+/// Finishes a response that the route itself made.
+fn answer(
+    forward: &Forward<'_>,
+    request: &Request<Incoming>,
+    mut response: Response<ReplyBody>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    let mut response = match &forward.found.route().filters.action {
-        Action::Forward => return forward::run(forward, request, record).await,
-        Action::Redirect(redirect) => head::redirect(redirect, forward.connection, &request),
-        Action::DirectResponse(direct) => reply::direct(direct, request.method()),
-    };
-    forward.edit_reply(&request, &mut response);
+    forward.edit_reply(request, &mut response);
     record.answered(&response);
     record.finish(Ending::Complete);
     response

@@ -9,9 +9,9 @@ mod http1;
 
 mod http2;
 
-mod key;
+mod incoming;
 
-mod lease;
+mod key;
 
 mod settings;
 
@@ -21,20 +21,21 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use hyper::{Request, Response};
 use tokio::time::Instant;
 
-pub use lease::Lease;
+pub use incoming::Incoming;
 pub use settings::{
     HTTP2_CONNECTIONS_MAX, IDLE_CONNECTIONS_MAX, PoolSettings, WAITING_REQUESTS_MAX,
 };
 
 use self::key::{Key, NumberHash};
-use crate::error::{BoxError, Error, Kind};
+use crate::error::{BoxError, Error};
 use crate::registry::EndpointState;
 use crate::telemetry::Counter;
-use crate::upstream::{ConnectSettings, Counts, Protocol, Reach, failure};
+use crate::upstream::http1::Message;
+use crate::upstream::{ConnectSettings, Counts, Protocol, Reach};
 
 /// What an attempt is sent to.
 #[derive(Clone, Copy, Debug)]
@@ -65,14 +66,6 @@ impl Target<'_> {
     }
 }
 
-/// A response head, and the hold on the connection that its body still needs.
-pub struct Sent<B> {
-    /// The response as the upstream sent it.
-    pub response: Response<Incoming>,
-    /// Give back with [`Lease::finish`] once the body has been read.
-    pub lease: Lease<B>,
-}
-
 /// Why an attempt got no response.
 #[derive(Debug)]
 pub struct Failed {
@@ -85,12 +78,23 @@ pub struct Failed {
 /// How many times one attempt may meet a connection that was closed under it before anything was written.
 const STALE_CONNECTIONS_MAX: usize = 8;
 
-/// Why a request did not go out on a connection.
-enum NotSent<B> {
-    /// It was closed before anything was sent.
-    Closed(Box<Request<B>>, Failed),
-    /// The peer may have seen the request.
-    Failed(Failed),
+/// Which connections an attempt may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// One that waits, if there is one.
+    Any,
+    /// One that has carried no request before; an HTTP/2 connection that was opened after the one that failed counts as
+    /// such.
+    Fresh,
+}
+
+impl Choice {
+    fn stale_max(self) -> usize {
+        match self {
+            Choice::Any => STALE_CONNECTIONS_MAX,
+            Choice::Fresh => 0,
+        }
+    }
 }
 
 /// Pools by endpoint and protocol.
@@ -107,7 +111,7 @@ pub(crate) struct EndpointPool<B> {
     endpoint: Weak<EndpointState>,
     counts: Rc<Counts>,
     idle_timeout: std::time::Duration,
-    http1: http1::Stack<B>,
+    http1: http1::Stack,
     http2: http2::Shared<B>,
 }
 
@@ -126,90 +130,37 @@ where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    /// Sends one request to one endpoint, on a waiting connection if there is one.
+    /// Sends one request over HTTP/1.1.
     ///
-    /// A waiting connection that turns out to be closed before anything was sent is left for the next one.
+    /// A waiting connection that turns out to be closed before anything was sent is left for the next one. The message is
+    /// taken only if a response comes before all of it was sent.
     ///
     /// # Errors
     ///
     /// [`Failed`] with the kind of failure; its retry safety is that of the kind.
-    pub async fn send(&self, target: Target<'_>, request: Request<B>) -> Result<Sent<B>, Failed> {
-        self.attempt(target, request, STALE_CONNECTIONS_MAX).await
+    pub async fn send_http1(
+        &self,
+        target: Target<'_>,
+        message: &mut Option<Message<B>>,
+        choice: Choice,
+    ) -> Result<Response<Incoming<B>>, Failed> {
+        let pool = self.pool(&target);
+        http1::send(&pool, &target, message, choice).await
     }
 
-    /// Sends one request to one endpoint on a connection that has carried none before; HTTP/2 connections that were
-    /// opened after the one that failed count as such.
+    /// Sends one request over HTTP/2.
     ///
     /// # Errors
     ///
-    /// As [`Pools::send`].
-    pub async fn send_fresh(
+    /// As [`Pools::send_http1`].
+    pub async fn send_http2(
         &self,
         target: Target<'_>,
         request: Request<B>,
-    ) -> Result<Sent<B>, Failed> {
-        self.attempt(target, request, 0).await
-    }
-
-    async fn attempt(
-        &self,
-        target: Target<'_>,
-        mut request: Request<B>,
-        stale_max: usize,
-    ) -> Result<Sent<B>, Failed> {
+        choice: Choice,
+    ) -> Result<Response<Incoming<B>>, Failed> {
         let pool = self.pool(&target);
-        let mut stale = 0;
-        loop {
-            let waiting = (stale < stale_max).then(|| pool.waiting(&target)).flatten();
-            let lease = match waiting {
-                Some(lease) => lease,
-                // boxed, so that requests that find a connection need not carry what making one takes
-                None => Box::pin(pool.open(&target)).await.map_err(|error| Failed {
-                    error,
-                    reused: false,
-                })?,
-            };
-            request = match Self::send_on(lease, request).await {
-                Ok(sent) => return Ok(sent),
-                Err(NotSent::Closed(unsent, failed)) if failed.reused && stale <= stale_max => {
-                    *unsent
-                }
-                Err(NotSent::Closed(_, failed) | NotSent::Failed(failed)) => return Err(failed),
-            };
-            stale += 1;
-        }
-    }
-
-    async fn send_on(mut lease: Lease<B>, request: Request<B>) -> Result<Sent<B>, NotSent<B>> {
-        let mut error = match lease.send(request).await {
-            Ok(response) => return Ok(Sent { response, lease }),
-            Err(error) => error,
-        };
-        let unsent = error.take_message();
-        let failed = Failed {
-            error: failure::before_response(error.into_error()),
-            reused: lease.reused(),
-        };
-        if failed.error.kind() == Kind::UpstreamClosed {
-            lease.condemn();
-        }
-        Err(match unsent {
-            Some(request) => NotSent::Closed(Box::new(request), failed),
-            None => NotSent::Failed(failed),
-        })
-    }
-
-    /// Whether a request to this endpoint may go out on a connection that has carried another before. On HTTP/2 that
-    /// may always come to pass: of several that wait for a new connection, one goes first.
-    pub fn would_reuse(&self, target: &Target<'_>) -> bool {
-        match target.protocol {
-            Protocol::Http1 => {
-                let pools = self.pools.borrow();
-                let pool = pools.get(&target.key());
-                pool.is_some_and(|pool| pool.http1.has_ready())
-            }
-            Protocol::Http2 => true,
-        }
+        http2::send(&pool, &target, request, choice).await
     }
 
     fn pool(&self, target: &Target<'_>) -> Rc<EndpointPool<B>> {
@@ -233,31 +184,9 @@ where
             let gone = pool.endpoint.strong_count() == 0;
             pool.http1.sweep(now, pool.idle_timeout, gone, &pool.counts);
             pool.http2.sweep(now, pool.idle_timeout, gone, &pool.counts);
-            // a pool in use is held by the leases of its requests
+            // a pool in use is held by its requests
             !(gone || pool.http1.is_empty() && pool.http2.is_empty()) || Rc::strong_count(pool) > 1
         });
-    }
-}
-
-impl<B> EndpointPool<B>
-where
-    B: Body<Data = Bytes> + Unpin + 'static,
-    B::Error: Into<BoxError>,
-{
-    /// A connection that can take a request at once.
-    fn waiting(self: &Rc<Self>, target: &Target<'_>) -> Option<Lease<B>> {
-        match target.protocol {
-            Protocol::Http1 => http1::waiting(self).map(Lease::http1),
-            Protocol::Http2 => http2::pick(self).map(Lease::http2),
-        }
-    }
-
-    /// A connection that is made for this request, or has room for it by then.
-    async fn open(self: &Rc<Self>, target: &Target<'_>) -> Result<Lease<B>, Error> {
-        match target.protocol {
-            Protocol::Http1 => http1::open(self, target).await.map(Lease::http1),
-            Protocol::Http2 => http2::stream(self, target).await.map(Lease::http2),
-        }
     }
 }
 

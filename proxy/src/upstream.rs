@@ -1,9 +1,11 @@
 //! Connecting to an endpoint, and what its failures mean.
 //!
-//! The connection's driver runs as a task of the worker's own thread; it ends when the peer closes or when the last
-//! sender is dropped.
+//! An HTTP/1 connection is driven by the request that uses it, in `http1`; an HTTP/2 connection, which many share, by
+//! a task of hyper's on the worker's own thread.
 
 pub mod alternates;
+
+pub mod buffers;
 
 pub mod connect;
 
@@ -11,9 +13,15 @@ pub mod counts;
 
 pub mod failure;
 
+pub mod http1;
+
+pub mod stream;
+
 pub mod streams;
 
 pub use alternates::{Alternates, Reach};
+
+pub use buffers::Buffers;
 
 pub use counts::Counts;
 

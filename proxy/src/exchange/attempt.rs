@@ -1,13 +1,16 @@
 //! One request to one endpoint, and the one replay that a reused connection may need.
 
-use hyper::Request;
+use http::request::Parts;
+use hyper::{Request, Response};
 
 use super::body::UpstreamBody;
 use super::request::{Picked, Worker};
 use super::spare::Spare;
 use crate::error::{Error, Retry};
-use crate::pool::{Failed, Sent, Target};
+use crate::pool::{Choice, Failed, Incoming, Target};
 use crate::telemetry::Counter;
+use crate::upstream::Protocol;
+use crate::upstream::http1::Message;
 
 /// Sends the request to the picked endpoint.
 ///
@@ -21,22 +24,64 @@ use crate::telemetry::Counter;
 pub async fn run(
     worker: &Worker,
     picked: &Picked,
-    request: Request<UpstreamBody>,
-) -> Result<Sent<UpstreamBody>, Error> {
+    parts: Parts,
+    body: UpstreamBody,
+) -> Result<Response<Incoming<UpstreamBody>>, Error> {
     let target = picked.target();
-    let spare = spare(worker, &target, &request);
-    let failed = match worker.pools.send(target, request).await {
-        Ok(sent) => return Ok(sent),
+    let repeatable = matches!(body, UpstreamBody::Empty) && parts.method.is_idempotent();
+    match target.protocol {
+        Protocol::Http1 => {
+            let mut message = Some(Message::new(worker.buffers.take(), parts, body));
+            over_http1(worker, target, &mut message, repeatable).await
+        }
+        Protocol::Http2 => {
+            let request = Request::from_parts(parts, body);
+            // boxed: larger than what HTTP/1 takes, which would have to carry it
+            Box::pin(over_http2(worker, target, request, repeatable)).await
+        }
+    }
+}
+
+async fn over_http1(
+    worker: &Worker,
+    target: Target<'_>,
+    message: &mut Option<Message<UpstreamBody>>,
+    repeatable: bool,
+) -> Result<Response<Incoming<UpstreamBody>>, Error> {
+    let mut choice = Choice::Any;
+    loop {
+        let failed = match worker.pools.send_http1(target, message, choice).await {
+            Ok(response) => return Ok(response),
+            Err(failed) => failed,
+        };
+        let again = choice == Choice::Any && repeatable && may_replay(&failed);
+        if !(again && message.as_mut().is_some_and(Message::rewind)) {
+            return Err(failed.error);
+        }
+        worker.count(Counter::UpstreamReplays);
+        choice = Choice::Fresh;
+    }
+}
+
+async fn over_http2(
+    worker: &Worker,
+    target: Target<'_>,
+    request: Request<UpstreamBody>,
+    repeatable: bool,
+) -> Result<Response<Incoming<UpstreamBody>>, Error> {
+    // of several requests that wait for a new connection one goes first, so that any may meet a used one
+    let spare = repeatable.then(|| Spare::of(&worker.buffers, &request));
+    let failed = match worker.pools.send_http2(target, request, Choice::Any).await {
+        Ok(response) => return Ok(response),
         Err(failed) => failed,
     };
     match spare {
         Some(spare) if may_replay(&failed) => {
             worker.count(Counter::UpstreamReplays);
-            worker
+            let sent = worker
                 .pools
-                .send_fresh(target, spare.request())
-                .await
-                .map_err(|failed| failed.error)
+                .send_http2(target, spare.request(), Choice::Fresh);
+            sent.await.map_err(|failed| failed.error)
         }
         _ => Err(failed.error),
     }
@@ -48,15 +93,4 @@ fn may_replay(failed: &Failed) -> bool {
             failed.error.retry(),
             Retry::Always | Retry::IfConnectionReused
         )
-}
-
-/// Keeps the head if a replay may come: the connection will be a reused one, and the request is repeatable.
-fn spare<'a>(
-    worker: &'a Worker,
-    target: &Target<'_>,
-    request: &Request<UpstreamBody>,
-) -> Option<Spare<'a>> {
-    let repeatable =
-        matches!(request.body(), UpstreamBody::Empty) && request.method().is_idempotent();
-    (repeatable && worker.pools.would_reuse(target)).then(|| Spare::of(&worker.buffers, request))
 }

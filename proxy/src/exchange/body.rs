@@ -13,8 +13,7 @@ use super::deadline::Deadline;
 use super::messages::Messages;
 use super::outcome::{Ending, Record};
 use crate::error::{Error, Kind};
-use crate::pool::Lease;
-use crate::upstream::failure;
+use crate::pool;
 
 /// How far the downstream peer's request has come in.
 #[derive(Debug, Default)]
@@ -171,9 +170,7 @@ pub enum ReplyBody {
 
 /// A response body on its way downstream, with all that its end must settle.
 pub struct StreamBody {
-    incoming: Incoming,
-    /// Taken when the end is reached; dropped with the body otherwise, which closes the connection.
-    lease: Option<Lease<UpstreamBody>>,
+    incoming: pool::Incoming<UpstreamBody>,
     /// Taken when the exchange ends; records a downstream disconnect if it is dropped before.
     record: Option<Box<Record>>,
     deadline: Option<Deadline>,
@@ -182,14 +179,12 @@ pub struct StreamBody {
 impl StreamBody {
     /// Wraps the upstream's body.
     pub fn new(
-        incoming: Incoming,
-        lease: Lease<UpstreamBody>,
+        incoming: pool::Incoming<UpstreamBody>,
         record: Box<Record>,
         deadline: Option<Deadline>,
     ) -> Self {
         Self {
             incoming,
-            lease: Some(lease),
             record: Some(record),
             deadline,
         }
@@ -198,9 +193,6 @@ impl StreamBody {
     fn end(&mut self, ending: Ending) {
         if let Some(record) = self.record.take() {
             record.finish(ending);
-        }
-        if let (Some(lease), Ending::Complete) = (self.lease.take(), ending) {
-            lease.finish();
         }
     }
 
@@ -216,7 +208,6 @@ impl StreamBody {
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => {
-                let error = failure::after_response(error);
                 self.end(Ending::UpstreamBroke(error.kind()));
                 Poll::Ready(Some(Err(error)))
             }

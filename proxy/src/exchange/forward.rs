@@ -1,6 +1,9 @@
 //! Forwarding: destination, endpoint, request head, attempt, response head.
 
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::SystemTime;
 
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -13,16 +16,16 @@ use hyper::{Method, Request, Response, Uri, Version};
 use super::attempt;
 use super::body::{Progress, ReplyBody, StreamBody, UpstreamBody};
 use super::deadline::Deadline;
-use super::head::{self, Found};
+use super::head::Found;
 use super::headers::{self, X_ENVOY_EXPECTED_RQ_TIMEOUT_MS, X_ENVOY_UPSTREAM_SERVICE_TIME};
 use super::outcome::{Ending, Record};
 use super::reply::LocalReply;
 use super::request::{Connection, Destined, Picked, SnapshotRef, Worker};
-use super::upgrade::{self, Tunnel};
+use super::upgrade;
 use crate::error::{Error, Kind};
 use crate::filter::rewrite::ORIGINAL_PATH;
 use crate::filter::{TemplateContext, hop_by_hop, timeout};
-use crate::pool::Sent;
+use crate::pool;
 use crate::registry::Address;
 use crate::snapshot::Destination;
 use crate::telemetry::ResponseFlags;
@@ -71,15 +74,24 @@ pub async fn run(
     let mut deadline = ready
         .timeout
         .map(|timeout| Deadline::new(timeout, &ready.progress));
-    let attempt = attempt::run(forward.worker, &picked, ready.request);
-    let result = match &mut deadline {
-        None => attempt.await,
-        Some(deadline) => tokio::select! {
-            biased;
-            result = attempt => result,
-            () = deadline => Err(Error::new(Kind::RequestTimeout)),
-        },
-    };
+    let mut attempt = pin!(attempt::run(
+        forward.worker,
+        &picked,
+        ready.parts,
+        ready.body
+    ));
+    let result = poll_fn(|cx| {
+        if let Poll::Ready(result) = attempt.as_mut().poll(cx) {
+            return Poll::Ready(result);
+        }
+        match &mut deadline {
+            Some(deadline) => Pin::new(deadline)
+                .poll(cx)
+                .map(|()| Err(Error::new(Kind::RequestTimeout))),
+            None => Poll::Pending,
+        }
+    })
+    .await;
     match result {
         Ok(sent) => {
             let response = Passed {
@@ -121,7 +133,8 @@ fn pick(
 
 /// A request that is ready to go upstream.
 struct Ready {
-    request: Request<UpstreamBody>,
+    parts: Parts,
+    body: UpstreamBody,
     progress: Rc<Progress>,
     /// The downstream side of an upgrade.
     switch: Option<OnUpgrade>,
@@ -144,7 +157,9 @@ fn prepare(
         return Err(LocalReply::UPGRADE_REFUSED);
     }
     let switch = upgrading.then(|| hyper::upgrade::on(&mut request));
-    let authority = head::authority(&request).and_then(|text| HeaderValue::from_str(text).ok());
+    // without one, Host stays as it is
+    let authority = request.uri().authority();
+    let authority = authority.and_then(|text| HeaderValue::from_str(text.as_str()).ok());
     let (mut parts, incoming) = request.into_parts();
     hop_by_hop::strip_request(&mut parts.headers, upgrading)
         .map_err(|_| LocalReply::BAD_CONNECTION_HEADER)?;
@@ -162,7 +177,8 @@ fn prepare(
     }
     let (body, progress) = UpstreamBody::new(incoming);
     Ok(Ready {
-        request: Request::from_parts(parts, body),
+        parts,
+        body,
         progress,
         switch,
         timeout,
@@ -188,7 +204,7 @@ fn time_limit(
     Some(limit)
 }
 
-/// The route's header edits and path; returns the authority for the upstream.
+/// The route's header edits and path; returns the authority for the upstream, unless it is what Host says.
 fn edit(
     forward: &Forward<'_>,
     destination: &Destination,
@@ -198,6 +214,8 @@ fn edit(
 ) -> Option<HeaderValue> {
     let filters = &forward.found.route().filters;
     if !filters.leaves_request_headers() {
+        let sent_to = authority.as_ref().or(parts.headers.get(HOST)).cloned();
+        let sent_to = sent_to.as_ref();
         let context = TemplateContext {
             upstream_remote: match &picked.endpoint().address {
                 Address::Ip(address) => Some(*address),
@@ -206,8 +224,7 @@ fn edit(
             upstream_cluster: &destination.name,
             method: parts.method.as_str(),
             path: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
-            authority: authority
-                .as_ref()
+            authority: sent_to
                 .and_then(|value| value.to_str().ok())
                 .unwrap_or_default(),
             ..forward.context()
@@ -246,7 +263,8 @@ fn readdress(parts: &mut Parts, protocol: Protocol, authority: Option<HeaderValu
         }
         Protocol::Http2 => {
             parts.version = Version::HTTP_2;
-            parts.headers.remove(HOST);
+            let host = parts.headers.remove(HOST);
+            let authority = authority.or(host);
             let mut uri = std::mem::take(&mut parts.uri).into_parts();
             uri.scheme = Some(Scheme::HTTP);
             uri.authority = authority.and_then(|value| Authority::try_from(value.as_bytes()).ok());
@@ -376,26 +394,17 @@ struct Passed<'a> {
 fn pass(
     forward: &Forward<'_>,
     passed: Passed<'_>,
-    sent: Sent<UpstreamBody>,
+    mut response: Response<pool::Incoming<UpstreamBody>>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    let Sent {
-        mut response,
-        lease,
-    } = sent;
     let took = record.upstream_took();
     if let Some(log) = record.log_mut() {
-        log.carried_by(lease.ends());
+        log.carried_by(response.body().ends());
     }
-    let tunnel = match passed.switch {
-        Some(downstream) if upgrade::accepted(&response) => {
-            Some(Tunnel::new(downstream, &mut response))
-        }
-        _ => None,
-    };
+    let switch = passed.switch.filter(|_| upgrade::accepted(&response));
     *response.version_mut() = Version::HTTP_11;
     let headers = response.headers_mut();
-    hop_by_hop::strip_response(headers, tunnel.is_some());
+    hop_by_hop::strip_response(headers, switch.is_some());
     if let Some(took) = took {
         headers.insert(X_ENVOY_UPSTREAM_SERVICE_TIME, headers::millis(took));
     }
@@ -409,18 +418,15 @@ fn pass(
         "via_upstream",
     );
     let (parts, incoming) = response.into_parts();
-    let body = match tunnel {
-        Some(tunnel) => {
+    let body = match switch {
+        Some(downstream) => {
             record.tunnels();
-            tunnel.spawn(forward.worker, record, lease);
+            if let Some(upstream) = incoming.into_upgraded() {
+                upgrade::tunnel(forward.worker, downstream, upstream, record);
+            }
             ReplyBody::Empty
         }
-        None => ReplyBody::Stream(Box::new(StreamBody::new(
-            incoming,
-            lease,
-            record,
-            passed.deadline,
-        ))),
+        None => ReplyBody::Stream(Box::new(StreamBody::new(incoming, record, passed.deadline))),
     };
     debug_assert!(!parts.headers.contains_key(UPGRADE) || parts.status.is_informational());
     Response::from_parts(parts, body)

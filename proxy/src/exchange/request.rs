@@ -12,14 +12,13 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::body::UpstreamBody;
-use super::spare::Buffers;
 use crate::balance::EndpointIdx;
 use crate::cluster::{Cluster, Endpoint};
 use crate::pool::{Pools, Target};
 use crate::registry::ClusterId;
 use crate::snapshot::{ListenerKey, Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
-use crate::upstream::{Counts, Reach};
+use crate::upstream::{Buffers, Counts, Reach};
 
 /// The HTTP version spoken with the downstream peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +128,7 @@ pub struct Worker {
     /// Settings of the request path.
     pub settings: ExchangeSettings,
     /// Memory for the heads of requests that may have to be sent again.
-    pub buffers: Buffers,
+    pub buffers: Rc<Buffers>,
     snapshot: RefCell<Cached>,
     rng: RefCell<SmallRng>,
 }
@@ -156,7 +155,7 @@ impl Worker {
             unrouted: parts.unrouted,
             access_log: parts.access_log,
             settings: parts.settings,
-            buffers: Buffers::default(),
+            buffers: Rc::default(),
             snapshot: RefCell::new(Cached { cache, current }),
             rng: RefCell::new(SmallRng::seed_from_u64(parts.seed)),
         }

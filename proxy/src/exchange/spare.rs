@@ -3,46 +3,36 @@
 //! A map of headers is expensive to copy and to drop; nearly no copy is ever needed. So the headers are packed into one
 //! buffer that the worker uses again and again, and unpacked only when a request is really sent again.
 
-use std::cell::RefCell;
+use std::rc::Rc;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use hyper::Request;
 
 use super::body::UpstreamBody;
-
-/// Most buffers that wait to be used again, per worker.
-const BUFFERS_MAX: usize = 256;
-
-/// Largest buffer that is kept, in bytes.
-const BUFFER_BYTES_MAX: usize = 4096;
-
-/// Buffers of one worker that wait to be used again.
-#[derive(Debug, Default)]
-pub struct Buffers(RefCell<Vec<Vec<u8>>>);
+use crate::upstream::Buffers;
+use crate::upstream::buffers::Buffer;
 
 /// The head of a request without a body.
 #[derive(Debug)]
-pub struct Spare<'a> {
-    buffers: &'a Buffers,
+pub struct Spare {
     method: Method,
     uri: Uri,
     version: Version,
     /// Per header line: length of the name, length of the value with the highest bit for "sensitive", both of four
     /// bytes, then the name and the value.
-    packed: Vec<u8>,
+    packed: Buffer,
 }
 
 const SENSITIVE: u32 = 1 << 31;
 
-impl<'a> Spare<'a> {
+impl Spare {
     /// Keeps the head of this request.
-    pub fn of<B>(buffers: &'a Buffers, request: &Request<B>) -> Self {
-        let mut packed = buffers.0.borrow_mut().pop().unwrap_or_default();
+    pub fn of<B>(buffers: &Rc<Buffers>, request: &Request<B>) -> Self {
+        let mut packed = buffers.take();
         for (name, value) in request.headers() {
             pack(&mut packed, name, value);
         }
         Self {
-            buffers,
             method: request.method().clone(),
             uri: request.uri().clone(),
             version: request.version(),
@@ -58,16 +48,6 @@ impl<'a> Spare<'a> {
         *request.version_mut() = self.version;
         unpack(&self.packed, request.headers_mut());
         request
-    }
-}
-
-impl Drop for Spare<'_> {
-    fn drop(&mut self) {
-        let mut buffers = self.buffers.0.borrow_mut();
-        if buffers.len() < BUFFERS_MAX && self.packed.capacity() <= BUFFER_BYTES_MAX {
-            self.packed.clear();
-            buffers.push(std::mem::take(&mut self.packed));
-        }
     }
 }
 
@@ -108,7 +88,7 @@ mod tests {
 
     #[test]
     fn head_comes_back_as_it_was() {
-        let buffers = Buffers::default();
+        let buffers = Rc::new(Buffers::default());
         for round in 0..3 {
             let mut secret = HeaderValue::from_static("Basic abc");
             secret.set_sensitive(true);
@@ -133,21 +113,5 @@ mod tests {
             assert!(after.headers()["authorization"].is_sensitive());
             assert!(!after.headers()["host"].is_sensitive());
         }
-    }
-
-    #[test]
-    fn buffers_are_used_again_and_large_ones_are_not_kept() {
-        let buffers = Buffers::default();
-        let small = Request::builder().header("a", "b").body(()).unwrap();
-        let large = "x".repeat(BUFFER_BYTES_MAX);
-        let large = Request::builder().header("a", large).body(()).unwrap();
-        let kept = || buffers.0.borrow().len();
-        let two = (Spare::of(&buffers, &small), Spare::of(&buffers, &small));
-        drop(two);
-        assert_eq!(kept(), 2);
-        drop(Spare::of(&buffers, &small));
-        assert_eq!(kept(), 2);
-        drop(Spare::of(&buffers, &large));
-        assert_eq!(kept(), 1);
     }
 }

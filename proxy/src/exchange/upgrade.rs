@@ -3,15 +3,15 @@
 use std::rc::Rc;
 
 use hyper::header::{CONNECTION, HeaderMap, UPGRADE};
-use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::upgrade::OnUpgrade;
 use hyper::{Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::copy_bidirectional_with_sizes;
 
 use super::outcome::{Ending, Record};
 use super::request::Worker;
-use crate::pool::Lease;
 use crate::telemetry::Gauge;
+use crate::upstream::http1::Upgraded;
 
 /// Size of the copy buffer of each direction.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -32,51 +32,28 @@ pub fn accepted<B>(response: &Response<B>) -> bool {
     response.status() == StatusCode::SWITCHING_PROTOCOLS
 }
 
-/// Both sides' promises of a raw connection.
-pub struct Tunnel {
-    downstream: OnUpgrade,
-    upstream: OnUpgrade,
+/// Carries bytes both ways in a task of its own, with half-close, until both sides have ended.
+pub fn tunnel(worker: &Rc<Worker>, downstream: OnUpgrade, upstream: Upgraded, record: Box<Record>) {
+    let worker = Rc::clone(worker);
+    tokio::task::spawn_local(async move {
+        worker.raise(Gauge::UpgradesActive);
+        carry(downstream, upstream, record).await;
+        worker.lower(Gauge::UpgradesActive);
+    });
 }
 
-impl Tunnel {
-    /// The promises of a request that asked to switch and of the response that agreed.
-    pub fn new<B>(downstream: OnUpgrade, response: &mut Response<B>) -> Self {
-        Self {
-            downstream,
-            upstream: hyper::upgrade::on(response),
-        }
+async fn carry(downstream: OnUpgrade, mut upstream: Upgraded, mut record: Box<Record>) {
+    let Ok(downstream) = downstream.await else {
+        return; // it is gone; the record says so
+    };
+    let mut downstream = TokioIo::new(downstream);
+    let copied =
+        copy_bidirectional_with_sizes(&mut downstream, &mut upstream, BUFFER_BYTES, BUFFER_BYTES)
+            .await;
+    if let Ok((_received, sent)) = copied {
+        record.saw_bytes(sent);
     }
-
-    /// Carries bytes both ways in a task of its own, with half-close, until both sides have ended.
-    pub fn spawn<B: 'static>(self, worker: &Rc<Worker>, record: Box<Record>, lease: Lease<B>) {
-        let worker = Rc::clone(worker);
-        tokio::task::spawn_local(async move {
-            worker.raise(Gauge::UpgradesActive);
-            self.run(record).await;
-            worker.lower(Gauge::UpgradesActive);
-            // an upgraded connection never goes back to the pool
-            drop(lease);
-        });
-    }
-
-    async fn run(self, mut record: Box<Record>) {
-        let (Ok(downstream), Ok(upstream)) = tokio::join!(self.downstream, self.upstream) else {
-            return; // one side is gone; the record says so
-        };
-        let mut downstream: TokioIo<Upgraded> = TokioIo::new(downstream);
-        let mut upstream: TokioIo<Upgraded> = TokioIo::new(upstream);
-        let copied = copy_bidirectional_with_sizes(
-            &mut downstream,
-            &mut upstream,
-            BUFFER_BYTES,
-            BUFFER_BYTES,
-        )
-        .await;
-        if let Ok((_received, sent)) = copied {
-            record.saw_bytes(sent);
-        }
-        record.finish(Ending::Complete);
-    }
+    record.finish(Ending::Complete);
 }
 
 #[cfg(test)]

@@ -12,18 +12,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::Body;
 use hyper::client::conn::http2::SendRequest;
+use hyper::{Request, Response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{
-    EndpointPool, HTTP2_CONNECTIONS_MAX, STALE_CONNECTIONS_MAX, Target, WAITING_REQUESTS_MAX,
-    end_of_wait,
+    Choice, EndpointPool, Failed, HTTP2_CONNECTIONS_MAX, Incoming, STALE_CONNECTIONS_MAX, Target,
+    WAITING_REQUESTS_MAX, end_of_wait,
 };
 use crate::error::{BoxError, Error, Kind};
 use crate::registry::Address;
 use crate::upstream::{
     Alternates, ConnectSettings, Connected, Counts, Ends, Http2Sender, Reach, Sender, StreamLimit,
-    connect,
+    connect, failure,
 };
 
 /// Open connections, and the requests that wait for a stream of one.
@@ -65,17 +66,9 @@ impl<B> StreamHold<B> {
         &self.connection.ends
     }
 
-    pub(super) fn reused(&self) -> bool {
-        self.reused
-    }
-
-    pub(super) fn sender(&mut self) -> &mut SendRequest<B> {
-        &mut self.sender
-    }
-
     /// Takes the connection and all older ones out of use: what closed one has most likely closed them. Their streams
     /// go on.
-    pub(super) fn retire(&self) {
+    fn retire(&self) {
         let mut open = self.pool.http2.open.borrow_mut();
         open.retain(|connection| connection.serial > self.connection.serial);
     }
@@ -188,8 +181,55 @@ impl<B> Shared<B> {
     }
 }
 
+/// Sends a request on a connection with room, or on the next one that has some.
+pub(super) async fn send<B>(
+    pool: &Rc<EndpointPool<B>>,
+    target: &Target<'_>,
+    mut request: Request<B>,
+    choice: Choice,
+) -> Result<Response<Incoming<B>>, Failed>
+where
+    B: Body<Data = Bytes> + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    let stale_max = choice.stale_max();
+    let mut stale = 0;
+    loop {
+        let picked = (stale < stale_max).then(|| pick(pool)).flatten();
+        let mut hold = match picked {
+            Some(hold) => hold,
+            // boxed, so that requests that find a connection need not carry what making one takes
+            None => Box::pin(stream(pool, target))
+                .await
+                .map_err(|error| Failed {
+                    error,
+                    reused: false,
+                })?,
+        };
+        let mut error = match hold.sender.try_send_request(request).await {
+            Ok(response) => return Ok(response.map(|body| Incoming::http2(body, hold))),
+            Err(error) => error,
+        };
+        let unsent = error.take_message();
+        let error = failure::before_response(error.into_error());
+        if error.kind() == Kind::UpstreamClosed {
+            hold.retire();
+        }
+        request = match unsent {
+            Some(unsent) if hold.reused && stale <= stale_max => unsent,
+            _ => {
+                return Err(Failed {
+                    error,
+                    reused: hold.reused,
+                });
+            }
+        };
+        stale += 1;
+    }
+}
+
 /// A stream of a connection that has room.
-pub(super) fn pick<B>(pool: &Rc<EndpointPool<B>>) -> Option<StreamHold<B>> {
+fn pick<B>(pool: &Rc<EndpointPool<B>>) -> Option<StreamHold<B>> {
     let connection = pool.http2.with_room()?;
     connection.active.set(connection.active.get() + 1);
     connection.used.set(Instant::now());
@@ -225,10 +265,7 @@ fn hand_out<B>(pool: &Rc<EndpointPool<B>>) {
 }
 
 /// A stream: of a connection with room, or the next one that becomes free.
-pub(super) async fn stream<B>(
-    pool: &Rc<EndpointPool<B>>,
-    target: &Target<'_>,
-) -> Result<StreamHold<B>, Error>
+async fn stream<B>(pool: &Rc<EndpointPool<B>>, target: &Target<'_>) -> Result<StreamHold<B>, Error>
 where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,

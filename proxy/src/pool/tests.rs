@@ -8,9 +8,10 @@ use std::time::Duration;
 use http_body_util::Empty;
 
 use super::*;
+use crate::error::Kind;
 use crate::registry::{Address, Registry};
 use crate::telemetry::{BuildInfo, Counter, Telemetry, WorkerId};
-use crate::upstream::Alternates;
+use crate::upstream::{Alternates, Buffers};
 
 /// A pool with an endpoint, and what it counts.
 struct World {
@@ -63,15 +64,31 @@ impl World {
         }
     }
 
-    async fn get(&self) -> Result<Sent<Empty<Bytes>>, Failed> {
+    async fn get(&self) -> Result<Response<Incoming<Empty<Bytes>>>, Failed> {
         tokio::task::LocalSet::new().run_until(self.send()).await
     }
 
     /// Must run within a local set.
-    async fn send(&self) -> Result<Sent<Empty<Bytes>>, Failed> {
+    async fn send(&self) -> Result<Response<Incoming<Empty<Bytes>>>, Failed> {
+        self.send_by(Choice::Any).await
+    }
+
+    async fn send_by(&self, choice: Choice) -> Result<Response<Incoming<Empty<Bytes>>>, Failed> {
         let request = Request::get("http://a.test/").header("host", "a.test");
         let request = request.body(Empty::new()).expect("a request");
-        self.pools.send(self.target(), request).await
+        match self.protocol {
+            Protocol::Http1 => {
+                let (parts, body) = request.into_parts();
+                let buffer = Rc::new(Buffers::default()).take();
+                let mut message = Some(Message::new(buffer, parts, body));
+                let sent = self.pools.send_http1(self.target(), &mut message, choice);
+                sent.await
+            }
+            Protocol::Http2 => {
+                let sent = self.pools.send_http2(self.target(), request, choice);
+                sent.await
+            }
+        }
     }
 
     fn count(&self, counter: Counter) -> u64 {
@@ -112,9 +129,9 @@ async fn dead_address_is_passed_over_for_another_of_the_name() {
     let dead = [refuses(1), refuses(2)];
     let world = World::of_name(&[dead[0], dead[1], live]);
     let sent = world.get().await.expect("an answer");
-    assert_eq!(sent.response.status(), 200);
-    assert_eq!(sent.lease.ends().remote, Address::Ip(live));
-    let local = sent.lease.ends().local.expect("an address");
+    assert_eq!(sent.status(), 200);
+    assert_eq!(sent.body().ends().remote, Address::Ip(live));
+    let local = sent.body().ends().local.expect("an address");
     assert!(local.ip().is_loopback() && local != live);
     assert_eq!(world.count(Counter::ConnectRefused), 2);
     assert_eq!(world.count(Counter::UpstreamOpened), 1);
@@ -146,7 +163,7 @@ async fn address_that_does_not_answer_is_overtaken() {
     let live = origin();
     let world = World::of_name(&[address, live]);
     let sent = world.get().await.expect("an answer");
-    assert_eq!(sent.lease.ends().remote, Address::Ip(live));
+    assert_eq!(sent.body().ends().remote, Address::Ip(live));
     assert_eq!(world.count(Counter::ConnectTimeout), 0);
 }
 
@@ -184,8 +201,8 @@ async fn socket_may_have_an_abstract_name() {
     let path = format!("@{name}");
     let world = World::new(Address::Unix(Path::new(&path).into()), Alternates::None);
     let sent = world.get().await.expect("an answer");
-    assert_eq!(sent.response.status(), 200);
-    assert_eq!(sent.lease.ends().local, None);
+    assert_eq!(sent.status(), 200);
+    assert_eq!(sent.body().ends().local, None);
 }
 
 /// An HTTP/2 origin that allows one stream at a time and answers when it is told to.
@@ -268,8 +285,8 @@ async fn request_that_leaves_the_line_holds_up_nobody() {
         drop(left);
         gate.add_permits(2);
         let (first, last) = tokio::join!(first, last);
-        assert_eq!(first.expect("an answer").response.status(), 200);
-        assert_eq!(last.expect("an answer").response.status(), 200);
+        assert_eq!(first.expect("an answer").status(), 200);
+        assert_eq!(last.expect("an answer").status(), 200);
         assert!(world.count(Counter::UpstreamOpened) <= 2);
     };
     tokio::task::LocalSet::new().run_until(run).await;
@@ -302,17 +319,12 @@ async fn fresh_http2_connections_are_newer_than_the_one_that_failed() {
             protocol: Protocol::Http2,
             ..World::of_name(&[address])
         };
-        assert_eq!(
-            world.send().await.expect("an answer").response.status(),
-            200
-        );
+        assert_eq!(world.send().await.expect("an answer").status(), 200);
         let failed = world.send().await.err().expect("no answer");
         assert!(failed.reused);
         assert_eq!(failed.error.kind(), Kind::UpstreamClosed);
-        let request = Request::get("http://a.test/").body(Empty::new());
-        let request = request.expect("a request");
-        let sent = world.pools.send_fresh(world.target(), request).await;
-        assert_eq!(sent.expect("an answer").response.status(), 200);
+        let sent = world.send_by(Choice::Fresh).await;
+        assert_eq!(sent.expect("an answer").status(), 200);
         assert_eq!(world.count(Counter::UpstreamOpened), 2);
     };
     tokio::task::LocalSet::new().run_until(run).await;

@@ -15,24 +15,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Body;
-use hyper::client::conn::{http1, http2};
+use hyper::client::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Protocol;
 use super::alternates::Reach;
 use super::counts::{Counted, Counts};
+use super::http1::{Connection, RESPONSE_HEAD_BYTES_MAX};
+use super::stream::Stream;
 use super::streams::{ConnectionTasks, StreamLimit, UNKNOWN};
 use crate::error::{BoxError, Error, Kind};
 use crate::registry::Address;
 use crate::runtime::gather::Gathered;
-
-/// Largest response head that is accepted, in bytes; a longer one is a protocol error. Envoy's default.
-pub const RESPONSE_HEAD_BYTES_MAX: usize = 60 * 1024;
-
-/// Most header lines in a response head; more is a protocol error.
-pub const RESPONSE_HEADERS_MAX: usize = 100;
 
 /// Time after which the next address is tried while the one before has not answered; one that is refused is followed at
 /// once. RFC 8305, section 5, recommends it.
@@ -72,7 +67,7 @@ pub struct Ends {
 /// The sending half of an upstream connection.
 pub enum Sender<B> {
     /// One request at a time.
-    Http1(http1::SendRequest<B>),
+    Http1(Box<Connection>),
     /// Many requests at a time.
     Http2(Http2Sender<B>),
 }
@@ -121,28 +116,29 @@ where
     B::Error: Into<BoxError>,
 {
     let failed = |error: io::Error| connect_failed(error, counts);
-    if let Address::Unix(path) = reach.address {
-        let stream = UnixStream::connect(socket_path(path))
-            .await
-            .map_err(failed)?;
-        return Ok(Connected {
-            sender: handshake(stream, protocol, counts).await?,
-            ends: Rc::new(Ends {
-                local: None,
-                remote: reach.address.clone(),
-            }),
-        });
-    }
-    let (stream, remote) = first_to_connect(&reach.candidates(), counts).await?;
-    stream.set_nodelay(true).map_err(failed)?;
-    let local = stream.local_addr().ok();
-    Ok(Connected {
-        sender: handshake(stream, protocol, counts).await?,
-        ends: Rc::new(Ends {
-            local,
-            remote: Address::Ip(remote),
-        }),
-    })
+    let (stream, remote) = match reach.address {
+        Address::Unix(path) => {
+            let stream = UnixStream::connect(socket_path(path))
+                .await
+                .map_err(failed)?;
+            (Stream::Unix(stream), reach.address.clone())
+        }
+        Address::Ip(_) | Address::Name { .. } => {
+            let (stream, remote) = first_to_connect(&reach.candidates(), counts).await?;
+            stream.set_nodelay(true).map_err(failed)?;
+            (Stream::Tcp(stream), Address::Ip(remote))
+        }
+    };
+    let local = stream.local_address();
+    let ends = Rc::new(Ends { local, remote });
+    let sender = match protocol {
+        Protocol::Http1 => {
+            let counted = Counted::opened(counts);
+            Sender::Http1(Connection::new(stream, Rc::clone(&ends), counted))
+        }
+        Protocol::Http2 => Sender::Http2(http2_handshake(stream, counts).await?),
+    };
+    Ok(Connected { sender, ends })
 }
 
 /// The path as the kernel wants it: a name in the abstract namespace begins with a zero byte.
@@ -228,57 +224,35 @@ impl Race {
     }
 }
 
-async fn handshake<S, B>(
-    stream: S,
-    protocol: Protocol,
-    counts: &Rc<Counts>,
-) -> Result<Sender<B>, Error>
+/// Starts the connection's driver, a task of the worker's own thread; it ends when the peer closes or when the last
+/// sender is dropped.
+async fn http2_handshake<B>(stream: Stream, counts: &Rc<Counts>) -> Result<Http2Sender<B>, Error>
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
     let failed = |error: hyper::Error| connect_failed(error, counts);
     let io = TokioIo::new(Gathered(stream));
-    match protocol {
-        Protocol::Http1 => {
-            let (sender, connection) = http1::Builder::new()
-                .max_headers(RESPONSE_HEADERS_MAX)
-                .max_header_size(RESPONSE_HEAD_BYTES_MAX)
-                .handshake(io)
-                .await
-                .map_err(failed)?;
-            // how the connection ended is told to the request that was on it; between requests nobody cares
-            let counted = Counted::opened(counts);
-            tokio::task::spawn_local(async move {
-                drop(connection.with_upgrades().await);
-                drop(counted);
-            });
-            Ok(Sender::Http1(sender))
+    let limit = StreamLimit::new();
+    let (sender, mut connection) = http2::Builder::new(ConnectionTasks::new(&limit))
+        .timer(TokioTimer::new())
+        .initial_max_send_streams(UNKNOWN)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_header_list_size(RESPONSE_HEAD_BYTES_MAX as u32)
+        .handshake(io)
+        .await
+        .map_err(failed)?;
+    let announced = Rc::clone(&limit);
+    let counted = Counted::opened(counts);
+    tokio::task::spawn_local(poll_fn(move |cx| {
+        let _open = &counted;
+        let polled = Pin::new(&mut connection).poll(cx);
+        announced.update(connection.current_max_send_streams(), cx);
+        if polled.is_ready() {
+            announced.end();
         }
-        Protocol::Http2 => {
-            let limit = StreamLimit::new();
-            let (sender, mut connection) = http2::Builder::new(ConnectionTasks::new(&limit))
-                .timer(TokioTimer::new())
-                .initial_max_send_streams(UNKNOWN)
-                .initial_stream_window_size(STREAM_WINDOW_BYTES)
-                .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-                .max_header_list_size(RESPONSE_HEAD_BYTES_MAX as u32)
-                .handshake(io)
-                .await
-                .map_err(failed)?;
-            let announced = Rc::clone(&limit);
-            let counted = Counted::opened(counts);
-            tokio::task::spawn_local(poll_fn(move |cx| {
-                let _open = &counted;
-                let polled = Pin::new(&mut connection).poll(cx);
-                announced.update(connection.current_max_send_streams(), cx);
-                if polled.is_ready() {
-                    announced.end();
-                }
-                polled.map(drop)
-            }));
-            Ok(Sender::Http2(Http2Sender { sender, limit }))
-        }
-    }
+        polled.map(drop)
+    }));
+    Ok(Http2Sender { sender, limit })
 }

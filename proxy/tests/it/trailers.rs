@@ -37,7 +37,7 @@ fn read_chunked(stream: &mut impl Read) -> String {
 }
 
 #[test]
-fn announced_trailers_of_a_request_reach_an_http1_origin() {
+fn trailers_of_a_request_reach_an_http1_origin_announced_or_not() {
     let (tell, told) = mpsc::channel();
     let tell = Arc::new(Mutex::new(tell));
     let origin = RawOrigin::start(move |_, mut stream| {
@@ -49,7 +49,7 @@ fn announced_trailers_of_a_request_reach_an_http1_origin() {
     });
     let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H1, origin.address));
     let mut client = Raw::connect(proxy.edge);
-    for (announced, passes) in [("Trailer: x-sum\r\n", true), ("", false)] {
+    for announced in ["Trailer: x-sum\r\n", ""] {
         let head =
             format!("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n{announced}\r\n");
         client
@@ -57,8 +57,7 @@ fn announced_trailers_of_a_request_reach_an_http1_origin() {
             .send("4\r\nbody\r\n0\r\nx-sum: 42\r\n\r\n");
         assert_eq!(client.reply().status, 200);
         let body = told.recv_timeout(DEADLINE).unwrap();
-        assert!(body.starts_with("4\r\nbody\r\n0\r\n"), "{body:?}");
-        assert_eq!(body.contains("x-sum: 42"), passes, "{announced:?} {body:?}");
+        assert_eq!(body, "4\r\nbody\r\n0\r\nx-sum: 42\r\n\r\n", "{announced:?}");
     }
 }
 

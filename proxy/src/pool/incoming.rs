@@ -1,0 +1,123 @@
+//! The body of a response, and its hold on the connection that it comes on.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::Instant;
+
+use super::EndpointPool;
+use super::http2::StreamHold;
+use crate::error::Error;
+use crate::upstream::{Ends, failure, http1};
+
+/// The body of a response, from either kind of connection.
+///
+/// Read to its end, it gives an HTTP/1 connection back to its pool; dropped before, it closes it. On an HTTP/2
+/// connection both end the stream only.
+pub struct Incoming<B> {
+    source: Source<B>,
+    ends: Rc<Ends>,
+}
+
+enum Source<B> {
+    Http1 {
+        body: http1::Incoming,
+        pool: Rc<EndpointPool<B>>,
+    },
+    Http2 {
+        body: hyper::body::Incoming,
+        /// Given up at the body's end.
+        hold: Option<StreamHold<B>>,
+    },
+}
+
+impl<B> Incoming<B> {
+    pub(super) fn http1(body: http1::Incoming, pool: &Rc<EndpointPool<B>>, ends: Rc<Ends>) -> Self {
+        let pool = Rc::clone(pool);
+        let source = Source::Http1 { body, pool };
+        let mut incoming = Self { source, ends };
+        incoming.settle();
+        incoming
+    }
+
+    pub(super) fn http2(body: hyper::body::Incoming, hold: StreamHold<B>) -> Self {
+        let ends = Rc::clone(hold.ends());
+        let hold = Some(hold);
+        let source = Source::Http2 { body, hold };
+        let mut incoming = Self { source, ends };
+        incoming.settle();
+        incoming
+    }
+
+    /// What the connection connects.
+    pub fn ends(&self) -> &Rc<Ends> {
+        &self.ends
+    }
+
+    /// The raw connection after a 101; `None` on HTTP/2, which has none.
+    pub fn into_upgraded(self) -> Option<http1::Upgraded> {
+        match self.source {
+            Source::Http1 { body, .. } => body.into_upgraded(),
+            Source::Http2 { .. } => None,
+        }
+    }
+
+    /// Lets go of the connection once nothing more comes on it for this body.
+    fn settle(&mut self) {
+        match &mut self.source {
+            Source::Http1 { body, pool } => {
+                if let Some(connection) = body.take_free() {
+                    pool.http1.push(connection, Instant::now(), &pool.counts);
+                }
+            }
+            Source::Http2 { body, hold } => {
+                if body.is_end_stream() {
+                    *hold = None;
+                }
+            }
+        }
+    }
+}
+
+impl<B> Body for Incoming<B> {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let this = self.get_mut();
+        let polled = match &mut this.source {
+            Source::Http1 { body, .. } => body.poll_frame(cx),
+            Source::Http2 { body, hold } => {
+                let polled = Pin::new(body).poll_frame(cx);
+                if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
+                    *hold = None;
+                }
+                polled.map_err(failure::after_response)
+            }
+        };
+        if polled.is_ready() {
+            this.settle();
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Http1 { body, .. } => body.is_end_stream(),
+            Source::Http2 { body, .. } => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Http1 { body, .. } => body.size_hint(),
+            Source::Http2 { body, .. } => body.size_hint(),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Takes the framing off a response's body (RFC 9112, section 7).
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use httparse::Status;
+
+use super::head::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
+use crate::error::{Error, Kind};
+
+/// Most bytes of a chunk's size line, its extensions included.
+const SIZE_LINE_BYTES_MAX: usize = 4096;
+
+/// What is still to come of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decoder {
+    /// Chunks.
+    Chunked(Place),
+    /// Nothing.
+    End,
+    /// So many bytes.
+    Length(u64),
+    /// Everything until the connection closes.
+    UntilClose,
+}
+
+/// Where in a chunked body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Inside a chunk with so many bytes left.
+    Data(u64),
+    /// After the bytes of a chunk: its CRLF.
+    DataEnd,
+    /// Before the size of a chunk.
+    Size,
+    /// After the last chunk.
+    Trailers,
+}
+
+/// What the decoder made of its input.
+#[derive(Debug)]
+pub enum Step {
+    /// Bytes of the body.
+    Data(Bytes),
+    /// The body is complete; its trailers, if it has any.
+    End(Option<HeaderMap>),
+    /// More input is needed.
+    More,
+}
+
+impl Decoder {
+    /// A body of this many bytes.
+    pub fn length(bytes: u64) -> Self {
+        match bytes {
+            0 => Decoder::End,
+            bytes => Decoder::Length(bytes),
+        }
+    }
+
+    /// A body in chunks.
+    pub fn chunked() -> Self {
+        Decoder::Chunked(Place::Size)
+    }
+
+    /// Whether nothing more comes.
+    pub fn is_end(&self) -> bool {
+        *self == Decoder::End
+    }
+
+    /// The number of bytes that are still to come, if that is known.
+    pub fn remaining(&self) -> Option<u64> {
+        match self {
+            Decoder::End => Some(0),
+            Decoder::Length(left) => Some(*left),
+            Decoder::Chunked(_) | Decoder::UntilClose => None,
+        }
+    }
+
+    /// Decodes the front of the input.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::UpstreamProtocol`] when it is not what the framing promises.
+    pub fn step(&mut self, input: &mut BytesMut) -> Result<Step, Error> {
+        loop {
+            match self {
+                Decoder::End => return Ok(Step::End(None)),
+                Decoder::UntilClose => return Ok(data(input, u64::MAX)),
+                Decoder::Length(left) => {
+                    let step = data(input, *left);
+                    if let Step::Data(bytes) = &step {
+                        *self = Decoder::length(*left - bytes.len() as u64);
+                    }
+                    return Ok(step);
+                }
+                Decoder::Chunked(place) => match *place {
+                    Place::Data(left) => {
+                        let step = data(input, left);
+                        if let Step::Data(bytes) = &step {
+                            *place = match left - bytes.len() as u64 {
+                                0 => Place::DataEnd,
+                                left => Place::Data(left),
+                            };
+                        }
+                        return Ok(step);
+                    }
+                    Place::DataEnd => {
+                        let Some(end) = input.get(..2) else {
+                            return Ok(Step::More);
+                        };
+                        if end != b"\r\n" {
+                            return Err(broken("chunk is longer than its size"));
+                        }
+                        let _ = input.split_to(2);
+                        *place = Place::Size;
+                    }
+                    Place::Size => match size(input)? {
+                        None => return Ok(Step::More),
+                        Some(0) => *place = Place::Trailers,
+                        Some(size) => *place = Place::Data(size),
+                    },
+                    Place::Trailers => {
+                        let Some(trailers) = trailers(input)? else {
+                            return Ok(Step::More);
+                        };
+                        *self = Decoder::End;
+                        return Ok(Step::End((!trailers.is_empty()).then_some(trailers)));
+                    }
+                },
+            }
+        }
+    }
+}
+
+fn broken(text: &'static str) -> Error {
+    Error::new(Kind::UpstreamProtocol).with_source(text)
+}
+
+fn data(input: &mut BytesMut, most: u64) -> Step {
+    let length = usize::try_from(most).unwrap_or(usize::MAX).min(input.len());
+    match length {
+        0 => Step::More,
+        length => Step::Data(input.split_to(length).freeze()),
+    }
+}
+
+/// Takes a size line off the input.
+fn size(input: &mut BytesMut) -> Result<Option<u64>, Error> {
+    match httparse::parse_chunk_size(input) {
+        Ok(Status::Complete((length, size))) => {
+            let _ = input.split_to(length);
+            Ok(Some(size))
+        }
+        Ok(Status::Partial) if input.len() < SIZE_LINE_BYTES_MAX => Ok(None),
+        _ => Err(broken("size of a chunk is not one")),
+    }
+}
+
+/// Takes the trailer section off the input.
+fn trailers(input: &mut BytesMut) -> Result<Option<HeaderMap>, Error> {
+    let mut lines = [httparse::EMPTY_HEADER; RESPONSE_HEADERS_MAX];
+    let mut trailers = HeaderMap::new();
+    let length = match httparse::parse_headers(input, &mut lines) {
+        Ok(Status::Complete((length, lines))) => {
+            for line in lines {
+                let name = HeaderName::from_bytes(line.name.as_bytes());
+                let value = HeaderValue::from_bytes(line.value);
+                let (Ok(name), Ok(value)) = (name, value) else {
+                    return Err(broken("trailer is malformed"));
+                };
+                trailers.append(name, value);
+            }
+            length
+        }
+        Ok(Status::Partial) if input.len() < RESPONSE_HEAD_BYTES_MAX => return Ok(None),
+        _ => return Err(broken("trailers are malformed or too long")),
+    };
+    let _ = input.split_to(length);
+    Ok(Some(trailers))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Body, trailers, what is left.
+    type Decoded = (Vec<u8>, Option<HeaderMap>, Vec<u8>);
+
+    /// Feeds the input in pieces of this size.
+    fn decode(mut decoder: Decoder, bytes: &[u8], piece: usize) -> Result<Decoded, Error> {
+        let mut input = BytesMut::new();
+        let mut pieces = bytes.chunks(piece.max(1));
+        let mut body = Vec::new();
+        loop {
+            match decoder.step(&mut input)? {
+                Step::Data(bytes) => body.extend_from_slice(&bytes),
+                Step::End(trailers) => {
+                    input.extend_from_slice(&pieces.flatten().copied().collect::<Vec<_>>());
+                    return Ok((body, trailers, input.to_vec()));
+                }
+                Step::More => match pieces.next() {
+                    Some(piece) => input.extend_from_slice(piece),
+                    None => return Ok((body, None, b"starved".to_vec())),
+                },
+            }
+        }
+    }
+
+    #[test]
+    fn bodies_are_taken_out_of_their_framing() {
+        for (decoder, bytes, body, trailer, rest) in [
+            (Decoder::length(0), "next", "", None, "next"),
+            (Decoder::length(3), "abcnext", "abc", None, "next"),
+            (Decoder::length(3), "ab", "ab", None, "starved"),
+            (Decoder::UntilClose, "abc", "abc", None, "starved"),
+            (Decoder::chunked(), "0\r\n\r\nnext", "", None, "next"),
+            (
+                Decoder::chunked(),
+                "3\r\nabc\r\n00a;x=\"y\"\r\n0123456789\r\n0\r\n\r\n",
+                "abc0123456789",
+                None,
+                "",
+            ),
+            (
+                Decoder::chunked(),
+                "1\r\na\r\n0\r\nX-Sum: 7\r\n\r\nnext",
+                "a",
+                Some("7"),
+                "next",
+            ),
+            (
+                Decoder::chunked(),
+                "1\r\na\r\n0\r\nX: 7\r\n",
+                "a",
+                None,
+                "starved",
+            ),
+        ] {
+            for piece in [1, 2, 3, 1000] {
+                let (got, trailers, left) = decode(decoder, bytes.as_bytes(), piece).unwrap();
+                assert_eq!(got, body.as_bytes(), "{bytes:?}");
+                let trailers = trailers.unwrap_or_default();
+                let sum = trailers.get("x-sum").map(|value| value.to_str().unwrap());
+                assert_eq!(sum, trailer, "{bytes:?}");
+                assert_eq!(left, rest.as_bytes(), "{bytes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn broken_chunks_are_errors() {
+        let long = format!("1;{}", "x".repeat(SIZE_LINE_BYTES_MAX));
+        let trailer = format!("0\r\nx: {}", "y".repeat(RESPONSE_HEAD_BYTES_MAX));
+        for bytes in [
+            "x\r\n",
+            "-1\r\n",
+            "1\r\nab\r\n",
+            "ffffffffffffffffff\r\n",
+            "0\r\nno colon\r\n\r\n",
+            &long,
+            &trailer,
+        ] {
+            for piece in [1, 1000] {
+                let error = decode(Decoder::chunked(), bytes.as_bytes(), piece).unwrap_err();
+                assert_eq!(error.kind(), Kind::UpstreamProtocol, "{bytes:?}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_do_not_matter(
+            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..50), 0..8),
+            piece in 1_usize..20,
+        ) {
+            let mut bytes = Vec::new();
+            for chunk in &chunks {
+                bytes.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+                bytes.extend_from_slice(chunk);
+                bytes.extend_from_slice(b"\r\n");
+            }
+            bytes.extend_from_slice(b"0\r\n\r\nrest");
+            let (body, trailers, rest) = decode(Decoder::chunked(), &bytes, piece).unwrap();
+            prop_assert_eq!(body, chunks.concat());
+            prop_assert!(trailers.is_none());
+            prop_assert_eq!(rest, b"rest");
+        }
+    }
+}

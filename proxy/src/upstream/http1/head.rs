@@ -1,0 +1,281 @@
+//! Heads of HTTP/1.1 messages: the request's is written, the response's is parsed (RFC 9112).
+
+use std::mem::MaybeUninit;
+
+use bytes::BytesMut;
+use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use httparse::{ParserConfig, Status};
+use hyper::ext::ReasonPhrase;
+use smallvec::SmallVec;
+
+use super::decoder::Decoder;
+use crate::error::{Error, Kind};
+
+/// Largest response head that is accepted, in bytes; a longer one is a protocol error. Envoy's default.
+pub const RESPONSE_HEAD_BYTES_MAX: usize = 60 * 1024;
+
+/// Most header lines in a response head; more is a protocol error.
+pub const RESPONSE_HEADERS_MAX: usize = 100;
+
+/// How the body of a request is delimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// In chunks, since nobody knows its length.
+    Chunked,
+    /// There is none.
+    Empty,
+    /// By its `Content-Length`.
+    Length(u64),
+}
+
+impl Framing {
+    /// The framing of a body that follows these headers.
+    pub fn of(headers: &HeaderMap, empty: bool) -> Self {
+        if empty {
+            return Framing::Empty;
+        }
+        content_length(headers)
+            .ok()
+            .flatten()
+            .map_or(Framing::Chunked, Framing::Length)
+    }
+}
+
+/// Writes the head of a request.
+pub fn encode(out: &mut Vec<u8>, parts: &Parts, framing: Framing) {
+    out.extend_from_slice(parts.method.as_str().as_bytes());
+    out.push(b' ');
+    let target = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    out.extend_from_slice(target.as_bytes());
+    out.extend_from_slice(b" HTTP/1.1\r\n");
+    for (name, value) in &parts.headers {
+        // A length must be true, or the next request would be read as this one's body (RFC 9112, section 11.2).
+        let untrue = match framing {
+            Framing::Chunked => *name == CONTENT_LENGTH,
+            Framing::Empty => *name == CONTENT_LENGTH && value != "0",
+            Framing::Length(_) => false,
+        };
+        if !untrue {
+            line(out, name, value);
+        }
+    }
+    if framing == Framing::Chunked {
+        out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writes one header line.
+pub fn line(out: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
+    out.extend_from_slice(name.as_str().as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// What the response head depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The method is HEAD: the response has no body whatever its headers say.
+    pub head: bool,
+    /// The request asked for another protocol.
+    pub upgrade: bool,
+}
+
+impl Asked {
+    /// What this request asks.
+    pub fn by(parts: &Parts) -> Self {
+        Self {
+            head: parts.method == Method::HEAD,
+            upgrade: parts.headers.contains_key(http::header::UPGRADE),
+        }
+    }
+}
+
+/// The head of a response.
+#[derive(Debug)]
+pub struct Head {
+    /// Its status.
+    pub status: StatusCode,
+    /// What stands in place of the usual reason, if it does.
+    pub reason: Option<ReasonPhrase>,
+    /// Its header lines.
+    pub headers: HeaderMap,
+    /// How its body is delimited.
+    pub decoder: Decoder,
+    /// Whether the connection can carry another request after the body.
+    pub persistent: bool,
+}
+
+/// Where a header line lies in the head.
+struct Span {
+    name: (usize, usize),
+    value: (usize, usize),
+}
+
+/// Takes a complete head off the front of `input`; `None` while it is not complete. `headers` is memory for the lines.
+///
+/// # Errors
+///
+/// [`Kind::UpstreamProtocol`] for what is not a response, is too long, or is framed in a way that two readers could
+/// read differently.
+pub fn parse(
+    input: &mut BytesMut,
+    headers: &mut HeaderMap,
+    asked: Asked,
+) -> Result<Option<Head>, Error> {
+    let mut lines = [const { MaybeUninit::uninit() }; RESPONSE_HEADERS_MAX];
+    let mut response = httparse::Response::new(&mut []);
+    let parsed = ParserConfig::default().parse_response_with_uninit_headers(
+        &mut response,
+        input,
+        &mut lines,
+    );
+    let length = match parsed.map_err(malformed)? {
+        Status::Complete(length) if length <= RESPONSE_HEAD_BYTES_MAX => length,
+        Status::Partial if input.len() < RESPONSE_HEAD_BYTES_MAX => return Ok(None),
+        _ => return Err(Error::new(Kind::UpstreamProtocol).with_source("response head too long")),
+    };
+    let status = response.code.unwrap_or_default();
+    let status = StatusCode::from_u16(status).map_err(malformed)?;
+    let reason = reason(status, response.reason.unwrap_or_default());
+    let newer = response.version == Some(1);
+    let start = input.as_ptr() as usize;
+    let within = |part: &[u8]| {
+        let from = part.as_ptr() as usize - start;
+        (from, from + part.len())
+    };
+    let spans: SmallVec<[Span; 24]> = response
+        .headers
+        .iter()
+        .map(|line| Span {
+            name: within(line.name.as_bytes()),
+            value: within(line.value),
+        })
+        .collect();
+    let bytes = input.split_to(length).freeze();
+    headers.clear();
+    headers.reserve(spans.len());
+    for Span { name, value } in spans {
+        let name = HeaderName::from_bytes(&bytes[name.0..name.1]).map_err(malformed)?;
+        let value = bytes.slice(value.0..value.1);
+        headers.append(
+            name,
+            HeaderValue::from_maybe_shared(value).map_err(malformed)?,
+        );
+    }
+    let mut headers = std::mem::take(headers);
+    let (decoder, delimited) = framing(status, &mut headers, asked, newer)?;
+    let persistent = delimited && stays_open(&headers, newer);
+    Ok(Some(Head {
+        status,
+        reason,
+        headers,
+        decoder,
+        persistent,
+    }))
+}
+
+fn malformed(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::new(Kind::UpstreamProtocol).with_source(error)
+}
+
+fn reason(status: StatusCode, reason: &str) -> Option<ReasonPhrase> {
+    match status.canonical_reason() {
+        Some(usual) if usual == reason => None,
+        _ => ReasonPhrase::try_from(reason.as_bytes()).ok(),
+    }
+}
+
+/// How the body is delimited, and whether its end can be told from the end of the connection (RFC 9112, section 6.3).
+fn framing(
+    status: StatusCode,
+    headers: &mut HeaderMap,
+    asked: Asked,
+    newer: bool,
+) -> Result<(Decoder, bool), Error> {
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        return match asked.upgrade {
+            true => Ok((Decoder::End, false)),
+            false => Err(Error::new(Kind::UpstreamProtocol).with_source("101 to no upgrade")),
+        };
+    }
+    let bodiless = asked.head
+        || status.is_informational()
+        || status == StatusCode::NO_CONTENT
+        || status == StatusCode::NOT_MODIFIED;
+    let length = content_length(headers)?;
+    let coded = headers.contains_key(TRANSFER_ENCODING);
+    if bodiless {
+        return Ok((Decoder::End, !coded || length.is_none()));
+    }
+    if !coded {
+        return Ok(match length {
+            Some(length) => (Decoder::length(length), true),
+            None => (Decoder::UntilClose, false),
+        });
+    }
+    if !newer {
+        let text = "transfer-encoding in an HTTP/1.0 response";
+        return Err(Error::new(Kind::UpstreamProtocol).with_source(text));
+    }
+    // The coding wins, and what claimed a length as well is not trusted with another request.
+    let both = headers.remove(CONTENT_LENGTH).is_some();
+    if is_chunked(headers) {
+        Ok((Decoder::chunked(), !both))
+    } else {
+        Ok((Decoder::UntilClose, false))
+    }
+}
+
+/// Whether `chunked` is the last coding, and the only time that it is named.
+fn is_chunked(headers: &HeaderMap) -> bool {
+    let codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let mut codings = codings
+        .rev()
+        .flat_map(|line| line.as_bytes().rsplit(|&byte| byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .filter(|coding| !coding.is_empty());
+    codings
+        .next()
+        .is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked"))
+}
+
+/// The one length that all lines agree on.
+fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Error> {
+    let mut length = None;
+    for line in headers.get_all(CONTENT_LENGTH) {
+        for part in line.as_bytes().split(|&byte| byte == b',') {
+            let number = number(part.trim_ascii())
+                .filter(|number| length.is_none_or(|before| before == *number));
+            let text = "content-length is not one number";
+            length =
+                Some(number.ok_or_else(|| Error::new(Kind::UpstreamProtocol).with_source(text))?);
+        }
+    }
+    Ok(length)
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |number, digit| {
+        let digit = digit.is_ascii_digit().then(|| digit - b'0')?;
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// Whether the peer keeps the connection open (RFC 9112, section 9.3).
+fn stays_open(headers: &HeaderMap, newer: bool) -> bool {
+    let options = headers.get_all(CONNECTION).iter();
+    let mut options = options
+        .flat_map(|line| line.as_bytes().split(|&byte| byte == b','))
+        .map(<[u8]>::trim_ascii);
+    match newer {
+        true => !options.any(|option| option.eq_ignore_ascii_case(b"close")),
+        false => options.any(|option| option.eq_ignore_ascii_case(b"keep-alive")),
+    }
+}

@@ -1,0 +1,242 @@
+//! A request on its way out: its head in memory, its body as it comes.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use http::HeaderMap;
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use http::request::Parts;
+use hyper::body::{Body, Frame};
+
+use super::head::{self, Asked, Framing};
+use crate::error::{BoxError, Error, Kind};
+use crate::runtime::gather;
+use crate::upstream::buffers::Buffer;
+use crate::upstream::stream::Stream;
+
+/// Why a message could not be sent.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// Its body broke off, or is not as long as it said.
+    Body(Error),
+    /// The socket takes nothing more.
+    Socket(io::Error),
+}
+
+/// How much of the body is still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    Chunks,
+    Length(u64),
+    Nothing,
+}
+
+/// A request that is being sent.
+#[derive(Debug)]
+pub struct Message<B> {
+    /// The head, later also the frames of chunks.
+    head: Buffer,
+    /// How much of `head` has been written.
+    written: usize,
+    /// Body bytes that follow `head`.
+    data: Bytes,
+    /// What follows `data`.
+    tail: &'static [u8],
+    body: B,
+    left: Left,
+    framing: Framing,
+    begun: bool,
+    asked: Asked,
+    /// Memory of the request's headers, for those of the response.
+    headers: HeaderMap,
+}
+
+impl<B> Message<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    /// Writes the head into `memory` and makes ready for the body.
+    pub fn new(mut memory: Buffer, mut parts: Parts, body: B) -> Self {
+        let framing = Framing::of(&parts.headers, body.is_end_stream());
+        head::encode(&mut memory, &parts, framing);
+        Self {
+            head: memory,
+            written: 0,
+            data: Bytes::new(),
+            tail: b"",
+            left: match framing {
+                Framing::Chunked => Left::Chunks,
+                Framing::Empty => Left::Nothing,
+                Framing::Length(bytes) => Left::Length(bytes),
+            },
+            body,
+            framing,
+            begun: false,
+            asked: Asked::by(&parts),
+            headers: std::mem::take(&mut parts.headers),
+        }
+    }
+
+    /// What the response's head depends on.
+    pub(super) fn asked(&self) -> Asked {
+        self.asked
+    }
+
+    /// Memory for the headers of the response.
+    pub(super) fn headers_mut(&mut self) -> &mut HeaderMap {
+        &mut self.headers
+    }
+
+    /// Whether the kernel has taken any of it.
+    pub fn is_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Begins anew; `false` for a message with a body, of which the beginning may be gone.
+    pub fn rewind(&mut self) -> bool {
+        let possible = self.framing == Framing::Empty;
+        if possible {
+            self.written = 0;
+            self.begun = false;
+        }
+        possible
+    }
+
+    /// Sends what can be sent; ready once all of it is with the kernel.
+    pub(super) fn poll_send(
+        &mut self,
+        mut stream: Pin<&mut Stream>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), Fault>> {
+        loop {
+            let room = self.data.is_empty() && self.tail.is_empty();
+            if room && self.left != Left::Nothing {
+                match Pin::new(&mut self.body).poll_frame(cx) {
+                    Poll::Ready(frame) => self.take(frame).map_err(Fault::Body)?,
+                    // what there is goes out, the head above all
+                    Poll::Pending if self.is_flushed() => return Poll::Pending,
+                    Poll::Pending => {}
+                }
+            }
+            if !self.is_flushed() {
+                ready!(self.poll_write(stream.as_mut(), cx)).map_err(Fault::Socket)?;
+            } else if self.left == Left::Nothing {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+
+    fn is_flushed(&self) -> bool {
+        self.written == self.head.len() && self.data.is_empty() && self.tail.is_empty()
+    }
+
+    fn poll_write(
+        &mut self,
+        stream: Pin<&mut Stream>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let head = &self.head[self.written..];
+        let mut written = if self.data.is_empty() && self.tail.is_empty() {
+            ready!(gather::poll_write(stream, cx, &[IoSlice::new(head)]))?
+        } else {
+            let pieces = [head, &self.data, self.tail].map(IoSlice::new);
+            ready!(gather::poll_write(stream, cx, &pieces))?
+        };
+        if written == 0 {
+            return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+        }
+        self.begun = true;
+        let of_head = written.min(head.len());
+        self.written += of_head;
+        written -= of_head;
+        let of_data = written.min(self.data.len());
+        self.data.advance(of_data);
+        self.tail = &self.tail[written - of_data..];
+        Poll::Ready(Ok(()))
+    }
+
+    /// Makes what is to be written next from what the body gave.
+    fn take(&mut self, frame: Option<Result<Frame<Bytes>, B::Error>>) -> Result<(), Error> {
+        let Some(frame) = frame else {
+            return self.end(None);
+        };
+        let frame = frame.map_err(|error| Error::new(Kind::DownstreamBody).with_source(error))?;
+        match frame.into_data() {
+            Ok(data) => self.take_data(data),
+            Err(frame) => self.end(frame.into_trailers().ok()),
+        }
+    }
+
+    fn take_data(&mut self, data: Bytes) -> Result<(), Error> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        match &mut self.left {
+            Left::Chunks => {
+                self.frame(format_args!("{:x}\r\n", data.len()));
+                self.data = data;
+                self.tail = b"\r\n";
+                if self.body.is_end_stream() {
+                    self.tail = b"\r\n0\r\n\r\n";
+                    self.left = Left::Nothing;
+                }
+            }
+            Left::Length(left) => {
+                let rest = left.checked_sub(data.len() as u64);
+                *left = rest.ok_or_else(|| wrong_length("body is longer than its length"))?;
+                if *left == 0 {
+                    self.left = Left::Nothing;
+                }
+                self.data = data;
+            }
+            Left::Nothing => {}
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, trailers: Option<HeaderMap>) -> Result<(), Error> {
+        match self.left {
+            Left::Length(_) => return Err(wrong_length("body is shorter than its length")),
+            Left::Chunks => {
+                self.frame(format_args!("0\r\n"));
+                for (name, value) in trailers.iter().flatten() {
+                    // fields that the next hop would have needed before the body (RFC 9110, section 6.5.1)
+                    let too_late = [
+                        CONNECTION,
+                        CONTENT_LENGTH,
+                        HOST,
+                        TE,
+                        TRAILER,
+                        TRANSFER_ENCODING,
+                        UPGRADE,
+                    ];
+                    if !too_late.contains(name) {
+                        head::line(&mut self.head, name, value);
+                    }
+                }
+                self.head.extend_from_slice(b"\r\n");
+            }
+            Left::Nothing => {}
+        }
+        self.left = Left::Nothing;
+        Ok(())
+    }
+
+    /// Appends to `head`, in place of what was written.
+    fn frame(&mut self, text: std::fmt::Arguments<'_>) {
+        use std::io::Write;
+        if self.written == self.head.len() {
+            self.head.clear();
+            self.written = 0;
+        }
+        // Writing to memory does not fail.
+        let _ = self.head.write_fmt(text);
+    }
+}
+
+fn wrong_length(text: &'static str) -> Error {
+    Error::new(Kind::DownstreamBody).with_source(text)
+}

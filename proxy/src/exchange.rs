@@ -76,7 +76,7 @@ pub async fn run(
                 Action::DirectResponse(direct) => Some(reply::direct(direct, request.method())),
             };
             match made {
-                None => forward::run(forward, request, record).await,
+                None => forward::run(forward, &mut Some(request), record).await,
                 Some(response) => answer(&forward, &request, response, record),
             }
         }

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     /// What one request may hold while it is answered; it is moved once, and stays with its connection.
-    const ANSWER_BYTES_MAX: usize = 4096;
+    const ANSWER_BYTES_MAX: usize = 2560;
 
     fn answer_bytes<A: Answer>(_: impl Fn(Rc<Worker>) -> A) -> usize {
         size_of::<A::Future>()

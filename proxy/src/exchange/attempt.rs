@@ -6,17 +6,42 @@ use hyper::{Request, Response};
 use super::body::UpstreamBody;
 use super::request::{Picked, Worker};
 use super::spare::Spare;
-use crate::error::{Error, Retry};
+use crate::error::{Error, Kind, Retry};
 use crate::pool::{Choice, Failed, Incoming, Target};
 use crate::telemetry::Counter;
 use crate::upstream::Protocol;
 use crate::upstream::http1::Message;
 
+/// A request in the form in which it goes upstream.
+pub struct Outgoing {
+    form: Form,
+    /// Nothing of it can be acted on twice: it has no body, and its method is idempotent (RFC 9110, section 9.2.2).
+    repeatable: bool,
+}
+
+/// Taken when the request is handed on for good.
+enum Form {
+    Http1(Option<Message<UpstreamBody>>),
+    Http2(Option<Box<Request<UpstreamBody>>>),
+}
+
+impl Outgoing {
+    /// A request for an endpoint that speaks `protocol`.
+    pub fn new(worker: &Worker, protocol: Protocol, parts: Parts, body: UpstreamBody) -> Self {
+        let repeatable = matches!(body, UpstreamBody::Empty) && parts.method.is_idempotent();
+        let form = match protocol {
+            Protocol::Http1 => Form::Http1(Some(Message::new(worker.buffers.take(), parts, body))),
+            Protocol::Http2 => Form::Http2(Some(Box::new(Request::from_parts(parts, body)))),
+        };
+        Self { form, repeatable }
+    }
+}
+
 /// Sends the request to the picked endpoint.
 ///
 /// A pooled connection may have been closed by its peer just as the request went out. If nothing of the request can
-/// have been acted on twice (it has no body and its method is idempotent, RFC 9110 section 9.2.2), it is sent once
-/// more on a fresh connection. A POST is never sent twice once a byte of it was written.
+/// have been acted on twice, it is sent once more on a fresh connection. A POST is never sent twice once a byte of it
+/// was written.
 ///
 /// # Errors
 ///
@@ -24,21 +49,17 @@ use crate::upstream::http1::Message;
 pub async fn run(
     worker: &Worker,
     picked: &Picked,
-    parts: Parts,
-    body: UpstreamBody,
+    outgoing: &mut Outgoing,
 ) -> Result<Response<Incoming<UpstreamBody>>, Error> {
     let target = picked.target();
-    let repeatable = matches!(body, UpstreamBody::Empty) && parts.method.is_idempotent();
-    match target.protocol {
-        Protocol::Http1 => {
-            let mut message = Some(Message::new(worker.buffers.take(), parts, body));
-            over_http1(worker, target, &mut message, repeatable).await
-        }
-        Protocol::Http2 => {
-            let request = Request::from_parts(parts, body);
+    let repeatable = outgoing.repeatable;
+    match &mut outgoing.form {
+        Form::Http1(message) => over_http1(worker, target, message, repeatable).await,
+        Form::Http2(request) => match request.take() {
             // boxed: larger than what HTTP/1 takes, which would have to carry it
-            Box::pin(over_http2(worker, target, request, repeatable)).await
-        }
+            Some(request) => Box::pin(over_http2(worker, target, *request, repeatable)).await,
+            None => Err(Error::new(Kind::DownstreamBody)),
+        },
     }
 }
 

@@ -13,7 +13,7 @@ use hyper::http::request::Parts;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, Uri, Version};
 
-use super::attempt;
+use super::attempt::{self, Outgoing};
 use super::body::{Progress, ReplyBody, StreamBody, UpstreamBody};
 use super::deadline::Deadline;
 use super::head::Found;
@@ -46,73 +46,110 @@ pub struct Forward<'a> {
 /// Sends the request to a destination of the route and returns its response, or a local reply.
 pub async fn run(
     forward: Forward<'_>,
-    request: Request<Incoming>,
+    request: &mut Option<Request<Incoming>>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    let route = forward.found.route();
-    let keep = (!route.filters.leaves_response_headers()).then(|| Kept::of(&request));
-    let Some(split) = &route.split else {
-        return refuse(
-            &forward,
-            None,
+    let mut going = match begin(&forward, request.take(), &mut record) {
+        Ok(going) => going,
+        Err(Stopped {
+            destination,
             keep,
-            *record,
-            &LocalReply::from_kind(Kind::NoCluster),
-        );
+            reply,
+        }) => return refuse(&forward, destination, keep, *record, &reply),
     };
-    let destination = forward.worker.random(|rng| split.pick(rng));
-    let ready = match pick(&forward, destination, &mut record) {
-        Ok(picked) => prepare(&forward, destination, &picked, request, &mut record)
-            .map(|ready| (picked, ready)),
-        Err(reply) => Err(reply),
-    };
-    let (picked, ready) = match ready {
-        Ok(ready) => ready,
-        Err(reply) => return refuse(&forward, Some(destination), keep, *record, &reply),
-    };
-    record.went_to(picked.clone(), &ready.progress);
-    let mut deadline = ready
-        .timeout
-        .map(|timeout| Deadline::new(timeout, &ready.progress));
-    let mut attempt = pin!(attempt::run(
-        forward.worker,
-        &picked,
-        ready.parts,
-        ready.body
-    ));
-    let result = poll_fn(|cx| {
-        if let Poll::Ready(result) = attempt.as_mut().poll(cx) {
-            return Poll::Ready(result);
-        }
-        match &mut deadline {
-            Some(deadline) => Pin::new(deadline)
+    let result = {
+        let Going {
+            picked,
+            outgoing,
+            deadline,
+            ..
+        } = &mut going;
+        let mut attempt = pin!(attempt::run(forward.worker, picked, outgoing));
+        let within = poll_fn(|cx| match (attempt.as_mut().poll(cx), &mut *deadline) {
+            (Poll::Pending, Some(deadline)) => Pin::new(deadline)
                 .poll(cx)
                 .map(|()| Err(Error::new(Kind::RequestTimeout))),
-            None => Poll::Pending,
-        }
-    })
-    .await;
+            (polled, _) => polled,
+        });
+        within.await
+    };
     match result {
-        Ok(sent) => {
-            let response = Passed {
-                destination,
-                keep,
-                switch: ready.switch,
-                deadline,
-            };
-            pass(&forward, response, sent, record)
-        }
+        Ok(response) => pass(&forward, going, response, record),
         Err(error) => {
             let cause = std::error::Error::source(&error);
-            tracing::debug!(cluster = &*destination.name, %error, cause, "attempt failed");
+            tracing::debug!(cluster = &*going.destination.name, %error, cause, "attempt failed");
+            let reply = LocalReply::from_error(&error);
             refuse(
                 &forward,
-                Some(destination),
-                keep,
+                Some(going.destination),
+                going.keep,
                 *record,
-                &LocalReply::from_error(&error),
+                &reply,
             )
         }
+    }
+}
+
+/// A request on its way.
+struct Going<'a> {
+    destination: &'a Destination,
+    keep: Option<Box<Kept>>,
+    picked: Picked,
+    outgoing: Outgoing,
+    /// The downstream side of an upgrade.
+    switch: Option<OnUpgrade>,
+    /// From the end of the request to the end of the response.
+    deadline: Option<Deadline>,
+}
+
+/// Why a request did not go on its way.
+struct Stopped<'a> {
+    destination: Option<&'a Destination>,
+    keep: Option<Box<Kept>>,
+    reply: LocalReply,
+}
+
+/// Everything before the first byte goes upstream: destination, endpoint, request head.
+fn begin<'a>(
+    forward: &Forward<'a>,
+    request: Option<Request<Incoming>>,
+    record: &mut Record,
+) -> Result<Going<'a>, Stopped<'a>> {
+    let route = forward.found.route();
+    let responds_plainly = route.filters.leaves_response_headers();
+    let keep = match &request {
+        Some(request) if !responds_plainly => Some(Box::new(Kept::of(request))),
+        _ => None,
+    };
+    let (Some(request), Some(split)) = (request, &route.split) else {
+        return Err(Stopped {
+            destination: None,
+            keep,
+            reply: LocalReply::from_kind(Kind::NoCluster),
+        });
+    };
+    let destination = forward.worker.random(|rng| split.pick(rng));
+    let ready = pick(forward, destination, record).and_then(|picked| {
+        let ready = prepare(forward, destination, &picked, request, record)?;
+        Ok((picked, ready))
+    });
+    match ready {
+        Ok((picked, ready)) => {
+            record.went_to(picked.clone(), &ready.progress);
+            Ok(Going {
+                destination,
+                keep,
+                picked,
+                outgoing: ready.outgoing,
+                switch: ready.switch,
+                deadline: ready.deadline,
+            })
+        }
+        Err(reply) => Err(Stopped {
+            destination: Some(destination),
+            keep,
+            reply,
+        }),
     }
 }
 
@@ -133,13 +170,10 @@ fn pick(
 
 /// A request that is ready to go upstream.
 struct Ready {
-    parts: Parts,
-    body: UpstreamBody,
+    outgoing: Outgoing,
     progress: Rc<Progress>,
-    /// The downstream side of an upgrade.
     switch: Option<OnUpgrade>,
-    /// From the end of the request to the end of the response.
-    timeout: Option<std::time::Duration>,
+    deadline: Option<Deadline>,
 }
 
 /// Turns the downstream request into the one that goes upstream: hop-by-hop headers out, our own in, then the
@@ -177,11 +211,10 @@ fn prepare(
     }
     let (body, progress) = UpstreamBody::new(incoming);
     Ok(Ready {
-        parts,
-        body,
+        outgoing: Outgoing::new(forward.worker, protocol, parts, body),
+        deadline: timeout.map(|timeout| Deadline::new(timeout, &progress)),
         progress,
         switch,
-        timeout,
     })
 }
 
@@ -370,7 +403,7 @@ impl Forward<'_> {
 fn refuse(
     forward: &Forward<'_>,
     destination: Option<&Destination>,
-    kept: Option<Kept>,
+    kept: Option<Box<Kept>>,
     mut record: Record,
     reply: &LocalReply,
 ) -> Response<ReplyBody> {
@@ -382,18 +415,10 @@ fn refuse(
     response
 }
 
-/// What a response is passed on with.
-struct Passed<'a> {
-    destination: &'a Destination,
-    keep: Option<Kept>,
-    switch: Option<OnUpgrade>,
-    deadline: Option<Deadline>,
-}
-
 /// Passes the upstream's response on: hop-by-hop headers out, our own in, then the route's edits; the body streams.
 fn pass(
     forward: &Forward<'_>,
-    passed: Passed<'_>,
+    going: Going<'_>,
     mut response: Response<pool::Incoming<UpstreamBody>>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
@@ -401,7 +426,7 @@ fn pass(
     if let Some(log) = record.log_mut() {
         log.carried_by(response.body().ends());
     }
-    let switch = passed.switch.filter(|_| upgrade::accepted(&response));
+    let switch = going.switch.filter(|_| upgrade::accepted(&response));
     *response.version_mut() = Version::HTTP_11;
     let headers = response.headers_mut();
     hop_by_hop::strip_response(headers, switch.is_some());
@@ -409,8 +434,8 @@ fn pass(
         headers.insert(X_ENVOY_UPSTREAM_SERVICE_TIME, headers::millis(took));
     }
     record.saw_headers(headers);
-    if let Some(keep) = &passed.keep {
-        forward.edit_response(Some(passed.destination), keep, &mut response);
+    if let Some(keep) = &going.keep {
+        forward.edit_response(Some(going.destination), keep, &mut response);
     }
     record.responded(
         response.status().as_u16(),
@@ -426,7 +451,7 @@ fn pass(
             }
             ReplyBody::Empty
         }
-        None => ReplyBody::Stream(Box::new(StreamBody::new(incoming, record, passed.deadline))),
+        None => ReplyBody::Stream(Box::new(StreamBody::new(incoming, record, going.deadline))),
     };
     debug_assert!(!parts.headers.contains_key(UPGRADE) || parts.status.is_informational());
     Response::from_parts(parts, body)

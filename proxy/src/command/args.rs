@@ -1,6 +1,5 @@
 //! Arguments that several commands share.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -41,7 +40,7 @@ pub struct IdentityArgs {
     pub namespace: String,
     /// Labels of the workload, matched against Gateway selectors and sourceLabels: key=value,...
     #[arg(long, value_name = "K=V,...", env = "STRAIT_LABELS", value_delimiter = ',', value_parser = label)]
-    pub labels: Vec<(String, String)>,
+    pub labels: Vec<Option<(String, String)>>,
     /// Network that the proxy is on; shown by the admin server, and without effect so far
     #[arg(
         long,
@@ -85,7 +84,7 @@ impl IdentityArgs {
             },
             cluster: self.cluster.clone(),
             namespace: self.namespace.clone(),
-            labels: self.labels.iter().cloned().collect::<BTreeMap<_, _>>(),
+            labels: self.labels.iter().flatten().cloned().collect(),
             network: self.network.clone(),
             domain: self.domain.clone(),
             root_namespace: self.root_namespace.clone(),
@@ -109,9 +108,11 @@ fn cluster_key(text: &str) -> Result<String, String> {
     }
 }
 
-fn label(text: &str) -> Result<(String, String), String> {
+/// One label; none for an empty text, as manifests leave variables empty.
+fn label(text: &str) -> Result<Option<(String, String)>, String> {
     match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ if text.is_empty() => Ok(None),
+        Some((key, value)) if !key.is_empty() => Ok(Some((key.to_owned(), value.to_owned()))),
         _ => Err("expected key=value".to_owned()),
     }
 }
@@ -131,8 +132,13 @@ mod tests {
 
     #[test]
     fn labels_are_pairs() {
-        assert_eq!(label("istio=ingressgateway").unwrap().1, "ingressgateway");
-        assert_eq!(label("empty=").unwrap().1, "");
+        let pair = |key: &str, value: &str| Ok(Some((key.to_owned(), value.to_owned())));
+        assert_eq!(
+            label("istio=ingressgateway"),
+            pair("istio", "ingressgateway")
+        );
+        assert_eq!(label("empty="), pair("empty", ""));
+        assert_eq!(label(""), Ok(None));
         assert!(label("istio").is_err());
         assert!(label("=x").is_err());
     }

@@ -94,17 +94,7 @@ pub(crate) fn spawn(
                 // After the thread has gone nobody wants to know.
                 let _ = events.send(Message::Event(event));
             });
-            let mut watching = Watching {
-                source,
-                settings,
-                watcher,
-                watched: BTreeMap::new(),
-                trouble: None,
-                debounce: Debounce::new(settings.debounce),
-                held: None,
-                on_look,
-            };
-            watching.run(&receiver);
+            Watching::new(source, settings, watcher, on_look).run(&receiver);
         })?;
     Ok(Stop {
         sender,
@@ -120,48 +110,84 @@ struct Watching<F> {
     /// Why some directory is not watched.
     trouble: Option<Diagnostic>,
     debounce: Debounce,
+    /// When all files are looked at although nothing was reported; none before the beginning.
+    next_poll: Option<Instant>,
     /// What was found while more was happening, and since when.
     held: Option<(Instant, Look)>,
     on_look: F,
 }
 
 impl<F: FnMut(Look)> Watching<F> {
+    fn new(
+        source: FileSource,
+        settings: WatchSettings,
+        watcher: notify::Result<RecommendedWatcher>,
+        on_look: F,
+    ) -> Watching<F> {
+        Watching {
+            source,
+            settings,
+            watcher,
+            watched: BTreeMap::new(),
+            trouble: None,
+            debounce: Debounce::new(settings.debounce),
+            next_poll: None,
+            held: None,
+            on_look,
+        }
+    }
+
     fn run(&mut self, messages: &Receiver<Message>) {
-        // What changed between the first look and the first watch is found by another look.
-        self.watch_directories();
-        self.debounce.again(Instant::now());
-        let mut next_poll = Instant::now() + self.settings.poll;
+        self.begin(Instant::now());
         loop {
-            let deadline = self
-                .debounce
-                .deadline()
-                .map_or(next_poll, |deadline| deadline.min(next_poll));
-            let wait = deadline.saturating_duration_since(Instant::now());
+            let deadline = self.deadline();
+            let wait = deadline.map_or(self.settings.poll, |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
             match messages.recv_timeout(wait) {
-                Ok(Message::Event(event)) => self.note(event),
+                Ok(Message::Event(event)) => self.note(event, Instant::now()),
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            let now = Instant::now();
-            if now >= next_poll {
-                self.debounce.again(now);
-                next_poll = now + self.settings.poll;
-            }
-            if let Some(due) = self.debounce.take(now) {
-                self.look(&due);
+            if self.look_if_due(Instant::now()) {
                 while let Ok(message) = messages.try_recv() {
                     match message {
-                        Message::Event(event) => self.note(event),
+                        Message::Event(event) => self.note(event, Instant::now()),
                         Message::Stop => return,
                     }
                 }
-                self.deliver();
+                self.deliver(Instant::now());
             }
         }
     }
 
-    fn note(&mut self, event: notify::Result<Event>) {
-        let now = Instant::now();
+    fn begin(&mut self, now: Instant) {
+        // What changed between the first look and the first watch is found by another look.
+        self.watch_directories();
+        self.debounce.again(now);
+        self.next_poll = Some(now + self.settings.poll);
+    }
+
+    /// When something is to be done although nothing happens.
+    fn deadline(&self) -> Option<Instant> {
+        let deadlines = [self.debounce.deadline(), self.next_poll];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Looks at files if it is time to. Returns whether it did.
+    fn look_if_due(&mut self, now: Instant) -> bool {
+        if self.next_poll.is_some_and(|next| now >= next) {
+            self.debounce.again(now);
+            self.next_poll = Some(now + self.settings.poll);
+        }
+        let due = self.debounce.take(now);
+        if let Some(due) = &due {
+            self.look(due, now);
+        }
+        due.is_some()
+    }
+
+    fn note(&mut self, event: notify::Result<Event>, now: Instant) {
         let Ok(event) = event else {
             return self.debounce.other(now);
         };
@@ -187,12 +213,11 @@ impl<F: FnMut(Look)> Watching<F> {
         }
     }
 
-    fn look(&mut self, due: &Due) {
+    fn look(&mut self, due: &Due, now: Instant) {
         let mut look = match due {
             Due::All => self.source.look(),
             Due::Files(paths) => self.source.look_at(paths),
         };
-        let now = Instant::now();
         if self.watch_directories() {
             // Files may have come before the watch.
             self.debounce.again(now);
@@ -211,8 +236,10 @@ impl<F: FnMut(Look)> Watching<F> {
     }
 
     /// Hands on what was found, unless more happened while it was looked for: a burst becomes one update.
-    fn deliver(&mut self) {
-        let waits = |since: &Instant| self.debounce.is_waiting() && since.elapsed() < HELD_MAX;
+    fn deliver(&mut self, now: Instant) {
+        let waits = |since: &Instant| {
+            self.debounce.is_waiting() && now.saturating_duration_since(*since) < HELD_MAX
+        };
         if self.held.as_ref().is_some_and(|(since, _)| waits(since)) {
             return;
         }
@@ -282,5 +309,67 @@ impl<F: FnMut(Look)> Watching<F> {
             "changes are seen every {poll} s instead; raise fs.inotify.max_user_watches"
         ));
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+    use crate::source::file::FileEvent;
+
+    /// The files that a look found changed, and what it says is wrong.
+    fn describe(look: &Look) -> String {
+        let events = look.events.iter().map(|(_, event)| match event {
+            FileEvent::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            FileEvent::Gone => "gone".to_owned(),
+            other => format!("{other:?}"),
+        });
+        let problems = look.problems.iter().map(|found| found.code.to_string());
+        events.chain(problems).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Writes a file that looks as if it were from long ago, so that one look at it is enough.
+    fn write(path: &Path, text: &str) {
+        fs::write(path, text).expect("a file");
+        let file = fs::File::options().append(true).open(path);
+        let old = std::time::UNIX_EPOCH + Duration::from_secs(text.len() as u64);
+        let set = file.and_then(|file| file.set_modified(old));
+        set.expect("a time can be set");
+    }
+
+    #[test]
+    fn where_nothing_can_be_watched_changes_are_found_by_looking_now_and_then() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.yaml");
+        write(&path, "one");
+        let mut source = FileSource::new(&[directory.path().to_owned()], 1_000);
+        source.look();
+        let settings = WatchSettings::default();
+        let failed = Err(notify::Error::generic("No Watches Left."));
+        let mut looks = Vec::new();
+        let mut watching =
+            Watching::new(source, settings, failed, |look| looks.push(describe(&look)));
+        let start = Instant::now();
+        watching.begin(start);
+        let mut look_at = |now: Instant| {
+            let looked = watching.look_if_due(now);
+            if looked {
+                watching.deliver(now);
+            }
+            (looked, watching.deadline())
+        };
+        let poll = |count: u32| start + settings.poll * count;
+        assert_eq!(look_at(start), (true, Some(poll(1))));
+        write(&path, "and two");
+        let early = poll(1) - Duration::from_millis(1);
+        assert_eq!(look_at(early), (false, Some(poll(1))));
+        assert_eq!(look_at(poll(1)), (true, Some(poll(2))));
+        assert_eq!(look_at(poll(2)), (true, Some(poll(3))));
+        fs::remove_file(&path).expect("a file");
+        assert_eq!(look_at(poll(3)), (true, Some(poll(4))));
+        assert_eq!(looks, ["SRC004", "and two SRC004", "SRC004", "gone SRC004"]);
     }
 }

@@ -27,11 +27,14 @@ pub mod diagnostic;
 
 pub mod kind;
 
+mod options;
+
 pub mod span;
 
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 pub use kind::{Kind, Name, ObjectRef};
-pub use loader::{Loaded, Watch, load_bytes, load_files, watch};
+pub use loader::{Loaded, Watch, load_bytes, load_files, load_files_with, watch};
+pub use options::ReadOptions;
 pub use resource::{Object, ResourceSet};
 pub use source::WatchSettings;
 pub use store::{Delta, Quarantined, Update};

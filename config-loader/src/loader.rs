@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::ReadOptions;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::load::{text_of, too_large};
 use crate::parse::FILE_BYTES_MAX;
@@ -32,7 +33,12 @@ pub struct Watch {
 
 /// Loads files and directories, once.
 pub fn load_files(paths: &[PathBuf]) -> Loaded {
-    let mut loader = Loader::default();
+    load_files_with(paths, ReadOptions::default())
+}
+
+/// Loads files and directories, once, as strictly as `options` say.
+pub fn load_files_with(paths: &[PathBuf], options: ReadOptions) -> Loaded {
+    let mut loader = Loader::new(options);
     let mut files = FileSource::new(paths, FILE_BYTES_MAX);
     loader.absorb(files.look());
     loader.loaded()
@@ -60,7 +66,7 @@ pub fn watch(
     settings: WatchSettings,
     mut on_update: impl FnMut(Update) + Send + 'static,
 ) -> std::io::Result<(Loaded, Watch)> {
-    let mut loader = Loader::default();
+    let mut loader = Loader::new(settings.read);
     let mut files = FileSource::new(paths, FILE_BYTES_MAX);
     loader.absorb(files.look());
     let loaded = loader.loaded();
@@ -92,6 +98,13 @@ struct Loader {
 }
 
 impl Loader {
+    fn new(options: ReadOptions) -> Loader {
+        Loader {
+            store: Store::with_options(options),
+            ..Loader::default()
+        }
+    }
+
     /// Takes in a look at the files. Returns what changed, if anything did.
     fn absorb(&mut self, look: Look) -> Option<Delta> {
         let changes = look.events.into_iter().map(|(file, event)| {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 pub use update::{Delta, Quarantined, Update};
 
+use crate::ReadOptions;
 use crate::diagnostic::codes::common::CM020;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::kind::ObjectRef;
@@ -58,12 +59,21 @@ pub struct Store {
     /// Of those, the vanished ones, with the broken file in which they may still stand.
     kept: BTreeMap<ObjectRef, Arc<str>>,
     set: Arc<ResourceSet>,
+    options: ReadOptions,
 }
 
 impl Store {
     /// An empty store.
     pub fn new() -> Store {
         Store::default()
+    }
+
+    /// An empty store that reads as strictly as `options` say.
+    pub fn with_options(options: ReadOptions) -> Store {
+        Store {
+            options,
+            ..Store::default()
+        }
     }
 
     /// The objects in force.
@@ -106,7 +116,7 @@ impl Store {
                     failure: Some(*failure),
                 })
             }
-            Change::Text(text) => Some(read_file(file, &text, old.as_ref())),
+            Change::Text(text) => Some(read_file(file, &text, old.as_ref(), self.options)),
         };
         let was_failed = old.as_ref().is_some_and(|old| old.failure.is_some());
         let is_failed = new.as_ref().is_some_and(|new| new.failure.is_some());

@@ -18,6 +18,7 @@ pub mod unsupported;
 
 use std::collections::BTreeMap;
 
+use crate::ReadOptions;
 use crate::diagnostic::{Code, Diagnostic, FINDINGS_MAX, Locator, Place, Severity};
 use crate::kind::{Kind, ObjectRef};
 use crate::span::{Line, Span};
@@ -34,6 +35,7 @@ pub struct Check<'a> {
     /// The last finding past the limit.
     dropped: Option<Diagnostic>,
     failed: bool,
+    options: ReadOptions,
 }
 
 impl<'a> Check<'a> {
@@ -48,7 +50,19 @@ impl<'a> Check<'a> {
             found: Vec::new(),
             dropped: None,
             failed: false,
+            options: ReadOptions::default(),
         }
+    }
+
+    /// The check, as strict as `options` say.
+    pub fn with_options(mut self, options: ReadOptions) -> Check<'a> {
+        self.options = options;
+        self
+    }
+
+    /// How strict the check is.
+    pub fn options(&self) -> ReadOptions {
+        self.options
     }
 
     /// The check, knowing where the object's name stands and which labels it has.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use config_loader::{Diagnostic, Severity, Watch, WatchSettings};
+use config_loader::{Diagnostic, ReadOptions, Severity, Watch, WatchSettings};
 use http::HeaderValue;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -51,6 +51,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Settings {
     /// Files and directories of resources.
     pub paths: Vec<PathBuf>,
+    /// How strictly they are read.
+    pub read: ReadOptions,
     /// Who the proxy is.
     pub identity: Identity,
     /// Worker threads.
@@ -293,11 +295,14 @@ pub fn unreadable(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
 /// be read do, since they are most likely misspelt.
 fn load(settings: &Settings, sender: watch::Sender<Found>) -> Result<Watch, StartError> {
     let updates = sender.clone();
-    let (loaded, watch) =
-        config_loader::watch(&settings.paths, WatchSettings::default(), move |update| {
-            updates.send_replace(update.into());
-        })
-        .map_err(failed("cannot watch the configuration"))?;
+    let watching = WatchSettings {
+        read: settings.read,
+        ..WatchSettings::default()
+    };
+    let (loaded, watch) = config_loader::watch(&settings.paths, watching, move |update| {
+        updates.send_replace(update.into());
+    })
+    .map_err(failed("cannot watch the configuration"))?;
     if let Some(missing) = unreadable(&loaded.diagnostics) {
         return Err(failed(&missing.place.file)(&missing.message));
     }

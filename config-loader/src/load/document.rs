@@ -7,6 +7,7 @@ use twox_hash::XxHash64;
 
 use super::draft::Draft;
 use super::layout::Layout;
+use crate::ReadOptions;
 use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, CM032, YAML006};
 use crate::diagnostic::{Diagnostic, Locator, Place, Severity, suggest};
 use crate::kind::ObjectRef;
@@ -61,15 +62,20 @@ pub(crate) struct Slot {
     pub(crate) object: Option<Arc<dyn AnyObject>>,
 }
 
-/// Reads one document; `index` counts the documents of its file. With a layout, it is one that can be read again by
+/// Where a document comes from, and how it is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Source<'a> {
+    pub(super) file: &'a Arc<str>,
+    /// Counts the documents of the file.
+    pub(super) index: u32,
+    pub(super) options: ReadOptions,
+}
+
+/// Reads one document. With a layout, it is one that can be read again by
 /// [`read_changed`].
-pub(super) fn read_document(
-    file: &Arc<str>,
-    chunk: Chunk<'_>,
-    index: u32,
-) -> (Reading, Option<Layout>) {
+pub(super) fn read_document(source: &Source<'_>, chunk: Chunk<'_>) -> (Reading, Option<Layout>) {
     let lines = Lines::new(chunk.text);
-    let (reading, root) = read(locator(file, chunk, &lines), index);
+    let (reading, root) = read(source, locator(source.file, chunk, &lines));
     let layout = root
         .filter(|_| sole_service(&reading).is_some())
         .and_then(|root| Layout::of_long(&root, chunk.text));
@@ -79,16 +85,18 @@ pub(super) fn read_document(
 /// Reads a document of which only some rules changed since it was read last. The result is that of [`read_document`];
 /// none if it must be asked for.
 pub(super) fn read_changed(
-    file: &Arc<str>,
+    source: &Source<'_>,
     chunk: Chunk<'_>,
-    index: u32,
     (known, layout): (&Reading, &Layout),
 ) -> Option<(Reading, Layout)> {
     let known = sole_service(known)?;
     let short = layout.shorten(chunk.text)?;
     let lines = short.lines();
     let text = &*short.text;
-    let (mut reading, root) = read(locator(file, Chunk { text, ..chunk }, &lines), index);
+    let (mut reading, root) = read(
+        source,
+        locator(source.file, Chunk { text, ..chunk }, &lines),
+    );
     let object = sole_service(&reading)?;
     let layout = layout.join(&short, &root?, chunk.text)?;
     // What a rule may say depends on these.
@@ -140,7 +148,7 @@ fn locator<'a>(file: &'a Arc<str>, chunk: Chunk<'a>, lines: &'a Lines) -> Locato
     }
 }
 
-fn read(locator: Locator<'_>, index: u32) -> (Reading, Option<Node>) {
+fn read(source: &Source<'_>, locator: Locator<'_>) -> (Reading, Option<Node>) {
     let mut malformed = Vec::new();
     let Some(root) = parse::tree(&locator, &mut malformed) else {
         place_all(&mut malformed, None, &locator);
@@ -153,7 +161,7 @@ fn read(locator: Locator<'_>, index: u32) -> (Reading, Option<Node>) {
     };
     let mut document = Document {
         locator,
-        index,
+        source: *source,
         malformed,
         list: false,
         reading: Reading::default(),
@@ -192,7 +200,7 @@ pub(super) fn place_all(found: &mut [Diagnostic], root: Option<&Node>, locator: 
 
 struct Document<'a> {
     locator: Locator<'a>,
-    index: u32,
+    source: Source<'a>,
     /// Errors of the text itself, such as duplicate keys.
     malformed: Vec<Diagnostic>,
     list: bool,
@@ -311,7 +319,7 @@ impl Document<'_> {
 
     fn read_known(&mut self, node: &Node, row: &'static Row, claim: &Claim<'_>, item: u32) {
         let order = Order {
-            document: self.index,
+            document: self.source.index,
             item,
         };
         // What is malformed within an object is the object's.
@@ -327,7 +335,8 @@ impl Document<'_> {
         };
         let draft = Draft::new(row, node, self.locator, order, own)
             .at(start)
-            .of_version(claim.api_version);
+            .of_version(claim.api_version)
+            .read_with(self.source.options);
         let (slot, mut diagnostics) = draft.finish(self.fingerprint(node));
         self.reading.diagnostics.append(&mut diagnostics);
         self.reading.slots.extend(slot);

@@ -8,6 +8,8 @@ use serde::de::IgnoredAny;
 use super::document::{Slot, place_all};
 use super::metadata::{self, Metadata};
 use super::unsupported;
+use crate::ReadOptions;
+use crate::diagnostic::codes::common::CM021;
 use crate::diagnostic::{Diagnostic, Locator, Severity};
 use crate::kind::{Kind, ObjectRef};
 use crate::kinds::{Body, Row, distinct_group};
@@ -52,6 +54,7 @@ pub(crate) struct Draft<'a> {
     fingerprint: u64,
     /// The line of the document on which the object starts; the first one unless it is one of several.
     start: Line,
+    options: ReadOptions,
 }
 
 impl<'a> Draft<'a> {
@@ -95,6 +98,7 @@ impl<'a> Draft<'a> {
             id,
             fingerprint: 0,
             start: Line(0),
+            options: ReadOptions::default(),
         }
     }
 
@@ -102,6 +106,21 @@ impl<'a> Draft<'a> {
     pub(super) fn at(mut self, start: Line) -> Draft<'a> {
         self.start = start;
         self
+    }
+
+    /// Says how strictly the object is read.
+    pub(super) fn read_with(mut self, options: ReadOptions) -> Draft<'a> {
+        self.options = options;
+        self.forgive();
+        self
+    }
+
+    /// Lets pass what may.
+    fn forgive(&mut self) {
+        let unknown = self.found.iter_mut().filter(|found| found.code == CM021);
+        for found in unknown.filter(|_| self.options.unknown_fields_pass) {
+            found.severity = Severity::Warning;
+        }
     }
 
     /// Says of which API version the object is.
@@ -162,13 +181,15 @@ impl<'a> Draft<'a> {
             ),
         };
         self.found.append(&mut reader.into_found());
+        self.forgive();
         // Without a name the object is lost, but what is wrong in it can still be said.
         let id = self
             .id
             .clone()
             .unwrap_or_else(|| ObjectRef::new(self.row.kind, "default", ""));
         let mut check = Check::new(&id, self.locator, body)
-            .with_metadata(self.metadata.name_span, &self.metadata.labels);
+            .with_metadata(self.metadata.name_span, &self.metadata.labels)
+            .with_options(self.options);
         if self
             .found
             .iter()

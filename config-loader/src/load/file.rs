@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use twox_hash::XxHash64;
 
-use super::document::{Reading, Slot, read_changed, read_document};
+use super::document::{Reading, Slot, Source, read_changed, read_document};
 use super::layout::Layout;
+use crate::ReadOptions;
 use crate::diagnostic::{Diagnostic, Place};
 use crate::parse::{self, Chunk};
 use crate::resource::{Order, Provenance};
@@ -36,6 +37,7 @@ pub(crate) fn read_file(
     file: &Arc<str>,
     text: &str,
     previous: Option<&FileReading>,
+    options: ReadOptions,
 ) -> FileReading {
     let known = previous.map_or(&[][..], |previous| &previous.documents);
     let mut elsewhere: Option<HashMap<(u64, usize), Vec<usize>>> = None;
@@ -57,7 +59,15 @@ pub(crate) fn read_file(
         });
         let (reading, layout) = match known_at.and_then(|at| Some((at, known.get(at)?))) {
             Some((known_at, same)) => (reuse(same, known_at, chunk, index), same.layout.clone()),
-            None => read_safely(file, chunk, index, known),
+            None => read_safely(
+                &Source {
+                    file,
+                    index,
+                    options,
+                },
+                chunk,
+                known,
+            ),
         };
         documents.push(Document {
             key,
@@ -75,27 +85,26 @@ pub(crate) fn read_file(
 /// Reads a document, which may be one of the `known` ones with some changes. Should some text make the parser, which is
 /// not ours, or a validator panic, then that document is refused and nothing else.
 fn read_safely(
-    file: &Arc<str>,
+    source: &Source<'_>,
     chunk: Chunk<'_>,
-    index: u32,
     known: &[Document],
 ) -> (Arc<Reading>, Option<Arc<Layout>>) {
-    let in_place = known.iter().skip(index as usize).take(1);
+    let in_source = known.iter().skip(source.index as usize).take(1);
     let elsewhere = known.iter().enumerate();
     let elsewhere =
-        elsewhere.filter_map(|(at, document)| (at != index as usize).then_some(document));
-    let mut candidates = in_place
+        elsewhere.filter_map(|(at, document)| (at != source.index as usize).then_some(document));
+    let mut candidates = in_source
         .chain(elsewhere)
         .filter_map(|document| Some((&*document.reading, document.layout.as_deref()?)));
     let read = || {
-        let changed = candidates.find_map(|known| read_changed(file, chunk, index, known));
+        let changed = candidates.find_map(|known| read_changed(source, chunk, known));
         match changed {
             Some((reading, layout)) => (reading, Some(layout)),
-            None => read_document(file, chunk, index),
+            None => read_document(source, chunk),
         }
     };
     let (reading, layout) = catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| (Reading::fault(file, chunk), None));
+        .unwrap_or_else(|_| (Reading::fault(source.file, chunk), None));
     (Arc::new(reading), layout.map(Arc::new))
 }
 

@@ -164,6 +164,41 @@ fn when_the_ruling_object_goes_the_other_rules() {
 }
 
 #[test]
+fn what_may_pass_passes_when_asked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.yaml");
+    let text = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a, nmae: b}\nspec:\n  \
+        hosts: [a.com]\n  gateways: [gw]\n  http:\n  - timeout: 0s\n    tiemout: 1s\n    \
+        route: [{destination: {host: s}}]\n";
+    fs::write(&path, text).expect("a file");
+    let load = |unknown_fields_pass, zero_timeout_passes| {
+        let options = ReadOptions {
+            unknown_fields_pass,
+            zero_timeout_passes,
+        };
+        let loaded = load_files_with(std::slice::from_ref(&path), options);
+        let of_text = |found: &&Diagnostic| !found.code.0.starts_with('X');
+        let found: Vec<String> = loaded
+            .diagnostics
+            .iter()
+            .filter(of_text)
+            .map(|found| format!("{} {}", found.severity, found.code))
+            .collect();
+        let timeouts = loaded.set.virtual_services.values();
+        let timeouts: Vec<_> = timeouts.map(|object| object.spec.http[0].timeout).collect();
+        (found.join(", "), timeouts)
+    };
+    let errors = "error CM021, error CM001, error CM021".to_owned();
+    assert_eq!(load(false, false), (errors, vec![]));
+    let one = "warning CM021, error CM001, warning CM021".to_owned();
+    assert_eq!(load(true, false), (one, vec![]));
+    let two = "error CM021, error CM021".to_owned();
+    assert_eq!(load(false, true), (two, vec![]));
+    let none = "warning CM021, warning CM021".to_owned();
+    assert_eq!(load(true, true), (none, vec![None]));
+}
+
+#[test]
 fn json_files_hold_objects() {
     let text = "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"Secret\",\n\t\"metadata\": {\"name\": \"a\", \"labels\": {\"v\": \"1\"}}\n}\n";
     let (set, found) = load_text(text);

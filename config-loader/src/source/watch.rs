@@ -15,6 +15,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use super::debounce::{Debounce, Due};
 use super::file::{FileSource, Look};
 use super::scan::{is_resource_file, name_of};
+use crate::ReadOptions;
 use crate::diagnostic::codes::common::SRC004;
 use crate::diagnostic::{Diagnostic, Severity};
 
@@ -34,6 +35,8 @@ pub struct WatchSettings {
     pub debounce: Duration,
     /// How often all files are looked at although nothing was reported. Default: 5 s.
     pub poll: Duration,
+    /// How strictly the files are read.
+    pub read: ReadOptions,
 }
 
 impl Default for WatchSettings {
@@ -41,6 +44,7 @@ impl Default for WatchSettings {
         WatchSettings {
             debounce: Duration::from_millis(10),
             poll: Duration::from_secs(5),
+            read: ReadOptions::default(),
         }
     }
 }

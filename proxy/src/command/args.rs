@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use config_loader::ReadOptions;
 
 use crate::identity::{Identity, Mode};
 
@@ -18,6 +19,48 @@ pub struct ConfigArgs {
         value_delimiter = ','
     )]
     pub paths: Vec<PathBuf>,
+    /// How strictly it is read.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+}
+
+/// How strictly resources are read.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct ReadingArgs {
+    /// What a field is that its resource does not have
+    #[arg(long, value_enum, default_value_t = UnknownFieldsArg::Error, env = "STRAIT_UNKNOWN_FIELDS", help_heading = "Compatibility")]
+    pub unknown_fields: UnknownFieldsArg,
+    /// What `timeout: 0s` is in a rule of a VirtualService
+    #[arg(long, value_enum, default_value_t = ZeroTimeoutArg::Error, env = "STRAIT_ZERO_TIMEOUT", help_heading = "Compatibility")]
+    pub zero_timeout: ZeroTimeoutArg,
+}
+
+/// `--unknown-fields`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum UnknownFieldsArg {
+    /// Refuse the resource: most are misspelt
+    Error,
+    /// Use the resource without them
+    Warning,
+}
+
+/// `--zero-timeout`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ZeroTimeoutArg {
+    /// Refuse the resource, as Istio does
+    Error,
+    /// No timeout
+    None,
+}
+
+impl ReadingArgs {
+    /// The options that these arguments describe.
+    pub fn options(&self) -> ReadOptions {
+        ReadOptions {
+            unknown_fields_pass: self.unknown_fields == UnknownFieldsArg::Warning,
+            zero_timeout_passes: self.zero_timeout == ZeroTimeoutArg::None,
+        }
+    }
 }
 
 /// Who the proxy is.

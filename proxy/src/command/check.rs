@@ -43,7 +43,7 @@ pub enum Output {
 
 /// Loads, validates, prints.
 pub fn run(args: &CheckArgs) -> u8 {
-    let loaded = config_loader::load_files(&args.config.paths);
+    let loaded = config_loader::load_files_with(&args.config.paths, args.config.reading.options());
     let text = render(&loaded, args.output, style());
     let mut out = std::io::stdout().lock();
     if out

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use config_loader::{Diagnostic, Severity};
 
-use super::args::IdentityArgs;
+use super::args::{IdentityArgs, ReadingArgs};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::app::unreadable;
 use crate::compile::{Inputs, Survey, compile};
@@ -49,6 +49,9 @@ pub struct ExplainArgs {
         value_delimiter = ','
     )]
     pub paths: Vec<PathBuf>,
+    /// How strictly it is read.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
     /// Ask a running proxy by its admin server, in place of files: what is explained is what it does now. It knows
     /// its configuration and who it is
     #[arg(long, value_name = "HOST:PORT")]
@@ -94,7 +97,7 @@ pub fn run(args: &ExplainArgs) -> u8 {
     };
     let answer = match &args.admin {
         None => {
-            let loaded = config_loader::load_files(&args.paths);
+            let loaded = config_loader::load_files_with(&args.paths, args.reading.options());
             if let Some(missing) = unreadable(&loaded.diagnostics) {
                 report(&format!("{}: {}", missing.place.file, missing.message));
                 return EXIT_INPUT;

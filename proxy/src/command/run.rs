@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use config_loader::ReadOptions;
 
 use super::args::{ConfigArgs, IdentityArgs};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
@@ -106,8 +107,11 @@ pub enum Http10Arg {
 
 impl RunArgs {
     fn settings(&self) -> Result<Settings, String> {
-        self.serve
-            .settings(self.config.paths.clone(), self.identity.identity())
+        let mut settings = self
+            .serve
+            .settings(self.config.paths.clone(), self.identity.identity())?;
+        settings.read = self.config.reading.options();
+        Ok(settings)
     }
 }
 
@@ -131,6 +135,7 @@ impl ServeArgs {
         };
         Ok(Settings {
             paths,
+            read: ReadOptions::default(),
             identity,
             workers: self
                 .concurrency

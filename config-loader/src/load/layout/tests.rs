@@ -6,8 +6,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use super::super::document::{Reading, read_changed, read_document};
+use super::super::document::{Reading, Source, read_changed, read_document};
 use super::Layout;
+use crate::ReadOptions;
 use crate::parse::Chunk;
 use crate::resource::istio::VirtualService;
 use crate::resource::{Object, ResourceSet};
@@ -19,13 +20,23 @@ fn chunk(text: &str) -> Chunk<'_> {
     }
 }
 
+fn source(file: &Arc<str>) -> Source<'_> {
+    Source {
+        file,
+        index: 3,
+        options: ReadOptions::default(),
+    }
+}
+
 fn full(text: &str) -> (Reading, Option<Layout>) {
-    read_document(&Arc::from("a.yaml"), chunk(text), 3)
+    let file = Arc::from("a.yaml");
+    read_document(&source(&file), chunk(text))
 }
 
 fn short(text: &str, known: &(Reading, Option<Layout>)) -> Option<(Reading, Layout)> {
     let known = (&known.0, known.1.as_ref()?);
-    read_changed(&Arc::from("a.yaml"), chunk(text), 3, known)
+    let file = Arc::from("a.yaml");
+    read_changed(&source(&file), chunk(text), known)
 }
 
 /// The layout without the bound on nodes, which is a bound only.

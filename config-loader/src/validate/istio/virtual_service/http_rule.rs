@@ -1,6 +1,7 @@
 //! HTTP rules: which parts they may combine.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Head, action, cors, fault, headers, http_match, mirror, retries, rewrite};
 use crate::diagnostic::codes::istio::{
@@ -41,7 +42,7 @@ fn rule(
         action: action::action(raw, &matches, check),
         matches,
         rewrite: rewrite.map(Box::new),
-        timeout: scalar::duration(&raw.timeout, check),
+        timeout: timeout(&raw.timeout, check),
         retries: retries::retries(&raw.retries, check).map(Box::new),
         fault: fault::fault(&raw.fault, check).map(Box::new),
         mirror: mirror.map(Box::new),
@@ -51,6 +52,14 @@ fn rule(
         headers: headers::headers(&raw.headers, check).map(Box::new),
         line: check.line(span),
     }
+}
+
+/// How long the answer may take. Some write `0s` for no limit, which Istio refuses.
+fn timeout(field: &Field<String>, check: &mut Check<'_>) -> Option<Duration> {
+    if check.options().zero_timeout_passes {
+        return scalar::duration_or_zero(field, check).filter(|timeout| !timeout.is_zero());
+    }
+    scalar::duration(field, check)
 }
 
 /// What a rule does, where it does it, and what excludes what.

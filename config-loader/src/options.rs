@@ -1,0 +1,12 @@
+//! What is forgiven, for those who come from readers that forgive more.
+
+/// How strictly resources are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Fields that a resource does not have are warnings, and the resource is used without them. By default they are
+    /// errors: most of them are misspelt.
+    pub unknown_fields_pass: bool,
+    /// A `timeout` of `0s` in an HTTP rule means none, as the field being absent does. By default it is an error, as in
+    /// Istio.
+    pub zero_timeout_passes: bool,
+}

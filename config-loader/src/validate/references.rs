@@ -5,6 +5,7 @@
 mod gateways;
 mod groups;
 mod names;
+mod policies;
 mod routes;
 mod rules;
 mod services;
@@ -21,12 +22,14 @@ pub fn check(set: &ResourceSet) -> Vec<Diagnostic> {
     }
     let routes::Routes {
         services,
+        portless,
         mut found,
         ..
     } = routes;
     routes::check_owners(set, &mut found);
     gateways::check(set, &mut found);
     rules::check(set, &services, &mut found);
+    policies::check(set, &services, &portless, &mut found);
     groups::check(set, &mut found);
     found
 }

@@ -11,4 +11,6 @@ codes! {
     X282 Warning "a server of a Gateway does not want what an older one has";
     X283 Warning "a subset selects at least one endpoint";
     X284 Warning "a DestinationRule for many hosts is not hidden by one for fewer";
+    X285 Warning "outlier detection has an endpoint that it may eject";
+    X286 Warning "a hash key of one port is not lost for routes that name none";
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::gateways::Gateways;
 use super::names::complete;
+use super::policies::PortlessRoutes;
 use super::rules::Rules;
 use super::services::{Service, Services};
 use super::{place, warning};
@@ -25,6 +26,7 @@ pub(super) struct Routes<'a> {
     pub(super) services: Services<'a>,
     pub(super) rules: Rules<'a>,
     pub(super) gateways: Gateways<'a>,
+    pub(super) portless: PortlessRoutes,
     pub(super) found: Vec<Diagnostic>,
     suggestions: usize,
 }
@@ -38,6 +40,7 @@ impl<'a> Routes<'a> {
             services: Services::new(set),
             rules: Rules::new(set),
             gateways: Gateways::new(set),
+            portless: PortlessRoutes::default(),
             found: Vec::new(),
             suggestions: 0,
         }
@@ -101,6 +104,9 @@ impl<'a> Routes<'a> {
         let Some(service) = self.services.find(&host) else {
             return self.unknown_service(object, destination, &host, path);
         };
+        if destination.port.is_none() && service.port_count() > 1 {
+            self.portless.add(object, destination, &host);
+        }
         if let Some((message, help)) = check_port(service, destination) {
             let mut diagnostic = warning(object, X277, line, format!("{}.port", path()), message);
             diagnostic.help(help);

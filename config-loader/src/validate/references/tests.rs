@@ -329,3 +329,48 @@ fn rules_for_many_hosts_are_not_hidden() {
         &[],
     );
 }
+
+/// A DestinationRule of the namespace `shop`.
+fn policies(spec: &str) -> String {
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: z, namespace: shop}}\nspec: {spec}\n"
+    )
+}
+
+#[test]
+fn the_only_endpoint_is_not_ejected() {
+    let lone = "X285 4 spec.trafficPolicy.outlierDetection.maxEjectionPercent: with 1 endpoint nothing can be ejected \
+        (write 100 to eject the last endpoint too, or remove outlierDetection)";
+    let of_one = |outliers: &str| {
+        policies(&format!(
+            "{{host: '*.partner.com', trafficPolicy: {{outlierDetection: {outliers}}}}}"
+        ))
+    };
+    check(&of_one("{consecutive5xxErrors: 3}"), &[lone]);
+    check(&of_one("{maxEjectionPercent: 50}"), &[lone]);
+    check(&of_one("{maxEjectionPercent: 100}"), &[]);
+    check(
+        &policies("{host: ratings, trafficPolicy: {outlierDetection: {}}}"),
+        &[],
+    );
+}
+
+#[test]
+fn a_hash_key_of_one_port_is_for_routes_that_name_it() {
+    let hash = "{port: {number: 80}, loadBalancer: {consistentHash: {useSourceIp: true}}}";
+    let of_port = policies(&format!(
+        "{{host: ratings, trafficPolicy: {{portLevelSettings: [{hash}]}}}}"
+    ));
+    let general = policies(&format!(
+        "{{host: ratings, trafficPolicy: {{loadBalancer: {{consistentHash: {{useSourceIp: true}}}}, \
+         portLevelSettings: [{hash}]}}}}"
+    ));
+    let with = |rule: &str, destination: &str| format!("{rule}---\n{}", route(destination));
+    let several = "X277 13 spec.http[0].route[0].destination.port: `ratings` has several ports, and the route names none \
+        (write port.number; its ports are 80 http, 81 grpc)";
+    let lost = "X286 4 spec.trafficPolicy.portLevelSettings[0].loadBalancer.consistentHash: hash key is not used by \
+        routes without port (write it beside portLevelSettings, or write the port of the route)";
+    check(&with(&of_port, "{host: ratings}"), &[lost, several]);
+    check(&with(&of_port, "{host: ratings, port: {number: 80}}"), &[]);
+    check(&with(&general, "{host: ratings}"), &[several]);
+}

@@ -59,24 +59,42 @@ impl<'de> de::SeqAccess<'de> for FieldAccess<'_> {
     ) -> Result<Option<T::Value>, Error> {
         self.step += 1;
         let span = self.span();
-        let answer = match self.step {
-            1 => seed.deserialize(U32Deserializer::<Error>::new(span.start)),
-            2 => seed.deserialize(U32Deserializer::<Error>::new(span.end)),
-            3 => seed.deserialize(BoolDeserializer::<Error>::new(self.is_null())),
+        match self.step {
+            1..=3 => field_head(self.step, span, self.is_null(), seed).map(Some),
             4 => {
                 let read = match self.what {
                     What::Key(key) => seed.deserialize(key_deserializer(key)),
                     What::Value(node) => seed.deserialize(From::new(node, self.reader)),
                 };
-                read.map_err(|error| {
+                read.map(Some).map_err(|error| {
                     self.reader.settle(error, span);
                     Error::Recorded
                 })
             }
-            _ => return Ok(None),
-        };
-        answer.map(Some)
+            _ => Ok(None),
+        }
     }
+}
+
+/// Answers what a `Field` asks before its value: where it starts, where it ends, whether it is null.
+pub(super) fn field_head<'de, T: DeserializeSeed<'de>>(
+    step: u8,
+    span: Span,
+    null: bool,
+    seed: T,
+) -> Result<T::Value, Error> {
+    match step {
+        1 => seed.deserialize(U32Deserializer::<Error>::new(span.start)),
+        2 => seed.deserialize(U32Deserializer::<Error>::new(span.end)),
+        _ => seed.deserialize(BoolDeserializer::<Error>::new(null)),
+    }
+}
+
+/// The value whose key was asked for.
+fn taken<'a>(value: &mut Option<&'a Node>) -> Result<&'a Node, Error> {
+    value
+        .take()
+        .ok_or_else(|| Error::Custom("a value without its key".to_owned()))
 }
 
 fn key_deserializer(key: &Key) -> StrDeserializer<'_, Error> {
@@ -152,10 +170,7 @@ impl<'de> de::MapAccess<'de> for MapAccess<'_> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        let node = self
-            .value
-            .take()
-            .ok_or_else(|| Error::Custom("a value without its key".to_owned()))?;
+        let node = taken(&mut self.value)?;
         seed.deserialize(From::new(node, self.reader))
     }
 }
@@ -299,10 +314,7 @@ impl<'de> de::MapAccess<'de> for StructAccess<'_> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        let node = self
-            .value
-            .take()
-            .ok_or_else(|| Error::Custom("a value without its key".to_owned()))?;
+        let node = taken(&mut self.value)?;
         let span = node.span;
         seed.deserialize(From::new(node, self.from.reader))
             .map_err(|error| {

@@ -4,10 +4,11 @@
 
 use std::cell::RefCell;
 
-use serde::de::value::{BoolDeserializer, StrDeserializer, U32Deserializer};
+use serde::de::value::StrDeserializer;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
+use super::access::field_head;
 use super::de::Error;
 use crate::raw::FIELD;
 use crate::span::Span;
@@ -166,25 +167,11 @@ impl<'de> de::SeqAccess<'de> for AskField<'_> {
         seed: T,
     ) -> Result<Option<T::Value>, Error> {
         self.step += 1;
-        match (self.step, self.ask.take()) {
-            (1, ask) => {
-                self.ask = ask;
-                seed.deserialize(U32Deserializer::<Error>::new(Span::NONE.start))
-                    .map(Some)
-            }
-            (2, ask) => {
-                self.ask = ask;
-                seed.deserialize(U32Deserializer::<Error>::new(Span::NONE.end))
-                    .map(Some)
-            }
-            (3, ask) => {
-                self.ask = ask;
-                seed.deserialize(BoolDeserializer::<Error>::new(false))
-                    .map(Some)
-            }
-            (_, Some(ask)) => seed.deserialize(ask).map(Some),
-            (_, None) => Ok(None),
+        if self.step <= 3 {
+            return field_head(self.step, Span::NONE, false, seed).map(Some);
         }
+        let ask = self.ask.take();
+        ask.map(|ask| seed.deserialize(ask)).transpose()
     }
 }
 

@@ -406,7 +406,8 @@ impl Builder<'_> {
         } else {
             self.error(YAML001, Span::new(at, at + 1), info.to_owned())
         };
-        if info.contains("tab") {
+        let mut words = info.split(' ');
+        if words.any(|word| matches!(word, "tab" | "tabs")) {
             found.help("indent with spaces, not with tabs");
         } else if info.contains("mapping values are not allowed") {
             found.help("quote a text that holds `: `, and check the indentation of this line and of the one above");

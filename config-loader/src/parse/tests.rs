@@ -223,6 +223,7 @@ fn malformed_texts_are_refused_where_they_go_wrong() {
         "a:\n\t- b\n",
         "YAML001 2:2 : tabs disallowed within this context (block indentation) (indent with spaces, not with tabs)",
     );
+    check_tree("a: \0\n", "YAML001 1:4 : found unprintable character");
     check_tree(
         "a: b: c\n",
         "YAML001 1:5 : mapping values are not allowed in this context (quote a text that holds `: `, and check the \

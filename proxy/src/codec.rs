@@ -273,6 +273,7 @@ impl<A: Answer> Fresh<A> {
     /// Serves HTTP/1 to the connection's end.
     pub async fn http1(mut self) {
         let connection = self.known(DownstreamProtocol::Http1, ConnectionProtocol::Http1);
+        self.stream.pass_interim(&connection.interim);
         http1::serve(&self.server, self.stream, &connection, &self.member).await;
     }
 

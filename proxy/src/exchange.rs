@@ -15,6 +15,8 @@ pub mod head;
 
 pub mod headers;
 
+pub mod interim;
+
 pub mod log;
 
 pub mod messages;
@@ -110,6 +112,7 @@ fn finish_head(
     if let Some(server) = &worker.settings.server_name {
         response.headers_mut().insert(SERVER, server.clone());
     }
+    connection.interim.seal();
     if connection.draining.get() && connection.protocol == DownstreamProtocol::Http1 {
         response
             .headers_mut()

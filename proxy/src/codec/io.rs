@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 
 use super::framing::{Framing, Place, Verdict};
 use super::refusal::Refusal;
+use crate::exchange::interim::Waiting;
 use crate::runtime::admission::Slot;
 use crate::runtime::gather;
 use crate::telemetry::{ConnectionProtocol, ListenerStats, WorkerId};
@@ -150,6 +151,8 @@ pub struct Stream {
     framing: Framing,
     wire: Arc<Wire>,
     counted: Option<Counted>,
+    /// Interim responses of the request that is being answered.
+    interim: Option<Arc<Waiting>>,
     /// Counts the connection out when the socket closes, also after an upgrade.
     _slot: Slot,
 }
@@ -163,6 +166,7 @@ impl Stream {
             framing,
             wire: Arc::default(),
             counted: None,
+            interim: None,
             _slot: slot,
         }
     }
@@ -180,6 +184,11 @@ impl Stream {
     /// Counts the connection as one of this protocol until it closes.
     pub fn count(&mut self, counted: Counted) {
         self.counted = Some(counted);
+    }
+
+    /// Writes interim responses where they may go.
+    pub fn pass_interim(&mut self, interim: &Arc<Waiting>) {
+        self.interim = Some(Arc::clone(interim));
     }
 
     /// From here on, bytes are not HTTP/1.
@@ -331,6 +340,34 @@ impl AsyncRead for Stream {
 }
 
 impl Stream {
+    /// Before a message is written: interim responses go first, unless part of an earlier message still has to.
+    fn poll_before_message(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(interim) = self.interim.as_ref().filter(|interim| interim.any()) else {
+            return Poll::Ready(Ok(()));
+        };
+        if self.wire.is_unflushed() {
+            if interim.is_sealed() {
+                interim.write(Vec::clear);
+            }
+            return Poll::Ready(Ok(()));
+        }
+        self.poll_interim(cx)
+    }
+
+    /// Writes what there is of interim responses.
+    fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let (Some(interim), tcp) = (&self.interim, &mut self.tcp) else {
+            return Poll::Ready(Ok(()));
+        };
+        interim.write(|bytes| {
+            while !bytes.is_empty() {
+                let written = ready!(Pin::new(&mut *tcp).poll_write(cx, bytes))?;
+                bytes.drain(..written);
+            }
+            Poll::Ready(Ok(()))
+        })
+    }
+
     fn note_written(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         self.wire.unflushed.store(true, Ordering::Relaxed);
         if polled.is_ready() {
@@ -346,6 +383,7 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_before_message(cx))?;
         let polled = Pin::new(&mut self.tcp).poll_write(cx, bytes);
         self.note_written(polled)
     }
@@ -355,6 +393,7 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_before_message(cx))?;
         let polled = gather::poll_write(Pin::new(&mut self.tcp), cx, slices);
         self.note_written(polled)
     }
@@ -364,9 +403,18 @@ impl AsyncWrite for Stream {
     }
 
     /// hyper flushes when everything it has was written.
-    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let was_unflushed = self.wire.is_unflushed();
         self.wire.unflushed.store(false, Ordering::Relaxed);
-        Poll::Ready(Ok(()))
+        match self.interim.as_ref().filter(|interim| interim.any()) {
+            None => Poll::Ready(Ok(())),
+            // its final response has just been written: too late
+            Some(interim) if interim.is_sealed() && was_unflushed => {
+                interim.write(Vec::clear);
+                Poll::Ready(Ok(()))
+            }
+            Some(_) => self.poll_interim(cx),
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

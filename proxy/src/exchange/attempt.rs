@@ -1,16 +1,19 @@
 //! One request to one endpoint, and the one replay that a reused connection may need.
 
+use std::sync::Arc;
+
 use http::request::Parts;
-use hyper::{Request, Response};
+use hyper::{Request, Response, Version};
 
 use super::body::UpstreamBody;
-use super::request::{Picked, Worker};
+use super::forward::Forward;
+use super::request::{Connection, DownstreamProtocol, Picked, Worker};
 use super::spare::Spare;
 use crate::error::{Error, Kind, Retry};
 use crate::pool::{Choice, Failed, Incoming, Target};
 use crate::telemetry::Counter;
 use crate::upstream::Protocol;
-use crate::upstream::http1::Message;
+use crate::upstream::http1::{Interim, Message};
 
 /// A request in the form in which it goes upstream.
 pub struct Outgoing {
@@ -30,15 +33,33 @@ enum Form {
 }
 
 impl Outgoing {
-    /// A request for an endpoint that speaks `protocol`.
-    pub fn new(worker: &Worker, protocol: Protocol, parts: Parts, body: UpstreamBody) -> Self {
+    /// A request that came as HTTP `version`, for an endpoint that speaks `protocol`.
+    pub fn new(
+        forward: &Forward<'_>,
+        version: Version,
+        protocol: Protocol,
+        parts: Parts,
+        body: UpstreamBody,
+    ) -> Self {
+        let worker = forward.worker;
         let repeatable = matches!(body, UpstreamBody::Empty) && parts.method.is_idempotent();
         let form = match protocol {
-            Protocol::Http1 => Form::Http1(Some(Message::new(worker.buffers.take(), parts, body))),
+            Protocol::Http1 => {
+                let interim = interim(forward.connection, version);
+                let message = Message::new(worker.buffers.take(), parts, body);
+                Form::Http1(Some(message.with_interim(interim)))
+            }
             Protocol::Http2 => Form::Http2(Some(Box::new(Request::from_parts(parts, body)))),
         };
         Self { form, repeatable }
     }
+}
+
+/// Who takes interim responses: an HTTP/1.1 client does, one of HTTP/1.0 must not (RFC 9110, section 15.2), and the
+/// library that writes HTTP/2 cannot.
+fn interim(connection: &Connection, version: Version) -> Option<Arc<dyn Interim>> {
+    let takes = connection.protocol == DownstreamProtocol::Http1 && version == Version::HTTP_11;
+    takes.then(|| Arc::clone(&connection.interim) as Arc<dyn Interim>)
 }
 
 /// Sends the request to the picked endpoint.

@@ -190,6 +190,7 @@ fn prepare(
     if upgrading && protocol != Protocol::Http1 {
         return Err(LocalReply::UPGRADE_REFUSED);
     }
+    let version = request.version();
     let switch = upgrading.then(|| hyper::upgrade::on(&mut request));
     // without one, Host stays as it is
     let authority = request.uri().authority();
@@ -211,7 +212,7 @@ fn prepare(
     }
     let (body, progress) = UpstreamBody::new(incoming);
     Ok(Ready {
-        outgoing: Outgoing::new(forward.worker, protocol, parts, body),
+        outgoing: Outgoing::new(forward, version, protocol, parts, body),
         deadline: timeout.map(|timeout| Deadline::new(timeout, &progress)),
         progress,
         switch,

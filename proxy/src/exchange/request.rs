@@ -12,6 +12,7 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::body::UpstreamBody;
+use super::interim::Waiting;
 use crate::balance::EndpointIdx;
 use crate::cluster::{Cluster, Endpoint};
 use crate::pool::{Pools, Target};
@@ -47,6 +48,8 @@ pub struct Connection {
     pub draining: Cell<bool>,
     /// Streams of an HTTP/2 connection that carry another protocol now.
     pub tunnels: Cell<u32>,
+    /// Interim responses that wait for the socket of an HTTP/1 connection.
+    pub interim: Arc<Waiting>,
 }
 
 impl Connection {
@@ -66,6 +69,7 @@ impl Connection {
             protocol,
             draining: Cell::new(false),
             tunnels: Cell::new(0),
+            interim: Arc::default(),
         }
     }
 }

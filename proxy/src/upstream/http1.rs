@@ -24,7 +24,7 @@ use tokio::io::AsyncReadExt;
 
 pub use head::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
 pub use incoming::{Incoming, Upgraded};
-pub use message::Message;
+pub use message::{Interim, Message};
 
 use self::head::Head;
 use self::incoming::Sent;
@@ -174,9 +174,12 @@ impl Connection {
         }
         for _ in 0..INTERIM_MAX {
             let head = ready!(self.poll_head(cx, message))?;
-            let interim = head.status.is_informational();
-            if !interim || head.status == StatusCode::SWITCHING_PROTOCOLS {
-                return Poll::Ready(Ok(head));
+            match head.status {
+                // nobody asked for it: `Expect` is answered downstream
+                StatusCode::CONTINUE => {}
+                StatusCode::SWITCHING_PROTOCOLS => return Poll::Ready(Ok(head)),
+                status if status.is_informational() => message.tell_interim(status, head.headers),
+                _ => return Poll::Ready(Ok(head)),
             }
         }
         let error = Error::new(Kind::UpstreamProtocol).with_source("too many interim responses");

@@ -1,6 +1,7 @@
 //! What passes through: every pair of protocols, bodies, trailers, interim answers, gRPC, upgrades, back pressure.
 
 use std::io::{Read, Write};
+use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -227,12 +228,14 @@ fn continue_is_sent_when_the_body_is_wanted() {
 }
 
 #[test]
-fn interim_responses_do_not_end_the_exchange() {
+fn interim_responses_reach_clients_that_may_have_them() {
     let origin = RawOrigin::start(|_, mut stream| {
         while !read_head(&mut stream).is_empty() {
             stream
                 .write_all(
-                    b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
+                    b"HTTP/1.1 100 Continue\r\n\r\n\
+                      HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
+                      HTTP/1.1 102 Processing\r\n\r\n\
                       HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
                 )
                 .unwrap();
@@ -241,12 +244,41 @@ fn interim_responses_do_not_end_the_exchange() {
     let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H1, origin.address));
     let mut client = Raw::connect(proxy.edge);
     for _ in 0..2 {
-        let mut reply = client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").reply();
-        if reply.status == 103 {
-            reply = client.reply();
-        }
+        let hints = client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").reply();
+        assert!(hints.status == 103 && hints.has("link: </a>"));
+        assert_eq!(client.reply().status, 102);
+        let reply = client.reply();
         assert_eq!((reply.status, &reply.body[..]), (200, &b"ok"[..]));
     }
+    // HTTP/1.0 has no interim responses (RFC 9110, section 15.2)
+    let reply = client.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n").reply();
+    assert_eq!((reply.status, &reply.body[..]), (200, &b"ok"[..]));
+}
+
+#[test]
+fn interim_response_does_not_wait_for_the_final_one() {
+    let (tell, told) = mpsc::channel();
+    let told = Mutex::new(told);
+    let origin = RawOrigin::start(move |_, mut stream| {
+        while !read_head(&mut stream).is_empty() {
+            let hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+            stream.write_all(hints).unwrap();
+            told.lock().unwrap().recv().unwrap();
+            let last = b"HTTP/1.1 204 No Content\r\n\r\n";
+            stream.write_all(last).unwrap();
+        }
+    });
+    let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H1, origin.address));
+    let mut client = Raw::connect(proxy.edge);
+    assert_eq!(
+        client
+            .send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            .reply()
+            .status,
+        103
+    );
+    tell.send(()).unwrap();
+    assert_eq!(client.reply().status, 204);
 }
 
 /// A gRPC frame: not compressed, length, message.

@@ -2,12 +2,13 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use http::HeaderMap;
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
+use http::{HeaderMap, StatusCode};
 use hyper::body::{Body, Frame};
 
 use super::head::{self, Asked, Framing};
@@ -33,8 +34,13 @@ enum Left {
     Nothing,
 }
 
+/// Takes the interim responses (1xx) that come before the final one.
+pub trait Interim {
+    /// An interim response, as the upstream sent it.
+    fn tell(&self, status: StatusCode, headers: HeaderMap);
+}
+
 /// A request that is being sent.
-#[derive(Debug)]
 pub struct Message<B> {
     /// The head, later also the frames of chunks.
     head: Buffer,
@@ -51,6 +57,8 @@ pub struct Message<B> {
     asked: Asked,
     /// Memory of the request's headers, for those of the response.
     headers: HeaderMap,
+    /// None for a client that must not see interim responses.
+    interim: Option<Arc<dyn Interim>>,
 }
 
 impl<B> Message<B>
@@ -77,6 +85,20 @@ where
             begun: false,
             asked: Asked::by(&parts),
             headers: std::mem::take(&mut parts.headers),
+            interim: None,
+        }
+    }
+
+    /// Passes interim responses on to `interim`.
+    #[must_use]
+    pub fn with_interim(mut self, interim: Option<Arc<dyn Interim>>) -> Self {
+        self.interim = interim;
+        self
+    }
+
+    pub(super) fn tell_interim(&self, status: StatusCode, headers: HeaderMap) {
+        if let Some(interim) = &self.interim {
+            interim.tell(status, headers);
         }
     }
 

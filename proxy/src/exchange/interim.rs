@@ -1,0 +1,126 @@
+//! Interim responses (1xx) on their way to an HTTP/1.1 client, ahead of the final one (RFC 9110, section 15.2).
+//!
+//! The HTTP/1 codec writes responses through a library that knows final ones only. An interim response is a message of
+//! its own, so it may go out wherever nothing of another one is half-way: the socket asks here at such a moment.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderMap, StatusCode};
+
+use crate::filter::hop_by_hop;
+use crate::upstream::http1::Interim;
+
+/// Most bytes that wait; further interim responses are dropped, which their sender must expect.
+const BYTES_MAX: usize = 16 * 1024;
+
+/// Interim responses that wait to be written.
+#[derive(Debug, Default)]
+pub struct Waiting {
+    bytes: Mutex<Vec<u8>>,
+    any: AtomicBool,
+    /// The final response is there: what still waits must go before it or not at all.
+    sealed: AtomicBool,
+}
+
+impl Waiting {
+    /// Whether there are any.
+    pub fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
+    /// Whether their final response has been handed over.
+    pub fn is_sealed(&self) -> bool {
+        self.sealed.load(Ordering::Relaxed)
+    }
+
+    /// The final response is handed over now.
+    pub fn seal(&self) {
+        if self.any() {
+            self.sealed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Lends the bytes to `write`, which removes what it has written.
+    pub fn write<T>(&self, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+        let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = write(&mut bytes);
+        if bytes.is_empty() {
+            self.any.store(false, Ordering::Relaxed);
+            self.sealed.store(false, Ordering::Relaxed);
+        }
+        result
+    }
+}
+
+impl Interim for Waiting {
+    fn tell(&self, status: StatusCode, mut headers: HeaderMap) {
+        hop_by_hop::strip_response(&mut headers, false);
+        headers.remove(CONTENT_LENGTH);
+        headers.remove(TRANSFER_ENCODING);
+        let mut text = Vec::new();
+        let reason = status.canonical_reason().unwrap_or_default();
+        // Writing to memory does not fail.
+        let _ = write!(text, "HTTP/1.1 {} {reason}\r\n", status.as_u16());
+        for (name, value) in &headers {
+            text.extend_from_slice(name.as_str().as_bytes());
+            text.extend_from_slice(b": ");
+            text.extend_from_slice(value.as_bytes());
+            text.extend_from_slice(b"\r\n");
+        }
+        text.extend_from_slice(b"\r\n");
+        self.write(|bytes| {
+            if bytes.len() + text.len() <= BYTES_MAX {
+                bytes.append(&mut text);
+                self.any.store(true, Ordering::Relaxed);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn interim_response_is_one_message_without_framing() {
+        let waiting = Waiting::default();
+        assert!(!waiting.any());
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("link", "</a.css>; rel=preload"),
+            ("connection", "x-hop"),
+            ("x-hop", "1"),
+            ("content-length", "3"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        waiting.tell(StatusCode::EARLY_HINTS, headers);
+        assert!(waiting.any());
+        let text = waiting.write(std::mem::take);
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n"
+        );
+        assert!(!waiting.any());
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_sealed_only_while_it_waits() {
+        let waiting = Waiting::default();
+        waiting.seal();
+        assert!(!waiting.is_sealed());
+        for _ in 0..10_000 {
+            waiting.tell(StatusCode::PROCESSING, HeaderMap::new());
+        }
+        assert!(waiting.write(|bytes| bytes.len()) <= BYTES_MAX);
+        waiting.seal();
+        assert!(waiting.is_sealed());
+        waiting.write(Vec::clear);
+        assert!(!waiting.any() && !waiting.is_sealed());
+    }
+}

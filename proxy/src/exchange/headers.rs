@@ -43,18 +43,29 @@ pub fn forward(
     keep_request_id: bool,
     rng: &mut impl Rng,
 ) {
-    let direct = append_forwarded_for(headers, &connection.remote_ip);
+    // Many requests have none of the headers that are looked for below, which one pass tells for all of them.
+    let extended = headers.keys().any(|name| name.as_str().starts_with("x-"));
+    let direct = if extended {
+        append_forwarded_for(headers, &connection.remote_ip)
+    } else {
+        headers.insert(X_FORWARDED_FOR, connection.remote_ip.clone());
+        true
+    };
     let internal = direct && is_private(connection.remote.ip());
-    remove_envoy_controls(headers, internal);
+    let mut keep_id = false;
+    if extended {
+        remove_envoy_controls(headers, internal);
+        // Only who saw the client's certificate may speak of it.
+        headers.remove(X_FORWARDED_CLIENT_CERT);
+        keep_id = (internal || keep_request_id) && headers.contains_key(X_REQUEST_ID);
+    }
     if internal {
         headers.insert(X_ENVOY_INTERNAL, TRUE);
     } else {
         headers.insert(X_ENVOY_EXTERNAL_ADDRESS, connection.remote_ip.clone());
     }
     headers.insert(X_FORWARDED_PROTO, HTTP);
-    // Only who saw the client's certificate may speak of it.
-    headers.remove(X_FORWARDED_CLIENT_CERT);
-    if !((internal || keep_request_id) && headers.contains_key(X_REQUEST_ID)) {
+    if !keep_id {
         headers.insert(X_REQUEST_ID, request_id(rng));
     }
     headers.insert(X_ENVOY_ATTEMPT_COUNT, ONE);
@@ -142,12 +153,14 @@ fn request_id(rng: &mut impl Rng) -> HeaderValue {
     let bits: u128 = rng.random();
     let bits = bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
     let mut text = [b'-'; 36];
-    let mut shift = 128;
-    for (index, byte) in text.iter_mut().enumerate() {
-        if !matches!(index, 8 | 13 | 18 | 23) {
-            shift -= 4;
-            *byte = HEX[(bits >> shift) as usize & 15];
+    let mut at = 0;
+    for byte in bits.to_be_bytes() {
+        if matches!(at, 8 | 13 | 18 | 23) {
+            at += 1;
         }
+        text[at] = HEX[usize::from(byte >> 4)];
+        text[at + 1] = HEX[usize::from(byte & 15)];
+        at += 2;
     }
     HeaderValue::from_bytes(&text).expect("hexadecimal digits and dashes are visible ASCII")
 }

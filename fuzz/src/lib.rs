@@ -6,5 +6,6 @@
 
 pub mod compile;
 pub mod http1_head;
+pub mod http1_response;
 pub mod route_match;
 pub mod yaml_load;

@@ -1,3 +1,5 @@
+mod http1;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::linux::net::SocketAddrExt;

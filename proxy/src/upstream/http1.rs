@@ -5,8 +5,8 @@
 //! on in a task. Parsing of heads is `httparse`'s. Invariant: a connection that is given back has sent the whole request
 //! and read exactly the whole response.
 
-mod decoder;
-mod head;
+pub mod decoder;
+pub mod head;
 mod incoming;
 mod message;
 
@@ -118,13 +118,13 @@ impl Connection {
         B: Body<Data = Bytes> + Unpin + 'static,
         B::Error: Into<BoxError>,
     {
-        self.used = true;
         let mut step = Step::Begin;
         let head = poll_fn(|cx| match message.as_mut() {
             Some(message) => self.poll_exchange(cx, message, &mut step),
             None => Poll::Ready(Err(Error::new(Kind::DownstreamBody))),
         });
         let head = head.await?;
+        self.used = true;
         let sent = match step {
             Step::Sent => Sent::Whole,
             Step::Broken => Sent::Broken,
@@ -161,6 +161,11 @@ impl Connection {
             return Poll::Pending;
         }
         if *step == Step::Send {
+            // The last look before the first byte: what is there now was not asked for.
+            if self.used && !message.is_begun() && self.is_stale() {
+                let text = "ended, or spoke, while it waited";
+                return Poll::Ready(Err(Error::new(Kind::UpstreamClosed).with_source(text)));
+            }
             match self.wire.poll(|stream| message.poll_send(stream, cx)) {
                 Poll::Ready(Ok(())) => *step = Step::Sent,
                 Poll::Ready(Err(Fault::Body(error))) => return Poll::Ready(Err(error)),
@@ -219,7 +224,9 @@ impl Connection {
         let space = self.input.capacity() - self.input.len();
         let stream = &mut *self.wire.stream.borrow_mut();
         let read = ready!(pin!(stream.read_buf(&mut self.input)).poll(cx))?;
-        if read == space && self.read_bytes < READ_BYTES_MAX {
+        // a long head that comes slowly takes as much memory as a fast one, and gives it back alike
+        let long = read == space || self.input.len() > self.read_bytes;
+        if long && self.read_bytes < READ_BYTES_MAX {
             self.read_bytes *= 2;
         }
         Poll::Ready(Ok(read))
@@ -253,3 +260,6 @@ enum Step {
     Send,
     Sent,
 }
+
+#[cfg(test)]
+mod tests;

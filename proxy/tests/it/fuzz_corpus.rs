@@ -17,6 +17,11 @@ fn http1_head_holds_on_its_corpus() {
 }
 
 #[test]
+fn http1_response_holds_on_its_corpus() {
+    run_corpus("http1_response", targets::http1_response::run);
+}
+
+#[test]
 fn route_match_holds_on_its_corpus() {
     run_corpus("route_match", targets::route_match::run);
 }

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use httparse::Status;
 
-use super::head::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
+use super::head::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX, is_too_late};
 use crate::error::{Error, Kind};
 
 /// Most bytes of a chunk's size line, its extensions included.
@@ -146,8 +146,16 @@ fn data(input: &mut BytesMut, most: u64) -> Step {
 /// Takes a size line off the input.
 fn size(input: &mut BytesMut) -> Result<Option<u64>, Error> {
     match httparse::parse_chunk_size(input) {
-        Ok(Status::Complete((length, size))) => {
-            let _ = input.split_to(length);
+        Ok(Status::Complete((length, size))) if length <= SIZE_LINE_BYTES_MAX => {
+            let line = input.split_to(length);
+            // the parser takes a line without a size for a size of 0
+            if !line[0].is_ascii_hexdigit() {
+                return Err(broken("chunk has no size"));
+            }
+            // some take a bare LF for the line's end, and would read its extension as part of the chunk
+            if line[..length - 2].contains(&b'\n') {
+                return Err(broken("size of a chunk has a bare LF after it"));
+            }
             Ok(Some(size))
         }
         Ok(Status::Partial) if input.len() < SIZE_LINE_BYTES_MAX => Ok(None),
@@ -160,14 +168,16 @@ fn trailers(input: &mut BytesMut) -> Result<Option<HeaderMap>, Error> {
     let mut lines = [httparse::EMPTY_HEADER; RESPONSE_HEADERS_MAX];
     let mut trailers = HeaderMap::new();
     let length = match httparse::parse_headers(input, &mut lines) {
-        Ok(Status::Complete((length, lines))) => {
+        Ok(Status::Complete((length, lines))) if length <= RESPONSE_HEAD_BYTES_MAX => {
             for line in lines {
                 let name = HeaderName::from_bytes(line.name.as_bytes());
                 let value = HeaderValue::from_bytes(line.value);
                 let (Ok(name), Ok(value)) = (name, value) else {
                     return Err(broken("trailer is malformed"));
                 };
-                trailers.append(name, value);
+                if !is_too_late(&name) {
+                    trailers.append(name, value);
+                }
             }
             length
         }
@@ -258,14 +268,45 @@ mod tests {
             "1\r\nab\r\n",
             "ffffffffffffffffff\r\n",
             "0\r\nno colon\r\n\r\n",
+            "0\r\n folded: 1\r\n\r\n",
+            "1;a\nb\r\na\r\n0\r\n\r\n",
+            "\r\n",
+            " \r\n\r\n",
+            ";x\r\n\r\n",
+            &format!("{long}\r\na\r\n0\r\n\r\n"),
+            &format!("{trailer}\r\n\r\n"),
             &long,
             &trailer,
         ] {
-            for piece in [1, 1000] {
+            for piece in [1, 1000, 1_000_000] {
                 let error = decode(Decoder::chunked(), bytes.as_bytes(), piece).unwrap_err();
                 assert_eq!(error.kind(), Kind::UpstreamProtocol, "{bytes:?}");
             }
         }
+    }
+
+    #[test]
+    fn longest_size_line_and_trailers_are_taken() {
+        let line = format!("1;{}\r\n", "x".repeat(SIZE_LINE_BYTES_MAX - 4));
+        let trailers = format!("x: {}\r\n\r\n", "y".repeat(RESPONSE_HEAD_BYTES_MAX - 7));
+        assert_eq!(trailers.len(), RESPONSE_HEAD_BYTES_MAX);
+        let bytes = format!("{line}a\r\n0\r\n{trailers}");
+        for piece in [1000, 1_000_000] {
+            let decoded = decode(Decoder::chunked(), bytes.as_bytes(), piece).unwrap();
+            assert_eq!(decoded.0, b"a");
+            assert_eq!(decoded.1.unwrap().len(), 1);
+        }
+    }
+
+    #[test]
+    fn trailers_that_come_too_late_are_left_out() {
+        let bytes = b"0\r\nConnection: x\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\nX: 1\r\n\r\n";
+        let trailers = decode(Decoder::chunked(), bytes, 1000).unwrap().1.unwrap();
+        assert_eq!(trailers.len(), 1);
+        assert_eq!(trailers["x"], "1");
+        let only = b"0\r\nHost: a\r\n\r\n";
+        let decoded = decode(Decoder::chunked(), only, 1000).unwrap();
+        assert_eq!(decoded, (Vec::new(), None, Vec::new()));
     }
 
     proptest! {

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use bytes::BytesMut;
-use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use httparse::{ParserConfig, Status};
@@ -75,6 +75,21 @@ pub fn line(out: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Whether this field would have been needed before the body, and means nothing, or harm, as a trailer (RFC 9110,
+/// section 6.5.1).
+pub(super) fn is_too_late(name: &HeaderName) -> bool {
+    const FIELDS: [HeaderName; 7] = [
+        CONNECTION,
+        CONTENT_LENGTH,
+        HOST,
+        TE,
+        TRAILER,
+        TRANSFER_ENCODING,
+        UPGRADE,
+    ];
+    FIELDS.contains(name)
+}
+
 /// What the response head depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
@@ -89,7 +104,7 @@ impl Asked {
     pub fn by(parts: &Parts) -> Self {
         Self {
             head: parts.method == Method::HEAD,
-            upgrade: parts.headers.contains_key(http::header::UPGRADE),
+            upgrade: parts.headers.contains_key(UPGRADE),
         }
     }
 }
@@ -207,6 +222,12 @@ fn framing(
         || status == StatusCode::NO_CONTENT
         || status == StatusCode::NOT_MODIFIED;
     let length = content_length(headers)?;
+    if let Some(length) = length
+        && is_repeated(headers)
+    {
+        // what agrees here need not look so to the next reader
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
     let coded = headers.contains_key(TRANSFER_ENCODING);
     if bodiless {
         return Ok((Decoder::End, !coded || length.is_none()));
@@ -221,26 +242,34 @@ fn framing(
         let text = "transfer-encoding in an HTTP/1.0 response";
         return Err(Error::new(Kind::UpstreamProtocol).with_source(text));
     }
+    if !is_chunked(headers) {
+        // None was asked for, we cannot take it off, and the next hop would not know of it.
+        let text = "transfer coding other than chunked";
+        return Err(Error::new(Kind::UpstreamProtocol).with_source(text));
+    }
     // The coding wins, and what claimed a length as well is not trusted with another request.
     let both = headers.remove(CONTENT_LENGTH).is_some();
-    if is_chunked(headers) {
-        Ok((Decoder::chunked(), !both))
-    } else {
-        Ok((Decoder::UntilClose, false))
-    }
+    Ok((Decoder::chunked(), !both))
 }
 
-/// Whether `chunked` is the last coding, and the only time that it is named.
+/// Whether `chunked` is the only coding, and named once.
 fn is_chunked(headers: &HeaderMap) -> bool {
     let codings = headers.get_all(TRANSFER_ENCODING).iter();
     let mut codings = codings
-        .rev()
-        .flat_map(|line| line.as_bytes().rsplit(|&byte| byte == b','))
+        .flat_map(|line| line.as_bytes().split(|&byte| byte == b','))
         .map(<[u8]>::trim_ascii)
         .filter(|coding| !coding.is_empty());
-    codings
+    let first = codings.next();
+    first.is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked")) && codings.next().is_none()
+}
+
+/// Whether the length is said more than once, on lines or in a list.
+fn is_repeated(headers: &HeaderMap) -> bool {
+    let mut lines = headers.get_all(CONTENT_LENGTH).iter();
+    let listed = lines
         .next()
-        .is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked"))
+        .is_some_and(|line| line.as_bytes().contains(&b','));
+    listed || lines.next().is_some()
 }
 
 /// The one length that all lines agree on.
@@ -271,11 +300,18 @@ fn number(digits: &[u8]) -> Option<u64> {
 /// Whether the peer keeps the connection open (RFC 9112, section 9.3).
 fn stays_open(headers: &HeaderMap, newer: bool) -> bool {
     let options = headers.get_all(CONNECTION).iter();
-    let mut options = options
+    let options = options
         .flat_map(|line| line.as_bytes().split(|&byte| byte == b','))
         .map(<[u8]>::trim_ascii);
-    match newer {
-        true => !options.any(|option| option.eq_ignore_ascii_case(b"close")),
-        false => options.any(|option| option.eq_ignore_ascii_case(b"keep-alive")),
+    let mut stays = newer;
+    for option in options {
+        if option.eq_ignore_ascii_case(b"close") {
+            return false;
+        }
+        stays |= option.eq_ignore_ascii_case(b"keep-alive");
     }
+    stays
 }
+
+#[cfg(test)]
+mod tests;

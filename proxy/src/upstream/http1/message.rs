@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use hyper::body::{Body, Frame};
@@ -209,7 +208,8 @@ where
             Left::Length(left) => {
                 let rest = left.checked_sub(data.len() as u64);
                 *left = rest.ok_or_else(|| wrong_length("body is longer than its length"))?;
-                if *left == 0 {
+                // else its end is waited for: whoever watches the body learns of it then
+                if *left == 0 && self.body.is_end_stream() {
                     self.left = Left::Nothing;
                 }
                 self.data = data;
@@ -220,30 +220,25 @@ where
     }
 
     fn end(&mut self, trailers: Option<HeaderMap>) -> Result<(), Error> {
+        let more = trailers.is_some();
         match self.left {
-            Left::Length(_) => return Err(wrong_length("body is shorter than its length")),
+            Left::Length(1..) => return Err(wrong_length("body is shorter than its length")),
             Left::Chunks => {
                 self.frame(format_args!("0\r\n"));
                 for (name, value) in trailers.iter().flatten() {
-                    // fields that the next hop would have needed before the body (RFC 9110, section 6.5.1)
-                    let too_late = [
-                        CONNECTION,
-                        CONTENT_LENGTH,
-                        HOST,
-                        TE,
-                        TRAILER,
-                        TRANSFER_ENCODING,
-                        UPGRADE,
-                    ];
-                    if !too_late.contains(name) {
+                    if !head::is_too_late(name) {
                         head::line(&mut self.head, name, value);
                     }
                 }
                 self.head.extend_from_slice(b"\r\n");
             }
-            Left::Nothing => {}
+            Left::Length(0) | Left::Nothing => {}
         }
-        self.left = Left::Nothing;
+        // whoever watches the body learns of its end from nothing else
+        self.left = match self.body.is_end_stream() {
+            false if more => Left::Length(0),
+            _ => Left::Nothing,
+        };
         Ok(())
     }
 
@@ -262,3 +257,6 @@ where
 fn wrong_length(text: &'static str) -> Error {
     Error::new(Kind::DownstreamBody).with_source(text)
 }
+
+#[cfg(test)]
+mod tests;

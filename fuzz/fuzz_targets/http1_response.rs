@@ -1,0 +1,5 @@
+//! libFuzzer's door to `http1_response`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| strait_fuzz::http1_response::run(bytes));

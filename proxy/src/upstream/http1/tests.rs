@@ -1,0 +1,430 @@
+use std::future::Future;
+use std::os::fd::AsFd;
+
+use bytes::Bytes;
+use futures_util::poll;
+use http::Request;
+use http_body_util::channel::{Channel, Sender};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Empty, Full};
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::task::{LocalSet, yield_now};
+
+use super::*;
+use crate::registry::Address;
+use crate::telemetry::{BuildInfo, Telemetry, WorkerId};
+use crate::upstream::{Buffers, Counts};
+
+type TestBody = UnsyncBoxBody<Bytes, BoxError>;
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+const GET: &str = "GET / HTTP/1.1\r\n\r\n";
+
+/// A connection, and its peer.
+fn connection() -> (Box<Connection>, UnixStream) {
+    let build = BuildInfo {
+        version: String::new(),
+        revision: String::new(),
+    };
+    let counts = Counts::new(Telemetry::new(1, build), WorkerId(0));
+    let (ours, peer) = UnixStream::pair().expect("two sockets");
+    let ends = Rc::new(Ends {
+        local: None,
+        remote: Address::Unix(std::path::Path::new("/test").into()),
+    });
+    let connection = Connection::new(Stream::Unix(ours), ends, Counted::opened(&counts));
+    (connection, peer)
+}
+
+fn request(request: http::request::Builder, body: TestBody) -> Option<Message<TestBody>> {
+    let (parts, body) = request.body(body).expect("a request").into_parts();
+    Some(Message::new(
+        Rc::new(Buffers::default()).take(),
+        parts,
+        body,
+    ))
+}
+
+fn get() -> Option<Message<TestBody>> {
+    let empty = Empty::new().map_err(|never| match never {});
+    request(Request::get("/"), empty.boxed_unsync())
+}
+
+fn post(body: Bytes) -> Option<Message<TestBody>> {
+    let length = body.len();
+    let body = Full::new(body).map_err(|never| match never {});
+    let builder = Request::post("/").header("content-length", length);
+    request(builder, body.boxed_unsync())
+}
+
+/// A request whose body comes when the test says so.
+fn upload() -> (Sender<Bytes, BoxError>, Option<Message<TestBody>>) {
+    let (sender, body) = Channel::new(4);
+    (sender, request(Request::post("/"), body.boxed_unsync()))
+}
+
+async fn within(test: impl Future<Output = ()>) {
+    LocalSet::new().run_until(test).await;
+}
+
+/// What the body holds, or how it broke.
+async fn body(incoming: &mut Incoming) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    while let Some(frame) = poll_fn(|cx| incoming.poll_frame(cx)).await {
+        if let Ok(data) = frame?.into_data() {
+            body.extend_from_slice(&data);
+        }
+    }
+    assert!(incoming.is_end_stream());
+    Ok(body)
+}
+
+/// Reads until this is the last that came.
+async fn hear(peer: &mut UnixStream, end: &str) -> String {
+    let mut heard = Vec::new();
+    while !heard.ends_with(end.as_bytes()) {
+        let read = peer.read_buf(&mut heard).await.expect("to read");
+        assert_ne!(read, 0, "after {:?}", String::from_utf8_lossy(&heard));
+    }
+    String::from_utf8(heard).expect("text")
+}
+
+/// A connection that has carried one request, and its peer.
+async fn used() -> (Box<Connection>, UnixStream) {
+    let (connection, mut peer) = connection();
+    assert!(!connection.is_used());
+    peer.write_all(OK).await.expect("to write");
+    let mut incoming = exchange(connection, &mut get()).await.expect("a response");
+    assert_eq!(hear(&mut peer, GET).await, GET);
+    assert_eq!(body(&mut incoming).await.expect("a body"), b"ok");
+    let free = incoming.take_free().expect("a free connection");
+    assert!(free.is_used());
+    (free, peer)
+}
+
+async fn exchange(
+    connection: Box<Connection>,
+    message: &mut Option<Message<TestBody>>,
+) -> Result<Incoming, Error> {
+    Ok(connection.exchange(message).await?.into_body())
+}
+
+#[tokio::test]
+async fn connection_is_free_after_whole_exchanges_only() {
+    within(async {
+        for (answer, expected, free) in [
+            (
+                &b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"[..],
+                "ok",
+                true,
+            ),
+            (b"HTTP/1.1 204 No Content\r\n\r\n", "", true),
+            (
+                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\nx: y\r\n\r\n",
+                "a",
+                true,
+            ),
+            (
+                b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok",
+                "ok",
+                false,
+            ),
+            (
+                b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok",
+                "ok",
+                false,
+            ),
+            // more than was promised
+            (
+                b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\n",
+                "ok",
+                false,
+            ),
+            (
+                b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n\r\n",
+                "",
+                false,
+            ),
+            (b"HTTP/1.1 204 No Content\r\n\r\nbody", "", false),
+            (
+                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n0",
+                "",
+                false,
+            ),
+        ] {
+            let (connection, mut peer) = connection();
+            peer.write_all(answer).await.unwrap();
+            let mut incoming = exchange(connection, &mut get()).await.unwrap();
+            assert_eq!(body(&mut incoming).await.unwrap(), expected.as_bytes());
+            let text = String::from_utf8_lossy(answer);
+            assert_eq!(incoming.take_free().is_some(), free, "{text:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn body_until_close_ends_with_the_connection_and_others_break() {
+    within(async {
+        for (answer, expected) in [
+            ("HTTP/1.1 200 OK\r\n\r\nabc", Some("abc")),
+            ("HTTP/1.1 200 OK\r\n\r\n", Some("")),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nabc", None),
+            (
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n",
+                None,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n",
+                None,
+            ),
+        ] {
+            let (connection, mut peer) = connection();
+            peer.write_all(answer.as_bytes()).await.unwrap();
+            peer.shutdown().await.unwrap();
+            let mut incoming = exchange(connection, &mut get()).await.unwrap();
+            match (body(&mut incoming).await, expected) {
+                (Ok(body), Some(expected)) => assert_eq!(body, expected.as_bytes()),
+                (Err(error), None) => assert_eq!(error.kind(), Kind::UpstreamClosed),
+                (got, _) => panic!("{answer:?}: {got:?}"),
+            }
+            assert!(incoming.take_free().is_none());
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn peer_that_ends_before_a_whole_head_has_closed() {
+    within(async {
+        for answer in ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 100 Continue\r\n\r\n"] {
+            let (connection, mut peer) = connection();
+            peer.write_all(answer.as_bytes()).await.unwrap();
+            peer.shutdown().await.unwrap();
+            let mut message = get();
+            let error = exchange(connection, &mut message).await.err().unwrap();
+            assert_eq!(error.kind(), Kind::UpstreamClosed, "{answer:?}");
+            assert!(message.unwrap().is_begun());
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn response_may_come_while_the_request_is_on_its_way() {
+    within(async {
+        for finishes_first in [false, true] {
+            let (connection, mut peer) = connection();
+            let (mut sender, mut message) = upload();
+            let mut exchange = pin!(exchange(connection, &mut message));
+            sender.send_data(Bytes::from_static(b"abc")).await.unwrap();
+            assert!(poll!(&mut exchange).is_pending());
+            assert!(poll!(&mut exchange).is_pending());
+            let begun = "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n";
+            assert_eq!(hear(&mut peer, "abc\r\n").await, begun);
+            peer.write_all(OK).await.unwrap();
+            let mut incoming = exchange.await.unwrap();
+            let finish = async {
+                sender.send_data(Bytes::from_static(b"de")).await.unwrap();
+                drop(sender);
+                assert_eq!(hear(&mut peer, "0\r\n\r\n").await, "2\r\nde\r\n0\r\n\r\n");
+                yield_now().await;
+            };
+            if finishes_first {
+                finish.await;
+                assert_eq!(body(&mut incoming).await.unwrap(), b"ok");
+                assert!(incoming.take_free().is_some());
+            } else {
+                assert_eq!(body(&mut incoming).await.unwrap(), b"ok");
+                assert!(incoming.take_free().is_none(), "half a request is on it");
+                finish.await;
+                assert!(incoming.take_free().is_none());
+                drop(incoming);
+                assert_eq!(peer.read(&mut [0]).await.unwrap(), 0);
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn request_body_that_breaks_off_after_the_response_closes_the_connection() {
+    within(async {
+        let (connection, mut peer) = connection();
+        let (mut sender, mut message) = upload();
+        sender.send_data(Bytes::from_static(b"abc")).await.unwrap();
+        peer.write_all(OK).await.unwrap();
+        let mut incoming = exchange(connection, &mut message).await.unwrap();
+        sender.abort("gone".into());
+        hear(&mut peer, "abc\r\n").await;
+        yield_now().await;
+        assert_eq!(body(&mut incoming).await.unwrap(), b"ok");
+        assert!(incoming.take_free().is_none());
+        drop(incoming);
+        let mut rest = Vec::new();
+        peer.read_to_end(&mut rest).await.unwrap();
+        assert_eq!(rest, b"", "nothing that looks like an end");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn refusal_of_a_peer_that_stopped_listening_is_passed_on() {
+    within(async {
+        let (connection, mut peer) = connection();
+        peer.write_all(b"HTTP/1.1 413 Too Long\r\ncontent-length: 2\r\n\r\nno")
+            .await
+            .unwrap();
+        let peer = peer.into_std().unwrap();
+        peer.shutdown(std::net::Shutdown::Read).unwrap();
+        let mut message = post(Bytes::from(vec![b'x'; 1 << 20]));
+        let response = connection.exchange(&mut message).await.unwrap();
+        assert_eq!(response.status(), 413);
+        let mut incoming = response.into_body();
+        assert_eq!(body(&mut incoming).await.unwrap(), b"no");
+        assert!(incoming.take_free().is_none());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn small_socket_buffers_lose_nothing() {
+    within(async {
+        let (connection, mut peer) = connection();
+        let small = |stream: &dyn AsFd| {
+            let socket = socket2::Socket::from(stream.as_fd().try_clone_to_owned().unwrap());
+            socket.set_send_buffer_size(1).unwrap();
+        };
+        match &*connection.wire.stream.borrow() {
+            Stream::Unix(stream) => small(stream),
+            Stream::Tcp(stream) => small(stream),
+        }
+        small(&peer);
+        let sent: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();
+        let answer = async {
+            let mut heard = Vec::new();
+            while !heard.ends_with(&sent[sent.len() - 64..]) {
+                assert_ne!(peer.read_buf(&mut heard).await.unwrap(), 0);
+            }
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", sent.len());
+            peer.write_all(head.as_bytes()).await.unwrap();
+            peer.write_all(&sent).await.unwrap();
+            heard
+        };
+        let mut message = post(Bytes::from(sent.clone()));
+        let ask = async {
+            let mut incoming = exchange(connection, &mut message).await.unwrap();
+            (body(&mut incoming).await.unwrap(), incoming.take_free())
+        };
+        let (heard, (got, free)) = tokio::join!(answer, ask);
+        assert!(heard.ends_with(&sent) && heard.len() < sent.len() + 100);
+        assert!(got == sent, "the response is what was sent");
+        assert!(free.is_some());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn connection_that_ended_or_spoke_while_it_waited_is_stale() {
+    within(async {
+        let (connection, peer) = used().await;
+        yield_now().await;
+        assert!(!connection.is_stale());
+        drop(peer);
+        yield_now().await;
+        assert!(connection.is_stale());
+
+        let (connection, mut peer) = used().await;
+        peer.write_all(OK).await.unwrap();
+        yield_now().await;
+        assert!(connection.is_stale());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_was_said_before_the_request_is_not_its_response() {
+    within(async {
+        for says in [&b"HTTP/1.1 200 OK\r\n\r\n"[..], b""] {
+            let (connection, mut peer) = used().await;
+            let mut message = get();
+            let mut exchange = Box::pin(exchange(connection, &mut message));
+            assert!(poll!(&mut exchange).is_pending());
+            peer.write_all(says).await.unwrap();
+            peer.shutdown().await.unwrap();
+            yield_now().await;
+            let error = exchange.as_mut().await.err().unwrap();
+            drop(exchange);
+            assert_eq!(error.kind(), Kind::UpstreamClosed);
+            assert!(!message.unwrap().is_begun(), "it can go elsewhere");
+            assert_eq!(peer.read(&mut [0]).await.unwrap_or(0), 0);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn waiting_connection_keeps_little_memory() {
+    within(async {
+        // a fast body, and a head that comes in small pieces
+        let fast = [
+            b"HTTP/1.1 200 OK\r\ncontent-length: 3000000\r\n\r\n".to_vec(),
+            vec![b'x'; 3_000_000],
+        ]
+        .concat();
+        let head = format!(
+            "HTTP/1.1 204 No Content\r\na: {}\r\n\r\n",
+            "b".repeat(50_000)
+        );
+        for (bytes, piece) in [(fast, 3_000_100), (head.into_bytes(), 1000)] {
+            let (connection, mut peer) = connection();
+            let answer = async {
+                for piece in bytes.chunks(piece) {
+                    peer.write_all(piece).await.unwrap();
+                    yield_now().await;
+                }
+            };
+            let mut message = get();
+            let ask = async {
+                let mut incoming = exchange(connection, &mut message).await.unwrap();
+                body(&mut incoming).await.unwrap();
+                incoming.take_free().unwrap()
+            };
+            let ((), mut free) = tokio::join!(answer, ask);
+            assert!(free.read_bytes > READ_BYTES && free.read_bytes <= READ_BYTES_MAX);
+            free.rest();
+            assert_eq!(free.read_bytes, READ_BYTES);
+            assert_eq!(free.input.capacity(), 0);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn upgraded_connection_begins_with_what_came_with_the_response() {
+    within(async {
+        let (connection, mut peer) = connection();
+        peer.write_all(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\nhello")
+            .await
+            .unwrap();
+        let empty = Empty::new().map_err(|never| match never {});
+        let builder = Request::get("/").header("upgrade", "x");
+        let mut message = request(builder, empty.boxed_unsync());
+        let mut incoming = exchange(connection, &mut message).await.unwrap();
+        assert!(incoming.take_free().is_none());
+        let mut upgraded = incoming.into_upgraded().unwrap();
+        hear(&mut peer, "\r\n\r\n").await;
+        let mut heard = [0; 3];
+        upgraded.read_exact(&mut heard).await.unwrap();
+        assert_eq!(&heard, b"hel");
+        peer.write_all(b" you").await.unwrap();
+        drop(peer.shutdown().await);
+        let mut rest = String::new();
+        upgraded.read_to_string(&mut rest).await.unwrap();
+        assert_eq!(rest, "lo you");
+        upgraded.write_all(b"raw").await.unwrap();
+        assert_eq!(hear(&mut peer, "raw").await, "raw");
+    })
+    .await;
+}

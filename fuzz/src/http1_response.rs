@@ -3,13 +3,12 @@
 //!
 //! The first byte says what was asked; the rest is the response.
 
+use bytes::BytesMut;
+use hyper::HeaderMap;
 use proxy::error::Kind;
 use proxy::upstream::http1::RESPONSE_HEAD_BYTES_MAX;
 use proxy::upstream::http1::decoder::{Decoder, Step};
 use proxy::upstream::http1::head::{self, Asked};
-
-use hyper::HeaderMap;
-use hyper::body::BytesMut;
 
 /// What was made of some bytes.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -374,19 +374,18 @@ fn head_is_limited_in_bytes() {
         let mut input = BytesMut::new();
         let mut headers = HeaderMap::new();
         let pieces = head.chunks(4000).chain([&b"body"[..]]);
-        let parsed = pieces.map(|piece| {
+        let mut parsed = pieces.map(|piece| {
             input.extend_from_slice(piece);
             parse(&mut input, &mut headers, PLAIN).map(|head| head.is_some())
         });
-        let first = parsed
-            .skip_while(|parsed| matches!(parsed, Ok(false)))
-            .next();
+        let first = parsed.find(|parsed| !matches!(parsed, Ok(false)));
         assert_eq!(first.unwrap().is_ok(), fits, "{bytes} in pieces");
     }
     // what never ends is given up when it can no longer fit
     let endless = &head_of(RESPONSE_HEAD_BYTES_MAX + 10)[..RESPONSE_HEAD_BYTES_MAX];
     assert!(read(endless, PLAIN).is_err());
-    assert!(read(&endless[1..].to_vec(), PLAIN).is_err() && read(&endless[..100], PLAIN).is_ok());
+    let unfinished = read(&endless[..RESPONSE_HEAD_BYTES_MAX - 1], PLAIN);
+    assert!(unfinished.unwrap().is_none());
 }
 
 #[test]

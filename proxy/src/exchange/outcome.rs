@@ -148,7 +148,13 @@ impl Record {
         self.responded(response.status().as_u16(), local.flags, local.details);
         self.saw_headers(response.headers());
         self.sent_bytes = response.body().size_hint().exact().unwrap_or(0);
+        self.count_local_reply(local.flags);
         response
+    }
+
+    fn count_local_reply(&self, flags: ResponseFlags) {
+        let counters = &self.worker.telemetry.counters;
+        counters.local_reply(self.worker.id, flags);
     }
 
     /// Notes a response that a route made by itself.
@@ -158,6 +164,7 @@ impl Record {
             ResponseFlags::NONE,
             "direct_response",
         );
+        self.count_local_reply(ResponseFlags::NONE);
         self.sent_bytes = response.body().size_hint().exact().unwrap_or(0);
     }
 
@@ -296,12 +303,6 @@ impl Drop for Record {
             // the head may be out already: the code stays what was sent
             self.flags = ResponseFlags::DC;
             self.details = "downstream_remote_disconnect";
-        }
-        if self.flags != ResponseFlags::NONE {
-            self.worker
-                .telemetry
-                .counters
-                .local_reply(self.worker.id, self.flags);
         }
         self.tell();
     }

@@ -124,6 +124,26 @@ async fn clusters_show_requests_that_run_and_that_ran() {
 }
 
 #[test]
+fn local_replies_count_by_flag_and_other_endings_do_not() {
+    let start = Start::new();
+    let rules = "\
+- match: [{uri: {exact: /direct}}]
+  directResponse: {status: 200}
+- match: [{uri: {exact: /moved}}]
+  redirect: {uri: /direct}";
+    let mesh = documents([gateway(&[start.edge()]), routes("all", "[\"*\"]", rules)]);
+    let proxy = start.file("mesh.yaml", mesh).start();
+    let mut client = Raw::connect(proxy.edge);
+    for (path, status) in [("/direct", 200), ("/moved", 301), ("/none", 404)] {
+        let reply = client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        assert_eq!(reply.reply().status, status);
+    }
+    let count = |flag| proxy.metric("strait_local_replies_total", &[("flag", flag)]);
+    assert_eq!((count("-"), count("NR")), (2.0, 1.0));
+    assert_eq!(proxy.metric("strait_local_replies_total", &[]), 3.0);
+}
+
+#[test]
 fn dump_shows_routes_and_resources_and_no_secret() {
     let start = Start::new();
     let secret =

@@ -39,7 +39,7 @@ const READ_BYTES: usize = 8 * 1024;
 const READ_BYTES_MAX: usize = 256 * 1024;
 
 /// Most interim responses before the final one.
-const INTERIM_MAX: usize = 32;
+const INTERIM_MAX: u32 = 32;
 
 /// A connection to an endpoint.
 #[derive(Debug)]
@@ -50,6 +50,8 @@ pub struct Connection {
     read_bytes: usize,
     /// Whether it has carried a request.
     used: bool,
+    /// Interim responses to the request that it carries.
+    interim: u32,
     ends: Rc<Ends>,
 }
 
@@ -77,6 +79,7 @@ impl Connection {
             input: BytesMut::new(),
             read_bytes: READ_BYTES,
             used: false,
+            interim: 0,
             ends,
         })
     }
@@ -125,6 +128,7 @@ impl Connection {
         });
         let head = head.await?;
         self.used = true;
+        self.interim = 0;
         let sent = match step {
             Step::Sent => Sent::Whole,
             Step::Broken => Sent::Broken,
@@ -177,7 +181,7 @@ impl Connection {
                 Poll::Pending => {}
             }
         }
-        for _ in 0..INTERIM_MAX {
+        while self.interim <= INTERIM_MAX {
             let head = ready!(self.poll_head(cx, message))?;
             match head.status {
                 // nobody asked for it: `Expect` is answered downstream
@@ -186,6 +190,7 @@ impl Connection {
                 status if status.is_informational() => message.tell_interim(status, head.headers),
                 _ => return Poll::Ready(Ok(head)),
             }
+            self.interim += 1;
         }
         let error = Error::new(Kind::UpstreamProtocol).with_source("too many interim responses");
         Poll::Ready(Err(error))

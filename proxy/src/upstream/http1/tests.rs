@@ -428,3 +428,20 @@ async fn upgraded_connection_begins_with_what_came_with_the_response() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn interim_responses_are_bounded_however_slowly_they_come() {
+    let test = async {
+        let (connection, mut peer) = connection();
+        let mut message = get();
+        let mut exchange = Box::pin(connection.exchange(&mut message));
+        for sent in 0..=INTERIM_MAX {
+            assert!(poll!(exchange.as_mut()).is_pending(), "{sent}");
+            let interim = b"HTTP/1.1 102 Processing\r\n\r\n";
+            peer.write_all(interim).await.expect("written");
+        }
+        let error = exchange.await.expect_err("no response");
+        assert_eq!(error.kind(), Kind::UpstreamProtocol);
+    };
+    within(test).await;
+}

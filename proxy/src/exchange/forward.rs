@@ -17,7 +17,7 @@ use super::attempt::{self, Outgoing};
 use super::body::{Progress, ReplyBody, StreamBody, UpstreamBody};
 use super::deadline::Deadline;
 use super::head::Found;
-use super::headers::{self, X_ENVOY_EXPECTED_RQ_TIMEOUT_MS, X_ENVOY_UPSTREAM_SERVICE_TIME};
+use super::headers::{self, X_ENVOY_UPSTREAM_SERVICE_TIME};
 use super::outcome::{Ending, Record};
 use super::reply::LocalReply;
 use super::request::{Connection, Destined, Picked, SnapshotRef, Worker};
@@ -231,7 +231,7 @@ fn time_limit(
         None
     };
     let limit = timeout::effective(forward.found.route().filters.timeout, client)?;
-    headers.insert(X_ENVOY_EXPECTED_RQ_TIMEOUT_MS, timeout::millis(limit));
+    headers.insert(timeout::EXPECTED_TIMEOUT, timeout::millis(limit));
     if grpc {
         headers.insert(timeout::GRPC_TIMEOUT, timeout::format_grpc_timeout(limit));
     }

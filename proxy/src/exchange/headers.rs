@@ -19,9 +19,6 @@ const X_ENVOY_INTERNAL: HeaderName = HeaderName::from_static("x-envoy-internal")
 const X_ENVOY_EXTERNAL_ADDRESS: HeaderName = HeaderName::from_static("x-envoy-external-address");
 /// Number of the attempt, from 1.
 pub const X_ENVOY_ATTEMPT_COUNT: HeaderName = HeaderName::from_static("x-envoy-attempt-count");
-/// Milliseconds that the caller will wait.
-pub const X_ENVOY_EXPECTED_RQ_TIMEOUT_MS: HeaderName =
-    HeaderName::from_static("x-envoy-expected-rq-timeout-ms");
 /// Milliseconds between the last request byte and the first response byte.
 pub const X_ENVOY_UPSTREAM_SERVICE_TIME: HeaderName =
     HeaderName::from_static("x-envoy-upstream-service-time");

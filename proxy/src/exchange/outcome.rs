@@ -19,6 +19,7 @@ use super::messages::Messages;
 use super::reply::{self, LocalReply};
 use super::request::{Connection, Destined, Picked, Worker};
 use crate::error::Kind;
+use crate::filter::timeout;
 use crate::snapshot::Route;
 use crate::telemetry::{
     Gauge, RequestProtocol, RequestRecord, ResponseFlags, RouteStats, Security,
@@ -86,7 +87,7 @@ impl Record {
             code: 0,
             flags: ResponseFlags::DC,
             details: "downstream_remote_disconnect",
-            grpc: reply::is_grpc(request.headers()),
+            grpc: timeout::is_grpc(request.headers()),
             head: request.method() == Method::HEAD,
             grpc_status: None,
             sent_bytes: 0,

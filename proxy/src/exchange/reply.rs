@@ -4,7 +4,7 @@
 //! `grpc-status` and `grpc-message`.
 
 use bytes::Bytes;
-use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 
 use super::body::ReplyBody;
@@ -231,17 +231,6 @@ pub fn headers_only(response: &mut Response<ReplyBody>) {
     }
 }
 
-/// Whether a request is gRPC: `application/grpc` or `application/grpc+...`.
-pub fn is_grpc(headers: &HeaderMap) -> bool {
-    let Some(value) = headers.get(CONTENT_TYPE) else {
-        return false;
-    };
-    match value.as_bytes().strip_prefix(b"application/grpc") {
-        Some(rest) => rest.is_empty() || rest[0] == b'+' || rest[0] == b';',
-        None => false,
-    }
-}
-
 /// gRPC's own mapping from HTTP statuses, as Envoy applies it to local replies.
 pub fn grpc_status(status: StatusCode) -> u8 {
     match status.as_u16() {
@@ -273,6 +262,9 @@ fn percent_encode(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hyper::header::HeaderMap;
+
+    use crate::filter::timeout::is_grpc;
 
     /// Every kind with its status, flag, body and details.
     const ROWS: &[(Kind, u16, &str, &str, &str)] = &[

@@ -9,11 +9,7 @@ use futures_util::{SinkExt, StreamExt};
 use http_body_util::{BodyExt, Channel, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::support::client::{Answer, Client, Front, get, post};
 use crate::support::mesh::{everything_to, everything_to_address};
@@ -21,6 +17,7 @@ use crate::support::origin::{Back, Body, Origin, RawOrigin, empty, full, read_he
 use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
 use crate::support::{eventually, until};
+use crate::upgrades::chat;
 
 const PAIRS: [(Front, Back); 4] = [
     (Front::H1, Back::H1),
@@ -365,36 +362,9 @@ async fn grpc_calls_pass_with_their_status_in_trailers() {
     }
 }
 
-/// Upgrades to WebSocket and sends every message back, or refuses on `/refuse`.
-async fn web_socket(mut request: Request<Incoming>) -> Response<Body> {
-    let mut response = Response::new(full("no"));
-    if request.uri().path() == "/refuse" {
-        *response.status_mut() = StatusCode::FORBIDDEN;
-        return response;
-    }
-    let key = derive_accept_key(request.headers()["sec-websocket-key"].as_bytes());
-    let upgraded = hyper::upgrade::on(&mut request);
-    tokio::task::spawn_local(async move {
-        let io = TokioIo::new(upgraded.await.unwrap());
-        let mut socket = WebSocketStream::from_raw_socket(io, Role::Server, None).await;
-        while let Some(Ok(message)) = socket.next().await {
-            if message.is_text() {
-                socket.send(message).await.unwrap();
-            }
-        }
-    });
-    *response.body_mut() = empty();
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = response.headers_mut();
-    headers.insert("connection", "Upgrade".parse().unwrap());
-    headers.insert("upgrade", "websocket".parse().unwrap());
-    headers.insert("sec-websocket-accept", key.parse().unwrap());
-    response
-}
-
 #[tokio::test]
 async fn web_socket_passes_messages_both_ways() {
-    let origin = Origin::start(Back::H1, web_socket);
+    let origin = Origin::start(Back::H1, chat);
     let proxy = Proxy::with(|edge| everything_to(edge, &origin));
     let stream = tokio::net::TcpStream::connect(proxy.edge).await.unwrap();
     let (mut socket, response) = tokio_tungstenite::client_async("ws://a.test/chat", stream)
@@ -423,7 +393,7 @@ async fn web_socket_passes_messages_both_ways() {
 
 #[test]
 fn refused_upgrade_is_an_ordinary_response() {
-    let origin = Origin::start(Back::H1, web_socket);
+    let origin = Origin::start(Back::H1, chat);
     let proxy = Proxy::with(|edge| everything_to(edge, &origin));
     let mut client = Raw::connect(proxy.edge);
     for _ in 0..2 {
@@ -433,7 +403,7 @@ fn refused_upgrade_is_an_ordinary_response() {
                  Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
             )
             .reply();
-        assert_eq!((reply.status, &reply.body[..]), (403, &b"no"[..]));
+        assert_eq!((reply.status, &reply.body[..]), (403, &b"/refuse"[..]));
     }
     assert_eq!(proxy.metric("strait_upgrades_active", &[]), 0.0);
 }

@@ -19,8 +19,8 @@ use crate::support::origin::{Back, Body, Origin, empty, full};
 use crate::support::proxy::Proxy;
 use crate::support::until;
 
-/// Switches to WebSocket on `/chat` and sends every message back; other paths get an ordinary answer.
-async fn chat(mut request: Request<Incoming>) -> Response<Body> {
+/// Switches to WebSocket on `/chat`, by the protocol that is asked for, and sends every message back; other paths get an ordinary answer.
+pub async fn chat(mut request: Request<Incoming>) -> Response<Body> {
     let path = request.uri().path().to_owned();
     if path != "/chat" {
         let mut response = Response::new(full(path.clone()));
@@ -30,6 +30,7 @@ async fn chat(mut request: Request<Incoming>) -> Response<Body> {
         return response;
     }
     let key = derive_accept_key(request.headers()["sec-websocket-key"].as_bytes());
+    let protocol = request.headers().get("sec-websocket-protocol").cloned();
     let upgraded = hyper::upgrade::on(&mut request);
     tokio::task::spawn_local(async move {
         let io = TokioIo::new(upgraded.await.unwrap());
@@ -46,7 +47,9 @@ async fn chat(mut request: Request<Incoming>) -> Response<Body> {
     headers.insert("connection", "Upgrade".parse().unwrap());
     headers.insert("upgrade", "websocket".parse().unwrap());
     headers.insert("sec-websocket-accept", key.parse().unwrap());
-    headers.insert("sec-websocket-protocol", "echo".parse().unwrap());
+    if let Some(protocol) = protocol {
+        headers.insert("sec-websocket-protocol", protocol);
+    }
     response
 }
 

@@ -42,6 +42,8 @@ pub mod registry;
 
 pub mod telemetry;
 
+pub mod tls;
+
 pub mod runtime;
 
 pub mod provenance;

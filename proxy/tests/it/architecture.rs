@@ -14,6 +14,7 @@ const ROWS: &[(&str, u8, &[&str])] = &[
     ("registry", 0, &["error", "runtime"]),
     ("runtime", 0, &["error"]),
     ("telemetry", 0, &["error", "runtime"]),
+    ("tls", 0, &["error", "runtime"]),
     ("pool", 1, &["upstream"]),
     ("upstream", 1, &[]),
     ("balance", 2, &[]),

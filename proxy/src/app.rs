@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use config_loader::{Diagnostic, ReadOptions, Severity, Watch, WatchSettings};
-use http::HeaderValue;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
@@ -69,8 +68,8 @@ pub struct Settings {
     pub drain_time: Duration,
     /// Limits of downstream connections.
     pub codec: codec::Settings,
-    /// Value of the `server` response header; `None` leaves the upstream's.
-    pub server_name: Option<HeaderValue>,
+    /// Settings of the request path.
+    pub exchange: ExchangeSettings,
 }
 
 /// Why the proxy did not start, or how it failed, in words for a person.
@@ -351,10 +350,7 @@ fn start_workers(
         destination: Arc::default(),
         service: Arc::default(),
     });
-    let exchange = ExchangeSettings {
-        server_name: settings.server_name.clone(),
-        ..ExchangeSettings::default()
-    };
+    let exchange = settings.exchange.clone();
     let (slot, telemetry, access_log) = (
         Arc::clone(slot),
         Arc::clone(&shared.telemetry),

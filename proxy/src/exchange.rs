@@ -7,6 +7,10 @@ pub mod attempt;
 
 pub mod body;
 
+pub mod client_cert;
+
+pub mod connection;
+
 pub mod deadline;
 
 pub mod forward;
@@ -20,6 +24,8 @@ pub mod interim;
 pub mod log;
 
 pub mod messages;
+
+pub mod origin;
 
 pub mod outcome;
 
@@ -43,6 +49,7 @@ pub use request::{Connection, Worker, WorkerParts};
 use crate::filter::Action;
 use crate::telemetry::Counter;
 use forward::Forward;
+use origin::Origin;
 use outcome::{Ending, Record};
 use request::DownstreamProtocol;
 
@@ -56,8 +63,9 @@ pub async fn run(
 ) -> Response<ReplyBody> {
     worker.count(Counter::RequestsStarted);
     let snapshot = worker.snapshot();
-    let mut record = Record::begin(worker, connection, &request);
-    let found = head::find_route(&snapshot, connection, &mut request);
+    let origin = Origin::of(connection, worker.settings.trusted_hops, request.headers());
+    let mut record = Record::begin(worker, connection, &origin, &request);
+    let found = head::find_route(&snapshot, connection, origin.scheme, &mut request);
     let response = match found {
         Err(refusal) => {
             let response = record.reply(&refusal);
@@ -69,12 +77,13 @@ pub async fn run(
             let forward = Forward {
                 worker,
                 connection,
+                origin: &origin,
                 snapshot: &snapshot,
                 found: &found,
             };
             let made = match &found.route().filters.action {
                 Action::Forward => None,
-                Action::Redirect(redirect) => Some(head::redirect(redirect, connection, &request)),
+                Action::Redirect(redirect) => Some(forward.redirect(redirect, &request)),
                 Action::DirectResponse(direct) => Some(reply::direct(direct, request.method())),
             };
             match made {

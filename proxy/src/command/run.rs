@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -13,6 +14,8 @@ use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::app::{self, Settings};
 use crate::codec::check::Http10;
 use crate::codec::{self, http1};
+use crate::exchange::origin::TRUSTED_HOPS_MAX;
+use crate::exchange::request::ExchangeSettings;
 use crate::runtime::threads;
 use crate::telemetry::{AccessLogFormat, AccessLogTarget};
 use crate::worker::WORKERS_MAX;
@@ -83,6 +86,21 @@ pub struct ServeArgs {
         env = "STRAIT_SERVER_NAME"
     )]
     pub server_name: String,
+    /// How many proxies in front of this one are trusted to tell the client's address and scheme
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        env = "STRAIT_TRUSTED_HOPS",
+        value_parser = clap::value_parser!(u8).range(0..=i64::from(TRUSTED_HOPS_MAX))
+    )]
+    pub trusted_hops: u8,
+    /// Keep the x-request-id of external clients, instead of replacing it
+    #[arg(long, env = "STRAIT_KEEP_REQUEST_ID")]
+    pub keep_request_id: bool,
+    /// Tell the upstream in x-forwarded-host what the client called the host, when a rule changes it
+    #[arg(long, env = "STRAIT_FORWARDED_HOST")]
+    pub forwarded_host: bool,
 }
 
 /// `--access-log`.
@@ -126,13 +144,7 @@ impl ServeArgs {
         paths: Vec<PathBuf>,
         identity: crate::identity::Identity,
     ) -> Result<Settings, String> {
-        let server_name = match self.server_name.as_str() {
-            "" => None,
-            name => Some(
-                http::HeaderValue::from_str(name)
-                    .map_err(|_| format!("--server-name: {name:?} is not a header value"))?,
-            ),
-        };
+        let exchange = self.exchange()?;
         Ok(Settings {
             paths,
             read: ReadOptions::default(),
@@ -166,7 +178,29 @@ impl ServeArgs {
                 },
                 ..codec::Settings::default()
             },
+            exchange,
+        })
+    }
+
+    fn exchange(&self) -> Result<ExchangeSettings, String> {
+        let server_name = match self.server_name.as_str() {
+            "" => None,
+            name => Some(
+                http::HeaderValue::from_str(name)
+                    .map_err(|_| format!("--server-name: {name:?} is not a header value"))?,
+            ),
+        };
+        let variables = std::env::vars_os();
+        let environment = variables.filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Ok(ExchangeSettings {
             server_name,
+            keep_external_request_id: self.keep_request_id,
+            trusted_hops: usize::from(self.trusted_hops),
+            forwarded_host: self.forwarded_host,
+            hostname: rustix::system::uname().nodename().to_string_lossy().into(),
+            environment: Arc::new(environment.collect()),
         })
     }
 }

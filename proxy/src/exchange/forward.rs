@@ -16,15 +16,16 @@ use hyper::{Method, Request, Response, Uri, Version};
 use super::attempt::{self, Outgoing};
 use super::body::{Progress, ReplyBody, StreamBody, UpstreamBody};
 use super::deadline::Deadline;
-use super::head::Found;
-use super::headers::{self, X_ENVOY_UPSTREAM_SERVICE_TIME};
+use super::head::{self, Found};
+use super::headers::{self, X_ENVOY_UPSTREAM_SERVICE_TIME, X_FORWARDED_HOST};
+use super::origin::Origin;
 use super::outcome::{Ending, Record};
 use super::reply::LocalReply;
 use super::request::{Connection, Destined, Picked, SnapshotRef, Worker};
 use super::upgrade;
 use crate::error::{Error, Kind};
 use crate::filter::rewrite::ORIGINAL_PATH;
-use crate::filter::{TemplateContext, hop_by_hop, timeout};
+use crate::filter::{self, Redirect, TemplateContext, hop_by_hop, timeout};
 use crate::pool;
 use crate::registry::Address;
 use crate::snapshot::Destination;
@@ -37,6 +38,8 @@ pub struct Forward<'a> {
     pub worker: &'a Rc<Worker>,
     /// Where the request came from.
     pub connection: &'a Rc<Connection>,
+    /// Who sent it, as far as that can be believed.
+    pub origin: &'a Origin,
     /// The configuration that the request began with.
     pub snapshot: &'a SnapshotRef,
     /// The route that took it.
@@ -200,13 +203,13 @@ fn prepare(
         .map_err(|_| LocalReply::BAD_CONNECTION_HEADER)?;
     // answered by our own codec once the body is wanted
     parts.headers.remove(EXPECT);
-    let keep_id = forward.worker.settings.keep_external_request_id;
-    forward
-        .worker
-        .random(|rng| headers::forward(&mut parts.headers, forward.connection, keep_id, rng));
+    let (worker, connection) = (forward.worker, forward.connection);
+    let headers = &mut parts.headers;
+    worker
+        .random(|rng| headers::forward(headers, connection, forward.origin, &worker.settings, rng));
     let timeout = time_limit(forward, &mut parts.headers, record.is_grpc());
     let authority = edit(forward, destination, picked, &mut parts, authority);
-    readdress(&mut parts, protocol, authority);
+    readdress(&mut parts, protocol, forward.origin.scheme, authority);
     if let Some(log) = record.log_mut() {
         log.forwarded(&parts);
     }
@@ -274,15 +277,26 @@ fn edit(
         uri.path_and_query = Some(path);
         parts.uri = Uri::from_parts(uri).unwrap_or_default();
     }
-    filters
-        .authority(destination.position)
-        .cloned()
-        .or(authority)
+    let Some(rewritten) = filters.authority(destination.position) else {
+        return authority;
+    };
+    if forward.worker.settings.forwarded_host
+        && let Some(asked_for) = authority.or_else(|| parts.headers.get(HOST).cloned())
+        && asked_for != *rewritten
+    {
+        parts.headers.append(X_FORWARDED_HOST, asked_for);
+    }
+    Some(rewritten.clone())
 }
 
 /// Gives the request the form that the upstream's protocol wants: origin form and Host for HTTP/1 (RFC 9112, section
 /// 3.2.1), scheme and authority in the target for HTTP/2 (RFC 9113, section 8.3.1).
-fn readdress(parts: &mut Parts, protocol: Protocol, authority: Option<HeaderValue>) {
+fn readdress(
+    parts: &mut Parts,
+    protocol: Protocol,
+    scheme: filter::Scheme,
+    authority: Option<HeaderValue>,
+) {
     match protocol {
         Protocol::Http1 => {
             parts.version = Version::HTTP_11;
@@ -300,7 +314,10 @@ fn readdress(parts: &mut Parts, protocol: Protocol, authority: Option<HeaderValu
             let host = parts.headers.remove(HOST);
             let authority = authority.or(host);
             let mut uri = std::mem::take(&mut parts.uri).into_parts();
-            uri.scheme = Some(Scheme::HTTP);
+            uri.scheme = Some(match scheme {
+                filter::Scheme::Http => Scheme::HTTP,
+                filter::Scheme::Https => Scheme::HTTPS,
+            });
             uri.authority = authority.and_then(|value| Authority::try_from(value.as_bytes()).ok());
             if uri.path_and_query.is_none() {
                 uri.path_and_query = Some(PathAndQuery::from_static("/"));
@@ -347,11 +364,11 @@ impl Forward<'_> {
     /// What is known of the request whatever became of it.
     fn context(&self) -> TemplateContext<'_> {
         TemplateContext {
-            downstream_remote: Some(self.connection.remote),
+            downstream_remote: Some(self.origin.client),
             downstream_local: Some(self.connection.local),
             upstream_remote: None,
             upstream_cluster: "",
-            requested_server_name: None,
+            requested_server_name: self.connection.server_name(),
             protocol: Version::HTTP_11,
             start_time: SystemTime::now(),
             response_flags: ResponseFlags::NONE,
@@ -362,11 +379,16 @@ impl Forward<'_> {
             method: "",
             path: "",
             authority: "",
-            scheme: "http",
+            scheme: self.origin.scheme.as_str(),
             request_headers: None,
             response_headers: None,
             environment: &self.worker.settings.environment,
         }
+    }
+
+    /// The response of a redirect rule.
+    pub fn redirect<B>(&self, redirect: &Redirect, request: &Request<B>) -> Response<ReplyBody> {
+        head::redirect(redirect, self.connection, self.origin.scheme, request)
     }
 
     /// Edits a response that the route itself made.

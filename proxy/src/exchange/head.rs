@@ -10,7 +10,7 @@ use hyper::{Method, Request, Response, Uri};
 use super::body::ReplyBody;
 use super::reply::LocalReply;
 use super::request::{Connection, SnapshotRef};
-use crate::filter::{Redirect, RedirectRequest};
+use crate::filter::{Redirect, RedirectRequest, Scheme};
 use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
 use crate::snapshot::{Route, VirtualHost};
 
@@ -45,6 +45,7 @@ impl Found {
 pub fn find_route<B>(
     snapshot: &SnapshotRef,
     connection: &Connection,
+    scheme: Scheme,
     request: &mut Request<B>,
 ) -> Result<Found, LocalReply> {
     if request.method() == Method::CONNECT {
@@ -58,7 +59,7 @@ pub fn find_route<B>(
         .get(&connection.listener)
         .ok_or(LocalReply::NO_ROUTE)?;
     let virtual_host = listener.virtual_host(&host).ok_or(LocalReply::NO_ROUTE)?;
-    let head = matched_head(request, authority, &host);
+    let head = matched_head(request, scheme, authority, &host);
     let rule = virtual_host.table.find(&head).ok_or(LocalReply::NO_ROUTE)?;
     Ok(Found {
         virtual_host: Arc::clone(virtual_host),
@@ -69,12 +70,13 @@ pub fn find_route<B>(
 /// What rules look at in a request whose path is in its normal form.
 pub fn matched_head<'a, B>(
     request: &'a Request<B>,
+    scheme: Scheme,
     authority: &'a str,
     host: &'a str,
 ) -> RequestHead<'a> {
     RequestHead {
         method: request.method(),
-        scheme: "http",
+        scheme: scheme.as_str(),
         authority,
         host,
         path: request.uri().path(),
@@ -119,10 +121,11 @@ fn normalize<B>(request: &mut Request<B>) -> Result<(), LocalReply> {
 pub fn redirect<B>(
     redirect: &Redirect,
     connection: &Connection,
+    scheme: Scheme,
     request: &Request<B>,
 ) -> Response<ReplyBody> {
     let location = redirect.location(&RedirectRequest {
-        scheme: "http",
+        scheme: scheme.as_str(),
         authority: authority(request).unwrap_or_default(),
         path: request.uri().path(),
         query: request.uri().query(),

@@ -3,16 +3,17 @@
 //! `x-forwarded-for`, `x-forwarded-proto`, `x-request-id` and the `x-envoy-` family, as Envoy's connection manager
 //! sets them with `use_remote_address`.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use rand::{Rng, RngExt};
 
-use super::request::Connection;
+use super::connection::Connection;
+use super::origin::{Origin, Trust, X_FORWARDED_FOR, X_FORWARDED_PROTO, is_internal};
+use super::request::ExchangeSettings;
+use crate::filter::Scheme;
 
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 /// Request id, forwarded and logged.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const X_ENVOY_INTERNAL: HeaderName = HeaderName::from_static("x-envoy-internal");
@@ -25,47 +26,75 @@ pub const X_ENVOY_UPSTREAM_SERVICE_TIME: HeaderName =
 
 const X_FORWARDED_CLIENT_CERT: HeaderName = HeaderName::from_static("x-forwarded-client-cert");
 
+/// What the client called the host, told when a rule changes it.
+pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
 const HTTP: HeaderValue = HeaderValue::from_static("http");
+const HTTPS: HeaderValue = HeaderValue::from_static("https");
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 const ONE: HeaderValue = HeaderValue::from_static("1");
 
-/// Edits the headers of a request that came to a gateway.
+/// Edits the headers of a request that came to a gateway, and tells which of those that are left may be believed.
 ///
-/// The peer's address is appended to `x-forwarded-for`, and the scheme is that of the connection: a client's own
-/// claims are not believed. A request is internal when it comes straight from a private address; only then are its
-/// `x-envoy-` controls kept.
+/// The peer's address is appended to `x-forwarded-for`, and the scheme is that of `origin`: a client's own claims are not
+/// believed. A request is internal when it comes straight from a private address; only then are its `x-envoy-` controls
+/// kept.
 pub fn forward(
     headers: &mut HeaderMap,
     connection: &Connection,
-    keep_request_id: bool,
+    origin: &Origin,
+    settings: &ExchangeSettings,
     rng: &mut impl Rng,
-) {
+) -> Trust {
     // Many requests have none of the headers that are looked for below, which one pass tells for all of them.
     let extended = headers.keys().any(|name| name.as_str().starts_with("x-"));
-    let direct = if extended {
+    let passed_on = if extended {
         append_forwarded_for(headers, &connection.remote_ip)
     } else {
         headers.insert(X_FORWARDED_FOR, connection.remote_ip.clone());
-        true
+        false
     };
-    let internal = direct && is_private(connection.remote.ip());
+    let mut trust = Trust {
+        internal: is_internal(connection, passed_on),
+        controls: false,
+    };
     let mut keep_id = false;
     if extended {
-        remove_envoy_controls(headers, internal);
+        trust.controls = remove_envoy_controls(headers, trust.internal);
         // Only who saw the client's certificate may speak of it.
         headers.remove(X_FORWARDED_CLIENT_CERT);
-        keep_id = (internal || keep_request_id) && headers.contains_key(X_REQUEST_ID);
+        keep_id = (trust.internal || settings.keep_external_request_id)
+            && headers.contains_key(X_REQUEST_ID);
     }
-    if internal {
+    if let Some(handshake) = &connection.tls
+        && let Some(certificate) = &handshake.client_cert
+    {
+        headers.insert(X_FORWARDED_CLIENT_CERT, certificate.clone());
+    }
+    if trust.internal {
         headers.insert(X_ENVOY_INTERNAL, TRUE);
     } else {
-        headers.insert(X_ENVOY_EXTERNAL_ADDRESS, connection.remote_ip.clone());
+        headers.insert(X_ENVOY_EXTERNAL_ADDRESS, address(connection, origin));
     }
-    headers.insert(X_FORWARDED_PROTO, HTTP);
+    let scheme = match origin.scheme {
+        Scheme::Http => HTTP,
+        Scheme::Https => HTTPS,
+    };
+    headers.insert(X_FORWARDED_PROTO, scheme);
     if !keep_id {
         headers.insert(X_REQUEST_ID, request_id(rng));
     }
     headers.insert(X_ENVOY_ATTEMPT_COUNT, ONE);
+    trust
+}
+
+/// The client's address as a header value; ready-made unless a trusted hop told of another one than the peer's.
+fn address(connection: &Connection, origin: &Origin) -> HeaderValue {
+    if origin.client == connection.remote {
+        return connection.remote_ip.clone();
+    }
+    let ip: IpAddr = origin.client.ip().to_canonical();
+    HeaderValue::try_from(ip.to_string()).expect("an IP address is visible ASCII")
 }
 
 /// Whole milliseconds as a header value.
@@ -91,12 +120,12 @@ pub fn millis(time: Duration) -> HeaderValue {
     small.cloned().unwrap_or_else(|| HeaderValue::from(millis))
 }
 
-/// Appends the peer to `x-forwarded-for`; returns whether it is the only one there.
+/// Appends the peer to `x-forwarded-for`; returns whether others were there before it.
 fn append_forwarded_for(headers: &mut HeaderMap, peer: &HeaderValue) -> bool {
     let mut before = headers.get_all(X_FORWARDED_FOR).iter();
     let Some(first) = before.next() else {
         headers.insert(X_FORWARDED_FOR, peer.clone());
-        return true;
+        return false;
     };
     // one line, as Envoy sends it: the order of several lines is not kept by every server behind us
     let mut joined = first.as_bytes().to_vec();
@@ -110,19 +139,26 @@ fn append_forwarded_for(headers: &mut HeaderMap, peer: &HeaderValue) -> bool {
         Ok(value) => headers.insert(X_FORWARDED_FOR, value),
         Err(_) => headers.insert(X_FORWARDED_FOR, peer.clone()),
     };
-    false
+    true
 }
 
-/// Removes what only this proxy or a trusted caller may set.
-fn remove_envoy_controls(headers: &mut HeaderMap, internal: bool) {
-    let controls: smallvec::SmallVec<[HeaderName; 4]> = headers
+/// Removes what only this proxy or a trusted caller may set; returns whether anything is left that a caller set.
+fn remove_envoy_controls(headers: &mut HeaderMap, internal: bool) -> bool {
+    let mut kept = false;
+    let unwanted: smallvec::SmallVec<[HeaderName; 4]> = headers
         .keys()
-        .filter(|name| name.as_str().starts_with("x-envoy-") && !(internal && is_control(name)))
+        .filter(|name| {
+            let ours = name.as_str().starts_with("x-envoy-");
+            let keep = ours && internal && is_control(name);
+            kept |= keep;
+            ours && !keep
+        })
         .cloned()
         .collect();
-    for name in controls {
+    for name in unwanted {
         headers.remove(name);
     }
+    kept
 }
 
 /// The request controls that an internal caller may use.
@@ -134,14 +170,6 @@ fn is_control(name: &HeaderName) -> bool {
             | "x-envoy-attempt-count"
             | "x-envoy-original-path"
     )
-}
-
-/// Whether an address is of this host or of a private network (RFC 1918, RFC 4193).
-fn is_private(ip: IpAddr) -> bool {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => ip.is_private() || ip == Ipv4Addr::LOCALHOST,
-        IpAddr::V6(ip) => ip.is_unique_local() || ip.is_loopback(),
-    }
 }
 
 /// A random UUID (version 4, RFC 9562).

@@ -1,5 +1,6 @@
 //! What an access log line needs of a request, kept only when there will be a line.
 
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -7,10 +8,11 @@ use std::time::{Duration, SystemTime};
 
 use http::request::Parts;
 use hyper::body::Incoming;
-use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
+use hyper::header::{HOST, HeaderMap, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Uri, Version};
 
 use super::headers::X_REQUEST_ID;
+use super::origin::X_FORWARDED_FOR;
 use super::request::{Connection, DownstreamProtocol, Picked, Worker};
 use crate::filter::rewrite::ORIGINAL_PATH;
 use crate::registry::Address;
@@ -19,11 +21,10 @@ use crate::telemetry::{
 };
 use crate::upstream::Ends;
 
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-
 /// The parts of a request that its log line shows; clones of shared bytes, no text is copied.
 pub struct LogFields {
     start: SystemTime,
+    client: SocketAddr,
     method: Method,
     uri: Uri,
     version: Version,
@@ -39,13 +40,18 @@ pub struct LogFields {
 
 impl LogFields {
     /// Keeps what the line will show, if lines are written at all.
-    pub fn begin<B>(logger: &AccessLogger, request: &Request<B>) -> Option<Box<Self>> {
+    pub fn begin<B>(
+        logger: &AccessLogger,
+        client: SocketAddr,
+        request: &Request<B>,
+    ) -> Option<Box<Self>> {
         if !logger.is_on() {
             return None;
         }
         let headers = request.headers();
         Some(Box::new(Self {
             start: SystemTime::now(),
+            client,
             method: request.method().clone(),
             uri: request.uri().clone(),
             version: request.version(),
@@ -125,8 +131,8 @@ impl LogFields {
             upstream_cluster: self.cluster.as_deref(),
             upstream_local_address: self.ends.as_ref().and_then(|ends| ends.local),
             downstream_local_address: Some(connection.local),
-            downstream_remote_address: Some(connection.remote),
-            requested_server_name: None,
+            downstream_remote_address: Some(self.client),
+            requested_server_name: connection.server_name(),
             route_name: self.route.as_deref(),
         });
     }
@@ -180,7 +186,7 @@ impl Unserved<'_> {
         let Some(request) = self.request else {
             return self.log_unread(&worker.access_log, connection);
         };
-        if let Some(log) = LogFields::begin(&worker.access_log, request) {
+        if let Some(log) = LogFields::begin(&worker.access_log, connection.remote, request) {
             let end = End {
                 record: &record,
                 details: self.details,

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::body::{Progress, ReplyBody};
 use super::log::{End, LogFields};
 use super::messages::Messages;
+use super::origin::Origin;
 use super::reply::{self, LocalReply};
 use super::request::{Connection, Destined, Picked, Worker};
 use crate::error::Kind;
@@ -72,6 +73,7 @@ impl Record {
     pub fn begin<B>(
         worker: &Rc<Worker>,
         connection: &Rc<Connection>,
+        origin: &Origin,
         request: &Request<B>,
     ) -> Box<Self> {
         worker.raise(Gauge::RequestsActive);
@@ -83,7 +85,7 @@ impl Record {
             destined: None,
             route_stats: None,
             progress: None,
-            log: LogFields::begin(&worker.access_log, request),
+            log: LogFields::begin(&worker.access_log, origin.client, request),
             code: 0,
             flags: ResponseFlags::DC,
             details: "downstream_remote_disconnect",

@@ -1,8 +1,7 @@
-//! What an exchange is lent: the worker's parts, and the downstream connection that the request came on.
+//! What an exchange is lent: the worker's parts and settings, and the endpoint that was picked for it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,67 +11,14 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use super::body::UpstreamBody;
-use super::interim::Waiting;
+pub use super::connection::{Connection, DownstreamProtocol};
 use crate::balance::EndpointIdx;
 use crate::cluster::{Cluster, Endpoint};
 use crate::pool::{Pools, Target};
 use crate::registry::ClusterId;
-use crate::snapshot::{ListenerKey, Snapshot, SnapshotSlot};
+use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
 use crate::upstream::{Buffers, Counts, Reach};
-
-/// The HTTP version spoken with the downstream peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DownstreamProtocol {
-    /// HTTP/1.0 or HTTP/1.1.
-    Http1,
-    /// HTTP/2, by prior knowledge or by ALPN.
-    Http2,
-}
-
-/// One downstream connection, as the exchange sees it; made by `listener` and `codec`.
-#[derive(Debug)]
-pub struct Connection {
-    /// The listener that accepted it.
-    pub listener: ListenerKey,
-    /// Address of the peer.
-    pub remote: SocketAddr,
-    /// The peer's IP address as it goes into `x-forwarded-for`.
-    pub remote_ip: HeaderValue,
-    /// Our address on this connection.
-    pub local: SocketAddr,
-    /// The HTTP version in use.
-    pub protocol: DownstreamProtocol,
-    /// Whether the peer should be told to take new requests elsewhere; set by `codec` when a drain starts. An
-    /// HTTP/1 response then carries `connection: close`.
-    pub draining: Cell<bool>,
-    /// Streams of an HTTP/2 connection that carry another protocol now.
-    pub tunnels: Cell<u32>,
-    /// Interim responses that wait for the socket of an HTTP/1 connection.
-    pub interim: Arc<Waiting>,
-}
-
-impl Connection {
-    /// A connection that was accepted on `listener`.
-    pub fn new(
-        listener: ListenerKey,
-        remote: SocketAddr,
-        local: SocketAddr,
-        protocol: DownstreamProtocol,
-    ) -> Self {
-        let ip = remote.ip().to_canonical().to_string();
-        Self {
-            listener,
-            remote,
-            remote_ip: HeaderValue::try_from(ip).expect("an IP address is visible ASCII"),
-            local,
-            protocol,
-            draining: Cell::new(false),
-            tunnels: Cell::new(0),
-            interim: Arc::default(),
-        }
-    }
-}
 
 /// Settings of the request path that do not come from resources.
 #[derive(Clone, Debug)]
@@ -82,6 +28,12 @@ pub struct ExchangeSettings {
     pub server_name: Option<HeaderValue>,
     /// Whether an external client's `x-request-id` is kept instead of replaced. Default: no.
     pub keep_external_request_id: bool,
+    /// How many proxies in front of this one are trusted: what they say of the client's address and scheme is
+    /// believed. Default: 0. Source: `--trusted-hops`.
+    pub trusted_hops: usize,
+    /// Whether the client's host is told in `x-forwarded-host` when a rule changes it. Default: no. Source:
+    /// `--forwarded-host`.
+    pub forwarded_host: bool,
     /// Name of this machine, for `%HOSTNAME%`.
     pub hostname: Arc<str>,
     /// The process's environment as it was at the start, for `%ENVIRONMENT(X)%`.
@@ -93,6 +45,8 @@ impl Default for ExchangeSettings {
         Self {
             server_name: Some(HeaderValue::from_static("istio-envoy")),
             keep_external_request_id: false,
+            trusted_hops: 0,
+            forwarded_host: false,
             hostname: Arc::from(""),
             environment: Arc::default(),
         }

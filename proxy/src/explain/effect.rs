@@ -32,7 +32,7 @@ pub(super) fn of(
             }
         }
         filter::Action::Redirect(redirect) => {
-            let response = head::redirect(redirect, connection, request);
+            let response = head::redirect(redirect, connection, connection.scheme(), request);
             let location = response.headers().get(http::header::LOCATION);
             Outcome::Redirected {
                 status: response.status().as_u16(),

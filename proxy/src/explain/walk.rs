@@ -17,6 +17,7 @@ use crate::compile::survey::{Idle, nearest_host};
 use crate::exchange::head::{self, Found};
 use crate::exchange::reply::LocalReply;
 use crate::exchange::request::{Connection, DownstreamProtocol, SnapshotRef};
+use crate::filter::Scheme;
 use crate::route::{self, Rule, RuleIdx, normalize_host};
 use crate::snapshot::{Listener, Snapshot, VirtualHost};
 
@@ -39,7 +40,7 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
     let local = listener.key.address;
     let connection = Connection::new(listener.key, peer, local, DownstreamProtocol::Http1);
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
-    let found = head::find_route(&shared, &connection, &mut request);
+    let found = head::find_route(&shared, &connection, connection.scheme(), &mut request);
     request.uri().path().clone_into(&mut answer.request.path);
     let virtual_host = listener.virtual_host(&answer.request.host);
     if let Some(host) = virtual_host {
@@ -196,7 +197,7 @@ fn tried(
     let end = last.map_or(rules.len(), |last| last.index() + 1);
     let authority = head::authority(request).unwrap_or_default();
     let host = normalize_host(authority);
-    let matched = head::matched_head(request, authority, &host);
+    let matched = head::matched_head(request, Scheme::Http, authority, &host);
     let one = |(position, rule): (usize, &Rule)| RuleTried {
         number: position + 1,
         name: rule.name.to_string(),

@@ -5,11 +5,19 @@ use std::net::SocketAddr;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use super::super::request::DownstreamProtocol;
+use super::super::connection::{DownstreamProtocol, Handshake};
 use super::*;
 use crate::snapshot::ListenerKey;
 
 fn forwarded(peer: &str, before: &[(&'static str, &'static str)]) -> HeaderMap {
+    forwarded_with(&ExchangeSettings::default(), peer, before).1
+}
+
+fn forwarded_with(
+    settings: &ExchangeSettings,
+    peer: &str,
+    before: &[(&'static str, &'static str)],
+) -> (Trust, HeaderMap) {
     let local: SocketAddr = "10.0.0.1:80".parse().unwrap();
     let connection = Connection::new(
         ListenerKey { address: local },
@@ -21,13 +29,66 @@ fn forwarded(peer: &str, before: &[(&'static str, &'static str)]) -> HeaderMap {
     for (name, value) in before {
         headers.append(*name, HeaderValue::from_static(value));
     }
-    forward(
-        &mut headers,
-        &connection,
-        false,
-        &mut SmallRng::seed_from_u64(1),
-    );
-    headers
+    let origin = Origin::of(&connection, settings.trusted_hops, &headers);
+    let mut rng = SmallRng::seed_from_u64(1);
+    let trust = forward(&mut headers, &connection, &origin, settings, &mut rng);
+    (trust, headers)
+}
+
+#[test]
+fn controls_count_only_from_internal_clients() {
+    let settings = ExchangeSettings::default();
+    let control = [("x-envoy-retry-on", "5xx")];
+    for (peer, before, internal, controls) in [
+        ("10.1.2.3", &control[..], true, true),
+        ("10.1.2.3", &[], true, false),
+        ("10.1.2.3", &[("x-envoy-internal", "true")], true, false),
+        ("203.0.113.9", &control, false, false),
+    ] {
+        let (trust, _) = forwarded_with(&settings, peer, before);
+        assert_eq!(trust, Trust { internal, controls }, "{peer} {before:?}");
+    }
+}
+
+#[test]
+fn trusted_hops_tell_address_and_scheme() {
+    let settings = ExchangeSettings {
+        trusted_hops: 1,
+        ..ExchangeSettings::default()
+    };
+    let told = [
+        ("x-forwarded-for", "198.51.100.7, 192.0.2.1"),
+        ("x-forwarded-proto", "https"),
+    ];
+    let (_, headers) = forwarded_with(&settings, "10.1.2.3", &told);
+    assert_eq!(headers["x-forwarded-proto"], "https");
+    assert_eq!(headers["x-envoy-external-address"], "192.0.2.1");
+    let (_, headers) = forwarded_with(&settings, "10.1.2.3", &[]);
+    assert_eq!(headers["x-forwarded-proto"], "http");
+    assert_eq!(headers["x-envoy-internal"], "true");
+}
+
+#[test]
+fn client_certificate_is_told_by_who_saw_it() {
+    let local: SocketAddr = "10.0.0.1:443".parse().unwrap();
+    let connection = Connection::new(
+        ListenerKey { address: local },
+        "203.0.113.9:1".parse().unwrap(),
+        local,
+        DownstreamProtocol::Http1,
+    )
+    .with_tls(Handshake {
+        client_cert: Some(HeaderValue::from_static("Hash=ab")),
+        ..Handshake::default()
+    });
+    let mut headers = HeaderMap::new();
+    headers.insert(X_FORWARDED_CLIENT_CERT, HeaderValue::from_static("By=me"));
+    let origin = Origin::of(&connection, 0, &headers);
+    let settings = ExchangeSettings::default();
+    let mut rng = SmallRng::seed_from_u64(1);
+    forward(&mut headers, &connection, &origin, &settings, &mut rng);
+    assert_eq!(headers["x-forwarded-client-cert"], "Hash=ab");
+    assert_eq!(headers["x-forwarded-proto"], "https");
 }
 
 #[test]

@@ -1,0 +1,102 @@
+//! The downstream connection that a request came on, with what its TLS handshake told.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hyper::header::HeaderValue;
+
+use super::interim::Waiting;
+use crate::filter::Scheme;
+use crate::snapshot::ListenerKey;
+
+/// The HTTP version spoken with the downstream peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DownstreamProtocol {
+    /// HTTP/1.0 or HTTP/1.1.
+    Http1,
+    /// HTTP/2, by prior knowledge or by ALPN.
+    Http2,
+}
+
+/// One downstream connection, as the exchange sees it; made by `listener` and `codec`.
+#[derive(Debug)]
+pub struct Connection {
+    /// The listener that accepted it.
+    pub listener: ListenerKey,
+    /// Address of the peer.
+    pub remote: SocketAddr,
+    /// The peer's IP address as it goes into `x-forwarded-for`.
+    pub remote_ip: HeaderValue,
+    /// Our address on this connection.
+    pub local: SocketAddr,
+    /// The HTTP version in use.
+    pub protocol: DownstreamProtocol,
+    /// Whether the peer should be told to take new requests elsewhere; set by `codec` when a drain starts. An
+    /// HTTP/1 response then carries `connection: close`.
+    pub draining: Cell<bool>,
+    /// Streams of an HTTP/2 connection that carry another protocol now.
+    pub tunnels: Cell<u32>,
+    /// Interim responses that wait for the socket of an HTTP/1 connection.
+    pub interim: Arc<Waiting>,
+    /// What the TLS handshake told; `None` on a plain connection.
+    pub tls: Option<Box<Handshake>>,
+}
+
+/// What a TLS handshake with a downstream peer told; made by `listener` and `codec`.
+#[derive(Clone, Debug, Default)]
+pub struct Handshake {
+    /// The name that the peer asked for (SNI).
+    pub server_name: Option<Arc<str>>,
+    /// Version, as in `TLSv1.3`.
+    pub version: &'static str,
+    /// Cipher suite, in the IANA's spelling.
+    pub cipher: &'static str,
+    /// What goes into `x-forwarded-client-cert`: an element made by
+    /// [`client_cert::element`](super::client_cert::element); `None` when the peer showed no certificate.
+    pub client_cert: Option<HeaderValue>,
+}
+
+impl Connection {
+    /// A connection that was accepted on `listener`.
+    pub fn new(
+        listener: ListenerKey,
+        remote: SocketAddr,
+        local: SocketAddr,
+        protocol: DownstreamProtocol,
+    ) -> Self {
+        let ip = remote.ip().to_canonical().to_string();
+        Self {
+            listener,
+            remote,
+            remote_ip: HeaderValue::try_from(ip).expect("an IP address is visible ASCII"),
+            local,
+            protocol,
+            draining: Cell::new(false),
+            tunnels: Cell::new(0),
+            interim: Arc::default(),
+            tls: None,
+        }
+    }
+
+    /// The same connection under TLS.
+    pub fn with_tls(self, handshake: Handshake) -> Self {
+        Self {
+            tls: Some(Box::new(handshake)),
+            ..self
+        }
+    }
+
+    /// The scheme that the connection itself speaks.
+    pub fn scheme(&self) -> Scheme {
+        match self.tls {
+            None => Scheme::Http,
+            Some(_) => Scheme::Https,
+        }
+    }
+
+    /// The name that the peer asked for in its TLS handshake.
+    pub fn server_name(&self) -> Option<&str> {
+        self.tls.as_ref()?.server_name.as_deref()
+    }
+}

@@ -1,0 +1,95 @@
+//! Who sent a request and how, as far as this proxy can tell: the one place that tells whom to believe.
+//!
+//! Everything in a request's head is the client's own claim. Two things are not: the address of the connection's peer,
+//! and what the trusted proxies in front of this one added (`--trusted-hops`).
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use hyper::header::{HeaderMap, HeaderName};
+
+use super::connection::Connection;
+use crate::filter::Scheme;
+
+/// Addresses of everyone on the way, the last hop last.
+pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// Scheme that the client used.
+pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// Most entries of `x-forwarded-for` that are looked at, from the right.
+pub const TRUSTED_HOPS_MAX: u8 = 32;
+
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Scheme that the client used.
+    pub scheme: Scheme,
+    /// Address of the client: the peer's, or what trusted hops say of it, then with port 0.
+    pub client: SocketAddr,
+}
+
+/// What may be believed of a request that is about to be forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// Whether the request comes straight from a private address, so that its `x-envoy-` controls count.
+    pub internal: bool,
+    /// Whether there are such controls among the headers that are left; those of others are removed unread.
+    pub controls: bool,
+}
+
+impl Origin {
+    /// Tells where a request comes from that this many trusted proxies passed on.
+    ///
+    /// With none, nothing of the head is looked at. The client's address is then the entry `trusted_hops` + 1 from the
+    /// right of what `x-forwarded-for` becomes here; a list that is too short, or holds something else there, leaves the
+    /// peer's.
+    pub fn of(connection: &Connection, trusted_hops: usize, headers: &HeaderMap) -> Self {
+        let mut origin = Self {
+            scheme: connection.scheme(),
+            client: connection.remote,
+        };
+        if trusted_hops > 0 {
+            if let Some(scheme) = forwarded_scheme(headers) {
+                origin.scheme = scheme;
+            }
+            if let Some(client) = entry_from_the_right(headers, trusted_hops) {
+                origin.client = SocketAddr::new(client, 0);
+            }
+        }
+        origin
+    }
+}
+
+/// Whether a request is one of this mesh's own: it comes from a private address, and no other hop was before that one.
+pub fn is_internal(connection: &Connection, passed_on: bool) -> bool {
+    !passed_on && is_private(connection.remote.ip())
+}
+
+/// Whether an address is of this host or of a private network (RFC 1918, RFC 4193).
+fn is_private(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.is_private() || ip == Ipv4Addr::LOCALHOST,
+        IpAddr::V6(ip) => ip.is_unique_local() || ip.is_loopback(),
+    }
+}
+
+/// The scheme that the last hop tells of, if it is one.
+fn forwarded_scheme(headers: &HeaderMap) -> Option<Scheme> {
+    match headers.get(X_FORWARDED_PROTO)?.as_bytes() {
+        text if text.eq_ignore_ascii_case(b"https") => Some(Scheme::Https),
+        text if text.eq_ignore_ascii_case(b"http") => Some(Scheme::Http),
+        _ => None,
+    }
+}
+
+/// The address at this place of `x-forwarded-for`, counted from 1 at its right end.
+fn entry_from_the_right(headers: &HeaderMap, place: usize) -> Option<IpAddr> {
+    let lines = headers.get_all(X_FORWARDED_FOR).iter();
+    let entries = lines
+        .rev()
+        .flat_map(|line| line.as_bytes().rsplit(|&byte| byte == b','));
+    let entry = entries.take(usize::from(TRUSTED_HOPS_MAX)).nth(place - 1)?;
+    std::str::from_utf8(entry.trim_ascii()).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

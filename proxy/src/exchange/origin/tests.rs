@@ -1,0 +1,96 @@
+//! Whom to believe, as tables.
+
+use super::super::connection::{DownstreamProtocol, Handshake};
+use super::*;
+use crate::snapshot::ListenerKey;
+
+fn connection(peer: &str, tls: bool) -> Connection {
+    let local: SocketAddr = "10.0.0.1:80".parse().unwrap();
+    let peer = SocketAddr::new(peer.parse().unwrap(), 4711);
+    let key = ListenerKey { address: local };
+    let plain = Connection::new(key, peer, local, DownstreamProtocol::Http1);
+    if tls {
+        plain.with_tls(Handshake::default())
+    } else {
+        plain
+    }
+}
+
+fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines {
+        headers.append(*name, value.parse().unwrap());
+    }
+    headers
+}
+
+#[test]
+fn client_is_the_entry_that_the_trusted_hops_leave() {
+    let list = &[
+        ("x-forwarded-for", "192.0.2.1"),
+        ("x-forwarded-for", "192.0.2.2, 2001:db8::3"),
+    ][..];
+    for (hops, lines, client) in [
+        (0, list, "203.0.113.9:4711"),
+        (1, list, "[2001:db8::3]:0"),
+        (2, list, "192.0.2.2:0"),
+        (3, list, "192.0.2.1:0"),
+        (4, list, "203.0.113.9:4711"),
+        (1, &[], "203.0.113.9:4711"),
+        (1, &[("x-forwarded-for", "nobody")], "203.0.113.9:4711"),
+        (1, &[("x-forwarded-for", "")], "203.0.113.9:4711"),
+    ] {
+        let origin = Origin::of(&connection("203.0.113.9", false), hops, &headers(lines));
+        assert_eq!(
+            origin.client.to_string(),
+            client,
+            "{hops} hops of {lines:?}"
+        );
+    }
+}
+
+#[test]
+fn scheme_is_the_connections_unless_a_trusted_hop_tells_another() {
+    use Scheme::{Http, Https};
+    for (tls, hops, told, scheme) in [
+        (false, 0, None, Http),
+        (true, 0, None, Https),
+        (false, 0, Some("https"), Http),
+        (true, 0, Some("http"), Https),
+        (false, 1, Some("https"), Https),
+        (false, 1, Some("HTTPS"), Https),
+        (true, 1, Some("http"), Http),
+        (true, 1, Some("gopher"), Https),
+        (true, 1, None, Https),
+    ] {
+        let lines: Vec<_> = told
+            .map(|told| ("x-forwarded-proto", told))
+            .into_iter()
+            .collect();
+        let origin = Origin::of(&connection("10.0.0.2", tls), hops, &headers(&lines));
+        assert_eq!(
+            origin.scheme, scheme,
+            "tls {tls}, {hops} hops, told {told:?}"
+        );
+    }
+}
+
+#[test]
+fn internal_is_who_comes_straight_from_a_private_address() {
+    for (peer, passed_on, internal) in [
+        ("10.1.2.3", false, true),
+        ("10.1.2.3", true, false),
+        ("172.16.0.1", false, true),
+        ("172.32.0.1", false, false),
+        ("192.168.9.9", false, true),
+        ("127.0.0.1", false, true),
+        ("203.0.113.9", false, false),
+        ("::1", false, true),
+        ("fd00::1", false, true),
+        ("2001:db8::1", false, false),
+        ("::ffff:10.0.0.1", false, true),
+    ] {
+        let found = is_internal(&connection(peer, false), passed_on);
+        assert_eq!(found, internal, "{peer}, passed on: {passed_on}");
+    }
+}

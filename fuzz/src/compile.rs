@@ -8,7 +8,7 @@ use config_loader::{Diagnostics, ResourceSet, load_bytes};
 use proxy::compile::{Inputs, compile};
 use proxy::identity::Identity;
 use proxy::registry::Registry;
-use proxy::snapshot::Snapshot;
+use proxy::snapshot::{HttpHosts, Service, Snapshot};
 use proxy::telemetry::StatsRegistry;
 
 /// Loads the bytes, and the part of them before the middle one of its documents, and compiles both.
@@ -56,11 +56,7 @@ pub fn run(bytes: &[u8]) {
         "clusters are kept"
     );
     for (old, new) in updated.listeners.values().zip(again.listeners.values()) {
-        let mut hosts = old.virtual_hosts.iter().zip(&new.virtual_hosts);
-        assert!(
-            hosts.all(|(old, new)| Arc::ptr_eq(old, new)),
-            "virtual hosts are kept"
-        );
+        assert!(Arc::ptr_eq(old, new), "listeners are kept");
     }
 }
 
@@ -95,18 +91,24 @@ fn check(snapshot: &Snapshot) {
     }
     for (key, listener) in &snapshot.listeners {
         assert_eq!(*key, listener.key, "a listener stands at its address");
-        for (pattern, number) in listener.hosts.iter() {
-            let host = listener.virtual_hosts.get(*number as usize);
-            assert!(host.is_some(), "host {pattern} has routes");
+        for hosts in listener.all_http() {
+            check_hosts(hosts);
         }
-        for host in &listener.virtual_hosts {
-            assert_eq!(
-                host.table.rules().len(),
-                host.routes.len(),
-                "every rule of {} does something",
-                host.name
-            );
-        }
+    }
+}
+
+fn check_hosts(hosts: &HttpHosts) {
+    for (pattern, number) in hosts.hosts.iter() {
+        let host = hosts.virtual_hosts.get(*number as usize);
+        assert!(host.is_some(), "host {pattern} has routes");
+    }
+    for host in &hosts.virtual_hosts {
+        assert_eq!(
+            host.table.rules().len(),
+            host.routes.len(),
+            "every rule of {} does something",
+            host.name
+        );
     }
 }
 
@@ -114,17 +116,20 @@ fn check(snapshot: &Snapshot) {
 fn outline(snapshot: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
     for (key, listener) in &snapshot.listeners {
-        for (pattern, number) in listener.hosts.iter() {
-            let host = &listener.virtual_hosts[*number as usize];
+        let tables = listener.all_http().flat_map(|hosts| &hosts.virtual_hosts);
+        for host in tables {
             let routes: Vec<_> = host
                 .routes
                 .iter()
                 .map(|route| (&route.name, &route.provenance))
                 .collect();
             lines.push(format!(
-                "{} {pattern} {:x} {routes:?}",
-                key.address, host.fingerprint
+                "{} {} {:x} {routes:?}",
+                key.address, host.name, host.fingerprint
             ));
+        }
+        if !matches!(listener.service, Service::Http(_)) {
+            lines.push(format!("{listener:?}"));
         }
     }
     for cluster in snapshot.clusters.iter().flatten() {

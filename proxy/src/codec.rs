@@ -13,6 +13,7 @@ mod park;
 pub mod refusal;
 mod roster;
 mod seat;
+pub mod transport;
 pub mod watchdog;
 
 use std::cell::RefCell;
@@ -30,11 +31,13 @@ use hyper::{Request, Response, StatusCode};
 use tokio::net::TcpStream;
 
 use crate::exchange::Connection;
+use crate::exchange::connection::Handshake;
 use crate::exchange::log::Unserved;
 use crate::exchange::request::DownstreamProtocol;
 use crate::runtime::admission::Slot;
+use crate::runtime::clock::Tick;
 use crate::runtime::task::Supervisor;
-use crate::snapshot::ListenerKey;
+use crate::snapshot::{Listener, ListenerKey, Service};
 use crate::telemetry::{ConnectionProtocol, Counter, ListenerStats, Telemetry, WorkerId};
 
 use self::framing::Framing;
@@ -43,6 +46,7 @@ use self::io::{Counted, Stream};
 use self::park::Patience;
 use self::refusal::Refusal;
 use self::roster::{Member, Roster};
+use self::transport::Transport;
 
 /// What answers requests: `exchange::run` in a proxy, a closure in tests.
 pub trait Answer: 'static {
@@ -54,6 +58,12 @@ pub trait Answer: 'static {
 
     /// Answers one request that came on this connection.
     fn answer(&self, connection: &Rc<Connection>, request: Request<Incoming>) -> Self::Future;
+
+    /// The listener as it is configured now. `None` when it is not, or when that is nobody's business here: its
+    /// connections are then taken to carry HTTP.
+    fn listener(&self, _key: ListenerKey) -> Option<Arc<Listener>> {
+        None
+    }
 
     /// Takes note of a request that was refused instead.
     fn refused(&self, _connection: &Connection, _unserved: &Unserved<'_>) {}
@@ -85,13 +95,13 @@ pub struct Downstream {
 }
 
 impl Downstream {
-    fn connection(self, protocol: DownstreamProtocol) -> Rc<Connection> {
-        Rc::new(Connection::new(
-            self.listener,
-            self.remote,
-            self.local,
-            protocol,
-        ))
+    fn connection(
+        self,
+        protocol: DownstreamProtocol,
+        tls: Option<Box<Handshake>>,
+    ) -> Rc<Connection> {
+        let connection = Connection::new(self.listener, self.remote, self.local, protocol);
+        Rc::new(Connection { tls, ..connection })
     }
 }
 
@@ -228,10 +238,11 @@ impl<A: Answer> Server<A> {
     pub fn enter(this: &Rc<Self>, tcp: TcpStream, slot: Slot, downstream: Downstream) -> Fresh<A> {
         let framing = Framing::new(this.settings.http1.limits());
         Fresh {
-            stream: Box::new(Stream::new(tcp, slot, framing)),
+            stream: Box::new(Stream::new(Transport::Tcp(tcp), slot, framing)),
             member: this.roster.join(downstream.listener),
             server: Rc::clone(this),
             downstream,
+            tls: None,
         }
     }
 
@@ -253,9 +264,27 @@ pub struct Fresh<A> {
     stream: Box<Stream>,
     member: Member,
     downstream: Downstream,
+    /// Of a connection whose TLS ends here.
+    tls: Option<Box<Handshake>>,
 }
 
 impl<A: Answer> Fresh<A> {
+    /// What its listener does with connections now; see [`Answer::listener`].
+    pub fn service(&self) -> Option<Service> {
+        let listener = self.server.answer.listener(self.downstream.listener)?;
+        Some(listener.service.clone())
+    }
+
+    /// The worker's coarse time.
+    pub fn now(&self) -> Tick {
+        self.member.now()
+    }
+
+    /// Waits for bytes, or for more of them, up to a point in time; `false` when none came, or the peer closed.
+    pub async fn readable_until(&mut self, due: Tick) -> bool {
+        park::readable_until(&mut self.stream, &self.member, due).await
+    }
+
     /// Waits for bytes, or for more of them; `false` when none came in time, or the peer closed.
     pub async fn readable(&mut self) -> bool {
         let mut patience = self.server.timeouts.patience();
@@ -283,11 +312,11 @@ impl<A: Answer> Fresh<A> {
         http2::serve(&self.server, self.stream, &connection, &self.member).await;
     }
 
-    /// Closes the connection, which speaks what its listener does not serve.
-    pub fn refuse(self) {
+    /// Closes the connection, which is none that its listener serves, and counts why.
+    pub fn refuse(self, reason: Counter) {
         let listener = self.downstream.listener;
         drop(self.server.counted(listener, ConnectionProtocol::Unknown));
-        self.server.count(Counter::ProtocolUnknown);
+        self.server.count(reason);
     }
 
     fn known(
@@ -297,6 +326,6 @@ impl<A: Answer> Fresh<A> {
     ) -> Rc<Connection> {
         let counted = self.server.counted(self.downstream.listener, counted_as);
         self.stream.count(counted);
-        self.downstream.connection(protocol)
+        self.downstream.connection(protocol, self.tls.take())
     }
 }

@@ -4,13 +4,19 @@
 //! should not do: names are completed, VirtualServices and delegates merged, policies chosen, match tables and
 //! balancers built. Parts of the snapshot before are kept by `Arc` where nothing that they follow from has changed.
 
+mod chains;
+
 mod clusters;
 
 mod delegates;
 
+mod hosts;
+
 mod listeners;
 
 mod names;
+
+mod opaque;
 
 mod policies;
 

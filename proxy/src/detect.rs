@@ -1,7 +1,9 @@
 //! First bytes of a connection -> the protocol that it speaks.
 //!
 //! Pure: looks at bytes that the caller has read and keeps. Bounded: the longest thing that it waits for is the HTTP/2
-//! preface, 24 bytes.
+//! preface, 24 bytes, or where TLS is expected [`client_hello::HELLO_BYTES_MAX`].
+
+pub mod client_hello;
 
 /// What a client that knows beforehand that we speak HTTP/2 sends first (RFC 9113, section 3.4).
 pub const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

@@ -16,6 +16,7 @@ pub mod explain;
 pub mod header;
 pub mod host;
 pub mod method;
+pub mod opaque;
 pub mod path;
 pub mod query;
 pub mod scan;
@@ -25,6 +26,7 @@ mod trie;
 
 pub use header::{HeaderKey, HeaderMatch};
 pub use host::{HostIndex, normalize_host};
+pub use opaque::{OpaqueConditions, OpaqueHead, OpaqueRule, OpaqueTable};
 pub use path::{UriMatch, normalize_path};
 pub use query::QueryMatch;
 pub use table::Table;

@@ -11,11 +11,17 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+mod service;
+
+pub use service::{
+    Chain, Chains, Handling, HttpHosts, OpaqueRoute, OpaqueRoutes, Security, Service, Then,
+};
+
 use crate::cluster::{Cluster, Split};
 use crate::filter::RouteFilters;
 use crate::provenance::Provenance;
 use crate::registry::ClusterId;
-use crate::route::{HostIndex, RuleIdx, Table};
+use crate::route::{RuleIdx, Table};
 use crate::telemetry::RouteStats;
 
 /// The address that a listener accepts on; its identity across snapshots.
@@ -25,7 +31,7 @@ pub struct ListenerKey {
     pub address: SocketAddr,
 }
 
-/// One accepting address with everything that its requests are routed by.
+/// One accepting address with everything that its connections and requests are routed by.
 #[derive(Debug)]
 pub struct Listener {
     /// Address to bind.
@@ -34,16 +40,52 @@ pub struct Listener {
     pub provenance: Vec<Provenance>,
     /// Protocols of these servers as Gateway spells them, each once.
     pub protocols: Vec<&'static str>,
-    /// Which virtual host serves a request's host.
-    pub hosts: HostIndex<u32>,
-    /// The virtual hosts, by the numbers in `hosts`.
-    pub virtual_hosts: Box<[Arc<VirtualHost>]>,
+    /// Servers that wanted this address and did not get it.
+    pub skipped: Vec<Skipped>,
+    /// What its connections are.
+    pub service: Service,
+}
+
+/// A server that is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The server.
+    pub provenance: Provenance,
+    /// Why, in words.
+    pub reason: String,
 }
 
 impl Listener {
-    /// The virtual host that serves `host`, which is lower-cased and without port.
-    pub fn virtual_host(&self, host: &str) -> Option<&Arc<VirtualHost>> {
-        self.virtual_hosts.get(*self.hosts.find(host)? as usize)
+    /// The virtual hosts that serve the requests of a connection, if it is one that carries requests.
+    pub fn http(&self, security: Security<'_>) -> Option<&Arc<HttpHosts>> {
+        match (&self.service, security) {
+            (Service::Http(hosts), Security::Plain) => Some(hosts),
+            (Service::Tls(chains), Security::Tls(sni)) => match &chains.find(sni)?.handling {
+                Handling::Terminate {
+                    then: Then::Http(hosts),
+                    ..
+                } => Some(hosts),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The tables of virtual hosts: one in plain text, one for each server with TLS that ends here.
+    pub fn all_http(&self) -> impl Iterator<Item = &Arc<HttpHosts>> {
+        let (plain, chains) = match &self.service {
+            Service::Http(hosts) => (Some(hosts), &[][..]),
+            Service::Opaque(_) => (None, &[][..]),
+            Service::Tls(chains) => (None, &chains.chains[..]),
+        };
+        let inside = chains.iter().filter_map(|chain| match &chain.handling {
+            Handling::Terminate {
+                then: Then::Http(hosts),
+                ..
+            } => Some(hosts),
+            _ => None,
+        });
+        plain.into_iter().chain(inside)
     }
 }
 

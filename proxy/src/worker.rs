@@ -20,6 +20,7 @@ use crate::listener::reconcile::{self, Wanted};
 use crate::listener::{self, Board, Entrance};
 use crate::runtime::admission::Admission;
 use crate::runtime::{drain, open_files, threads};
+use crate::snapshot::{Listener, ListenerKey};
 use crate::telemetry::{Telemetry, WorkerId};
 
 /// How many workers there are and what they hold to.
@@ -151,6 +152,10 @@ impl<A: Answer> Answer for Recorded<A> {
 
     fn answer(&self, connection: &Rc<Connection>, request: Request<Incoming>) -> A::Future {
         self.answer.answer(connection, request)
+    }
+
+    fn listener(&self, key: ListenerKey) -> Option<Arc<Listener>> {
+        self.worker.snapshot().listeners.get(&key).cloned()
     }
 
     fn refused(&self, connection: &Connection, unserved: &Unserved<'_>) {

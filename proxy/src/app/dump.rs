@@ -12,7 +12,9 @@ use crate::filter::{Action, HeaderEdit, PathChange, PathRewrite, Redirect, Redir
 use crate::identity::Identity;
 use crate::route::Rule;
 use crate::route::explain::conditions;
-use crate::snapshot::{Listener, Route, Snapshot};
+use crate::snapshot::{
+    Chain, Handling, HttpHosts, Listener, OpaqueRoutes, Route, Service, Snapshot, Then,
+};
 
 /// What stands for a value that is not shown.
 const REDACTED: &str = "[redacted]";
@@ -36,17 +38,85 @@ pub(super) fn of(snapshot: &Snapshot, resources: &ResourceSet, identity: &Identi
 }
 
 fn listener(listener: &Listener) -> Value {
-    let hosts = listener.virtual_hosts.iter().map(|host| {
+    let mut out = json!({
+        "address": listener.key.address.to_string(),
+        "protocols": listener.protocols,
+        "sources": listener.provenance.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    });
+    match &listener.service {
+        Service::Http(hosts) => out["virtualHosts"] = virtual_hosts(hosts),
+        Service::Opaque(routes) => out["routes"] = opaque_routes(routes),
+        Service::Tls(chains) => out["chains"] = chains.chains.iter().map(chain).collect(),
+    }
+    if !listener.skipped.is_empty() {
+        let skipped = listener.skipped.iter();
+        let skipped =
+            skipped.map(|one| json!({"source": one.provenance.to_string(), "reason": one.reason}));
+        out["skipped"] = skipped.collect();
+    }
+    out
+}
+
+fn virtual_hosts(hosts: &HttpHosts) -> Value {
+    let hosts = hosts.virtual_hosts.iter().map(|host| {
         let rules = host.routes.iter().zip(host.table.rules());
         let routes: Vec<Value> = rules.map(|(of, rule)| route(of, rule)).collect();
         json!({"host": &*host.name, "routes": routes})
     });
-    json!({
-        "address": listener.key.address.to_string(),
-        "protocols": listener.protocols,
-        "sources": listener.provenance.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "virtualHosts": hosts.collect::<Vec<_>>(),
-    })
+    hosts.collect()
+}
+
+/// A TLS server: how it is found, what it does, and where its connections or requests go.
+fn chain(chain: &Chain) -> Value {
+    let mut out = json!({
+        "server": &*chain.id,
+        "serverNames": chain.names.iter().map(|name| &**name).collect::<Vec<_>>(),
+        "protocol": chain.protocol,
+        "source": chain.provenance.to_string(),
+        "tls": chain.handling.name(),
+    });
+    match &chain.handling {
+        Handling::AutoPassthrough(routes) | Handling::Passthrough(routes) => {
+            out["routes"] = opaque_routes(routes);
+        }
+        Handling::Terminate { then, .. } => match then {
+            Then::Http(hosts) => out["virtualHosts"] = virtual_hosts(hosts),
+            Then::Opaque(routes) => out["routes"] = opaque_routes(routes),
+        },
+    }
+    out
+}
+
+fn opaque_routes(routes: &OpaqueRoutes) -> Value {
+    let texts = |list: Vec<String>| Value::from(list);
+    let rules = routes.table.rules().iter().zip(&routes.routes);
+    let rules = rules.map(|(rule, route)| {
+        let conditions = &rule.conditions;
+        let names = conditions.sni_hosts.iter().map(ToString::to_string);
+        let to = conditions
+            .destination_subnets
+            .iter()
+            .map(ToString::to_string);
+        let from = conditions.source_subnets.iter().map(ToString::to_string);
+        let matched = [
+            ("sniHosts", names.collect::<Vec<_>>()),
+            ("destinationSubnets", to.collect()),
+            ("sourceSubnets", from.collect()),
+        ];
+        let matched = matched.into_iter().filter(|(_, list)| !list.is_empty());
+        let matched: Map<String, Value> = matched
+            .map(|(field, list)| (field.to_owned(), texts(list)))
+            .collect();
+        let entries = route.split.iter().flat_map(|split| split.entries());
+        let destinations = entries
+            .map(|(weight, destination)| json!({"cluster": &*destination.name, "weight": weight}));
+        json!({
+            "source": rule.provenance.to_string(),
+            "match": matched,
+            "destinations": destinations.collect::<Vec<_>>(),
+        })
+    });
+    rules.collect()
 }
 
 fn route(route: &Route, rule: &Rule) -> Value {

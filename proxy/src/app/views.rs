@@ -17,7 +17,7 @@ use crate::explain::{Question, explain};
 use crate::identity::Identity;
 use crate::listener::{Board, ListenerStatus};
 use crate::runtime::drain::{Stage, Trigger};
-use crate::snapshot::{ListenerKey, Snapshot, SnapshotSlot};
+use crate::snapshot::{Listener, ListenerKey, Service, Snapshot, SnapshotSlot};
 use crate::telemetry::{
     AccessLog, ConnectionProtocol, Exposition, LogControl, StatsRegistry, Telemetry,
 };
@@ -154,7 +154,6 @@ fn listeners(
         .map(|listener| {
             let status = statuses.iter().find(|status| status.key == listener.key);
             let bound = board.address(listener.key).unwrap_or(listener.key.address);
-            let hosts = listener.virtual_hosts.iter();
             let sources = listener.provenance.iter();
             ListenerView {
                 name: listener.key.address.to_string(),
@@ -163,7 +162,7 @@ fn listeners(
                 state: listener_state(status, stage),
                 error: status.and_then(ListenerStatus::error).map(str::to_owned),
                 active_connections: 0,
-                hosts: hosts.map(|host| host.name.to_string()).collect(),
+                hosts: hosts_of(listener),
                 sources: sources.map(ToString::to_string).collect(),
             }
         })
@@ -184,6 +183,21 @@ fn listeners(
         view.active_connections = active.get(&view.name).copied().unwrap_or(0);
     }
     views
+}
+
+/// What a listener serves: its virtual hosts, or the names of its TLS servers.
+fn hosts_of(listener: &Listener) -> Vec<String> {
+    match &listener.service {
+        Service::Http(hosts) => {
+            let hosts = hosts.virtual_hosts.iter();
+            hosts.map(|host| host.name.to_string()).collect()
+        }
+        Service::Opaque(_) => Vec::new(),
+        Service::Tls(chains) => {
+            let names = chains.chains.iter().flat_map(|chain| &chain.names);
+            names.map(|name| name.to_string()).collect()
+        }
+    }
 }
 
 /// Open connections by name of their listener; listeners without any are left out.

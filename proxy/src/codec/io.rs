@@ -13,13 +13,12 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::framing::{Framing, Place, Verdict};
 use super::refusal::Refusal;
+use super::transport::{Replayed, Transport};
 use crate::exchange::interim::Waiting;
 use crate::runtime::admission::Slot;
-use crate::runtime::gather;
 use crate::telemetry::{ConnectionProtocol, ListenerStats, WorkerId};
 
 /// Bytes read ahead at once: most request heads fit.
@@ -145,7 +144,7 @@ impl Drop for Counted {
 /// A downstream socket with the bytes that were read ahead of its codec.
 #[derive(Debug)]
 pub struct Stream {
-    tcp: TcpStream,
+    transport: Transport,
     /// Read from the socket, not yet looked at by `framing`.
     ahead: Bytes,
     framing: Framing,
@@ -154,21 +153,38 @@ pub struct Stream {
     /// Interim responses of the request that is being answered.
     interim: Option<Arc<Waiting>>,
     /// Counts the connection out when the socket closes, also after an upgrade.
-    _slot: Slot,
+    slot: Slot,
 }
 
 impl Stream {
     /// Takes over an accepted socket.
-    pub fn new(tcp: TcpStream, slot: Slot, framing: Framing) -> Self {
+    pub fn new(transport: Transport, slot: Slot, framing: Framing) -> Self {
         Self {
-            tcp,
+            transport,
             ahead: Bytes::new(),
             framing,
             wire: Arc::default(),
             counted: None,
             interim: None,
-            _slot: slot,
+            slot,
         }
+    }
+
+    /// Takes the connection apart for a TLS handshake: its socket with what was read ahead in front, and what goes into
+    /// the stream that is made of the result. `None` if it is inside TLS already.
+    pub fn into_handshake(self) -> Option<(Replayed, Slot, Framing)> {
+        let socket = Replayed::new(self.ahead, self.transport)?;
+        Some((socket, self.slot, self.framing))
+    }
+
+    /// Takes the connection apart: its socket, what was read ahead, and what counts it.
+    pub fn into_parts(self) -> (Transport, Bytes, Slot) {
+        (self.transport, self.ahead, self.slot)
+    }
+
+    /// What bytes are read from and written to.
+    pub fn transport(&self) -> &Transport {
+        &self.transport
     }
 
     /// Where the connection stands.
@@ -202,7 +218,7 @@ impl Stream {
         // On the stack only while it is polled, so that waiting costs no memory.
         let mut space = [0; AHEAD];
         let mut space = ReadBuf::new(&mut space);
-        ready!(Pin::new(&mut self.tcp).poll_read(cx, &mut space))?;
+        ready!(Pin::new(&mut self.transport).poll_read(cx, &mut space))?;
         let read = space.filled();
         let mut ahead = BytesMut::with_capacity(self.ahead.len() + read.len());
         ahead.extend_from_slice(&self.ahead);
@@ -213,17 +229,25 @@ impl Stream {
 
     /// Writes a short last message if the kernel takes it at once, and ends our direction.
     pub async fn finish(&mut self, message: &[u8]) -> io::Result<()> {
+        let transport = &mut self.transport;
         if !message.is_empty() {
-            self.tcp.try_write(message)?;
+            // Whether it was taken does not matter; what matters is not to wait for it.
+            poll_fn(
+                |cx| match Pin::new(&mut *transport).poll_write(cx, message) {
+                    Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+                    Poll::Ready(Ok(_)) | Poll::Pending => Poll::Ready(Ok(())),
+                },
+            )
+            .await?;
         }
-        poll_fn(|cx| Pin::new(&mut self.tcp).poll_shutdown(cx)).await
+        poll_fn(|cx| Pin::new(&mut *transport).poll_shutdown(cx)).await
     }
 
     /// Reads and forgets; 0 bytes means that the peer ended its direction.
     pub fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut space = [0; 4 * AHEAD];
         let mut space = ReadBuf::new(&mut space);
-        ready!(Pin::new(&mut self.tcp).poll_read(cx, &mut space))?;
+        ready!(Pin::new(&mut self.transport).poll_read(cx, &mut space))?;
         Poll::Ready(Ok(space.filled().len()))
     }
 
@@ -234,7 +258,7 @@ impl Stream {
             self.ahead.advance(length);
             return Poll::Ready(Ok(()));
         }
-        Pin::new(&mut self.tcp).poll_read(cx, space)
+        Pin::new(&mut self.transport).poll_read(cx, space)
     }
 
     /// Reads what the parser may see.
@@ -285,14 +309,19 @@ impl Stream {
         if !self.ahead.is_empty() {
             return Poll::Pending;
         }
-        let mut byte = [0; 1];
-        match ready!(self.tcp.poll_peek(cx, &mut ReadBuf::new(&mut byte)))? {
-            0 => {
-                self.wire.ended.store(true, Ordering::Relaxed);
-                Poll::Ready(Ok(()))
+        let read = match &mut self.transport {
+            Transport::Tcp(tcp) => {
+                let mut byte = [0; 1];
+                ready!(tcp.poll_peek(cx, &mut ReadBuf::new(&mut byte)))?
             }
-            _ => Poll::Pending,
+            // no peeking here: what there is is held as well
+            Transport::Tls(_) | Transport::Unix(_) => ready!(self.poll_ahead(cx))?,
+        };
+        if read == 0 {
+            self.wire.ended.store(true, Ordering::Relaxed);
+            return Poll::Ready(Ok(()));
         }
+        Poll::Pending
     }
 }
 
@@ -356,12 +385,12 @@ impl Stream {
 
     /// Writes what there is of interim responses.
     fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let (Some(interim), tcp) = (&self.interim, &mut self.tcp) else {
+        let (Some(interim), transport) = (&self.interim, &mut self.transport) else {
             return Poll::Ready(Ok(()));
         };
         interim.write(|bytes| {
             while !bytes.is_empty() {
-                let written = ready!(Pin::new(&mut *tcp).poll_write(cx, bytes))?;
+                let written = ready!(Pin::new(&mut *transport).poll_write(cx, bytes))?;
                 bytes.drain(..written);
             }
             Poll::Ready(Ok(()))
@@ -384,7 +413,7 @@ impl AsyncWrite for Stream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_before_message(cx))?;
-        let polled = Pin::new(&mut self.tcp).poll_write(cx, bytes);
+        let polled = Pin::new(&mut self.transport).poll_write(cx, bytes);
         self.note_written(polled)
     }
 
@@ -394,7 +423,7 @@ impl AsyncWrite for Stream {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_before_message(cx))?;
-        let polled = gather::poll_write(Pin::new(&mut self.tcp), cx, slices);
+        let polled = self.transport.poll_gather(cx, slices);
         self.note_written(polled)
     }
 
@@ -405,19 +434,21 @@ impl AsyncWrite for Stream {
     /// hyper flushes when everything it has was written.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let was_unflushed = self.wire.is_unflushed();
-        self.wire.unflushed.store(false, Ordering::Relaxed);
         match self.interim.as_ref().filter(|interim| interim.any()) {
-            None => Poll::Ready(Ok(())),
+            None => {}
             // its final response has just been written: too late
-            Some(interim) if interim.is_sealed() && was_unflushed => {
-                interim.write(Vec::clear);
-                Poll::Ready(Ok(()))
+            Some(interim) if interim.is_sealed() && was_unflushed => interim.write(Vec::clear),
+            Some(_) => {
+                self.wire.unflushed.store(false, Ordering::Relaxed);
+                ready!(self.poll_interim(cx))?;
             }
-            Some(_) => self.poll_interim(cx),
         }
+        ready!(Pin::new(&mut self.transport).poll_flush(cx))?;
+        self.wire.unflushed.store(false, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tcp).poll_shutdown(cx)
+        Pin::new(&mut self.transport).poll_shutdown(cx)
     }
 }

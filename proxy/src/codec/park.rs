@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::io::Stream;
 use super::roster::Member;
+use crate::runtime::clock::Tick;
 
 /// How long an idle connection may stay.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,21 @@ pub(super) async fn readable(stream: &mut Stream, member: &Member, patience: Pat
             Some(drain) => since.max(drain).after(patience.drain_idle),
             None => since.after(patience.idle),
         };
+        if member.now() >= due {
+            return Poll::Ready(false);
+        }
+        member.wake_at(cx, due);
+        Poll::Pending
+    })
+    .await
+}
+
+/// Waits until there are more bytes; `false` when the peer closed, or none came by `due`.
+pub(super) async fn readable_until(stream: &mut Stream, member: &Member, due: Tick) -> bool {
+    poll_fn(|cx| {
+        if let Poll::Ready(read) = stream.poll_ahead(cx) {
+            return Poll::Ready(matches!(read, Ok(length) if length > 0));
+        }
         if member.now() >= due {
             return Poll::Ready(false);
         }

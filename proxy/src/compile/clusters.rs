@@ -96,6 +96,26 @@ impl<'a> Clusters<'a> {
         }
     }
 
+    /// Names of the clusters of every service of the mesh whose host and namespace `is_wanted`: one for each port and
+    /// subset, sorted.
+    pub(super) fn names_of_mesh(&self, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<String> {
+        let mut names = Vec::new();
+        let services = self.services.iter().filter(|service| {
+            let host = &*service.host;
+            !service.external && !host.starts_with('*') && is_wanted(host, &service.namespace)
+        });
+        for service in services {
+            let subsets = self.policies.subsets(&service.host, &service.namespace);
+            for port in &service.ports {
+                let all = std::iter::once("").chain(subsets.iter().copied());
+                names.extend(all.map(|subset| name(port.number, subset, &service.host)));
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// The number of the cluster with this name, `outbound|PORT|SUBSET|HOST`, which is built on first use. A number is
     /// given out for an unknown host or subset too; the snapshot has no cluster under it.
     pub(super) fn need(&mut self, name: &str) -> (Arc<str>, ClusterId) {

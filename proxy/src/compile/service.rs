@@ -25,6 +25,8 @@ pub(super) struct Service {
     pub ports: Vec<Port>,
     /// Its endpoints, joined over all resources that add to it.
     pub endpoints: Vec<Workload>,
+    /// Whether it is no part of the mesh.
+    pub external: bool,
     /// The resources that describe it, the one that decides first.
     pub provenance: Vec<Provenance>,
     /// Hash over everything that it was made from.

@@ -52,6 +52,11 @@ impl Services {
         self.by_host.keys().map(|host| &**host)
     }
 
+    /// Every service, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Service>> {
+        self.by_host.values()
+    }
+
     /// The service that answers to a host: by its own name, else by the longest wildcard that covers it.
     pub(super) fn find(&self, host: &str) -> Option<&Arc<Service>> {
         if let Some(found) = self.by_host.get(host) {
@@ -119,6 +124,7 @@ impl Draft {
                 namespace: namespace.into(),
                 ports: Vec::new(),
                 endpoints: Vec::new(),
+                external: false,
                 provenance: Vec::new(),
                 fingerprint: 0,
             },

@@ -13,7 +13,7 @@ use config_loader::resource::istio::{GatewayRef, HttpAction, VirtualService};
 use super::policies::Policies;
 use super::rules::{self, LeftOut, Place};
 use super::services::{Services, provenance};
-use super::{delegates, listeners, names};
+use super::{delegates, hosts, listeners, names};
 use crate::identity::Identity;
 use crate::provenance::Provenance;
 use crate::snapshot::ListenerKey;
@@ -32,6 +32,15 @@ pub struct Idle {
     pub provenance: Provenance,
     /// Why it does nothing here.
     pub reason: String,
+}
+
+/// A listener, or one of its TLS servers.
+#[derive(Clone, Copy, Debug)]
+pub struct Part<'a> {
+    /// The listener.
+    pub listener: ListenerKey,
+    /// The TLS server by its identity; `None` for all servers.
+    pub chain: Option<&'a str>,
 }
 
 impl<'a> Survey<'a> {
@@ -60,10 +69,18 @@ impl<'a> Survey<'a> {
             .collect()
     }
 
+    /// The servers that a part of a listener is made of.
+    fn bound(&self, part: &Part<'_>) -> Vec<listeners::Bound<'a>> {
+        let mut servers = listeners::servers_by_address(self.resources, self.identity);
+        let servers = servers.remove(&part.listener).unwrap_or_default();
+        let mut bound = servers.used;
+        bound.retain(|bound| part.chain.is_none_or(|chain| chain == bound.id()));
+        bound
+    }
+
     /// VirtualServices that name a host and yet serve it on no virtual host of a listener.
-    pub fn idle_services(&self, listener: ListenerKey, host: &str) -> Vec<Idle> {
-        let servers = listeners::servers_by_address(self.resources, self.identity);
-        let bound = servers.get(&listener).map_or(&[][..], Vec::as_slice);
+    pub fn idle_services(&self, part: &Part<'_>, host: &str) -> Vec<Idle> {
+        let bound = &*self.bound(part);
         let services = self.resources.virtual_services.values();
         services
             .filter(|object| self.names_host(object, host))
@@ -114,7 +131,7 @@ impl<'a> Survey<'a> {
         }
         let taken = of_listener
             .iter()
-            .any(|bound| !listeners::served_hosts(object, bound.server, self.identity).is_empty());
+            .any(|bound| !hosts::served_hosts(object, bound.server, self.identity).is_empty());
         if taken {
             return None;
         }
@@ -129,13 +146,10 @@ impl<'a> Survey<'a> {
     }
 
     /// Match blocks, rules and delegates of a virtual host that no request on this listener can get to.
-    pub fn left_out(&self, listener: ListenerKey, host: &str) -> Vec<Idle> {
-        let servers = listeners::servers_by_address(self.resources, self.identity);
-        let Some(bound) = servers.get(&listener) else {
-            return Vec::new();
-        };
+    pub fn left_out(&self, part: &Part<'_>, host: &str) -> Vec<Idle> {
+        let bound = &*self.bound(part);
         let services = listeners::visible(self.resources, self.identity);
-        let hosts = listeners::hosts(bound, &services, self.identity);
+        let hosts = hosts::hosts(bound, &services, self.identity);
         let Some(parts) = hosts.get(host) else {
             return Vec::new();
         };
@@ -153,7 +167,7 @@ impl<'a> Survey<'a> {
             let place = Place {
                 identity: self.identity,
                 gateways: &attached.gateways,
-                port: listener.address.port(),
+                port: part.listener.address.port(),
             };
             let rules = delegates::expand(object, self.resources);
             let left_out = rules::left_out(&rules, &place);

@@ -8,7 +8,7 @@ use hyper::header::HeaderValue;
 
 use super::interim::Waiting;
 use crate::filter::Scheme;
-use crate::snapshot::ListenerKey;
+use crate::snapshot::{ListenerKey, Security};
 
 /// The HTTP version spoken with the downstream peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,8 @@ pub struct Connection {
 /// What a TLS handshake with a downstream peer told; made by `listener` and `codec`.
 #[derive(Clone, Debug, Default)]
 pub struct Handshake {
-    /// The name that the peer asked for (SNI).
+    /// The name that the peer asked for (SNI), in lower case and without a trailing dot. A request finds its server by
+    /// it again, in the snapshot that it is served by.
     pub server_name: Option<Arc<str>>,
     /// Version, as in `TLSv1.3`.
     pub version: &'static str,
@@ -92,6 +93,14 @@ impl Connection {
         match self.tls {
             None => Scheme::Http,
             Some(_) => Scheme::Https,
+        }
+    }
+
+    /// What decides which servers of the listener its requests are for.
+    pub fn security(&self) -> Security<'_> {
+        match &self.tls {
+            Some(tls) => Security::Tls(tls.server_name.as_deref()),
+            None => Security::Plain,
         }
     }
 

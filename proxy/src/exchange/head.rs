@@ -58,7 +58,10 @@ pub fn find_route<B>(
         .listeners
         .get(&connection.listener)
         .ok_or(LocalReply::NO_ROUTE)?;
-    let virtual_host = listener.virtual_host(&host).ok_or(LocalReply::NO_ROUTE)?;
+    let hosts = listener
+        .http(connection.security())
+        .ok_or(LocalReply::NO_ROUTE)?;
+    let virtual_host = hosts.find(&host).ok_or(LocalReply::NO_ROUTE)?;
     let head = matched_head(request, scheme, authority, &host);
     let rule = virtual_host.table.find(&head).ok_or(LocalReply::NO_ROUTE)?;
     Ok(Found {

@@ -13,13 +13,14 @@ use super::answer::{
 use super::question::ListenerWish;
 use super::{Question, cluster, effect};
 use crate::compile::Survey;
-use crate::compile::survey::{Idle, nearest_host};
+use crate::compile::survey::{Idle, Part, nearest_host};
+use crate::exchange::connection::Handshake;
 use crate::exchange::head::{self, Found};
 use crate::exchange::reply::LocalReply;
 use crate::exchange::request::{Connection, DownstreamProtocol, SnapshotRef};
 use crate::filter::Scheme;
 use crate::route::{self, Rule, RuleIdx, normalize_host};
-use crate::snapshot::{Listener, Snapshot, VirtualHost};
+use crate::snapshot::{Chain, HttpHosts, Listener, Security, Service, Snapshot, VirtualHost};
 
 /// Most virtual hosts that are listed when none of them serves a request's host.
 const HOSTS_LISTED_MAX: usize = 20;
@@ -32,20 +33,24 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
         return without_listener(answer, question, snapshot, survey);
     };
     answer.listener = Some(choice);
-    if question.tls {
+    let is_tls = matches!(listener.service, Service::Tls(_));
+    if question.tls && !is_tls {
         let why = "the URL is https; the listener speaks plain HTTP, which is what is explained";
         answer.hints.push(plain(why));
     }
-    let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-    let local = listener.key.address;
-    let connection = Connection::new(listener.key, peer, local, DownstreamProtocol::Http1);
+    let connection = connection(listener, &answer.request.host);
+    let part = Part {
+        listener: listener.key,
+        chain: chain(listener, &connection).map(|chain| &*chain.id),
+    };
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
     let found = head::find_route(&shared, &connection, connection.scheme(), &mut request);
     request.uri().path().clone_into(&mut answer.request.path);
-    let virtual_host = listener.virtual_host(&answer.request.host);
+    let hosts = listener.http(connection.security());
+    let virtual_host = hosts.and_then(|hosts| hosts.find(&answer.request.host));
     if let Some(host) = virtual_host {
         answer.virtual_host = Some(host_choice(host));
-        let left_out = survey.left_out(listener.key, &host.name);
+        let left_out = survey.left_out(&part, &host.name);
         answer.left_out = left_out.into_iter().map(note).collect();
     }
     match found {
@@ -55,15 +60,42 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
         }
         Err(refusal) => {
             let virtual_host = virtual_host.map(|host| &**host);
-            refused(&mut answer, &refusal, virtual_host, &request);
+            refused(
+                &mut answer,
+                &refusal,
+                virtual_host,
+                connection.scheme(),
+                &request,
+            );
             if virtual_host.is_none() && refusal == LocalReply::NO_ROUTE {
-                answer
-                    .hints
-                    .extend(host_hints(&answer.request.host, listener, survey));
+                let host = &answer.request.host;
+                let hints = host_hints(host, hosts.map(|hosts| &**hosts), &part, survey);
+                answer.hints.extend(hints);
             }
         }
     }
     answer
+}
+
+/// The connection that the request would come on: inside TLS for the request's host where the listener wants that.
+fn connection(listener: &Listener, host: &str) -> Connection {
+    let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+    let local = listener.key.address;
+    let connection = Connection::new(listener.key, peer, local, DownstreamProtocol::Http1);
+    match listener.service {
+        Service::Tls(_) => connection.with_tls(Handshake {
+            server_name: Some(host.into()),
+            ..Handshake::default()
+        }),
+        Service::Http(_) | Service::Opaque(_) => connection,
+    }
+}
+
+fn chain<'l>(listener: &'l Listener, connection: &Connection) -> Option<&'l Chain> {
+    match (&listener.service, connection.security()) {
+        (Service::Tls(chains), Security::Tls(name)) => chains.find(name),
+        _ => None,
+    }
 }
 
 fn begin(request: &Request<()>) -> Answer {
@@ -101,7 +133,11 @@ fn choose_listener<'s>(
     snapshot: &'s Snapshot,
 ) -> Option<(&'s Arc<Listener>, ListenerChoice)> {
     let all = || snapshot.listeners.values();
-    let serves = |listener: &&Arc<Listener>| listener.virtual_host(host).is_some();
+    let serves = |listener: &&Arc<Listener>| {
+        let connection = connection(listener, host);
+        let hosts = listener.http(connection.security());
+        hosts.is_some_and(|hosts| hosts.find(host).is_some())
+    };
     let with_port = |port: u16| {
         let fitting = || all().filter(move |l| l.key.address.port() == port);
         // several addresses can share a port
@@ -191,13 +227,14 @@ fn host_choice(host: &VirtualHost) -> HostChoice {
 fn tried(
     virtual_host: &VirtualHost,
     last: Option<RuleIdx>,
+    scheme: Scheme,
     request: &Request<()>,
 ) -> Vec<RuleTried> {
     let rules = virtual_host.table.rules();
     let end = last.map_or(rules.len(), |last| last.index() + 1);
     let authority = head::authority(request).unwrap_or_default();
     let host = normalize_host(authority);
-    let matched = head::matched_head(request, Scheme::Http, authority, &host);
+    let matched = head::matched_head(request, scheme, authority, &host);
     let one = |(position, rule): (usize, &Rule)| RuleTried {
         number: position + 1,
         name: rule.name.to_string(),
@@ -218,7 +255,12 @@ fn tried(
 
 fn won(answer: &mut Answer, found: &Found, connection: &Connection, request: &Request<()>) {
     let virtual_host = found.virtual_host();
-    answer.rules = tried(virtual_host, Some(found.rule()), request);
+    answer.rules = tried(
+        virtual_host,
+        Some(found.rule()),
+        connection.scheme(),
+        request,
+    );
     answer.rules_after = virtual_host.table.rules().len() - answer.rules.len();
     let (action, outcome) = effect::of(found.route(), connection, request);
     answer.action = Some(action);
@@ -229,6 +271,7 @@ fn refused(
     answer: &mut Answer,
     refusal: &LocalReply,
     virtual_host: Option<&VirtualHost>,
+    scheme: Scheme,
     request: &Request<()>,
 ) {
     let reason = if *refusal == LocalReply::NO_HOST {
@@ -238,7 +281,7 @@ fn refused(
     } else if request.method() == Method::CONNECT {
         "CONNECT is not served".to_owned()
     } else if let Some(found) = virtual_host {
-        answer.rules = tried(found, None, request);
+        answer.rules = tried(found, None, scheme, request);
         format!("no rule of virtual host {} takes the request", found.name)
     } else {
         format!("no virtual host serves {}", answer.request.host)
@@ -251,14 +294,16 @@ fn refused(
 }
 
 /// What may have been meant by a host that no virtual host serves.
-fn host_hints(host: &str, listener: &Listener, survey: &Survey<'_>) -> Vec<Note> {
-    let idle = survey.idle_services(listener.key, host);
+fn host_hints(
+    host: &str,
+    hosts: Option<&HttpHosts>,
+    part: &Part<'_>,
+    survey: &Survey<'_>,
+) -> Vec<Note> {
+    let idle = survey.idle_services(part, host);
     let mut hints: Vec<Note> = idle.into_iter().map(note).collect();
-    let mut names: Vec<&str> = listener
-        .virtual_hosts
-        .iter()
-        .map(|one| &*one.name)
-        .collect();
+    let hosts = hosts.into_iter().flat_map(|hosts| &hosts.virtual_hosts);
+    let mut names: Vec<&str> = hosts.map(|one| &*one.name).collect();
     if names.is_empty() {
         hints.push(plain("no VirtualService is bound to the listener"));
         return hints;

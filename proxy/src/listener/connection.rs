@@ -1,10 +1,27 @@
 //! One connection from its first byte on: finds out what it speaks and passes it to that codec.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use crate::codec::{Answer, Fresh};
+use crate::detect::client_hello::{self, ClientHello, HelloError};
 use crate::detect::{Protocol, detect};
+use crate::snapshot::{Chains, Handling, Service};
+use crate::telemetry::Counter;
+
+/// Time from accept to the end of a TLS client's first message; past it, the connection is closed.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Serves a connection to its end.
+///
+/// HTTP is served here, since its connections may wait for long and each further future would keep room for them;
+/// everything else is boxed.
 pub(super) async fn serve<A: Answer>(mut connection: Fresh<A>) {
+    match connection.service() {
+        None | Some(Service::Http(_)) => {}
+        Some(Service::Opaque(_)) => return connection.refuse(Counter::ProtocolUnknown),
+        Some(Service::Tls(chains)) => return Box::pin(tls(connection, chains)).await,
+    }
     let protocol = loop {
         if !connection.readable().await {
             return;
@@ -17,7 +34,64 @@ pub(super) async fn serve<A: Answer>(mut connection: Fresh<A>) {
         Protocol::Http1 => connection.http1().await,
         // Boxed, so that HTTP/1 connections do not have room for it.
         Protocol::Http2 => Box::pin(connection.http2()).await,
-        Protocol::Tls => connection.refuse(),
+        Protocol::Tls => connection.refuse(Counter::ProtocolUnknown),
+    }
+}
+
+/// Reads the client's first message and does with the connection what the server does that it means.
+async fn tls<A: Answer>(mut connection: Fresh<A>, chains: Arc<Chains>) {
+    let hello = match hello(&mut connection).await {
+        Ok(hello) => hello,
+        Err(Some(reason)) => return connection.refuse(reason),
+        Err(None) => return,
+    };
+    let Some(chain) = chains.find(hello.server_name.as_deref()) else {
+        let reason = match &hello.server_name {
+            Some(_) => Counter::TlsUnknownName,
+            None => Counter::TlsNoName,
+        };
+        return connection.refuse(reason);
+    };
+    match &chain.handling {
+        Handling::Terminate { tls: None, .. } => connection.refuse(Counter::TlsNoCertificate),
+        Handling::AutoPassthrough(_) | Handling::Passthrough(_) | Handling::Terminate { .. } => {
+            connection.refuse(Counter::ProtocolUnknown);
+        }
+    }
+}
+
+/// The first message of a TLS client.
+///
+/// # Errors
+///
+/// Why there is none; no reason if the peer closed without a byte.
+async fn hello<A: Answer>(connection: &mut Fresh<A>) -> Result<ClientHello, Option<Counter>> {
+    let due = connection.now().after(HELLO_TIMEOUT);
+    loop {
+        if !connection.readable_until(due).await {
+            let late = connection.now() >= due;
+            let began = !connection.first_bytes().is_empty();
+            return Err(match (late, began) {
+                (true, _) => Some(Counter::TlsHelloTimeout),
+                (false, true) => Some(Counter::TlsHelloBrokenOff),
+                (false, false) => None,
+            });
+        }
+        match client_hello::parse(connection.first_bytes()) {
+            Ok(Some(hello)) => return Ok(hello),
+            Ok(None) => {}
+            Err(error) => return Err(Some(counter(error))),
+        }
+    }
+}
+
+fn counter(error: HelloError) -> Counter {
+    match error {
+        HelloError::Malformed | HelloError::Name | HelloError::NotHello => {
+            Counter::TlsHelloMalformed
+        }
+        HelloError::NotTls => Counter::TlsNotTls,
+        HelloError::TooLarge => Counter::TlsHelloTooLarge,
     }
 }
 

@@ -61,6 +61,12 @@ impl<T> HostIndex<T> {
         Some((pattern, value))
     }
 
+    /// The value of `*`.
+    pub fn any(&self) -> Option<&T> {
+        let (_, value) = &self.entries[self.any? as usize];
+        Some(value)
+    }
+
     /// Patterns with their values, in the order in which they were given.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         self.entries

@@ -223,6 +223,22 @@ series! {
     ProtocolFlood "strait_downstream_protocol_errors_total" [REASON = "flood"] "Downstream protocol errors, by reason.",
     /// HTTP/2: any other violation.
     ProtocolHttp2 "strait_downstream_protocol_errors_total" [REASON = "http2"] "Downstream protocol errors, by reason.",
+    /// The first bytes were no TLS.
+    TlsNotTls "strait_downstream_tls_errors_total" [REASON = "not_tls"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// A first message that cannot be read.
+    TlsHelloMalformed "strait_downstream_tls_errors_total" [REASON = "malformed_hello"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// A first message over the limit.
+    TlsHelloTooLarge "strait_downstream_tls_errors_total" [REASON = "large_hello"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// No whole first message in time.
+    TlsHelloTimeout "strait_downstream_tls_errors_total" [REASON = "hello_timeout"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// The client closed within its first message.
+    TlsHelloBrokenOff "strait_downstream_tls_errors_total" [REASON = "hello_broken_off"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// A name that no server has.
+    TlsUnknownName "strait_downstream_tls_errors_total" [REASON = "unknown_name"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// No name, and no server for `*`.
+    TlsNoName "strait_downstream_tls_errors_total" [REASON = "no_name"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// The server has no certificate that can be used.
+    TlsNoCertificate "strait_downstream_tls_errors_total" [REASON = "no_certificate"] "TLS connections that were closed before they led anywhere, by reason.",
     /// A request's head was read and its walk began.
     RequestsStarted "strait_requests_started_total" [] "Requests whose head was read.",
     /// A connection to an endpoint is up.

@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 mod targets;
 
 #[test]
+fn client_hello_holds_on_its_corpus() {
+    run_corpus("client_hello", targets::client_hello::run);
+}
+
+#[test]
 fn compile_holds_on_its_corpus() {
     run_corpus("compile", targets::compile::run);
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use config_loader::ResourceSet;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{
-    EndpointAddress, Resolution, ServiceEntry, ServiceEntryPort, WorkloadEntry,
+    EndpointAddress, Location, Resolution, ServiceEntry, ServiceEntryPort, WorkloadEntry,
 };
 
 use super::{Collector, Draft};
@@ -47,6 +47,7 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
 fn draft(host: &str, object: &Object<ServiceEntry>) -> Draft {
     let mut draft = Draft::new(host, host, &object.id.namespace);
     draft.service.ports = object.spec.ports.iter().map(port).collect();
+    draft.service.external = object.spec.location == Location::MeshExternal;
     draft
 }
 

@@ -33,6 +33,7 @@ fn external_service(
     for name in external.hosts.iter() {
         let mut draft = Draft::new(name, name, &object.id.namespace);
         draft.saw(object);
+        draft.service.external = true;
         draft.service.ports = external
             .ports
             .iter()

@@ -1,6 +1,6 @@
 //! Delegates: whose rules count, how match blocks are merged, what is dropped.
 
-use super::world::{World, ask};
+use super::world::{World, ask, plain};
 
 /// A root that delegates with these match blocks, and a delegate with one rule with these.
 fn merged(root: &str, delegate: &str) -> World {
@@ -210,7 +210,7 @@ fn settings_of_the_delegate_replace_those_of_the_root() {
         ("a.com/a/2", "1 s.default:80 -> /own/2"),
     ]);
     let listener = world.snapshot.listeners.values().next().unwrap();
-    let routes = &listener.virtual_host("a.com").unwrap().routes;
+    let routes = &plain(listener).find("a.com").unwrap().routes;
     let timeouts: Vec<_> = routes
         .iter()
         .map(|route| route.filters.timeout.unwrap().as_secs())

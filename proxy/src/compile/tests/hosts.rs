@@ -178,14 +178,14 @@ fn ports_and_binds_are_listeners_of_their_own() {
     let world = World::only(&[gateway, &a]);
     world.check_at(80, &[("a.com/", "200 default/a"), ("b.com/", "404")]);
     world.check_at(81, &[("b.com/", "200 default/a"), ("a.com/", "404")]);
-    world.check_at(82, &[("b.com/", "closed")]);
+    world.check_at(82, &[("b.com/", "404")]); // no HTTP here
     let addresses: Vec<String> = world
         .snapshot
         .listeners
         .keys()
         .map(|key| key.address.to_string())
         .collect();
-    assert_eq!(addresses, ["127.0.0.1:81", "[::]:80"]);
+    assert_eq!(addresses, ["127.0.0.1:81", "[::]:80", "[::]:82"]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::world::{GATEWAY, SERVICE, World, load};
+use super::world::{GATEWAY, SERVICE, World, load, plain};
 use crate::cluster::Cluster;
 use crate::snapshot::{Snapshot, VirtualHost};
 
@@ -128,11 +128,13 @@ fn dump(snapshot: &Snapshot) -> String {
     let mut out = String::new();
     for listener in snapshot.listeners.values() {
         writeln!(out, "{:?} {:?}", listener.key, listener.provenance).unwrap();
-        for (pattern, number) in listener.hosts.iter() {
-            let host = &listener.virtual_hosts[*number as usize];
-            writeln!(out, " {pattern} {}", host.name).unwrap();
-            for (rule, route) in host.table.rules().iter().zip(&host.routes) {
-                writeln!(out, "  {rule:?}\n  {route:?}").unwrap();
+        for hosts in listener.all_http() {
+            for (pattern, number) in hosts.hosts.iter() {
+                let host = &hosts.virtual_hosts[*number as usize];
+                writeln!(out, " {pattern} {}", host.name).unwrap();
+                for (rule, route) in host.table.rules().iter().zip(&host.routes) {
+                    writeln!(out, "  {rule:?}\n  {route:?}").unwrap();
+                }
             }
         }
     }
@@ -157,7 +159,7 @@ fn dump(snapshot: &Snapshot) -> String {
 
 fn virtual_host(world: &World, name: &str) -> Arc<VirtualHost> {
     let listener = world.snapshot.listeners.values().next().unwrap();
-    Arc::clone(listener.virtual_host(name).unwrap())
+    Arc::clone(plain(listener).find(name).unwrap())
 }
 
 fn cluster(world: &World, host: &str) -> Arc<Cluster> {

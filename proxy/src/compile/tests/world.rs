@@ -11,7 +11,7 @@ use crate::filter::{Action, RedirectRequest};
 use crate::identity::Identity;
 use crate::registry::Registry;
 use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
-use crate::snapshot::{Listener, Snapshot, VirtualHost};
+use crate::snapshot::{HttpHosts, Listener, Security, Snapshot, VirtualHost};
 use crate::telemetry::StatsRegistry;
 
 /// A Gateway on port 80 for every host, which VirtualServices of the namespace `default` call `gw`.
@@ -190,8 +190,13 @@ pub(super) fn ask(snapshot: &Snapshot, port: u16, request: &str) -> String {
     }
 }
 
+/// The virtual hosts of a listener in plain text.
+pub(super) fn plain(listener: &Listener) -> &HttpHosts {
+    listener.http(Security::Plain).expect("plain HTTP")
+}
+
 fn find<'l>(listener: &'l Listener, head: &RequestHead<'_>) -> Option<(&'l VirtualHost, RuleIdx)> {
-    let host = listener.virtual_host(head.host)?;
+    let host = listener.http(Security::Plain)?.find(head.host)?;
     Some((host, host.table.find(head)?))
 }
 

@@ -1,0 +1,5 @@
+//! libFuzzer's door to `client_hello`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| strait_fuzz::client_hello::run(bytes));

@@ -1,0 +1,181 @@
+//! The socket of a downstream connection, in plain text or inside TLS that ends here.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::server::TlsStream;
+
+use crate::runtime::gather;
+
+/// What bytes of a connection are read from and written to.
+#[derive(Debug)]
+pub enum Transport {
+    /// TCP.
+    Tcp(TcpStream),
+    /// TLS over either.
+    Tls(Box<TlsStream<Replayed>>),
+    /// A Unix socket.
+    Unix(UnixStream),
+}
+
+/// Calls a method of the stream inside.
+macro_rules! delegate {
+    ($self:expr, $stream:ident => $call:expr) => {
+        match $self {
+            Transport::Tcp($stream) => $call,
+            Transport::Tls($stream) => $call,
+            Transport::Unix($stream) => $call,
+        }
+    };
+}
+
+impl Transport {
+    /// Whether bytes are encrypted between us and the peer.
+    pub fn is_tls(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
+    /// Writes pieces in order; few and small ones together.
+    pub fn poll_gather(
+        &mut self,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        delegate!(self, stream => gather::poll_write(Pin::new(stream), cx, pieces))
+    }
+}
+
+impl AsyncRead for Transport {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        delegate!(&mut *self, stream => Pin::new(stream).poll_read(cx, space))
+    }
+}
+
+impl AsyncWrite for Transport {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        delegate!(&mut *self, stream => Pin::new(stream).poll_write(cx, bytes))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        delegate!(&mut *self, stream => Pin::new(stream).poll_write_vectored(cx, pieces))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut *self {
+            // sockets keep nothing back
+            Self::Tcp(_) | Self::Unix(_) => Poll::Ready(Ok(())),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        delegate!(&mut *self, stream => Pin::new(stream).poll_shutdown(cx))
+    }
+}
+
+/// A socket before which stand the bytes that were read from it ahead: what a TLS handshake reads.
+#[derive(Debug)]
+pub struct Replayed {
+    ahead: Bytes,
+    socket: Socket,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Replayed {
+    /// Puts what was read ahead back in front of a socket; `None` if it is inside TLS already.
+    pub fn new(ahead: Bytes, transport: Transport) -> Option<Self> {
+        let socket = match transport {
+            Transport::Tcp(stream) => Socket::Tcp(stream),
+            Transport::Unix(stream) => Socket::Unix(stream),
+            Transport::Tls(_) => return None,
+        };
+        Some(Self { ahead, socket })
+    }
+}
+
+impl AsyncRead for Replayed {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.ahead.is_empty() {
+            let length = self.ahead.len().min(space.remaining());
+            space.put_slice(&self.ahead[..length]);
+            self.ahead.advance(length);
+            if self.ahead.is_empty() {
+                // A slice would keep the whole buffer.
+                self.ahead = Bytes::new();
+            }
+            return Poll::Ready(Ok(()));
+        }
+        match &mut self.socket {
+            Socket::Tcp(stream) => Pin::new(stream).poll_read(cx, space),
+            Socket::Unix(stream) => Pin::new(stream).poll_read(cx, space),
+        }
+    }
+}
+
+impl AsyncWrite for Replayed {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.socket {
+            Socket::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Socket::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.socket {
+            Socket::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Socket::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.socket {
+            Socket::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Socket::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

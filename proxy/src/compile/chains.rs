@@ -1,0 +1,163 @@
+//! TLS servers of a listener: found by SNI, each with virtual hosts or rules of its own.
+
+use std::sync::Arc;
+
+use config_loader::ResourceSet;
+use config_loader::resource::Object;
+use config_loader::resource::istio::{Protocol, ServerTlsMode, VirtualService};
+
+use super::clusters::Clusters;
+use super::hosts::HostCompiler;
+use super::listeners::Bound;
+use super::opaque::{OpaqueCompiler, Rules, sni_name};
+use crate::identity::Identity;
+use crate::snapshot::{Chain, Chains, Handling, HttpHosts, ListenerKey, OpaqueRoutes, Then};
+use crate::tls::ServerTls;
+
+/// Compiles the TLS servers of one listener.
+pub(super) struct ChainCompiler<'a> {
+    pub resources: &'a ResourceSet,
+    pub identity: &'a Identity,
+    pub key: ListenerKey,
+    pub virtual_services: &'a [&'a Arc<Object<VirtualService>>],
+    /// What the listener was compiled to before.
+    pub before: Option<&'a Arc<Chains>>,
+}
+
+impl ChainCompiler<'_> {
+    /// All servers; those of the snapshot before if nothing of them has changed.
+    pub(super) fn compile(
+        &self,
+        servers: &[Bound<'_>],
+        clusters: &mut Clusters<'_>,
+    ) -> Arc<Chains> {
+        let chains: Vec<Chain> = servers
+            .iter()
+            .map(|bound| self.chain(bound, clusters))
+            .collect();
+        if let Some(before) = self.before
+            && before.chains.len() == chains.len()
+            && before
+                .chains
+                .iter()
+                .zip(&chains)
+                .all(|(a, b)| is_same(a, b))
+        {
+            return Arc::clone(before);
+        }
+        Arc::new(Chains::new(chains))
+    }
+
+    fn chain(&self, bound: &Bound<'_>, clusters: &mut Clusters<'_>) -> Chain {
+        let (id, server) = (bound.id(), bound.server);
+        let mut names: Vec<Arc<str>> = Vec::new();
+        for name in server.hosts.iter().map(|host| sni_name(&host.host)) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        Chain {
+            handling: self.handling(&id, bound, clusters),
+            id: id.into(),
+            names: names.into_boxed_slice(),
+            protocol: server.protocol.as_str(),
+            provenance: bound.provenance(),
+        }
+    }
+
+    fn handling(&self, id: &str, bound: &Bound<'_>, clusters: &mut Clusters<'_>) -> Handling {
+        let server = bound.server;
+        let before = self.before.and_then(|before| {
+            let mut chains = before.chains.iter();
+            chains.find(|chain| &*chain.id == id)
+        });
+        let before = before.map(|chain| &chain.handling);
+        let opaque = OpaqueCompiler {
+            identity: self.identity,
+            key: self.key,
+            virtual_services: self.virtual_services,
+            before: before.and_then(opaque_routes),
+        };
+        match server
+            .tls
+            .as_ref()
+            .map_or_else(ServerTlsMode::default, |tls| tls.mode)
+        {
+            ServerTlsMode::AutoPassthrough => {
+                Handling::AutoPassthrough(opaque.compile(Rules::AutoPassthrough, bound, clusters))
+            }
+            ServerTlsMode::Passthrough => {
+                Handling::Passthrough(opaque.compile(Rules::Tls, bound, clusters))
+            }
+            ServerTlsMode::IstioMutual
+            | ServerTlsMode::Mutual
+            | ServerTlsMode::OptionalMutual
+            | ServerTlsMode::Simple => {
+                let then = if server.protocol == Protocol::Https {
+                    let hosts = HostCompiler {
+                        resources: self.resources,
+                        identity: self.identity,
+                        key: self.key,
+                        before: before.and_then(http_hosts),
+                    };
+                    let only = std::slice::from_ref(bound);
+                    Then::Http(hosts.compile(only, self.virtual_services, clusters))
+                } else {
+                    Then::Opaque(opaque.compile(Rules::Tcp, bound, clusters))
+                };
+                Handling::Terminate {
+                    tls: self.server_tls(bound),
+                    then,
+                }
+            }
+        }
+    }
+
+    /// What a server handshakes with.
+    fn server_tls(&self, _bound: &Bound<'_>) -> Option<Arc<ServerTls>> {
+        None
+    }
+}
+
+fn opaque_routes(handling: &Handling) -> Option<&Arc<OpaqueRoutes>> {
+    match handling {
+        Handling::AutoPassthrough(routes)
+        | Handling::Passthrough(routes)
+        | Handling::Terminate {
+            then: Then::Opaque(routes),
+            ..
+        } => Some(routes),
+        Handling::Terminate {
+            then: Then::Http(_),
+            ..
+        } => None,
+    }
+}
+
+fn http_hosts(handling: &Handling) -> Option<&Arc<HttpHosts>> {
+    match handling {
+        Handling::Terminate {
+            then: Then::Http(hosts),
+            ..
+        } => Some(hosts),
+        _ => None,
+    }
+}
+
+/// Whether two servers are the same and what they lead to is kept by `Arc`.
+fn is_same(a: &Chain, b: &Chain) -> bool {
+    let tables = |handling: &Handling| {
+        (
+            opaque_routes(handling).map(Arc::as_ptr),
+            http_hosts(handling).map(Arc::as_ptr),
+        )
+    };
+    let tls = |handling: &Handling| match handling {
+        Handling::Terminate { tls, .. } => tls.as_ref().map(Arc::as_ptr),
+        _ => None,
+    };
+    (&a.id, &a.names, a.protocol, &a.provenance) == (&b.id, &b.names, b.protocol, &b.provenance)
+        && a.handling.name() == b.handling.name()
+        && tables(&a.handling) == tables(&b.handling)
+        && tls(&a.handling) == tls(&b.handling)
+}

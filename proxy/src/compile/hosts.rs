@@ -1,0 +1,278 @@
+//! Virtual hosts: the hosts that VirtualServices and servers share, with their route tables.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use config_loader::ResourceSet;
+use config_loader::resource::Object;
+use config_loader::resource::istio::{GatewayRef, HttpAction, Server, VirtualService};
+
+use super::clusters::Clusters;
+use super::listeners::Bound;
+use super::rules::{self, Compiled, Place};
+use super::{delegates, names, services};
+use crate::filter::{Action, Redirect, RouteFilters};
+use crate::identity::Identity;
+use crate::provenance::Provenance;
+use crate::route::{Conditions, Rule, Table};
+use crate::snapshot::{HttpHosts, ListenerKey, Route, VirtualHost};
+
+/// A VirtualService at a server, as far as one host is concerned.
+pub(super) struct Attached<'a> {
+    pub object: &'a Arc<Object<VirtualService>>,
+    /// The gateways of this listener that it is bound to, oldest first.
+    pub gateways: Vec<&'a GatewayRef>,
+}
+
+/// What a virtual host is made from.
+#[derive(Default)]
+pub(super) struct HostParts<'a> {
+    pub attached: Vec<Attached<'a>>,
+    /// The server that redirects every request of this host to https.
+    pub redirect: Option<Provenance>,
+}
+
+/// Every host of a listener with what serves it.
+pub(super) fn hosts<'a>(
+    servers: &'a [Bound<'_>],
+    virtual_services: &[&'a Arc<Object<VirtualService>>],
+    identity: &Identity,
+) -> BTreeMap<Arc<str>, HostParts<'a>> {
+    let mut hosts: BTreeMap<Arc<str>, HostParts<'_>> = BTreeMap::new();
+    for object in virtual_services {
+        for bound in servers {
+            if !object
+                .spec
+                .gateways
+                .iter()
+                .any(|gateway| gateway.value == bound.reference)
+            {
+                continue;
+            }
+            for host in served_hosts(object, bound.server, identity) {
+                let parts = hosts.entry(host).or_default();
+                parts.attach(object, &bound.reference);
+                parts.redirect_by(bound);
+            }
+        }
+    }
+    for bound in servers.iter().filter(|bound| bound.server.https_redirect) {
+        for host in &bound.server.hosts {
+            let name = host.host.to_ascii_lowercase();
+            hosts.entry(name.into()).or_default().redirect_by(bound);
+        }
+    }
+    hosts
+}
+
+impl<'a> HostParts<'a> {
+    fn attach(&mut self, object: &'a Arc<Object<VirtualService>>, gateway: &'a GatewayRef) {
+        // services come one after the other, so only the last one can be there already
+        match self.attached.last_mut() {
+            Some(last) if Arc::ptr_eq(last.object, object) => {
+                if !last.gateways.contains(&gateway) {
+                    last.gateways.push(gateway);
+                }
+            }
+            _ => self.attached.push(Attached {
+                object,
+                gateways: vec![gateway],
+            }),
+        }
+    }
+
+    /// Notes that a server with `httpsRedirect` serves this host.
+    fn redirect_by(&mut self, bound: &Bound<'_>) {
+        if bound.server.https_redirect && self.redirect.is_none() {
+            let place = services::provenance(bound.gateway.as_ref(), bound.server.line.0);
+            self.redirect = Some(place);
+        }
+    }
+}
+
+/// The hosts of a VirtualService that a server takes: of each pair the more specific name, if one covers the other.
+pub(super) fn served_hosts(
+    object: &Object<VirtualService>,
+    server: &Server,
+    identity: &Identity,
+) -> Vec<Arc<str>> {
+    let mut served: Vec<Arc<str>> = Vec::new();
+    for host in &object.spec.hosts {
+        let host = names::complete(&host.value, &object.id.namespace, &identity.domain);
+        for of_server in server
+            .hosts
+            .iter()
+            .filter(|of_server| of_server.namespace.includes(&object.id.namespace))
+        {
+            let of_server = of_server.host.to_ascii_lowercase();
+            if let Some(name) = names::intersection(&host, &of_server)
+                && !served.iter().any(|known| **known == *name)
+            {
+                served.push(name.into());
+            }
+        }
+    }
+    served
+}
+
+/// Compiles the virtual hosts of some servers of a listener.
+pub(super) struct HostCompiler<'a> {
+    pub resources: &'a ResourceSet,
+    pub identity: &'a Identity,
+    pub key: ListenerKey,
+    /// What these servers were compiled to before.
+    pub before: Option<&'a Arc<HttpHosts>>,
+}
+
+impl HostCompiler<'_> {
+    /// All virtual hosts; those of the snapshot before if nothing of them has changed.
+    pub(super) fn compile(
+        &self,
+        servers: &[Bound<'_>],
+        virtual_services: &[&Arc<Object<VirtualService>>],
+        clusters: &mut Clusters<'_>,
+    ) -> Arc<HttpHosts> {
+        let parts = hosts(servers, virtual_services, self.identity);
+        let virtual_hosts: Vec<Arc<VirtualHost>> = parts
+            .into_iter()
+            .map(|(name, parts)| self.virtual_host(name, &parts, clusters))
+            .collect();
+        if let Some(before) = self.before
+            && before.virtual_hosts.len() == virtual_hosts.len()
+            && before
+                .virtual_hosts
+                .iter()
+                .zip(&virtual_hosts)
+                .all(|(a, b)| Arc::ptr_eq(a, b))
+        {
+            return Arc::clone(before);
+        }
+        Arc::new(HttpHosts::new(virtual_hosts))
+    }
+
+    /// One virtual host; the one of the snapshot before if nothing that it is made of has changed.
+    fn virtual_host(
+        &self,
+        name: Arc<str>,
+        parts: &HostParts<'_>,
+        clusters: &mut Clusters<'_>,
+    ) -> Arc<VirtualHost> {
+        let fingerprint = self.fingerprint(&name, parts, clusters);
+        let before = self.before.and_then(|before| before.named(&name));
+        if let Some(before) = before.filter(|before| before.fingerprint == fingerprint) {
+            for destination in before
+                .routes
+                .iter()
+                .filter_map(|route| route.split.as_ref())
+                .flat_map(|s| s.entries())
+            {
+                clusters.need(&destination.1.name);
+            }
+            return Arc::clone(before);
+        }
+        let compiled = match &parts.redirect {
+            Some(provenance) => vec![https_redirect(provenance)],
+            None => self.routes(parts, clusters),
+        };
+        let (rules, routes): (Vec<Rule>, Vec<Route>) = compiled.into_iter().unzip();
+        Arc::new(VirtualHost {
+            name,
+            table: Table::compile(rules),
+            routes: routes.into_boxed_slice(),
+            fingerprint,
+        })
+    }
+
+    /// The routes of all VirtualServices on a host, in age order; those that take every request go last.
+    fn routes(&self, parts: &HostParts<'_>, clusters: &mut Clusters<'_>) -> Vec<Compiled> {
+        let mut routes = Vec::new();
+        for attached in &parts.attached {
+            let place = Place {
+                identity: self.identity,
+                gateways: &attached.gateways,
+                port: self.key.address.port(),
+            };
+            let rules = delegates::expand(attached.object, self.resources);
+            rules::compile(&rules, &place, clusters, &mut routes);
+        }
+        let is_last = |(rule, _): &Compiled| rule.conditions.is_catch_all();
+        if !routes.is_sorted_by_key(is_last) {
+            routes.sort_by_key(is_last);
+        }
+        routes
+    }
+
+    /// Hash over everything that the routes of a host follow from: the VirtualServices and their delegates, where they
+    /// stand, and the ports that their destinations mean. Clusters are no part of it: routes know them by number.
+    fn fingerprint(&self, name: &str, parts: &HostParts<'_>, clusters: &Clusters<'_>) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (name, self.key, &parts.redirect).hash(&mut hasher);
+        for attached in &parts.attached {
+            for gateway in &attached.gateways {
+                gateway.to_string().hash(&mut hasher);
+            }
+            self.hash_service(attached.object, clusters, &mut hasher);
+            for rule in &attached.object.spec.http {
+                if let HttpAction::Delegate(delegate) = &rule.action
+                    && let Some(object) = self.resources.virtual_services.get(&delegate.name)
+                {
+                    self.hash_service(object, clusters, &mut hasher);
+                }
+            }
+        }
+        hasher.finish()
+    }
+
+    fn hash_service(
+        &self,
+        object: &Object<VirtualService>,
+        clusters: &Clusters<'_>,
+        hasher: &mut DefaultHasher,
+    ) {
+        (
+            object.fingerprint,
+            &object.provenance.file,
+            object.provenance.line,
+        )
+            .hash(hasher);
+        for rule in &object.spec.http {
+            let HttpAction::Route(destinations) = &rule.action else {
+                continue;
+            };
+            for destination in destinations.iter().map(|weighted| &weighted.destination) {
+                if destination.port.is_none() {
+                    let host = names::complete(
+                        &destination.host,
+                        &object.id.namespace,
+                        &self.identity.domain,
+                    );
+                    clusters
+                        .port(&host, None, self.key.address.port())
+                        .hash(hasher);
+                }
+            }
+        }
+    }
+}
+
+fn https_redirect(provenance: &Provenance) -> Compiled {
+    let name: Arc<str> = "default".into();
+    let mut filters = RouteFilters::default();
+    filters.action = Action::Redirect(Box::new(Redirect::https()));
+    let rule = Rule {
+        name: Arc::clone(&name),
+        conditions: Conditions::default(),
+        provenance: provenance.clone(),
+    };
+    (
+        rule,
+        Route {
+            stats: None,
+            name,
+            provenance: provenance.clone(),
+            filters,
+            split: None,
+        },
+    )
+}

@@ -1,0 +1,275 @@
+//! Rules for connections: `tls` and `tcp` of VirtualServices, and the names of AUTO_PASSTHROUGH.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use config_loader::resource::istio::{
+    GatewayRef, L4Destination, TcpMatch, TcpRule, TlsMatch, TlsRule, VirtualService,
+};
+use config_loader::resource::{Line, Object};
+
+use super::clusters::{self, Clusters};
+use super::hosts::served_hosts;
+use super::listeners::Bound;
+use super::{names, services};
+use crate::cluster::Split;
+use crate::identity::Identity;
+use crate::provenance::Provenance;
+use crate::route::{OpaqueConditions, OpaqueRule, OpaqueTable};
+use crate::snapshot::{Destination, ListenerKey, OpaqueRoute, OpaqueRoutes};
+
+/// Which rules a server goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rules {
+    /// The name of a cluster in the SNI.
+    AutoPassthrough,
+    /// `tcp`.
+    Tcp,
+    /// `tls`, or `tcp` where there is none.
+    Tls,
+}
+
+/// Compiles the rules for connections of one server.
+pub(super) struct OpaqueCompiler<'a> {
+    pub identity: &'a Identity,
+    pub key: ListenerKey,
+    pub virtual_services: &'a [&'a Arc<Object<VirtualService>>],
+    /// What the server was compiled to before.
+    pub before: Option<&'a Arc<OpaqueRoutes>>,
+}
+
+/// A rule with where it leads.
+type Compiled = (OpaqueRule, OpaqueRoute);
+
+impl OpaqueCompiler<'_> {
+    /// The routes of a server; those of the snapshot before if nothing of them has changed.
+    pub(super) fn compile(
+        &self,
+        rules: Rules,
+        bound: &Bound<'_>,
+        clusters: &mut Clusters<'_>,
+    ) -> Arc<OpaqueRoutes> {
+        let mut compiled = Vec::new();
+        match rules {
+            Rules::AutoPassthrough => auto_passthrough(bound, clusters, &mut compiled),
+            Rules::Tcp => self.tcp(bound, clusters, &mut compiled),
+            Rules::Tls => {
+                self.tls(bound, clusters, &mut compiled);
+                if compiled.is_empty() {
+                    self.tcp(bound, clusters, &mut compiled);
+                }
+            }
+        }
+        let fingerprint = fingerprint(&compiled);
+        if let Some(before) = self.before
+            && before.fingerprint == fingerprint
+        {
+            return Arc::clone(before);
+        }
+        let (rules, routes): (Vec<OpaqueRule>, Vec<OpaqueRoute>) = compiled.into_iter().unzip();
+        Arc::new(OpaqueRoutes {
+            table: OpaqueTable::compile(rules),
+            routes: routes.into_boxed_slice(),
+            fingerprint,
+        })
+    }
+
+    /// The VirtualServices with a host of a server, oldest first.
+    fn attached<'s>(
+        &'s self,
+        bound: &'s Bound<'_>,
+    ) -> impl Iterator<Item = &'s Arc<Object<VirtualService>>> {
+        let services = self.virtual_services.iter().copied();
+        services.filter(|object| {
+            let mut gateways = object.spec.gateways.iter();
+            gateways.any(|gateway| gateway.value == bound.reference)
+                && !served_hosts(object, bound.server, self.identity).is_empty()
+        })
+    }
+
+    /// The first rule of the oldest VirtualService whose port and gateways fit. Nothing else of a match block counts
+    /// where there is no proxy next to the client.
+    fn tcp(&self, bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &mut Vec<Compiled>) {
+        for object in self.attached(bound) {
+            for rule in &object.spec.tcp {
+                let Some(line) = self.admitting(rule, &bound.reference) else {
+                    continue;
+                };
+                let provenance = services::provenance(object.as_ref(), line.0);
+                let route = self.route(object, &rule.route, provenance.clone(), clusters);
+                let conditions = OpaqueConditions::default();
+                compiled.push((
+                    OpaqueRule {
+                        conditions,
+                        provenance,
+                    },
+                    route,
+                ));
+                return;
+            }
+        }
+    }
+
+    /// Line of the block by which a `tcp` rule takes the connections of a server.
+    fn admitting(&self, rule: &TcpRule, gateway: &GatewayRef) -> Option<Line> {
+        if rule.matches.is_empty() {
+            return Some(rule.line);
+        }
+        let admits = |block: &&TcpMatch| {
+            self.is_here(block.port)
+                && (block.gateways.is_empty() || block.gateways.contains(gateway))
+        };
+        rule.matches.iter().find(admits).map(|block| block.line)
+    }
+
+    fn is_here(&self, port: Option<u16>) -> bool {
+        port.is_none_or(|port| port == self.key.address.port())
+    }
+
+    /// Every `tls` rule of every VirtualService, a match block at a time.
+    fn tls(&self, bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &mut Vec<Compiled>) {
+        for object in self.attached(bound) {
+            for rule in &object.spec.tls {
+                let blocks = rule.matches.iter();
+                for block in blocks.filter(|block| self.admits(block, &bound.reference)) {
+                    compiled.push(self.tls_block(object, rule, block, clusters));
+                }
+            }
+        }
+    }
+
+    /// Whether the conditions of a block hold that need no connection. All of them must: naming gateways does not make
+    /// the others void.
+    fn admits(&self, block: &TlsMatch, gateway: &GatewayRef) -> bool {
+        let labels = &self.identity.labels;
+        let mut wanted = block.source_labels.iter();
+        let namespace = block.source_namespace.as_ref();
+        self.is_here(block.port)
+            && (block.gateways.is_empty() || block.gateways.contains(gateway))
+            && wanted.all(|(key, value)| labels.get(key) == Some(value))
+            && namespace.is_none_or(|namespace| **namespace == self.identity.namespace)
+    }
+
+    fn tls_block(
+        &self,
+        object: &Object<VirtualService>,
+        rule: &TlsRule,
+        block: &TlsMatch,
+        clusters: &mut Clusters<'_>,
+    ) -> Compiled {
+        let provenance = services::provenance(object, block.line.0);
+        let sni_hosts = block.sni_hosts.iter();
+        let conditions = OpaqueConditions {
+            sni_hosts: sni_hosts.map(|name| sni_name(name)).collect(),
+            destination_subnets: block.destination_subnets.clone().into_boxed_slice(),
+            source_subnets: Box::default(),
+        };
+        let route = self.route(object, &rule.route, provenance.clone(), clusters);
+        (
+            OpaqueRule {
+                conditions,
+                provenance,
+            },
+            route,
+        )
+    }
+
+    fn route(
+        &self,
+        object: &Object<VirtualService>,
+        destinations: &[L4Destination],
+        provenance: Provenance,
+        clusters: &mut Clusters<'_>,
+    ) -> OpaqueRoute {
+        let entries = destinations.iter().enumerate().map(|(position, weighted)| {
+            let destination = &weighted.destination;
+            let host = names::complete(
+                &destination.host,
+                &object.id.namespace,
+                &self.identity.domain,
+            );
+            let port = clusters.port(&host, destination.port, self.key.address.port());
+            let subset = destination.subset.as_deref().unwrap_or("");
+            let (name, cluster) = clusters.need(&clusters::name(port, subset, &host));
+            (
+                weighted.weight,
+                Destination {
+                    name,
+                    cluster,
+                    position,
+                    provenance: services::provenance(object, weighted.line.0),
+                },
+            )
+        });
+        OpaqueRoute {
+            split: Split::build(entries.collect()),
+            provenance,
+        }
+    }
+}
+
+/// A name as SNI is compared: in lower case and without a trailing dot.
+pub(super) fn sni_name(name: &str) -> Arc<str> {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name.to_ascii_lowercase().into()
+}
+
+/// One rule for each cluster of the services that a server's hosts cover, by the name that the mesh's clients use for
+/// it.
+fn auto_passthrough(bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &mut Vec<Compiled>) {
+    let is_served = |host: &str, namespace: &str| {
+        let mut hosts = bound.server.hosts.iter();
+        hosts.any(|served| {
+            served.namespace.includes(namespace)
+                && names::is_subset(host, &served.host.to_ascii_lowercase())
+        })
+    };
+    let provenance = bound.provenance();
+    for name in clusters.names_of_mesh(is_served) {
+        let sni = sni_of(&name);
+        let (name, cluster) = clusters.need(&name);
+        let destination = Destination {
+            name,
+            cluster,
+            position: 0,
+            provenance: provenance.clone(),
+        };
+        let conditions = OpaqueConditions {
+            sni_hosts: Box::new([sni]),
+            ..OpaqueConditions::default()
+        };
+        compiled.push((
+            OpaqueRule {
+                conditions,
+                provenance: provenance.clone(),
+            },
+            OpaqueRoute {
+                provenance: provenance.clone(),
+                split: Split::build(vec![(1, destination)]),
+            },
+        ));
+    }
+}
+
+/// `outbound_.PORT_.SUBSET_.HOST` for the cluster `outbound|PORT|SUBSET|HOST`.
+fn sni_of(cluster: &str) -> Arc<str> {
+    cluster.replace('|', "_.").to_ascii_lowercase().into()
+}
+
+fn fingerprint(compiled: &[Compiled]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (rule, route) in compiled {
+        let conditions = &rule.conditions;
+        (
+            &conditions.sni_hosts,
+            &conditions.destination_subnets,
+            &conditions.source_subnets,
+            &rule.provenance,
+        )
+            .hash(&mut hasher);
+        for (weight, destination) in route.split.iter().flat_map(|split| split.entries()) {
+            (weight, &destination.name, &destination.provenance).hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}

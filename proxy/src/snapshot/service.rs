@@ -1,0 +1,175 @@
+//! What a listener does with its connections: HTTP by host, bytes by rules for connections, or TLS by SNI.
+
+use std::sync::Arc;
+
+use super::{Destination, VirtualHost};
+use crate::cluster::Split;
+use crate::provenance::Provenance;
+use crate::route::{HostIndex, OpaqueTable, RuleIdx};
+use crate::tls::ServerTls;
+
+/// What the connections of a listener are.
+#[derive(Clone, Debug)]
+pub enum Service {
+    /// HTTP in plain text.
+    Http(Arc<HttpHosts>),
+    /// Bytes that are carried as they are.
+    Opaque(Arc<OpaqueRoutes>),
+    /// TLS; the SNI tells which server it is for.
+    Tls(Arc<Chains>),
+}
+
+/// Virtual hosts by host name.
+#[derive(Debug, Default)]
+pub struct HttpHosts {
+    /// Which virtual host serves a request's host.
+    pub hosts: HostIndex<u32>,
+    /// The virtual hosts, by the numbers in `hosts`; sorted by name.
+    pub virtual_hosts: Box<[Arc<VirtualHost>]>,
+}
+
+impl HttpHosts {
+    /// Indexes virtual hosts, which are sorted by name.
+    pub fn new(virtual_hosts: Vec<Arc<VirtualHost>>) -> Self {
+        let names = virtual_hosts.iter().map(|host| Arc::clone(&host.name));
+        Self {
+            hosts: HostIndex::new(names.zip(0..)),
+            virtual_hosts: virtual_hosts.into_boxed_slice(),
+        }
+    }
+
+    /// The virtual host that serves `host`, which is lower-cased and without port.
+    pub fn find(&self, host: &str) -> Option<&Arc<VirtualHost>> {
+        self.virtual_hosts.get(*self.hosts.find(host)? as usize)
+    }
+
+    /// The virtual host of exactly this name, which may be a wildcard.
+    pub fn named(&self, name: &str) -> Option<&Arc<VirtualHost>> {
+        let index = self
+            .virtual_hosts
+            .binary_search_by(|host| (*host.name).cmp(name));
+        self.virtual_hosts.get(index.ok()?)
+    }
+}
+
+/// Rules for connections of which nothing is looked at but SNI and addresses.
+#[derive(Debug, Default)]
+pub struct OpaqueRoutes {
+    /// Finds the rule that takes a connection.
+    pub table: OpaqueTable,
+    /// Where each rule of the table sends connections, by rule number.
+    pub routes: Box<[OpaqueRoute]>,
+    /// Hash over everything that the routes follow from.
+    pub fingerprint: u64,
+}
+
+impl OpaqueRoutes {
+    /// Where a rule of the table sends connections.
+    pub fn route(&self, rule: RuleIdx) -> &OpaqueRoute {
+        &self.routes[rule.index()]
+    }
+}
+
+/// Where a rule for connections sends them.
+#[derive(Debug)]
+pub struct OpaqueRoute {
+    /// The rule that this was made from.
+    pub provenance: Provenance,
+    /// The destinations by weight; `None` when none of several has any.
+    pub split: Option<Split<Destination>>,
+}
+
+/// The TLS servers of a listener.
+#[derive(Debug, Default)]
+pub struct Chains {
+    /// Which server a name is for: exact, then the longest wildcard, then `*`.
+    pub names: HostIndex<u32>,
+    /// The servers, by the numbers in `names`.
+    pub chains: Box<[Chain]>,
+}
+
+impl Chains {
+    /// Indexes servers by their names, of which none is repeated.
+    pub fn new(chains: Vec<Chain>) -> Self {
+        let numbered = chains.iter().zip(0..);
+        let names = numbered.flat_map(|(chain, number)| {
+            let names = chain.names.iter();
+            names.map(move |name| (Arc::clone(name), number))
+        });
+        Self {
+            names: HostIndex::new(names),
+            chains: chains.into_boxed_slice(),
+        }
+    }
+
+    /// The server that a client means. One for `*` also takes clients that do not say whom they mean.
+    ///
+    /// The name is in lower case and without a trailing dot.
+    pub fn find(&self, sni: Option<&str>) -> Option<&Chain> {
+        let number = match sni {
+            Some(name) => self.names.find(name),
+            None => self.names.any(),
+        };
+        self.chains.get(*number? as usize)
+    }
+}
+
+/// A TLS server of a Gateway.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// Its identity across snapshots: `NAMESPACE/GATEWAY/PORT-NAME`.
+    pub id: Arc<str>,
+    /// The names that it is found by: its hosts without their namespaces, in lower case.
+    pub names: Box<[Arc<str>]>,
+    /// `HTTPS` or `TLS`.
+    pub protocol: &'static str,
+    /// The server that this was made from.
+    pub provenance: Provenance,
+    /// What is done with its connections.
+    pub handling: Handling,
+}
+
+/// What is done with TLS connections.
+#[derive(Clone, Debug)]
+pub enum Handling {
+    /// Carried to the cluster that their SNI names, if the client speaks the mesh's own ALPN.
+    AutoPassthrough(Arc<OpaqueRoutes>),
+    /// Carried as they are, by SNI.
+    Passthrough(Arc<OpaqueRoutes>),
+    /// TLS ends here.
+    Terminate {
+        /// What to handshake with; without it every handshake fails.
+        tls: Option<Arc<ServerTls>>,
+        /// What is inside.
+        then: Then,
+    },
+}
+
+impl Handling {
+    /// What is done, in a word or two.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::AutoPassthrough(_) => "auto-passthrough",
+            Self::Passthrough(_) => "passthrough",
+            Self::Terminate { .. } => "terminate",
+        }
+    }
+}
+
+/// What is inside of a TLS connection that ends here.
+#[derive(Clone, Debug)]
+pub enum Then {
+    /// HTTP/1 or HTTP/2.
+    Http(Arc<HttpHosts>),
+    /// Bytes.
+    Opaque(Arc<OpaqueRoutes>),
+}
+
+/// What a connection says of its TLS, as far as it decides what the connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Security<'a> {
+    /// No TLS.
+    Plain,
+    /// TLS that ends here; with the name that the client asked for.
+    Tls(Option<&'a str>),
+}

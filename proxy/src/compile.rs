@@ -9,6 +9,7 @@ mod chains;
 mod clusters;
 
 mod delegates;
+mod early;
 
 mod hosts;
 

@@ -13,6 +13,8 @@ pub mod connection;
 
 pub mod deadline;
 
+pub mod early;
+
 pub mod forward;
 
 pub mod head;
@@ -87,7 +89,14 @@ pub async fn run(
                 Action::DirectResponse(direct) => Some(reply::direct(direct, request.method())),
             };
             match made {
-                None => forward::run(forward, &mut Some(request), record).await,
+                None => match &found.route().filters.early {
+                    None => forward::run(forward, &mut Some(request), record).await,
+                    // boxed: few rules have one, and all others would carry it
+                    Some(early) => {
+                        let request = &mut Some(request);
+                        Box::pin(early::run(early, forward, request, record)).await
+                    }
+                },
                 Some(response) => answer(&forward, &request, response, record),
             }
         }

@@ -8,6 +8,7 @@ pub mod answer;
 
 mod cluster;
 
+pub mod early;
 mod effect;
 
 pub mod question;

@@ -6,7 +6,9 @@
 //! Uses nothing of this crate but the response flags of `telemetry`; holds no lock, clock or global.
 
 pub mod chain;
+pub mod cors;
 pub mod direct_response;
+pub mod fault;
 pub mod headers;
 pub mod hop_by_hop;
 pub mod redirect;
@@ -14,8 +16,10 @@ pub mod rewrite;
 pub mod template;
 pub mod timeout;
 
-pub use chain::{Action, DestinationFilters, HeaderScopes, RouteFilters};
+pub use chain::{Action, DestinationFilters, Early, HeaderScopes, RouteFilters};
+pub use cors::{Cors, CorsVerdict};
 pub use direct_response::DirectResponse;
+pub use fault::{Abort, Fault, FaultPlan};
 pub use headers::{HeaderEdit, HeaderError, HeaderOps, HeaderScope, RequestHeaderOps};
 pub use redirect::{PathChange, Redirect, RedirectPort, RedirectRequest, Scheme};
 pub use rewrite::{MatchedUri, PathRewrite};

@@ -134,8 +134,6 @@ const WRITTEN: &[(Kind, &[&str])] = &[
     (
         Kind::VirtualService,
         &[
-            "spec.http[].corsPolicy",
-            "spec.http[].fault",
             "spec.http[].mirror",
             "spec.http[].mirrorPercent",
             "spec.http[].mirrorPercentage",

@@ -8,6 +8,7 @@ use config_loader::resource::{Object, Spec};
 use serde_json::{Map, Value, json};
 
 use super::views;
+use crate::explain;
 use crate::filter::{Action, HeaderEdit, PathChange, PathRewrite, Redirect, RedirectPort};
 use crate::identity::Identity;
 use crate::route::Rule;
@@ -146,6 +147,14 @@ fn route(route: &Route, rule: &Rule) -> Value {
     }
     if let Some(timeout) = filters.timeout {
         out["timeout"] = format!("{timeout:?}").into();
+    }
+    if let Some(early) = filters.early.as_deref() {
+        let (faults, cors) = explain::early::words(early);
+        for (field, words) in [("fault", faults), ("cors", cors)] {
+            if !words.is_empty() {
+                out[field] = words.into();
+            }
+        }
     }
     edits(&mut out, route, None);
     out

@@ -14,6 +14,7 @@ use config_loader::resource::istio::{
 use http::{HeaderValue, StatusCode};
 
 use super::clusters::{self, Clusters};
+use super::early;
 use super::names;
 use crate::cluster::Split;
 use crate::filter::chain::HeaderScopes;
@@ -249,7 +250,10 @@ fn route(
         HttpAction::Redirect(redirect) => {
             Action::Redirect(Box::new(redirect_of(redirect, matched)))
         }
-        HttpAction::Delegate(_) | HttpAction::Route(_) => Action::Forward,
+        HttpAction::Delegate(_) | HttpAction::Route(_) => {
+            filters.early = early::early(rule);
+            Action::Forward
+        }
     };
     Ok(Route {
         stats: None,

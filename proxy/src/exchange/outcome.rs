@@ -44,6 +44,8 @@ pub struct Record {
     worker: Rc<Worker>,
     connection: Rc<Connection>,
     started: Instant,
+    /// When it went on after its head was in; later only after a delay.
+    went_on: Instant,
     /// The endpoint that the request went to; counted as active until the record ends.
     picked: Option<Picked>,
     /// The cluster that it is for.
@@ -54,6 +56,8 @@ pub struct Record {
     log: Option<Box<LogFields>>,
     code: u16,
     flags: ResponseFlags,
+    /// What else is said of it, however it ends.
+    added: ResponseFlags,
     details: &'static str,
     grpc: bool,
     /// Whether the method is HEAD.
@@ -77,10 +81,12 @@ impl Record {
         request: &Request<B>,
     ) -> Box<Self> {
         worker.raise(Gauge::RequestsActive);
+        let started = Instant::now();
         Box::new(Self {
             worker: Rc::clone(worker),
             connection: Rc::clone(connection),
-            started: Instant::now(),
+            started,
+            went_on: started,
             picked: None,
             destined: None,
             route_stats: None,
@@ -88,6 +94,7 @@ impl Record {
             log: LogFields::begin(&worker.access_log, origin.client, request),
             code: 0,
             flags: ResponseFlags::DC,
+            added: ResponseFlags::NONE,
             details: "downstream_remote_disconnect",
             grpc: timeout::is_grpc(request.headers()),
             head: request.method() == Method::HEAD,
@@ -142,6 +149,16 @@ impl Record {
         self.details = details;
     }
 
+    /// Adds a flag that stays, however the exchange ends.
+    pub fn also(&mut self, flags: ResponseFlags) {
+        self.added |= flags;
+    }
+
+    /// Notes that the request goes on only now; the time before is not the upstream's.
+    pub fn went_on(&mut self) {
+        self.went_on = Instant::now();
+    }
+
     /// Makes a local reply and notes it.
     pub fn reply(&mut self, local: &LocalReply) -> Response<ReplyBody> {
         let mut response = local.response(self.grpc);
@@ -162,11 +179,13 @@ impl Record {
 
     /// Notes a response that a route made by itself.
     pub fn answered(&mut self, response: &Response<ReplyBody>) {
-        self.responded(
-            response.status().as_u16(),
-            ResponseFlags::NONE,
-            "direct_response",
-        );
+        self.answered_as(response, "direct_response");
+    }
+
+    /// Notes a response that a rule made by itself, with these details.
+    pub fn answered_as(&mut self, response: &Response<ReplyBody>, details: &'static str) {
+        let code = response.status().as_u16();
+        self.responded(code, ResponseFlags::NONE, details);
         self.count_local_reply(ResponseFlags::NONE);
         self.sent_bytes = response.body().size_hint().exact().unwrap_or(0);
     }
@@ -182,7 +201,7 @@ impl Record {
     /// Notes that the upstream's response head is here; returns the time since the request's last byte went out, or
     /// nothing if the response came before it.
     pub fn upstream_took(&mut self) -> Option<Duration> {
-        let ended = self.progress.as_ref()?.ended(self.started)?;
+        let ended = self.progress.as_ref()?.ended(self.went_on)?;
         self.upstream_time = Some(ended.elapsed());
         self.upstream_time
     }
@@ -254,7 +273,7 @@ impl Record {
             .map_or(0, |progress| progress.bytes());
         let record = RequestRecord {
             code: self.code,
-            flags: self.flags,
+            flags: self.flags | self.added,
             protocol: if self.grpc {
                 RequestProtocol::Grpc
             } else {

@@ -89,6 +89,16 @@ impl LocalReply {
         "upgrade_failed",
     );
 
+    /// The reply to a request that a fault aborts.
+    pub const fn fault(status: StatusCode) -> Self {
+        Self::new(
+            status,
+            ResponseFlags::FI,
+            "fault filter abort",
+            "fault_filter_abort",
+        )
+    }
+
     /// The local reply that tells a peer what went wrong.
     pub const fn from_kind(kind: Kind) -> Self {
         use ResponseFlags as F;
@@ -219,7 +229,20 @@ pub fn direct(direct: &DirectResponse, method: &Method) -> Response<ReplyBody> {
     if method == Method::HEAD {
         headers_only(&mut response);
     }
+    drop_forbidden_body(&mut response);
     response
+}
+
+/// Takes the body out of a response whose status has none (RFC 9110, sections 15.3.5 and 15.4.5).
+pub fn drop_forbidden_body(response: &mut Response<ReplyBody>) {
+    if matches!(
+        response.status(),
+        StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
+    ) {
+        *response.body_mut() = ReplyBody::Empty;
+        response.headers_mut().remove(CONTENT_TYPE);
+        response.headers_mut().remove(CONTENT_LENGTH);
+    }
 }
 
 /// Takes the body out of the response to a HEAD request and leaves its length (RFC 9110, section 9.3.2).

@@ -1,6 +1,6 @@
 //! What an exchange is lent: the worker's parts and settings, and the endpoint that was picked for it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -87,6 +87,8 @@ pub struct Worker {
     pub settings: ExchangeSettings,
     /// Memory for the heads of requests that may have to be sent again.
     pub buffers: Rc<Buffers>,
+    /// Requests that faults hold back right now.
+    pub delayed: Cell<u32>,
     snapshot: RefCell<Cached>,
     rng: RefCell<SmallRng>,
 }
@@ -114,6 +116,7 @@ impl Worker {
             access_log: parts.access_log,
             settings: parts.settings,
             buffers: Rc::default(),
+            delayed: Cell::new(0),
             snapshot: RefCell::new(Cached { cache, current }),
             rng: RefCell::new(SmallRng::seed_from_u64(parts.seed)),
         }

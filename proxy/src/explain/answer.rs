@@ -173,6 +173,12 @@ pub struct Note {
 /// What the winning rule does to the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Action {
+    /// Failures that the rule causes on purpose, each in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
+    /// How cross-origin requests are answered, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cors: Vec<String>,
     /// Body of a direct response, cut off after a while.
     pub body: Option<String>,
     /// Change of path and query.

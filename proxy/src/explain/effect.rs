@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::Request;
 
 use super::answer::{Action, Change, Edit, Edits, Outcome};
+use super::early;
 use crate::exchange::head;
 use crate::exchange::request::Connection;
 use crate::filter::{self, HeaderEdit, RouteFilters};
@@ -43,7 +44,10 @@ pub(super) fn of(
             action.authority = authority(filters, None);
             action.path = path(filters, request);
             action.timeout = filters.timeout.map(duration);
-            Outcome::Forwarded
+            let early = filters.early.as_deref();
+            early.map_or(Outcome::Forwarded, |early| {
+                early::of(early, &mut action, request)
+            })
         }
     };
     (action, outcome)

@@ -209,6 +209,12 @@ impl Page {
         }
         self.gap();
         self.row("action", "");
+        for fault in &action.faults {
+            self.detail("fault", fault);
+        }
+        for line in &action.cors {
+            self.detail("cors", line);
+        }
         if let Some(body) = &action.body {
             self.detail("body", &format!("{body:?}"));
         }

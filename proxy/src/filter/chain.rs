@@ -5,7 +5,9 @@ use std::time::Duration;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue};
 
+use super::cors::Cors;
 use super::direct_response::DirectResponse;
+use super::fault::Fault;
 use super::headers::{HeaderEdit, HeaderError, HeaderOps, HeaderScope, RequestHeaderOps};
 use super::redirect::Redirect;
 use super::rewrite::PathRewrite;
@@ -13,8 +15,8 @@ use super::template::TemplateContext;
 
 /// What a rule does, in the order of a request:
 ///
-/// 1. *fault*: delay, then abort; a field `fault` here, values that say wait or reply, drawn with the caller's rng
-/// 2. *CORS*: a field `cors` here, which answers preflights and edits responses last of all
+/// 1. *fault* of [`early`](Self::early): delay, then abort, drawn with the caller's rng
+/// 2. *CORS* of [`early`](Self::early), which answers preflights and edits responses last of all
 /// 3. [`action`](Self::action): a redirect or a direct response ends the request, with
 ///    [`edit_response`](Self::edit_response) of no destination
 /// 4. the destination is picked (not here)
@@ -30,6 +32,8 @@ use super::template::TemplateContext;
 pub struct RouteFilters {
     /// How the rule answers.
     pub action: Action,
+    /// What it does before a request goes anywhere; `None` for nothing, which costs nothing.
+    pub early: Option<Box<Early>>,
     /// Request edits of the rule; with one destination, those of the destination too.
     request: HeaderOps,
     /// Response edits of the rule; with one destination, those of the destination too.
@@ -42,6 +46,15 @@ pub struct RouteFilters {
     pub path: Option<PathRewrite>,
     /// From the end of the request to the end of the response; `None` for no limit.
     pub timeout: Option<Duration>,
+}
+
+/// Faults and CORS: what happens before a request goes anywhere. Only rules that forward have them.
+#[derive(Clone, Debug, Default)]
+pub struct Early {
+    /// Failures to cause on purpose.
+    pub fault: Option<Fault>,
+    /// How cross-origin requests are answered.
+    pub cors: Option<Cors>,
 }
 
 /// How a rule answers.

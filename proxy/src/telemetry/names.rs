@@ -140,6 +140,8 @@ pub mod label {
     pub const FLAG: &str = "flag";
     /// Why something was refused or failed.
     pub const REASON: &str = "reason";
+    /// `delay` or `abort`.
+    pub const FAULT: &str = "fault";
     /// Which limit was reached.
     pub const LIMIT: &str = "limit";
     /// `ok` or `failed`.
@@ -265,6 +267,12 @@ series! {
     PoolPeerClosed "strait_pool_evicted_total" [REASON = "peer_closed"] "Pooled connections that were closed, by reason.",
     /// A pooled connection was closed because its endpoint left the configuration.
     PoolEndpointGone "strait_pool_evicted_total" [REASON = "endpoint_gone"] "Pooled connections that were closed, by reason.",
+    /// A rule's fault held a request back.
+    FaultDelays "strait_faults_injected_total" [FAULT = "delay"] "Faults that rules injected into requests, by kind.",
+    /// A rule's fault answered a request.
+    FaultAborts "strait_faults_injected_total" [FAULT = "abort"] "Faults that rules injected into requests, by kind.",
+    /// A rule's fault would have held a request back, but too many are.
+    DelaysSkipped "strait_fault_delays_skipped_total" [] "Requests that went on undelayed because too many were held back already.",
     /// A task of a connection or request panicked; only that task ended.
     TaskPanics "strait_task_panics_total" [] "Tasks that panicked; each ended only its own connection or job.",
 }
@@ -278,6 +286,8 @@ series! {
     UpstreamActive "strait_upstream_connections_active" [] "Upstream connections that are open, idle ones included.",
     /// Pooled connections that wait for a request.
     PoolIdle "strait_pool_idle_connections" [] "Pooled upstream connections that no request uses.",
+    /// Requests that a rule's fault holds back.
+    DelaysActive "strait_fault_delays_active" [] "Requests that rules hold back right now.",
     /// Upgraded connections (WebSocket and others) that are open.
     UpgradesActive "strait_upgrades_active" [] "Upgraded connections that are open.",
 }

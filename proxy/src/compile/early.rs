@@ -1,0 +1,68 @@
+//! What a rule does before its request goes anywhere: faults and CORS.
+
+use config_loader::resource::istio::{
+    AbortStatus, CorsPolicy, Fault as RawFault, HttpRule, StringMatch, UnmatchedPreflights,
+};
+use http::StatusCode;
+
+use crate::filter::cors::{self, Cors, Listed, OriginMatch};
+use crate::filter::fault::Share;
+use crate::filter::{Abort, Early, Fault};
+
+/// Compiles both; `None` when the rule has neither, or nothing of them could ever happen.
+pub(super) fn early(rule: &HttpRule) -> Option<Box<Early>> {
+    let fault = rule.fault.as_deref().map(fault);
+    let early = Early {
+        fault: fault.filter(|fault| !fault.is_empty()),
+        cors: rule.cors.as_deref().map(cors),
+    };
+    (early.fault.is_some() || early.cors.is_some()).then(|| Box::new(early))
+}
+
+fn fault(raw: &RawFault) -> Fault {
+    let share =
+        |percent: config_loader::resource::Percent| Share::per_million(percent.parts_per_million());
+    Fault {
+        delay: raw
+            .delay
+            .map(|delay| (delay.fixed, share(delay.percentage))),
+        abort: raw
+            .abort
+            .map(|one| (abort(one.status), share(one.percentage))),
+    }
+}
+
+fn abort(status: AbortStatus) -> Abort {
+    match status {
+        AbortStatus::Grpc(status) => Abort {
+            status: StatusCode::OK,
+            grpc: Some(status.0),
+        },
+        AbortStatus::Http(status) => Abort {
+            status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            grpc: None,
+        },
+    }
+}
+
+fn cors(raw: &CorsPolicy) -> Cors {
+    Cors {
+        origins: raw.allow_origins.iter().map(origin).collect(),
+        methods: Listed::new(&raw.allow_methods),
+        headers: Listed::new(&raw.allow_headers),
+        expose: cors::joined(&raw.expose_headers),
+        max_age: raw.max_age.map(cors::seconds),
+        credentials: raw.allow_credentials,
+        answers_unmatched: raw.unmatched_preflights == UnmatchedPreflights::Ignore,
+    }
+}
+
+fn origin(wanted: &StringMatch) -> OriginMatch {
+    match wanted {
+        StringMatch::Exact(star) if &**star == "*" => OriginMatch::Any,
+        StringMatch::Exact(value) => OriginMatch::Exact((**value).into()),
+        StringMatch::Prefix(value) => OriginMatch::Prefix((**value).into()),
+        StringMatch::Present => OriginMatch::Any,
+        StringMatch::Regex(pattern) => OriginMatch::Regex(std::sync::Arc::clone(&pattern.regex)),
+    }
+}

@@ -1,0 +1,121 @@
+//! What a rule does before its request goes anywhere: faults, then CORS. Rules without either never come here.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{Request, Response};
+
+use super::body::ReplyBody;
+use super::forward::{self, Forward};
+use super::outcome::{Ending, Record};
+use super::reply::{self, LocalReply};
+use super::request::Worker;
+use crate::filter::{Abort, CorsVerdict, Early, Fault};
+use crate::telemetry::{Counter, Gauge, ResponseFlags};
+
+/// Most requests that one worker holds back at a time; further ones go on undelayed, and are counted.
+pub const DELAYED_MAX: u32 = 10_000;
+
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+
+/// Applies faults and CORS around the forwarding of a request.
+pub async fn run(
+    early: &Early,
+    forward: Forward<'_>,
+    request: &mut Option<Request<Incoming>>,
+    mut record: Box<Record>,
+) -> Response<ReplyBody> {
+    if let Some(fault) = &early.fault
+        && let Some(abort) = suffer(fault, forward.worker, &mut record).await
+    {
+        return aborted(&forward, request.as_ref(), abort, record);
+    }
+    let verdict = match (&early.cors, &*request) {
+        (Some(cors), Some(request)) => cors.judge(request.method(), request.headers()),
+        _ => CorsVerdict::Pass,
+    };
+    match (&early.cors, verdict) {
+        (_, CorsVerdict::Answer(headers)) => {
+            let mut response = Response::new(ReplyBody::Empty);
+            *response.headers_mut() = headers;
+            record.answered_as(&response, "cors_response");
+            record.finish(Ending::Complete);
+            response
+        }
+        (Some(cors), CorsVerdict::Share(origin)) => {
+            let mut response = forward::run(forward, request, record).await;
+            cors.share(origin, response.headers_mut());
+            response
+        }
+        _ => forward::run(forward, request, record).await,
+    }
+}
+
+/// Draws the faults of a request and waits; returns what it is answered with, if it is aborted.
+async fn suffer(fault: &Fault, worker: &Rc<Worker>, record: &mut Record) -> Option<Abort> {
+    let plan = worker.random(|rng| fault.plan(rng));
+    if let Some(time) = plan.delay {
+        match Seat::take(worker) {
+            Some(seat) => {
+                record.also(ResponseFlags::DI);
+                seat.wait(time).await;
+                record.went_on();
+            }
+            None => worker.count(Counter::DelaysSkipped),
+        }
+    }
+    plan.abort
+}
+
+/// The place of a request that is held back, given up when the wait is over or its client has left.
+struct Seat<'a>(&'a Worker);
+
+impl<'a> Seat<'a> {
+    fn take(worker: &'a Worker) -> Option<Self> {
+        let taken = worker.delayed.get();
+        if taken >= DELAYED_MAX {
+            return None;
+        }
+        worker.delayed.set(taken + 1);
+        worker.raise(Gauge::DelaysActive);
+        worker.count(Counter::FaultDelays);
+        Some(Self(worker))
+    }
+
+    async fn wait(self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.0.delayed.set(self.0.delayed.get() - 1);
+        self.0.lower(Gauge::DelaysActive);
+    }
+}
+
+/// Answers an aborted request, with the rule's response edits.
+fn aborted(
+    forward: &Forward<'_>,
+    request: Option<&Request<Incoming>>,
+    abort: Abort,
+    mut record: Box<Record>,
+) -> Response<ReplyBody> {
+    forward.worker.count(Counter::FaultAborts);
+    let mut response = record.reply(&LocalReply::fault(abort.status));
+    reply::drop_forbidden_body(&mut response);
+    if let Some(status) = abort.grpc
+        && record.is_grpc()
+    {
+        let headers = response.headers_mut();
+        headers.insert(GRPC_STATUS, HeaderValue::from(u16::from(status)));
+        record.saw_headers(headers);
+    }
+    if let Some(request) = request {
+        forward.edit_reply(request, &mut response);
+    }
+    record.finish(Ending::Complete);
+    response
+}

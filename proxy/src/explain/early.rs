@@ -1,0 +1,102 @@
+//! Faults and CORS of a rule, in words, and what they make of a request.
+
+use http::Request;
+
+use super::answer::{Action, Outcome};
+use super::effect::duration;
+use crate::filter::cors::{Listed, OriginMatch};
+use crate::filter::fault::Share;
+use crate::filter::{Cors, CorsVerdict, Early, Fault};
+
+/// Writes both down, and tells how a request ends that they may answer.
+pub(super) fn of(early: &Early, action: &mut Action, request: &Request<()>) -> Outcome {
+    (action.faults, action.cors) = words(early);
+    let abort = early.fault.and_then(|fault| fault.abort);
+    if let Some((abort, _)) = abort.filter(|(_, share)| share.is_all()) {
+        let status = abort.status.as_u16();
+        return Outcome::Answered { status };
+    }
+    let Some(cors) = &early.cors else {
+        return Outcome::Forwarded;
+    };
+    let (verdict, outcome) = match cors.judge(request.method(), request.headers()) {
+        CorsVerdict::Answer(_) => (
+            "this request is a preflight, and answered here",
+            Outcome::Answered { status: 200 },
+        ),
+        CorsVerdict::Share(_) => (
+            "the response says that the request's origin may read it",
+            Outcome::Forwarded,
+        ),
+        CorsVerdict::Pass => return Outcome::Forwarded,
+    };
+    action.cors.push(verdict.to_owned());
+    outcome
+}
+
+/// What faults there are, and what the CORS policy says, a line each.
+pub fn words(early: &Early) -> (Vec<String>, Vec<String>) {
+    let faults = early.fault.as_ref().map_or_else(Vec::new, faults);
+    let cors = early.cors.as_ref().map_or_else(Vec::new, cors);
+    (faults, cors)
+}
+
+fn faults(fault: &Fault) -> Vec<String> {
+    let delay = fault
+        .delay
+        .map(|(time, share)| format!("delay of {} for {}", duration(time), requests(share)));
+    let abort = fault.abort.map(|(abort, share)| {
+        let with = match abort.grpc {
+            Some(status) => format!("gRPC status {status}"),
+            None => abort.status.as_u16().to_string(),
+        };
+        format!("abort with {with} for {}", requests(share))
+    });
+    delay.into_iter().chain(abort).collect()
+}
+
+fn requests(share: Share) -> String {
+    format!("{}% of requests", share.percent())
+}
+
+fn cors(cors: &Cors) -> Vec<String> {
+    let origins: Vec<String> = cors.origins.iter().map(origin).collect();
+    let mut lines = vec![if origins.is_empty() {
+        "allows no origin".to_owned()
+    } else {
+        format!("allows {}", origins.join(", "))
+    }];
+    for (what, listed) in [("methods", &cors.methods), ("headers", &cors.headers)] {
+        match listed {
+            Listed::Nothing => (),
+            Listed::Requested => lines.push(format!("{what}: whatever is asked for")),
+            Listed::These(names) => lines.push(format!("{what}: {}", lossy(names))),
+        }
+    }
+    if let Some(names) = &cors.expose {
+        lines.push(format!("exposes {}", lossy(names)));
+    }
+    if let Some(age) = &cors.max_age {
+        lines.push(format!("preflights hold for {} s", lossy(age)));
+    }
+    if cors.credentials {
+        lines.push("credentials may be sent".to_owned());
+    }
+    if cors.answers_unmatched {
+        lines.push("answers preflights of other origins as well".to_owned());
+    }
+    lines
+}
+
+fn origin(wanted: &OriginMatch) -> String {
+    match wanted {
+        OriginMatch::Any => "every origin".to_owned(),
+        OriginMatch::Exact(value) => value.to_string(),
+        OriginMatch::Prefix(value) => format!("{value}..."),
+        OriginMatch::Regex(regex) => format!("what matches {}", regex.as_str()),
+    }
+}
+
+fn lossy(value: &http::HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).into_owned()
+}

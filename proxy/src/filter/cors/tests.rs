@@ -1,0 +1,170 @@
+//! Preflights and other cross-origin requests, as tables.
+
+use super::*;
+
+fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines {
+        headers.append(*name, HeaderValue::from_static(value));
+    }
+    headers
+}
+
+fn policy() -> Cors {
+    Cors {
+        origins: Box::new([OriginMatch::Exact("http://o".into())]),
+        methods: Listed::new(&["GET", "POST"]),
+        headers: Listed::new(&["x-a", "x-b"]),
+        expose: joined(&["x-c", "x-d"]),
+        max_age: Some(seconds(Duration::from_secs(86_400))),
+        credentials: true,
+        answers_unmatched: false,
+    }
+}
+
+fn preflight(origin: &'static str) -> HeaderMap {
+    headers(&[
+        ("origin", origin),
+        ("access-control-request-method", "PUT"),
+        ("access-control-request-headers", "x-z"),
+    ])
+}
+
+#[test]
+fn preflight_of_an_allowed_origin_is_answered_with_all_that_is_configured() {
+    let verdict = policy().judge(&Method::OPTIONS, &preflight("http://o"));
+    let expected = headers(&[
+        ("access-control-allow-origin", "http://o"),
+        ("access-control-allow-credentials", "true"),
+        ("access-control-allow-methods", "GET,POST"),
+        ("access-control-allow-headers", "x-a,x-b"),
+        ("access-control-max-age", "86400"),
+    ]);
+    assert_eq!(verdict, CorsVerdict::Answer(expected));
+}
+
+#[test]
+fn preflight_is_told_nothing_that_is_not_configured() {
+    let bare = Cors {
+        origins: Box::new([OriginMatch::Any]),
+        ..Cors::default()
+    };
+    let verdict = bare.judge(&Method::OPTIONS, &preflight("http://o"));
+    let expected = headers(&[("access-control-allow-origin", "http://o")]);
+    assert_eq!(verdict, CorsVerdict::Answer(expected));
+}
+
+#[test]
+fn star_echoes_what_a_preflight_asks_for() {
+    let star = Cors {
+        origins: Box::new([OriginMatch::Any]),
+        methods: Listed::new(&["*"]),
+        headers: Listed::new(&["*"]),
+        ..Cors::default()
+    };
+    let verdict = star.judge(&Method::OPTIONS, &preflight("http://any"));
+    let expected = headers(&[
+        ("access-control-allow-origin", "http://any"),
+        ("access-control-allow-methods", "PUT"),
+        ("access-control-allow-headers", "x-z"),
+    ]);
+    assert_eq!(verdict, CorsVerdict::Answer(expected));
+}
+
+#[test]
+fn preflight_of_another_origin_goes_upstream_or_is_answered_without_the_origin() {
+    let other = preflight("http://other");
+    assert_eq!(policy().judge(&Method::OPTIONS, &other), CorsVerdict::Pass);
+    let ignoring = Cors {
+        answers_unmatched: true,
+        ..policy()
+    };
+    let expected = headers(&[
+        ("access-control-allow-methods", "GET,POST"),
+        ("access-control-allow-headers", "x-a,x-b"),
+        ("access-control-max-age", "86400"),
+    ]);
+    assert_eq!(
+        ignoring.judge(&Method::OPTIONS, &other),
+        CorsVerdict::Answer(expected)
+    );
+}
+
+#[test]
+fn only_options_with_origin_and_requested_method_is_a_preflight() {
+    let share = CorsVerdict::Share(HeaderValue::from_static("http://o"));
+    let method = ("access-control-request-method", "PUT");
+    let origin = ("origin", "http://o");
+    for (request, lines, expected) in [
+        (Method::OPTIONS, &[origin][..], &share),
+        (
+            Method::OPTIONS,
+            &[origin, ("access-control-request-method", "")],
+            &share,
+        ),
+        (Method::OPTIONS, &[method], &CorsVerdict::Pass),
+        (
+            Method::OPTIONS,
+            &[("origin", ""), method],
+            &CorsVerdict::Pass,
+        ),
+        (Method::GET, &[origin, method], &share),
+        (Method::GET, &[origin], &share),
+        (Method::GET, &[("origin", "http://O")], &CorsVerdict::Pass),
+        (Method::GET, &[], &CorsVerdict::Pass),
+    ] {
+        let verdict = policy().judge(&request, &headers(lines));
+        assert_eq!(verdict, *expected, "{request} {lines:?}");
+    }
+}
+
+#[test]
+fn origins_are_compared_as_written() {
+    let regex = regex::bytes::Regex::new(r"\A(?:https://[a-z]+\.example)\z").unwrap();
+    let cors = Cors {
+        origins: Box::new([
+            OriginMatch::Prefix("http://dev.".into()),
+            OriginMatch::Regex(Arc::new(regex)),
+        ]),
+        ..Cors::default()
+    };
+    for (origin, allowed) in [
+        ("http://dev.a", true),
+        ("http://dev", false),
+        ("https://a.example", true),
+        ("https://a.example.evil", false),
+        ("xhttps://a.example", false),
+    ] {
+        let value = HeaderValue::from_static(origin);
+        assert_eq!(cors.allows(&value), allowed, "{origin}");
+    }
+}
+
+#[test]
+fn shared_response_says_so_whatever_it_said_itself() {
+    let mut response = headers(&[
+        ("access-control-allow-origin", "*"),
+        ("access-control-allow-origin", "http://x"),
+        ("vary", "accept"),
+    ]);
+    policy().share(HeaderValue::from_static("http://o"), &mut response);
+    let expected = headers(&[
+        ("vary", "accept"),
+        ("access-control-allow-origin", "http://o"),
+        ("access-control-allow-credentials", "true"),
+        ("access-control-expose-headers", "x-c,x-d"),
+    ]);
+    assert_eq!(response, expected);
+}
+
+#[test]
+fn response_is_told_nothing_that_is_not_configured() {
+    let mut response = headers(&[("access-control-expose-headers", "x-own")]);
+    let bare = Cors::default();
+    bare.share(HeaderValue::from_static("http://o"), &mut response);
+    let expected = headers(&[
+        ("access-control-expose-headers", "x-own"),
+        ("access-control-allow-origin", "http://o"),
+    ]);
+    assert_eq!(response, expected);
+}

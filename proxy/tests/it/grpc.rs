@@ -1,0 +1,312 @@
+//! gRPC with a real client and a real server at the two ends, over HTTP/2 without TLS.
+
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{self, Stream};
+use futures_util::StreamExt;
+use http::uri::PathAndQuery;
+use http_body_util::BodyExt;
+use hyper::Request;
+use hyper::body::Incoming;
+use tonic::codec::Streaming;
+use tonic::server::{ServerStreamingService, StreamingService, UnaryService};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Response, Status};
+use tonic_prost::ProstCodec;
+
+use crate::support::DEADLINE;
+use crate::support::mesh::{documents, everything_to, gateway, routes, service};
+use crate::support::origin::{Back, Body, Origin};
+use crate::support::proxy::Proxy;
+
+/// Both what is asked and what is told.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Note {
+    #[prost(string, tag = "1")]
+    text: String,
+    #[prost(uint32, tag = "2")]
+    number: u32,
+}
+
+fn note(text: &str, number: u32) -> Note {
+    Note {
+        text: text.to_owned(),
+        number,
+    }
+}
+
+type Codec = ProstCodec<Note, Note>;
+type Answer<T> = Pin<Box<dyn Future<Output = Result<Response<T>, Status>> + Send>>;
+type Notes = Pin<Box<dyn Stream<Item = Result<Note, Status>> + Send>>;
+
+/// Answers a note with the same note; fails with the code of its number if its text asks for that, or never answers.
+#[derive(Clone, Copy)]
+struct Unary;
+
+impl UnaryService<Note> for Unary {
+    type Response = Note;
+    type Future = Answer<Note>;
+
+    fn call(&mut self, request: tonic::Request<Note>) -> Self::Future {
+        Box::pin(async move {
+            let asked = request.into_inner();
+            match asked.text.as_str() {
+                "fail" => {
+                    let mut status =
+                        Status::new(Code::from(asked.number as i32), "as asked: 100 %");
+                    let why = "because".parse().unwrap();
+                    status.metadata_mut().insert("x-why", why);
+                    Err(status)
+                }
+                "never" => std::future::pending().await,
+                _ => Ok(Response::new(asked)),
+            }
+        })
+    }
+}
+
+/// Answers with as many notes as the number says, and then fails if the text asks for that.
+#[derive(Clone, Copy)]
+struct Many;
+
+impl ServerStreamingService<Note> for Many {
+    type Response = Note;
+    type ResponseStream = Notes;
+    type Future = Answer<Notes>;
+
+    fn call(&mut self, request: tonic::Request<Note>) -> Self::Future {
+        let asked = request.into_inner();
+        let notes = (0..asked.number).map(|number| Ok(note("one of many", number)));
+        let end = (asked.text == "fail").then(|| Err(Status::data_loss("no more")));
+        let notes: Notes = Box::pin(stream::iter(notes.chain(end).collect::<Vec<_>>()));
+        Box::pin(async move { Ok(Response::new(notes)) })
+    }
+}
+
+/// Answers every note with its own, as it comes.
+#[derive(Clone, Copy)]
+struct Chat;
+
+impl StreamingService<Note> for Chat {
+    type Response = Note;
+    type ResponseStream = Notes;
+    type Future = Answer<Notes>;
+
+    fn call(&mut self, request: tonic::Request<Streaming<Note>>) -> Self::Future {
+        let notes: Notes = Box::pin(request.into_inner().map(|asked| {
+            let asked = asked?;
+            Ok(note(&format!("re: {}", asked.text), asked.number + 1))
+        }));
+        Box::pin(async move { Ok(Response::new(notes)) })
+    }
+}
+
+async fn serve(request: Request<Incoming>) -> hyper::Response<Body> {
+    let mut grpc = tonic::server::Grpc::new(Codec::default());
+    let response = match request.uri().path() {
+        "/notes.Notes/Unary" => grpc.unary(Unary, request).await,
+        "/notes.Notes/Many" => grpc.server_streaming(Many, request).await,
+        "/notes.Notes/Chat" => grpc.streaming(Chat, request).await,
+        _ => Status::unimplemented("no such method").into_http(),
+    };
+    response.map(|body| body.map_err(Into::into).boxed_unsync())
+}
+
+fn server() -> Origin {
+    Origin::start(Back::H2, serve)
+}
+
+/// Everything at every host goes to the server, by a rule with these further fields.
+fn proxy(server: &Origin, fields: &str) -> Proxy {
+    Proxy::with(|edge| {
+        let rule = format!("- route: [{{destination: {{host: web.test}}}}]\n  {fields}");
+        documents([
+            gateway(&[edge]),
+            service("web", Back::H2, &[(server.address, "v1")]),
+            routes("all", "[\"*\"]", &rule),
+        ])
+    })
+}
+
+struct Client(tonic::client::Grpc<Channel>);
+
+impl Client {
+    async fn connect(proxy: &Proxy) -> Self {
+        let endpoint = Endpoint::from_shared(format!("http://{}", proxy.edge)).unwrap();
+        Self(tonic::client::Grpc::new(endpoint.connect().await.unwrap()))
+    }
+
+    async fn unary(&mut self, request: tonic::Request<Note>) -> Result<Note, Status> {
+        self.0.ready().await.unwrap();
+        let path = PathAndQuery::from_static("/notes.Notes/Unary");
+        let call = self.0.unary(request, path, Codec::default());
+        let answer = tokio::time::timeout(DEADLINE, call).await.unwrap();
+        answer.map(Response::into_inner)
+    }
+
+    async fn many(&mut self, asked: Note) -> Streaming<Note> {
+        self.0.ready().await.unwrap();
+        let path = PathAndQuery::from_static("/notes.Notes/Many");
+        let request = tonic::Request::new(asked);
+        let call = self.0.server_streaming(request, path, Codec::default());
+        call.await.unwrap().into_inner()
+    }
+}
+
+#[tokio::test]
+async fn unary_call_is_answered() {
+    let server = server();
+    let proxy = Proxy::with(|edge| everything_to(edge, &server));
+    let mut client = Client::connect(&proxy).await;
+    for number in 0..10 {
+        let asked = note("hello", number);
+        let told = client.unary(tonic::Request::new(asked.clone())).await;
+        assert_eq!(told.unwrap(), asked);
+    }
+    let labels = [("request_protocol", "grpc"), ("grpc_response_status", "0")];
+    assert_eq!(proxy.metric("istio_requests_total", &labels), 10.0);
+    let messages = proxy.metric("istio_request_messages_total", &[]);
+    assert_eq!(messages, 10.0);
+    assert!(
+        server
+            .seen()
+            .iter()
+            .all(|seen| seen.header("te") == Some("trailers"))
+    );
+}
+
+#[tokio::test]
+async fn status_of_a_failed_call_arrives_with_message_and_metadata() {
+    let server = server();
+    let proxy = Proxy::with(|edge| everything_to(edge, &server));
+    let mut client = Client::connect(&proxy).await;
+    for code in [Code::NotFound, Code::Internal, Code::Unauthenticated] {
+        let asked = note("fail", code as u32);
+        let failed = client.unary(tonic::Request::new(asked)).await.unwrap_err();
+        assert_eq!((failed.code(), failed.message()), (code, "as asked: 100 %"));
+        assert_eq!(failed.metadata().get("x-why").unwrap(), "because");
+    }
+    let labels = [("grpc_response_status", "5")];
+    assert_eq!(proxy.metric("istio_requests_total", &labels), 1.0);
+}
+
+#[tokio::test]
+async fn stream_of_the_server_ends_with_its_status_in_trailers() {
+    let server = server();
+    let proxy = Proxy::with(|edge| everything_to(edge, &server));
+    let mut client = Client::connect(&proxy).await;
+    let mut notes = client.many(note("", 100)).await;
+    for number in 0..100 {
+        let told = notes.message().await.unwrap();
+        assert_eq!(told, Some(note("one of many", number)));
+    }
+    assert_eq!(notes.message().await.unwrap(), None);
+    let mut notes = client.many(note("fail", 1)).await;
+    assert!(notes.message().await.unwrap().is_some());
+    let failed = notes.message().await.unwrap_err();
+    assert_eq!(
+        (failed.code(), failed.message()),
+        (Code::DataLoss, "no more")
+    );
+}
+
+#[tokio::test]
+async fn both_sides_stream_at_the_same_time() {
+    let server = server();
+    let proxy = Proxy::with(|edge| everything_to(edge, &server));
+    let mut client = Client::connect(&proxy).await;
+    client.0.ready().await.unwrap();
+    let (ask, mut asked) = tokio::sync::mpsc::channel(1);
+    let asked = stream::poll_fn(move |cx| asked.poll_recv(cx));
+    let path = PathAndQuery::from_static("/notes.Notes/Chat");
+    let request = tonic::Request::new(asked);
+    let call = client.0.streaming(request, path, Codec::default());
+    let mut told = call.await.unwrap().into_inner();
+    for number in 0..20 {
+        ask.send(note("hello", number)).await.unwrap();
+        // answered before the next one is asked
+        let answer = tokio::time::timeout(DEADLINE, told.message()).await;
+        let answer = answer.unwrap().unwrap();
+        assert_eq!(answer, Some(note("re: hello", number + 1)));
+    }
+    drop(ask);
+    assert_eq!(told.message().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn deadline_of_the_client_is_told_to_the_server() {
+    let server = server();
+    let proxy = Proxy::with(|edge| everything_to(edge, &server));
+    let mut client = Client::connect(&proxy).await;
+    let mut request = tonic::Request::new(note("hello", 1));
+    request.set_timeout(Duration::from_secs(5));
+    client.unary(request).await.unwrap();
+    let seen = server.only();
+    assert_eq!(seen.header("grpc-timeout"), Some("5000m"));
+    assert_eq!(seen.header("x-envoy-expected-rq-timeout-ms"), Some("5000"));
+
+    let began = Instant::now();
+    let mut request = tonic::Request::new(note("never", 1));
+    request.set_timeout(Duration::from_millis(100));
+    client.unary(request).await.unwrap_err();
+    assert!(began.elapsed() < DEADLINE);
+}
+
+#[tokio::test]
+async fn timeout_of_the_route_is_unavailable_to_the_client() {
+    let server = server();
+    let proxy = proxy(&server, "timeout: 50ms");
+    let mut client = Client::connect(&proxy).await;
+    let mut request = tonic::Request::new(note("never", 1));
+    request.set_timeout(Duration::from_secs(60));
+    let failed = client.unary(request).await.unwrap_err();
+    let expected = (Code::Unavailable, "upstream request timeout");
+    assert_eq!((failed.code(), failed.message()), expected);
+    assert_eq!(server.only().header("grpc-timeout"), Some("50m"));
+}
+
+#[tokio::test]
+async fn faults_and_missing_routes_are_statuses_to_the_client() {
+    let server = server();
+    for (fields, code, message) in [
+        (
+            "fault: {abort: {grpcStatus: RESOURCE_EXHAUSTED, percentage: {value: 100}}}",
+            Code::ResourceExhausted,
+            "fault filter abort",
+        ),
+        (
+            "fault: {abort: {httpStatus: 403, percentage: {value: 100}}}",
+            Code::PermissionDenied,
+            "fault filter abort",
+        ),
+        (
+            "match: [{uri: {exact: /elsewhere}}]",
+            Code::Unimplemented,
+            "",
+        ),
+    ] {
+        let proxy = proxy(&server, fields);
+        let mut client = Client::connect(&proxy).await;
+        let failed = client.unary(tonic::Request::new(note("hello", 1))).await;
+        let failed = failed.unwrap_err();
+        assert_eq!(
+            (failed.code(), failed.message()),
+            (code, message),
+            "{fields}"
+        );
+    }
+    assert_eq!(server.seen().len(), 0);
+}
+
+#[tokio::test]
+async fn calls_are_routed_by_service_and_method() {
+    let server = server();
+    let proxy = proxy(
+        &server,
+        "match: [{uri: {prefix: /notes.Notes/}, method: {exact: POST}}]",
+    );
+    let mut client = Client::connect(&proxy).await;
+    let told = client.unary(tonic::Request::new(note("hello", 1))).await;
+    assert_eq!(told.unwrap(), note("hello", 1));
+}

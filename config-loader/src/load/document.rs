@@ -418,3 +418,23 @@ fn first_key(node: &Node) -> Span {
         .first()
         .map_or(node.span, |entry| entry.key.span)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fault_of_the_program_is_a_finding_at_the_document() {
+        let chunk = Chunk {
+            text: "---\nkind: Secret\n",
+            first_line: 7,
+        };
+        let reading = Reading::fault(&Arc::from("a.yaml"), chunk);
+        assert!(reading.unreadable && reading.slots.is_empty());
+        let [found] = &reading.diagnostics[..] else {
+            panic!("{reading:?}");
+        };
+        assert_eq!((found.code, found.severity), (CM032, Severity::Error));
+        assert_eq!((&*found.place.file, found.place.line), ("a.yaml", 7));
+    }
+}

@@ -366,6 +366,35 @@ fn what_cannot_be_read_is_an_error_that_names_it() {
 }
 
 #[test]
+fn directories_too_deep_and_what_is_no_file_are_errors() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("a.yaml"), secret("a", "x")).expect("written");
+    let deep: PathBuf = (0..40).map(|level| level.to_string()).collect();
+    fs::create_dir_all(folder.path().join(deep)).expect("folders");
+    let socket = folder.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    let loaded = load_files(&[folder.path().to_owned(), socket]);
+    assert_eq!(names(&loaded.set), ["a=x"]);
+    let found = show(&loaded.diagnostics);
+    for wanted in [
+        "error SRC003 31:0:0 directories are nested more than 32 levels deep",
+        "error SRC005 socket:0:0 this is neither a file nor a directory",
+    ] {
+        assert!(found.contains(wanted), "{found}");
+    }
+}
+
+#[test]
+fn timestamp_that_is_no_time_is_a_warning() {
+    let text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a, creationTimestamp: yesterday}\n";
+    let (_, found) = load_text(text);
+    assert_eq!(
+        found,
+        "warning CM031 a.yaml:3:40 `yesterday` is not a time; the object counts as the oldest"
+    );
+}
+
+#[test]
 fn directories_are_read_recursively_without_following_loops() {
     let folder = tempfile::tempdir().expect("a folder");
     let inner = folder.path().join("one/two");

@@ -5,6 +5,7 @@
 
 mod address;
 mod connection_pool;
+mod delegation;
 mod destination_rule;
 mod gateway;
 mod headers;
@@ -28,6 +29,7 @@ pub use address::{Bind, EndpointAddress};
 pub use connection_pool::{
     ConnectionPool, Http2KeepAlive, HttpPool, TcpKeepalive, TcpPool, UpgradePolicy,
 };
+pub use delegation::conflict;
 pub use destination_rule::{DestinationRule, Subset};
 pub use gateway::{Gateway, NamespaceFilter, Server, ServerHost};
 pub use headers::{HeaderOperations, Headers};

@@ -15,8 +15,8 @@ pub use destination_rule::destination_rule;
 pub use gateway::gateway;
 pub use service_entry::service_entry;
 pub use sidecar::sidecar;
-pub(crate) use virtual_service::all_reached;
 pub use virtual_service::virtual_service;
+pub(crate) use virtual_service::{Earlier, Hidden, all_reached};
 pub use workload_entry::workload_entry;
 
 use super::Check;

@@ -4,6 +4,7 @@
 
 mod gateways;
 mod groups;
+mod merged;
 mod names;
 mod policies;
 mod routes;
@@ -27,6 +28,7 @@ pub fn check(set: &ResourceSet) -> Vec<Diagnostic> {
         ..
     } = routes;
     routes::check_owners(set, &mut found);
+    merged::check(set, &mut found);
     gateways::check(set, &mut found);
     rules::check(set, &services, &mut found);
     policies::check(set, &services, &portless, &mut found);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use config_loader::resource::Object;
 use config_loader::resource::istio::{
-    HeaderMatch, HttpAction, HttpMatch, HttpRule, QueryMatch, StringMatch, VirtualService,
+    HttpAction, HttpMatch, HttpRule, StringMatch, VirtualService, conflict,
 };
 use config_loader::{Name, ResourceSet};
 
@@ -108,7 +108,7 @@ fn merge_matches(root: &[HttpMatch], inner: &[HttpMatch]) -> Option<Vec<HttpMatc
         let before = merged.len();
         merged.extend(
             root.iter()
-                .filter(|outer| !conflict(outer, block))
+                .filter(|outer| conflict(outer, block).is_none())
                 .map(|outer| merge_block(outer, block)),
         );
         if merged.len() == before {
@@ -167,66 +167,4 @@ fn union<T: Clone>(root: &[T], inner: &[T], same: impl Fn(&T, &T) -> bool) -> Ve
         .iter()
         .filter(|outer| !inner.iter().any(|block| same(outer, block)));
     kept.chain(inner).cloned().collect()
-}
-
-fn conflict(root: &HttpMatch, inner: &HttpMatch) -> bool {
-    let texts = [
-        (&root.uri, &inner.uri),
-        (&root.scheme, &inner.scheme),
-        (&root.method, &inner.method),
-        (&root.authority, &inner.authority),
-    ];
-    let text = |(root, inner): (&Option<StringMatch>, &Option<StringMatch>)| match (root, inner) {
-        (Some(root), Some(inner)) => conflicting(root, inner),
-        _ => false,
-    };
-    let headers = |root: &[HeaderMatch], inner: &[HeaderMatch]| {
-        root.iter().any(|a| {
-            inner
-                .iter()
-                .any(|b| a.key == b.key && conflicting(&a.value, &b.value))
-        })
-    };
-    let query = |a: &QueryMatch| {
-        inner
-            .query_params
-            .iter()
-            .any(|b| a.name == b.name && conflicting(&a.value, &b.value))
-    };
-    texts.into_iter().any(text)
-        || headers(&root.headers, &inner.headers)
-        || headers(&root.without_headers, &inner.without_headers)
-        || root.query_params.iter().any(query)
-        || matches!((root.port, inner.port), (Some(a), Some(b)) if a != b)
-        || root.source_labels.iter().any(|(key, value)| {
-            inner
-                .source_labels
-                .get(key)
-                .is_some_and(|other| other != value)
-        })
-        || root
-            .source_namespace
-            .as_ref()
-            .is_some_and(|namespace| inner.source_namespace.as_ref() != Some(namespace))
-        || !root.gateways.is_empty()
-            && inner
-                .gateways
-                .iter()
-                .any(|gateway| !root.gateways.contains(gateway))
-        || root.uri.is_some()
-            && inner.uri.is_some()
-            && root.ignore_uri_case != inner.ignore_uri_case
-}
-
-/// Whether two conditions on one text cannot be put together.
-fn conflicting(root: &StringMatch, inner: &StringMatch) -> bool {
-    match (root, inner) {
-        (StringMatch::Regex(_), _) | (_, StringMatch::Regex(_)) => true,
-        (StringMatch::Exact(root), StringMatch::Exact(inner)) => root != inner,
-        (StringMatch::Exact(_), StringMatch::Prefix(_)) => true,
-        (StringMatch::Prefix(root), StringMatch::Exact(inner) | StringMatch::Prefix(inner)) => {
-            !inner.starts_with(&**root)
-        }
-        (StringMatch::Present, _) | (_, StringMatch::Present) => false,
-    }
 }

@@ -13,4 +13,6 @@ codes! {
     X284 Warning "a DestinationRule for many hosts is not hidden by one for fewer";
     X285 Warning "outlier detection has an endpoint that it may eject";
     X286 Warning "a hash key of one port is not lost for routes that name none";
+    X287 Warning "each match of a delegate's rule fits a match of its root rule";
+    X288 Warning "no rule repeats what an older VirtualService takes at the same host of a Gateway";
 }

@@ -25,7 +25,7 @@ use crate::span::Span;
 use crate::validate::scalar;
 
 pub(super) use destination::destination;
-pub(crate) use reachability::all_reached;
+pub(crate) use reachability::{Earlier, Hidden, all_reached};
 
 /// What the rules of a VirtualService must know of its head.
 #[derive(Clone, Copy, Debug)]

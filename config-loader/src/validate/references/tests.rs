@@ -374,3 +374,161 @@ fn a_hash_key_of_one_port_is_for_routes_that_name_it() {
     check(&with(&of_port, "{host: ratings, port: {number: 80}}"), &[]);
     check(&with(&general, "{host: ratings}"), &[several]);
 }
+
+/// The codes with both places of each finding about VirtualServices that are put together.
+fn merged(text: &str) -> Vec<String> {
+    let mut found = Diagnostics::default();
+    load_bytes("a.yaml", text.as_bytes(), &mut found);
+    let found = found.into_sorted();
+    let found = found
+        .iter()
+        .filter(|found| matches!(found.code.0, "X287" | "X288"));
+    found
+        .map(|found| {
+            let other = &found.related[0].0;
+            format!(
+                "{} {}:{} {} <- {}:{}",
+                found.code, found.place.file, found.place.line, found.field, other.file, other.line
+            )
+        })
+        .collect()
+}
+
+/// VirtualServices, each on a line of its own after the first, younger and younger.
+fn ages(specs: &[&str]) -> String {
+    let mut text = String::new();
+    for (age, spec) in specs.iter().enumerate() {
+        text.push_str(&format!(
+            "---\n{{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {{name: v{age}, \
+             creationTimestamp: '2024-01-0{}T00:00:00Z'}}, spec: {{{spec}}}}}\n",
+            age + 1
+        ));
+    }
+    text
+}
+
+#[test]
+fn delegate_rule_that_fits_no_match_of_its_root_is_reported_with_both_places() {
+    let root = |matches: &str| {
+        format!("hosts: [a.com], gateways: [g], http: [{{{matches}delegate: {{name: v1}}}}]")
+    };
+    let target =
+        |matches: &str| format!("http: [{{{matches}route: [{{destination: {{host: a}}}}]}}]");
+    let blocks = |blocks: &str| format!("match: [{blocks}], ");
+    for (outer, inner, expected) in [
+        ("{uri: {prefix: /a}}", "{uri: {prefix: /a/b}}", None),
+        ("{uri: {prefix: /a}}", "{headers: {h: {}}}", None),
+        (
+            "{uri: {prefix: /a}}, {uri: {prefix: /c}}",
+            "{uri: {prefix: /c}}",
+            None,
+        ),
+        ("{uri: {prefix: /a}}", "{uri: {prefix: /c}}", Some("uri")),
+        ("{uri: {exact: /a}}", "{uri: {prefix: /a}}", Some("uri")),
+        ("{uri: {regex: /a.*}}", "{uri: {exact: /a}}", Some("uri")),
+        (
+            "{method: {exact: GET}}",
+            "{method: {exact: PUT}}",
+            Some("method"),
+        ),
+        (
+            "{headers: {h: {exact: a}}}",
+            "{headers: {h: {exact: b}}}",
+            Some("headers"),
+        ),
+        (
+            "{withoutHeaders: {h: {exact: a}}}",
+            "{withoutHeaders: {h: {exact: b}}}",
+            Some("withoutHeaders"),
+        ),
+        (
+            "{queryParams: {h: {exact: a}}}",
+            "{queryParams: {h: {exact: b}}}",
+            Some("queryParams"),
+        ),
+        ("{port: 80}", "{port: 81}", Some("port")),
+        (
+            "{sourceLabels: {a: b}}",
+            "{sourceLabels: {a: c}}",
+            Some("sourceLabels"),
+        ),
+        (
+            "{sourceNamespace: n}",
+            "{uri: {prefix: /a}}",
+            Some("sourceNamespace"),
+        ),
+        ("{uri: {prefix: /a}}", "{sourceNamespace: n}", None),
+        ("{gateways: [g]}", "{gateways: [h]}", Some("gateways")),
+        (
+            "{uri: {prefix: /a}, ignoreUriCase: true}",
+            "{uri: {prefix: /a}}",
+            Some("ignoreUriCase"),
+        ),
+        (
+            "{uri: {prefix: /a}, ignoreUriCase: true}",
+            "{headers: {h: {}}}",
+            Some("ignoreUriCase"),
+        ),
+        (
+            "{uri: {prefix: /a}}",
+            "{uri: {prefix: /a/b}}, {uri: {prefix: /c}}",
+            Some("uri"),
+        ),
+    ] {
+        let text = ages(&[&root(&blocks(outer)), &target(&blocks(inner))]);
+        let found = merged(&text);
+        match expected {
+            None => assert!(found.is_empty(), "{outer} {inner} {found:?}"),
+            Some(field) => {
+                let [found] = &found[..] else {
+                    panic!("{outer} {inner} {found:?}");
+                };
+                assert!(
+                    found.starts_with("X287 a.yaml:4 spec.http[0].match["),
+                    "{found}"
+                );
+                assert!(
+                    found.ends_with(&format!("].{field} <- a.yaml:2")),
+                    "{found}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn younger_virtual_service_that_repeats_an_older_one_is_reported_with_both_places() {
+    let vs = |gateway: &str, host: &str, rules: &str| {
+        format!("hosts: [{host}], gateways: [{gateway}], http: [{rules}]")
+    };
+    let rule = |path: &str| format!("{{match: [{{uri: {{{path}}}}}], redirect: {{uri: /}}}}");
+    let all = "{redirect: {uri: /}}";
+    for (old, young, expected) in [
+        (rule("prefix: /x"), rule("prefix: /y"), None),
+        (rule("prefix: /x"), rule("prefix: /x"), Some(".match[0]")),
+        (rule("exact: /x"), rule("exact: /x"), Some(".match[0]")),
+        (rule("prefix: /x"), rule("exact: /x/y"), Some(".match[0]")),
+        (rule("prefix: /x/y"), rule("prefix: /x"), None),
+        // what takes everything stands last, whoever wrote it
+        (all.to_owned(), rule("prefix: /x"), None),
+        (rule("prefix: /"), rule("prefix: /x"), None),
+        (all.to_owned(), all.to_owned(), Some("")),
+        (rule("prefix: /"), all.to_owned(), Some("")),
+        (all.to_owned(), rule("prefix: /"), Some(".match[0]")),
+        (rule("prefix: /x"), all.to_owned(), None),
+    ] {
+        for (gateway, host, shared) in [
+            ("g", "a.com", true),
+            ("h", "a.com", false),
+            ("g", "b.com", false),
+        ] {
+            let text = ages(&[&vs("g", "a.com", &old), &vs(gateway, host, &young)]);
+            let wanted: Vec<String> = expected
+                .filter(|_| shared)
+                .map(|at| format!("X288 a.yaml:4 spec.http[0]{at} <- a.yaml:2"))
+                .into_iter()
+                .collect();
+            assert_eq!(merged(&text), wanted, "{old} {young}");
+        }
+    }
+}

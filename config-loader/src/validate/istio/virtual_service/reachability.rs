@@ -4,6 +4,7 @@
 //! depends on the proxy (port, gateways, labels) may not exist at all.
 
 mod conditions;
+mod earlier;
 mod http;
 
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use crate::raw::{self, Field};
 use crate::resource::istio::{HttpRule, TcpRule, TlsRule};
 use crate::span::Span;
 use crate::validate::Check;
+pub(crate) use earlier::{Earlier, Hidden};
 use http::{Finding, Spot, Why};
 
 /// The spans of the entries of a list that have a value.

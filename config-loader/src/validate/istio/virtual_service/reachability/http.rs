@@ -45,8 +45,8 @@ pub(super) enum Why<'a> {
 
 /// A block with what it asks for.
 #[derive(Clone)]
-struct Block<'a> {
-    spot: Spot,
+pub(super) struct Block<'a> {
+    pub(super) spot: Spot,
     uri: Option<Text<'a>>,
     ignore_uri_case: bool,
     others: Conditions<'a>,
@@ -131,7 +131,7 @@ fn hidden_blocks<'a>(
 }
 
 impl<'a> Block<'a> {
-    fn new(rule: usize, block: usize, parsed: &'a HttpMatch) -> Block<'a> {
+    pub(super) fn new(rule: usize, block: usize, parsed: &'a HttpMatch) -> Block<'a> {
         Block {
             spot: Spot {
                 rule,
@@ -144,7 +144,7 @@ impl<'a> Block<'a> {
     }
 
     /// Whether it holds for every request at every proxy.
-    fn takes_everything(&self) -> bool {
+    pub(super) fn takes_everything(&self) -> bool {
         let any_path = match self.uri {
             None => true,
             Some(Text::Prefix(prefix)) => prefix.is_empty() || prefix == "/",
@@ -157,7 +157,7 @@ impl<'a> Block<'a> {
 
 /// The blocks so far, by what they say.
 #[derive(Default)]
-struct Seen<'a> {
+pub(super) struct Seen<'a> {
     /// By all conditions but the uri.
     by_others: HashMap<Conditions<'a>, Uris<'a>>,
 }
@@ -170,7 +170,7 @@ struct Uris<'a> {
 }
 
 impl<'a> Seen<'a> {
-    fn add(&mut self, block: Block<'a>) {
+    pub(super) fn add(&mut self, block: Block<'a>) {
         let uris = self.by_others.entry(block.others).or_default();
         uris.same.entry(block.uri).or_insert(block.spot);
         if let Some(Text::Prefix(prefix)) = block.uri {
@@ -178,13 +178,13 @@ impl<'a> Seen<'a> {
         }
     }
 
-    fn same(&self, block: &Block<'a>) -> Option<Spot> {
+    pub(super) fn same(&self, block: &Block<'a>) -> Option<Spot> {
         let uris = self.by_others.get(&block.others)?;
         uris.same.get(&block.uri).copied()
     }
 
     /// The prefix of an earlier block that takes all paths of `block`, and asks for nothing more than it does.
-    fn hiding(&self, block: &Block<'a>) -> Option<(&'a str, Spot)> {
+    pub(super) fn hiding(&self, block: &Block<'a>) -> Option<(&'a str, Spot)> {
         let (Some(Text::Exact(path)) | Some(Text::Prefix(path))) = block.uri else {
             return None;
         };

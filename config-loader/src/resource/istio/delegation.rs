@@ -1,0 +1,82 @@
+//! Whether the match blocks of a root rule and of its delegate can be put together.
+
+use super::{HeaderMatch, HttpMatch, StringMatch};
+
+/// The first field by which a block of a delegate conflicts with a block of its root; none if both can hold.
+pub fn conflict(root: &HttpMatch, inner: &HttpMatch) -> Option<&'static str> {
+    let texts = [
+        ("uri", &root.uri, &inner.uri),
+        ("scheme", &root.scheme, &inner.scheme),
+        ("method", &root.method, &inner.method),
+        ("authority", &root.authority, &inner.authority),
+    ];
+    let mut texts = texts.into_iter();
+    if let Some((field, ..)) = texts.find(|(_, root, inner)| match (root, inner) {
+        (Some(root), Some(inner)) => conflicting(root, inner),
+        _ => false,
+    }) {
+        return Some(field);
+    }
+    let labels = |(key, value): (&String, &String)| {
+        let other = inner.source_labels.get(key);
+        other.is_some_and(|other| other != value)
+    };
+    let checks = [
+        ("headers", headers(&root.headers, &inner.headers)),
+        (
+            "withoutHeaders",
+            headers(&root.without_headers, &inner.without_headers),
+        ),
+        ("queryParams", queries(root, inner)),
+        (
+            "ignoreUriCase",
+            root.ignore_uri_case != inner.ignore_uri_case,
+        ),
+        (
+            "port",
+            matches!((root.port, inner.port), (Some(a), Some(b)) if a != b),
+        ),
+        ("sourceLabels", root.source_labels.iter().any(labels)),
+        (
+            "sourceNamespace",
+            root.source_namespace.is_some() && inner.source_namespace != root.source_namespace,
+        ),
+        (
+            "gateways",
+            !root.gateways.is_empty()
+                && inner
+                    .gateways
+                    .iter()
+                    .any(|gateway| !root.gateways.contains(gateway)),
+        ),
+    ];
+    let found = checks.into_iter().find(|(_, conflicts)| *conflicts);
+    found.map(|(field, _)| field)
+}
+
+fn headers(root: &[HeaderMatch], inner: &[HeaderMatch]) -> bool {
+    root.iter().any(|a| {
+        let mut same = inner.iter().filter(|b| a.key == b.key);
+        same.any(|b| conflicting(&a.value, &b.value))
+    })
+}
+
+fn queries(root: &HttpMatch, inner: &HttpMatch) -> bool {
+    root.query_params.iter().any(|a| {
+        let mut same = inner.query_params.iter().filter(|b| a.name == b.name);
+        same.any(|b| conflicting(&a.value, &b.value))
+    })
+}
+
+/// Whether two conditions on one text cannot be put together.
+fn conflicting(root: &StringMatch, inner: &StringMatch) -> bool {
+    match (root, inner) {
+        (StringMatch::Regex(_), _) | (_, StringMatch::Regex(_)) => true,
+        (StringMatch::Exact(root), StringMatch::Exact(inner)) => root != inner,
+        (StringMatch::Exact(_), StringMatch::Prefix(_)) => true,
+        (StringMatch::Prefix(root), StringMatch::Exact(inner) | StringMatch::Prefix(inner)) => {
+            !inner.starts_with(&**root)
+        }
+        (StringMatch::Present, _) | (_, StringMatch::Present) => false,
+    }
+}

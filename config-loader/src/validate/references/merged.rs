@@ -1,0 +1,162 @@
+//! VirtualServices that are put together: delegates under their roots, and several for one host of a Gateway. What one
+//! of them loses by the other is reported with both places.
+
+use std::collections::HashMap;
+
+use super::names::complete;
+use super::{place, warning};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic::codes::references::{X287, X288};
+use crate::kind::Name;
+use crate::resource::istio::{
+    GatewayRef, HttpAction, HttpMatch, HttpRule, VirtualService, conflict,
+};
+use crate::resource::{ExportTo, Object, ResourceSet};
+use crate::validate::istio::{Earlier, Hidden};
+
+type Vs = Object<VirtualService>;
+
+/// Most findings of this file about one object; more say the same.
+const FOUND_MAX: usize = 100;
+
+pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
+    for root in set.virtual_services.values() {
+        let before = found.len();
+        for rule in &root.spec.http {
+            if let HttpAction::Delegate(delegate) = &rule.action
+                && let Some(target) = set.virtual_services.get(&delegate.name)
+                && target.spec.is_delegate()
+                && target.spec.export_to.includes(&root.id.namespace)
+            {
+                check_delegate(root, rule, target, found);
+            }
+            if found.len() - before >= FOUND_MAX {
+                break;
+            }
+        }
+    }
+    for objects in shared_hosts(set) {
+        check_shared(&objects, found);
+    }
+}
+
+/// A rule of a delegate is dropped whole when one of its blocks fits no block of the root rule.
+fn check_delegate(root: &Vs, rule: &HttpRule, target: &Vs, found: &mut Vec<Diagnostic>) {
+    if rule.matches.is_empty() {
+        return;
+    }
+    for (index, inner) in target.spec.http.iter().enumerate() {
+        let mut blocks = inner.matches.iter().enumerate();
+        let misfit = blocks.find_map(|(at, block)| Some((at, block, misfit(rule, block)?)));
+        let Some((at, block, (outer, field))) = misfit else {
+            continue;
+        };
+        let message = format!(
+            "rule {index} is dropped where {} delegates to it: `{field}` of match {at} conflicts with the root's",
+            root.id
+        );
+        let path = format!("spec.http[{index}].match[{at}].{field}");
+        let mut diagnostic = warning(target, X287, block.line, path, message);
+        diagnostic.help(
+            "each match of a delegate must fit one of the root rule: a uri under its prefix, the same port and namespace",
+        );
+        diagnostic.related(place(root, outer.line), "the root rule matches this");
+        found.push(diagnostic);
+    }
+}
+
+/// The first block of the root rule and the field by which it conflicts, when all of them do.
+fn misfit<'a>(rule: &'a HttpRule, block: &HttpMatch) -> Option<(&'a HttpMatch, &'static str)> {
+    let mut first = None;
+    for outer in &rule.matches {
+        let field = conflict(outer, block)?;
+        first.get_or_insert((outer, field));
+    }
+    first
+}
+
+/// The VirtualServices for one host of one Gateway, oldest first, where there are several that every namespace sees.
+fn shared_hosts(set: &ResourceSet) -> Vec<Vec<&Vs>> {
+    let mut claims: HashMap<(&Name, String), Vec<&Vs>> = HashMap::new();
+    for object in set.virtual_services.values() {
+        if object.spec.export_to != ExportTo::All || object.spec.http.is_empty() {
+            continue;
+        }
+        for gateway in &object.spec.gateways {
+            let GatewayRef::Named(gateway) = &gateway.value else {
+                continue;
+            };
+            for host in &object.spec.hosts {
+                let host = complete(&host.value, &object.id.namespace).into_owned();
+                claims.entry((gateway, host)).or_default().push(object);
+            }
+        }
+    }
+    let several = claims.into_values().filter(|objects| objects.len() > 1);
+    let mut several: Vec<Vec<&Vs>> = several.collect();
+    for objects in &mut several {
+        objects.sort_by(|a, b| a.age().cmp(&b.age()));
+    }
+    // two objects that share several hosts, or hosts of several gateways, conflict once
+    several.sort_by_key(|objects| objects.iter().map(|one| one.id.clone()).collect::<Vec<_>>());
+    several.dedup_by(|a, b| {
+        a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| std::ptr::eq(*a, *b))
+    });
+    several
+}
+
+/// A block that an older VirtualService has as well is never reached in a younger one: their routes are put one behind
+/// the other.
+fn check_shared(objects: &[&Vs], found: &mut Vec<Diagnostic>) {
+    let rules: Vec<(&Vs, &HttpRule)> = objects
+        .iter()
+        .flat_map(|object| object.spec.http.iter().map(|rule| (*object, &**rule)))
+        .collect();
+    let mut earlier = Earlier::default();
+    let mut start = 0;
+    for object in objects {
+        let own = rules[start..]
+            .iter()
+            .take_while(|(owner, _)| std::ptr::eq(*owner, *object));
+        let end = start + own.count();
+        let before = found.len();
+        for (index, (_, rule)) in rules[start..end].iter().enumerate() {
+            for (at, hidden) in earlier.hidden(rule) {
+                if found.len() - before < FOUND_MAX {
+                    found.push(repeated(object, (index, rule), (at, &hidden), &rules));
+                }
+            }
+        }
+        for (index, (_, rule)) in rules[start..end].iter().enumerate() {
+            earlier.add(start + index, rule);
+        }
+        start = end;
+    }
+}
+
+fn repeated(
+    object: &Vs,
+    (index, rule): (usize, &HttpRule),
+    (at, hidden): (Option<usize>, &Hidden),
+    rules: &[(&Vs, &HttpRule)],
+) -> Diagnostic {
+    let (owner, by) = rules[hidden.rule];
+    let (path, line) = match at {
+        None => (format!("spec.http[{index}]"), rule.line),
+        Some(at) => (
+            format!("spec.http[{index}].match[{at}]"),
+            rule.matches[at].line,
+        ),
+    };
+    let message = format!(
+        "never reached at the gateway: {} is older and takes these requests of the same host",
+        owner.id
+    );
+    let mut diagnostic = warning(object, X288, line, path, message);
+    diagnostic.help(
+        "rules of several VirtualServices for one host follow each other by age, the oldest first",
+    );
+    let line = hidden.block.map_or(by.line, |block| by.matches[block].line);
+    diagnostic.related(place(owner, line), "they are matched here");
+    diagnostic
+}

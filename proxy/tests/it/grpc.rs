@@ -3,8 +3,8 @@
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use futures_util::stream::{self, Stream};
 use futures_util::StreamExt;
+use futures_util::stream::{self, Stream};
 use http::uri::PathAndQuery;
 use http_body_util::BodyExt;
 use hyper::Request;

@@ -453,11 +453,11 @@ fn delegate_rule_that_fits_no_match_of_its_root_is_reported_with_both_places() {
             Some("sourceLabels"),
         ),
         (
-            "{sourceNamespace: n}",
+            "{sourceNamespace: ns}",
             "{uri: {prefix: /a}}",
             Some("sourceNamespace"),
         ),
-        ("{uri: {prefix: /a}}", "{sourceNamespace: n}", None),
+        ("{uri: {prefix: /a}}", "{sourceNamespace: ns}", None),
         ("{gateways: [g]}", "{gateways: [h]}", Some("gateways")),
         (
             "{uri: {prefix: /a}, ignoreUriCase: true}",

@@ -5,7 +5,9 @@
 //! | `arguments` | the command line |
 //! | `tool` | the programs needed, their versions, how to install them |
 //! | `process`, `accounting` | starting programs on a core, what the kernel says they used |
-//! | `upstream`, `client`, `load` | who answers, a small client, wrk and h2load |
+//! | `upstream`, `client`, `tls` | who answers, a small client, the certificate |
+//! | `load`, `generator` | wrk and h2load, and our own load where they lack control |
+//! | `probe` | whether a proxy does what it shall, before it is measured |
 //! | `configure` | equivalent configurations, as text |
 //! | `bench` | what all scenarios share: a proxy that is up and answers |
 //! | `scenario` | the measurements |
@@ -25,12 +27,15 @@ pub mod client;
 pub mod configure;
 mod environment;
 mod failure;
+pub mod generator;
 pub mod load;
+pub mod probe;
 pub mod process;
 pub mod report;
 pub mod scenario;
 pub mod statistics;
 pub mod target;
+pub mod tls;
 pub mod tool;
 pub mod upstream;
 
@@ -53,8 +58,10 @@ const DEBUG_BUILD: &str =
 /// # Errors
 /// When nothing can be measured, the report cannot be written, or the run was asked to stop.
 pub fn run(arguments: Arguments) -> Result<(), Failure> {
-    if let Some(Command::Upstream) = arguments.command {
-        return upstream::serve();
+    match &arguments.command {
+        Some(Command::Upstream) => return upstream::serve(),
+        Some(Command::Generate(wanted)) => return generator::generate(wanted),
+        None => {}
     }
     let tools = Tools::find(&strait_binary(&arguments)?);
     for tool in tools.missing() {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::compare::scenario::Scenario;
 
@@ -59,9 +59,47 @@ pub struct Arguments {
 /// What the program can do besides measuring.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Be the upstream: print the port, then answer every request until killed.
+    /// Be the upstream: print the ports, then answer every request until killed.
     #[command(hide = true)]
     Upstream,
+    /// Be a load generator: put load on a port for a while, then print what was counted.
+    #[command(hide = true)]
+    Generate(Generate),
+}
+
+/// What this program's own load generator shall do.
+#[derive(Args, Clone, Debug)]
+pub struct Generate {
+    /// What to do again and again.
+    #[arg(value_enum)]
+    pub work: GeneratedWork,
+
+    /// Port of 127.0.0.1.
+    #[arg(long)]
+    pub port: u16,
+
+    /// How many do it at once.
+    #[arg(long)]
+    pub connections: u32,
+
+    /// After this many seconds nothing new is begun.
+    #[arg(long)]
+    pub seconds: u64,
+
+    /// The certificate that the proxy must show, as PEM.
+    #[arg(long)]
+    pub certificate: Option<PathBuf>,
+}
+
+/// What this program's own load generator can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GeneratedWork {
+    /// Connections, each with a full TLS handshake and one request.
+    Full,
+    /// Connections, each with a resumed TLS session and one request.
+    Resumed,
+    /// A fixed number of bytes through a TCP connection, both ways at once.
+    Bulk,
 }
 
 impl Arguments {

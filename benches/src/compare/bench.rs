@@ -7,13 +7,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::compare::arguments::Arguments;
-use crate::compare::client::{Connection, free_port};
-use crate::compare::configure::{self, Plan, Proxy};
+use crate::compare::client::free_port;
+use crate::compare::configure::{self, Others, Plan, Proxy, Work};
 use crate::compare::failure::{Failure, context};
-use crate::compare::load::{Load, parse_h2load};
+use crate::compare::load::Material;
+use crate::compare::probe::{Probe, Verdict};
 use crate::compare::process::{Cancel, CommandLine, Launcher, Process, pin_self, raise_open_files};
 use crate::compare::report::Report;
 use crate::compare::tool::Tools;
+use crate::compare::upstream::Ports;
 use crate::compare::{accounting, say};
 
 /// How long a proxy may take until it answers.
@@ -37,10 +39,12 @@ pub struct Bench {
     pub tools: Tools,
     /// Starts programs.
     pub launcher: Launcher,
+    /// Files that load generators read.
+    pub material: Material,
     proxy_core: usize,
     load_core: usize,
     upstream: Process,
-    upstream_port: u16,
+    upstream_ports: Ports,
     started: Cell<u32>,
 }
 
@@ -51,11 +55,17 @@ pub struct Shape {
     pub prefixes: Vec<String>,
     /// Prefixes per VirtualService.
     pub prefixes_per_object: usize,
+    /// What passes.
+    pub work: Work,
     /// Whether downstream is HTTP/2.
     pub http2: bool,
+    /// Whether downstream is TLS.
+    pub tls: bool,
+    /// Routes that no request takes.
+    pub others: Others,
     /// Downstream connections at most.
     pub connections_max: u32,
-    /// The path that must be answered with 200 before the proxy counts as up.
+    /// The path that must be answered, whole, before the proxy counts as up.
     pub probe: String,
 }
 
@@ -65,7 +75,10 @@ impl Shape {
         Self {
             prefixes: vec!["/".to_owned()],
             prefixes_per_object: 1,
+            work: Work::Http,
             http2: false,
+            tls: false,
+            others: Others::None,
             connections_max,
             probe: "/".to_owned(),
         }
@@ -114,23 +127,29 @@ impl Bench {
             report.notes.push(failure.to_string());
         }
         let launcher = Launcher::new(directory.to_owned(), cancel);
-        let (upstream, upstream_port) = start_upstream(&launcher, load_core)?;
+        let material = Material::make(directory)?;
+        let (upstream, upstream_ports) = start_upstream(&launcher, load_core)?;
         let started = Cell::new(0);
         Ok(Self {
             arguments,
             tools,
             launcher,
+            material,
             proxy_core,
             load_core,
             upstream,
-            upstream_port,
+            upstream_ports,
             started,
         })
     }
 
     /// The port of the upstream, for a row without a proxy.
-    pub fn upstream_port(&self) -> u16 {
-        self.upstream_port
+    pub fn upstream_port(&self, work: Work) -> u16 {
+        match work {
+            Work::Http => self.upstream_ports.http,
+            Work::Grpc => self.upstream_ports.grpc,
+            Work::Tcp => self.upstream_ports.bulk,
+        }
     }
 
     /// The process of the upstream.
@@ -149,10 +168,14 @@ impl Bench {
         let plan = Plan {
             listen: free_port()?,
             admin: free_port()?,
-            upstream: self.upstream_port,
+            upstream: self.upstream_port(shape.work),
             prefixes: shape.prefixes.clone(),
             prefixes_per_object: shape.prefixes_per_object,
+            work: shape.work,
             http2: shape.http2,
+            tls: shape.tls.then(|| self.material.credentials.clone()),
+            others: shape.others,
+            nginx_module: self.tools.nginx_module().map(Path::to_owned),
             connections_max: shape.connections_max,
         };
         let name = self.unique(proxy.tool().binary());
@@ -212,30 +235,28 @@ impl Bench {
         Ok(last)
     }
 
-    fn wait_until_up(&self, running: &mut Running, probe: &str) -> Result<(), Failure> {
-        let port = running.plan.listen;
+    fn wait_until_up(&self, running: &mut Running, path: &str) -> Result<(), Failure> {
+        let probe = Probe::new(&running.plan, path)?;
         let what = format!("{} does not answer", running.proxy.name());
         let limits = (Duration::from_millis(1), START_LIMIT);
-        self.launcher.cancel().poll(limits, &what, || {
+        let mut last = String::new();
+        let up = self.launcher.cancel().poll(limits, &what, || {
             running.process.check_alive()?;
-            let up = if running.plan.http2 {
-                self.answers_http2(port, probe)?
-            } else {
-                matches!(
-                    Connection::open(port).and_then(|mut connection| connection.get(probe)),
-                    Ok(200)
-                )
-            };
-            Ok(up.then_some(()))
+            match probe.ask()? {
+                Verdict::Right => Ok(Some(())),
+                Verdict::NotYet(reason) => {
+                    last = reason;
+                    Ok(None)
+                }
+                Verdict::Wrong(reason) => Err(Failure::new(reason)),
+            }
+        });
+        up.map_err(|failure| match failure {
+            Failure::Other(message) if !last.is_empty() => {
+                Failure::Other(format!("{message}; last: {last}"))
+            }
+            failure => failure,
         })
-    }
-
-    fn answers_http2(&self, port: u16, path: &str) -> Result<bool, Failure> {
-        let line = Load::probe(&self.tools, &url(port, path))
-            .ok_or_else(|| Failure::new("h2load is missing"))?;
-        let output = self.run_beside("probe", &line, START_LIMIT)?;
-        Ok(parse_h2load(&output)
-            .is_some_and(|counts| counts.requests == 1 && counts.bad_statuses == 0))
     }
 
     /// A name for log files that this run has not had yet.
@@ -246,22 +267,16 @@ impl Bench {
     }
 }
 
-/// The address of a path on a port of this machine.
-pub fn url(port: u16, path: &str) -> String {
-    format!("http://127.0.0.1:{port}{path}")
-}
-
-/// Starts this program once more, as the upstream; it tells its port as its first line.
-fn start_upstream(launcher: &Launcher, core: usize) -> Result<(Process, u16), Failure> {
+/// Starts this program once more, as the upstream; it tells its ports as its first line.
+fn start_upstream(launcher: &Launcher, core: usize) -> Result<(Process, Ports), Failure> {
     let own = std::env::current_exe().map_err(context("cannot find this program"))?;
     let mut process = launcher.start("upstream", core, &CommandLine::new(&own, ["upstream"]))?;
     let limits = (Duration::from_millis(1), START_LIMIT);
-    let port = launcher
+    let ports = launcher
         .cancel()
         .poll(limits, "the upstream does not start", || {
             process.check_alive()?;
-            let output = process.output();
-            Ok(output.strip_suffix('\n').and_then(|line| line.parse().ok()))
+            Ok(Ports::parse(&process.output()))
         })?;
-    Ok((process, port))
+    Ok((process, ports))
 }

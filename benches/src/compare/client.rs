@@ -1,22 +1,41 @@
 //! A minimal HTTP/1.1 client over blocking sockets: enough to see whether a proxy answers, to hold idle
 //! connections, and to notice when a changed route is in force.
 
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
 use crate::compare::failure::{Failure, context};
+use crate::compare::tls;
 
 /// How long a single response may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Longest response that is read.
-const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
+const RESPONSE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// One keep-alive connection to a proxy on this machine.
 #[derive(Debug)]
 pub struct Connection {
-    stream: TcpStream,
+    stream: Stream,
+}
+
+/// What a response was like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Bytes in its body; in chunks, if that is how it came.
+    pub body_bytes: usize,
+}
+
+#[derive(Debug)]
+enum Stream {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
 impl Connection {
@@ -25,10 +44,25 @@ impl Connection {
     /// # Errors
     /// When nothing listens there.
     pub fn open(port: u16) -> io::Result<Self> {
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let stream = Stream::Plain(connect(port)?);
+        Ok(Self { stream })
+    }
+
+    /// Connects to a port of 127.0.0.1 with TLS, and completes the handshake.
+    ///
+    /// # Errors
+    /// When nothing listens there, or the handshake does not end as it must.
+    pub fn open_tls(port: u16, config: &Arc<ClientConfig>) -> io::Result<Self> {
+        let connection = ClientConnection::new(Arc::clone(config), tls::server_name());
+        let mut connection = connection.map_err(io::Error::other)?;
+        let mut socket = connect(port)?;
+        while connection.is_handshaking() {
+            connection.complete_io(&mut socket)?;
+        }
+        if let Some(complaint) = tls::complaint(&connection) {
+            return Err(io::Error::other(complaint));
+        }
+        let stream = Stream::Tls(Box::new(StreamOwned::new(connection, socket)));
         Ok(Self { stream })
     }
 
@@ -37,21 +71,53 @@ impl Connection {
     /// # Errors
     /// When the connection breaks, or the response is not HTTP/1.1 that this client understands.
     pub fn get(&mut self, path: &str) -> io::Result<u16> {
-        self.stream
-            .write_all(format!("GET {path} HTTP/1.1\r\nhost: bench.example\r\n\r\n").as_bytes())?;
+        Ok(self.ask(path)?.status)
+    }
+
+    /// Asks for a path, reads the whole response and tells what it was like.
+    ///
+    /// # Errors
+    /// When the connection breaks, or the response is not HTTP/1.1 that this client understands.
+    pub fn ask(&mut self, path: &str) -> io::Result<Answer> {
+        let stream: &mut dyn ReadWrite = match &mut self.stream {
+            Stream::Plain(stream) => stream,
+            Stream::Tls(stream) => stream.as_mut(),
+        };
+        stream.write_all(&request(path))?;
         let mut response = Vec::new();
         let mut chunk = [0; 4096];
         loop {
-            if let Some(status) = parse_response(&response)? {
-                return Ok(status);
+            if let Some(answer) = parse_response(&response)? {
+                return Ok(answer);
             }
-            let read = self.stream.read(&mut chunk)?;
+            let read = stream.read(&mut chunk)?;
             if read == 0 || response.len() > RESPONSE_BYTES_MAX {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             response.extend_from_slice(&chunk[..read]);
         }
     }
+}
+
+trait ReadWrite: io::Read + io::Write {}
+
+impl<T: io::Read + io::Write> ReadWrite for T {}
+
+/// A blocking connection on which nothing waits forever.
+///
+/// # Errors
+/// When nothing listens there.
+pub fn connect(port: u16) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+/// The head of a request for a path; there is no body.
+pub fn request(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", tls::HOST).into_bytes()
 }
 
 /// A port of 127.0.0.1 that is free now.
@@ -66,8 +132,11 @@ pub fn free_port() -> Result<u16, Failure> {
         .port())
 }
 
-/// The status once all of a response is there.
-fn parse_response(bytes: &[u8]) -> io::Result<Option<u16>> {
+/// What a response is like, once all of it is there.
+///
+/// # Errors
+/// When it is not HTTP/1.1 that this client understands.
+pub fn parse_response(bytes: &[u8]) -> io::Result<Option<Answer>> {
     let Some(head_end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Ok(None);
     };
@@ -90,12 +159,17 @@ fn parse_response(bytes: &[u8]) -> io::Result<Option<u16>> {
         (None, Some(_)) => body.ends_with(b"0\r\n\r\n"),
         (None, None) => return Err(invalid()),
     };
-    Ok(complete.then_some(status))
+    let body_bytes = body.len();
+    Ok(complete.then_some(Answer { status, body_bytes }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn answer(status: u16, body_bytes: usize) -> Option<Answer> {
+        Some(Answer { status, body_bytes })
+    }
 
     #[test]
     fn response_is_complete_when_its_body_is() {
@@ -105,15 +179,15 @@ mod tests {
         );
         assert_eq!(
             parse_response(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nxy").unwrap(),
-            Some(200)
+            answer(200, 2)
         );
         assert_eq!(
             parse_response(b"HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n").unwrap(),
-            Some(404)
+            answer(404, 0)
         );
         let chunked = b"HTTP/1.1 503 No\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n";
         assert_eq!(parse_response(&chunked[..chunked.len() - 2]).unwrap(), None);
-        assert_eq!(parse_response(chunked).unwrap(), Some(503));
+        assert_eq!(parse_response(chunked).unwrap(), answer(503, 11));
     }
 
     #[test]

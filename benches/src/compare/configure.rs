@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::compare::process::CommandLine;
+use crate::compare::tls::Credentials;
 use crate::compare::tool::{Found, Tool};
 
 mod envoy;
@@ -41,6 +42,14 @@ impl Proxy {
         }
     }
 
+    /// What it needs to pass this on.
+    pub fn tool_for(self, work: Work) -> Tool {
+        match (self, work) {
+            (Self::Nginx, Work::Tcp) => Tool::NginxStream,
+            _ => self.tool(),
+        }
+    }
+
     /// Its program.
     pub fn tool(self) -> Tool {
         match self {
@@ -50,6 +59,28 @@ impl Proxy {
             Self::Envoy => Tool::Envoy,
         }
     }
+}
+
+/// What a proxy passes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// HTTP requests, to an upstream that speaks HTTP/1.1.
+    Http,
+    /// Calls of gRPC, to an upstream that speaks HTTP/2 without TLS.
+    Grpc,
+    /// Bytes of TCP connections.
+    Tcp,
+}
+
+/// Routes beside those that are measured (Strait only).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Others {
+    /// None.
+    None,
+    /// This many that only forward.
+    Plain(usize),
+    /// This many that use what rules have to offer.
+    Featured(usize),
 }
 
 /// What a proxy shall do in a scenario.
@@ -65,8 +96,16 @@ pub struct Plan {
     pub prefixes: Vec<String>,
     /// Prefixes per VirtualService (Strait only; the others have one file).
     pub prefixes_per_object: usize,
-    /// Whether the listener speaks HTTP/2 without TLS, for those that have to be told.
+    /// What passes.
+    pub work: Work,
+    /// Whether downstream speaks HTTP/2, for those that have to be told.
     pub http2: bool,
+    /// The certificate to show, if downstream speaks TLS.
+    pub tls: Option<Credentials>,
+    /// Routes that no request of the scenario takes.
+    pub others: Others,
+    /// The module that nginx has to load to proxy TCP, if any.
+    pub nginx_module: Option<PathBuf>,
     /// Downstream connections that will be open at most.
     pub connections_max: u32,
 }
@@ -77,6 +116,9 @@ impl Plan {
         self.prefixes == ["/"]
     }
 }
+
+/// Streams that a peer may have open at once, in those that have to be told.
+const STREAMS_MAX: u32 = 128;
 
 /// A prefix of the routing scenarios.
 pub fn prefix(index: usize) -> String {

@@ -1,10 +1,16 @@
 //! The load generators: how they are called, and what they report.
 
 use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::compare::failure::{Failure, context};
+use crate::compare::generator::Tally;
 use crate::compare::process::CommandLine;
+use crate::compare::tls::{self, Credentials};
 use crate::compare::tool::{Tool, Tools};
+use crate::compare::upstream::{bulk, grpc};
 
 /// One kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,92 +20,236 @@ pub enum Load {
         /// Connections open at once.
         connections: u32,
     },
-    /// HTTP/2 without TLS, by prior knowledge, by h2load.
+    /// HTTP/2 by h2load; without TLS by prior knowledge.
     Http2 {
         /// Connections open at once.
         connections: u32,
         /// Requests in flight on each of them.
         streams: u32,
     },
+    /// Unary calls of gRPC by h2load.
+    Grpc {
+        /// Connections open at once.
+        connections: u32,
+        /// Calls in flight on each of them.
+        streams: u32,
+    },
+    /// New connections with TLS and a request on each, by this program.
+    Handshakes {
+        /// Connections open at once.
+        connections: u32,
+        /// Whether sessions are resumed.
+        resumed: bool,
+    },
+    /// Bytes through TCP connections, both ways at once, by this program.
+    Bulk {
+        /// Connections open at once.
+        connections: u32,
+    },
+}
+
+/// What a load is aimed at.
+#[derive(Clone, Copy, Debug)]
+pub struct Aim<'a> {
+    /// Port of 127.0.0.1.
+    pub port: u16,
+    /// What is asked for.
+    pub path: &'a str,
+    /// Whether the port speaks TLS.
+    pub tls: bool,
+    /// Whether it is an upstream that speaks HTTP/1.1 only.
+    pub http1_only: bool,
+}
+
+/// Files that load generators read.
+#[derive(Clone, Debug)]
+pub struct Material {
+    /// The certificate that proxies show.
+    pub credentials: Credentials,
+    /// A message of gRPC with its prefix.
+    message: PathBuf,
+    /// Tells OpenSSL what to offer.
+    openssl: PathBuf,
+}
+
+impl Material {
+    /// The names of the files below a directory.
+    fn below(directory: &Path) -> Self {
+        Self {
+            credentials: Credentials::below(directory),
+            message: directory.join("message.grpc"),
+            openssl: directory.join("openssl.cnf"),
+        }
+    }
+
+    /// Writes the files, with a new certificate.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn make(directory: &Path) -> Result<Self, Failure> {
+        let material = Self::below(directory);
+        Credentials::make(directory)?;
+        fs::write(&material.message, grpc::framed_message())
+            .map_err(context(material.message.display()))?;
+        fs::write(&material.openssl, tls::openssl_settings())
+            .map_err(context(material.openssl.display()))?;
+        Ok(material)
+    }
 }
 
 /// What a load generator counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Responses received.
+    /// Responses received, or connections that did all that they were to do.
     pub requests: u64,
     /// Responses other than 2xx and 3xx.
     pub bad_statuses: u64,
     /// Connections or requests that failed or timed out.
     pub failures: u64,
+    /// Bytes that were read, at least those of the bodies.
+    pub bytes: u64,
+    /// What the first failure was, if the load generator tells.
+    pub reason: Option<String>,
 }
 
 impl Load {
-    /// The program that makes this load.
-    pub fn tool(self) -> Tool {
+    /// The program that makes this load; `None` if it is this one.
+    pub fn tool(self) -> Option<Tool> {
         match self {
-            Self::Http1 { .. } => Tool::Wrk,
-            Self::Http2 { .. } => Tool::H2load,
+            Self::Http1 { .. } => Some(Tool::Wrk),
+            Self::Http2 { .. } | Self::Grpc { .. } => Some(Tool::H2load),
+            Self::Handshakes { .. } | Self::Bulk { .. } => None,
         }
     }
 
-    /// How to call the program, if it is installed. `to_upstream` is for an upstream that knows HTTP/1.1 only.
+    /// How to call the program, if it is there.
+    ///
+    /// # Errors
+    /// When the program is not installed.
     pub fn command(
         self,
         tools: &Tools,
-        url: &str,
+        material: &Material,
+        aim: &Aim<'_>,
         turn: Duration,
-        to_upstream: bool,
-    ) -> Option<CommandLine> {
-        let program = &tools.get(self.tool())?.path;
+    ) -> Result<CommandLine, Failure> {
         let seconds = turn.as_secs().max(1);
-        let arguments: Vec<OsString> = match self {
-            Self::Http1 { connections } => {
-                vec![
-                    "-t1".into(),
-                    format!("-c{connections}").into(),
-                    format!("-d{seconds}s").into(),
-                    url.into(),
-                ]
-            }
+        let program = match self.tool() {
+            Some(tool) => tools.get(tool).map(|found| found.path.clone()),
+            None => std::env::current_exe().ok(),
+        };
+        let program = program.ok_or_else(|| Failure::new("the load generator is missing"))?;
+        let arguments = match self {
+            Self::Http1 { connections } => words(["-t1"])
+                .chain([format!("-c{connections}").into()])
+                .chain([format!("-d{seconds}s").into(), aim.url().into()])
+                .collect(),
             Self::Http2 {
                 connections,
                 streams,
+            } => h2load(aim, connections, streams, seconds, &[]),
+            Self::Grpc {
+                connections,
+                streams,
             } => {
-                let mut arguments: Vec<OsString> = [
-                    "-t1",
-                    "-c",
-                    &connections.to_string(),
-                    "-m",
-                    &streams.to_string(),
-                    "-D",
-                    &seconds.to_string(),
-                ]
-                .map(OsString::from)
-                .to_vec();
-                if to_upstream {
-                    arguments.push("--h1".into());
-                }
-                arguments.push(url.into());
+                let mut call: Vec<OsString> = vec!["-d".into(), material.message.clone().into()];
+                call.extend(words(["-H", "content-type: application/grpc"]));
+                call.extend(words(["-H", "te: trailers"]));
+                h2load(aim, connections, streams, seconds, &call)
+            }
+            Self::Handshakes {
+                connections,
+                resumed,
+            } => {
+                let work = if resumed { "resumed" } else { "full" };
+                let certificate = material.credentials.certificate.clone();
+                let mut arguments = generate(work, aim, connections, seconds);
+                arguments.extend(["--certificate".into(), certificate.into()]);
                 arguments
             }
+            Self::Bulk { connections } => generate("bulk", aim, connections, seconds),
         };
-        Some(CommandLine::new(program, arguments))
-    }
-
-    /// How to send a single HTTP/2 request, to see whether a listener answers.
-    pub fn probe(tools: &Tools, url: &str) -> Option<CommandLine> {
-        let program = &tools.get(Tool::H2load)?.path;
-        Some(CommandLine::new(program, ["-t1", "-c1", "-n1", url]))
+        if !aim.tls || self.tool().is_none() {
+            return Ok(CommandLine::new(&program, arguments));
+        }
+        // Programs that use OpenSSL are told by a file what to offer.
+        let mut settings = OsString::from("OPENSSL_CONF=");
+        settings.push(&material.openssl);
+        let words = [settings, program.into()].into_iter().chain(arguments);
+        Ok(CommandLine::new(Path::new("env"), words))
     }
 
     /// Reads what the program printed; `None` if that is not a report.
     pub fn parse(self, output: &str) -> Option<Counts> {
         match self {
             Self::Http1 { .. } => parse_wrk(output),
-            Self::Http2 { .. } => parse_h2load(output),
+            Self::Http2 { .. } | Self::Grpc { .. } => parse_h2load(output),
+            Self::Handshakes { .. } | Self::Bulk { .. } => {
+                let tally = Tally::parse(output)?;
+                Some(Counts {
+                    requests: tally.done,
+                    failures: tally.failures,
+                    bytes: tally.done * self.bytes_each(0),
+                    reason: tally.reason,
+                    ..Counts::default()
+                })
+            }
         }
     }
+
+    /// Bytes that the load generator must have read at least for each that it counts, if bodies have this many.
+    pub fn bytes_each(self, body_bytes: usize) -> u64 {
+        let bytes = match self {
+            Self::Http1 { .. } | Self::Http2 { .. } => body_bytes,
+            Self::Grpc { .. } => grpc::FRAMED_BYTES,
+            // Looks at every response itself.
+            Self::Handshakes { .. } => 0,
+            Self::Bulk { .. } => 2 * bulk::SESSION_BYTES,
+        };
+        bytes as u64
+    }
+}
+
+impl Aim<'_> {
+    fn url(&self) -> String {
+        let scheme = if self.tls { "https" } else { "http" };
+        format!("{scheme}://127.0.0.1:{}{}", self.port, self.path)
+    }
+}
+
+/// With TLS, nothing but HTTP/2 is offered, so that a proxy that does not speak it fails.
+fn h2load(
+    aim: &Aim<'_>,
+    connections: u32,
+    streams: u32,
+    seconds: u64,
+    call: &[OsString],
+) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = words(["-t1", "-c", &connections.to_string()])
+        .chain(words(["-m", &streams.to_string()]))
+        .chain(words(["-D", &seconds.to_string()]))
+        .collect();
+    if aim.http1_only {
+        arguments.push("--h1".into());
+    } else if aim.tls {
+        let suite = format!("--tls13-ciphers={}", tls::CIPHER_SUITE);
+        arguments.extend(words(["--npn-list=h2", &suite]));
+    }
+    arguments.extend_from_slice(call);
+    arguments.push(aim.url().into());
+    arguments
+}
+
+fn generate(work: &str, aim: &Aim<'_>, connections: u32, seconds: u64) -> Vec<OsString> {
+    words(["generate", work])
+        .chain(words(["--port", &aim.port.to_string()]))
+        .chain(words(["--connections", &connections.to_string()]))
+        .chain(words(["--seconds", &seconds.to_string()]))
+        .collect()
+}
+
+fn words<const N: usize>(words: [&str; N]) -> impl Iterator<Item = OsString> + use<N> {
+    words.map(OsString::from).into_iter()
 }
 
 /// Reads the report of wrk.
@@ -107,8 +257,9 @@ fn parse_wrk(output: &str) -> Option<Counts> {
     let mut counts = Counts::default();
     let mut complete = false;
     for line in output.lines().map(str::trim) {
-        if let Some((requests, _)) = line.split_once(" requests in ") {
+        if let Some((requests, rest)) = line.split_once(" requests in ") {
             counts.requests = requests.trim().parse().ok()?;
+            counts.bytes = bytes(rest.split_once(", ")?.1.strip_suffix(" read")?)?;
             complete = true;
         } else if let Some(errors) = line.strip_prefix("Socket errors:") {
             counts.failures = numbers(errors).sum();
@@ -119,8 +270,21 @@ fn parse_wrk(output: &str) -> Option<Counts> {
     complete.then_some(counts)
 }
 
+/// A size as wrk prints it, such as `8.55MB`; rounded up, since it was rounded.
+fn bytes(size: &str) -> Option<u64> {
+    let digits = size.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = match &size[digits.len()..] {
+        "B" => 1.0,
+        "KB" => 1024.0,
+        "MB" => 1024.0 * 1024.0,
+        "GB" => 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    Some(((digits.parse::<f64>().ok()? + 0.005) * unit) as u64)
+}
+
 /// Reads the report of h2load.
-pub fn parse_h2load(output: &str) -> Option<Counts> {
+fn parse_h2load(output: &str) -> Option<Counts> {
     let line = |label: &str| output.lines().find_map(|line| line.strip_prefix(label));
     // total, started, done, succeeded, failed, errored, timeout; those errored are among those failed
     let requests: Vec<u64> = numbers(line("requests:")?).collect();
@@ -134,10 +298,15 @@ pub fn parse_h2load(output: &str) -> Option<Counts> {
     let bad_statuses = client_errors + server_errors;
     // A response with a bad status counts as failed there; here it is counted once.
     let failures = failed.saturating_sub(bad_statuses).max(timed_out);
+    // The one figure in parentheses that is followed by "data", since headers are not bodies.
+    let traffic = line("traffic:")?.strip_suffix(") data")?;
+    let (_, bytes) = traffic.rsplit_once('(')?;
     Some(Counts {
         requests: done,
         bad_statuses,
         failures,
+        bytes: bytes.parse().ok()?,
+        reason: None,
     })
 }
 

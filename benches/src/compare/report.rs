@@ -12,14 +12,34 @@ pub enum Figure {
     ChangeMillis,
     /// The same, with all routes in one VirtualService.
     ChangeOneObjectMillis,
+    /// CPU time per call of gRPC, in us.
+    CpuGrpc,
+    /// CPU time per small request over HTTP/2 with TLS, in us.
+    CpuH2,
+    /// CPU time per small request over HTTP/2 without TLS, in us.
+    CpuH2c,
+    /// CPU time per small request over HTTPS, in us.
+    CpuHttps,
     /// CPU time per request of 1 MiB, in us.
     CpuLarge,
     /// CPU time per small request that hits the last of many routes, in us.
     CpuManyRoutes,
     /// CPU time per small request with a single route, in us.
     CpuOneRoute,
+    /// CPU time per small request of a plain route that is alone, in us.
+    CpuPlainAlone,
+    /// The same after many other plain routes.
+    CpuPlainBesidePlain,
+    /// The same after as many routes with features.
+    CpuPlainBesideFeatures,
     /// CPU time per small request, in us.
     CpuSmall,
+    /// CPU time per GB of TCP, in ms.
+    CpuTcp,
+    /// CPU time per connection with a full TLS handshake, in us.
+    CpuTlsFull,
+    /// CPU time per connection with a resumed TLS session, in us.
+    CpuTlsResumed,
     /// Memory per idle connection, in KiB.
     ConnectionKib,
     /// Memory of the idle process, in KiB.

@@ -3,21 +3,15 @@
 use clap::ValueEnum;
 
 use crate::compare::bench::Bench;
-use crate::compare::configure::{Proxy, prefix};
+use crate::compare::configure::{Proxy, Work};
 use crate::compare::failure::Failure;
-use crate::compare::load::Load;
-use crate::compare::report::{Figure, Report};
-use crate::compare::upstream::LARGE_PATH;
+use crate::compare::report::Report;
 use crate::compare::{say, tool};
 
 mod connections;
+mod courses;
 mod loaded;
 mod throughput;
-
-use throughput::{Course, Variant};
-
-/// Routes in the scenario that compares many routes with one.
-const MANY_ROUTES: usize = 1_000;
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -26,10 +20,24 @@ pub enum Scenario {
     Small,
     /// 1,000 prefix routes, hitting the last, beside one route.
     Routes,
+    /// A plain route alone, and beside routes full of features.
+    Features,
     /// HTTP/2 without TLS from downstream, HTTP/1.1 to the upstream.
     H2c,
     /// Responses of 1 MiB.
     Large,
+    /// Small responses over 64 keep-alive HTTPS connections.
+    Https,
+    /// New connections with a full TLS handshake each.
+    TlsFull,
+    /// New connections with a resumed TLS session each.
+    TlsResumed,
+    /// HTTP/2 over TLS from downstream, HTTP/1.1 to the upstream.
+    H2,
+    /// Unary calls of gRPC, HTTP/2 to both sides.
+    Grpc,
+    /// Bytes through TCP connections.
+    Tcp,
     /// Memory of an idle process, and per idle connection.
     Connections,
     /// 5,000 routes: memory, time to load, time until a change is in force.
@@ -38,11 +46,18 @@ pub enum Scenario {
 
 impl Scenario {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 13] = [
         Self::Small,
         Self::Routes,
+        Self::Features,
         Self::H2c,
         Self::Large,
+        Self::Https,
+        Self::TlsFull,
+        Self::TlsResumed,
+        Self::H2,
+        Self::Grpc,
+        Self::Tcp,
         Self::Connections,
         Self::Loaded,
     ];
@@ -52,8 +67,15 @@ impl Scenario {
         match self {
             Self::Small => "small",
             Self::Routes => "routes",
+            Self::Features => "features",
             Self::H2c => "h2c",
             Self::Large => "large",
+            Self::Https => "https",
+            Self::TlsFull => "tls-full",
+            Self::TlsResumed => "tls-resumed",
+            Self::H2 => "h2",
+            Self::Grpc => "grpc",
+            Self::Tcp => "tcp",
             Self::Connections => "connections",
             Self::Loaded => "loaded",
         }
@@ -64,81 +86,30 @@ impl Scenario {
     /// # Errors
     /// When the run was asked to stop. What fails in one proxy becomes a note.
     pub fn measure(self, bench: &Bench, report: &mut Report) -> Result<(), Failure> {
-        match self {
-            Self::Small => throughput::measure(bench, report, &small()),
-            Self::Routes => throughput::measure(bench, report, &routes()),
-            Self::H2c => throughput::measure(bench, report, &h2c()),
-            Self::Large => throughput::measure(bench, report, &large()),
-            Self::Connections => connections::measure(bench, report),
-            Self::Loaded => loaded::measure(bench, report),
-        }
+        let course = match self {
+            Self::Small => courses::small(),
+            Self::Routes => courses::routes(),
+            Self::Features => courses::features(),
+            Self::H2c => courses::h2c(),
+            Self::Large => courses::large(),
+            Self::Https => courses::https(),
+            Self::TlsFull => courses::handshakes(false),
+            Self::TlsResumed => courses::handshakes(true),
+            Self::H2 => courses::h2(),
+            Self::Grpc => courses::grpc(),
+            Self::Tcp => courses::tcp(),
+            Self::Connections => return connections::measure(bench, report),
+            Self::Loaded => return loaded::measure(bench, report),
+        };
+        throughput::measure(bench, report, &course)
     }
 }
 
-fn small() -> Course {
-    Course {
-        title: "Small keep-alive requests over HTTP/1.1",
-        text: "64 connections, responses of 128 bytes, one route.",
-        load: Load::Http1 { connections: 64 },
-        path: "/".to_owned(),
-        variants: vec![Variant::catch_all(Some(Figure::CpuSmall))],
-    }
-}
-
-/// Both variants are asked for the same path, so that only the number of routes differs.
-fn routes() -> Course {
-    let last = prefix(MANY_ROUTES - 1);
-    Course {
-        title: "1,000 prefix routes, hitting the last",
-        text: "64 connections, responses of 128 bytes. Each proxy also runs with that one route alone, in the same \
-               rounds. HAProxy looks prefixes up in a map, nginx has a location for each, Envoy and Strait an \
-               ordered list of rules.",
-        load: Load::Http1 { connections: 64 },
-        path: format!("{last}item"),
-        variants: vec![
-            Variant {
-                label: "1 route",
-                prefixes: vec![last],
-                figure: Some(Figure::CpuOneRoute),
-            },
-            Variant {
-                label: "1,000 routes",
-                prefixes: (0..MANY_ROUTES).map(prefix).collect(),
-                figure: Some(Figure::CpuManyRoutes),
-            },
-        ],
-    }
-}
-
-fn h2c() -> Course {
-    Course {
-        title: "HTTP/2 without TLS to HTTP/1.1",
-        text: "16 connections with 8 streams each, responses of 128 bytes, one route. The direct row is HTTP/1.1 \
-               with 8 requests in flight per connection.",
-        load: Load::Http2 {
-            connections: 16,
-            streams: 8,
-        },
-        path: "/".to_owned(),
-        variants: vec![Variant::catch_all(None)],
-    }
-}
-
-fn large() -> Course {
-    Course {
-        title: "Responses of 1 MiB over HTTP/1.1",
-        text: "16 connections, one route.",
-        load: Load::Http1 { connections: 16 },
-        path: LARGE_PATH.to_owned(),
-        variants: vec![Variant::catch_all(Some(Figure::CpuLarge))],
-    }
-}
-
-/// The proxies that are installed.
-fn installed(bench: &Bench) -> impl Iterator<Item = Proxy> {
+/// The proxies that are installed, with what they need to pass this on.
+fn installed(bench: &Bench, work: Work) -> impl Iterator<Item = Proxy> {
     Proxy::ALL
         .into_iter()
-        .filter(|proxy| bench.tools.get(proxy.tool()).is_some())
+        .filter(move |proxy| bench.tools.get(proxy.tool_for(work)).is_some())
 }
 
 /// Takes note of a failure in one proxy; passes on that the run shall stop.
@@ -176,16 +147,6 @@ mod tests {
             let value = scenario.to_possible_value().expect("no scenario is hidden");
             assert_eq!(value.get_name(), scenario.name());
         }
-    }
-
-    #[test]
-    fn last_of_many_routes_is_the_only_one_of_the_baseline() {
-        let course = routes();
-        assert_eq!(
-            course.variants[0].prefixes,
-            [course.variants[1].prefixes[MANY_ROUTES - 1].clone()]
-        );
-        assert!(course.path.starts_with(&course.variants[0].prefixes[0]));
     }
 
     #[test]

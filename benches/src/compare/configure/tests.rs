@@ -7,13 +7,32 @@ fn plan(prefixes: Vec<String>) -> Plan {
         upstream: 1003,
         prefixes,
         prefixes_per_object: 2,
+        work: Work::Http,
         http2: false,
+        tls: None,
+        others: Others::None,
+        nginx_module: None,
         connections_max: 10,
     }
 }
 
 fn three_prefixes() -> Plan {
     plan((0..3).map(prefix).collect())
+}
+
+fn with_tls() -> Plan {
+    Plan {
+        tls: Some(Credentials::below(Path::new("/run"))),
+        ..plan(vec!["/".into()])
+    }
+}
+
+fn of(work: Work) -> Plan {
+    Plan {
+        work,
+        http2: work == Work::Grpc,
+        ..plan(vec!["/".into()])
+    }
 }
 
 fn program(version: &str) -> Found {
@@ -126,20 +145,106 @@ fn every_command_names_the_directory_or_a_file_in_it() {
 }
 
 #[test]
+fn every_proxy_shows_the_certificate() {
+    for proxy in Proxy::ALL {
+        let text = text_of(proxy, &with_tls());
+        match proxy {
+            Proxy::Haproxy => assert!(text.contains(" ssl crt /run/both.pem "), "{text}"),
+            _ => assert!(
+                text.contains("/run/certificate.pem") && text.contains("/run/key.pem"),
+                "{proxy:?}:\n{text}"
+            ),
+        }
+        let plain = text_of(proxy, &plan(vec!["/".into()]));
+        assert!(!plain.contains("/run/"), "{proxy:?}:\n{plain}");
+    }
+}
+
+#[test]
+fn http2_over_tls_is_left_to_the_handshake_except_in_nginx() {
+    let mut plan = with_tls();
+    plan.http2 = true;
+    assert!(text_of(Proxy::Nginx, &plan).contains("listen 127.0.0.1:1001 ssl http2;"));
+    assert!(!text_of(Proxy::Haproxy, &plan).contains("proto h2"));
+}
+
+#[test]
+fn calls_go_to_the_upstream_over_http2() {
+    let text = |proxy| text_of(proxy, &of(Work::Grpc));
+    assert!(text(Proxy::Strait).contains("protocol: GRPC"));
+    assert!(text(Proxy::Nginx).contains("grpc_pass grpc://upstream;"));
+    assert!(text(Proxy::Haproxy).contains("server only 127.0.0.1:1003 proto h2"));
+    assert!(text(Proxy::Envoy).contains("explicit_http_config"));
+}
+
+#[test]
+fn bytes_pass_without_http() {
+    let text = |proxy| text_of(proxy, &of(Work::Tcp));
+    assert!(text(Proxy::Strait).contains("  tcp:\n  - route:"));
+    assert!(text(Proxy::Nginx).contains("stream {"));
+    assert!(text(Proxy::Haproxy).contains("mode tcp"));
+    assert!(text(Proxy::Envoy).contains("envoy.filters.network.tcp_proxy"));
+    for proxy in Proxy::ALL {
+        let text = text(proxy).to_lowercase();
+        assert!(!text.contains("http_connection_manager") && !text.contains("mode http"));
+        assert!(!text.contains("protocol: http") && !text.contains("http {"));
+    }
+}
+
+#[test]
+fn nginx_loads_its_module_for_tcp_where_it_has_one() {
+    let module = Some(PathBuf::from("/modules/stream.so"));
+    let loads = |work, nginx_module| {
+        let plan = Plan {
+            nginx_module,
+            ..of(work)
+        };
+        text_of(Proxy::Nginx, &plan).contains("load_module /modules/stream.so;")
+    };
+    assert!(loads(Work::Tcp, module.clone()));
+    assert!(!loads(Work::Http, module));
+    assert!(!loads(Work::Tcp, None));
+}
+
+#[test]
+fn other_rules_come_before_the_one_that_is_measured() {
+    for others in [Others::Plain(10), Others::Featured(10)] {
+        let plan = Plan {
+            others,
+            ..plan(vec![prefix(0)])
+        };
+        let text = text_of(Proxy::Strait, &plan);
+        assert_eq!(text.matches("prefix: /other-").count(), 10);
+        assert!(text.rfind("/other-") < text.find(&prefix(0)));
+        let featured = ["retries:", "fault:", "corsPolicy:", "mirrors:"]
+            .map(|feature| text.matches(feature).count());
+        let expected = if others == Others::Plain(10) { 0 } else { 4 };
+        assert_eq!(featured, [expected; 4], "{text}");
+    }
+}
+
+#[test]
 fn strait_reads_its_resources_without_complaint() {
-    for file in files(
-        Proxy::Strait,
-        &program(""),
-        &three_prefixes(),
-        Path::new("/run/it"),
-    ) {
-        let mut diagnostics = config_loader::Diagnostics::default();
-        let set = config_loader::load_bytes("it.yaml", file.text.as_bytes(), &mut diagnostics);
-        // References lead to other files, so only what the file itself says is looked at.
-        let refused = diagnostics.iter().any(|found| {
-            found.severity == config_loader::Severity::Error && !found.code.0.starts_with('X')
-        });
-        assert!(!refused, "{diagnostics:?}");
-        assert_eq!(set.len(), 1, "{}", file.path.display());
+    let featured = Plan {
+        others: Others::Featured(5),
+        ..three_prefixes()
+    };
+    for plan in [
+        three_prefixes(),
+        with_tls(),
+        of(Work::Grpc),
+        of(Work::Tcp),
+        featured,
+    ] {
+        for file in files(Proxy::Strait, &program(""), &plan, Path::new("/run/it")) {
+            let mut diagnostics = config_loader::Diagnostics::default();
+            let set = config_loader::load_bytes("it.yaml", file.text.as_bytes(), &mut diagnostics);
+            // References lead to other files, so only what the file itself says is looked at.
+            let refused = diagnostics.iter().any(|found| {
+                found.severity == config_loader::Severity::Error && !found.code.0.starts_with('X')
+            });
+            assert!(!refused, "{diagnostics:?}");
+            assert_eq!(set.len(), 1, "{}", file.path.display());
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::{installed, note};
 use crate::compare::bench::{Bench, Shape};
 use crate::compare::client::Connection;
-use crate::compare::configure::Proxy;
+use crate::compare::configure::{Proxy, Work};
 use crate::compare::failure::{Failure, context};
 use crate::compare::report::{Figure, Report, Section, number, ratio};
 use crate::compare::say;
@@ -24,7 +24,7 @@ struct Sizes {
 /// Opens connections that make one request each, in every proxy in turn, and adds the table.
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
     let connections = bench.arguments.connections;
-    let proxies: Vec<Proxy> = installed(bench).collect();
+    let proxies: Vec<Proxy> = installed(bench, Work::Http).collect();
     let mut results: Vec<Vec<Sizes>> = proxies.iter().map(|_| Vec::new()).collect();
     for round in 0..bench.arguments.rounds.min(ROUNDS_MAX) {
         for (proxy, sizes) in proxies.iter().zip(&mut results) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::{installed, note};
 use crate::compare::bench::{Bench, Running, Shape};
 use crate::compare::client::Connection;
-use crate::compare::configure::{Proxy, prefix, strait};
+use crate::compare::configure::{Proxy, Work, prefix, strait};
 use crate::compare::failure::{Failure, context};
 use crate::compare::report::{Figure, Report, Section, number};
 use crate::compare::say;
@@ -48,7 +48,7 @@ struct Seen {
 
 /// Loads the routes into every proxy in turn, and adds the table.
 pub(super) fn measure(bench: &Bench, report: &mut Report) -> Result<(), Failure> {
-    let layouts: Vec<Layout> = installed(bench).flat_map(layouts_of).collect();
+    let layouts: Vec<Layout> = installed(bench, Work::Http).flat_map(layouts_of).collect();
     let mut results: Vec<Seen> = layouts.iter().map(|_| Seen::default()).collect();
     for round in 0..bench.arguments.rounds.min(ROUNDS_MAX) {
         for (layout, seen) in layouts.iter().zip(&mut results) {

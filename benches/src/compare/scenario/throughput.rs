@@ -3,13 +3,16 @@
 use std::time::{Duration, Instant};
 
 use super::{installed, note, skip};
-use crate::compare::bench::{Bench, Running, Shape, url};
-use crate::compare::configure::Proxy;
+use crate::compare::bench::{Bench, Running, Shape};
+use crate::compare::configure::{Others, Proxy, Work};
 use crate::compare::failure::Failure;
-use crate::compare::load::{Counts, Load};
-use crate::compare::report::{Figure, Report, Section, number, ratio};
-use crate::compare::statistics::{median, range};
+use crate::compare::load::{Aim, Counts, Load};
+use crate::compare::report::{Figure, Report, number};
+use crate::compare::statistics::median;
+use crate::compare::upstream::http;
 use crate::compare::{accounting, say};
+
+mod table;
 
 /// Length of the turn before the rounds, which fills pools and caches and is not counted.
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -17,17 +20,41 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// One scenario under load.
 pub(super) struct Course {
     pub(super) title: &'static str,
-    pub(super) text: &'static str,
+    pub(super) text: String,
     pub(super) load: Load,
+    pub(super) unit: Unit,
+    pub(super) work: Work,
+    pub(super) tls: bool,
     pub(super) path: String,
+    pub(super) proxies: &'static [Proxy],
     /// The first one is what the others are compared with.
     pub(super) variants: Vec<Variant>,
+}
+
+impl Course {
+    fn http2(&self) -> bool {
+        matches!(self.load, Load::Http2 { .. } | Load::Grpc { .. })
+    }
+
+    /// Handshakes have no row without a proxy, since the upstream speaks no TLS.
+    fn has_direct(&self) -> bool {
+        self.unit != Unit::Handshake
+    }
+}
+
+/// What CPU time is divided by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Request,
+    Handshake,
+    Gigabyte,
 }
 
 /// One way to configure each proxy in a scenario.
 pub(super) struct Variant {
     pub(super) label: &'static str,
     pub(super) prefixes: Vec<String>,
+    pub(super) others: Others,
     pub(super) figure: Option<Figure>,
 }
 
@@ -37,6 +64,7 @@ impl Variant {
         Self {
             label: "",
             prefixes: vec!["/".to_owned()],
+            others: Others::None,
             figure,
         }
     }
@@ -52,28 +80,58 @@ struct Entrant {
 }
 
 /// What one turn gave.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Turn {
     counts: Counts,
+    unit: Unit,
+    /// Bytes that had to be read for each that was counted.
+    bytes_each: u64,
     cpu: Duration,
     elapsed: Duration,
 }
 
 impl Turn {
-    fn cpu_us(&self) -> f64 {
-        self.cpu.as_secs_f64() * 1e6 / self.counts.requests as f64
+    /// How much was done, in its unit.
+    fn amount(&self) -> f64 {
+        match self.unit {
+            Unit::Request | Unit::Handshake => self.counts.requests as f64,
+            Unit::Gigabyte => self.counts.bytes as f64 / 1e9,
+        }
     }
 
-    fn requests_per_second(&self) -> f64 {
-        self.counts.requests as f64 / self.elapsed.as_secs_f64()
+    /// CPU time for one, in us; of a GB in ms.
+    fn cpu(&self) -> f64 {
+        let parts = match self.unit {
+            Unit::Request | Unit::Handshake => 1e6,
+            Unit::Gigabyte => 1e3,
+        };
+        self.cpu.as_secs_f64() * parts / self.amount()
+    }
+
+    fn per_second(&self) -> f64 {
+        self.amount() / self.elapsed.as_secs_f64()
     }
 
     fn busy_percent(&self) -> f64 {
         100.0 * self.cpu.as_secs_f64() / self.elapsed.as_secs_f64()
     }
+
+    /// Whether bodies were shorter than they should be.
+    fn is_short(&self) -> bool {
+        self.counts.bytes < self.counts.requests * self.bytes_each
+    }
 }
 
 impl Entrant {
+    fn direct() -> Self {
+        Self {
+            running: None,
+            variant: 0,
+            label: "direct (CPU of the upstream)".into(),
+            turns: vec![],
+        }
+    }
+
     fn proxy(&self) -> Option<Proxy> {
         self.running.as_ref().map(|running| running.proxy)
     }
@@ -84,21 +142,17 @@ impl Entrant {
             .map_or(bench.upstream_pid(), |running| running.process.pid())
     }
 
-    fn port(&self, bench: &Bench) -> u16 {
-        self.running
-            .as_ref()
-            .map_or(bench.upstream_port(), |running| running.plan.listen)
-    }
-
-    fn cpu_us(&self) -> Option<f64> {
-        median(self.turns.iter().map(Turn::cpu_us))
+    fn cpu(&self) -> Option<f64> {
+        median(self.turns.iter().map(Turn::cpu))
     }
 }
 
 /// Runs a scenario and adds its table.
 pub(super) fn measure(bench: &Bench, report: &mut Report, course: &Course) -> Result<(), Failure> {
-    if bench.tools.get(course.load.tool()).is_none() {
-        skip(report, course.title, course.load.tool());
+    if let Some(tool) = course.load.tool()
+        && bench.tools.get(tool).is_none()
+    {
+        skip(report, course.title, tool);
         return Ok(());
     }
     let mut entrants = start(bench, report, course)?;
@@ -126,62 +180,47 @@ pub(super) fn measure(bench: &Bench, report: &mut Report, course: &Course) -> Re
                 continue;
             };
             say(&format!(
-                "  round {}/{rounds} {}: {} us",
+                "  round {}/{rounds} {}: {} {}",
                 round + 1,
                 entrant.label,
-                number(turn.cpu_us())
+                number(turn.cpu()),
+                course.unit.of_cpu()
             ));
             entrant.turns.push(turn);
         }
     }
     for entrant in &entrants {
         let figure = course.variants[entrant.variant].figure;
-        if let (Some(figure), Some(proxy), Some(value)) =
-            (figure, entrant.proxy(), entrant.cpu_us())
-        {
+        if let (Some(figure), Some(proxy), Some(value)) = (figure, entrant.proxy(), entrant.cpu()) {
             report.figures.insert((figure, proxy), value);
         }
     }
-    report.sections.push(section(course, &entrants));
+    report.sections.push(table::section(course, &entrants));
     Ok(())
 }
 
 /// Starts every installed proxy in every variant. They stay up for all rounds; those that wait use no CPU time.
 fn start(bench: &Bench, report: &mut Report, course: &Course) -> Result<Vec<Entrant>, Failure> {
-    let direct = Entrant {
-        running: None,
-        variant: 0,
-        label: "direct (CPU of the upstream)".into(),
-        turns: vec![],
-    };
-    let mut entrants = vec![direct];
-    for proxy in installed(bench) {
-        for (
-            variant,
-            Variant {
-                label, prefixes, ..
-            },
-        ) in course.variants.iter().enumerate()
-        {
-            let mut shape = Shape::catch_all(1024);
-            shape.prefixes.clone_from(prefixes);
-            shape.prefixes_per_object = prefixes.len();
-            shape.http2 = matches!(course.load, Load::Http2 { .. });
-            shape.probe.clone_from(&course.path);
-            let label = if label.is_empty() {
-                proxy.name().into()
-            } else {
-                format!("{}, {label}", proxy.name())
+    let mut entrants = Vec::new();
+    if course.has_direct() {
+        entrants.push(Entrant::direct());
+    }
+    let proxies = installed(bench, course.work).filter(|proxy| course.proxies.contains(proxy));
+    for proxy in proxies {
+        for (index, variant) in course.variants.iter().enumerate() {
+            let label = match variant.label {
+                "" => proxy.name().to_owned(),
+                label => format!("{}, {label}", proxy.name()),
             };
             let running = note(
                 report,
                 &format!("{}, {label}", course.title),
-                bench.start(proxy, &shape),
+                bench.start(proxy, &shape(course, variant)),
             )?;
             if let Some(running) = running.flatten() {
                 entrants.push(Entrant {
                     running: Some(running),
-                    variant,
+                    variant: index,
                     label,
                     turns: vec![],
                 });
@@ -191,17 +230,36 @@ fn start(bench: &Bench, report: &mut Report, course: &Course) -> Result<Vec<Entr
     Ok(entrants)
 }
 
+fn shape(course: &Course, variant: &Variant) -> Shape {
+    Shape {
+        prefixes: variant.prefixes.clone(),
+        prefixes_per_object: variant.prefixes.len(),
+        work: course.work,
+        http2: course.http2(),
+        tls: course.tls,
+        others: variant.others,
+        probe: course.path.clone(),
+        ..Shape::catch_all(1024)
+    }
+}
+
 fn turn(
     bench: &Bench,
     course: &Course,
     entrant: &Entrant,
     length: Duration,
 ) -> Result<Turn, Failure> {
-    let url = url(entrant.port(bench), &course.path);
+    let running = entrant.running.as_ref();
+    let upstream = bench.upstream_port(course.work);
+    let aim = Aim {
+        port: running.map_or(upstream, |running| running.plan.listen),
+        path: &course.path,
+        tls: course.tls && running.is_some(),
+        http1_only: running.is_none() && course.work == Work::Http,
+    };
     let line = course
         .load
-        .command(&bench.tools, &url, length, entrant.running.is_none());
-    let line = line.ok_or_else(|| Failure::new("the load generator is missing"))?;
+        .command(&bench.tools, &bench.material, &aim, length)?;
     let pid = entrant.pid(bench);
     let (cpu_before, begin) = (accounting::cpu_time(pid), Instant::now());
     let output = bench.run_beside("load", &line, length * 2 + Duration::from_secs(30))?;
@@ -214,173 +272,43 @@ fn turn(
         .parse(&output)
         .ok_or_else(|| Failure::new("the load generator made no report"))?;
     if counts.requests == 0 {
-        return Err(Failure::new("no request was answered"));
+        let reason = counts.reason.as_deref().unwrap_or("unknown");
+        return Err(Failure::new(format!("nothing was answered: {reason}")));
     }
     Ok(Turn {
         counts,
+        unit: course.unit,
+        bytes_each: course.load.bytes_each(http::body_bytes(&course.path)),
         cpu,
         elapsed,
     })
-}
-
-fn section(course: &Course, entrants: &[Entrant]) -> Section {
-    let with_baseline = course.variants.len() > 1;
-    let mut columns: Vec<String> = [
-        "proxy",
-        "CPU us/request",
-        "lowest to highest",
-        "requests/s",
-        "core busy",
-        "to HAProxy",
-        "to Envoy",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    if with_baseline {
-        columns.push(format!("to {}", course.variants[0].label));
-    }
-    columns.push("errors".to_owned());
-    let cpu_of = |proxy: Option<Proxy>, variant: usize| {
-        let mut same = entrants
-            .iter()
-            .filter(|other| other.proxy() == proxy && other.variant == variant);
-        same.next().and_then(Entrant::cpu_us)
-    };
-    let rows = entrants
-        .iter()
-        .filter(|entrant| !entrant.turns.is_empty())
-        .map(|entrant| {
-            let cpu = entrant.cpu_us();
-            let turns = || entrant.turns.iter();
-            let (low, high) = range(turns().map(Turn::cpu_us)).unwrap_or_default();
-            let base = |proxy| {
-                if entrant.proxy().is_some() {
-                    cpu_of(Some(proxy), entrant.variant)
-                } else {
-                    None
-                }
-            };
-            let mut row = vec![
-                entrant.label.clone(),
-                number(cpu.unwrap_or_default()),
-                format!("{} to {}", number(low), number(high)),
-                format!(
-                    "{:.0}",
-                    median(turns().map(Turn::requests_per_second)).unwrap_or_default()
-                ),
-                format!(
-                    "{:.0} %",
-                    median(turns().map(Turn::busy_percent)).unwrap_or_default()
-                ),
-                ratio(cpu, base(Proxy::Haproxy)),
-                ratio(cpu, base(Proxy::Envoy)),
-            ];
-            if with_baseline {
-                row.push(ratio(
-                    cpu,
-                    entrant.proxy().and_then(|proxy| cpu_of(Some(proxy), 0)),
-                ));
-            }
-            row.push(errors(&entrant.turns));
-            row
-        });
-    Section {
-        title: course.title.to_owned(),
-        text: course.text.to_owned(),
-        rows: rows.collect(),
-        columns,
-    }
-}
-
-/// A run with errors is not worth its other figures, so they are shouted.
-fn errors(turns: &[Turn]) -> String {
-    let bad_statuses: u64 = turns.iter().map(|turn| turn.counts.bad_statuses).sum();
-    let failures: u64 = turns.iter().map(|turn| turn.counts.failures).sum();
-    if bad_statuses + failures == 0 {
-        return "none".to_owned();
-    }
-    format!("**{bad_statuses} bad statuses, {failures} failures**")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn turn(cpu_ms: u64, requests: u64) -> Turn {
-        let counts = Counts {
-            requests,
-            ..Counts::default()
-        };
-        Turn {
-            counts,
-            cpu: Duration::from_millis(cpu_ms),
-            elapsed: Duration::from_secs(1),
-        }
-    }
-
-    fn course() -> Course {
-        Course {
-            title: "Title",
-            text: "Text.",
-            load: Load::Http1 { connections: 1 },
-            path: "/".to_owned(),
-            variants: vec![Variant::catch_all(None)],
-        }
-    }
-
     #[test]
     fn turn_is_turned_into_cpu_per_request() {
-        let turn = turn(500, 25_000);
-        assert!((turn.cpu_us() - 20.0).abs() < 1e-9);
+        let turn = table::tests::turn(500, 25_000);
+        assert!((turn.cpu() - 20.0).abs() < 1e-9);
         assert!((turn.busy_percent() - 50.0).abs() < 1e-9);
     }
 
     #[test]
-    fn row_shows_median_and_range_over_the_rounds() {
-        let turns = vec![turn(300, 10_000), turn(100, 10_000), turn(200, 10_000)];
-        let direct = Entrant {
-            running: None,
-            variant: 0,
-            label: "direct".to_owned(),
-            turns,
-        };
-        let section = section(&course(), &[direct]);
-        assert_eq!(
-            section.rows,
-            [[
-                "direct",
-                "20.0",
-                "10.0 to 30.0",
-                "10000",
-                "20 %",
-                "-",
-                "-",
-                "none"
-            ]]
-        );
-        assert_eq!(section.columns.len(), section.rows[0].len());
+    fn bytes_are_counted_in_gigabytes() {
+        let mut turn = table::tests::turn(500, 10);
+        turn.unit = Unit::Gigabyte;
+        turn.counts.bytes = 2_000_000_000;
+        assert!((turn.cpu() - 250.0).abs() < 1e-9);
+        assert!((turn.per_second() - 2.0).abs() < 1e-9);
     }
 
     #[test]
-    fn entrant_without_a_turn_has_no_row() {
-        let failed = Entrant {
-            running: None,
-            variant: 0,
-            label: "direct".to_owned(),
-            turns: vec![],
-        };
-        assert_eq!(section(&course(), &[failed]).rows.len(), 0);
-    }
-
-    #[test]
-    fn errors_of_all_rounds_are_flagged() {
-        let mut bad = turn(1, 1);
-        bad.counts.bad_statuses = 2;
-        bad.counts.failures = 1;
-        assert_eq!(
-            errors(&[turn(1, 1), bad, bad]),
-            "**4 bad statuses, 2 failures**"
-        );
-        assert_eq!(errors(&[turn(1, 1)]), "none");
+    fn handshakes_need_a_proxy() {
+        let mut course = table::tests::course();
+        assert!(course.has_direct());
+        course.unit = Unit::Handshake;
+        assert!(!course.has_direct());
     }
 }

@@ -1,0 +1,118 @@
+//! What the decisions for a request on a plain route cost, from its host to an endpoint: when the route is alone, after
+//! many plain routes, and after as many routes with retries, faults, CORS, mirrors, header operations and time-outs.
+//!
+//! The three must not differ: features that a route does not use cost it nothing.
+
+use std::hint::black_box;
+use std::path::Path;
+
+use benches::compare::configure::{Others, Plan, Proxy, Work, files, prefix};
+use benches::compare::tool::Found;
+use config_loader::{Diagnostics, load_bytes};
+use criterion::{Criterion, criterion_group, criterion_main};
+use http::Request;
+use proxy::balance::EndpointIdx;
+use proxy::compile::{Inputs, compile};
+use proxy::filter::{Action, timeout};
+use proxy::identity::Identity;
+use proxy::registry::Registry;
+use proxy::route::{RequestHead, normalize_host, normalize_path};
+use proxy::snapshot::{Security, Snapshot};
+use proxy::telemetry::StatsRegistry;
+use rand::Rng;
+
+/// Routes beside the one that is asked for.
+const OTHERS: usize = 100;
+
+/// The configuration of the load comparison's scenario `features`, compiled.
+fn snapshot(others: Others) -> Snapshot {
+    let plan = Plan {
+        listen: 8080,
+        admin: 15000,
+        upstream: 8081,
+        prefixes: vec![prefix(0)],
+        prefixes_per_object: 1,
+        work: Work::Http,
+        http2: false,
+        tls: None,
+        others,
+        nginx_module: None,
+        connections_max: 1,
+    };
+    let program = Found {
+        path: "strait".into(),
+        version: String::new(),
+    };
+    let files = files(Proxy::Strait, &program, &plan, Path::new("."));
+    let texts: Vec<String> = files.into_iter().map(|file| file.text).collect();
+    let mut diagnostics = Diagnostics::default();
+    let resources = load_bytes("it.yaml", texts.join("---\n").as_bytes(), &mut diagnostics);
+    let identity = Identity {
+        labels: [("istio".to_owned(), "ingressgateway".to_owned())].into(),
+        ..Identity::default()
+    };
+    let inputs = Inputs {
+        resources: &resources,
+        identity: &identity,
+        registry: &Registry::default(),
+        stats: &StatsRegistry::new(1),
+    };
+    compile(&inputs, &Snapshot::default())
+}
+
+/// What `exchange` asks for a request, in its order. `None` if there is no way to an endpoint.
+fn decide(snapshot: &Snapshot, request: &Request<()>, rng: &mut impl Rng) -> Option<EndpointIdx> {
+    let (_, listener) = snapshot.listeners.first_key_value()?;
+    let authority = request.headers().get("host")?.to_str().ok()?;
+    let host = normalize_host(authority);
+    let virtual_host = listener.http(Security::Plain)?.find(&host)?;
+    let path = normalize_path(request.uri().path()).ok()?;
+    let rule = virtual_host.table.find(&RequestHead {
+        method: request.method(),
+        scheme: "http",
+        authority,
+        host: &host,
+        path: &path,
+        query: request.uri().query(),
+        headers: request.headers(),
+    })?;
+    let route = virtual_host.route(rule);
+    let filters = &route.filters;
+    if !matches!(filters.action, Action::Forward) {
+        return None;
+    }
+    let destination = route.split.as_ref()?.pick(rng);
+    let limit = timeout::effective(filters.timeout, None);
+    let edits = !filters.leaves_request_headers() || !filters.leaves_response_headers();
+    let path = filters.rewrite_path(&path, request.uri().query());
+    let authority = filters.authority(destination.position);
+    if limit.is_some() || edits || path.is_some() || authority.is_some() {
+        return None;
+    }
+    snapshot.cluster(destination.cluster)?.pick(rng)
+}
+
+fn plain(criterion: &mut Criterion) {
+    let uri = format!("{}item", prefix(0));
+    let request = Request::get(uri)
+        .header("host", "bench.example")
+        .header("user-agent", "bench/1.0")
+        .header("accept", "*/*")
+        .body(())
+        .expect("a request with plain headers");
+    for (name, others) in [
+        ("plain/alone", Others::None),
+        ("plain/beside_plain", Others::Plain(OTHERS)),
+        ("plain/beside_features", Others::Featured(OTHERS)),
+    ] {
+        let snapshot = snapshot(others);
+        let mut rng = rand::rng();
+        assert!(decide(&snapshot, &request, &mut rng).is_some(), "{name}");
+        criterion.bench_function(name, |bencher| {
+            bencher.iter(|| decide(&snapshot, black_box(&request), &mut rng));
+        });
+    }
+}
+
+criterion_group!(benches, plain);
+criterion_main!(benches);

@@ -1,0 +1,124 @@
+//! HTTP/1.1 upstream: any request head is answered with ready-made bytes.
+
+use std::io;
+use std::rc::Rc;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// The path that is answered with [`LARGE_BODY`] bytes; every other path gets [`SMALL_BODY`].
+pub const LARGE_PATH: &str = "/large";
+
+/// Bytes in the usual body.
+pub const SMALL_BODY: usize = 128;
+
+/// Bytes in the large body.
+pub const LARGE_BODY: usize = 1024 * 1024;
+
+/// Longest head that is read; the peers are proxies that we configured ourselves.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Ready-made responses, head and body.
+#[derive(Debug)]
+pub struct Responses {
+    small: Vec<u8>,
+    large: Vec<u8>,
+}
+
+impl Responses {
+    /// Both of them, to be shared by all connections.
+    pub fn new() -> Rc<Self> {
+        Rc::new(Self {
+            small: response(SMALL_BODY),
+            large: response(LARGE_BODY),
+        })
+    }
+}
+
+/// Bytes in the body that a path is answered with.
+pub fn body_bytes(path: &str) -> usize {
+    if path.ends_with(LARGE_PATH) {
+        LARGE_BODY
+    } else {
+        SMALL_BODY
+    }
+}
+
+/// Answers the requests of one connection in order. Requests have no bodies.
+///
+/// # Errors
+/// When the connection breaks.
+pub async fn answer(mut stream: TcpStream, responses: &Responses) -> io::Result<()> {
+    let mut unread = Vec::with_capacity(1024);
+    loop {
+        while let Some(end) = head_end(&unread) {
+            let large =
+                path(&unread[..end]).is_some_and(|path| path.ends_with(LARGE_PATH.as_bytes()));
+            unread.drain(..end);
+            stream
+                .write_all(if large {
+                    &responses.large
+                } else {
+                    &responses.small
+                })
+                .await?;
+        }
+        if unread.len() > HEAD_BYTES_MAX || stream.read_buf(&mut unread).await? == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// Where the first head ends, if all of it is there.
+fn head_end(bytes: &[u8]) -> Option<usize> {
+    bytes
+        .windows(4)
+        .position(|window| window == b"\r\n\r\n")
+        .map(|start| start + 4)
+}
+
+/// The path of a request head.
+fn path(head: &[u8]) -> Option<&[u8]> {
+    head.split(|byte| *byte == b' ').nth(1)
+}
+
+fn response(body_bytes: usize) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {body_bytes}\r\n\r\n"
+    );
+    let mut response = head.into_bytes();
+    response.resize(response.len() + body_bytes, b'x');
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn head_ends_after_the_empty_line() {
+        assert_eq!(head_end(b"GET / HTTP/1.1\r\nhost: a\r\n"), None);
+        assert_eq!(head_end(b"GET / HTTP/1.1\r\n\r\nGET"), Some(18));
+    }
+
+    #[test]
+    fn path_is_the_second_word() {
+        assert_eq!(path(b"GET /large HTTP/1.1\r\n\r\n"), Some(&b"/large"[..]));
+        assert_eq!(path(b"GET"), None);
+    }
+
+    #[test]
+    fn body_length_follows_from_the_path() {
+        assert_eq!(body_bytes("/"), SMALL_BODY);
+        assert_eq!(body_bytes("/route-00001/large"), LARGE_BODY);
+    }
+
+    #[test]
+    fn response_carries_the_length_it_states() {
+        let text = String::from_utf8(response(3)).unwrap();
+        assert!(
+            text.contains("content-length: 3\r\n") && text.ends_with("\r\n\r\nxxx"),
+            "{text}"
+        );
+    }
+}

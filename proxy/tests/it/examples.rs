@@ -150,6 +150,7 @@ async fn demo(name: &str) -> Demo {
 async fn curl(client: &mut Client, arguments: &[String]) -> String {
     let mut request = Request::get("/");
     let mut with_head = false;
+    let mut version = "HTTP/1.1";
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         request = match argument.as_str() {
@@ -157,6 +158,11 @@ async fn curl(client: &mut Client, arguments: &[String]) -> String {
                 with_head = true;
                 request
             }
+            "--http2-prior-knowledge" => {
+                version = "HTTP/2";
+                request
+            }
+            "-X" => request.method(arguments.next().unwrap().as_str()),
             "-H" => {
                 let (name, value) = arguments.next().unwrap().split_once(": ").unwrap();
                 request.header(name, value)
@@ -166,20 +172,30 @@ async fn curl(client: &mut Client, arguments: &[String]) -> String {
     }
     let answer = client.call(request.body(empty()).unwrap()).await;
     let head = if with_head {
-        head(&answer)
+        head(&answer, version)
     } else {
         String::new()
     };
-    format!("{head}{}", answer.text())
+    let trailers = answer.trailers.as_ref().filter(|_| with_head);
+    let trailers = trailers.map_or_else(String::new, fields);
+    format!("{head}{}{trailers}", answer.text())
 }
 
-fn head(answer: &Answer) -> String {
+fn head(answer: &Answer, version: &str) -> String {
     let status = hyper::StatusCode::from_u16(answer.status).unwrap();
-    let mut head = format!("HTTP/1.1 {status}\n");
-    for (name, value) in &answer.headers {
-        head.push_str(&format!("{name}: {}\n", value.to_str().unwrap()));
-    }
-    head + "\n"
+    // HTTP/2 has no reason phrase
+    let status = match version {
+        "HTTP/2" => status.as_str().to_owned(),
+        _ => status.to_string(),
+    };
+    format!("{version} {status}\n{}\n", fields(&answer.headers))
+}
+
+fn fields(headers: &hyper::HeaderMap) -> String {
+    let line = |(name, value): (&_, &hyper::header::HeaderValue)| {
+        format!("{name}: {}\n", value.to_str().unwrap())
+    };
+    headers.iter().map(line).collect()
 }
 
 /// Whether the output has the lines, in their order; without `-i` it has no others.
@@ -193,7 +209,8 @@ fn prints(output: &str, lines: &[String], whole: bool) -> bool {
 
 async fn check_readme(name: &str) {
     let demo = demo(name).await;
-    let mut client = Client::connect(Front::H1, demo.edge).await;
+    let mut http1 = Client::connect(Front::H1, demo.edge).await;
+    let mut http2 = Client::connect(Front::H2, demo.edge).await;
     let commands = documented(name);
     assert!(commands.len() >= 3, "{name}: {commands:?}");
     for Documented { command, lines } in commands {
@@ -210,8 +227,10 @@ async fn check_readme(name: &str) {
         let lines: Vec<_> = lines.iter().map(here).collect();
         let whole = !arguments.contains(&"-i".to_owned());
         let mut output = String::new();
+        let over_http2 = arguments.contains(&"--http2-prior-knowledge".to_owned());
+        let client = if over_http2 { &mut http2 } else { &mut http1 };
         for _ in 0..TRIES {
-            output = curl(&mut client, &arguments).await;
+            output = curl(client, &arguments).await;
             if prints(&output, &lines, whole) {
                 break;
             }
@@ -233,7 +252,14 @@ fn every_example_is_valid() {
 
 #[test]
 fn every_example_is_run_by_a_test() {
-    let run = ["bookinfo", "canary", "quickstart", "redirect-and-rewrite"];
+    let run = [
+        "bookinfo",
+        "canary",
+        "cors",
+        "grpc",
+        "quickstart",
+        "redirect-and-rewrite",
+    ];
     assert_eq!(names(), run);
 }
 
@@ -248,6 +274,16 @@ async fn canary_does_what_its_readme_says() {
 }
 
 #[tokio::test]
+async fn cors_does_what_its_readme_says() {
+    check_readme("cors").await;
+}
+
+#[tokio::test]
+async fn grpc_does_what_its_readme_says() {
+    check_readme("grpc").await;
+}
+
+#[tokio::test]
 async fn quickstart_does_what_its_readme_says() {
     check_readme("quickstart").await;
 }
@@ -255,4 +291,64 @@ async fn quickstart_does_what_its_readme_says() {
 #[tokio::test]
 async fn redirect_and_rewrite_does_what_its_readme_says() {
     check_readme("redirect-and-rewrite").await;
+}
+
+/// Commands with `curl` in documents whose proxies no example starts, each with what runs it instead.
+const RUN_ELSEWHERE: &[(&str, &str)] = &[
+    // the quickstart's own, run as part of its README
+    ("README.md", "curl http://127.0.0.1:8080/"),
+    (
+        "README.md",
+        "curl -H 'x-preview: yes' http://127.0.0.1:8080/",
+    ),
+    // the page's own test posts a level
+    (
+        "docs/metrics.md",
+        "curl -X POST 'http://127.0.0.1:15000/logging?level=debug'",
+    ),
+];
+
+/// Every `curl` command of a text, from the word to the end of its line or code span.
+fn curls(text: &str) -> Vec<String> {
+    let commands = text.lines().flat_map(|line| {
+        line.match_indices("curl ").filter_map(move |(at, _)| {
+            let before = line[..at].chars().last();
+            let command = &line[at..];
+            match before {
+                Some('`') => command.split('`').next().map(str::to_owned),
+                Some(' ') if line.starts_with("    ") => Some(command.to_owned()),
+                _ => None,
+            }
+        })
+    });
+    commands.collect()
+}
+
+#[test]
+fn every_curl_command_in_the_documents_is_run_by_a_test() {
+    let root = examples().join("..");
+    let mut documents = vec!["README.md".to_owned()];
+    for entry in fs::read_dir(root.join("docs")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        documents.push(format!("docs/{name}"));
+    }
+    for document in documents {
+        if !document.ends_with(".md") {
+            continue;
+        }
+        for command in curls(&fs::read_to_string(root.join(&document)).unwrap()) {
+            let listed = RUN_ELSEWHERE.contains(&(&document, &command));
+            assert!(listed, "{document}: {command}");
+        }
+    }
+    for name in names() {
+        let readme = fs::read_to_string(examples().join(&name).join("README.md")).unwrap();
+        let run: Vec<String> = documented(&name)
+            .into_iter()
+            .map(|one| one.command)
+            .collect();
+        for command in curls(&readme) {
+            assert!(run.contains(&command), "examples/{name}: {command}");
+        }
+    }
 }

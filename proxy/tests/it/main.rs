@@ -26,6 +26,7 @@ mod forwarding;
 mod fuzz_corpus;
 mod grpc;
 mod listeners;
+mod pitfalls_http;
 mod protocols;
 mod reload;
 mod routing;

@@ -1,0 +1,126 @@
+//! Header edits of rules and destinations.
+
+use super::World;
+use crate::support::client::{Client, Front, get};
+use crate::support::mesh::routes;
+
+/// A rule with request edits, and destinations with theirs; each destination is `one.test`.
+fn rule(edits: &str, destinations: &[&str]) -> String {
+    let mut text = format!("- headers: {{request: {{{edits}}}}}\n  route:\n");
+    for edits in destinations {
+        text.push_str(&format!(
+            "  - {{destination: {{host: one.test}}, weight: 1, headers: {{request: {{{edits}}}}}}}\n"
+        ));
+    }
+    text
+}
+
+#[tokio::test]
+async fn edits_of_rule_and_destination_meet() {
+    let one = |edits: &str, destination: &str| rule(edits, &[destination]);
+    let two = |edits: &str, destination: &str| rule(edits, &[destination, destination]);
+    World::new()
+        .check(&[
+            // with one destination they are one scope
+            (
+                &one("set: {x: '1'}", "set: {x: '2'}"),
+                &[("HOST/", "200 one / HOST x=2")],
+            ),
+            (
+                &one("set: {x: '1'}", "remove: [x]"),
+                &[("HOST/ | x: 9", "200 one / HOST x=1")],
+            ),
+            (
+                &one("add: {x: '1'}", "add: {x: '2'}"),
+                &[("HOST/ | x: 9", "200 one / HOST x=9+1+2")],
+            ),
+            // with several the rule comes last
+            (
+                &two("set: {x: '1'}", "set: {x: '2'}"),
+                &[("HOST/", "200 one / HOST x=1")],
+            ),
+            (
+                &two("remove: [x]", "set: {x: '2'}"),
+                &[("HOST/ | x: 9", "200 one / HOST")],
+            ),
+            (
+                &two("add: {x: '1'}", "add: {x: '2'}"),
+                &[("HOST/", "200 one / HOST x=2+1")],
+            ),
+            // a further line, not a longer one
+            (
+                &one("add: {x: b}", ""),
+                &[("HOST/ | x: a", "200 one / HOST x=a+b")],
+            ),
+            (
+                &one("remove: [X]", ""),
+                &[("HOST/ | x: a | x: b", "200 one / HOST")],
+            ),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn values_are_computed_before_anything_is_set() {
+    let values = [
+        ("50%%", "200 one /p HOST x=50%"),
+        ("%REQ(x)%-%REQ(none?:path)%", "200 one /p HOST x=9-/p"),
+        ("%PROTOCOL%", "200 one /p HOST x=HTTP/1.1"),
+        (
+            "%UPSTREAM_CLUSTER%",
+            "200 one /p HOST x=outbound|80||one.test",
+        ),
+        (
+            "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%",
+            "200 one /p HOST x=127.0.0.1",
+        ),
+        ("%ROUTE_NAME%", "200 one /p HOST x=default"),
+        ("sni=%REQUESTED_SERVER_NAME%", "200 one /p HOST x=sni="),
+    ];
+    let rules: Vec<String> = values
+        .iter()
+        .map(|(value, _)| rule(&format!("set: {{x: '{value}'}}"), &[""]))
+        .collect();
+    let asked: Vec<[(&str, &str); 1]> = values
+        .iter()
+        .map(|(_, expected)| [("HOST/p | x: 9", *expected)])
+        .collect();
+    let cases: Vec<(&str, &[(&str, &str)])> = rules
+        .iter()
+        .zip(&asked)
+        .map(|(rule, asked)| (rule.as_str(), &asked[..]))
+        .collect();
+    World::new().check(&cases).await;
+}
+
+#[tokio::test]
+async fn response_edits_reach_local_replies_of_matched_rules_only() {
+    let world = World::new();
+    let rules = "\
+- match: [{uri: {prefix: /empty}}]
+  headers: {response: {set: {x: '%RESPONSE_CODE%', x-set: 'yes'}, remove: [server]}}
+  route: [{destination: {host: empty.test}}]
+- match: [{uri: {prefix: /unknown}}]
+  headers: {response: {set: {x: '%RESPONSE_CODE%', x-set: 'yes'}}}
+  route: [{destination: {host: nobody.test}}]
+- match: [{uri: {prefix: /one}}]
+  headers: {response: {set: {x: '%RESPONSE_CODE%', x-set: 'yes'}, add: {date: more}}}
+  route: [{destination: {host: one.test}}]
+";
+    let proxy = world.proxy(&[routes("a", "[a.test]", rules)]);
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    for (path, status, edited) in [
+        ("/empty", 503, Some("503")),
+        ("/unknown", 503, Some("503")),
+        ("/one", 200, Some("200")),
+        ("/none", 404, None),
+    ] {
+        let answer = client.call(get(path)).await;
+        assert_eq!(
+            (answer.status, answer.header("x")),
+            (status, edited),
+            "{path}"
+        );
+        assert_eq!(answer.header("x-set"), edited.map(|_| "yes"), "{path}");
+    }
+}

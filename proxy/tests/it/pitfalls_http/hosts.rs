@@ -1,0 +1,169 @@
+//! Which virtual host takes a request.
+
+use super::{World, ask};
+use crate::support::mesh::{documents, gateway};
+use crate::support::proxy::{Proxy, Start};
+
+/// A VirtualService with a namespace, an age and fields.
+fn vs(name: &str, namespace: &str, day: u32, fields: &str) -> String {
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: VirtualService\n\
+         metadata: {{name: {name}, namespace: {namespace}, creationTimestamp: '2024-01-{day:02}T00:00:00Z'}}\n\
+         spec: {{{fields}}}\n"
+    )
+}
+
+/// A rule that tells its name.
+fn says(name: &str, conditions: &str) -> String {
+    format!("{{{conditions}directResponse: {{status: 200, body: {{string: {name}}}}}}}")
+}
+
+fn host(host: &str, rule: &str) -> String {
+    format!("hosts: ['{host}'], gateways: [default/edge], http: [{rule}]")
+}
+
+async fn check(proxy: &Proxy, asked: &[(&str, &str)]) {
+    for (request, expected) in asked {
+        assert_eq!(ask(proxy, request).await, *expected, "{request}");
+    }
+}
+
+#[tokio::test]
+async fn most_specific_host_decides_alone() {
+    let world = World::new();
+    let proxy = world.proxy(&[
+        vs(
+            "a",
+            "default",
+            1,
+            &host("*.a.com", &says("a", "match: [{uri: {prefix: /}}], ")),
+        ),
+        vs(
+            "b",
+            "default",
+            1,
+            &host("x.a.com", &says("b", "match: [{uri: {prefix: /only}}], ")),
+        ),
+        vs("c", "default", 1, &host("b.com", &says("c", ""))),
+    ]);
+    check(
+        &proxy,
+        &[
+            ("x.a.com/unmatched", "404"),
+            ("x.a.com/only", "200 b"),
+            ("y.a.com/other", "200 a"),
+            ("z.y.a.com/other", "200 a"),
+            ("a.com/", "404"),
+            ("b.com/", "200 c"),
+            ("B.COM:8080/", "200 c"),
+            ("xb.com/", "404"),
+        ],
+    )
+    .await;
+    assert_eq!(proxy.logged("/unmatched")["response_flags"], "NR");
+}
+
+#[tokio::test]
+async fn several_for_one_host_follow_each_other_by_age_and_catch_alls_come_last() {
+    let world = World::new();
+    let new = says("young", "match: [{uri: {prefix: /new}}], ");
+    let same = |name| says(name, "match: [{uri: {prefix: /x}}], ");
+    let proxy = world.proxy(&[
+        vs("young", "default", 2, &host("a.com", &new)),
+        vs("old", "default", 1, &host("a.com", &says("old", ""))),
+        vs("later", "default", 9, &host("b.com", &same("later"))),
+        vs("first", "default", 3, &host("b.com", &same("first"))),
+    ]);
+    check(
+        &proxy,
+        &[
+            ("a.com/new", "200 young"),
+            ("a.com/", "200 old"),
+            ("b.com/x", "200 first"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_gateway_does_not_see_it_does_not_serve() {
+    let start = Start::new().args(["--namespace", "istio-system"]);
+    let edge = start.edge();
+    let teams = gateway(&[edge]).replace(
+        "[\"*\"]",
+        "[\"team1/*.a.com\", \"*/b.com\", \"*/d.com\", \"*/e.com\"]",
+    );
+    let text = documents([
+        teams,
+        vs("own", "team1", 1, &host("x.a.com", &says("own", ""))),
+        vs("other", "team2", 1, &host("y.a.com", &says("other", ""))),
+        vs(
+            "private",
+            "app",
+            1,
+            &format!("exportTo: ['.'], {}", host("b.com", &says("private", ""))),
+        ),
+        vs(
+            "mesh",
+            "default",
+            1,
+            &format!("hosts: [d.com], http: [{}]", says("mesh", "")),
+        ),
+        vs(
+            "both",
+            "default",
+            1,
+            &format!(
+                "hosts: [e.com], gateways: [mesh, edge], http: [{}]",
+                says("both", "")
+            ),
+        ),
+    ]);
+    let proxy = start.file("mesh.yaml", text).start();
+    check(
+        &proxy,
+        &[
+            ("x.a.com/", "200 own"),
+            ("y.a.com/", "404"),
+            ("b.com/", "404"),
+            ("d.com/", "404"),
+            ("e.com/", "200 both"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn short_names_take_the_namespace_of_their_rule_and_names_with_a_dot_none() {
+    let world = World::new();
+    let cart = |namespace: &str, address: std::net::SocketAddr| {
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\n\
+             metadata: {{name: cart, namespace: {namespace}}}\nspec:\n  hosts: [cart.{namespace}.svc.cluster.local]\n  \
+             resolution: STATIC\n  ports: [{{number: 80, name: http, protocol: HTTP}}]\n  \
+             endpoints: [{{address: {}, ports: {{http: {}}}}}]\n",
+            address.ip(),
+            address.port()
+        )
+    };
+    let to = |destination: &str| format!("{{route: [{{destination: {{host: {destination}}}}}]}}");
+    let proxy = world.proxy(&[
+        cart("ns1", world.one.address),
+        cart("default", world.two.address),
+        vs("a", "ns1", 1, &host("a.com", &to("cart"))),
+        vs("b", "default", 1, &host("b.com", &to("cart"))),
+        vs("c", "default", 1, &host("c.com", &to("cart.default"))),
+    ]);
+    check(
+        &proxy,
+        &[
+            ("a.com/", "200 one / a.com"),
+            ("b.com/", "200 two / b.com"),
+            ("c.com/unknown", "503"),
+        ],
+    )
+    .await;
+    let line = proxy.logged("/unknown");
+    assert_eq!(line["response_flags"], "NC");
+    assert_eq!(line["response_code_details"], "cluster_not_found");
+}

@@ -1,0 +1,190 @@
+//! What a match block takes.
+
+use super::{World, to_one};
+
+/// Requests that a match block takes, and others.
+async fn check(cases: &[(&str, &[&str], &[&str])]) {
+    let rules: Vec<String> = cases
+        .iter()
+        .map(|(block, ..)| {
+            format!(
+                "- match: [{block}]\n  directResponse: {{status: 200, body: {{string: taken}}}}"
+            )
+        })
+        .collect();
+    let asked: Vec<Vec<(&str, &str)>> = cases
+        .iter()
+        .map(|(_, taken, others)| {
+            let taken = taken.iter().map(|request| (*request, "200 taken"));
+            taken
+                .chain(others.iter().map(|request| (*request, "404")))
+                .collect()
+        })
+        .collect();
+    let cases: Vec<(&str, &[(&str, &str)])> = rules
+        .iter()
+        .zip(&asked)
+        .map(|(rule, asked)| (rule.as_str(), &asked[..]))
+        .collect();
+    World::new().check(&cases).await;
+}
+
+#[tokio::test]
+async fn paths() {
+    check(&[
+        (
+            "{uri: {prefix: /foo}}",
+            &["HOST/foo", "HOST/foobar", "HOST/foo?x"],
+            &["HOST/Foo", "HOST/fo", "HOST/a/foo"],
+        ),
+        (
+            "{uri: {exact: /foo}}",
+            &["HOST/foo", "HOST/foo?x=1"],
+            &["HOST/foo/", "HOST/Foo"],
+        ),
+        (
+            "{uri: {regex: '/b.*'}}",
+            &["HOST/b", "HOST/bc"],
+            &["HOST/ab"],
+        ),
+        (
+            "{uri: {regex: /foo}, ignoreUriCase: true}",
+            &["HOST/foo"],
+            &["HOST/FOO"],
+        ),
+        (
+            "{uri: {exact: /foo}, ignoreUriCase: true}",
+            &["HOST/FOO"],
+            &["HOST/FOO/"],
+        ),
+        (
+            "{uri: {prefix: /a/b}}",
+            &["HOST/a/./b", "HOST/a/x/../b", "HOST/a/b"],
+            &["HOST/a//b"],
+        ),
+        ("{uri: {exact: '/a%2Fb'}}", &["HOST/a%2Fb"], &["HOST/a/b"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn headers() {
+    check(&[
+        (
+            "{headers: {h: {exact: a}}}",
+            &["HOST/ | h: a", "HOST/ | H: a"],
+            &["HOST/ | h: A", "HOST/"],
+        ),
+        (
+            "{headers: {h: {exact: 'a,b'}}}",
+            &["HOST/ | h: a,b"],
+            &["HOST/ | h: a | h: b"],
+        ),
+        ("{headers: {h: {exact: b}}}", &["HOST/ | h: a | h: b"], &[]),
+        (
+            "{headers: {h: {}}}",
+            &["HOST/ | h: ", "HOST/ | h: a"],
+            &["HOST/"],
+        ),
+        (
+            "{withoutHeaders: {h: {exact: a}}}",
+            &["HOST/", "HOST/ | h: b"],
+            &["HOST/ | h: a"],
+        ),
+        (
+            "{withoutHeaders: {h: {regex: '.*'}}}",
+            &[],
+            &["HOST/", "HOST/ | h: a"],
+        ),
+        (
+            "{withoutHeaders: {h: {}}}",
+            &["HOST/"],
+            &["HOST/ | h: ", "HOST/ | h: a"],
+        ),
+        (
+            "{headers: {':method': {exact: PUT}}}",
+            &["PUT HOST/"],
+            &["GET HOST/"],
+        ),
+        (
+            "{headers: {':path': {exact: '/a?b'}}}",
+            &["HOST/a?b"],
+            &["HOST/a"],
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn query_parameters() {
+    check(&[
+        (
+            "{queryParams: {q: {exact: ''}}}",
+            &["HOST/?q", "HOST/?q="],
+            &["HOST/?q=1", "HOST/"],
+        ),
+        (
+            "{queryParams: {q: {exact: a}}}",
+            &["HOST/?q=a", "HOST/?q=a&q=b"],
+            &["HOST/?q=b&q=a", "HOST/?Q=a"],
+        ),
+        (
+            "{queryParams: {q: {}}}",
+            &["HOST/?q", "HOST/?x&q=7"],
+            &["HOST/?x"],
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn authority_is_compared_with_its_port_and_port_with_the_listener() {
+    check(&[
+        (
+            "{authority: {exact: t0.test}}",
+            &["HOST/"],
+            &["HOST:80/", "T0.test/"],
+        ),
+        ("{port: 8080}", &[], &["HOST:8080/", "HOST/"]),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn conditions_of_a_block_are_anded_and_blocks_are_ored() {
+    check(&[(
+        "{uri: {prefix: /a}, headers: {h: {exact: x}}}, {uri: {prefix: /b}}",
+        &["HOST/a | h: x", "HOST/b"],
+        &["HOST/a", "HOST/c | h: x"],
+    )])
+    .await;
+}
+
+#[tokio::test]
+async fn first_rule_that_matches_is_taken_and_nothing_follows_a_catch_all() {
+    let says = |name: &str| format!("directResponse: {{status: 200, body: {{string: {name}}}}}");
+    let without = format!(
+        "- {}\n- match: [{{uri: {{prefix: /x}}}}]\n  {}",
+        says("first"),
+        says("second")
+    );
+    let block = format!(
+        "- match: [{{uri: {{prefix: /a}}}}, {{uri: {{prefix: /}}}}]\n  {}\n- match: [{{uri: {{prefix: /b}}}}]\n  {}",
+        says("first"),
+        says("second")
+    );
+    World::new()
+        .check(&[
+            (&without, &[("HOST/x", "200 first")]),
+            (&block, &[("HOST/b", "200 first"), ("HOST/a", "200 first")]),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn case_that_does_not_count_is_cut_off_by_length() {
+    let rule = to_one("match: [{uri: {prefix: /foo}, ignoreUriCase: true}]\nrewrite: {uri: /x}");
+    World::new()
+        .check(&[(&rule, &[("HOST/FOO/bar", "200 one /x/bar HOST")])])
+        .await;
+}

@@ -78,7 +78,7 @@ fn decide(snapshot: &Snapshot, request: &Request<()>, rng: &mut impl Rng) -> Opt
     })?;
     let route = virtual_host.route(rule);
     let filters = &route.filters;
-    if !matches!(filters.action, Action::Forward) {
+    if !matches!(filters.action, Action::Forward) || filters.early.is_some() {
         return None;
     }
     let destination = route.split.as_ref()?.pick(rng);

@@ -33,7 +33,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Reads what [`Tally::line`] wrote.
+    /// Reads what `generate` printed.
     pub fn parse(output: &str) -> Option<Self> {
         let mut lines = output.lines();
         let mut words = lines.next()?.split(' ');

@@ -9,6 +9,7 @@ pub mod framing;
 pub mod http1;
 pub mod http2;
 pub mod io;
+pub mod opaque;
 mod park;
 pub mod refusal;
 mod roster;
@@ -34,15 +35,17 @@ use crate::exchange::Connection;
 use crate::exchange::connection::Handshake;
 use crate::exchange::log::Unserved;
 use crate::exchange::request::DownstreamProtocol;
+use crate::exchange::tcp::{Asked, Opened};
 use crate::runtime::admission::Slot;
 use crate::runtime::clock::Tick;
 use crate::runtime::task::Supervisor;
-use crate::snapshot::{Listener, ListenerKey, Service};
+use crate::snapshot::{Listener, ListenerKey, OpaqueRoutes, Service};
 use crate::telemetry::{ConnectionProtocol, Counter, ListenerStats, Telemetry, WorkerId};
 
 use self::framing::Framing;
 use self::http2::LocalExecutor;
 use self::io::{Counted, Stream};
+use self::opaque::Scratch;
 use self::park::Patience;
 use self::refusal::Refusal;
 use self::roster::{Member, Roster};
@@ -63,6 +66,11 @@ pub trait Answer: 'static {
     /// connections are then taken to carry HTTP.
     fn listener(&self, _key: ListenerKey) -> Option<Arc<Listener>> {
         None
+    }
+
+    /// Connects to where a connection goes that is carried as it is; `None` when that is nowhere.
+    fn open(&self, _asked: Asked) -> impl Future<Output = Option<Opened>> + 'static {
+        std::future::ready(None)
     }
 
     /// Takes note of a request that was refused instead.
@@ -112,7 +120,9 @@ pub struct Settings {
     pub http1: http1::Settings,
     /// HTTP/2.
     pub http2: http2::Settings,
-    /// Either.
+    /// Neither: bytes that are carried as they are.
+    pub opaque: opaque::Settings,
+    /// Any.
     pub timeouts: Timeouts,
 }
 
@@ -165,6 +175,7 @@ pub struct Server<A> {
     http1: hyper::server::conn::http1::Builder,
     http2: hyper::server::conn::http2::Builder<LocalExecutor>,
     roster: Rc<Roster>,
+    scratch: Scratch,
     supervisor: Supervisor,
     telemetry: Arc<Telemetry>,
     worker: WorkerId,
@@ -191,6 +202,7 @@ impl<A: Answer> Server<A> {
             http2: settings.http2.builder(supervisor.clone()),
             settings,
             roster,
+            scratch: Scratch::new(),
             supervisor,
             telemetry,
             worker,
@@ -275,6 +287,11 @@ impl<A: Answer> Fresh<A> {
         Some(listener.service.clone())
     }
 
+    /// Adds one to a counter of this worker.
+    pub fn count(&self, counter: Counter) {
+        self.server.count(counter);
+    }
+
     /// The worker's coarse time.
     pub fn now(&self) -> Tick {
         self.member.now()
@@ -310,6 +327,30 @@ impl<A: Answer> Fresh<A> {
     pub async fn http2(mut self) {
         let connection = self.known(DownstreamProtocol::Http2, ConnectionProtocol::Http2);
         http2::serve(&self.server, self.stream, &connection, &self.member).await;
+    }
+
+    /// Carries the connection as it is to where one of the routes leads; without routes, closes it and tells so.
+    pub async fn opaque(
+        mut self,
+        routes: Option<Arc<OpaqueRoutes>>,
+        server_name: Option<Box<str>>,
+    ) {
+        let (listener, protocol) = (self.downstream.listener, ConnectionProtocol::Tcp);
+        let _counted = self.server.counted(listener, protocol);
+        let asked = Asked {
+            remote: self.downstream.remote,
+            local: self.downstream.local,
+            server_name: server_name.map(Arc::from),
+            routes,
+        };
+        // Boxed, so that the memory that connecting takes goes when that is done.
+        let opened = Box::pin(self.server.answer.open(asked)).await;
+        self.tls = None;
+        let Some(opened) = opened else { return };
+        let (transport, ahead, _slot) = self.stream.into_parts();
+        let limits = (&self.server.settings.opaque, &self.server.timeouts);
+        let client = (transport, ahead);
+        opaque::carry(client, opened, &self.member, &self.server.scratch, limits).await;
     }
 
     /// Closes the connection, which is none that its listener serves, and counts why.

@@ -37,6 +37,8 @@ pub mod request;
 
 pub mod spare;
 
+pub mod tcp;
+
 pub mod upgrade;
 
 use std::rc::Rc;

@@ -123,6 +123,11 @@ impl<B> Pools<B> {
             counts,
         }
     }
+
+    /// The counters that upstream connections report to.
+    pub fn counts(&self) -> &Rc<Counts> {
+        &self.counts
+    }
 }
 
 impl<B> Pools<B>

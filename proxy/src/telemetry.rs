@@ -16,6 +16,7 @@ pub mod names;
 mod requests;
 mod routes;
 mod stats_registry;
+mod tcp;
 
 use std::sync::Arc;
 
@@ -35,6 +36,7 @@ pub use names::{Counter, Gauge};
 pub use requests::{RequestProtocol, RequestRecord, RequestStats, Security, VARIANTS_MAX};
 pub use routes::RouteStats;
 pub use stats_registry::{RETENTION, StatsRegistry};
+pub use tcp::{TcpStats, TcpTotals};
 
 /// Everything that is counted in this process, shared by workers and control.
 #[derive(Debug)]

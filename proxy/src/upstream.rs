@@ -25,7 +25,7 @@ pub use buffers::Buffers;
 
 pub use counts::Counts;
 
-pub use connect::{ConnectSettings, Connected, Ends, Http2Sender, Sender, connect};
+pub use connect::{ConnectSettings, Connected, Dialed, Ends, Http2Sender, Sender, connect, dial};
 
 pub use streams::StreamLimit;
 

@@ -14,6 +14,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::codec::{self, Answer};
 use crate::exchange::log::Unserved;
+use crate::exchange::tcp::{self, Asked, Opened};
 use crate::exchange::{self, Connection, Worker};
 use crate::listener::handoff::{self, HandedOff, Handoff};
 use crate::listener::reconcile::{self, Wanted};
@@ -156,6 +157,11 @@ impl<A: Answer> Answer for Recorded<A> {
 
     fn listener(&self, key: ListenerKey) -> Option<Arc<Listener>> {
         self.worker.snapshot().listeners.get(&key).cloned()
+    }
+
+    fn open(&self, asked: Asked) -> impl Future<Output = Option<Opened>> + 'static {
+        let worker = Rc::clone(&self.worker);
+        async move { tcp::open(&worker, asked).await }
     }
 
     fn refused(&self, connection: &Connection, unserved: &Unserved<'_>) {

@@ -222,7 +222,7 @@ fn authority(uri: &Uri, headers: &HeaderMap) -> Option<HeaderValue> {
     }
 }
 
-fn host(address: &Address) -> Host<'_> {
+pub(super) fn host(address: &Address) -> Host<'_> {
     match address {
         Address::Ip(address) => Host::Ip(*address),
         Address::Name { name, .. } => Host::Text(name.as_bytes()),

@@ -177,6 +177,14 @@ impl Destined {
             .expect("found in this very snapshot")
     }
 
+    /// One of its endpoints by number.
+    pub fn at(&self, endpoint: EndpointIdx) -> Picked {
+        Picked {
+            destined: self.clone(),
+            endpoint,
+        }
+    }
+
     /// Picks one of its endpoints; `None` when it has none that may be used.
     pub fn pick(&self, worker: &Worker) -> Option<Picked> {
         let endpoint = worker.random(|rng| self.cluster().pick(rng))?;

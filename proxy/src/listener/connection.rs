@@ -19,7 +19,9 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) async fn serve<A: Answer>(mut connection: Fresh<A>) {
     match connection.service() {
         None | Some(Service::Http(_)) => {}
-        Some(Service::Opaque(_)) => return connection.refuse(Counter::ProtocolUnknown),
+        Some(Service::Opaque(routes)) => {
+            return Box::pin(connection.opaque(Some(routes), None)).await;
+        }
         Some(Service::Tls(chains)) => return Box::pin(tls(connection, chains)).await,
     }
     let protocol = loop {
@@ -46,18 +48,30 @@ async fn tls<A: Answer>(mut connection: Fresh<A>, chains: Arc<Chains>) {
         Err(None) => return,
     };
     let Some(chain) = chains.find(hello.server_name.as_deref()) else {
-        let reason = match &hello.server_name {
+        connection.count(match &hello.server_name {
             Some(_) => Counter::TlsUnknownName,
             None => Counter::TlsNoName,
-        };
-        return connection.refuse(reason);
+        });
+        return connection.opaque(None, hello.server_name).await;
     };
     match &chain.handling {
-        Handling::Terminate { tls: None, .. } => connection.refuse(Counter::TlsNoCertificate),
-        Handling::AutoPassthrough(_) | Handling::Passthrough(_) | Handling::Terminate { .. } => {
-            connection.refuse(Counter::ProtocolUnknown);
+        Handling::AutoPassthrough(_) if !is_of_mesh(&hello) => {
+            connection.count(Counter::TlsNotMesh);
+            connection.opaque(None, hello.server_name).await;
         }
+        Handling::AutoPassthrough(routes) | Handling::Passthrough(routes) => {
+            let routes = Arc::clone(routes);
+            drop(chains);
+            connection.opaque(Some(routes), hello.server_name).await;
+        }
+        Handling::Terminate { .. } => connection.refuse(Counter::TlsNoCertificate),
     }
+}
+
+/// Whether a client offers one of the mesh's own protocols, `istio`, `istio-peer-exchange` and the like: it means the
+/// mesh's TLS, which the endpoint is to terminate.
+fn is_of_mesh(hello: &ClientHello) -> bool {
+    hello.alpn().any(|name| name.starts_with(b"istio"))
 }
 
 /// The first message of a TLS client.

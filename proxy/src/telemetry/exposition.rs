@@ -7,6 +7,7 @@
 mod families;
 mod process;
 mod requests;
+mod tcp;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -66,9 +67,12 @@ impl Exposition {
                 encoder.encode(&[family], &mut text)?;
             }
         }
-        Ok([text]
+        let handles = stats.all_request_stats();
+        let tcp = tcp::text(&handles);
+        Ok([text, tcp]
             .into_iter()
-            .chain(RequestText::new(stats.all_request_stats())))
+            .filter(|text| !text.is_empty())
+            .chain(RequestText::new(handles)))
     }
 }
 

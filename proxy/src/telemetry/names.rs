@@ -239,6 +239,8 @@ series! {
     TlsUnknownName "strait_downstream_tls_errors_total" [REASON = "unknown_name"] "TLS connections that were closed before they led anywhere, by reason.",
     /// No name, and no server for `*`.
     TlsNoName "strait_downstream_tls_errors_total" [REASON = "no_name"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// A client of a server for the mesh alone that does not offer its protocol.
+    TlsNotMesh "strait_downstream_tls_errors_total" [REASON = "no_mesh_alpn"] "TLS connections that were closed before they led anywhere, by reason.",
     /// The server has no certificate that can be used.
     TlsNoCertificate "strait_downstream_tls_errors_total" [REASON = "no_certificate"] "TLS connections that were closed before they led anywhere, by reason.",
     /// A request's head was read and its walk began.

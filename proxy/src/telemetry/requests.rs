@@ -12,6 +12,7 @@ use super::cells::{WorkerId, Writers, bump, cell_index};
 use super::flags::ResponseFlags;
 use super::histogram::{Histogram, HistogramTotal};
 use super::labels::RequestLabels;
+use super::tcp::TcpStats;
 
 /// How many combinations of code, flags, status, protocol and security one handle keeps apart per worker.
 ///
@@ -96,6 +97,7 @@ pub struct RequestStats {
     labels: RequestLabels,
     /// One per worker, and a last one for all other threads.
     workers: Box<[OnceLock<Box<Table>>]>,
+    tcp: TcpStats,
 }
 
 impl RequestStats {
@@ -104,7 +106,13 @@ impl RequestStats {
         Self {
             labels,
             workers: (0..=workers).map(|_| OnceLock::new()).collect(),
+            tcp: TcpStats::new(workers),
         }
+    }
+
+    /// The connections of the same labels that are carried as they are.
+    pub fn tcp(&self) -> &TcpStats {
+        &self.tcp
     }
 
     /// The labels that this handle was made for.
@@ -124,7 +132,7 @@ impl RequestStats {
 
     /// Whether anything was ever counted.
     pub(super) fn is_used(&self) -> bool {
-        self.workers.iter().any(|worker| worker.get().is_some())
+        self.tcp.is_used() || self.workers.iter().any(|worker| worker.get().is_some())
     }
 
     /// What was counted, by variant, workers added up, ordered by variant.

@@ -106,15 +106,44 @@ where
     }
 }
 
-async fn open<B>(
+/// A connection that speaks nothing yet.
+#[derive(Debug)]
+pub struct Dialed {
+    /// The socket.
+    pub stream: Stream,
+    /// What it connects.
+    pub ends: Rc<Ends>,
+    /// Counts it as open.
+    pub counted: Counted,
+}
+
+/// Connects, for bytes that are carried as they are.
+///
+/// # Errors
+///
+/// Those of [`connect`].
+pub async fn dial(
     reach: Reach<'_>,
-    protocol: Protocol,
+    timeout: Duration,
     counts: &Rc<Counts>,
-) -> Result<Connected<B>, Error>
-where
-    B: Body<Data = Bytes> + Unpin + 'static,
-    B::Error: Into<BoxError>,
-{
+) -> Result<Dialed, Error> {
+    match tokio::time::timeout(timeout, socket(reach, counts)).await {
+        Ok(Ok((stream, ends))) => Ok(Dialed {
+            stream,
+            ends,
+            counted: Counted::opened(counts),
+        }),
+        Ok(Err(error)) => Err(error),
+        Err(_) => {
+            let error = Error::new(Kind::ConnectTimeout);
+            counts.connect_failed(&error);
+            Err(error)
+        }
+    }
+}
+
+/// A connected socket.
+async fn socket(reach: Reach<'_>, counts: &Rc<Counts>) -> Result<(Stream, Rc<Ends>), Error> {
     let failed = |error: io::Error| connect_failed(error, counts);
     let (stream, remote) = match reach.address {
         Address::Unix(path) => {
@@ -130,7 +159,19 @@ where
         }
     };
     let local = stream.local_address();
-    let ends = Rc::new(Ends { local, remote });
+    Ok((stream, Rc::new(Ends { local, remote })))
+}
+
+async fn open<B>(
+    reach: Reach<'_>,
+    protocol: Protocol,
+    counts: &Rc<Counts>,
+) -> Result<Connected<B>, Error>
+where
+    B: Body<Data = Bytes> + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    let (stream, ends) = socket(reach, counts).await?;
     let sender = match protocol {
         Protocol::Http1 => {
             let counted = Counted::opened(counts);

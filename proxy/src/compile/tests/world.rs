@@ -190,6 +190,33 @@ pub(super) fn ask(snapshot: &Snapshot, port: u16, request: &str) -> String {
     }
 }
 
+/// The answer to `GET /` for a host on a connection of a listener.
+pub(super) fn ask_host(
+    world: &World,
+    listener: &Listener,
+    security: Security<'_>,
+    host: &str,
+) -> String {
+    let (method, headers) = (Method::GET, HeaderMap::new());
+    let head = RequestHead {
+        method: &method,
+        scheme: "https",
+        authority: host,
+        host,
+        path: "/",
+        query: None,
+        headers: &headers,
+    };
+    let found = listener.http(security).and_then(|hosts| {
+        let host = hosts.find(host)?;
+        Some((host, host.table.find(&head)?))
+    });
+    match found {
+        None => "404".to_owned(),
+        Some((host, rule)) => answer(&world.snapshot, listener, host, rule, &head),
+    }
+}
+
 /// The virtual hosts of a listener in plain text.
 pub(super) fn plain(listener: &Listener) -> &HttpHosts {
     listener.http(Security::Plain).expect("plain HTTP")

@@ -132,6 +132,11 @@ impl Iterator for RequestText {
     }
 }
 
+/// Help and type of a family of counters.
+pub(super) fn append_counter_header(out: &mut Vec<u8>, Family { name, help }: &Family) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter");
+}
+
 fn append_header(out: &mut Vec<u8>, RequestFamily { family, kind }: &RequestFamily) {
     let Family { name, help } = family;
     // Writing to a vector cannot fail, here and below.
@@ -169,7 +174,8 @@ fn append_histogram(
     append_line(out, &[name, b"_count{", labels, b"} "], total.count());
 }
 
-fn append_line(out: &mut Vec<u8>, parts: &[&[u8]], value: u64) {
+/// A sample: its parts up to the value, and the value.
+pub(super) fn append_line(out: &mut Vec<u8>, parts: &[&[u8]], value: u64) {
     append(out, parts);
     append(out, &[itoa::Buffer::new().format(value).as_bytes(), b"\n"]);
 }
@@ -178,8 +184,8 @@ fn append(out: &mut Vec<u8>, parts: &[&[u8]]) {
     parts.iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// All labels of a series but `le`, without braces.
-fn append_labels(out: &mut Vec<u8>, labels: &RequestLabels, variant: Variant) {
+/// The labels of who reports, who calls and who is called, without braces.
+pub(super) fn append_party_labels(out: &mut Vec<u8>, labels: &RequestLabels) {
     append_label(out, label::REPORTER, labels.reporter.as_str());
     let sources = label::SOURCE.into_iter().zip(labels.source.values());
     let destinations = label::DESTINATION
@@ -195,6 +201,11 @@ fn append_labels(out: &mut Vec<u8>, labels: &RequestLabels, variant: Variant) {
         label::DESTINATION_SERVICE_NAMESPACE,
         &labels.service.namespace,
     );
+}
+
+/// All labels of a series but `le`, without braces.
+fn append_labels(out: &mut Vec<u8>, labels: &RequestLabels, variant: Variant) {
+    append_party_labels(out, labels);
     if variant == Variant::OVERFLOW {
         append_label(out, label::REQUEST_PROTOCOL, OTHER);
         append_label(out, label::RESPONSE_CODE, OTHER);
@@ -226,7 +237,8 @@ fn append_labels(out: &mut Vec<u8>, labels: &RequestLabels, variant: Variant) {
 /// What [`Variant::OVERFLOW`] says for everything that it lumps together.
 const OTHER: &str = "other";
 
-fn append_label(out: &mut Vec<u8>, name: &str, value: &str) {
+/// One label, after a comma if it is not the first.
+pub(super) fn append_label(out: &mut Vec<u8>, name: &str, value: &str) {
     if !out.is_empty() {
         out.push(b',');
     }

@@ -1,0 +1,282 @@
+//! Bytes both ways, as they are: with half-close, back pressure, an idle timeout and a bounded end.
+//!
+//! A connection that waits holds no buffer. What is read goes into memory that all connections of a worker share and
+//! from there to the other side at once; only what the other side does not take is kept, and nothing more is read from
+//! this side until that is gone.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::Timeouts;
+use super::roster::Member;
+use super::transport::Transport;
+use crate::exchange::tcp::{Opened, Record, Side, broken};
+use crate::runtime::clock::Tick;
+use crate::telemetry::ResponseFlags;
+use crate::upstream::stream::Stream as Upstream;
+
+/// Bytes moved at once. Larger pieces leave the processor's cache, smaller ones cost more calls.
+const PIECE_BYTES: usize = 128 * 1024;
+
+/// Memory that the connections of a worker read into, one at a time.
+#[derive(Debug)]
+pub(super) struct Scratch(RefCell<Box<[u8]>>);
+
+impl Scratch {
+    pub(super) fn new() -> Self {
+        Self(RefCell::new(Box::default()))
+    }
+}
+
+/// Limits of connections that are carried as they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Time without a byte in either direction after which a connection is closed. Default: 1 h.
+    pub idle_timeout: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            idle_timeout: Duration::from_secs(3600),
+        }
+    }
+}
+
+/// How a connection came to its end.
+enum Outcome {
+    /// Both sides have ended their direction.
+    Complete,
+    /// A side broke it.
+    Broken(Side, io::Error),
+    /// We closed it.
+    Closed(ResponseFlags, &'static str),
+}
+
+/// One direction of a connection.
+#[derive(Debug, Default)]
+struct Direction {
+    /// Read, and not yet taken by the other side.
+    pending: Bytes,
+    /// The side that is read from has ended.
+    ended: bool,
+    /// And the side that is written to has been told so.
+    finished: bool,
+}
+
+/// A failure of a direction: of the side that is read from, or of the one that is written to.
+enum Failure {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+impl Direction {
+    /// Moves bytes until there are none or the other side takes none; ready when the direction is finished.
+    ///
+    /// `moved` is raised by what the other side has taken.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        (from, to): (
+            &mut (impl AsyncRead + Unpin),
+            &mut (impl AsyncWrite + Unpin),
+        ),
+        space: &mut [u8],
+        moved: &mut u64,
+    ) -> Poll<Result<(), Failure>> {
+        loop {
+            while !self.pending.is_empty() {
+                let taken = ready!(Pin::new(&mut *to).poll_write(cx, &self.pending));
+                let taken = taken.and_then(nonzero).map_err(Failure::Write)?;
+                *moved += taken as u64;
+                self.pending.advance(taken);
+            }
+            // An empty slice would still keep the memory that it is a slice of.
+            self.pending = Bytes::new();
+            if self.finished {
+                return Poll::Ready(Ok(()));
+            }
+            if self.ended {
+                ready!(Pin::new(&mut *to).poll_shutdown(cx)).map_err(Failure::Write)?;
+                self.finished = true;
+                continue;
+            }
+            let mut read = ReadBuf::new(space);
+            let Poll::Ready(result) = Pin::new(&mut *from).poll_read(cx, &mut read) else {
+                // What TLS holds back goes out before we wait.
+                ready!(Pin::new(&mut *to).poll_flush(cx)).map_err(Failure::Write)?;
+                return Poll::Pending;
+            };
+            result.map_err(Failure::Read)?;
+            let mut rest = read.filled();
+            self.ended = rest.is_empty();
+            while !rest.is_empty() {
+                match Pin::new(&mut *to).poll_write(cx, rest) {
+                    Poll::Ready(taken) => {
+                        let taken = taken.and_then(nonzero).map_err(Failure::Write)?;
+                        *moved += taken as u64;
+                        rest = &rest[taken..];
+                    }
+                    Poll::Pending => {
+                        self.pending = Bytes::copy_from_slice(rest);
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn nonzero(taken: usize) -> io::Result<usize> {
+    match taken {
+        0 => Err(io::ErrorKind::WriteZero.into()),
+        taken => Ok(taken),
+    }
+}
+
+/// A connection that is carried.
+struct Pair {
+    downstream: Transport,
+    upstream: Upstream,
+    up: Direction,
+    down: Direction,
+    record: Record,
+}
+
+/// What a connection may take of time.
+struct Limits {
+    idle: Duration,
+    drain: Duration,
+}
+
+/// Carries bytes until both sides have ended, or one breaks, or neither moves for too long.
+pub(super) async fn carry(
+    (downstream, ahead): (Transport, Bytes),
+    opened: Opened,
+    member: &Member,
+    scratch: &Scratch,
+    (settings, timeouts): (&Settings, &Timeouts),
+) {
+    let Opened { upstream, record } = opened;
+    let _counted = upstream.counted;
+    let mut pair = Pair {
+        downstream,
+        upstream: upstream.stream,
+        up: Direction {
+            pending: ahead,
+            ..Direction::default()
+        },
+        down: Direction::default(),
+        record,
+    };
+    let limits = Limits {
+        idle: settings.idle_timeout,
+        drain: timeouts.drain,
+    };
+    let mut last = member.now();
+    let outcome = poll_fn(|cx| pair.poll(cx, member, scratch, &mut last, &limits)).await;
+    pair.end(outcome);
+}
+
+impl Pair {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        member: &Member,
+        scratch: &Scratch,
+        last: &mut Tick,
+        limits: &Limits,
+    ) -> Poll<Outcome> {
+        let (mut received, mut sent) = (0, 0);
+        let polled = self.poll_both(cx, scratch, &mut received, &mut sent);
+        if received + sent > 0 {
+            self.record.carried(received, sent);
+            *last = member.now();
+        }
+        if let Poll::Ready(outcome) = polled {
+            return Poll::Ready(outcome);
+        }
+        let (now, idle) = (member.now(), last.after(limits.idle));
+        let drain = member.draining().map(|since| since.after(limits.drain));
+        if drain.is_some_and(|drain| now >= drain) {
+            return Poll::Ready(Outcome::Closed(ResponseFlags::NONE, "drain_timeout"));
+        }
+        if now >= idle {
+            let details = "tcp_session_idle_timeout";
+            return Poll::Ready(Outcome::Closed(ResponseFlags::SI, details));
+        }
+        member.wake_at(cx, drain.map_or(idle, |drain| drain.min(idle)));
+        Poll::Pending
+    }
+
+    fn poll_both(
+        &mut self,
+        cx: &mut Context<'_>,
+        scratch: &Scratch,
+        received: &mut u64,
+        sent: &mut u64,
+    ) -> Poll<Outcome> {
+        let mut space = scratch.0.borrow_mut();
+        if space.is_empty() {
+            *space = vec![0; PIECE_BYTES].into_boxed_slice();
+        }
+        let sides = (&mut self.downstream, &mut self.upstream);
+        let up = match self.up.poll(cx, sides, &mut space, received) {
+            Poll::Ready(Err(Failure::Read(error))) => return broke(Side::Downstream, error),
+            Poll::Ready(Err(Failure::Write(error))) => return broke(Side::Upstream, error),
+            polled => polled.is_ready(),
+        };
+        let sides = (&mut self.upstream, &mut self.downstream);
+        let down = match self.down.poll(cx, sides, &mut space, sent) {
+            Poll::Ready(Err(Failure::Read(error))) => return broke(Side::Upstream, error),
+            Poll::Ready(Err(Failure::Write(error))) => return broke(Side::Downstream, error),
+            polled => polled.is_ready(),
+        };
+        if up && down {
+            return Poll::Ready(Outcome::Complete);
+        }
+        Poll::Pending
+    }
+
+    /// Tells how it ended. A connection that broke is reset on both sides: to end one in order would tell its peer that
+    /// it has got everything.
+    fn end(self, outcome: Outcome) {
+        match outcome {
+            Outcome::Complete => self.record.finish(ResponseFlags::NONE, None),
+            Outcome::Broken(side, error) => {
+                reset(&self.downstream, &self.upstream);
+                self.record.finish(broken(side, &error), None);
+            }
+            Outcome::Closed(flags, details) => {
+                reset(&self.downstream, &self.upstream);
+                self.record.finish(flags, Some(details));
+            }
+        }
+    }
+}
+
+fn broke(side: Side, error: io::Error) -> Poll<Outcome> {
+    Poll::Ready(Outcome::Broken(side, error))
+}
+
+/// Makes closing the sockets a reset. Unix sockets and TLS have none; their peers see the end.
+fn reset(downstream: &Transport, upstream: &Upstream) {
+    // Fails only for a socket that is gone already.
+    if let Transport::Tcp(socket) = downstream {
+        let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
+    }
+    if let Upstream::Tcp(socket) = upstream {
+        let _ = SockRef::from(socket).set_linger(Some(Duration::ZERO));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! Walks one connection that is carried as it is: rule, destination, endpoint, attempts; and tells its end, once.
+//!
+//! The same walk as that of a request, without a head. What comes out is a connected stream with a [`Record`], which the
+//! codec fills while bytes move. A connection may stay for days, so that a record holds no snapshot.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tokio::time::Instant;
+
+use super::log::host;
+use super::request::{Destined, Picked, SnapshotRef, Worker};
+use crate::balance::EndpointIdx;
+use crate::error::{Error, Kind};
+use crate::registry::{Address, EndpointState};
+use crate::route::OpaqueHead;
+use crate::snapshot::{Destination, OpaqueRoutes};
+use crate::telemetry::{Entry, RequestStats, ResponseFlags};
+use crate::upstream::{Dialed, Ends, dial};
+
+/// Endpoints that one connection is tried on. Envoy's default is 1; TCP has no retry policy to ask.
+pub const CONNECT_ATTEMPTS_MAX: usize = 3;
+
+/// A downstream connection that is to be carried.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Address of the peer.
+    pub remote: SocketAddr,
+    /// Our address.
+    pub local: SocketAddr,
+    /// The name that a TLS client asked for.
+    pub server_name: Option<Arc<str>>,
+    /// The rules of the server that it came to; none when no server is for it.
+    pub routes: Option<Arc<OpaqueRoutes>>,
+}
+
+/// A connection that was made for one from downstream.
+pub struct Opened {
+    /// The connection to the endpoint.
+    pub upstream: Dialed,
+    /// Tells its end.
+    pub record: Record,
+}
+
+/// Finds where a connection goes, and connects there. `None` when that is nowhere, which has been told then.
+pub async fn open(worker: &Rc<Worker>, asked: Asked) -> Option<Opened> {
+    let snapshot = worker.snapshot();
+    let mut record = Record::begin(worker, &asked);
+    match destined(worker, &snapshot, &asked, &mut record) {
+        Ok(destined) => connect(worker, &destined, record).await,
+        Err(End { flags, details }) => {
+            record.details = Some(details);
+            record.finish(flags, None);
+            None
+        }
+    }
+}
+
+/// How a connection ends that leads nowhere.
+struct End {
+    flags: ResponseFlags,
+    details: &'static str,
+}
+
+fn destined(
+    worker: &Worker,
+    snapshot: &SnapshotRef,
+    asked: &Asked,
+    record: &mut Record,
+) -> Result<Destined, End> {
+    let no_route = || End {
+        flags: ResponseFlags::NR,
+        details: "filter_chain_not_found",
+    };
+    let routes = asked.routes.as_ref().ok_or_else(no_route)?;
+    let head = OpaqueHead {
+        sni: asked.server_name.as_deref(),
+        destination: Some(asked.local.ip()),
+        source: Some(asked.remote.ip()),
+    };
+    let rule = routes.table.find(&head).ok_or_else(no_route)?;
+    let split = routes.route(rule).split.as_ref().ok_or_else(no_route)?;
+    let destination: &Destination = worker.random(|rng| split.pick(rng));
+    record.cluster = Some(Arc::clone(&destination.name));
+    let destined = Destined::find(snapshot, destination.cluster).ok_or(End {
+        flags: ResponseFlags::NC,
+        details: "cluster_not_found",
+    })?;
+    record.stats = Arc::clone(&destined.cluster().stats);
+    Ok(destined)
+}
+
+/// Connects to an endpoint, and to others when that fails.
+async fn connect(worker: &Rc<Worker>, destined: &Destined, mut record: Record) -> Option<Opened> {
+    let mut tried = Vec::new();
+    while tried.len() < CONNECT_ATTEMPTS_MAX {
+        let Some(picked) = destined.pick_other(worker, &mut tried) else {
+            break;
+        };
+        record.goes_to(&picked);
+        let target = picked.target();
+        let timeout = target.settings.connect_timeout;
+        match dial(target.reach, timeout, worker.pools.counts()).await {
+            Ok(upstream) => {
+                record.ends = Some(Rc::clone(&upstream.ends));
+                return Some(Opened { upstream, record });
+            }
+            Err(error) => {
+                let cluster = destined.cluster().name();
+                let endpoint = &*picked.endpoint().address_text;
+                tracing::debug!(%cluster, endpoint, %error, "cannot connect");
+                record.failure = Some(failure(&error));
+            }
+        }
+    }
+    if tried.is_empty() {
+        record.details = Some("no_healthy_upstream");
+        record.finish(ResponseFlags::UH, None);
+    } else {
+        record.finish(ResponseFlags::UF.union(ResponseFlags::URX), None);
+    }
+    None
+}
+
+/// Why a connection could not be made, for the log.
+fn failure(error: &Error) -> Box<str> {
+    let cause = std::error::Error::source(error);
+    match (error.kind(), cause) {
+        (Kind::ConnectTimeout, _) => "connection timeout".into(),
+        (_, Some(cause)) => format!("remote connection failure: {cause}").into(),
+        (_, None) => "remote connection failure".into(),
+    }
+}
+
+impl Destined {
+    /// Picks an endpoint that has not been tried, and notes it as tried; `None` when there is none left.
+    pub fn pick_other(&self, worker: &Worker, tried: &mut Vec<EndpointIdx>) -> Option<Picked> {
+        let cluster = self.cluster();
+        let all = cluster.endpoints().len();
+        if tried.len() >= all {
+            return None;
+        }
+        let drawn = worker.random(|rng| cluster.pick(rng))?;
+        // In order from the one that was drawn, so that every endpoint gets its turn.
+        let count = u32::try_from(all).ok()?;
+        let mut next = (0..count).map(|step| EndpointIdx((drawn.0 + step) % count));
+        let fresh = next.find(|index| !tried.contains(index))?;
+        tried.push(fresh);
+        Some(self.at(fresh))
+    }
+}
+
+/// Everything that the end of a connection reports; told when it is dropped.
+pub struct Record {
+    worker: Rc<Worker>,
+    start: SystemTime,
+    started: Instant,
+    remote: SocketAddr,
+    local: SocketAddr,
+    server_name: Option<Arc<str>>,
+    cluster: Option<Arc<str>>,
+    stats: Arc<RequestStats>,
+    /// Counted as active until the record ends.
+    endpoint: Option<Arc<EndpointState>>,
+    address: Option<Address>,
+    ends: Option<Rc<Ends>>,
+    failure: Option<Box<str>>,
+    details: Option<&'static str>,
+    termination: Option<&'static str>,
+    flags: ResponseFlags,
+    received: u64,
+    sent: u64,
+    counted: bool,
+}
+
+impl Record {
+    fn begin(worker: &Rc<Worker>, asked: &Asked) -> Self {
+        Self {
+            worker: Rc::clone(worker),
+            start: SystemTime::now(),
+            started: Instant::now(),
+            remote: asked.remote,
+            local: asked.local,
+            server_name: asked.server_name.clone(),
+            cluster: None,
+            stats: Arc::clone(&worker.unrouted),
+            endpoint: None,
+            address: None,
+            ends: None,
+            failure: None,
+            details: None,
+            termination: None,
+            flags: ResponseFlags::DC,
+            received: 0,
+            sent: 0,
+            counted: false,
+        }
+    }
+
+    /// Notes the endpoint that is tried, and counts the connection in there.
+    fn goes_to(&mut self, picked: &Picked) {
+        let endpoint = picked.endpoint();
+        endpoint.state.enter();
+        if let Some(before) = self.endpoint.replace(Arc::clone(&endpoint.state)) {
+            before.leave();
+        }
+        self.address = Some(endpoint.address.clone());
+        if !self.counted {
+            self.stats = Arc::clone(&endpoint.stats);
+            self.stats.tcp().opened(self.worker.id);
+            self.counted = true;
+        }
+    }
+
+    /// Notes bytes that were carried: from the client, and to it.
+    pub fn carried(&mut self, received: u64, sent: u64) {
+        self.received += received;
+        self.sent += sent;
+        self.stats.tcp().carried(self.worker.id, received, sent);
+    }
+
+    /// Ends the record: how, and why if this proxy closed the connection.
+    pub fn finish(mut self, flags: ResponseFlags, termination: Option<&'static str>) {
+        self.flags = flags;
+        self.termination = termination;
+    }
+
+    fn log(&self) {
+        let upstream_host = match (&self.ends, &self.address) {
+            (Some(ends), _) => Some(host(&ends.remote)),
+            (None, Some(address)) => Some(host(address)),
+            (None, None) => None,
+        };
+        self.worker.access_log.log(&Entry {
+            start: self.start,
+            flags: self.flags,
+            response_code_details: self.details,
+            connection_termination_details: self.termination,
+            upstream_transport_failure_reason: self.failure.as_deref(),
+            bytes_received: self.received,
+            bytes_sent: self.sent,
+            duration: self.started.elapsed(),
+            upstream_host,
+            upstream_cluster: self.cluster.as_deref(),
+            upstream_local_address: self.ends.as_ref().and_then(|ends| ends.local),
+            downstream_local_address: Some(self.local),
+            downstream_remote_address: Some(self.remote),
+            requested_server_name: self.server_name.as_deref(),
+            ..Entry::default()
+        });
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        if let Some(endpoint) = &self.endpoint {
+            endpoint.leave();
+        }
+        if !self.counted {
+            self.stats.tcp().opened(self.worker.id);
+        }
+        self.stats.tcp().closed(self.worker.id, self.flags);
+        if self.worker.access_log.is_on() {
+            self.log();
+        }
+    }
+}
+
+/// Which side broke a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The one that calls us.
+    Downstream,
+    /// The one that we call.
+    Upstream,
+}
+
+/// Flags of a connection that a side broke.
+pub fn broken(side: Side, error: &io::Error) -> ResponseFlags {
+    tracing::debug!(?side, %error, "connection broke");
+    match side {
+        Side::Downstream => ResponseFlags::DC,
+        Side::Upstream => ResponseFlags::UC,
+    }
+}

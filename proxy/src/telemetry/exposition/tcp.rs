@@ -1,0 +1,59 @@
+//! Istio's standard metrics of TCP connections as text.
+
+use std::sync::Arc;
+
+use super::super::flags::ResponseFlags;
+use super::super::labels::RequestLabels;
+use super::super::names::{self, Family, label};
+use super::super::requests::{RequestStats, Security};
+use super::super::tcp::TcpTotals;
+use super::requests::{append_counter_header, append_label, append_line, append_party_labels};
+
+/// One family with its samples, each with the flags that it carries.
+type Of = (Family, fn(&TcpTotals) -> Vec<(ResponseFlags, u64)>);
+
+const FAMILIES: [Of; 4] = [
+    (names::TCP_OPENED, |totals| {
+        vec![(ResponseFlags::NONE, totals.opened)]
+    }),
+    (names::TCP_CLOSED, |totals| totals.closed.clone()),
+    (names::TCP_SENT, |totals| {
+        vec![(ResponseFlags::NONE, totals.sent)]
+    }),
+    (names::TCP_RECEIVED, |totals| {
+        vec![(ResponseFlags::NONE, totals.received)]
+    }),
+];
+
+/// The metrics of these label sets; those that carried no connection are left out.
+pub(super) fn text(handles: &[Arc<RequestStats>]) -> Vec<u8> {
+    let used: Vec<(&RequestLabels, TcpTotals)> = handles
+        .iter()
+        .filter(|handle| handle.tcp().is_used())
+        .map(|handle| (handle.labels(), handle.tcp().totals()))
+        .collect();
+    let mut out = Vec::new();
+    if used.is_empty() {
+        return out;
+    }
+    let mut text = Vec::new();
+    for (family, samples) in FAMILIES {
+        append_counter_header(&mut out, &family);
+        for (labels, totals) in &used {
+            for (flags, value) in samples(totals) {
+                text.clear();
+                append_party_labels(&mut text, labels);
+                append_label(&mut text, label::REQUEST_PROTOCOL, "tcp");
+                append_label(&mut text, label::RESPONSE_FLAGS, &flags.to_string());
+                let security = Security::Unknown.as_str();
+                append_label(&mut text, label::CONNECTION_SECURITY_POLICY, security);
+                append_line(
+                    &mut out,
+                    &[family.name.as_bytes(), b"{", &text, b"} "],
+                    value,
+                );
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,186 @@
+//! TLS that is carried as it is, by the name that the client asks for, on live sockets.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::pki_types::{PrivateKeyDer, ServerName};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, Stream,
+};
+
+use crate::support::mesh::documents;
+use crate::support::origin::RawOrigin;
+use crate::support::proxy::Proxy;
+use crate::support::raw::Raw;
+use crate::support::{DEADLINE, eventually};
+
+/// A TLS server that says its name, and what its clients trust.
+fn origin(name: &'static str, roots: &mut RootCertStore) -> RawOrigin {
+    let names = vec![name.to_owned()];
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(names).unwrap();
+    roots.add(cert.der().clone()).unwrap();
+    let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![cert.der().clone()], key)
+        .unwrap();
+    config.alpn_protocols = vec![b"istio".to_vec(), b"http/1.1".to_vec()];
+    let config = Arc::new(config);
+    RawOrigin::start(move |_, mut tcp| {
+        let mut tls = ServerConnection::new(Arc::clone(&config)).unwrap();
+        let _ = Stream::new(&mut tls, &mut tcp).write_all(name.as_bytes());
+        tls.send_close_notify();
+        let _ = tls.complete_io(&mut tcp);
+    })
+}
+
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// What the server says that a client reaches who asks for `name`; nothing if the connection is closed.
+fn ask(address: SocketAddr, roots: &RootCertStore, name: &str, alpn: &[&[u8]]) -> Option<String> {
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots.clone())
+        .with_no_client_auth();
+    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let mut tls = ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut tcp = TcpStream::connect(address).unwrap();
+    tcp.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut said = String::new();
+    match Stream::new(&mut tls, &mut tcp).read_to_string(&mut said) {
+        Ok(_) => Some(said),
+        Err(error) => {
+            assert_ne!(
+                error.kind(),
+                ErrorKind::WouldBlock,
+                "closed, not left waiting"
+            );
+            None
+        }
+    }
+}
+
+fn gateway(edge: SocketAddr, mode: &str, hosts: &str) -> String {
+    let (ip, port) = (edge.ip(), edge.port());
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {{name: edge}}\nspec:\n  servers:\n  \
+         - {{port: {{number: {port}, name: tls, protocol: TLS}}, bind: {ip}, hosts: [{hosts}], tls: {{mode: {mode}}}}}\n"
+    )
+}
+
+fn service(host: &str, at: SocketAddr) -> String {
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: {}}}\nspec:\n  hosts: [{host}]\n  \
+         location: MESH_INTERNAL\n  resolution: STATIC\n  ports: [{{number: 443, name: tls, protocol: TLS}}]\n  \
+         endpoints: [{{address: {}, ports: {{tls: {}}}}}]\n",
+        host.replace('.', "-"),
+        at.ip(),
+        at.port()
+    )
+}
+
+fn routes(rules: &[(&str, &str)]) -> String {
+    let rule = |(sni, host): &(&str, &str)| {
+        format!(
+            "  - match: [{{sniHosts: ['{sni}']}}]\n    route: [{{destination: {{host: {host}}}}}]\n"
+        )
+    };
+    let rules: String = rules.iter().map(rule).collect();
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: tls}}\nspec:\n  \
+         hosts: ['*.test']\n  gateways: [edge]\n  tls:\n{rules}"
+    )
+}
+
+#[test]
+fn name_chooses_the_server_and_nothing_is_terminated() {
+    let mut roots = RootCertStore::empty();
+    let a = origin("a.test", &mut roots);
+    let b = origin("x.b.test", &mut roots);
+    let proxy = Proxy::with(|edge| {
+        documents([
+            gateway(edge, "PASSTHROUGH", "'*.test'"),
+            routes(&[("a.test", "a.test"), ("*.b.test", "b.test")]),
+            service("a.test", a.address),
+            service("b.test", b.address),
+        ])
+    });
+    let ask = |name: &str| ask(proxy.edge, &roots, name, &[]);
+    assert_eq!(ask("a.test").as_deref(), Some("a.test"));
+    assert_eq!(ask("A.test").as_deref(), Some("a.test"));
+    assert_eq!(ask("x.b.test").as_deref(), Some("x.b.test"));
+    assert_eq!(ask("c.test"), None);
+    assert_eq!(ask("a.other"), None);
+    let mut lines = Vec::new();
+    eventually("all are logged", || {
+        lines = proxy.access_log();
+        lines.len() == 5
+    });
+    let of = |name: &str| {
+        lines
+            .iter()
+            .find(|line| line["requested_server_name"] == name)
+            .unwrap()
+    };
+    assert_eq!(of("a.test")["response_flags"], "-");
+    assert_eq!(of("a.test")["upstream_cluster"], "outbound|443||a.test");
+    for name in ["c.test", "a.other"] {
+        assert_eq!(of(name)["response_flags"], "NR", "{name}");
+        assert_eq!(of(name)["response_code_details"], "filter_chain_not_found");
+    }
+    let reason = [("reason", "unknown_name")];
+    assert_eq!(
+        proxy.metric("strait_downstream_tls_errors_total", &reason),
+        1.0
+    );
+}
+
+#[test]
+fn what_is_no_tls_is_closed_and_counted() {
+    let proxy = Proxy::with(|edge| documents([gateway(edge, "PASSTHROUGH", "a.test")]));
+    for (bytes, reason) in [
+        (&b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"[..], "not_tls"),
+        (b"\x16\x03\x01\x00\x00", "malformed_hello"),
+        (b"\x16\x03\x01\x40\x00\x01\xff\xff\xff", "large_hello"),
+    ] {
+        assert!(Raw::connect(proxy.edge).send(bytes).is_closed(), "{reason}");
+        let count = proxy.metric("strait_downstream_tls_errors_total", &[("reason", reason)]);
+        assert_eq!(count, 1.0, "{reason}");
+    }
+    let mut broken_off = Raw::connect(proxy.edge);
+    broken_off.send(b"\x16\x03\x01").finish();
+    assert!(broken_off.is_closed());
+    let reason = [("reason", "hello_broken_off")];
+    assert_eq!(
+        proxy.metric("strait_downstream_tls_errors_total", &reason),
+        1.0
+    );
+}
+
+#[test]
+fn name_of_a_cluster_leads_there_for_clients_of_the_mesh() {
+    let mut roots = RootCertStore::empty();
+    let sni = "outbound_.443_._.a.default.svc.cluster.local";
+    let a = origin(sni, &mut roots);
+    let proxy = Proxy::with(|edge| {
+        documents([
+            gateway(edge, "AUTO_PASSTHROUGH", "'*.local'"),
+            service("a.default.svc.cluster.local", a.address),
+        ])
+    });
+    let ask = |name: &str, alpn: &[&[u8]]| ask(proxy.edge, &roots, name, alpn);
+    assert_eq!(ask(sni, &[b"istio"]).as_deref(), Some(sni));
+    assert_eq!(ask(sni, &[b"http/1.1"]), None);
+    assert_eq!(
+        ask("outbound_.444_._.a.default.svc.cluster.local", &[b"istio"]),
+        None
+    );
+}

@@ -29,7 +29,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use hyper::{Request, Response, StatusCode};
-use tokio::net::TcpStream;
 
 use crate::exchange::Connection;
 use crate::exchange::connection::Handshake;
@@ -64,7 +63,7 @@ pub trait Answer: 'static {
 
     /// The listener as it is configured now. `None` when it is not, or when that is nobody's business here: its
     /// connections are then taken to carry HTTP.
-    fn listener(&self, _key: ListenerKey) -> Option<Arc<Listener>> {
+    fn listener(&self, _key: &ListenerKey) -> Option<Arc<Listener>> {
         None
     }
 
@@ -92,7 +91,7 @@ where
 }
 
 /// Where a connection comes from, as far as the sockets know.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Downstream {
     /// The listener that accepted it.
     pub listener: ListenerKey,
@@ -236,35 +235,45 @@ impl<A: Answer> Server<A> {
 
     /// Asks the connections of a listener that is being closed to go elsewhere: HTTP/1 by `connection: close` on their
     /// next response, HTTP/2 by GOAWAY.
-    pub fn drain_listener(&self, listener: ListenerKey) {
-        self.stats.borrow_mut().remove(&listener);
+    pub fn drain_listener(&self, listener: &ListenerKey) {
+        self.stats.borrow_mut().remove(listener);
         self.roster.drain(listener);
     }
 
     /// The listener was opened, possibly again.
-    pub fn open_listener(&self, listener: ListenerKey) {
+    pub fn open_listener(&self, listener: &ListenerKey) {
         self.roster.reopen(listener);
     }
 
     /// Takes in a connection that was just accepted.
-    pub fn enter(this: &Rc<Self>, tcp: TcpStream, slot: Slot, downstream: Downstream) -> Fresh<A> {
+    pub fn enter(
+        this: &Rc<Self>,
+        transport: Transport,
+        slot: Slot,
+        downstream: Downstream,
+    ) -> Fresh<A> {
         let framing = Framing::new(this.settings.http1.limits());
         Fresh {
-            stream: Box::new(Stream::new(Transport::Tcp(tcp), slot, framing)),
-            member: this.roster.join(downstream.listener),
+            stream: Box::new(Stream::new(transport, slot, framing)),
+            member: this.roster.join(downstream.listener.clone()),
             server: Rc::clone(this),
             downstream,
             tls: None,
         }
     }
 
-    fn counted(&self, listener: ListenerKey, protocol: ConnectionProtocol) -> Counted {
-        let mut stats = self.stats.borrow_mut();
-        let stats = stats.entry(listener).or_insert_with(|| {
-            let name = listener.address.to_string();
-            self.telemetry.stats.listener_stats(&name)
-        });
-        Counted::new(Arc::clone(stats), self.worker, protocol)
+    fn counted(&self, listener: &ListenerKey, protocol: ConnectionProtocol) -> Counted {
+        let mut by_listener = self.stats.borrow_mut();
+        let stats = match by_listener.get(listener) {
+            Some(stats) => Arc::clone(stats),
+            None => {
+                let name = listener.address.to_string();
+                let stats = self.telemetry.stats.listener_stats(&name);
+                by_listener.insert(listener.clone(), Arc::clone(&stats));
+                stats
+            }
+        };
+        Counted::new(stats, self.worker, protocol)
     }
 }
 
@@ -283,7 +292,7 @@ pub struct Fresh<A> {
 impl<A: Answer> Fresh<A> {
     /// What its listener does with connections now; see [`Answer::listener`].
     pub fn service(&self) -> Option<Service> {
-        let listener = self.server.answer.listener(self.downstream.listener)?;
+        let listener = self.server.answer.listener(&self.downstream.listener)?;
         Some(listener.service.clone())
     }
 
@@ -335,8 +344,8 @@ impl<A: Answer> Fresh<A> {
         routes: Option<Arc<OpaqueRoutes>>,
         server_name: Option<Box<str>>,
     ) {
-        let (listener, protocol) = (self.downstream.listener, ConnectionProtocol::Tcp);
-        let _counted = self.server.counted(listener, protocol);
+        let listener = &self.downstream.listener;
+        let _counted = self.server.counted(listener, ConnectionProtocol::Tcp);
         let asked = Asked {
             remote: self.downstream.remote,
             local: self.downstream.local,
@@ -355,7 +364,7 @@ impl<A: Answer> Fresh<A> {
 
     /// Closes the connection, which is none that its listener serves, and counts why.
     pub fn refuse(self, reason: Counter) {
-        let listener = self.downstream.listener;
+        let listener = &self.downstream.listener;
         drop(self.server.counted(listener, ConnectionProtocol::Unknown));
         self.server.count(reason);
     }
@@ -365,8 +374,10 @@ impl<A: Answer> Fresh<A> {
         protocol: DownstreamProtocol,
         counted_as: ConnectionProtocol,
     ) -> Rc<Connection> {
-        let counted = self.server.counted(self.downstream.listener, counted_as);
+        let listener = &self.downstream.listener;
+        let counted = self.server.counted(listener, counted_as);
         self.stream.count(counted);
-        self.downstream.connection(protocol, self.tls.take())
+        let tls = self.tls.take();
+        self.downstream.clone().connection(protocol, tls)
     }
 }

@@ -14,8 +14,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tokio::net::TcpStream;
-
+use crate::codec::transport::Transport;
 use crate::codec::{self, Answer, Downstream};
 use crate::runtime::admission::{Admission, Slot};
 use crate::snapshot::ListenerKey;
@@ -63,17 +62,18 @@ pub struct Entrance<A> {
 
 impl<A: Answer> Entrance<A> {
     /// Takes a connection that was just accepted: admits it, hands it to a worker with fewer, or serves it.
-    fn take(&self, tcp: TcpStream, listener: ListenerKey, remote: SocketAddr) {
+    fn take(&self, transport: Transport, listener: &ListenerKey, remote: SocketAddr) {
         let Some(mut slot) = self.admission.admit(self.worker) else {
             self.codec.count(Counter::DownstreamRefusedLimit);
             return;
         };
         let Some(better) = self.admission.better_than(self.worker) else {
-            self.serve(tcp, listener, remote, slot);
+            self.serve(transport, listener.clone(), remote, slot);
             return;
         };
         slot.move_to(better);
-        match self.handoff.send(better, tcp, (listener, remote), slot) {
+        let from = (listener.clone(), remote);
+        match self.handoff.send(better, transport, from, slot) {
             Ok(()) => self.codec.count(Counter::HandedOff),
             Err(error) => {
                 tracing::debug!(%error, %remote, "connection lost on its way to another worker")
@@ -82,15 +82,17 @@ impl<A: Answer> Entrance<A> {
     }
 
     /// Serves a connection on this worker.
-    fn serve(&self, tcp: TcpStream, listener: ListenerKey, remote: SocketAddr, slot: Slot) {
+    fn serve(&self, transport: Transport, listener: ListenerKey, remote: SocketAddr, slot: Slot) {
         // The peer is gone already when the kernel cannot tell our own address.
-        let Ok(local) = tcp.local_addr() else { return };
+        let Ok(local) = transport.local() else {
+            return;
+        };
         let downstream = Downstream {
             listener,
             remote,
             local,
         };
-        let fresh = codec::Server::enter(&self.codec, tcp, slot, downstream);
+        let fresh = codec::Server::enter(&self.codec, transport, slot, downstream);
         self.codec
             .supervisor()
             .spawn("connection", connection::serve(fresh));

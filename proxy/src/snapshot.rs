@@ -6,7 +6,8 @@
 //! leaves every route table as it is.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -25,10 +26,63 @@ use crate::route::{RuleIdx, Table};
 use crate::telemetry::RouteStats;
 
 /// The address that a listener accepts on; its identity across snapshots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ListenerKey {
-    /// Bind address and port, as configured.
-    pub address: SocketAddr,
+    /// Where, as configured.
+    pub address: ListenAddress,
+}
+
+impl From<SocketAddr> for ListenerKey {
+    fn from(address: SocketAddr) -> Self {
+        Self {
+            address: ListenAddress::Ip(address),
+        }
+    }
+}
+
+/// Where a listener accepts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ListenAddress {
+    /// Bind address and port.
+    Ip(SocketAddr),
+    /// Path of a Unix socket; one that begins with `@` is in the abstract namespace.
+    Unix(Arc<str>),
+}
+
+impl ListenAddress {
+    /// The port; 0 for a Unix socket, as Gateways write it.
+    pub fn port(&self) -> u16 {
+        match self {
+            Self::Ip(address) => address.port(),
+            Self::Unix(_) => 0,
+        }
+    }
+
+    /// The IP address; none for a Unix socket.
+    pub fn ip(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Ip(address) => Some(*address),
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// What stands for our address on a connection: a Unix socket has none, and is on this machine.
+    pub fn ip_or_loopback(&self) -> SocketAddr {
+        self.ip().unwrap_or(UNIX_PEER)
+    }
+}
+
+/// The address that stands for both ends of a connection on a Unix socket, where one is needed: the peer is on this
+/// machine.
+pub const UNIX_PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(address) => write!(f, "{address}"),
+            Self::Unix(path) => write!(f, "unix://{path}"),
+        }
+    }
 }
 
 /// One accepting address with everything that its connections and requests are routed by.

@@ -155,8 +155,8 @@ impl<A: Answer> Answer for Recorded<A> {
         self.answer.answer(connection, request)
     }
 
-    fn listener(&self, key: ListenerKey) -> Option<Arc<Listener>> {
-        self.worker.snapshot().listeners.get(&key).cloned()
+    fn listener(&self, key: &ListenerKey) -> Option<Arc<Listener>> {
+        self.worker.snapshot().listeners.get(key).cloned()
     }
 
     fn open(&self, asked: Asked) -> impl Future<Output = Option<Opened>> + 'static {

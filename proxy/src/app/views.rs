@@ -17,7 +17,7 @@ use crate::explain::{Question, explain};
 use crate::identity::Identity;
 use crate::listener::{Board, ListenerStatus};
 use crate::runtime::drain::{Stage, Trigger};
-use crate::snapshot::{Listener, ListenerKey, Service, Snapshot, SnapshotSlot};
+use crate::snapshot::{ListenAddress, Listener, ListenerKey, Service, Snapshot, SnapshotSlot};
 use crate::telemetry::{
     AccessLog, ConnectionProtocol, Exposition, LogControl, StatsRegistry, Telemetry,
 };
@@ -153,7 +153,9 @@ fn listeners(
         .values()
         .map(|listener| {
             let status = statuses.iter().find(|status| status.key == listener.key);
-            let bound = board.address(listener.key).unwrap_or(listener.key.address);
+            let address = &listener.key.address;
+            let bound = board.address(&listener.key).map(ListenAddress::Ip);
+            let bound = bound.unwrap_or_else(|| address.clone());
             let sources = listener.provenance.iter();
             ListenerView {
                 name: listener.key.address.to_string(),

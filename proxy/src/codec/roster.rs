@@ -124,8 +124,8 @@ impl Roster {
     }
 
     /// Asks all connections of a listener to finish, also those that it still accepts.
-    pub fn drain(&self, listener: ListenerKey) {
-        self.closed.borrow_mut().insert(listener);
+    pub fn drain(&self, listener: &ListenerKey) {
+        self.closed.borrow_mut().insert(listener.clone());
         let now = self.clock.advance();
         for pulse in self
             .wheel
@@ -134,7 +134,7 @@ impl Roster {
             .flatten()
             .filter_map(Weak::upgrade)
         {
-            if pulse.listener == listener && pulse.draining.get().is_none() {
+            if pulse.listener == *listener && pulse.draining.get().is_none() {
                 pulse.draining.set(Some(now));
                 pulse.wake();
             }
@@ -142,8 +142,8 @@ impl Roster {
     }
 
     /// Takes back [`Roster::drain`] for the connections that the listener accepts from now on.
-    pub fn reopen(&self, listener: ListenerKey) {
-        self.closed.borrow_mut().remove(&listener);
+    pub fn reopen(&self, listener: &ListenerKey) {
+        self.closed.borrow_mut().remove(listener);
     }
 
     /// Moves the clock and wakes whoever is due, tick by tick, for ever. Sleeps while there is nobody.

@@ -1,6 +1,7 @@
 //! The socket of a downstream connection, in plain text or inside TLS that ends here.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -10,6 +11,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
 use crate::runtime::gather;
+use crate::snapshot::UNIX_PEER;
 
 /// What bytes of a connection are read from and written to.
 #[derive(Debug)]
@@ -46,6 +48,56 @@ impl Transport {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         delegate!(self, stream => gather::poll_write(Pin::new(stream), cx, pieces))
+    }
+}
+
+impl Transport {
+    /// Our address; that of [`UNIX_PEER`] on a Unix socket.
+    ///
+    /// # Errors
+    ///
+    /// When the peer is gone already, so that the kernel cannot tell.
+    pub fn local(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Tcp(stream) => stream.local_addr(),
+            Self::Tls(_) | Self::Unix(_) => Ok(UNIX_PEER),
+        }
+    }
+}
+
+/// An accepted socket on its way from one worker to another.
+#[derive(Debug)]
+pub enum Detached {
+    /// TCP.
+    Tcp(std::net::TcpStream),
+    /// A Unix socket.
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Detached {
+    /// Takes a socket out of this worker's poller.
+    ///
+    /// # Errors
+    ///
+    /// When the poller does not let it go, or it is inside TLS.
+    pub fn from(transport: Transport) -> io::Result<Self> {
+        match transport {
+            Transport::Tcp(stream) => stream.into_std().map(Self::Tcp),
+            Transport::Unix(stream) => stream.into_std().map(Self::Unix),
+            Transport::Tls(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Enters it into the poller of the worker that calls.
+    ///
+    /// # Errors
+    ///
+    /// When the poller does not take it.
+    pub fn attach(self) -> io::Result<Transport> {
+        match self {
+            Self::Tcp(stream) => TcpStream::from_std(stream).map(Transport::Tcp),
+            Self::Unix(stream) => UnixStream::from_std(stream).map(Transport::Unix),
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use crate::tls::ServerTls;
 pub(super) struct ChainCompiler<'a> {
     pub resources: &'a ResourceSet,
     pub identity: &'a Identity,
-    pub key: ListenerKey,
+    pub key: &'a ListenerKey,
     pub virtual_services: &'a [&'a Arc<Object<VirtualService>>],
     /// What the listener was compiled to before.
     pub before: Option<&'a Arc<Chains>>,

@@ -120,7 +120,7 @@ pub(super) fn served_hosts(
 pub(super) struct HostCompiler<'a> {
     pub resources: &'a ResourceSet,
     pub identity: &'a Identity,
-    pub key: ListenerKey,
+    pub key: &'a ListenerKey,
     /// What these servers were compiled to before.
     pub before: Option<&'a Arc<HttpHosts>>,
 }

@@ -15,7 +15,7 @@ use super::opaque::{OpaqueCompiler, Rules};
 use super::services;
 use crate::identity::Identity;
 use crate::provenance::Provenance;
-use crate::snapshot::{Listener, ListenerKey, Service, Skipped, Snapshot};
+use crate::snapshot::{ListenAddress, Listener, ListenerKey, Service, Skipped, Snapshot};
 
 /// A server of a Gateway that selects this proxy.
 pub(super) struct Bound<'a> {
@@ -117,7 +117,7 @@ pub(super) fn compile(
         let compiler = ListenerCompiler {
             resources,
             identity,
-            key,
+            key: &key,
             before: previous.listeners.get(&key),
             virtual_services: &virtual_services,
         };
@@ -164,14 +164,13 @@ pub(super) fn servers_by_address<'a>(
     let mut by_address: BTreeMap<ListenerKey, Servers<'_>> = BTreeMap::new();
     for gateway in gateways {
         for server in &gateway.spec.servers {
-            let ip = match &server.bind {
-                Bind::Default => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-                Bind::Ip(ip) => *ip,
-                Bind::Unix(_) => continue,
+            let address = |ip: IpAddr| ListenAddress::Ip(SocketAddr::new(ip, server.port));
+            let address = match &server.bind {
+                Bind::Default => address(Ipv6Addr::UNSPECIFIED.into()),
+                Bind::Ip(ip) => address(*ip),
+                Bind::Unix(path) => ListenAddress::Unix(Arc::clone(path)),
             };
-            let key = ListenerKey {
-                address: SocketAddr::new(ip, server.port),
-            };
+            let key = ListenerKey { address };
             by_address.entry(key).or_default().add(Bound {
                 gateway,
                 server,
@@ -197,7 +196,7 @@ fn protocols(servers: &[Bound<'_>]) -> Vec<&'static str> {
 struct ListenerCompiler<'a> {
     resources: &'a ResourceSet,
     identity: &'a Identity,
-    key: ListenerKey,
+    key: &'a ListenerKey,
     before: Option<&'a Arc<Listener>>,
     virtual_services: &'a [&'a Arc<Object<VirtualService>>],
 }
@@ -226,7 +225,7 @@ impl ListenerCompiler<'_> {
             return Some(Arc::clone(before));
         }
         Some(Arc::new(Listener {
-            key: self.key,
+            key: self.key.clone(),
             provenance,
             protocols,
             skipped,

@@ -32,7 +32,7 @@ pub(super) enum Rules {
 /// Compiles the rules for connections of one server.
 pub(super) struct OpaqueCompiler<'a> {
     pub identity: &'a Identity,
-    pub key: ListenerKey,
+    pub key: &'a ListenerKey,
     pub virtual_services: &'a [&'a Arc<Object<VirtualService>>],
     /// What the server was compiled to before.
     pub before: Option<&'a Arc<OpaqueRoutes>>,

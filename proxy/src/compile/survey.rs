@@ -38,7 +38,7 @@ pub struct Idle {
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
     /// The listener.
-    pub listener: ListenerKey,
+    pub listener: &'a ListenerKey,
     /// The TLS server by its identity; `None` for all servers.
     pub chain: Option<&'a str>,
 }
@@ -72,7 +72,7 @@ impl<'a> Survey<'a> {
     /// The servers that a part of a listener is made of.
     fn bound(&self, part: &Part<'_>) -> Vec<listeners::Bound<'a>> {
         let mut servers = listeners::servers_by_address(self.resources, self.identity);
-        let servers = servers.remove(&part.listener).unwrap_or_default();
+        let servers = servers.remove(part.listener).unwrap_or_default();
         let mut bound = servers.used;
         bound.retain(|bound| part.chain.is_none_or(|chain| chain == bound.id()));
         bound

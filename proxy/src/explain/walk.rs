@@ -40,7 +40,7 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
     }
     let connection = connection(listener, &answer.request.host);
     let part = Part {
-        listener: listener.key,
+        listener: &listener.key,
         chain: chain(listener, &connection).map(|chain| &*chain.id),
     };
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
@@ -80,8 +80,8 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
 /// The connection that the request would come on: inside TLS for the request's host where the listener wants that.
 fn connection(listener: &Listener, host: &str) -> Connection {
     let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-    let local = listener.key.address;
-    let connection = Connection::new(listener.key, peer, local, DownstreamProtocol::Http1);
+    let local = listener.key.address.ip_or_loopback();
+    let connection = Connection::new(listener.key.clone(), peer, local, DownstreamProtocol::Http1);
     match listener.service {
         Service::Tls(_) => connection.with_tls(Handshake {
             server_name: Some(host.into()),
@@ -145,7 +145,7 @@ fn choose_listener<'s>(
     };
     let (listener, reason) = match (question.listener, question.port) {
         (Some(ListenerWish::Address(address)), _) => {
-            let listener = all().find(|listener| listener.key.address == address)?;
+            let listener = all().find(|listener| listener.key.address.ip() == Some(address))?;
             (listener, "asked for by --listener".to_owned())
         }
         (Some(ListenerWish::Port(port)), _) => {

@@ -1,17 +1,20 @@
 //! One accept loop: in batches, with a pause when file descriptors run out, and without loss at its end.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 
 use super::Entrance;
+use super::socket::Listening;
 use crate::codec::Answer;
-use crate::snapshot::ListenerKey;
+use crate::codec::transport::Transport;
+use crate::snapshot::{ListenerKey, UNIX_PEER};
 use crate::telemetry::Counter;
 
 /// Connections accepted before other tasks of the worker get their turn.
@@ -19,6 +22,35 @@ const BATCH: usize = 32;
 
 /// Pause after a failed accept; without it, a lack of file descriptors would keep the worker busy with failing.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// A listening socket in the worker's poller.
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Socket {
+    fn new(listening: Listening) -> io::Result<Self> {
+        match listening {
+            Listening::Tcp(listener) => TcpListener::from_std(listener).map(Self::Tcp),
+            Listening::Unix(listener) => UnixListener::from_std(listener).map(Self::Unix),
+        }
+    }
+
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(Transport, SocketAddr)>> {
+        match self {
+            Self::Tcp(listener) => {
+                let (tcp, remote) = ready!(listener.poll_accept(cx))?;
+                Poll::Ready(Ok((Transport::Tcp(tcp), remote)))
+            }
+            Self::Unix(listener) => {
+                let (unix, _) = ready!(listener.poll_accept(cx))?;
+                Poll::Ready(Ok((Transport::Unix(unix), UNIX_PEER)))
+            }
+        }
+    }
+}
 
 /// An accept loop that runs; stops when dropped.
 #[derive(Debug)]
@@ -35,16 +67,16 @@ impl Acceptor {
     pub(super) fn start<A: Answer>(
         entrance: &Rc<Entrance<A>>,
         key: ListenerKey,
-        listener: std::net::TcpListener,
+        listener: Listening,
     ) -> io::Result<Self> {
-        let listener = TcpListener::from_std(listener)?;
+        let listener = Socket::new(listener)?;
         let (stop, mut stopped) = watch::channel(());
         let supervisor = entrance.codec.supervisor().clone();
         let entrance = Rc::clone(entrance);
         supervisor.spawn("acceptor", async move {
-            run(&entrance, key, &listener, &mut stopped).await;
+            run(&entrance, &key, &listener, &mut stopped).await;
             drop(listener);
-            entrance.board.closed(entrance.worker, key);
+            entrance.board.closed(entrance.worker, &key);
         });
         Ok(Self { stop })
     }
@@ -59,15 +91,15 @@ impl Acceptor {
 
 async fn run<A: Answer>(
     entrance: &Entrance<A>,
-    key: ListenerKey,
-    listener: &TcpListener,
+    key: &ListenerKey,
+    listener: &Socket,
     stopped: &mut watch::Receiver<()>,
 ) {
     let mut failing = false;
     loop {
         let accepted = tokio::select! {
             biased;
-            accepted = listener.accept() => accepted,
+            accepted = poll_fn(|cx| listener.poll_accept(cx)) => accepted,
             _ = stopped.changed() => break,
         };
         if let Err(error) = take(entrance, key, accepted) {
@@ -97,8 +129,8 @@ async fn run<A: Answer>(
 /// Accepts up to `limit` connections that are there already.
 fn accept_ready<A: Answer>(
     entrance: &Entrance<A>,
-    key: ListenerKey,
-    listener: &TcpListener,
+    key: &ListenerKey,
+    listener: &Socket,
     limit: usize,
 ) {
     let mut cx = Context::from_waker(std::task::Waker::noop());
@@ -115,11 +147,11 @@ fn accept_ready<A: Answer>(
 /// Passes an accepted connection on. An error is returned only when accepting again at once would fail the same way.
 fn take<A: Answer>(
     entrance: &Entrance<A>,
-    key: ListenerKey,
-    accepted: io::Result<(TcpStream, SocketAddr)>,
+    key: &ListenerKey,
+    accepted: io::Result<(Transport, SocketAddr)>,
 ) -> io::Result<()> {
     match accepted {
-        Ok((tcp, remote)) => entrance.take(tcp, key, remote),
+        Ok((transport, remote)) => entrance.take(transport, key, remote),
         Err(error) => {
             entrance.codec.count(Counter::AcceptErrors);
             if !concerns_one_connection(&error) {

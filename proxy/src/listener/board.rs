@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::socket;
-use crate::snapshot::ListenerKey;
+use super::socket::{self, Listening};
+use crate::snapshot::{ListenAddress, ListenerKey};
 
 /// A listener on one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// About to close the socket on this address; accepts what the kernel had already queued.
-    Closing(SocketAddr),
+    Closing(ListenAddress),
     /// The address could not be bound; tried again with growing pauses.
     Failed {
         /// What the system said.
@@ -23,7 +24,7 @@ pub enum State {
     },
     /// Accepts connections on this address, which differs from the listener's where that has port 0 or the system has
     /// no IPv6.
-    Open(SocketAddr),
+    Open(ListenAddress),
 }
 
 /// A listener on all workers.
@@ -55,8 +56,16 @@ impl ListenerStatus {
 /// Shared by workers, who write, and control and admin, who read. Changes a few times per reload.
 #[derive(Clone, Debug)]
 pub struct Board {
-    listeners: Arc<Mutex<BTreeMap<ListenerKey, BTreeMap<usize, State>>>>,
+    listeners: Arc<Mutex<Listeners>>,
     changes: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Listeners {
+    states: BTreeMap<ListenerKey, BTreeMap<usize, State>>,
+    /// Unix sockets that a worker has open. The kernel does not spread connections over several sockets on one path, so
+    /// that all workers accept from one.
+    unix: BTreeMap<ListenerKey, UnixListener>,
 }
 
 impl Default for Board {
@@ -72,16 +81,19 @@ impl Board {
     /// Every listener that a worker has reported and not removed since.
     pub fn listeners(&self) -> Vec<ListenerStatus> {
         let listeners = self.lock();
-        let statuses = listeners.iter().map(|(key, workers)| ListenerStatus {
-            key: *key,
-            workers: workers.clone(),
-        });
+        let statuses = listeners
+            .states
+            .iter()
+            .map(|(key, workers)| ListenerStatus {
+                key: key.clone(),
+                workers: workers.clone(),
+            });
         statuses.collect()
     }
 
-    /// The address on which a listener accepts, once a worker has opened it.
-    pub fn address(&self, key: ListenerKey) -> Option<SocketAddr> {
-        bound(&self.lock(), key)
+    /// The IP address on which a listener accepts, once a worker has opened it.
+    pub fn address(&self, key: &ListenerKey) -> Option<SocketAddr> {
+        bound(&self.lock().states, key)?.ip()
     }
 
     /// A number that changes with every report, to wait on.
@@ -93,23 +105,17 @@ impl Board {
     ///
     /// Workers take turns. The first one makes sure that no other process has the address, and where the port is 0, its
     /// port is the one that the others open.
-    pub(super) fn open(
-        &self,
-        worker: usize,
-        key: ListenerKey,
-        backlog: u16,
-    ) -> Option<TcpListener> {
+    pub(super) fn open(&self, worker: usize, key: &ListenerKey, backlog: u16) -> Option<Listening> {
         let mut listeners = self.lock();
-        let opened = match bound(&listeners, key) {
-            Some(address) => socket::listen(address, backlog),
-            None => socket::probe(key.address).and_then(|()| socket::listen(key.address, backlog)),
+        let opened = match &key.address {
+            ListenAddress::Ip(address) => listeners.open_ip(key, *address, backlog),
+            ListenAddress::Unix(path) => listeners.open_unix(key, path),
         };
-        let opened = opened.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (state, listener) = match opened {
             Ok((address, listener)) => (State::Open(address), Some(listener)),
             Err(error) => (failed(&error), None),
         };
-        let workers = listeners.entry(key).or_default();
+        let workers = listeners.states.entry(key.clone()).or_default();
         tell(key, workers, &state);
         workers.insert(worker, state);
         drop(listeners);
@@ -118,7 +124,7 @@ impl Board {
     }
 
     /// Reports that a listener of this worker is about to close; forgets one that failed to open.
-    pub(super) fn closing(&self, worker: usize, key: ListenerKey) {
+    pub(super) fn closing(&self, worker: usize, key: &ListenerKey) {
         self.update(worker, key, |state| match state {
             State::Closing(address) | State::Open(address) => Some(State::Closing(address)),
             State::Failed { .. } => None,
@@ -126,21 +132,22 @@ impl Board {
     }
 
     /// Forgets a listener of this worker whose socket is closed, unless it was opened again meanwhile.
-    pub(super) fn closed(&self, worker: usize, key: ListenerKey) {
+    pub(super) fn closed(&self, worker: usize, key: &ListenerKey) {
         self.update(worker, key, |state| match state {
             State::Closing(_) => None,
             state @ (State::Failed { .. } | State::Open(_)) => Some(state),
         });
     }
 
-    fn update(&self, worker: usize, key: ListenerKey, to: impl FnOnce(State) -> Option<State>) {
+    fn update(&self, worker: usize, key: &ListenerKey, to: impl FnOnce(State) -> Option<State>) {
         let mut listeners = self.lock();
-        if let Entry::Occupied(mut workers) = listeners.entry(key) {
+        if let Entry::Occupied(mut workers) = listeners.states.entry(key.clone()) {
             let next = workers.get_mut().remove(&worker).and_then(to);
             if let Some(state) = next {
                 workers.get_mut().insert(worker, state);
             } else if workers.get().is_empty() {
                 workers.remove();
+                listeners.close_unix(key);
             }
         }
         drop(listeners);
@@ -151,25 +158,62 @@ impl Board {
         self.changes.send_modify(|change| *change += 1);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ListenerKey, BTreeMap<usize, State>>> {
+    fn lock(&self) -> MutexGuard<'_, Listeners> {
         self.listeners
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn bound(
-    listeners: &BTreeMap<ListenerKey, BTreeMap<usize, State>>,
-    key: ListenerKey,
-) -> Option<SocketAddr> {
-    listeners.get(&key)?.values().find_map(|state| match state {
-        State::Closing(address) | State::Open(address) => Some(*address),
+impl Listeners {
+    fn open_ip(
+        &self,
+        key: &ListenerKey,
+        address: SocketAddr,
+        backlog: u16,
+    ) -> io::Result<(ListenAddress, Listening)> {
+        let listener = match bound(&self.states, key).and_then(ListenAddress::ip) {
+            Some(bound) => socket::listen(bound, backlog)?,
+            None => socket::probe(address).and_then(|()| socket::listen(address, backlog))?,
+        };
+        let bound = ListenAddress::Ip(listener.local_addr()?);
+        Ok((bound, Listening::Tcp(listener)))
+    }
+
+    fn open_unix(
+        &mut self,
+        key: &ListenerKey,
+        path: &str,
+    ) -> io::Result<(ListenAddress, Listening)> {
+        let shared = match self.unix.entry(key.clone()) {
+            Entry::Occupied(shared) => shared.into_mut(),
+            Entry::Vacant(none) => none.insert(socket::listen_unix(path)?),
+        };
+        Ok((key.address.clone(), Listening::Unix(shared.try_clone()?)))
+    }
+
+    /// Closes a Unix socket that no worker has open any more.
+    fn close_unix(&mut self, key: &ListenerKey) {
+        if let ListenAddress::Unix(path) = &key.address
+            && self.unix.remove(key).is_some()
+        {
+            socket::remove_unix(path);
+        }
+    }
+}
+
+fn bound<'l>(
+    listeners: &'l BTreeMap<ListenerKey, BTreeMap<usize, State>>,
+    key: &ListenerKey,
+) -> Option<&'l ListenAddress> {
+    listeners.get(key)?.values().find_map(|state| match state {
+        State::Closing(address) | State::Open(address) => Some(address),
         State::Failed { .. } => None,
     })
 }
 
 /// Logs what became of a listener, once for all workers.
-fn tell(key: ListenerKey, workers: &BTreeMap<usize, State>, state: &State) {
+fn tell(key: &ListenerKey, workers: &BTreeMap<usize, State>, state: &State) {
     if workers.values().any(|known| known == state) {
         return;
     }
@@ -193,17 +237,45 @@ mod tests {
     use super::*;
 
     fn key(address: SocketAddr) -> ListenerKey {
-        ListenerKey { address }
+        ListenerKey::from(address)
+    }
+
+    fn address(listening: &Listening) -> SocketAddr {
+        match listening {
+            Listening::Tcp(listener) => listener.local_addr().unwrap(),
+            Listening::Unix(_) => panic!("no Unix socket was asked for"),
+        }
+    }
+
+    #[test]
+    fn unix_socket_is_shared_and_goes_with_its_last_worker() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.sock");
+        let key = ListenerKey {
+            address: ListenAddress::Unix(path.to_str().unwrap().into()),
+        };
+        let board = Board::default();
+        let first = board.open(0, &key, 16).unwrap();
+        let second = board.open(1, &key, 16).unwrap();
+        drop(first);
+        board.closing(0, &key);
+        board.closed(0, &key);
+        std::os::unix::net::UnixStream::connect(&path).unwrap();
+        drop(second);
+        board.closing(1, &key);
+        board.closed(1, &key);
+        assert!(!path.exists());
+        assert_eq!(board.listeners(), []);
     }
 
     #[test]
     fn second_worker_opens_the_port_of_the_first() {
         let board = Board::default();
         let any = key(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let first = board.open(0, any, 16).unwrap();
-        let second = board.open(1, any, 16).unwrap();
-        assert_eq!(first.local_addr().unwrap(), second.local_addr().unwrap());
-        assert_eq!(board.address(any), Some(first.local_addr().unwrap()));
+        let first = board.open(0, &any, 16).unwrap();
+        let second = board.open(1, &any, 16).unwrap();
+        assert_eq!(address(&first), address(&second));
+        assert_eq!(board.address(&any), Some(address(&first)));
         assert!(board.listeners()[0].is_open());
     }
 
@@ -212,11 +284,11 @@ mod tests {
         let taken = socket::listen(SocketAddr::from(([127, 0, 0, 1], 0)), 16).unwrap();
         let board = Board::default();
         let listener = key(taken.local_addr().unwrap());
-        assert!(board.open(0, listener, 16).is_none());
+        assert!(board.open(0, &listener, 16).is_none());
         let status = &board.listeners()[0];
         assert!(!status.is_open());
         assert!(status.error().unwrap().contains("in use"), "{status:?}");
-        board.closing(0, listener);
+        board.closing(0, &listener);
         assert_eq!(board.listeners(), []);
     }
 
@@ -224,15 +296,15 @@ mod tests {
     fn listener_that_reopens_while_it_closes_stays() {
         let board = Board::default();
         let any = key(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let first = board.open(0, any, 16).unwrap();
-        board.closing(0, any);
-        let again = board.open(0, any, 16).unwrap();
-        assert_eq!(first.local_addr().unwrap(), again.local_addr().unwrap());
+        let first = board.open(0, &any, 16).unwrap();
+        board.closing(0, &any);
+        let again = board.open(0, &any, 16).unwrap();
+        assert_eq!(address(&first), address(&again));
         drop(first);
-        board.closed(0, any);
+        board.closed(0, &any);
         assert!(board.listeners()[0].is_open());
-        board.closing(0, any);
-        board.closed(0, any);
+        board.closing(0, &any);
+        board.closed(0, &any);
         assert_eq!(board.listeners(), []);
     }
 }

@@ -2,14 +2,14 @@
 
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpStream as StdTcpStream};
+use std::net::SocketAddr;
 use std::rc::Rc;
 
-use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::Entrance;
 use crate::codec::Answer;
+use crate::codec::transport::{Detached, Transport};
 use crate::runtime::admission::Slot;
 use crate::snapshot::ListenerKey;
 
@@ -30,7 +30,7 @@ impl fmt::Debug for Handoff {
 /// A connection between two workers.
 #[derive(Debug)]
 pub struct HandedOff {
-    tcp: StdTcpStream,
+    socket: Detached,
     listener: ListenerKey,
     remote: SocketAddr,
     slot: Slot,
@@ -56,12 +56,12 @@ impl Handoff {
     pub(super) fn send(
         &self,
         worker: usize,
-        tcp: TcpStream,
+        transport: Transport,
         (listener, remote): (ListenerKey, SocketAddr),
         slot: Slot,
     ) -> io::Result<()> {
         let handed_off = HandedOff {
-            tcp: tcp.into_std()?,
+            socket: Detached::from(transport)?,
             listener,
             remote,
             slot,
@@ -75,14 +75,14 @@ impl Handoff {
 /// Serves what other workers hand over, for as long as the worker runs.
 pub async fn receive<A: Answer>(entrance: Rc<Entrance<A>>, mut receiver: Receiver) {
     while let Some(HandedOff {
-        tcp,
+        socket,
         listener,
         remote,
         slot,
     }) = receiver.recv().await
     {
-        match TcpStream::from_std(tcp) {
-            Ok(tcp) => entrance.serve(tcp, listener, remote, slot),
+        match socket.attach() {
+            Ok(transport) => entrance.serve(transport, listener, remote, slot),
             Err(error) => tracing::debug!(%error, %remote, "connection lost between workers"),
         }
     }

@@ -37,8 +37,8 @@ pub fn plan<H>(have: &BTreeMap<ListenerKey, H>, want: &BTreeSet<ListenerKey>) ->
     let missing = want.iter().filter(|key| !have.contains_key(key));
     let surplus = have.keys().filter(|key| !want.contains(*key));
     Plan {
-        open: missing.copied().collect(),
-        close: surplus.copied().collect(),
+        open: missing.cloned().collect(),
+        close: surplus.cloned().collect(),
     }
 }
 
@@ -82,15 +82,15 @@ fn fit<A: Answer>(
     let plan = plan(listeners, wanted);
     let mut surplus = Vec::new();
     for key in plan.close {
-        entrance.board.closing(entrance.worker, key);
+        entrance.board.closing(entrance.worker, &key);
         if let Some(Listener::Open(acceptor)) = listeners.remove(&key) {
             surplus.push(acceptor);
         }
-        entrance.codec.drain_listener(key);
+        entrance.codec.drain_listener(&key);
     }
     for key in plan.open {
-        entrance.codec.open_listener(key);
-        let listener = open(entrance, key, RETRY_MIN);
+        entrance.codec.open_listener(&key);
+        let listener = open(entrance, &key, RETRY_MIN);
         listeners.insert(key, listener);
     }
     surplus
@@ -102,18 +102,18 @@ fn retry<A: Answer>(entrance: &Rc<Entrance<A>>, listeners: &mut BTreeMap<Listene
         match listener {
             Listener::Failed { pause, again } if *again <= now => {
                 let next = (*pause * 2).min(RETRY_MAX);
-                *listener = open(entrance, *key, next);
+                *listener = open(entrance, key, next);
             }
             Listener::Failed { .. } | Listener::Open(_) => {}
         }
     }
 }
 
-fn open<A: Answer>(entrance: &Rc<Entrance<A>>, key: ListenerKey, pause: Duration) -> Listener {
+fn open<A: Answer>(entrance: &Rc<Entrance<A>>, key: &ListenerKey, pause: Duration) -> Listener {
     let socket = entrance
         .board
         .open(entrance.worker, key, entrance.settings.backlog);
-    match socket.map(|socket| Acceptor::start(entrance, key, socket)) {
+    match socket.map(|socket| Acceptor::start(entrance, key.clone(), socket)) {
         Some(Ok(acceptor)) => Listener::Open(acceptor),
         Some(Err(_)) | None => Listener::Failed {
             pause,
@@ -144,9 +144,7 @@ mod tests {
     use super::*;
 
     fn keys(ports: &[u16]) -> Vec<ListenerKey> {
-        let key = |port: &u16| ListenerKey {
-            address: SocketAddr::from(([127, 0, 0, 1], *port)),
-        };
+        let key = |port: &u16| ListenerKey::from(SocketAddr::from(([127, 0, 0, 1], *port)));
         ports.iter().map(key).collect()
     }
 

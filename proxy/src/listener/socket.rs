@@ -2,6 +2,9 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener, UnixStream};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -70,11 +73,84 @@ fn lacks_ipv6(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(EAFNOSUPPORT)
 }
 
+/// A listening socket of one worker.
+#[derive(Debug)]
+pub enum Listening {
+    /// TCP.
+    Tcp(TcpListener),
+    /// A Unix socket, which all workers share.
+    Unix(UnixListener),
+}
+
+/// Opens a Unix socket that listens on a path, or on a name in the abstract namespace if it begins with `@`.
+///
+/// A socket file that nobody listens on any more, as a process leaves it that was killed, is replaced. Who may connect
+/// follows from the permissions of the directory and the process's umask, as for any file.
+///
+/// # Errors
+///
+/// `AddrInUse` when somebody listens there, or when the path is a file of another kind; else what binding failed with.
+pub fn listen_unix(path: &str) -> io::Result<UnixListener> {
+    let listener = match path.strip_prefix('@') {
+        Some(name) => UnixListener::bind_addr(&UnixAddress::from_abstract_name(name.as_bytes())?)?,
+        None => {
+            remove_stale(path)?;
+            UnixListener::bind(path)?
+        }
+    };
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn remove_stale(path: &str) -> io::Result<()> {
+    let found = match std::fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if !found.file_type().is_socket() {
+        let message = "the path is a file that is no socket";
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path)
+        }
+        Err(error) => Err(error),
+        Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+    }
+}
+
+/// Removes the file of a Unix socket that has been closed.
+pub fn remove_unix(path: &str) {
+    if !path.starts_with('@')
+        && let Err(error) = std::fs::remove_file(path)
+    {
+        tracing::debug!(path, %error, "cannot remove the file of a socket");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::TcpStream;
 
     use super::*;
+
+    #[test]
+    fn stale_socket_file_is_replaced_and_nothing_else_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.sock");
+        let path = path.to_str().unwrap();
+        let first = listen_unix(path).unwrap();
+        let in_use = |path| listen_unix(path).unwrap_err().kind() == io::ErrorKind::AddrInUse;
+        assert!(in_use(path), "somebody listens");
+        drop(first);
+        drop(listen_unix(path).unwrap());
+        remove_unix(path);
+        std::fs::write(path, "precious").unwrap();
+        assert!(in_use(path));
+        assert_eq!(std::fs::read(path).unwrap(), b"precious");
+    }
 
     #[test]
     fn workers_share_a_port() {

@@ -115,16 +115,14 @@ fn hard_stage_ends_what_still_runs() {
 #[test]
 fn closed_listener_drains_its_connections_only() {
     let downstream = Downstream::hello();
-    let second = ListenerKey {
-        address: "127.0.0.2:0".parse().unwrap(),
-    };
-    downstream.want([ANY, second]);
+    let second = ListenerKey::from("127.0.0.2:0".parse::<std::net::SocketAddr>().unwrap());
+    downstream.want([ANY, second.clone()]);
     eventually("second opens", || {
-        downstream.board.address(second).is_some()
+        downstream.board.address(&second).is_some()
     });
     let mut kept = Raw::connect(downstream.address());
     kept.send(GET).reply();
-    let mut drained = Raw::connect(downstream.board.address(second).unwrap());
+    let mut drained = Raw::connect(downstream.board.address(&second).unwrap());
     drained.send(GET).reply();
     downstream.want([ANY]);
     eventually("second closes", || downstream.board.listeners().len() == 1);

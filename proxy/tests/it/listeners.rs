@@ -25,14 +25,12 @@ fn requests_are_answered_on_one_connection() {
 fn listener_closes_and_others_stay() {
     let downstream = Downstream::hello();
     let first = downstream.address();
-    let second = ListenerKey {
-        address: "127.0.0.2:0".parse().unwrap(),
-    };
-    downstream.want([ANY, second]);
+    let second = ListenerKey::from("127.0.0.2:0".parse::<std::net::SocketAddr>().unwrap());
+    downstream.want([ANY, second.clone()]);
     eventually("second opens", || {
-        downstream.board.address(second).is_some()
+        downstream.board.address(&second).is_some()
     });
-    let second = downstream.board.address(second).unwrap();
+    let second = downstream.board.address(&second).unwrap();
     assert_eq!(Raw::connect(second).send(GET).reply().status, 200);
 
     let mut client = Raw::connect(first);
@@ -50,8 +48,8 @@ fn port_in_use_is_reported_and_taken_when_free() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let downstream = Downstream::hello();
-    let key = ListenerKey { address };
-    downstream.want([ANY, key]);
+    let key = ListenerKey::from(address);
+    downstream.want([ANY, key.clone()]);
     let status = || {
         let listeners = downstream.board.listeners();
         listeners.into_iter().find(|status| status.key == key)

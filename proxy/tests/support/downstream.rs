@@ -14,7 +14,7 @@ use proxy::codec::Answer;
 use proxy::exchange::Connection;
 use proxy::listener::Board;
 use proxy::runtime::drain;
-use proxy::snapshot::ListenerKey;
+use proxy::snapshot::{ListenAddress, ListenerKey};
 use proxy::telemetry::{BuildInfo, Counter, Telemetry};
 use proxy::worker::{self, Workers};
 use tokio::sync::watch;
@@ -23,10 +23,10 @@ use super::eventually;
 
 /// Loopback, any port.
 pub const ANY: ListenerKey = ListenerKey {
-    address: SocketAddr::V4(std::net::SocketAddrV4::new(
+    address: ListenAddress::Ip(SocketAddr::V4(std::net::SocketAddrV4::new(
         std::net::Ipv4Addr::LOCALHOST,
         0,
-    )),
+    ))),
 };
 
 /// Workers that answer with a closure; they stop when this is dropped.
@@ -95,7 +95,7 @@ impl Downstream {
 
     /// Where [`ANY`] accepts.
     pub fn address(&self) -> SocketAddr {
-        self.board.address(ANY).unwrap()
+        self.board.address(&ANY).unwrap()
     }
 
     /// Asks for these listeners from now on.

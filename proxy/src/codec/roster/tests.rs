@@ -22,9 +22,7 @@ impl Woken {
 }
 
 fn listener(port: u16) -> ListenerKey {
-    ListenerKey {
-        address: SocketAddr::from(([127, 0, 0, 1], port)),
-    }
+    ListenerKey::from(SocketAddr::from(([127, 0, 0, 1], port)))
 }
 
 fn wake_at(member: &Member, woken: &Arc<Woken>, due: Tick) {
@@ -110,12 +108,12 @@ async fn drain_reaches_the_connections_of_its_listener() {
     wake_at(&one, &woken, Tick::NEVER);
     wake_at(&other, &woken, Tick::NEVER);
     pass(&roster, 7).await;
-    roster.drain(listener(1));
+    roster.drain(&listener(1));
     assert_eq!(woken.take(), 1);
     assert_eq!(one.draining(), Some(Tick(7)));
     assert_eq!(other.draining(), None);
     assert!(roster.join(listener(1)).draining().is_some());
-    roster.reopen(listener(1));
+    roster.reopen(&listener(1));
     assert!(roster.join(listener(1)).draining().is_none());
     assert!(one.draining().is_some());
 }

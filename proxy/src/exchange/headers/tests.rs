@@ -20,7 +20,7 @@ fn forwarded_with(
 ) -> (Trust, HeaderMap) {
     let local: SocketAddr = "10.0.0.1:80".parse().unwrap();
     let connection = Connection::new(
-        ListenerKey { address: local },
+        ListenerKey::from(local),
         SocketAddr::new(peer.parse().unwrap(), 1),
         local,
         DownstreamProtocol::Http1,
@@ -72,7 +72,7 @@ fn trusted_hops_tell_address_and_scheme() {
 fn client_certificate_is_told_by_who_saw_it() {
     let local: SocketAddr = "10.0.0.1:443".parse().unwrap();
     let connection = Connection::new(
-        ListenerKey { address: local },
+        ListenerKey::from(local),
         "203.0.113.9:1".parse().unwrap(),
         local,
         DownstreamProtocol::Http1,

@@ -7,7 +7,7 @@ use crate::snapshot::ListenerKey;
 fn connection(peer: &str, tls: bool) -> Connection {
     let local: SocketAddr = "10.0.0.1:80".parse().unwrap();
     let peer = SocketAddr::new(peer.parse().unwrap(), 4711);
-    let key = ListenerKey { address: local };
+    let key = ListenerKey::from(local);
     let plain = Connection::new(key, peer, local, DownstreamProtocol::Http1);
     if tls {
         plain.with_tls(Handshake::default())

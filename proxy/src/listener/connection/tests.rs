@@ -9,6 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 
 use super::*;
+use crate::codec::transport::Transport;
 use crate::codec::{self, Downstream};
 use crate::exchange::Connection;
 use crate::runtime::admission::Admission;
@@ -44,12 +45,17 @@ async fn check_sizes() {
     let _client = TcpStream::connect(address).await.unwrap();
     let (tcp, remote) = listener.accept().await.unwrap();
     let downstream = Downstream {
-        listener: ListenerKey { address },
+        listener: ListenerKey::from(address),
         remote,
         local: address,
     };
     let slot = Admission::new(1, 1).admit(0).unwrap();
-    let serving = serve(codec::Server::enter(&server, tcp, slot, downstream));
+    let serving = serve(codec::Server::enter(
+        &server,
+        Transport::Tcp(tcp),
+        slot,
+        downstream,
+    ));
     let size = size_of_val(&serving);
     assert!(size <= PARKED_BYTES_MAX, "{size} bytes");
 }

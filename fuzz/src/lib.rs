@@ -8,5 +8,6 @@ pub mod client_hello;
 pub mod compile;
 pub mod http1_head;
 pub mod http1_response;
+pub mod proxy_protocol;
 pub mod route_match;
 pub mod yaml_load;

@@ -38,7 +38,7 @@ use crate::exchange::tcp::{Asked, Opened};
 use crate::runtime::admission::Slot;
 use crate::runtime::clock::Tick;
 use crate::runtime::task::Supervisor;
-use crate::snapshot::{Listener, ListenerKey, OpaqueRoutes, Service};
+use crate::snapshot::{Listener, ListenerKey, OpaqueRoutes, ProxyHeader, Service};
 use crate::telemetry::{ConnectionProtocol, Counter, ListenerStats, Telemetry, WorkerId};
 
 use self::framing::Framing;
@@ -290,10 +290,20 @@ pub struct Fresh<A> {
 }
 
 impl<A: Answer> Fresh<A> {
-    /// What its listener does with connections now; see [`Answer::listener`].
-    pub fn service(&self) -> Option<Service> {
+    /// What its listener does with connections now, and whether they begin with a PROXY header; see
+    /// [`Answer::listener`].
+    pub fn service(&self) -> Option<(Service, ProxyHeader)> {
         let listener = self.server.answer.listener(&self.downstream.listener)?;
-        Some(listener.service.clone())
+        Some((listener.service.clone(), listener.proxy_protocol))
+    }
+
+    /// Takes bytes off the front of those that came, with what they said of the addresses of both ends.
+    pub fn forwarded(&mut self, bytes: usize, addresses: Option<(SocketAddr, SocketAddr)>) {
+        self.stream.consume(bytes);
+        if let Some((remote, local)) = addresses {
+            self.downstream.remote = remote;
+            self.downstream.local = local;
+        }
     }
 
     /// Adds one to a counter of this worker.

@@ -94,10 +94,26 @@ pub struct Listener {
     pub provenance: Vec<Provenance>,
     /// Protocols of these servers as Gateway spells them, each once.
     pub protocols: Vec<&'static str>,
+    /// Whether connections begin with a PROXY header.
+    pub proxy_protocol: ProxyHeader,
     /// Servers that wanted this address and did not get it.
     pub skipped: Vec<Skipped>,
     /// What its connections are.
     pub service: Service,
+}
+
+/// Whether the connections of a listener begin with the header of the PROXY protocol.
+///
+/// Source: annotation `strait.io/proxy-protocol` of the oldest Gateway of the address that has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProxyHeader {
+    /// It is taken if it is there.
+    Accept,
+    /// It is not looked for.
+    #[default]
+    Off,
+    /// A connection without it is closed.
+    Require,
 }
 
 /// A server that is not used.

@@ -15,6 +15,8 @@ pub mod failure;
 
 pub mod http1;
 
+pub mod proxy_protocol;
+
 pub mod stream;
 
 pub mod streams;
@@ -26,6 +28,8 @@ pub use buffers::Buffers;
 pub use counts::Counts;
 
 pub use connect::{ConnectSettings, Connected, Dialed, Ends, Http2Sender, Sender, connect, dial};
+
+pub use proxy_protocol::ProxyProtocol;
 
 pub use streams::StreamLimit;
 

@@ -71,7 +71,6 @@ const WRITTEN: &[(Kind, &[&str])] = &[
             "spec.servers[].tls.insecureSkipVerify",
             "spec.servers[].tls.maxProtocolVersion",
             "spec.servers[].tls.minProtocolVersion",
-            "spec.servers[].tls.mode",
             "spec.servers[].tls.privateKey",
             "spec.servers[].tls.serverCertificate",
             "spec.servers[].tls.subjectAltNames",
@@ -139,8 +138,6 @@ const WRITTEN: &[(Kind, &[&str])] = &[
             "spec.http[].mirrorPercentage",
             "spec.http[].mirrors",
             "spec.http[].retries",
-            "spec.tcp",
-            "spec.tls",
         ],
     ),
     (
@@ -216,14 +213,13 @@ const SOME_VALUES: &[(Kind, &str, When)] = &[
     (
         Kind::Gateway,
         "spec.servers[].port.protocol",
-        When::IsNot(&["HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTP_PROXY"]),
+        When::Is(&["UDP"]),
     ),
     (
         Kind::Gateway,
-        "spec.servers[].bind",
-        When::StartsWith("unix:"),
+        "spec.servers[].tls.mode",
+        When::Is(&["SIMPLE", "MUTUAL", "OPTIONAL_MUTUAL", "ISTIO_MUTUAL"]),
     ),
-    (Kind::Gateway, "spec.servers[].bind", When::StartsWith("@")),
     (
         Kind::Service,
         "spec.sessionAffinity",
@@ -273,7 +269,6 @@ const IN_TRAFFIC_POLICIES: &[(&str, When)] = &[
     ),
     ("connectionPool.http.maxRetries", When::Written),
     ("connectionPool.http.useClientProtocol", When::Written),
-    ("connectionPool.tcp.idleTimeout", When::Written),
     ("connectionPool.tcp.maxConnectionDuration", When::Written),
     ("connectionPool.tcp.maxConnections", When::Written),
     ("connectionPool.tcp.tcpKeepalive", When::Written),
@@ -288,11 +283,8 @@ const IN_TRAFFIC_POLICIES: &[(&str, When)] = &[
 ];
 
 /// Fields of whole traffic policies, not of those of one port.
-const IN_WHOLE_POLICIES: &[(&str, When)] = &[
-    ("proxyProtocol", When::Written),
-    ("retryBudget", When::Written),
-    ("tunnel", When::Written),
-];
+const IN_WHOLE_POLICIES: &[(&str, When)] =
+    &[("retryBudget", When::Written), ("tunnel", When::Written)];
 
 #[cfg(test)]
 mod tests {

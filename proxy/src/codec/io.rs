@@ -197,6 +197,14 @@ impl Stream {
         &self.ahead
     }
 
+    /// Forgets bytes that were read ahead.
+    pub fn consume(&mut self, bytes: usize) {
+        self.ahead.advance(bytes.min(self.ahead.len()));
+        if self.ahead.is_empty() {
+            self.ahead = Bytes::new();
+        }
+    }
+
     /// Counts the connection as one of this protocol until it closes.
     pub fn count(&mut self, counted: Counted) {
         self.counted = Some(counted);

@@ -165,25 +165,39 @@ pub(super) async fn carry(
     scratch: &Scratch,
     (settings, timeouts): (&Settings, &Timeouts),
 ) {
-    let Opened { upstream, record } = opened;
+    let Opened {
+        upstream,
+        preface,
+        idle_timeout,
+        record,
+    } = opened;
     let _counted = upstream.counted;
     let mut pair = Pair {
         downstream,
         upstream: upstream.stream,
         up: Direction {
-            pending: ahead,
+            pending: joined(preface, ahead),
             ..Direction::default()
         },
         down: Direction::default(),
         record,
     };
     let limits = Limits {
-        idle: settings.idle_timeout,
+        idle: idle_timeout.unwrap_or(settings.idle_timeout),
         drain: timeouts.drain,
     };
     let mut last = member.now();
     let outcome = poll_fn(|cx| pair.poll(cx, member, scratch, &mut last, &limits)).await;
     pair.end(outcome);
+}
+
+/// What goes to the endpoint first. Not counted apart: a preface is some dozen bytes.
+fn joined(preface: Bytes, ahead: Bytes) -> Bytes {
+    match (preface.is_empty(), ahead.is_empty()) {
+        (true, _) => ahead,
+        (false, true) => preface,
+        (false, false) => [preface, ahead].concat().into(),
+    }
 }
 
 impl Pair {

@@ -15,7 +15,9 @@ use super::opaque::{OpaqueCompiler, Rules};
 use super::services;
 use crate::identity::Identity;
 use crate::provenance::Provenance;
-use crate::snapshot::{ListenAddress, Listener, ListenerKey, Service, Skipped, Snapshot};
+use crate::snapshot::{
+    ListenAddress, Listener, ListenerKey, ProxyHeader, Service, Skipped, Snapshot,
+};
 
 /// A server of a Gateway that selects this proxy.
 pub(super) struct Bound<'a> {
@@ -216,10 +218,14 @@ impl ListenerCompiler<'_> {
             reason: reason.clone(),
         });
         let skipped: Vec<Skipped> = skipped.collect();
+        let mut gateways = servers.used.iter().map(|bound| bound.gateway);
+        let proxy_protocol = gateways.find_map(|gateway| proxy_header(gateway));
+        let proxy_protocol = proxy_protocol.unwrap_or_default();
         if let Some(before) = self.before
             && before.provenance == provenance
             && before.protocols == protocols
             && before.skipped == skipped
+            && before.proxy_protocol == proxy_protocol
             && is_same(&before.service, &service)
         {
             return Some(Arc::clone(before));
@@ -228,6 +234,7 @@ impl ListenerCompiler<'_> {
             key: self.key.clone(),
             provenance,
             protocols,
+            proxy_protocol,
             skipped,
             service,
         }))
@@ -276,6 +283,26 @@ impl ListenerCompiler<'_> {
             }
         };
         Some(service)
+    }
+}
+
+/// The annotation that says whether connections begin with a PROXY header.
+const PROXY_HEADER: &str = "strait.io/proxy-protocol";
+
+/// What a Gateway says of PROXY headers; nothing without the annotation, or with a value that has no meaning.
+fn proxy_header(gateway: &Object<Gateway>) -> Option<ProxyHeader> {
+    match gateway.annotations.get(PROXY_HEADER)?.as_str() {
+        "accept" => Some(ProxyHeader::Accept),
+        "off" => Some(ProxyHeader::Off),
+        "require" => Some(ProxyHeader::Require),
+        other => {
+            let gateway = services::object_name(gateway);
+            tracing::warn!(
+                %gateway,
+                "annotation {PROXY_HEADER} is {other:?}; write accept, require or off"
+            );
+            None
+        }
     }
 }
 

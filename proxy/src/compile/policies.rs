@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 use config_loader::ResourceSet;
 use config_loader::resource::istio::{
-    Algorithm, ConnectionPool, DestinationRule, LoadBalancer, TrafficPolicy,
+    Algorithm, ConnectionPool, DestinationRule, LoadBalancer, ProxyProtocolVersion, TrafficPolicy,
 };
 use config_loader::resource::{ExportTo, Object};
 
@@ -16,6 +17,7 @@ use super::services::provenance;
 use crate::balance::Policy;
 use crate::identity::Identity;
 use crate::pool::PoolSettings;
+use crate::upstream::ProxyProtocol;
 
 type Rule = Arc<Object<DestinationRule>>;
 
@@ -204,6 +206,7 @@ fn is_written(policy: &TrafficPolicy) -> bool {
 struct Effective<'a> {
     load_balancer: Option<&'a LoadBalancer>,
     connection_pool: Option<&'a ConnectionPool>,
+    proxy_protocol: Option<ProxyProtocolVersion>,
 }
 
 impl<'a> Effective<'a> {
@@ -215,6 +218,7 @@ impl<'a> Effective<'a> {
                 .connection_pool
                 .as_deref()
                 .or(effective.connection_pool);
+            effective.proxy_protocol = policy.proxy_protocol.or(effective.proxy_protocol);
             if let Some(port) = policy.port(port) {
                 effective.load_balancer = port.load_balancer.as_deref();
                 effective.connection_pool = port.connection_pool.as_deref();
@@ -232,10 +236,20 @@ impl<'a> Effective<'a> {
     }
 
     fn pool(&self) -> PoolSettings {
+        let proxy_protocol = self.proxy_protocol.map(|version| match version {
+            ProxyProtocolVersion::V1 => ProxyProtocol::V1,
+            ProxyProtocolVersion::V2 => ProxyProtocol::V2,
+        });
         let Some(pool) = self.connection_pool else {
-            return PoolSettings::default();
+            return PoolSettings {
+                proxy_protocol,
+                ..PoolSettings::default()
+            };
         };
         PoolSettings {
+            proxy_protocol,
+            // without one, connections may be idle for ever
+            tcp_idle_timeout: Some(pool.tcp.idle_timeout.unwrap_or(Duration::MAX)),
             connect_timeout: pool.tcp.connect_timeout,
             idle_timeout: pool
                 .http

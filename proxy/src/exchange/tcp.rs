@@ -7,8 +7,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::log::host;
@@ -41,6 +42,10 @@ pub struct Asked {
 pub struct Opened {
     /// The connection to the endpoint.
     pub upstream: Dialed,
+    /// What the endpoint is told before anything else.
+    pub preface: Bytes,
+    /// How long it may be idle; none for the proxy's own time.
+    pub idle_timeout: Option<Duration>,
     /// Tells its end.
     pub record: Record,
 }
@@ -106,7 +111,16 @@ async fn connect(worker: &Rc<Worker>, destined: &Destined, mut record: Record) -
         match dial(target.reach, timeout, worker.pools.counts()).await {
             Ok(upstream) => {
                 record.ends = Some(Rc::clone(&upstream.ends));
-                return Some(Opened { upstream, record });
+                let settings = target.settings;
+                let header = settings
+                    .proxy_protocol
+                    .map(|version| version.header(record.remote, record.local));
+                return Some(Opened {
+                    upstream,
+                    preface: header.unwrap_or_default(),
+                    idle_timeout: settings.tcp_idle_timeout,
+                    record,
+                });
             }
             Err(error) => {
                 let cluster = destined.cluster().name();

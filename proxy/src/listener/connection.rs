@@ -5,19 +5,30 @@ use std::time::Duration;
 
 use crate::codec::{Answer, Fresh};
 use crate::detect::client_hello::{self, ClientHello, HelloError};
+use crate::detect::proxy_protocol::{self, Found, Malformed};
 use crate::detect::{Protocol, detect};
-use crate::snapshot::{Chains, Handling, Service};
+use crate::snapshot::{Chains, Handling, ProxyHeader, Service};
 use crate::telemetry::Counter;
 
 /// Time from accept to the end of a TLS client's first message; past it, the connection is closed.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Time from accept to the end of a PROXY header; past it, the connection is closed. A forwarder sends it at once.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves a connection to its end.
 ///
 /// HTTP is served here, since its connections may wait for long and each further future would keep room for them;
 /// everything else is boxed.
 pub(super) async fn serve<A: Answer>(mut connection: Fresh<A>) {
-    match connection.service() {
+    let (service, header) = match connection.service() {
+        Some((service, header)) => (Some(service), header),
+        None => (None, ProxyHeader::Off),
+    };
+    if header != ProxyHeader::Off && !Box::pin(forwarder(&mut connection, header)).await {
+        return;
+    }
+    match service {
         None | Some(Service::Http(_)) => {}
         Some(Service::Opaque(routes)) => {
             return Box::pin(connection.opaque(Some(routes), None)).await;
@@ -25,11 +36,11 @@ pub(super) async fn serve<A: Answer>(mut connection: Fresh<A>) {
         Some(Service::Tls(chains)) => return Box::pin(tls(connection, chains)).await,
     }
     let protocol = loop {
-        if !connection.readable().await {
-            return;
-        }
         if let Some(protocol) = detect(connection.first_bytes()) {
             break protocol;
+        }
+        if !connection.readable().await {
+            return;
         }
     };
     match protocol {
@@ -37,6 +48,32 @@ pub(super) async fn serve<A: Answer>(mut connection: Fresh<A>) {
         // Boxed, so that HTTP/1 connections do not have room for it.
         Protocol::Http2 => Box::pin(connection.http2()).await,
         Protocol::Tls => connection.refuse(Counter::ProtocolUnknown),
+    }
+}
+
+/// Takes the header by which a forwarder says for whom it connects; `false` if the connection is not to go on, which is
+/// counted then.
+async fn forwarder<A: Answer>(connection: &mut Fresh<A>, header: ProxyHeader) -> bool {
+    let due = connection.now().after(HEADER_TIMEOUT);
+    loop {
+        match proxy_protocol::parse(connection.first_bytes()) {
+            Ok(Found::Header(found)) => {
+                connection.forwarded(found.bytes, found.addresses);
+                return true;
+            }
+            Ok(Found::None) if header == ProxyHeader::Accept => return true,
+            Ok(Found::More) => {}
+            Ok(Found::None) | Err(Malformed) => {
+                connection.count(Counter::ProtocolProxyHeader);
+                return false;
+            }
+        }
+        if !connection.readable_until(due).await {
+            if !connection.first_bytes().is_empty() || connection.now() >= due {
+                connection.count(Counter::ProtocolProxyHeader);
+            }
+            return false;
+        }
     }
 }
 
@@ -82,6 +119,11 @@ fn is_of_mesh(hello: &ClientHello) -> bool {
 async fn hello<A: Answer>(connection: &mut Fresh<A>) -> Result<ClientHello, Option<Counter>> {
     let due = connection.now().after(HELLO_TIMEOUT);
     loop {
+        match client_hello::parse(connection.first_bytes()) {
+            Ok(Some(hello)) => return Ok(hello),
+            Ok(None) => {}
+            Err(error) => return Err(Some(counter(error))),
+        }
         if !connection.readable_until(due).await {
             let late = connection.now() >= due;
             let began = !connection.first_bytes().is_empty();
@@ -90,11 +132,6 @@ async fn hello<A: Answer>(connection: &mut Fresh<A>) -> Result<ClientHello, Opti
                 (false, true) => Some(Counter::TlsHelloBrokenOff),
                 (false, false) => None,
             });
-        }
-        match client_hello::parse(connection.first_bytes()) {
-            Ok(Some(hello)) => return Ok(hello),
-            Ok(None) => {}
-            Err(error) => return Err(Some(counter(error))),
         }
     }
 }

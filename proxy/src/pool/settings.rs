@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::upstream::ProxyProtocol;
+
 /// Most connections that wait for a request, per worker and endpoint; a further one is closed after its response.
 pub const IDLE_CONNECTIONS_MAX: usize = 1_024;
 
@@ -23,6 +25,14 @@ pub struct PoolSettings {
     ///
     /// Unit: time, > 0. Default: 1 h. Source: DestinationRule `connectionPool.http.idleTimeout`.
     pub idle_timeout: Duration,
+    /// How long a connection that is carried as it is may be idle.
+    ///
+    /// Unit: time, > 0; none for the proxy's own, 1 h. Source: DestinationRule `connectionPool.tcp.idleTimeout`.
+    pub tcp_idle_timeout: Option<Duration>,
+    /// The header that tells the endpoint of a connection who the client is; none by default.
+    ///
+    /// Source: DestinationRule `proxyProtocol`. Connections of HTTP do not send it.
+    pub proxy_protocol: Option<ProxyProtocol>,
 }
 
 impl Default for PoolSettings {
@@ -30,6 +40,8 @@ impl Default for PoolSettings {
         Self {
             connect_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(3_600),
+            tcp_idle_timeout: None,
+            proxy_protocol: None,
         }
     }
 }

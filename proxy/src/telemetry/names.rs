@@ -203,6 +203,8 @@ series! {
     HandedOff "strait_downstream_connections_handed_off_total" [] "Accepted connections that were handed to a worker with fewer of them.",
     /// The first bytes were no protocol that the listener serves.
     ProtocolUnknown "strait_downstream_protocol_errors_total" [REASON = "unknown_protocol"] "Downstream protocol errors, by reason.",
+    /// No PROXY header where one is required, one that cannot be read, or not in time.
+    ProtocolProxyHeader "strait_downstream_protocol_errors_total" [REASON = "proxy_header"] "Downstream protocol errors, by reason.",
     /// HTTP version that is not served.
     ProtocolVersion "strait_downstream_protocol_errors_total" [REASON = "version"] "Downstream protocol errors, by reason.",
     /// A header field that cannot be read.

@@ -27,6 +27,11 @@ fn http1_response_holds_on_its_corpus() {
 }
 
 #[test]
+fn proxy_protocol_holds_on_its_corpus() {
+    run_corpus("proxy_protocol", targets::proxy_protocol::run);
+}
+
+#[test]
 fn route_match_holds_on_its_corpus() {
     run_corpus("route_match", targets::route_match::run);
 }

@@ -1,0 +1,5 @@
+//! libFuzzer's door to `proxy_protocol`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| strait_fuzz::proxy_protocol::run(bytes));

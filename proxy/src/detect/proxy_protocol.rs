@@ -1,0 +1,265 @@
+//! The PROXY protocol's header, versions 1 and 2: who is at the other end of what forwarded a connection to us.
+//!
+//! Format: <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>. Pure and without consuming: it is called with
+//! all the bytes so far, and again when there are more. Bounded by [`HEADER_BYTES_MAX`].
+
+use std::net::{IpAddr, SocketAddr};
+
+/// Bytes of a header with its extensions, which are skipped; past it, the connection is closed.
+pub const HEADER_BYTES_MAX: usize = 4096;
+
+/// Bytes of a version 1 header, as the format bounds it.
+const V1_BYTES_MAX: usize = 107;
+
+/// How a version 1 header begins.
+const V1: &[u8] = b"PROXY ";
+
+/// How a version 2 header begins.
+const V2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
+
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Its length.
+    pub bytes: usize,
+    /// The client's address and the one that it dialled. None when the sender speaks for itself, as health checks do,
+    /// or does not know, or the client came over a Unix socket.
+    pub addresses: Option<(SocketAddr, SocketAddr)>,
+}
+
+/// What the first bytes of a connection are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A header.
+    Header(Header),
+    /// More bytes are needed to tell.
+    More,
+    /// Something else.
+    None,
+}
+
+/// A header that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// Looks for a header.
+///
+/// # Errors
+///
+/// When the bytes begin as a header and are none.
+pub fn parse(bytes: &[u8]) -> Result<Found, Malformed> {
+    if bytes.starts_with(V2) {
+        return v2(bytes);
+    }
+    if bytes.starts_with(V1) {
+        return v1(bytes);
+    }
+    if V1.starts_with(bytes) || V2.starts_with(bytes) {
+        return Ok(Found::More);
+    }
+    Ok(Found::None)
+}
+
+fn v1(bytes: &[u8]) -> Result<Found, Malformed> {
+    let window = &bytes[..bytes.len().min(V1_BYTES_MAX)];
+    let Some(end) = window.windows(2).position(|pair| pair == b"\r\n") else {
+        return match bytes.len() < V1_BYTES_MAX {
+            true => Ok(Found::More),
+            false => Err(Malformed),
+        };
+    };
+    let line = std::str::from_utf8(&window[V1.len()..end]).map_err(|_| Malformed)?;
+    let header = |addresses| {
+        let bytes = end + 2;
+        Ok(Found::Header(Header { bytes, addresses }))
+    };
+    let mut words = line.split(' ');
+    let is_ipv6 = match words.next() {
+        Some("UNKNOWN") => return header(None),
+        Some("TCP4") => false,
+        Some("TCP6") => true,
+        _ => return Err(Malformed),
+    };
+    let words: Vec<&str> = words.collect();
+    let [source, destination, source_port, destination_port] = words[..] else {
+        return Err(Malformed);
+    };
+    let address = |ip: &str, port: &str| {
+        let ip: IpAddr = ip.parse().map_err(|_| Malformed)?;
+        let plain = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        let port = port.parse().ok().filter(|_| plain).ok_or(Malformed)?;
+        match ip.is_ipv6() == is_ipv6 {
+            true => Ok(SocketAddr::new(ip, port)),
+            false => Err(Malformed),
+        }
+    };
+    header(Some((
+        address(source, source_port)?,
+        address(destination, destination_port)?,
+    )))
+}
+
+fn v2(bytes: &[u8]) -> Result<Found, Malformed> {
+    let [
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        _,
+        version,
+        family,
+        high,
+        low,
+        rest @ ..,
+    ] = bytes
+    else {
+        // What there is of version and command must be right already.
+        return match bytes.get(V2.len()) {
+            Some(version) if version >> 4 != 2 => Err(Malformed),
+            _ => Ok(Found::More),
+        };
+    };
+    let length = usize::from(u16::from_be_bytes([*high, *low]));
+    let whole = V2.len() + 4 + length;
+    if version >> 4 != 2 || whole > HEADER_BYTES_MAX {
+        return Err(Malformed);
+    }
+    let addresses = match (version & 0xf, family) {
+        (0, _) => None,
+        (1, 0x11) => Some(4),
+        (1, 0x21) => Some(16),
+        // Unspecified, datagrams, and Unix sockets: nothing that we can go by.
+        (1, 0x00 | 0x12 | 0x22 | 0x31 | 0x32) => None,
+        _ => return Err(Malformed),
+    };
+    if addresses.is_some_and(|width| length < 2 * width + 4) {
+        return Err(Malformed);
+    }
+    if rest.len() < length {
+        return Ok(Found::More);
+    }
+    Ok(Found::Header(Header {
+        bytes: whole,
+        addresses: addresses.and_then(|width| v2_addresses(rest, width)),
+    }))
+}
+
+fn v2_addresses(rest: &[u8], width: usize) -> Option<(SocketAddr, SocketAddr)> {
+    let ip = |bytes: &[u8]| match width {
+        4 => <[u8; 4]>::try_from(bytes).map(IpAddr::from).ok(),
+        _ => <[u8; 16]>::try_from(bytes).map(IpAddr::from).ok(),
+    };
+    let port = |bytes: &[u8]| Some(u16::from_be_bytes(bytes.try_into().ok()?));
+    let (ips, ports) = rest.split_at_checked(2 * width)?;
+    Some((
+        SocketAddr::new(ip(&ips[..width])?, port(ports.get(..2)?)?),
+        SocketAddr::new(ip(&ips[width..])?, port(ports.get(2..4)?)?),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn v2_bytes(version: u8, family: u8, content: &[u8]) -> Vec<u8> {
+        let length = (content.len() as u16).to_be_bytes();
+        [V2, &[version, family], &length, content].concat()
+    }
+
+    fn both(source: &str, destination: &str) -> Option<(SocketAddr, SocketAddr)> {
+        Some((source.parse().unwrap(), destination.parse().unwrap()))
+    }
+
+    #[test]
+    fn headers_of_version_1() {
+        for (line, expected) in [
+            (
+                "TCP4 192.0.2.1 198.51.100.2 56324 443",
+                Ok(both("192.0.2.1:56324", "198.51.100.2:443")),
+            ),
+            (
+                "TCP6 2001:db8::1 ::1 1 65535",
+                Ok(both("[2001:db8::1]:1", "[::1]:65535")),
+            ),
+            ("UNKNOWN", Ok(None)),
+            ("UNKNOWN ffff::1 ffff::2 1 2", Ok(None)),
+            ("TCP4 2001:db8::1 ::1 1 2", Err(Malformed)),
+            ("TCP4 192.0.2.1 198.51.100.2 56324", Err(Malformed)),
+            ("TCP4 192.0.2.1 198.51.100.2 56324 443 1", Err(Malformed)),
+            ("TCP4 192.0.2.1 198.51.100.2 +1 443", Err(Malformed)),
+            ("TCP4 192.0.2.1 198.51.100.2 65536 443", Err(Malformed)),
+            ("UDP4 192.0.2.1 198.51.100.2 1 2", Err(Malformed)),
+            ("", Err(Malformed)),
+        ] {
+            let whole = format!("PROXY {line}\r\nGET /");
+            let bytes = whole.len() - 5;
+            let expected = expected.map(|addresses| Found::Header(Header { bytes, addresses }));
+            assert_eq!(parse(whole.as_bytes()), expected, "{line}");
+            for cut in 0..bytes - 2 {
+                assert_eq!(
+                    parse(&whole.as_bytes()[..cut]),
+                    Ok(Found::More),
+                    "{line} {cut}"
+                );
+            }
+        }
+        let endless = format!("PROXY UNKNOWN {}", "x".repeat(200));
+        assert_eq!(parse(endless.as_bytes()), Err(Malformed));
+    }
+
+    #[test]
+    fn headers_of_version_2() {
+        let ipv4 = [192, 0, 2, 1, 198, 51, 100, 2, 0, 80, 1, 187];
+        let with_extensions = [&ipv4[..], &[3, 0, 4, 1, 2, 3, 4]].concat();
+        let ipv6 = [[0xfd; 16], [0xfe; 16]].concat();
+        let ipv6 = [&ipv6[..], &[0, 1, 0, 2]].concat();
+        let found4 = both("192.0.2.1:80", "198.51.100.2:443");
+        let found6 = both(
+            "[fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd:fdfd]:1",
+            "[fefe:fefe:fefe:fefe:fefe:fefe:fefe:fefe]:2",
+        );
+        for (version, family, content, expected) in [
+            (0x21, 0x11, &ipv4[..], Ok(found4)),
+            (0x21, 0x11, &with_extensions, Ok(found4)),
+            (0x21, 0x21, &ipv6, Ok(found6)),
+            (0x20, 0x00, &[], Ok(None)), // LOCAL
+            (0x20, 0x11, &ipv4, Ok(None)),
+            (0x21, 0x00, &[], Ok(None)),
+            (0x21, 0x31, &[0; 216], Ok(None)),
+            (0x21, 0x11, &ipv4[..11], Err(Malformed)),
+            (0x11, 0x11, &ipv4, Err(Malformed)),
+            (0x22, 0x11, &ipv4, Err(Malformed)),
+            (0x21, 0x99, &ipv4, Err(Malformed)),
+            (0x20, 0x00, &[0; 5000], Err(Malformed)),
+        ] {
+            let whole = v2_bytes(version, family, content);
+            let bytes = whole.len();
+            let expected = expected.map(|addresses| Found::Header(Header { bytes, addresses }));
+            assert_eq!(parse(&whole), expected, "{version:x} {family:x}");
+            if expected.is_ok() {
+                for cut in 0..bytes {
+                    assert_eq!(parse(&whole[..cut]), Ok(Found::More), "{cut}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn anything_else_is_told_at_once() {
+        for bytes in [
+            &b"GET / HTTP/1.1"[..],
+            b"PR ",
+            b"\r\n\r\nx",
+            b"\x16\x03\x01",
+        ] {
+            assert_eq!(parse(bytes), Ok(Found::None));
+        }
+    }
+}

@@ -8,6 +8,8 @@ pub mod answer;
 
 mod cluster;
 
+mod connection;
+
 pub mod early;
 mod effect;
 

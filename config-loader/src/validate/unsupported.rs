@@ -138,6 +138,7 @@ const WRITTEN: &[(Kind, &[&str])] = &[
             "spec.http[].mirrorPercentage",
             "spec.http[].mirrors",
             "spec.http[].retries",
+            "spec.tcp[].match[].sourceSubnet",
         ],
     ),
     (

@@ -213,7 +213,11 @@ async fn a_question_is_answered_as_text_or_json() {
     assert_eq!(answer.request.method, "PUT");
     let wrong = admin.get("/explain?url=ftp://a").await;
     assert_eq!(wrong.status, 400);
-    assert!(wrong.body.starts_with("expected http:// or https://"));
+    assert!(
+        wrong
+            .body
+            .starts_with("expected http://, https://, tcp:// or tls://")
+    );
 }
 
 #[test]

@@ -31,6 +31,8 @@ Examples:
   strait explain GET http://shop.example/cart
   strait explain POST /cart -H 'Host: shop.example' -H 'end-user: jason'
   strait explain --listener 8081 GET http://shop.example/
+  strait explain CONNECT tls://db.example:5432
+  strait explain CONNECT tcp://127.0.0.1:9000
   strait explain --admin 127.0.0.1:15000 GET http://shop.example/cart
   strait explain -o json GET http://shop.example/ | jq .destinations
 
@@ -73,7 +75,7 @@ pub struct ExplainArgs {
     pub all: bool,
     /// Method of the request
     pub method: String,
-    /// http://host:port/path?query, or a path with -H 'Host: ...'
+    /// http://host:port/path?query, or a path with -H 'Host: ...'; tls://name:port or tcp://host:port for connections
     pub url: String,
 }
 

@@ -1,8 +1,8 @@
 //! Where the winning rule may send the request, down to the endpoints and their probabilities.
 
-use super::answer::{ClusterUsed, DestinationChoice, EndpointUsed};
+use super::answer::{ClusterUsed, DestinationChoice, Edits, EndpointUsed};
 use super::effect;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Split};
 use crate::compile::Survey;
 use crate::error::Kind;
 use crate::exchange::reply::LocalReply;
@@ -39,6 +39,34 @@ pub(super) fn destinations(
             }
         })
         .collect()
+}
+
+/// Every destination of a rule for connections, in the order of the rule.
+pub(super) fn of_connection(
+    split: &Split<Destination>,
+    snapshot: &Snapshot,
+    survey: &Survey<'_>,
+) -> Vec<DestinationChoice> {
+    let choice = |(weight, destination): (u64, &Destination)| {
+        let probability = weight as f64 / split.total() as f64;
+        let cluster = snapshot.cluster(destination.cluster);
+        let (host, port, subset) = parts(&destination.name);
+        DestinationChoice {
+            weight,
+            probability,
+            idle: (weight == 0).then(|| "weight 0: no connection goes here".to_owned()),
+            source: (&destination.provenance).into(),
+            authority: None,
+            edits: Edits::default(),
+            failure: failure(destination, cluster.map(|cluster| &**cluster), survey),
+            cluster: cluster.map(|cluster| used(cluster, probability)),
+            name: destination.name.to_string(),
+            host,
+            port,
+            subset,
+        }
+    };
+    split.entries().map(choice).collect()
 }
 
 /// Host, port and subset of `outbound|PORT|SUBSET|HOST`.

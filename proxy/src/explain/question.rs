@@ -40,7 +40,8 @@ impl fmt::Display for ListenerWish {
 }
 
 impl Question {
-    /// Reads a method and a URL: `http://host:port/path?query`, the same without its scheme, or a path alone.
+    /// Reads a method and a URL: `http://host:port/path?query`, the same without its scheme, or a path alone. For
+    /// connections that carry no requests: `CONNECT` and `tcp://host:port`, or `tls://name:port`.
     ///
     /// # Errors
     ///
@@ -55,8 +56,12 @@ impl Question {
         };
         let tls = match scheme.as_deref() {
             None | Some("http") => false,
-            Some("https") => true,
-            Some(other) => return Err(format!("expected http:// or https://, found {other}://")),
+            Some("tcp") => false,
+            Some("https" | "tls") => true,
+            Some(other) => {
+                let expected = "expected http://, https://, tcp:// or tls://";
+                return Err(format!("{expected}, found {other}://"));
+            }
         };
         let (authority, target) = match rest.find(['/', '?']) {
             Some(at) => rest.split_at(at),

@@ -11,7 +11,7 @@ use super::answer::{
     Answer, Asked, Condition, HostChoice, ListenerChoice, Note, Outcome, RuleTried, Source,
 };
 use super::question::ListenerWish;
-use super::{Question, cluster, effect};
+use super::{Question, cluster, connection, effect};
 use crate::compile::Survey;
 use crate::compile::survey::{Idle, Part, nearest_host};
 use crate::exchange::connection::Handshake;
@@ -33,12 +33,15 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
         return without_listener(answer, question, snapshot, survey);
     };
     answer.listener = Some(choice);
+    if connection::explain(&mut answer, listener, snapshot, survey) {
+        return answer;
+    }
     let is_tls = matches!(listener.service, Service::Tls(_));
     if question.tls && !is_tls {
         let why = "the URL is https; the listener speaks plain HTTP, which is what is explained";
         answer.hints.push(plain(why));
     }
-    let connection = connection(listener, &answer.request.host);
+    let connection = downstream(listener, &answer.request.host);
     let part = Part {
         listener: &listener.key,
         chain: chain(listener, &connection).map(|chain| &*chain.id),
@@ -51,7 +54,7 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
     if let Some(host) = virtual_host {
         answer.virtual_host = Some(host_choice(host));
         let left_out = survey.left_out(&part, &host.name);
-        answer.left_out = left_out.into_iter().map(note).collect();
+        answer.left_out.extend(left_out.into_iter().map(note));
     }
     match found {
         Ok(found) => {
@@ -78,7 +81,7 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
 }
 
 /// The connection that the request would come on: inside TLS for the request's host where the listener wants that.
-fn connection(listener: &Listener, host: &str) -> Connection {
+fn downstream(listener: &Listener, host: &str) -> Connection {
     let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let local = listener.key.address.ip_or_loopback();
     let connection = Connection::new(listener.key.clone(), peer, local, DownstreamProtocol::Http1);
@@ -134,9 +137,10 @@ fn choose_listener<'s>(
 ) -> Option<(&'s Arc<Listener>, ListenerChoice)> {
     let all = || snapshot.listeners.values();
     let serves = |listener: &&Arc<Listener>| {
-        let connection = connection(listener, host);
+        let connection = downstream(listener, host);
         let hosts = listener.http(connection.security());
-        hosts.is_some_and(|hosts| hosts.find(host).is_some())
+        let named = chain(listener, &connection).is_some();
+        named || hosts.is_some_and(|hosts| hosts.find(host).is_some())
     };
     let with_port = |port: u16| {
         let fitting = || all().filter(move |l| l.key.address.port() == port);

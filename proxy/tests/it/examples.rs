@@ -259,6 +259,8 @@ fn every_example_is_run_by_a_test() {
         "grpc",
         "quickstart",
         "redirect-and-rewrite",
+        "tcp",
+        "tls-passthrough",
     ];
     assert_eq!(names(), run);
 }
@@ -291,6 +293,16 @@ async fn quickstart_does_what_its_readme_says() {
 #[tokio::test]
 async fn redirect_and_rewrite_does_what_its_readme_says() {
     check_readme("redirect-and-rewrite").await;
+}
+
+#[tokio::test]
+async fn tcp_does_what_its_readme_says() {
+    check_readme("tcp").await;
+}
+
+#[tokio::test]
+async fn tls_passthrough_does_what_its_readme_says() {
+    check_readme("tls-passthrough").await;
 }
 
 /// Commands with `curl` in documents whose proxies no example starts, each with what runs it instead.

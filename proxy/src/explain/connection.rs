@@ -1,0 +1,155 @@
+//! What becomes of a connection that is carried as it is: server, rules by SNI and address, destinations.
+
+use super::answer::{Answer, Condition, Note, Outcome, RuleTried};
+use super::cluster;
+use crate::compile::Survey;
+use crate::route::{OpaqueHead, OpaqueRule, RuleIdx};
+use crate::snapshot::{Chain, Chains, Handling, Listener, OpaqueRoutes, Service, Snapshot, Then};
+
+/// Most names that are listed when no server has the one that is asked for.
+const NAMES_LISTED_MAX: usize = 20;
+
+/// Explains the connection that the request would come on, if that is as far as it goes: when it is carried as it is, or
+/// when no server is for its name.
+pub(super) fn explain(
+    answer: &mut Answer,
+    listener: &Listener,
+    snapshot: &Snapshot,
+    survey: &Survey<'_>,
+) -> bool {
+    for skipped in &listener.skipped {
+        answer.left_out.push(Note {
+            source: Some((&skipped.provenance).into()),
+            text: format!("server is not used: {}", skipped.reason),
+        });
+    }
+    let host = answer.request.host.clone();
+    let (routes, sni) = match &listener.service {
+        Service::Http(_) => return false,
+        Service::Opaque(routes) => (routes, None),
+        Service::Tls(chains) => {
+            let sni = host.parse::<std::net::IpAddr>().is_err().then_some(&*host);
+            let Some(chain) = chains.find(sni) else {
+                answer.outcome = closed(format!("no TLS server has the name {host}"));
+                answer.hints.push(names(chains));
+                return true;
+            };
+            answer.hints.push(server(chain));
+            match &chain.handling {
+                Handling::AutoPassthrough(routes) | Handling::Passthrough(routes) => (routes, sni),
+                Handling::Terminate { then, .. } => match then {
+                    Then::Http(_) => return false,
+                    Then::Opaque(routes) => (routes, sni),
+                },
+            }
+        }
+    };
+    rules(answer, routes, sni, (snapshot, survey));
+    true
+}
+
+fn closed(reason: String) -> Outcome {
+    Outcome::Refused {
+        status: None,
+        flags: "NR".to_owned(),
+        reason,
+    }
+}
+
+/// The server that was found, and what it does.
+fn server(chain: &Chain) -> Note {
+    let does = match &chain.handling {
+        Handling::AutoPassthrough(_) => {
+            "leads to the cluster that the name says, for clients that offer an istio ALPN"
+        }
+        Handling::Passthrough(_) => "passes TLS through by its name",
+        Handling::Terminate { .. } => "ends TLS here",
+    };
+    let names: Vec<&str> = chain.names.iter().map(|name| &**name).collect();
+    Note {
+        source: Some((&chain.provenance).into()),
+        text: format!("TLS server for {} {does}", names.join(", ")),
+    }
+}
+
+fn names(chains: &Chains) -> Note {
+    let mut names: Vec<&str> = chains.names.iter().map(|(name, _)| name).collect();
+    let more = names.len().saturating_sub(NAMES_LISTED_MAX);
+    names.truncate(NAMES_LISTED_MAX);
+    let more = match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Note {
+        source: None,
+        text: format!("the listener has servers for {}{more}", names.join(", ")),
+    }
+}
+
+fn rules(
+    answer: &mut Answer,
+    routes: &OpaqueRoutes,
+    sni: Option<&str>,
+    (snapshot, survey): (&Snapshot, &Survey<'_>),
+) {
+    let head = OpaqueHead {
+        sni,
+        ..OpaqueHead::default()
+    };
+    let won = routes.table.find(&head);
+    let all = routes.table.rules();
+    let tried = all.iter().zip(0..).filter(|(rule, number)| {
+        // of the thousands that AUTO_PASSTHROUGH makes only the one that took it
+        won.is_none_or(|won| won.0 == *number) || !rule.conditions.sni_hosts.is_empty()
+    });
+    let tried = tried.take_while(|(_, number)| won.is_none_or(|won| *number <= won.0));
+    answer.rules = tried
+        .map(|(rule, number)| RuleTried {
+            number: number as usize + 1,
+            name: String::new(),
+            source: (&rule.provenance).into(),
+            won: won == Some(RuleIdx(number)),
+            conditions: conditions(rule, &head),
+        })
+        .collect();
+    let Some(won) = won else {
+        let asked = sni.unwrap_or("a connection without a name");
+        answer.outcome = closed(format!("no rule takes {asked}"));
+        return;
+    };
+    answer.rules_after = all.len() - won.index() - 1;
+    answer.outcome = Outcome::Forwarded;
+    if let Some(split) = &routes.route(won).split {
+        answer.destinations = cluster::of_connection(split, snapshot, survey);
+    }
+}
+
+fn conditions(rule: &OpaqueRule, head: &OpaqueHead<'_>) -> Vec<Condition> {
+    let asked = &rule.conditions;
+    let mut conditions = Vec::new();
+    if !asked.sni_hosts.is_empty() {
+        conditions.push(Condition {
+            field: "sniHosts".to_owned(),
+            wanted: asked.sni_hosts.join(", "),
+            got: head.sni.map(str::to_owned),
+            held: asked.specificity(head).is_some(),
+        });
+    }
+    let subnets = [
+        ("destinationSubnets", &asked.destination_subnets),
+        ("sourceSubnet", &asked.source_subnets),
+    ];
+    for (field, subnets) in subnets
+        .into_iter()
+        .filter(|(_, subnets)| !subnets.is_empty())
+    {
+        let wanted: Vec<String> = subnets.iter().map(ToString::to_string).collect();
+        conditions.push(Condition {
+            field: field.to_owned(),
+            wanted: wanted.join(", "),
+            got: None,
+            held: false,
+        });
+    }
+    conditions
+}

@@ -144,7 +144,7 @@ fn what_rules_depend_on_is_read_in_full() {
         (format!("{text}  hosts: [b.com]\n"), false),
         (
             format!("{text}  tcp: [{{route: [{{destination: {{host: x}}}}]}}]\n"),
-            false,
+            true,
         ),
         (text.replace("s10", "s1&"), false),
     ] {

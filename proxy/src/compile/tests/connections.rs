@@ -232,7 +232,8 @@ fn tcp_rule_serves_passthrough_where_there_is_no_tls_rule() {
 
 #[test]
 fn tcp_port_has_the_first_rule_of_the_oldest_service_that_fits() {
-    let to = |host: &str| format!("route: [{{destination: {{host: {host}, port: 1}}}}]");
+    let to =
+        |host: &str| format!("route: [{{destination: {{host: {host}, port: {{number: 1}}}}}}]");
     let rule = |matches: &str, host: &str| format!("{{match: [{matches}], {}}}", to(host));
     let rows: [(&[String], &str); 5] = [
         (&[rule("{port: 9000}", "a")], "a"),

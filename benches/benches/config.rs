@@ -13,6 +13,7 @@ use proxy::identity::Identity;
 use proxy::registry::Registry;
 use proxy::snapshot::Snapshot;
 use proxy::telemetry::StatsRegistry;
+use proxy::tls::Store;
 
 /// What the routes hang on.
 const EDGE: &str = "apiVersion: networking.istio.io/v1
@@ -74,6 +75,7 @@ struct Compiler {
     registry: Registry,
     stats: StatsRegistry,
     identity: Identity,
+    certificates: Store,
 }
 
 impl Compiler {
@@ -82,6 +84,7 @@ impl Compiler {
             registry: Registry::default(),
             stats: StatsRegistry::new(1),
             identity: Identity::default(),
+            certificates: Store::default(),
         }
     }
 
@@ -91,6 +94,7 @@ impl Compiler {
             identity: &self.identity,
             registry: &self.registry,
             stats: &self.stats,
+            certificates: &self.certificates,
         };
         compile(&inputs, previous)
     }

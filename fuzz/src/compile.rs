@@ -10,6 +10,7 @@ use proxy::identity::Identity;
 use proxy::registry::Registry;
 use proxy::snapshot::{HttpHosts, Service, Snapshot};
 use proxy::telemetry::StatsRegistry;
+use proxy::tls::Store;
 
 /// Loads the bytes, and the part of them before the middle one of its documents, and compiles both.
 pub fn run(bytes: &[u8]) {
@@ -20,6 +21,7 @@ pub fn run(bytes: &[u8]) {
         ..Identity::default()
     };
     let (registry, stats) = (Registry::default(), StatsRegistry::new(1));
+    let certificates = Store::default();
     let build = |resources: &ResourceSet, previous: &Snapshot| {
         compile(
             &Inputs {
@@ -27,6 +29,7 @@ pub fn run(bytes: &[u8]) {
                 identity: &identity,
                 registry: &registry,
                 stats: &stats,
+                certificates: &certificates,
             },
             previous,
         )

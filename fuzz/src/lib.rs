@@ -4,6 +4,7 @@
 //! `fuzz_targets/` call them under libFuzzer; `proxy/tests/it/fuzz_corpus.rs` includes this same file, and calls them on
 //! the committed corpus with an ordinary compiler.
 
+pub mod certificates;
 pub mod client_hello;
 pub mod compile;
 pub mod http1_head;

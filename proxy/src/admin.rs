@@ -3,6 +3,7 @@
 //! Runs on the control thread and never serves a request of the data plane. Pages read plain views ([`view`]) through the
 //! closures of [`AdminState`], which the composition root fills, so this module knows neither snapshot nor workers.
 
+mod certs;
 mod clusters;
 mod config_dump;
 mod drain;
@@ -25,7 +26,7 @@ pub use explain::Explainer;
 pub use server::{AdminLimits, serve};
 
 use crate::telemetry::{BuildInfo, Exposition, LogControl};
-use view::{ClusterView, ListenerView, QuarantineView, Readiness};
+use view::{CertificateView, ClusterView, ListenerView, QuarantineView, Readiness};
 
 /// Where the admin server listens unless told otherwise: this machine only.
 pub const DEFAULT_ADDRESS: std::net::SocketAddr =
@@ -40,6 +41,8 @@ pub struct AdminState {
     pub build: BuildInfo,
     /// Whether traffic should come here.
     pub readiness: Source<Readiness>,
+    /// Certificates, without their keys.
+    pub certificates: Source<Vec<CertificateView>>,
     /// Clusters with their endpoints.
     pub clusters: Source<Vec<ClusterView>>,
     /// Listeners, those included that could not be opened.

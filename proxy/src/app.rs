@@ -1,10 +1,12 @@
 //! Composition root: makes runtimes, registry, snapshot slot, listeners and admin, and hands each part its settings.
 
+mod certificates;
+
 mod dump;
 
 pub mod views;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -23,9 +25,10 @@ use tokio::time::MissedTickBehavior;
 
 use crate::admin::{self, AdminLimits};
 use crate::codec;
+use crate::control::certificates::Directories;
 use crate::control::dns::{Follower, system_lookup};
 use crate::control::publish::Publisher;
-use crate::control::{Control, DNS_CHANGES_MAX, Found, Quarantine};
+use crate::control::{Control, DNS_CHANGES_MAX, Found, Quarantine, Told};
 use crate::exchange::request::ExchangeSettings;
 use crate::exchange::{Worker, WorkerParts};
 use crate::identity::Identity;
@@ -37,6 +40,7 @@ use crate::telemetry::{
     AccessLog, AccessLogFormat, AccessLogSettings, AccessLogTarget, BuildInfo, LogControl,
     Reporter, RequestLabels, Telemetry, WorkerId,
 };
+use crate::tls::Store;
 use crate::worker::{self, Workers};
 
 /// How long the access log may take to write what waits when the process ends.
@@ -140,13 +144,10 @@ impl App {
         let (found_sender, found) = watch::channel(Found::default());
         let watch = load(&settings, found_sender)?;
         let registry = Arc::new(Registry::default());
+        let certificates = Arc::new(Store::default());
         let slot: SnapshotSlot = Arc::new(ArcSwap::default());
-        let publisher = Publisher::new(
-            settings.identity.clone(),
-            Arc::clone(&registry),
-            Arc::clone(&telemetry),
-            Arc::clone(&slot),
-        );
+        let live = (Arc::clone(&registry), Arc::clone(&certificates));
+        let publisher = publisher(&settings, live, &telemetry, &slot);
         let (names_sender, names) = mpsc::channel(DNS_CHANGES_MAX);
         let lookup = system_lookup().map_err(failed("the DNS resolver cannot be set up"))?;
         let (listeners, wanted) = watch::channel(Arc::<BTreeSet<_>>::default());
@@ -160,7 +161,8 @@ impl App {
             quarantine: Arc::clone(&quarantine),
             registry,
             telemetry: Arc::clone(&telemetry),
-            told: HashSet::new(),
+            directories: Directories::new(),
+            told: Told::default(),
         };
         control.apply();
         let (trigger, drain_watch) = drain::pair();
@@ -176,6 +178,7 @@ impl App {
         let quit = Arc::new(Notify::new());
         let sources = views::Sources {
             slot,
+            certificates,
             board,
             quarantine,
             found,
@@ -226,6 +229,16 @@ impl App {
         self.access_log.shut_down(LOG_FLUSH_MAX);
         joined.map_err(|worker| broken("worker ended by a fault")(worker))
     }
+}
+
+fn publisher(
+    settings: &Settings,
+    live: (Arc<Registry>, Arc<Store>),
+    telemetry: &Arc<Telemetry>,
+    slot: &SnapshotSlot,
+) -> Publisher {
+    let identity = settings.identity.clone();
+    Publisher::new(identity, live, Arc::clone(telemetry), Arc::clone(slot))
 }
 
 async fn bind_admin(address: SocketAddr) -> Result<TcpListener, StartError> {

@@ -6,6 +6,7 @@ pub mod check;
 mod extended_connect;
 mod flight;
 pub mod framing;
+pub mod handshake;
 pub mod http1;
 pub mod http2;
 pub mod io;
@@ -14,6 +15,7 @@ mod park;
 pub mod refusal;
 mod roster;
 mod seat;
+pub mod tls;
 pub mod transport;
 pub mod watchdog;
 
@@ -121,6 +123,8 @@ pub struct Settings {
     pub http2: http2::Settings,
     /// Neither: bytes that are carried as they are.
     pub opaque: opaque::Settings,
+    /// TLS.
+    pub tls: handshake::Settings,
     /// Any.
     pub timeouts: Timeouts,
 }
@@ -179,6 +183,7 @@ pub struct Server<A> {
     telemetry: Arc<Telemetry>,
     worker: WorkerId,
     stats: RefCell<BTreeMap<ListenerKey, Arc<ListenerStats>>>,
+    handshakes: handshake::Pending,
 }
 
 impl<A: Answer> Server<A> {
@@ -206,6 +211,7 @@ impl<A: Answer> Server<A> {
             telemetry,
             worker,
             stats: RefCell::default(),
+            handshakes: handshake::Pending::default(),
         }
     }
 

@@ -4,6 +4,8 @@
 //! should not do: names are completed, VirtualServices and delegates merged, policies chosen, match tables and
 //! balancers built. Parts of the snapshot before are kept by `Arc` where nothing that they follow from has changed.
 
+pub mod certificates;
+
 mod chains;
 
 mod clusters;
@@ -35,6 +37,7 @@ use crate::identity::Identity;
 use crate::registry::Registry;
 use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
+use crate::tls::Store;
 use clusters::Clusters;
 use policies::Policies;
 use services::Services;
@@ -51,6 +54,8 @@ pub struct Inputs<'a> {
     pub registry: &'a Registry,
     /// Statistics by labels.
     pub stats: &'a StatsRegistry,
+    /// Certificates by where they come from.
+    pub certificates: &'a Store,
 }
 
 /// Compiles a snapshot. With `previous` from the same registry, what did not change is taken from there; the result is
@@ -59,7 +64,7 @@ pub fn compile(inputs: &Inputs<'_>, previous: &Snapshot) -> Snapshot {
     let services = Services::collect(inputs.resources, inputs.identity);
     let policies = Policies::collect(inputs.resources, inputs.identity);
     let mut clusters = Clusters::new(inputs, &services, &policies, previous);
-    let listeners = listeners::compile(inputs.resources, inputs.identity, &mut clusters, previous);
+    let listeners = listeners::compile(inputs, &mut clusters, previous);
     let (clusters, dns_names) = clusters.finish();
     Snapshot {
         generation: 0,

@@ -2,6 +2,8 @@
 //!
 //! One task on the control runtime owns the way from resources to the snapshot in force. It never runs a request.
 
+pub mod certificates;
+
 pub mod dns;
 
 pub mod publish;
@@ -14,14 +16,23 @@ use config_loader::{Diagnostic, Quarantined, ResourceSet, Severity, Update};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
+use crate::compile::certificates::Scope;
 use crate::registry::Registry;
 use crate::snapshot::{ListenerKey, Snapshot};
 use crate::telemetry::Telemetry;
+use crate::tls::material::date;
+use certificates::Directories;
 use dns::Follower;
 use publish::Publisher;
 
 /// How often what nothing uses any more is let go.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
+
+/// How often certificates are read although nothing was reported, and looked at whether their time has come.
+const CERTIFICATES_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How long more is waited for when something happens to certificates: a chain and its key are written one by one.
+const CERTIFICATES_SETTLE: Duration = Duration::from_millis(100);
 
 /// How many names may have changed before the control task takes notice; more wait.
 pub const DNS_CHANGES_MAX: usize = 1_024;
@@ -68,29 +79,68 @@ pub struct Control {
     pub registry: Arc<Registry>,
     /// Counters.
     pub telemetry: Arc<Telemetry>,
-    /// Findings that were logged already.
-    pub told: HashSet<String>,
+    /// Where certificate files are.
+    pub directories: Directories,
+    /// What was logged already.
+    pub told: Told,
+}
+
+/// Findings that were logged already.
+#[derive(Debug, Default)]
+pub struct Told {
+    resources: HashSet<String>,
+    certificates: HashSet<String>,
 }
 
 impl Control {
     /// Puts what was found in force.
     pub fn apply(&mut self) {
         let found = self.found.borrow_and_update().clone();
-        self.tell(&found.diagnostics);
+        tell(&mut self.told.resources, &found.diagnostics);
         let kinds = found
             .quarantined
             .iter()
             .map(|quarantined| quarantined.object.kind.as_str());
         self.telemetry.control.set_quarantined(kinds);
         self.hold(found.quarantined);
+        self.look_at_certificates(&found.set);
         let snapshot = self.publisher.publish(found.set);
         self.follow(&snapshot);
+    }
+
+    /// Reads the certificates that these resources name; returns whether any in force is another than before.
+    fn look_at_certificates(&mut self, resources: &ResourceSet) -> bool {
+        let scope = Scope::Proxy(self.publisher.identity());
+        let store = self.publisher.certificates();
+        let look = certificates::look(store, resources, scope, certificates::now());
+        tell(&mut self.told.certificates, &look.findings);
+        self.directories.watch(look.directories);
+        let states = certificates::states(store);
+        if look.changed {
+            for state in states.iter().filter(|state| state.expires.is_some()) {
+                let (source, expires) = (&state.source, state.expires.unwrap_or_default());
+                tracing::info!(%source, expires = date(expires), "certificate in force");
+            }
+        }
+        self.telemetry.control.set_certificates(states);
+        look.changed
+    }
+
+    /// Something may have happened to certificates.
+    fn renew_certificates(&mut self) {
+        let resources = Arc::clone(self.publisher.resources());
+        if self.look_at_certificates(&resources) {
+            let snapshot = self.publisher.recompile();
+            self.follow(&snapshot);
+        }
     }
 
     /// Follows changes until it is dropped.
     pub async fn run(mut self) {
         let mut sweep = tokio::time::interval(SWEEP_INTERVAL);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut certificates = tokio::time::interval(CERTIFICATES_INTERVAL);
+        certificates.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 changed = self.found.changed() => match changed {
@@ -102,6 +152,11 @@ impl Control {
                     let snapshot = self.publisher.recompile();
                     self.follow(&snapshot);
                 }
+                () = self.directories.changed() => {
+                    tokio::time::sleep(CERTIFICATES_SETTLE).await;
+                    self.renew_certificates();
+                }
+                _ = certificates.tick() => self.renew_certificates(),
                 _ = sweep.tick() => {
                     self.registry.sweep();
                     self.telemetry.stats.sweep(std::time::Instant::now());
@@ -154,23 +209,23 @@ impl Control {
             tracing::warn!("nothing listens: {gateway} {reason}");
         }
     }
+}
 
-    /// Logs findings that were not there before.
-    fn tell(&mut self, diagnostics: &[Diagnostic]) {
-        let mut told = HashSet::with_capacity(diagnostics.len());
-        for diagnostic in diagnostics {
-            let line = one_line(diagnostic);
-            if !self.told.contains(&line) {
-                match diagnostic.severity {
-                    Severity::Error => tracing::error!("{line}"),
-                    Severity::Warning => tracing::warn!("{line}"),
-                    Severity::Note => tracing::debug!("{line}"),
-                }
+/// Logs findings that were not there before.
+fn tell(told: &mut HashSet<String>, diagnostics: &[Diagnostic]) {
+    let mut now = HashSet::with_capacity(diagnostics.len());
+    for diagnostic in diagnostics {
+        let line = one_line(diagnostic);
+        if !told.contains(&line) {
+            match diagnostic.severity {
+                Severity::Error => tracing::error!("{line}"),
+                Severity::Warning => tracing::warn!("{line}"),
+                Severity::Note => tracing::debug!("{line}"),
             }
-            told.insert(line);
         }
-        self.told = told;
+        now.insert(line);
     }
+    *told = now;
 }
 
 fn one_line(diagnostic: &Diagnostic) -> String {

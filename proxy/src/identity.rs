@@ -29,6 +29,9 @@ pub struct Identity {
     pub domain: String,
     /// Namespace that holds mesh-wide defaults. Flag `--root-namespace`, default `istio-system`.
     pub root_namespace: String,
+    /// Directory of the mesh identity: `cert-chain.pem`, `key.pem`, `root-cert.pem`. Flag `--mesh-certs`, default
+    /// `/etc/certs`.
+    pub mesh_certificates: String,
 }
 
 impl Default for Identity {
@@ -41,6 +44,7 @@ impl Default for Identity {
             network: String::new(),
             domain: "cluster.local".to_owned(),
             root_namespace: "istio-system".to_owned(),
+            mesh_certificates: "/etc/certs".to_owned(),
         }
     }
 }

@@ -26,7 +26,7 @@ pub use access_log::{
 };
 pub use cells::{WorkerCounters, WorkerId};
 pub use connections::{ConnectionProtocol, ConnectionTotals, ListenerStats};
-pub use control::{BuildInfo, ControlStats, Reload};
+pub use control::{BuildInfo, CertificateState, ControlStats, Reload};
 pub use exposition::{CONTENT_TYPE, Exposition};
 pub use flags::{ResponseFlags, UnknownFlag};
 pub use histogram::BUCKET_BOUNDS;

@@ -1,19 +1,31 @@
 //! TLS: certificates and keys to what rustls serves with.
 //!
-//! Row 0: uses `error` and `runtime` only. Secrets never reach a log or a dump.
+//! Row 0: uses `error` and `runtime` only. Bytes come in, with the time; nothing here reads a file. What is wrong with
+//! them comes back as data, see [`Problem`]. Keys never reach a log, a dump or a page.
 
-use std::fmt;
-use std::sync::Arc;
+mod ciphers;
 
-/// What one TLS server handshakes with.
-#[derive(Clone)]
-pub struct ServerTls {
-    /// For rustls; the same as long as nothing that it was made from changes, so that sessions can be resumed.
-    pub config: Arc<rustls::ServerConfig>,
-}
+pub mod digest;
 
-impl fmt::Debug for ServerTls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerTls").finish_non_exhaustive()
-    }
-}
+pub mod material;
+
+pub mod peer;
+
+pub mod problem;
+
+mod select;
+
+pub mod server;
+
+pub mod source;
+
+pub mod store;
+
+mod verify;
+
+pub use material::{Authorities, Facts, Identity, Name};
+pub use peer::Peer;
+pub use problem::{Problem, ProblemKind};
+pub use server::{Alpn, Clients, ServerSettings, ServerTls, Version};
+pub use source::{AuthoritySource, IdentitySource};
+pub use store::Store;

@@ -37,6 +37,7 @@ pub mod core;
 pub mod istio;
 pub mod multicluster;
 pub mod references;
+pub mod tls;
 
 /// Every code there is.
 pub fn all() -> impl Iterator<Item = &'static Row> {
@@ -46,6 +47,7 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
         multicluster::ROWS,
         core::ROWS,
         references::ROWS,
+        tls::ROWS,
     ]
     .into_iter()
     .flatten()

@@ -57,28 +57,7 @@ pub fn rows() -> &'static [Row] {
 
 /// Kinds and fields that have no effect at all.
 const WRITTEN: &[(Kind, &[&str])] = &[
-    (
-        Kind::Gateway,
-        &[
-            "spec.servers[].defaultEndpoint",
-            "spec.servers[].tls.caCertCredentialName",
-            "spec.servers[].tls.caCertificates",
-            "spec.servers[].tls.caCrl",
-            "spec.servers[].tls.cipherSuites",
-            "spec.servers[].tls.credentialName",
-            "spec.servers[].tls.credentialNames",
-            "spec.servers[].tls.ecdhCurves",
-            "spec.servers[].tls.insecureSkipVerify",
-            "spec.servers[].tls.maxProtocolVersion",
-            "spec.servers[].tls.minProtocolVersion",
-            "spec.servers[].tls.privateKey",
-            "spec.servers[].tls.serverCertificate",
-            "spec.servers[].tls.subjectAltNames",
-            "spec.servers[].tls.tlsCertificates",
-            "spec.servers[].tls.verifyCertificateHash",
-            "spec.servers[].tls.verifyCertificateSpki",
-        ],
-    ),
+    (Kind::Gateway, &["spec.servers[].defaultEndpoint"]),
     (
         Kind::Destination,
         &[
@@ -99,7 +78,6 @@ const WRITTEN: &[(Kind, &[&str])] = &[
     ),
     (Kind::GlobalTrafficPolicy, &[""]),
     (Kind::MultiClusterService, &[""]),
-    (Kind::Secret, &["data", "stringData", "type"]),
     (
         Kind::Service,
         &[
@@ -215,11 +193,6 @@ const SOME_VALUES: &[(Kind, &str, When)] = &[
         Kind::Gateway,
         "spec.servers[].port.protocol",
         When::Is(&["UDP"]),
-    ),
-    (
-        Kind::Gateway,
-        "spec.servers[].tls.mode",
-        When::Is(&["SIMPLE", "MUTUAL", "OPTIONAL_MUTUAL", "ISTIO_MUTUAL"]),
     ),
     (
         Kind::Service,

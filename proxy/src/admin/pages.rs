@@ -4,7 +4,8 @@ use http::{Method, StatusCode};
 
 use super::reply::{Query, Reply};
 use super::{
-    AdminState, clusters, config_dump, drain, explain, health, home, listeners, logging, stats,
+    AdminState, certs, clusters, config_dump, drain, explain, health, home, listeners, logging,
+    stats,
 };
 
 /// A page that answers one method. A page with two methods has two rows.
@@ -41,6 +42,11 @@ pub(super) const PAGES: &[Page] = &[
         "/clusters",
         "clusters and their endpoints (?format=json)",
         clusters::show,
+    ),
+    get(
+        "/certs",
+        "certificates and their expiry, without keys (JSON)",
+        certs::show,
     ),
     get("/listeners", "listeners (?format=json)", listeners::show),
     get(

@@ -126,6 +126,7 @@ fn state(
     AdminState {
         build,
         readiness: Box::new(move || readiness.lock().expect("readiness").clone()),
+        certificates: Box::new(|| vec![CertificateView::default()]),
         clusters: Box::new(|| vec![cluster()]),
         listeners: Box::new(|| vec![listener()]),
         quarantined: Box::new(|| vec![quarantine()]),

@@ -20,6 +20,56 @@ pub enum Readiness {
     Draining,
 }
 
+/// Certificates of one source: a server's own with its chain, or authorities of clients.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CertificateView {
+    /// The file or secret that they come from.
+    pub source: String,
+    /// Authorities that are in force.
+    pub ca_cert: Vec<CertificateFacts>,
+    /// The certificate that is in force.
+    pub cert_chain: Vec<CertificateFacts>,
+    /// Whether what is in force is older than what was read last.
+    pub last_good_in_force: bool,
+    /// What is wrong with what was read last.
+    pub problems: Vec<String>,
+}
+
+/// What a certificate says. Never anything of a key.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct CertificateFacts {
+    /// The file or secret that it comes from.
+    pub path: String,
+    /// Serial number in hexadecimal digits.
+    pub serial_number: String,
+    /// Whom it is about.
+    pub subject: String,
+    /// Who signed it.
+    pub issuer: String,
+    /// The names that it is for.
+    pub subject_alt_names: Vec<SubjectAltName>,
+    /// Whole days that are left; 0 once it has expired.
+    pub days_until_expiration: String,
+    /// Beginning of its validity.
+    pub valid_from: String,
+    /// End of its validity.
+    pub expiration_time: String,
+}
+
+/// A name that a certificate is for, under the key that says what it is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SubjectAltName {
+    /// A DNS name.
+    Dns(String),
+    /// A mail address.
+    Email(String),
+    /// An IP address.
+    IpAddress(String),
+    /// A URI.
+    Uri(String),
+}
+
 /// A cluster: a group of endpoints that one policy balances.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ClusterView {

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
-use super::{build_info, dump};
+use super::{build_info, certificates, dump};
 use crate::admin::AdminState;
 use crate::admin::view::{
     ClusterView, EndpointView, ListenerState, ListenerView, QuarantineView, Readiness,
@@ -21,11 +21,14 @@ use crate::snapshot::{ListenAddress, Listener, ListenerKey, Service, Snapshot, S
 use crate::telemetry::{
     AccessLog, ConnectionProtocol, Exposition, LogControl, StatsRegistry, Telemetry,
 };
+use crate::tls::Store;
 
 /// Where the pages take what they show.
 pub struct Sources {
     /// The published snapshot.
     pub slot: SnapshotSlot,
+    /// Certificates by where they come from.
+    pub certificates: Arc<Store>,
     /// What became of each listener.
     pub board: Board,
     /// What is held at its last good version.
@@ -73,10 +76,12 @@ impl Sources {
             let survey = Survey::new(&resources, &identity);
             explain(question, &slot.load_full(), &survey)
         };
+        let certificates = self.certificates;
         let (quarantine, quit, trigger) = (self.quarantine, self.quit, self.drain);
         AdminState {
             build: build_info(),
             readiness: Box::new(readiness),
+            certificates: Box::new(move || certificates::views(&certificates)),
             clusters: Box::new(clusters),
             listeners: Box::new(listeners),
             quarantined: Box::new(move || quarantined(&quarantine)),

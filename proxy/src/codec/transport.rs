@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
-use tokio_rustls::server::TlsStream;
 
+use super::tls::Encrypted;
 use crate::runtime::gather;
 use crate::snapshot::UNIX_PEER;
 
@@ -19,7 +19,7 @@ pub enum Transport {
     /// TCP.
     Tcp(TcpStream),
     /// TLS over either.
-    Tls(Box<TlsStream<Replayed>>),
+    Tls(Box<Encrypted<Replayed>>),
     /// A Unix socket.
     Unix(UnixStream),
 }
@@ -47,7 +47,12 @@ impl Transport {
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        delegate!(self, stream => gather::poll_write(Pin::new(stream), cx, pieces))
+        match self {
+            Self::Tcp(stream) => gather::poll_write(Pin::new(stream), cx, pieces),
+            // puts small pieces together by itself
+            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Self::Unix(stream) => gather::poll_write(Pin::new(stream), cx, pieces),
+        }
     }
 }
 

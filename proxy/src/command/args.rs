@@ -109,6 +109,14 @@ pub struct IdentityArgs {
         env = "STRAIT_ROOT_NAMESPACE"
     )]
     pub root_namespace: String,
+    /// Directory of the mesh identity, for ISTIO_MUTUAL: cert-chain.pem, key.pem and root-cert.pem
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/etc/certs",
+        env = "STRAIT_MESH_CERTS"
+    )]
+    pub mesh_certs: String,
 }
 
 /// `--mode`.
@@ -131,6 +139,7 @@ impl IdentityArgs {
             network: self.network.clone(),
             domain: self.domain.clone(),
             root_namespace: self.root_namespace.clone(),
+            mesh_certificates: self.mesh_certs.clone(),
         }
     }
 }

@@ -1,13 +1,17 @@
 //! `strait check`: validate configuration and list every finding.
 
 use std::io::{IsTerminal, Write};
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use config_loader::diagnostic::render;
-use config_loader::{Loaded, Severity};
+use config_loader::{Diagnostic, Loaded, Severity};
 
 use super::args::ConfigArgs;
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL};
+use crate::compile::certificates::Scope;
+use crate::control::certificates;
+use crate::tls::Store;
 
 /// Arguments of `strait check`.
 #[derive(Debug, Args)]
@@ -43,7 +47,9 @@ pub enum Output {
 
 /// Loads, validates, prints.
 pub fn run(args: &CheckArgs) -> u8 {
-    let loaded = config_loader::load_files_with(&args.config.paths, args.config.reading.options());
+    let mut loaded =
+        config_loader::load_files_with(&args.config.paths, args.config.reading.options());
+    check_certificates(&mut loaded);
     let text = render(&loaded, args.output, style());
     let mut out = std::io::stdout().lock();
     if out
@@ -62,6 +68,17 @@ pub fn run(args: &CheckArgs) -> u8 {
     } else {
         EXIT_DONE
     }
+}
+
+/// Adds what is wrong with the certificates that are named, in files and Secrets.
+fn check_certificates(loaded: &mut Loaded) {
+    let store = Store::default();
+    let look = certificates::look(&store, &loaded.set, Scope::Any, certificates::now());
+    loaded.diagnostics.extend(look.findings);
+    loaded.diagnostics.sort_by(|a, b| {
+        let place = |found: &Diagnostic| (Arc::clone(&found.place.file), found.place.line);
+        place(a).cmp(&place(b))
+    });
 }
 
 /// Everything that is written, for people with a summary at its end.

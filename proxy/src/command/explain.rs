@@ -7,17 +7,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use config_loader::{Diagnostic, Severity};
+use config_loader::{Diagnostic, Loaded, Severity};
 
 use super::args::{IdentityArgs, ReadingArgs};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::app::unreadable;
+use crate::compile::certificates::Scope;
 use crate::compile::{Inputs, Survey, compile};
+use crate::control::certificates;
 use crate::explain::text::{self, Detail};
 use crate::explain::{self, Answer, Question};
 use crate::registry::Registry;
 use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
+use crate::tls::Store;
 
 const HELP: &str = "\
 Loads and compiles the configuration as `strait run` does, and asks the matcher that traffic asks. Shows the \
@@ -104,8 +107,7 @@ pub fn run(args: &ExplainArgs) -> u8 {
                 report(&format!("{}: {}", missing.place.file, missing.message));
                 return EXIT_INPUT;
             }
-            tell(&loaded.diagnostics);
-            answer(args, &question, &loaded.set)
+            answer(args, &question, &loaded)
         }
         Some(admin) => match live::ask(admin, args) {
             Ok(answer) => answer,
@@ -149,17 +151,20 @@ fn question(args: &ExplainArgs) -> Result<Question, String> {
     Ok(question)
 }
 
-fn answer(
-    args: &ExplainArgs,
-    question: &Question,
-    resources: &config_loader::ResourceSet,
-) -> Answer {
-    let identity = args.identity.identity();
+fn answer(args: &ExplainArgs, question: &Question, loaded: &Loaded) -> Answer {
+    let (identity, resources) = (args.identity.identity(), &*loaded.set);
+    let store = Store::default();
+    let scope = Scope::Proxy(&identity);
+    let look = certificates::look(&store, resources, scope, certificates::now());
+    let found = [&loaded.diagnostics, &look.findings];
+    let found: Vec<Diagnostic> = found.into_iter().flatten().cloned().collect();
+    tell(&found);
     let inputs = Inputs {
         resources,
         identity: &identity,
         registry: &Registry::default(),
         stats: &StatsRegistry::new(1),
+        certificates: &store,
     };
     let snapshot = Arc::new(compile(&inputs, &Snapshot::default()));
     explain::explain(question, &snapshot, &Survey::new(resources, &identity))

@@ -13,7 +13,7 @@ use super::args::{ConfigArgs, IdentityArgs};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::app::{self, Settings};
 use crate::codec::check::Http10;
-use crate::codec::{self, http1};
+use crate::codec::{self, handshake, http1};
 use crate::exchange::origin::TRUSTED_HOPS_MAX;
 use crate::exchange::request::ExchangeSettings;
 use crate::runtime::threads;
@@ -78,6 +78,9 @@ pub struct ServeArgs {
     /// HTTP/1.0 clients: accept them, or refuse them with 426 as Istio does
     #[arg(long, value_enum, default_value_t = Http10Arg::Accept, env = "STRAIT_HTTP10")]
     pub http10: Http10Arg,
+    /// How long a TLS client may take from connecting to the end of its handshake
+    #[arg(long, value_name = "DURATION", default_value = "15s", env = "STRAIT_TLS_HANDSHAKE_TIMEOUT", value_parser = duration)]
+    pub tls_handshake_timeout: Duration,
     /// Value of the server response header; empty leaves the upstream's
     #[arg(
         long,
@@ -171,6 +174,10 @@ impl ServeArgs {
                         Http10Arg::Refuse => Http10::Refuse,
                     },
                     ..http1::Settings::default()
+                },
+                tls: handshake::Settings {
+                    timeout: self.tls_handshake_timeout,
+                    ..handshake::Settings::default()
                 },
                 timeouts: codec::Timeouts {
                     drain: self.drain_time,

@@ -6,18 +6,20 @@ use config_loader::ResourceSet;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{Protocol, ServerTlsMode, VirtualService};
 
+use super::certificates::{self, Scope};
 use super::clusters::Clusters;
 use super::hosts::HostCompiler;
 use super::listeners::Bound;
 use super::opaque::{OpaqueCompiler, Rules, sni_name};
 use crate::identity::Identity;
 use crate::snapshot::{Chain, Chains, Handling, HttpHosts, ListenerKey, OpaqueRoutes, Then};
-use crate::tls::ServerTls;
+use crate::tls::{ServerTls, Store};
 
 /// Compiles the TLS servers of one listener.
 pub(super) struct ChainCompiler<'a> {
     pub resources: &'a ResourceSet,
     pub identity: &'a Identity,
+    pub certificates: &'a Store,
     pub key: &'a ListenerKey,
     pub virtual_services: &'a [&'a Arc<Object<VirtualService>>],
     /// What the listener was compiled to before.
@@ -114,8 +116,10 @@ impl ChainCompiler<'_> {
     }
 
     /// What a server handshakes with.
-    fn server_tls(&self, _bound: &Bound<'_>) -> Option<Arc<ServerTls>> {
-        None
+    fn server_tls(&self, bound: &Bound<'_>) -> Option<Arc<ServerTls>> {
+        let scope = Scope::Proxy(self.identity);
+        let settings = certificates::settings(bound.gateway, bound.server, scope)?;
+        self.certificates.server(&settings)
     }
 }
 

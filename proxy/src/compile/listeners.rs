@@ -8,6 +8,7 @@ use config_loader::ResourceSet;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{Bind, Gateway, GatewayRef, Protocol, Server, VirtualService};
 
+use super::Inputs;
 use super::chains::ChainCompiler;
 use super::clusters::Clusters;
 use super::hosts::HostCompiler;
@@ -18,6 +19,7 @@ use crate::provenance::Provenance;
 use crate::snapshot::{
     ListenAddress, Listener, ListenerKey, ProxyHeader, Service, Skipped, Snapshot,
 };
+use crate::tls::Store;
 
 /// A server of a Gateway that selects this proxy.
 pub(super) struct Bound<'a> {
@@ -108,17 +110,18 @@ impl<'a> Servers<'a> {
 
 /// Compiles the listeners of a gateway.
 pub(super) fn compile(
-    resources: &ResourceSet,
-    identity: &Identity,
+    inputs: &Inputs<'_>,
     clusters: &mut Clusters<'_>,
     previous: &Snapshot,
 ) -> BTreeMap<ListenerKey, Arc<Listener>> {
+    let (resources, identity) = (inputs.resources, inputs.identity);
     let virtual_services = visible(resources, identity);
     let mut listeners = BTreeMap::new();
     for (key, servers) in servers_by_address(resources, identity) {
         let compiler = ListenerCompiler {
             resources,
             identity,
+            certificates: inputs.certificates,
             key: &key,
             before: previous.listeners.get(&key),
             virtual_services: &virtual_services,
@@ -198,6 +201,7 @@ fn protocols(servers: &[Bound<'_>]) -> Vec<&'static str> {
 struct ListenerCompiler<'a> {
     resources: &'a ResourceSet,
     identity: &'a Identity,
+    certificates: &'a Store,
     key: &'a ListenerKey,
     before: Option<&'a Arc<Listener>>,
     virtual_services: &'a [&'a Arc<Object<VirtualService>>],
@@ -272,6 +276,7 @@ impl ListenerCompiler<'_> {
                 let compiler = ChainCompiler {
                     resources: self.resources,
                     identity: self.identity,
+                    certificates: self.certificates,
                     key: self.key,
                     virtual_services: self.virtual_services,
                     before: match before {

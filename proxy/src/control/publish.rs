@@ -13,11 +13,13 @@ use crate::identity::Identity;
 use crate::registry::Registry;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{Counter, Reload, Telemetry, WorkerId};
+use crate::tls::Store;
 
 /// Owns the way from resources to the snapshot in force; there is one per process.
 pub struct Publisher {
     identity: Identity,
     registry: Arc<Registry>,
+    certificates: Arc<Store>,
     telemetry: Arc<Telemetry>,
     slot: SnapshotSlot,
     resources: Arc<ResourceSet>,
@@ -28,7 +30,7 @@ impl Publisher {
     /// A publisher that has published nothing; the slot holds an empty snapshot of generation 0.
     pub fn new(
         identity: Identity,
-        registry: Arc<Registry>,
+        (registry, certificates): (Arc<Registry>, Arc<Store>),
         telemetry: Arc<Telemetry>,
         slot: SnapshotSlot,
     ) -> Self {
@@ -36,6 +38,7 @@ impl Publisher {
         Self {
             identity,
             registry,
+            certificates,
             telemetry,
             slot,
             resources: Arc::default(),
@@ -51,6 +54,16 @@ impl Publisher {
     /// The resources in force.
     pub fn resources(&self) -> &Arc<ResourceSet> {
         &self.resources
+    }
+
+    /// Who this proxy is.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Certificates by where they come from.
+    pub fn certificates(&self) -> &Arc<Store> {
+        &self.certificates
     }
 
     /// Why nothing listens: a Gateway and what keeps it from this proxy. `None` without Gateways, too.
@@ -82,6 +95,7 @@ impl Publisher {
             identity: &self.identity,
             registry: &self.registry,
             stats: &self.telemetry.stats,
+            certificates: &self.certificates,
         };
         // Nothing outlives a fault half-written: the snapshot is dropped, and the registry's maps only ever grow here.
         let compiled = catch_unwind(AssertUnwindSafe(|| compile(&inputs, &previous)));
@@ -120,7 +134,7 @@ mod tests {
         let slot: SnapshotSlot = Arc::new(ArcSwap::default());
         let mut publisher = Publisher::new(
             Identity::default(),
-            Arc::default(),
+            (Arc::default(), Arc::default()),
             Arc::clone(&telemetry),
             Arc::clone(&slot),
         );

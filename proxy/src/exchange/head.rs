@@ -9,10 +9,10 @@ use hyper::{Method, Request, Response, Uri};
 
 use super::body::ReplyBody;
 use super::reply::LocalReply;
-use super::request::{Connection, SnapshotRef};
+use super::request::{Connection, DownstreamProtocol, SnapshotRef};
 use crate::filter::{Redirect, RedirectRequest, Scheme};
 use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
-use crate::snapshot::{Route, VirtualHost};
+use crate::snapshot::{Listener, Route, Security, VirtualHost};
 
 /// The rule that took a request.
 pub struct Found {
@@ -61,13 +61,27 @@ pub fn find_route<B>(
     let hosts = listener
         .http(connection.security())
         .ok_or(LocalReply::NO_ROUTE)?;
-    let virtual_host = hosts.find(&host).ok_or(LocalReply::NO_ROUTE)?;
+    let virtual_host = match hosts.find(&host) {
+        Some(virtual_host) => virtual_host,
+        None if is_misdirected(listener, connection, &host) => return Err(LocalReply::MISDIRECTED),
+        None => return Err(LocalReply::NO_ROUTE),
+    };
     let head = matched_head(request, scheme, authority, &host);
     let rule = virtual_host.table.find(&head).ok_or(LocalReply::NO_ROUTE)?;
     Ok(Found {
         virtual_host: Arc::clone(virtual_host),
         rule,
     })
+}
+
+/// Whether a client uses its connection for a host that another server of the port has. Clients of HTTP/2 do so where one
+/// certificate is for both hosts (RFC 9113, section 9.1.1), and come again on a connection of its own when told.
+fn is_misdirected(listener: &Listener, connection: &Connection, host: &str) -> bool {
+    connection.protocol == DownstreamProtocol::Http2
+        && connection.tls.is_some()
+        && listener
+            .http(Security::Tls(Some(host)))
+            .is_some_and(|hosts| hosts.find(host).is_some())
 }
 
 /// What rules look at in a request whose path is in its normal form.

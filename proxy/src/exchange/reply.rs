@@ -57,6 +57,14 @@ impl LocalReply {
         "route_not_found",
     );
 
+    /// Another server of the port has the host: the client is to open a connection for it (RFC 9110, section 15.5.20).
+    pub const MISDIRECTED: Self = Self::new(
+        StatusCode::MISDIRECTED_REQUEST,
+        ResponseFlags::NR,
+        "",
+        "misdirected_request",
+    );
+
     /// The request names no host.
     pub const NO_HOST: Self = Self::new(
         StatusCode::BAD_REQUEST,

@@ -20,7 +20,9 @@ use crate::exchange::reply::LocalReply;
 use crate::exchange::request::{Connection, DownstreamProtocol, SnapshotRef};
 use crate::filter::Scheme;
 use crate::route::{self, Rule, RuleIdx, normalize_host};
-use crate::snapshot::{Chain, HttpHosts, Listener, Security, Service, Snapshot, VirtualHost};
+use crate::snapshot::{
+    Chain, Handling, HttpHosts, Listener, Security, Service, Snapshot, VirtualHost,
+};
 
 /// Most virtual hosts that are listed when none of them serves a request's host.
 const HOSTS_LISTED_MAX: usize = 20;
@@ -46,6 +48,12 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
         listener: &listener.key,
         chain: chain(listener, &connection).map(|chain| &*chain.id),
     };
+    if let Some(chain) = chain(listener, &connection)
+        && let Handling::Terminate { tls: None, .. } = chain.handling
+    {
+        let why = "the server has no certificate that can be used, so that its clients are turned away; see `strait check`";
+        answer.hints.push(plain(why));
+    }
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
     let found = head::find_route(&shared, &connection, connection.scheme(), &mut request);
     request.uri().path().clone_into(&mut answer.request.path);

@@ -1,17 +1,15 @@
 //! One connection from its first byte on: finds out what it speaks and passes it to that codec.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use crate::codec::handshake::Terms;
 use crate::codec::{Answer, Fresh};
 use crate::detect::client_hello::{self, ClientHello, HelloError};
 use crate::detect::proxy_protocol::{self, Found, Malformed};
 use crate::detect::{Protocol, detect};
-use crate::snapshot::{Chains, Handling, ProxyHeader, Service};
+use crate::runtime::clock::Tick;
+use crate::snapshot::{Chains, Handling, ProxyHeader, Service, Then};
 use crate::telemetry::Counter;
-
-/// Time from accept to the end of a TLS client's first message; past it, the connection is closed.
-const HELLO_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Time from accept to the end of a PROXY header; past it, the connection is closed. A forwarder sends it at once.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,9 +31,16 @@ pub(super) async fn serve<A: Answer>(mut connection: Fresh<A>) {
         Some(Service::Opaque(routes)) => {
             return Box::pin(connection.opaque(Some(routes), None)).await;
         }
-        Some(Service::Tls(chains)) => return Box::pin(tls(connection, chains)).await,
+        Some(Service::Tls(chains)) => match Box::pin(tls(connection, chains)).await {
+            // What is inside is served from here, so that nothing of the handshake stays.
+            Some(inside) => connection = inside,
+            None => return,
+        },
     }
     let protocol = loop {
+        if connection.agreed_on_http2() {
+            break Protocol::Http2;
+        }
         if let Some(protocol) = detect(connection.first_bytes()) {
             break protocol;
         }
@@ -78,30 +83,64 @@ async fn forwarder<A: Answer>(connection: &mut Fresh<A>, header: ProxyHeader) ->
 }
 
 /// Reads the client's first message and does with the connection what the server does that it means.
-async fn tls<A: Answer>(mut connection: Fresh<A>, chains: Arc<Chains>) {
-    let hello = match hello(&mut connection).await {
+///
+/// What comes back carries HTTP inside TLS.
+async fn tls<A: Answer>(mut connection: Fresh<A>, chains: Arc<Chains>) -> Option<Fresh<A>> {
+    let due = connection.handshake_due();
+    let hello = match hello(&mut connection, due).await {
         Ok(hello) => hello,
-        Err(Some(reason)) => return connection.refuse(reason),
-        Err(None) => return,
+        Err(reason) => {
+            if let Some(reason) = reason {
+                connection.refuse(reason);
+            }
+            return None;
+        }
     };
     let Some(chain) = chains.find(hello.server_name.as_deref()) else {
         connection.count(match &hello.server_name {
             Some(_) => Counter::TlsUnknownName,
             None => Counter::TlsNoName,
         });
-        return connection.opaque(None, hello.server_name).await;
+        connection.opaque(None, hello.server_name).await;
+        return None;
     };
-    match &chain.handling {
+    let (tls, then) = match &chain.handling {
         Handling::AutoPassthrough(_) if !is_of_mesh(&hello) => {
             connection.count(Counter::TlsNotMesh);
             connection.opaque(None, hello.server_name).await;
+            return None;
         }
         Handling::AutoPassthrough(routes) | Handling::Passthrough(routes) => {
             let routes = Arc::clone(routes);
             drop(chains);
             connection.opaque(Some(routes), hello.server_name).await;
+            return None;
         }
-        Handling::Terminate { .. } => connection.refuse(Counter::TlsNoCertificate),
+        Handling::Terminate { tls: None, .. } => {
+            connection.refuse(Counter::TlsNoCertificate);
+            return None;
+        }
+        Handling::Terminate {
+            tls: Some(tls),
+            then,
+        } => (tls, then),
+    };
+    let terms = Terms {
+        config: Arc::clone(tls.config(hello.alpn())),
+        server_name: hello.server_name.as_deref().map(Arc::from),
+        by: tls.uri(),
+        version: hello.version,
+        due,
+    };
+    let then = then.clone();
+    drop(chains);
+    let inside = connection.terminate(terms).await?;
+    match then {
+        Then::Http(_) => Some(inside),
+        Then::Opaque(routes) => {
+            inside.opaque(Some(routes), hello.server_name).await;
+            None
+        }
     }
 }
 
@@ -116,8 +155,10 @@ fn is_of_mesh(hello: &ClientHello) -> bool {
 /// # Errors
 ///
 /// Why there is none; no reason if the peer closed without a byte.
-async fn hello<A: Answer>(connection: &mut Fresh<A>) -> Result<ClientHello, Option<Counter>> {
-    let due = connection.now().after(HELLO_TIMEOUT);
+async fn hello<A: Answer>(
+    connection: &mut Fresh<A>,
+    due: Tick,
+) -> Result<ClientHello, Option<Counter>> {
     loop {
         match client_hello::parse(connection.first_bytes()) {
             Ok(Some(hello)) => return Ok(hello),

@@ -31,6 +31,17 @@ pub enum Reload {
     Failed,
 }
 
+/// A certificate that a server uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CertificateState {
+    /// The file or secret that it comes from.
+    pub source: String,
+    /// When the one in force expires, in seconds since 1970; `None` if none is.
+    pub expires: Option<i64>,
+    /// Whether its newest version is not in force.
+    pub is_refused: bool,
+}
+
 /// Reloads and resources, as the control thread saw them last.
 #[derive(Debug)]
 pub struct ControlStats {
@@ -48,6 +59,8 @@ pub(super) struct ControlState {
     pub(super) generation: u64,
     /// By kind. Kinds that once had one stay, at zero, so that an alert sees them recover.
     pub(super) quarantined: BTreeMap<String, u64>,
+    /// By source, as they are now.
+    pub(super) certificates: Vec<CertificateState>,
 }
 
 impl ControlStats {
@@ -87,6 +100,11 @@ impl ControlStats {
                 None => drop(state.quarantined.insert(kind.to_owned(), 1)),
             }
         }
+    }
+
+    /// Reports the certificates of all servers.
+    pub fn set_certificates(&self, certificates: Vec<CertificateState>) {
+        self.lock().certificates = certificates;
     }
 
     /// What is running.

@@ -66,6 +66,10 @@ families! {
     GENERATION "strait_snapshot_generation" "Number of the snapshot in force.",
     /// Gauge: resources held at their last good version.
     QUARANTINED "strait_quarantined_resources" "Resources whose newest version was refused, by kind; their last good version stays in force.",
+    /// Gauge: when a certificate expires.
+    CERTIFICATE_EXPIRATION "strait_certificate_expiration_timestamp_seconds" "Unix time at which the certificate in force expires, by the file or secret that it comes from.",
+    /// Gauge: certificates whose newest version is not used.
+    CERTIFICATE_REFUSED "strait_certificate_refused" "1 when the newest version of a certificate is refused; the last good one, if there is one, stays in force.",
     /// Gauge: always 1.
     BUILD_INFO "strait_build_info" "Always 1; the labels say what is running.",
     /// Gauge: series held for requests.
@@ -148,6 +152,8 @@ pub mod label {
     pub const RESULT: &str = "result";
     /// Kind of a resource.
     pub const KIND: &str = "kind";
+    /// File or secret.
+    pub const SOURCE_OF_CERTIFICATE: &str = "source";
     /// Version of the binary.
     pub const VERSION: &str = "version";
     /// Source revision of the binary.
@@ -245,6 +251,30 @@ series! {
     TlsNotMesh "strait_downstream_tls_errors_total" [REASON = "no_mesh_alpn"] "TLS connections that were closed before they led anywhere, by reason.",
     /// The server has no certificate that can be used.
     TlsNoCertificate "strait_downstream_tls_errors_total" [REASON = "no_certificate"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// The client ended the handshake by an alert.
+    TlsAlert "strait_downstream_tls_errors_total" [REASON = "alert"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// A client without the certificate that it needs.
+    TlsClientCertificateMissing "strait_downstream_tls_errors_total" [REASON = "client_certificate_missing"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// A client whose certificate is not let in.
+    TlsClientCertificateRefused "strait_downstream_tls_errors_total" [REASON = "client_certificate_refused"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// The client closed within the handshake.
+    TlsHandshakeClosed "strait_downstream_tls_errors_total" [REASON = "handshake_broken_off"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// Too many handshakes were under way.
+    TlsHandshakeLimit "strait_downstream_tls_errors_total" [REASON = "handshake_limit"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// The handshake took too long.
+    TlsHandshakeTimeout "strait_downstream_tls_errors_total" [REASON = "handshake_timeout"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// No cipher suite, group or signature that both sides know.
+    TlsIncompatible "strait_downstream_tls_errors_total" [REASON = "incompatible"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// The client broke the protocol.
+    TlsProtocol "strait_downstream_tls_errors_total" [REASON = "protocol"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// No version that both sides speak.
+    TlsVersion "strait_downstream_tls_errors_total" [REASON = "version"] "TLS connections that were closed before they led anywhere, by reason.",
+    /// A TLS handshake from the beginning.
+    TlsHandshakesFull "strait_tls_handshakes_total" [RESULT = "full"] "TLS handshakes with clients, by result.",
+    /// A TLS handshake that took up an earlier session.
+    TlsHandshakesResumed "strait_tls_handshakes_total" [RESULT = "resumed"] "TLS handshakes with clients, by result.",
+    /// A TLS handshake that failed.
+    TlsHandshakesFailed "strait_tls_handshakes_total" [RESULT = "failed"] "TLS handshakes with clients, by result.",
     /// A request's head was read and its walk began.
     RequestsStarted "strait_requests_started_total" [] "Requests whose head was read.",
     /// A connection to an endpoint is up.

@@ -8,8 +8,11 @@ use std::process::{Child, Command, Output, Stdio};
 use hyper::Request;
 
 use crate::support::client::{Answer, Client, Front};
+use crate::support::mesh::documents;
 use crate::support::origin::empty;
+use crate::support::pki::Authority;
 use crate::support::proxy::free_address;
+use crate::support::tls::{credential, files, secret};
 use crate::support::until;
 
 /// How often a command is tried until its output is the expected one: a split may answer otherwise.
@@ -88,8 +91,10 @@ fn words(command: &str) -> Vec<String> {
 /// `strait demo` of a copy of an example, on ports that are free.
 struct Demo {
     edge: SocketAddr,
+    /// Where it listens for TLS, if the example does.
+    tls: SocketAddr,
     child: Child,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Drop for Demo {
@@ -107,7 +112,8 @@ fn free_port() -> u16 {
 async fn demo(name: &str) -> Demo {
     let directory = tempfile::tempdir().unwrap();
     let edge = free_port();
-    let fixed = [(8080, edge)].into_iter();
+    let tls = free_port();
+    let fixed = [(8080, edge), (8443, tls)].into_iter();
     let backends = [9101, 9102].into_iter().chain(9201..=9206);
     let ports: Vec<(u16, u16)> = fixed
         .chain(backends.map(|port| (port, free_port())))
@@ -126,6 +132,9 @@ async fn demo(name: &str) -> Demo {
         }
         fs::write(directory.path().join(path.file_name().unwrap()), text).unwrap();
     }
+    if name == "edge-gateway" {
+        certificates(directory.path());
+    }
     let child = Command::new(env!("CARGO_BIN_EXE_strait"))
         .args(["demo", "--admin", &free_address().to_string(), "--dir"])
         .arg(directory.path())
@@ -136,14 +145,54 @@ async fn demo(name: &str) -> Demo {
         .unwrap();
     let demo = Demo {
         edge: ([127, 0, 0, 1], edge).into(),
+        tls: ([127, 0, 0, 1], tls).into(),
         child,
-        _directory: directory,
+        directory,
     };
     until("the gateway listens", async || {
         Client::try_connect(Front::H1, demo.edge).await.is_ok()
     })
     .await;
     demo
+}
+
+/// What `make-certificates.sh` of the edge gateway makes.
+fn certificates(directory: &Path) {
+    let (ca, partners) = (Authority::new("ca"), Authority::new("partners"));
+    let [www, shop, api] =
+        ["www", "shop", "api"].map(|name| ca.server(&[&format!("{name}.example")]));
+    let partner = partners.server(&["partner.example"]);
+    let inside = directory.join("certificates");
+    fs::create_dir(&inside).unwrap();
+    files(
+        &inside,
+        &[
+            ("ca.crt", &ca.pem()),
+            ("partner.crt", &partner.chain),
+            ("partner.key", &partner.key),
+        ],
+    );
+    let values = [
+        ("tls.crt", &*api.chain),
+        ("tls.key", &api.key),
+        ("ca.crt", &partners.pem()),
+    ];
+    let secrets = [
+        credential("www", &www),
+        credential("shop", &shop),
+        secret("api", &values),
+    ];
+    fs::write(directory.join("secrets.yaml"), documents(secrets)).unwrap();
+}
+
+/// What the real `curl` prints.
+fn real_curl(arguments: &[String]) -> String {
+    let output = Command::new("curl")
+        .arg("--silent")
+        .args(arguments)
+        .output();
+    let output = output.expect("curl is installed: .ci/run sees to it");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// What `curl` would print, for the arguments that the READMEs use.
@@ -222,7 +271,13 @@ async fn check_readme(name: &str) {
             continue;
         }
         let edge = demo.edge.to_string();
-        let here = |text: &String| text.replace("127.0.0.1:8080", &edge);
+        let (tls, directory) = (demo.tls.to_string(), demo.directory.path().display());
+        let certificates = format!("{directory}/certificates");
+        let here = |text: &String| {
+            text.replace("127.0.0.1:8080", &edge)
+                .replace("127.0.0.1:8443", &tls)
+                .replace(&format!("examples/{name}/certificates"), &certificates)
+        };
         let arguments: Vec<_> = arguments.iter().map(here).collect();
         let lines: Vec<_> = lines.iter().map(here).collect();
         let whole = !arguments.contains(&"-i".to_owned());
@@ -230,7 +285,10 @@ async fn check_readme(name: &str) {
         let over_http2 = arguments.contains(&"--http2-prior-knowledge".to_owned());
         let client = if over_http2 { &mut http2 } else { &mut http1 };
         for _ in 0..TRIES {
-            output = curl(client, &arguments).await;
+            output = match arguments.iter().any(|text| text == "--cacert") {
+                true => real_curl(&arguments),
+                false => curl(client, &arguments).await,
+            };
             if prints(&output, &lines, whole) {
                 break;
             }
@@ -242,7 +300,12 @@ async fn check_readme(name: &str) {
 #[test]
 fn every_example_is_valid() {
     for name in names() {
-        let path = format!("examples/{name}");
+        let mut path = format!("examples/{name}");
+        let directory = tempfile::tempdir().unwrap();
+        if name == "edge-gateway" {
+            certificates(directory.path());
+            path = format!("{path},{}", directory.path().join("secrets.yaml").display());
+        }
         let output = strait(&["check".to_owned(), "--config".to_owned(), path]);
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{name}\n{text}");
@@ -256,6 +319,7 @@ fn every_example_is_run_by_a_test() {
         "bookinfo",
         "canary",
         "cors",
+        "edge-gateway",
         "grpc",
         "quickstart",
         "redirect-and-rewrite",
@@ -283,6 +347,11 @@ async fn cors_does_what_its_readme_says() {
 #[tokio::test]
 async fn grpc_does_what_its_readme_says() {
     check_readme("grpc").await;
+}
+
+#[tokio::test]
+async fn edge_gateway_does_what_its_readme_says() {
+    check_readme("edge-gateway").await;
 }
 
 #[tokio::test]

@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 mod targets;
 
 #[test]
+fn certificates_holds_on_its_corpus() {
+    run_corpus("certificates", targets::certificates::run);
+}
+
+#[test]
 fn client_hello_holds_on_its_corpus() {
     run_corpus("client_hello", targets::client_hello::run);
 }

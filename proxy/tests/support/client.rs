@@ -8,6 +8,7 @@ use hyper::client::conn::{http1, http2};
 use hyper::header::HOST;
 use hyper::{HeaderMap, Request, Response, Uri};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use super::DEADLINE;
@@ -84,7 +85,10 @@ impl Client {
     }
 
     /// Over a connection that was made already.
-    pub async fn over(front: Front, stream: TcpStream) -> std::io::Result<Self> {
+    pub async fn over<S>(front: Front, stream: S) -> std::io::Result<Self>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let io = TokioIo::new(stream);
         Ok(match front {
             Front::H1 => {

@@ -18,10 +18,14 @@ pub mod frames;
 pub mod mesh;
 #[path = "origin.rs"]
 pub mod origin;
+#[path = "pki.rs"]
+pub mod pki;
 #[path = "proxy.rs"]
 pub mod proxy;
 #[path = "raw.rs"]
 pub mod raw;
+#[path = "tls.rs"]
+pub mod tls;
 
 use std::time::{Duration, Instant};
 

@@ -147,6 +147,8 @@ pub struct FileCertificate {
     pub certificate: Arc<str>,
     /// PEM file of the key.
     pub private_key: Arc<str>,
+    /// PEM file of the authorities of client certificates, if the entry names one.
+    pub ca_certificates: Option<Arc<str>>,
 }
 
 /// A version of TLS.

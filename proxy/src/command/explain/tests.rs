@@ -26,7 +26,7 @@ fn explain_with(file: &str, arguments: &[&str]) -> Answer {
         })
         .collect();
     assert!(errors.is_empty(), "{errors:#?}");
-    answer(&args, &question(&args).unwrap(), &loaded.set)
+    answer(&args, &question(&args).unwrap(), &loaded)
 }
 
 /// The brief text for a gateway with the label that the configurations select.

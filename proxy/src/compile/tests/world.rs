@@ -13,6 +13,7 @@ use crate::registry::Registry;
 use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
 use crate::snapshot::{HttpHosts, Listener, Security, Snapshot, VirtualHost};
 use crate::telemetry::StatsRegistry;
+use crate::tls::Store;
 
 /// A Gateway on port 80 for every host, which VirtualServices of the namespace `default` call `gw`.
 pub(super) const GATEWAY: &str = "Gateway default/gw {servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}]}";
@@ -72,6 +73,7 @@ impl World {
             identity: &self.identity,
             registry: &self.registry,
             stats: &self.stats,
+            certificates: &Store::default(),
         };
         compile(&inputs, previous)
     }

@@ -10,6 +10,7 @@ use prometheus::proto::{
 use super::super::access_log::AccessLogTotals;
 use super::super::cells::WorkerCounters;
 use super::super::connections::{ConnectionProtocol, ConnectionTotals, ListenerStats};
+use super::super::control::CertificateState;
 use super::super::names::{self, Counter, Family, Gauge, Series, label};
 use super::super::routes::CLASSES;
 use super::super::{StatsRegistry, Telemetry};
@@ -130,6 +131,10 @@ pub(super) fn control(telemetry: &Telemetry) -> impl Iterator<Item = MetricFamil
     let last_success = state.last_success.map(|at| (Vec::new(), unix_seconds(at)));
     let kinds = state.quarantined.iter();
     let quarantined = kinds.map(|(kind, count)| (vec![pair(label::KIND, kind)], *count as f64));
+    let source = |one: &CertificateState| vec![pair(label::SOURCE_OF_CERTIFICATE, &one.source)];
+    let certificates = || state.certificates.iter();
+    let expirations = certificates().filter_map(|one| Some((source(one), one.expires? as f64)));
+    let refused = certificates().map(|one| (source(one), f64::from(u8::from(one.is_refused))));
     let build_labels = vec![
         pair(label::VERSION, &build.version),
         pair(label::REVISION, &build.revision),
@@ -143,6 +148,8 @@ pub(super) fn control(telemetry: &Telemetry) -> impl Iterator<Item = MetricFamil
         one(names::RELOAD_DURATION, state.last_took.as_secs_f64()),
         one(names::GENERATION, state.generation as f64),
         gauge_family(names::QUARANTINED, quarantined),
+        gauge_family(names::CERTIFICATE_EXPIRATION, expirations),
+        gauge_family(names::CERTIFICATE_REFUSED, refused),
         one(
             names::REQUEST_LABEL_SETS,
             telemetry.stats.all_request_stats().len() as f64,

@@ -308,6 +308,7 @@ fn certificates(raw: &ServerTlsSettings, check: &mut Check<'_>) -> Certificates 
     let pair = |certificate: &Field<String>, key: &Field<String>| FileCertificate {
         certificate: shared::text_or_empty(certificate),
         private_key: shared::text_or_empty(key),
+        ca_certificates: None,
     };
     let several = raw
         .tls_certificates
@@ -316,8 +317,9 @@ fn certificates(raw: &ServerTlsSettings, check: &mut Check<'_>) -> Certificates 
         .flatten()
         .filter_map(Field::get);
     let several: Vec<FileCertificate> = several
-        .map(|entry: &raw::istio::TlsCertificate| {
-            pair(&entry.server_certificate, &entry.private_key)
+        .map(|entry: &raw::istio::TlsCertificate| FileCertificate {
+            ca_certificates: shared::text_arc(&entry.ca_certificates),
+            ..pair(&entry.server_certificate, &entry.private_key)
         })
         .collect();
     if !several.is_empty() {

@@ -1,0 +1,5 @@
+//! libFuzzer's door to `certificates`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| strait_fuzz::certificates::run(bytes));

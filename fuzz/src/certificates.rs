@@ -1,0 +1,50 @@
+//! Any bytes as the contents of certificate files: they are refused or used, and whatever is told of them holds no key.
+
+use std::sync::Arc;
+
+use proxy::tls::material::{AuthoritiesPem, IdentityPem};
+use proxy::tls::{Alpn, Authorities, Clients, Identity, ServerSettings, ServerTls, Version};
+
+/// A time at which certificates of the corpus are valid.
+const NOW: i64 = 1_800_000_000;
+
+/// Reads the bytes as everything that they may be: all of them as each file, since every reader picks its own blocks.
+pub fn run(bytes: &[u8]) {
+    let named = ("a.pem", bytes);
+    let identity = Identity::read(IdentityPem {
+        chain: named,
+        key: named,
+    });
+    let authorities = Authorities::read(AuthoritiesPem {
+        authorities: named,
+        revoked: Some(named),
+    });
+    let authorities = authorities.or_else(|_| {
+        Authorities::read(AuthoritiesPem {
+            authorities: named,
+            revoked: None,
+        })
+    });
+    if let Ok(authorities) = &authorities {
+        let told = format!("{:?}", authorities.untimely(NOW));
+        assert!(!told.contains("PRIVATE KEY"), "{told}");
+    }
+    let identity = match identity {
+        Ok(identity) => identity,
+        Err(problem) => return assert!(!problem.text.contains("KEY-----\n")),
+    };
+    let told = format!("{identity:?} {:?}", identity.untimely(NOW));
+    assert!(!told.contains("PRIVATE KEY"), "{told}");
+    let settings = ServerSettings {
+        version_max: Version::Tls13,
+        alpn: Alpn::Http,
+        clients: authorities.is_ok().then(Box::<Clients>::default),
+        ..ServerSettings::default()
+    };
+    let server = ServerTls::new(
+        &settings,
+        vec![Arc::new(identity)],
+        authorities.ok().map(Arc::new),
+    );
+    assert!(server.is_ok(), "what was read can be served with");
+}

@@ -1,0 +1,203 @@
+//! TLS that ends here: the handshake over a connection of which nothing but the client's first message is known.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use http::HeaderValue;
+use rustls::ServerConfig;
+
+use super::io::Stream;
+use super::roster::Member;
+use super::tls::{Encrypted, Failure, Reason};
+use super::transport::Transport;
+use super::{Answer, Fresh};
+use crate::exchange::client_cert::{self, PeerCertificate};
+use crate::exchange::connection::Handshake;
+use crate::runtime::clock::Tick;
+use crate::telemetry::Counter;
+use crate::tls::Peer;
+
+/// Limits of handshakes.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Time from accept to the end of the handshake, the client's first message included. Default: 15 s.
+    pub timeout: Duration,
+    /// Handshakes that a worker has under way at once; past it, connections are closed. Default: 4,096.
+    pub pending_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(15),
+            pending_max: 4096,
+        }
+    }
+}
+
+/// The oldest version that is spoken, as on the wire (RFC 5246, section 6.2.1).
+const TLS_1_2: u16 = 0x0303;
+
+/// What a handshake goes by.
+#[derive(Debug)]
+pub struct Terms {
+    /// For rustls.
+    pub config: Arc<ServerConfig>,
+    /// The name that the client asked for.
+    pub server_name: Option<Arc<str>>,
+    /// The URI name of our own certificate, if it has one.
+    pub by: Option<Arc<str>>,
+    /// The newest version that the client speaks, as on the wire.
+    pub version: u16,
+    /// When it has to be over.
+    pub due: Tick,
+}
+
+/// Counts the handshakes of a worker that are not over.
+#[derive(Debug, Default)]
+pub(super) struct Pending(Rc<Cell<usize>>);
+
+/// A handshake that is not over; counted out when dropped.
+struct Begun(Rc<Cell<usize>>);
+
+impl Pending {
+    /// Counts one more, unless that is too many.
+    fn begin(&self, max: usize) -> Option<Begun> {
+        if self.0.get() >= max {
+            return None;
+        }
+        self.0.set(self.0.get() + 1);
+        Some(Begun(Rc::clone(&self.0)))
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+impl<A: Answer> Fresh<A> {
+    /// Shakes hands; `None` when that failed, which is counted. What is inside is not known yet.
+    pub async fn terminate(self, terms: Terms) -> Option<Self> {
+        let max = self.server.settings.tls.pending_max;
+        let Some(_begun) = self.server.handshakes.begin(max) else {
+            self.refuse(Counter::TlsHandshakeLimit);
+            return None;
+        };
+        let Fresh {
+            server,
+            stream,
+            member,
+            downstream,
+            ..
+        } = self;
+        let (socket, slot, framing) = stream.into_handshake()?;
+        let accept = Encrypted::accept(socket, terms.config);
+        let encrypted = match within(accept, &member, terms.due).await {
+            Ok(encrypted) => encrypted,
+            Err(failure) => {
+                tracing::debug!(remote = %downstream.remote, %failure, "TLS handshake failed");
+                server.count(if terms.version < TLS_1_2 {
+                    Counter::TlsVersion
+                } else {
+                    counter(failure.reason)
+                });
+                server.count(Counter::TlsHandshakesFailed);
+                return None;
+            }
+        };
+        let peer = Peer::of(encrypted.session());
+        server.count(if peer.resumed {
+            Counter::TlsHandshakesResumed
+        } else {
+            Counter::TlsHandshakesFull
+        });
+        let tls = Handshake {
+            client_cert: client_cert(&peer, terms.by.as_deref()),
+            server_name: terms.server_name,
+            version: peer.version.unwrap_or_default(),
+            cipher: peer.cipher.unwrap_or_default(),
+        };
+        let transport = Transport::Tls(Box::new(encrypted));
+        Some(Fresh {
+            server,
+            stream: Box::new(Stream::new(transport, slot, framing)),
+            member,
+            downstream,
+            tls: Some(Box::new(tls)),
+        })
+    }
+
+    /// When the handshake has to be over, if it begins now.
+    pub fn handshake_due(&self) -> Tick {
+        self.member.now().after(self.server.settings.tls.timeout)
+    }
+
+    /// Whether the client agreed to speak HTTP/2 in its handshake.
+    pub fn agreed_on_http2(&self) -> bool {
+        match self.stream.transport() {
+            Transport::Tls(encrypted) => encrypted.session().alpn_protocol() == Some(b"h2"),
+            Transport::Tcp(_) | Transport::Unix(_) => false,
+        }
+    }
+}
+
+/// Waits for a handshake, up to a point in time.
+async fn within<T>(
+    handshake: impl Future<Output = Result<T, Failure>>,
+    member: &Member,
+    due: Tick,
+) -> Result<T, Failure> {
+    let mut handshake = pin!(handshake);
+    poll_fn(|cx| {
+        if let Poll::Ready(result) = handshake.as_mut().poll(cx) {
+            return Poll::Ready(result);
+        }
+        if member.now() >= due {
+            return Poll::Ready(Err(Failure::timeout()));
+        }
+        member.wake_at(cx, due);
+        Poll::Pending
+    })
+    .await
+}
+
+/// The element of `x-forwarded-client-cert` for a client that showed a certificate.
+fn client_cert(peer: &Peer, by: Option<&str>) -> Option<HeaderValue> {
+    let certificate = peer.certificate()?;
+    let names = |uris: bool| {
+        let names = certificate.facts.names.iter();
+        let wanted = names.filter_map(move |name| if uris { name.uri() } else { name.dns() });
+        wanted.map(str::to_owned).collect()
+    };
+    client_cert::element(
+        by,
+        &PeerCertificate {
+            hash: certificate.hash,
+            cert: client_cert::percent_encode(&certificate.pem),
+            chain: String::new(),
+            subject: certificate.facts.subject.to_string(),
+            uris: names(true),
+            dns: names(false),
+        },
+    )
+}
+
+fn counter(reason: Reason) -> Counter {
+    match reason {
+        Reason::Alert => Counter::TlsAlert,
+        Reason::ClientCertificateMissing => Counter::TlsClientCertificateMissing,
+        Reason::ClientCertificateRefused => Counter::TlsClientCertificateRefused,
+        Reason::Closed => Counter::TlsHandshakeClosed,
+        Reason::Incompatible => Counter::TlsIncompatible,
+        Reason::Protocol => Counter::TlsProtocol,
+        Reason::Timeout => Counter::TlsHandshakeTimeout,
+        Reason::Version => Counter::TlsVersion,
+    }
+}

@@ -1,0 +1,355 @@
+//! The server's side of TLS over a socket.
+//!
+//! Uses rustls without its buffers: what is read is decrypted in a buffer of the worker's, and what is written is
+//! encrypted into another, so that a connection that waits holds neither. Several pieces become one record where they fit,
+//! and all records of a call are written at once.
+//!
+//! Invariant: what was taken to be written is with the kernel once a flush is done; a socket that ends without the
+//! peer's farewell is an error, since what came may have been cut off.
+
+mod buffer;
+
+mod failure;
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{
+    ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic,
+};
+use rustls::{CommonState, ServerConfig};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use buffer::{Buffer, Plain};
+pub use failure::{Failure, Reason};
+
+/// The most plain bytes of a record (RFC 8446, section 5.1).
+const RECORD_BYTES_MAX: usize = 16 * 1024;
+
+/// The most plain bytes that are taken at once to be written.
+const WRITE_BYTES_MAX: usize = 4 * RECORD_BYTES_MAX;
+
+/// What a record is longer than what is in it, at most.
+const RECORD_OVERHEAD_MAX: usize = 64;
+
+/// A socket inside which TLS is spoken.
+pub struct Encrypted<S> {
+    socket: S,
+    session: UnbufferedServerConnection,
+    /// Read from the socket, not decrypted yet.
+    incoming: Buffer,
+    /// Decrypted, not read yet.
+    plain: Plain,
+    /// Encrypted, not with the kernel yet.
+    outgoing: Buffer,
+    /// Whether the peer said that it has no more to say.
+    peer_closed: bool,
+    /// Whether we said so.
+    closed: bool,
+}
+
+impl<S> fmt::Debug for Encrypted<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encrypted").finish_non_exhaustive()
+    }
+}
+
+/// What is to be done once the session lets us.
+enum Intent<'a, 'b> {
+    Close,
+    Nothing,
+    Read(&'a mut ReadBuf<'b>),
+    Write(&'a [IoSlice<'b>], &'a mut usize),
+}
+
+/// Where a session stands after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// There may be more to do.
+    Again,
+    /// The handshake waits for the peer.
+    Blocked,
+    /// Both sides have ended.
+    Closed,
+    /// The handshake is over, and what came is worked through.
+    Traffic,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Encrypted<S> {
+    /// Shakes hands over a socket. Not bounded in time.
+    ///
+    /// # Errors
+    ///
+    /// Why it failed; the peer has been told by then, as far as that is possible without waiting.
+    pub async fn accept(socket: S, config: Arc<ServerConfig>) -> Result<Self, Failure> {
+        let mut this = Self {
+            socket,
+            session: UnbufferedServerConnection::new(config).map_err(Failure::tls)?,
+            incoming: Buffer::incoming(),
+            plain: Plain::default(),
+            outgoing: Buffer::outgoing(),
+            peer_closed: false,
+            closed: false,
+        };
+        poll_fn(|cx| this.poll_handshake(cx)).await?;
+        Ok(this)
+    }
+
+    /// What was agreed on.
+    pub fn session(&self) -> &CommonState {
+        &self.session
+    }
+
+    fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
+        loop {
+            match self.step(Intent::Nothing) {
+                Ok(Step::Again) => {}
+                Ok(Step::Traffic | Step::Closed) => {
+                    // What does not go at once, tickets at most, goes with what comes next.
+                    return match self.poll_send(cx) {
+                        Poll::Ready(Err(error)) => Poll::Ready(Err(Failure::io(error))),
+                        _ => Poll::Ready(Ok(())),
+                    };
+                }
+                Ok(Step::Blocked) => {
+                    ready!(self.poll_send(cx)).map_err(Failure::io)?;
+                    match ready!(self.poll_fill(cx)) {
+                        Ok(0) => return Poll::Ready(Err(Failure::closed())),
+                        Ok(_) => {}
+                        Err(error) => return Poll::Ready(Err(Failure::io(error))),
+                    }
+                }
+                Err(error) => {
+                    self.tell(cx);
+                    return Poll::Ready(Err(Failure::tls(error)));
+                }
+            }
+        }
+    }
+
+    /// Works through what came, up to the next thing that somebody else has to do.
+    fn step(&mut self, intent: Intent<'_, '_>) -> Result<Step, rustls::Error> {
+        let UnbufferedStatus { mut discard, state } =
+            self.session.process_tls_records(self.incoming.filled_mut());
+        let step = match state {
+            Ok(ConnectionState::ReadTraffic(mut records)) => {
+                let mut intent = intent;
+                while let Some(record) = records.next_record() {
+                    let record = record?;
+                    discard += record.discard;
+                    let rest = match &mut intent {
+                        Intent::Read(space) => {
+                            let fits = record.payload.len().min(space.remaining());
+                            let (now, later) = record.payload.split_at(fits);
+                            space.put_slice(now);
+                            later
+                        }
+                        _ => record.payload,
+                    };
+                    self.plain.push(rest);
+                }
+                Ok(Step::Again)
+            }
+            Ok(ConnectionState::EncodeTlsData(mut data)) => {
+                let encoded = self.outgoing.append(|space| match data.encode(space) {
+                    Ok(written) => Ok(written),
+                    Err(EncodeError::InsufficientSize(error)) => Err(error.required_size),
+                    Err(EncodeError::AlreadyEncoded) => Ok(0),
+                });
+                encoded.map(|()| Step::Again)
+            }
+            Ok(ConnectionState::TransmitTlsData(data)) => {
+                data.done();
+                Ok(Step::Again)
+            }
+            Ok(ConnectionState::PeerClosed) => {
+                self.peer_closed = true;
+                Ok(Step::Again)
+            }
+            Ok(ConnectionState::WriteTraffic(traffic)) => {
+                act(traffic, intent, &mut self.outgoing).map(|()| Step::Traffic)
+            }
+            Ok(ConnectionState::BlockedHandshake) => Ok(Step::Blocked),
+            Ok(ConnectionState::Closed) => Ok(Step::Closed),
+            // early data, which is not asked for
+            Ok(_) => Err(rustls::Error::HandshakeNotComplete),
+            Err(error) => Err(error),
+        };
+        self.incoming.discard(discard);
+        step
+    }
+
+    /// Does what a session without traffic keys cannot: works through what came first.
+    fn traffic(&mut self, mut intent: impl FnMut() -> Intent<'static, 'static>) -> io::Result<()> {
+        loop {
+            match self.step(intent()).map_err(broken)? {
+                Step::Again => {}
+                Step::Traffic => return Ok(()),
+                Step::Blocked | Step::Closed => return Err(io::ErrorKind::BrokenPipe.into()),
+            }
+        }
+    }
+
+    fn encrypt(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let mut taken = 0;
+        loop {
+            let step = self.step(Intent::Write(pieces, &mut taken));
+            match step.map_err(broken)? {
+                Step::Again => {}
+                Step::Traffic => return Ok(taken),
+                Step::Blocked | Step::Closed => return Err(io::ErrorKind::BrokenPipe.into()),
+            }
+        }
+    }
+
+    /// Reads from the socket; 0 bytes means that it ended.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let space = self.incoming.space()?;
+        let mut space = ReadBuf::new(space);
+        let polled = Pin::new(&mut self.socket).poll_read(cx, &mut space);
+        let read = space.filled().len();
+        self.incoming.fill(read);
+        if polled.is_pending() {
+            self.incoming.let_go();
+        }
+        polled.map_ok(|()| read)
+    }
+
+    /// Writes what is encrypted, all of it.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.outgoing.is_empty() {
+            let socket = Pin::new(&mut self.socket);
+            let written = ready!(socket.poll_write(cx, self.outgoing.filled()))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.outgoing.discard(written);
+        }
+        self.outgoing.let_go();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Tells the peer what it did wrong, if that goes at once.
+    fn tell(&mut self, cx: &mut Context<'_>) {
+        // No further than that: what is wrong would be found again.
+        while self.session.wants_write() && self.step(Intent::Nothing).is_ok() {}
+        let _ = self.poll_send(cx);
+    }
+}
+
+fn broken(error: rustls::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+/// Does what is intended, now that it can be done.
+fn act<D>(
+    mut traffic: WriteTraffic<'_, D>,
+    intent: Intent<'_, '_>,
+    outgoing: &mut Buffer,
+) -> Result<(), rustls::Error> {
+    match intent {
+        Intent::Nothing | Intent::Read(_) => Ok(()),
+        Intent::Close => outgoing.append(|space| size(traffic.queue_close_notify(space))),
+        Intent::Write(pieces, taken) => buffer::records(pieces, |plain| {
+            outgoing.append(|space| size(traffic.encrypt(plain, space)))?;
+            *taken += plain.len();
+            Ok(())
+        }),
+    }
+}
+
+/// The bytes written, or the bytes needed; keys that are worn out write nothing, and the next call fails.
+fn size(encrypted: Result<usize, EncryptError>) -> Result<usize, usize> {
+    match encrypted {
+        Ok(written) => Ok(written),
+        Err(EncryptError::InsufficientSize(error)) => Err(error.required_size),
+        Err(EncryptError::EncryptExhausted) => Ok(0),
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.plain.read(space) {
+            return Poll::Ready(Ok(()));
+        }
+        if let Poll::Ready(Err(error)) = this.poll_send(cx) {
+            return Poll::Ready(Err(error));
+        }
+        let before = space.filled().len();
+        loop {
+            while !this.incoming.is_empty() && this.plain.is_empty() && space.remaining() > 0 {
+                match this.step(Intent::Read(space)) {
+                    Ok(Step::Again) => {}
+                    Ok(_) => break,
+                    Err(error) => {
+                        this.tell(cx);
+                        return Poll::Ready(Err(broken(error)));
+                    }
+                }
+            }
+            if space.filled().len() > before || this.peer_closed {
+                this.incoming.let_go();
+                return Poll::Ready(Ok(()));
+            }
+            if ready!(this.poll_fill(cx))? == 0 {
+                return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+            }
+        }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_send(cx))?;
+        let taken = self.encrypt(pieces)?;
+        match self.poll_send(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            // What the kernel did not take goes before what comes next.
+            _ => Poll::Ready(Ok(taken)),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_send(cx))?;
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.closed {
+            self.closed = true;
+            // Without it, the peer cannot tell the end from a cut; that it has ended as well is no reason to complain.
+            let _ = self.traffic(|| Intent::Close);
+        }
+        ready!(self.poll_send(cx))?;
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! Which certificates the servers of Gateways want, and how they are to be used. Names only: bytes are in `tls::Store`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use config_loader::resource::Object;
+use config_loader::resource::istio::{
+    Certificates, Gateway, Protocol, Server, ServerTls, ServerTlsMode, TlsVersion,
+};
+use config_loader::{ObjectRef, ResourceSet};
+
+use super::listeners::selects;
+use crate::identity::Identity;
+use crate::tls::{
+    Alpn, AuthoritySource, Clients, IdentitySource, ServerSettings, Version, digest::Sha256,
+};
+
+/// How many of several certificates are used.
+const CERTIFICATES_MAX: usize = 2;
+
+/// Forms of a secret's name that say where it is.
+const SCHEMES: [&str; 2] = ["kubernetes://", "kubernetes-gateway://"];
+
+/// Whose certificates are looked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Scope<'a> {
+    /// Those of every Gateway, whatever proxy it selects: for checking. Secrets are those of the Gateway's namespace.
+    Any,
+    /// Those that this proxy serves with.
+    Proxy(&'a Identity),
+}
+
+impl<'a> Scope<'a> {
+    /// The namespace that secrets of a Gateway are in: that of the proxy, as Istio has it.
+    fn namespace(self, gateway: &'a Object<Gateway>) -> &'a str {
+        match self {
+            Scope::Any => &gateway.id.namespace,
+            Scope::Proxy(identity) => &identity.namespace,
+        }
+    }
+}
+
+/// A server that terminates TLS, and with what.
+#[derive(Clone, Debug)]
+pub struct Use {
+    /// Its Gateway.
+    pub object: ObjectRef,
+    /// The file that it was written in.
+    pub file: Arc<str>,
+    /// The line of its `tls`.
+    pub line: u32,
+    /// The path of its `tls`, such as `spec.servers[0].tls`.
+    pub field: String,
+    /// The hosts that it serves.
+    pub hosts: Vec<Arc<str>>,
+    /// How it terminates TLS.
+    pub settings: ServerSettings,
+    /// Whether it is a mode that verifies clients.
+    pub mode: &'static str,
+}
+
+/// Every server that terminates TLS.
+pub fn uses(resources: &ResourceSet, scope: Scope<'_>) -> Vec<Use> {
+    let gateways = resources.gateways.values();
+    let selected = gateways.filter(|gateway| match scope {
+        Scope::Any => true,
+        Scope::Proxy(identity) => selects(gateway, identity),
+    });
+    selected
+        .flat_map(|gateway| {
+            let servers = gateway.spec.servers.iter().enumerate();
+            servers.filter_map(move |(index, server)| one_use(gateway, index, server, scope))
+        })
+        .collect()
+}
+
+fn one_use(
+    gateway: &Arc<Object<Gateway>>,
+    index: usize,
+    server: &Server,
+    scope: Scope<'_>,
+) -> Option<Use> {
+    let settings = settings(gateway, server, scope)?;
+    let tls = server.tls.as_deref()?;
+    Some(Use {
+        object: gateway.id.clone(),
+        file: Arc::clone(&gateway.provenance.file),
+        line: gateway.line_of(tls.line),
+        field: format!("spec.servers[{index}].tls"),
+        hosts: server
+            .hosts
+            .iter()
+            .map(|host| Arc::clone(&host.host))
+            .collect(),
+        settings,
+        mode: tls.mode.as_str(),
+    })
+}
+
+/// How a server terminates TLS; `None` for one that does not, or whose identity only a proxy has.
+pub fn settings(
+    gateway: &Object<Gateway>,
+    server: &Server,
+    scope: Scope<'_>,
+) -> Option<ServerSettings> {
+    let tls = server.tls.as_deref().filter(|tls| tls.mode.terminates())?;
+    let namespace = scope.namespace(gateway);
+    let (identities, authorities) = if tls.mode == ServerTlsMode::IstioMutual {
+        let Scope::Proxy(identity) = scope else {
+            return None;
+        };
+        let (own, root) = mesh(identity);
+        (vec![own], Some(root))
+    } else {
+        (identities(tls, namespace), authorities(tls, namespace))
+    };
+    Some(ServerSettings {
+        identities,
+        clients: clients(tls, authorities).map(Box::new),
+        version_min: version(tls.version_min, Version::Tls12),
+        version_max: version(tls.version_max, Version::Tls13),
+        cipher_suites: tls
+            .cipher_suites
+            .iter()
+            .map(|suite| suite.as_str().into())
+            .collect(),
+        groups: tls.ecdh_curves.clone(),
+        alpn: match server.protocol {
+            Protocol::Https => Alpn::Http,
+            _ => Alpn::None,
+        },
+    })
+}
+
+/// The mesh identity of a proxy, and who signs such.
+pub fn mesh(identity: &Identity) -> (IdentitySource, AuthoritySource) {
+    let file = |name: &str| -> Arc<str> {
+        let path = Path::new(&identity.mesh_certificates).join(name);
+        path.to_string_lossy().into()
+    };
+    let own = IdentitySource::Files {
+        chain: file("cert-chain.pem"),
+        key: file("key.pem"),
+    };
+    let root = AuthoritySource::Files {
+        authorities: file("root-cert.pem"),
+        revoked: None,
+    };
+    (own, root)
+}
+
+fn identities(tls: &ServerTls, namespace: &str) -> Vec<IdentitySource> {
+    match &tls.certificates {
+        Certificates::Files(files) => files
+            .iter()
+            .take(CERTIFICATES_MAX)
+            .map(|pair| IdentitySource::Files {
+                chain: Arc::clone(&pair.certificate),
+                key: Arc::clone(&pair.private_key),
+            })
+            .collect(),
+        Certificates::None => Vec::new(),
+        Certificates::Secrets(names) => names
+            .iter()
+            .take(CERTIFICATES_MAX)
+            .map(|written| {
+                let (namespace, name) = secret(written, namespace);
+                IdentitySource::Secret { namespace, name }
+            })
+            .collect(),
+    }
+}
+
+fn authorities(tls: &ServerTls, namespace: &str) -> Option<AuthoritySource> {
+    let of_secret = |written: &Arc<str>| {
+        let (namespace, name) = secret(written, namespace);
+        AuthoritySource::Secret { namespace, name }
+    };
+    if let Some(name) = &tls.ca_credential_name {
+        return Some(of_secret(name));
+    }
+    let files = |path: &Arc<str>| AuthoritySource::Files {
+        authorities: Arc::clone(path),
+        revoked: tls.ca_crl.clone(),
+    };
+    if let Some(path) = &tls.ca_certificates {
+        return Some(files(path));
+    }
+    match &tls.certificates {
+        Certificates::Files(pairs) => {
+            let named = pairs.iter().find_map(|pair| pair.ca_certificates.as_ref());
+            named.map(files)
+        }
+        Certificates::None => None,
+        Certificates::Secrets(names) => names.first().map(of_secret),
+    }
+}
+
+/// Namespace and name of a secret: `NAME`, `NAMESPACE/NAME`, either with a scheme before it.
+fn secret(written: &str, namespace: &str) -> (Arc<str>, Arc<str>) {
+    let mut schemes = SCHEMES.iter();
+    let plain = schemes.find_map(|scheme| written.strip_prefix(scheme));
+    let plain = plain.unwrap_or(written);
+    match plain.split_once('/') {
+        // Another scheme, such as `sds://`: what it names is nowhere to be found.
+        _ if plain.contains("://") => (namespace.into(), plain.into()),
+        Some((namespace, name)) => (namespace.into(), name.into()),
+        None => (namespace.into(), plain.into()),
+    }
+}
+
+fn clients(tls: &ServerTls, authorities: Option<AuthoritySource>) -> Option<Clients> {
+    let required = match tls.mode {
+        ServerTlsMode::IstioMutual | ServerTlsMode::Mutual => true,
+        ServerTlsMode::OptionalMutual => false,
+        _ => return None,
+    };
+    let spki = tls.verify_spki.iter().filter_map(|text| {
+        let bytes = STANDARD.decode(text.as_bytes()).ok()?;
+        Sha256::try_from(bytes).ok()
+    });
+    Some(Clients {
+        required,
+        authorities: authorities.filter(|_| !tls.insecure_skip_verify),
+        names: tls.subject_alt_names.clone(),
+        spki: spki.collect(),
+        hashes: tls
+            .verify_hash
+            .iter()
+            .filter_map(|text| from_hex(text))
+            .collect(),
+        skip_verify: tls.insecure_skip_verify,
+    })
+}
+
+fn from_hex(text: &str) -> Option<Sha256> {
+    let mut bytes = Sha256::default();
+    if text.len() != 2 * bytes.len() || !text.is_ascii() {
+        return None;
+    }
+    for (byte, index) in bytes.iter_mut().zip((0..text.len()).step_by(2)) {
+        *byte = u8::from_str_radix(&text[index..index + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// A version that is spoken: below 1.2 is 1.2.
+fn version(written: TlsVersion, default: Version) -> Version {
+    match written {
+        TlsVersion::Auto => default,
+        TlsVersion::V1_0 | TlsVersion::V1_1 | TlsVersion::V1_2 => Version::Tls12,
+        TlsVersion::V1_3 => Version::Tls13,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_named_in_istios_ways() {
+        for (written, namespace, name) in [
+            ("cred", "edge", "cred"),
+            ("kubernetes://cred", "edge", "cred"),
+            ("kubernetes://other/cred", "other", "cred"),
+            ("kubernetes-gateway://other/cred", "other", "cred"),
+            ("other/cred", "other", "cred"),
+            ("sds://cred", "edge", "sds://cred"),
+        ] {
+            let found = secret(written, "edge");
+            assert_eq!((&*found.0, &*found.1), (namespace, name), "{written}");
+        }
+    }
+
+    #[test]
+    fn hashes_are_hexadecimal() {
+        let text = "00ff".repeat(16);
+        let hash = from_hex(&text).unwrap();
+        assert_eq!((hash[0], hash[1]), (0, 255));
+        assert_eq!(from_hex("00"), None);
+        assert_eq!(from_hex(&"zz".repeat(32)), None);
+    }
+}

@@ -1,0 +1,278 @@
+//! Certificates in files and Secrets: read, checked, followed, and what is wrong with them told.
+//!
+//! Files are read anew every few seconds and when something happens in their directory; whether anything changed, the
+//! store tells by their contents. What it keeps in force is its matter, see `tls::Store`.
+
+mod findings;
+
+mod watch;
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use config_loader::resource::core::Secret;
+use config_loader::{Diagnostic, Name, ResourceSet};
+
+pub use findings::findings;
+pub use watch::Directories;
+
+use crate::compile::certificates::{Scope, Use, uses};
+use crate::telemetry::CertificateState;
+use crate::tls::material::UnixSeconds;
+use crate::tls::store::{AuthorityBytes, IdentityBytes, Named, Read};
+use crate::tls::{AuthoritySource, IdentitySource, Problem, ProblemKind, Store};
+
+/// The most bytes that a certificate file may have.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Keys of a secret under which a value may be, the first one that is there counts.
+const CHAIN_KEYS: [&str; 2] = ["cert", Secret::TLS_CERTIFICATE];
+const KEY_KEYS: [&str; 2] = ["key", Secret::TLS_KEY];
+const AUTHORITY_KEYS: [&str; 2] = ["cacert", "ca.crt"];
+const REVOKED_KEYS: [&str; 2] = ["crl", "ca.crl"];
+
+/// What is added to the name of a secret to get that of the one with its authorities.
+const AUTHORITY_SUFFIX: &str = "-cacert";
+
+/// The time, as certificates count it.
+pub fn now() -> UnixSeconds {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let seconds = since.unwrap_or_default().as_secs();
+    UnixSeconds::try_from(seconds).unwrap_or(UnixSeconds::MAX)
+}
+
+/// What one look at everything has found.
+pub struct Look {
+    /// Whether anything in force is another than before.
+    pub changed: bool,
+    /// What is wrong.
+    pub findings: Vec<Diagnostic>,
+    /// The directories in which something may change.
+    pub directories: BTreeSet<PathBuf>,
+}
+
+/// Reads all that is wanted into the store.
+pub fn look(store: &Store, resources: &ResourceSet, scope: Scope<'_>, now: UnixSeconds) -> Look {
+    let uses = uses(resources, scope);
+    let reader = Reader { resources, scope };
+    let changed = store.update(reader.read(&uses), now);
+    Look {
+        changed,
+        findings: findings(&uses, store),
+        directories: directories(&uses),
+    }
+}
+
+/// What metrics say of each certificate.
+pub fn states(store: &Store) -> Vec<CertificateState> {
+    let identities = store.identities();
+    let own = identities.iter().map(|status| CertificateState {
+        source: status.source.to_string(),
+        expires: status.in_force.as_ref().map(|one| one.facts.not_after),
+        is_refused: status.is_refused(),
+    });
+    let authorities = store.authorities();
+    let of_clients = authorities.iter().map(|status| {
+        let facts = status.in_force.as_ref().map(|one| &one.facts);
+        let expiries = facts.into_iter().flatten().map(|facts| facts.not_after);
+        CertificateState {
+            source: format!("{} (ca)", status.source),
+            expires: expiries.min(),
+            is_refused: status.is_refused(),
+        }
+    });
+    own.chain(of_clients).collect()
+}
+
+/// Reads what servers use.
+struct Reader<'a> {
+    resources: &'a ResourceSet,
+    scope: Scope<'a>,
+}
+
+impl Reader<'_> {
+    fn read(&self, uses: &[Use]) -> Read {
+        let mut read = Read::default();
+        for settings in uses.iter().map(|one| &one.settings) {
+            for source in &settings.identities {
+                let entry = read.identities.entry(source.clone());
+                entry.or_insert_with(|| self.identity(source));
+            }
+            let clients = settings.clients.as_ref();
+            if let Some(source) = clients.and_then(|clients| clients.authorities.as_ref()) {
+                let entry = read.authorities.entry(source.clone());
+                entry.or_insert_with(|| self.authorities(source));
+            }
+        }
+        read
+    }
+
+    fn identity(&self, source: &IdentitySource) -> Result<IdentityBytes, Problem> {
+        match source {
+            IdentitySource::Files { chain, key } => Ok(IdentityBytes {
+                chain: file(chain)?,
+                key: file(key)?,
+            }),
+            IdentitySource::Secret { namespace, name } => {
+                let place = place(namespace, name);
+                let secret = self.secret(namespace, name)?;
+                Ok(IdentityBytes {
+                    chain: value(secret, &CHAIN_KEYS, &place, ProblemKind::Certificate)?,
+                    key: value(secret, &KEY_KEYS, &place, ProblemKind::Key)?,
+                })
+            }
+        }
+    }
+
+    fn authorities(&self, source: &AuthoritySource) -> Result<AuthorityBytes, Problem> {
+        match source {
+            AuthoritySource::Files {
+                authorities,
+                revoked,
+            } => Ok(AuthorityBytes {
+                authorities: file(authorities)?,
+                revoked: revoked.as_ref().map(file).transpose()?,
+            }),
+            AuthoritySource::Secret { namespace, name } => {
+                let beside: Arc<str> = format!("{name}{AUTHORITY_SUFFIX}").into();
+                let (name, secret) = match self.find(namespace, &beside) {
+                    Some(secret) => (&beside, secret),
+                    None => (name, self.secret(namespace, name)?),
+                };
+                let place = place(namespace, name);
+                let authorities = value(secret, &AUTHORITY_KEYS, &place, ProblemKind::Authorities)?;
+                let revoked = value(secret, &REVOKED_KEYS, &place, ProblemKind::Revoked);
+                Ok(AuthorityBytes {
+                    authorities,
+                    revoked: revoked.ok(),
+                })
+            }
+        }
+    }
+
+    fn find(&self, namespace: &Arc<str>, name: &Arc<str>) -> Option<&Secret> {
+        if !self.may_use(namespace) {
+            return None;
+        }
+        let name = Name::new(Arc::clone(namespace), Arc::clone(name));
+        self.resources
+            .secrets
+            .get(&name)
+            .map(|object| &*object.spec)
+    }
+
+    fn may_use(&self, namespace: &str) -> bool {
+        match self.scope {
+            Scope::Any => true,
+            Scope::Proxy(identity) => identity.namespace == namespace,
+        }
+    }
+
+    fn secret(&self, namespace: &Arc<str>, name: &Arc<str>) -> Result<&Secret, Problem> {
+        let wrong = |kind, text: String| Err(Problem::new(kind, place(namespace, name), text));
+        if name.contains("://") {
+            let text = "only secrets of Kubernetes are read".to_owned();
+            return wrong(ProblemKind::Foreign, text);
+        }
+        if let Scope::Proxy(identity) = self.scope
+            && !self.may_use(namespace)
+        {
+            let text = format!(
+                "a gateway uses secrets of its own namespace only, which is {} (--namespace)",
+                identity.namespace
+            );
+            return wrong(ProblemKind::Foreign, text);
+        }
+        match self.find(namespace, name) {
+            Some(secret) => Ok(secret),
+            None => wrong(ProblemKind::Missing, "there is no such secret".to_owned()),
+        }
+    }
+}
+
+fn place(namespace: &str, name: &str) -> String {
+    format!("secret {namespace}/{name}")
+}
+
+/// The value under the first of these keys that a secret has.
+fn value(secret: &Secret, keys: &[&str], place: &str, kind: ProblemKind) -> Result<Named, Problem> {
+    let found = keys.iter().find_map(|key| Some((key, secret.get(key)?)));
+    match found {
+        Some((key, bytes)) => Ok((format!("{place} ({key})").into(), bytes.to_vec())),
+        None => {
+            let text = format!("it has none of the keys {}", keys.join(", "));
+            Err(Problem::new(kind, place, text))
+        }
+    }
+}
+
+fn file(path: &Arc<str>) -> Result<Named, Problem> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let file = File::open(&**path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a file"));
+        }
+        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            let text = format!("it has more than {FILE_BYTES_MAX} bytes");
+            return Err(io::Error::other(text));
+        }
+        Ok(bytes)
+    };
+    match read() {
+        Ok(bytes) => Ok((Arc::clone(path), bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let text = "there is no such file";
+            Err(Problem::new(ProblemKind::Missing, Arc::clone(path), text))
+        }
+        Err(error) => {
+            let text = format!("it cannot be read: {error}");
+            Err(Problem::new(
+                ProblemKind::Unreadable,
+                Arc::clone(path),
+                text,
+            ))
+        }
+    }
+}
+
+/// The directories of files, those included that symbolic links lead to.
+fn directories(uses: &[Use]) -> BTreeSet<PathBuf> {
+    let mut files: BTreeSet<&Arc<str>> = BTreeSet::new();
+    for settings in uses.iter().map(|one| &one.settings) {
+        for source in &settings.identities {
+            if let IdentitySource::Files { chain, key } = source {
+                files.extend([chain, key]);
+            }
+        }
+        let clients = settings.clients.as_ref();
+        if let Some(AuthoritySource::Files {
+            authorities,
+            revoked,
+        }) = clients.and_then(|clients| clients.authorities.as_ref())
+        {
+            files.insert(authorities);
+            files.extend(revoked);
+        }
+    }
+    let mut directories = BTreeSet::new();
+    for file in files {
+        let path = Path::new(&**file);
+        let real = path.canonicalize().ok();
+        for path in [Some(path), real.as_deref()].into_iter().flatten() {
+            let parent = path
+                .parent()
+                .filter(|parent| !parent.as_os_str().is_empty());
+            directories.insert(parent.unwrap_or(Path::new(".")).to_owned());
+        }
+    }
+    directories
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::*;
+use crate::tls::ServerSettings;
+
+fn text(path: &Path) -> Arc<str> {
+    path.to_str().unwrap().into()
+}
+
+#[test]
+fn files_that_cannot_be_read_are_told_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let huge = directory.path().join("huge");
+    fs::write(&huge, vec![b'a'; FILE_BYTES_MAX as usize + 1]).unwrap();
+    for (path, kind, words) in [
+        (
+            directory.path().join("lost"),
+            ProblemKind::Missing,
+            "no such file",
+        ),
+        (
+            directory.path().to_owned(),
+            ProblemKind::Unreadable,
+            "not a file",
+        ),
+        (huge, ProblemKind::Unreadable, "more than 1048576 bytes"),
+    ] {
+        let problem = file(&text(&path)).unwrap_err();
+        assert_eq!(problem.kind, kind, "{problem}");
+        assert!(problem.text.contains(words), "{problem}");
+    }
+}
+
+#[test]
+fn directories_of_links_and_of_what_they_lead_to_are_watched() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().canonicalize().unwrap();
+    fs::create_dir(root.join("..data")).unwrap();
+    fs::write(root.join("..data/tls.crt"), "").unwrap();
+    symlink("..data/tls.crt", root.join("tls.crt")).unwrap();
+    let settings = ServerSettings {
+        identities: vec![IdentitySource::Files {
+            chain: text(&root.join("tls.crt")),
+            key: "here.key".into(),
+        }],
+        ..ServerSettings::default()
+    };
+    let one = Use {
+        object: config_loader::ObjectRef::new(config_loader::Kind::Gateway, "a", "b"),
+        file: "a.yaml".into(),
+        line: 1,
+        field: String::new(),
+        hosts: Vec::new(),
+        settings,
+        mode: "SIMPLE",
+    };
+    let found: Vec<PathBuf> = directories(&[one]).into_iter().collect();
+    assert_eq!(
+        found,
+        [root.clone(), root.join("..data"), PathBuf::from(".")]
+    );
+}

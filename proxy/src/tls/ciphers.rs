@@ -1,0 +1,71 @@
+//! OpenSSL's names to what rustls has: cipher suites up to TLS 1.2, and groups of the key exchange.
+
+use rustls::SupportedCipherSuite;
+use rustls::crypto::SupportedKxGroup;
+use rustls::crypto::aws_lc_rs::{cipher_suite as suite, kx_group};
+
+/// The cipher suite of an OpenSSL name; `None` for one that is not spoken.
+pub fn cipher_suite(name: &str) -> Option<SupportedCipherSuite> {
+    Some(match name {
+        "ECDHE-ECDSA-AES128-GCM-SHA256" => suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        "ECDHE-ECDSA-AES256-GCM-SHA384" => suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+        "ECDHE-ECDSA-CHACHA20-POLY1305" => suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+        "ECDHE-RSA-AES128-GCM-SHA256" => suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+        "ECDHE-RSA-AES256-GCM-SHA384" => suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+        "ECDHE-RSA-CHACHA20-POLY1305" => suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+        _ => return None,
+    })
+}
+
+/// The group of a name as OpenSSL or BoringSSL writes it; `None` for one that is not offered.
+pub fn group(name: &str) -> Option<&'static dyn SupportedKxGroup> {
+    let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+    Some(if is(&["X25519"]) {
+        kx_group::X25519
+    } else if is(&["P-256", "prime256v1", "secp256r1"]) {
+        kx_group::SECP256R1
+    } else if is(&["P-384", "secp384r1"]) {
+        kx_group::SECP384R1
+    } else if is(&["X25519MLKEM768"]) {
+        kx_group::X25519MLKEM768
+    } else if is(&["SecP256r1MLKEM768"]) {
+        kx_group::SECP256R1MLKEM768
+    } else {
+        return None;
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::{CipherSuite, NamedGroup};
+
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_openssl() {
+        for (name, expected) in [
+            (
+                "ECDHE-RSA-AES128-GCM-SHA256",
+                Some(CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256),
+            ),
+            (
+                "ECDHE-ECDSA-CHACHA20-POLY1305",
+                Some(CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256),
+            ),
+            ("AES128-SHA", None),
+            ("DES-CBC3-SHA", None),
+        ] {
+            let found = cipher_suite(name).map(|found| found.suite());
+            assert_eq!(found, expected, "{name}");
+        }
+        for (name, expected) in [
+            ("X25519", Some(NamedGroup::X25519)),
+            ("p-256", Some(NamedGroup::secp256r1)),
+            ("secp384r1", Some(NamedGroup::secp384r1)),
+            ("X25519MLKEM768", Some(NamedGroup::X25519MLKEM768)),
+            ("P-521", None),
+        ] {
+            assert_eq!(group(name).map(|group| group.name()), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! SHA-256, by the provider that does the rest of the cryptography.
+
+use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
+
+/// Length of a SHA-256.
+pub const SHA256_BYTES: usize = 32;
+
+/// The SHA-256 of something.
+pub type Sha256 = [u8; SHA256_BYTES];
+
+/// The SHA-256 of `bytes`.
+pub fn sha256(bytes: &[u8]) -> Sha256 {
+    let suite = TLS13_AES_128_GCM_SHA256.tls13();
+    let hash = suite.map(|suite| suite.common.hash_provider.hash(bytes));
+    let mut digest = Sha256::default();
+    if let Some(hash) = hash {
+        digest.copy_from_slice(hash.as_ref());
+    }
+    digest
+}
+
+/// Lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .map(|digit| char::from(DIGITS[usize::from(digit)]))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digest_is_that_of_the_standard() {
+        assert_eq!(
+            hex(&sha256(b"abc")),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! What a certificate says, as far as people and checks want to know.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rustls_pki_types::CertificateDer;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+use x509_parser::objects::{oid_registry, oid2abbrev};
+use x509_parser::prelude::FromDer;
+use x509_parser::time::ASN1Time;
+use x509_parser::x509::{RelativeDistinguishedName, X509Name};
+
+use super::UnixSeconds;
+
+/// Object identifiers of signatures over SHA-1: with RSA, DSA and ECDSA.
+const SHA1: [&str; 3] = [
+    "1.2.840.113549.1.1.5",
+    "1.2.840.10040.4.3",
+    "1.2.840.10045.4.1",
+];
+
+/// What a certificate says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// The serial number: lower-case hexadecimal digits.
+    pub serial: Arc<str>,
+    /// Whom it is about, in the form of RFC 4514.
+    pub subject: Arc<str>,
+    /// Who signed it.
+    pub issuer: Arc<str>,
+    /// Its subjectAltNames.
+    pub names: Vec<Name>,
+    /// First second of its validity.
+    pub not_before: UnixSeconds,
+    /// Last second of its validity.
+    pub not_after: UnixSeconds,
+    /// Whether its signature is over SHA-1.
+    pub is_signed_with_sha1: bool,
+}
+
+impl Facts {
+    /// Reads a certificate.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be read.
+    pub fn read(certificate: &CertificateDer<'_>) -> Result<Self, String> {
+        let (rest, parsed) = X509Certificate::from_der(certificate)
+            .map_err(|_| "a certificate cannot be read".to_owned())?;
+        if !rest.is_empty() {
+            return Err("bytes follow a certificate".to_owned());
+        }
+        let oid = parsed.signature_algorithm.algorithm.to_id_string();
+        Ok(Self {
+            serial: parsed.raw_serial_as_string().replace(':', "").into(),
+            subject: distinguished(parsed.subject()).into(),
+            issuer: distinguished(parsed.issuer()).into(),
+            names: names(&parsed)?,
+            not_before: parsed.validity().not_before.timestamp(),
+            not_after: parsed.validity().not_after.timestamp(),
+            is_signed_with_sha1: SHA1.contains(&&*oid),
+        })
+    }
+
+    /// Whether a client that asks for this host takes the certificate. `host` may begin with `*.`.
+    pub fn covers(&self, host: &str) -> bool {
+        self.names.iter().any(|name| name.covers(host))
+    }
+}
+
+fn names(certificate: &X509Certificate<'_>) -> Result<Vec<Name>, String> {
+    let extension = certificate
+        .subject_alternative_name()
+        .map_err(|_| "the subjectAltName of a certificate cannot be read".to_owned())?;
+    let names = extension
+        .iter()
+        .flat_map(|extension| &extension.value.general_names);
+    Ok(names.filter_map(Name::read).collect())
+}
+
+/// A subjectAltName of a kind that is compared.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Name {
+    /// A DNS name.
+    Dns(Arc<str>),
+    /// A mail address.
+    Email(Arc<str>),
+    /// An IP address.
+    Ip(IpAddr),
+    /// A URI; SPIFFE identities are such.
+    Uri(Arc<str>),
+}
+
+impl Name {
+    fn read(name: &GeneralName<'_>) -> Option<Name> {
+        match name {
+            GeneralName::DNSName(name) => Some(Name::Dns((*name).into())),
+            GeneralName::RFC822Name(name) => Some(Name::Email((*name).into())),
+            GeneralName::URI(name) => Some(Name::Uri((*name).into())),
+            GeneralName::IPAddress(bytes) => {
+                let v4 = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+                let v6 = || <[u8; 16]>::try_from(*bytes).map(IpAddr::from);
+                v4.or_else(|_| v6()).ok().map(Name::Ip)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether this is the name that is asked for, as it is written in configuration.
+    pub fn is(&self, wanted: &str) -> bool {
+        match self {
+            Name::Dns(name) => name.eq_ignore_ascii_case(wanted),
+            Name::Email(name) | Name::Uri(name) => **name == *wanted,
+            Name::Ip(ip) => wanted.parse() == Ok(*ip),
+        }
+    }
+
+    /// The name, if it is one of DNS.
+    pub fn dns(&self) -> Option<&str> {
+        match self {
+            Name::Dns(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The name, if it is a URI.
+    pub fn uri(&self) -> Option<&str> {
+        match self {
+            Name::Uri(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    fn covers(&self, host: &str) -> bool {
+        let Name::Dns(name) = self else {
+            return self.is(host);
+        };
+        if name.eq_ignore_ascii_case(host) {
+            return true;
+        }
+        // A wildcard stands for one label (RFC 9525, section 6.3).
+        let Some((first, parent)) = host.split_once('.') else {
+            return false;
+        };
+        let below = name.strip_prefix("*.");
+        first != "*" && below.is_some_and(|below| below.eq_ignore_ascii_case(parent))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Name::Dns(name) | Name::Email(name) | Name::Uri(name) => f.write_str(name),
+            Name::Ip(ip) => ip.fmt(f),
+        }
+    }
+}
+
+/// A name of X.500 as RFC 2253 writes it: the last part first.
+fn distinguished(name: &X509Name<'_>) -> String {
+    let parts: Vec<String> = name.iter_rdn().map(part).collect();
+    let parts: Vec<&str> = parts.iter().rev().map(String::as_str).collect();
+    parts.join(",")
+}
+
+fn part(part: &RelativeDistinguishedName<'_>) -> String {
+    let pairs = part.iter().map(|pair| {
+        let registry = oid_registry();
+        let oid = pair.attr_type().to_id_string();
+        let key = oid2abbrev(pair.attr_type(), registry).unwrap_or(&oid);
+        format!("{key}={}", escape(pair.as_str().unwrap_or_default()))
+    });
+    pairs.collect::<Vec<_>>().join("+")
+}
+
+/// A value with what RFC 2253 says must be escaped.
+fn escape(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    let last = value.chars().count().saturating_sub(1);
+    for (index, character) in value.chars().enumerate() {
+        let special = matches!(character, ',' | '+' | '"' | '\\' | '<' | '>' | ';');
+        let outer =
+            (index == 0 && matches!(character, ' ' | '#')) || (index == last && character == ' ');
+        if special || outer {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+/// A point in time as people and programs read it: `2024-01-01T00:00:00Z`.
+pub fn date(time: UnixSeconds) -> String {
+    let Ok(time) = ASN1Time::from_timestamp(time) else {
+        return time.to_string();
+    };
+    let time = time.to_datetime();
+    let month = u8::from(time.month());
+    let (hour, minute, second) = time.to_hms();
+    format!(
+        "{:04}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z",
+        time.year(),
+        time.day()
+    )
+}

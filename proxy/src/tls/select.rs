@@ -1,0 +1,75 @@
+//! Which of several certificates a client gets: by what it can verify.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{CipherSuite, SignatureAlgorithm};
+
+use super::Identity;
+
+/// Certificates of one server, those that cost less first.
+pub struct Choice {
+    certified: Vec<Arc<CertifiedKey>>,
+    speaks_tls13: bool,
+}
+
+impl Choice {
+    /// Chooses among these. `speaks_tls13` tells whether the server does.
+    pub fn new(identities: &[Arc<Identity>], speaks_tls13: bool) -> Self {
+        let certified = identities.iter().map(|one| Arc::clone(&one.certified));
+        let mut certified: Vec<_> = certified.collect();
+        // A signature with ECDSA costs a tenth of one with RSA.
+        certified.sort_by_key(|one| one.key.algorithm() == SignatureAlgorithm::RSA);
+        Self {
+            certified,
+            speaks_tls13,
+        }
+    }
+}
+
+impl fmt::Debug for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Choice")
+            .field("certificates", &self.certified.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl ResolvesServerCert for Choice {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        if let [only] = self.certified.as_slice() {
+            return Some(Arc::clone(only));
+        }
+        let fits = |one: &&Arc<CertifiedKey>| {
+            let signs = one.key.choose_scheme(hello.signature_schemes()).is_some();
+            signs && self.has_suite(hello.cipher_suites(), one.key.algorithm())
+        };
+        let found = self.certified.iter().find(fits);
+        // Without any that fits, the alert is rustls's to choose.
+        found.or(self.certified.first()).map(Arc::clone)
+    }
+}
+
+impl Choice {
+    /// Whether a client with these suites can be served with a key of this kind. Suites of TLS 1.3 go with any key.
+    fn has_suite(&self, suites: &[CipherSuite], key: SignatureAlgorithm) -> bool {
+        suites.iter().any(|suite| match suite {
+            CipherSuite::TLS13_AES_128_GCM_SHA256
+            | CipherSuite::TLS13_AES_256_GCM_SHA384
+            | CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => self.speaks_tls13,
+            CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+            | CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
+            | CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 => {
+                key != SignatureAlgorithm::RSA
+            }
+            CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+            | CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384
+            | CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 => {
+                key == SignatureAlgorithm::RSA
+            }
+            _ => false,
+        })
+    }
+}

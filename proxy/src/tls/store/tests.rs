@@ -1,0 +1,260 @@
+use super::super::material::date;
+use super::super::{Alpn, Clients, ProblemKind, Version};
+use super::*;
+
+#[path = "../../../tests/support/pki.rs"]
+mod pki;
+
+use pki::{Authority, Leaf, Pair};
+
+/// Seconds since 1970 at the beginning of a year, roughly.
+const fn year(year: i64) -> UnixSeconds {
+    (year - 1970) * 31_556_952 + 86_400
+}
+
+const NOW: UnixSeconds = year(2026);
+
+fn source(name: &str) -> IdentitySource {
+    IdentitySource::Secret {
+        namespace: "edge".into(),
+        name: name.into(),
+    }
+}
+
+fn settings() -> ServerSettings {
+    ServerSettings {
+        identities: vec![source("a")],
+        version_max: Version::Tls13,
+        alpn: Alpn::Http,
+        ..ServerSettings::default()
+    }
+}
+
+fn bytes(chain: &str, key: &str) -> IdentityBytes {
+    IdentityBytes {
+        chain: ("a.crt".into(), chain.as_bytes().to_vec()),
+        key: ("a.key".into(), key.as_bytes().to_vec()),
+    }
+}
+
+fn read(chain: &str, key: &str) -> Read {
+    Read {
+        identities: BTreeMap::from([(source("a"), Ok(bytes(chain, key)))]),
+        ..Read::default()
+    }
+}
+
+fn of(pair: &Pair) -> Read {
+    read(&pair.chain, &pair.key)
+}
+
+/// What is wrong with the newest, and which certificate is in force.
+fn state(store: &Store) -> (Vec<ProblemKind>, Option<Arc<str>>, bool) {
+    let status = store.identities().remove(0);
+    let kinds = status.problems.iter().map(|problem| problem.kind);
+    let serial = status.in_force.map(|one| Arc::clone(&one.facts.serial));
+    (kinds.collect(), serial, status.is_kept)
+}
+
+fn leaf(years: (i32, i32)) -> Pair {
+    Authority::new("ca").issue(Leaf {
+        names: &["a.example"],
+        years,
+        ..Leaf::default()
+    })
+}
+
+#[test]
+fn nothing_bad_takes_the_place_of_a_good_certificate() {
+    let good = leaf((2020, 2030));
+    let other = leaf((2020, 2031));
+    for (chain, key, expected) in [
+        (&*good.chain, &*other.key, ProblemKind::Mismatch),
+        ("", &good.key, ProblemKind::Certificate),
+        (
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            &good.key,
+            ProblemKind::Certificate,
+        ),
+        (&good.chain, "", ProblemKind::Key),
+        (
+            &good.chain,
+            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+            ProblemKind::Key,
+        ),
+        (
+            &good.chain,
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n",
+            ProblemKind::Key,
+        ),
+    ] {
+        let store = Store::default();
+        assert!(store.update(of(&good), NOW));
+        let (problems, serial, kept) = state(&store);
+        assert_eq!((problems, kept), (vec![], false));
+        let server = store.server(&settings()).unwrap();
+
+        assert!(!store.update(read(chain, key), NOW), "{expected:?}");
+        assert_eq!(state(&store), (vec![expected], serial, true));
+        assert!(Arc::ptr_eq(&server, &store.server(&settings()).unwrap()));
+
+        assert!(store.update(of(&other), NOW));
+        assert!(!state(&store).2);
+        assert!(!Arc::ptr_eq(&server, &store.server(&settings()).unwrap()));
+    }
+}
+
+#[test]
+fn certificate_out_of_its_time_waits_while_there_is_a_better_one() {
+    let good = leaf((2020, 2028));
+    let early = leaf((2027, 2040));
+    let expired = leaf((2020, 2022));
+    let store = Store::default();
+    store.update(of(&good), NOW);
+    let (_, serial, _) = state(&store);
+
+    assert!(!store.update(of(&expired), NOW));
+    assert_eq!(
+        state(&store),
+        (vec![ProblemKind::Expired], serial.clone(), true)
+    );
+    assert!(!store.update(of(&early), NOW));
+    assert_eq!(
+        state(&store),
+        (vec![ProblemKind::NotYetValid], serial, true)
+    );
+
+    assert!(store.update(of(&early), year(2028)), "its time has come");
+    assert_eq!(state(&store).0, []);
+    assert!(!state(&store).2);
+}
+
+#[test]
+fn expired_certificate_is_used_when_there_is_nothing_better() {
+    let store = Store::default();
+    assert!(store.update(of(&leaf((2020, 2022))), NOW));
+    let (problems, serial, kept) = state(&store);
+    assert_eq!((problems, kept), (vec![ProblemKind::Expired], false));
+    assert!(serial.is_some() && store.server(&settings()).is_some());
+}
+
+#[test]
+fn source_that_disappears_changes_nothing() {
+    let store = Store::default();
+    store.update(of(&leaf((2020, 2030))), NOW);
+    let server = store.server(&settings()).unwrap();
+    for _ in 0..2 {
+        let missing = Problem::new(ProblemKind::Missing, "a.crt", "there is no such file");
+        let read = Read {
+            identities: BTreeMap::from([(source("a"), Err(missing))]),
+            ..Read::default()
+        };
+        assert!(!store.update(read, NOW));
+        assert!(state(&store).2);
+        assert!(Arc::ptr_eq(&server, &store.server(&settings()).unwrap()));
+    }
+    store.update(Read::default(), NOW);
+    assert!(
+        store.server(&settings()).is_none(),
+        "nobody wants it any more"
+    );
+}
+
+#[test]
+fn server_that_verifies_clients_needs_authorities() {
+    let authority = Authority::new("ca");
+    let pair = leaf((2020, 2030));
+    let ca = AuthoritySource::Files {
+        authorities: "ca.pem".into(),
+        revoked: None,
+    };
+    let settings = ServerSettings {
+        clients: Some(Box::new(Clients {
+            required: true,
+            authorities: Some(ca.clone()),
+            ..Clients::default()
+        })),
+        ..settings()
+    };
+    let with = |text: String, revoked: Option<String>| {
+        let authorities = AuthorityBytes {
+            authorities: ("ca.pem".into(), text.into_bytes()),
+            revoked: revoked.map(|text| ("ca.crl".into(), text.into_bytes())),
+        };
+        Read {
+            authorities: BTreeMap::from([(ca.clone(), Ok(authorities))]),
+            ..of(&pair)
+        }
+    };
+    let store = Store::default();
+    store.update(with(String::new(), None), NOW);
+    assert!(store.server(&settings).is_none());
+    assert!(store.update(with(authority.pem(), None), NOW));
+    let server = store.server(&settings).unwrap();
+
+    assert!(store.update(with(authority.pem(), Some(authority.revoke(&[&pair]))), NOW));
+    assert!(
+        !Arc::ptr_eq(&server, &store.server(&settings).unwrap()),
+        "no session outlives a revocation"
+    );
+
+    let stale = authority.revoke_until(&[], 2022);
+    store.update(with(authority.pem(), Some(stale)), NOW);
+    let problems = store.authorities().remove(0).problems;
+    assert_eq!(problems[0].kind, ProblemKind::RevokedStale);
+    assert!(
+        problems[0].text.contains("2022-01-01T00:00:00Z"),
+        "{}",
+        problems[0]
+    );
+
+    store.update(with(authority.pem(), Some("nonsense".into())), NOW);
+    let status = store.authorities().remove(0);
+    assert_eq!(
+        (status.problems[0].kind, status.is_kept),
+        (ProblemKind::Revoked, true)
+    );
+}
+
+#[test]
+fn certificates_are_told_about_and_keys_are_not() {
+    let pair = leaf((2020, 2030));
+    let store = Store::default();
+    store.update(of(&pair), NOW);
+    let status = store.identities().remove(0);
+    let facts = &status.in_force.as_ref().unwrap().facts;
+    assert_eq!(
+        facts
+            .names
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>(),
+        ["a.example"]
+    );
+    assert_eq!((&*facts.subject, &*facts.issuer), ("CN=leaf", "CN=ca"));
+    assert_eq!(date(facts.not_before), "2020-01-01T00:00:00Z");
+    let secret = pair.key.lines().nth(1).unwrap();
+    let text = format!("{store:?} {status:?} {:?}", store.server(&settings()));
+    assert!(!text.contains(secret) && !text.contains("PRIVATE"));
+}
+
+#[test]
+fn wildcards_cover_one_label() {
+    let pair = Authority::new("ca").server(&["*.example.com", "plain.org", "10.0.0.1"]);
+    let store = Store::default();
+    store.update(of(&pair), NOW);
+    let status = store.identities().remove(0);
+    let facts = &status.in_force.as_ref().unwrap().facts;
+    for (host, expected) in [
+        ("a.example.com", true),
+        ("A.EXAMPLE.com", true),
+        ("*.example.com", true),
+        ("a.b.example.com", false),
+        ("example.com", false),
+        ("plain.org", true),
+        ("*.org", false),
+        ("10.0.0.1", true),
+    ] {
+        assert_eq!(facts.covers(host), expected, "{host}");
+    }
+}

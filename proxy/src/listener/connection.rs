@@ -1,6 +1,7 @@
 //! One connection from its first byte on: finds out what it speaks and passes it to that codec.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::codec::handshake::Terms;
 use crate::codec::{Answer, Fresh};

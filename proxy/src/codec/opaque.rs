@@ -149,6 +149,9 @@ struct Pair {
     up: Direction,
     down: Direction,
     record: Record,
+    /// When a byte moved last.
+    moved: Tick,
+    limits: Limits,
 }
 
 /// What a connection may take of time.
@@ -181,13 +184,13 @@ pub(super) async fn carry(
         },
         down: Direction::default(),
         record,
+        moved: member.now(),
+        limits: Limits {
+            idle: idle_timeout.unwrap_or(settings.idle_timeout),
+            drain: timeouts.drain,
+        },
     };
-    let limits = Limits {
-        idle: idle_timeout.unwrap_or(settings.idle_timeout),
-        drain: timeouts.drain,
-    };
-    let mut last = member.now();
-    let outcome = poll_fn(|cx| pair.poll(cx, member, scratch, &mut last, &limits)).await;
+    let outcome = poll_fn(|cx| pair.poll(cx, member, scratch)).await;
     pair.end(outcome);
 }
 
@@ -201,25 +204,20 @@ fn joined(preface: Bytes, ahead: Bytes) -> Bytes {
 }
 
 impl Pair {
-    fn poll(
-        &mut self,
-        cx: &mut Context<'_>,
-        member: &Member,
-        scratch: &Scratch,
-        last: &mut Tick,
-        limits: &Limits,
-    ) -> Poll<Outcome> {
+    fn poll(&mut self, cx: &mut Context<'_>, member: &Member, scratch: &Scratch) -> Poll<Outcome> {
         let (mut received, mut sent) = (0, 0);
         let polled = self.poll_both(cx, scratch, &mut received, &mut sent);
         if received + sent > 0 {
             self.record.carried(received, sent);
-            *last = member.now();
+            self.moved = member.now();
         }
         if let Poll::Ready(outcome) = polled {
             return Poll::Ready(outcome);
         }
-        let (now, idle) = (member.now(), last.after(limits.idle));
-        let drain = member.draining().map(|since| since.after(limits.drain));
+        let (now, idle) = (member.now(), self.moved.after(self.limits.idle));
+        let drain = member
+            .draining()
+            .map(|since| since.after(self.limits.drain));
         if drain.is_some_and(|drain| now >= drain) {
             return Poll::Ready(Outcome::Closed(ResponseFlags::NONE, "drain_timeout"));
         }

@@ -117,8 +117,8 @@ fn answer(
     mut response: Response<ReplyBody>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    forward.edit_reply(request, &mut response);
     record.answered(&response);
+    forward.edit_reply(request, &record, &mut response);
     record.finish(Ending::Complete);
     response
 }

@@ -118,7 +118,7 @@ fn aborted(
         record.saw_headers(headers);
     }
     if let Some(request) = request {
-        forward.edit_reply(request, &mut response);
+        forward.edit_reply(request, &record, &mut response);
     }
     record.finish(Ending::Complete);
     response

@@ -261,6 +261,7 @@ fn edit(
             upstream_cluster: &destination.name,
             method: parts.method.as_str(),
             path: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
+            protocol: parts.version,
             authority: sent_to
                 .and_then(|value| value.to_str().ok())
                 .unwrap_or_default(),
@@ -345,6 +346,8 @@ fn join_cookies(headers: &mut HeaderMap) {
 
 /// What response edits may speak of, kept when the route has any.
 struct Kept {
+    start: SystemTime,
+    version: Version,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -353,6 +356,8 @@ struct Kept {
 impl Kept {
     fn of<B>(request: &Request<B>) -> Self {
         Self {
+            start: SystemTime::now(),
+            version: request.version(),
             method: request.method().clone(),
             uri: request.uri().clone(),
             headers: request.headers().clone(),
@@ -392,10 +397,15 @@ impl Forward<'_> {
     }
 
     /// Edits a response that the route itself made.
-    pub fn edit_reply<B>(&self, request: &Request<B>, response: &mut Response<ReplyBody>) {
+    pub fn edit_reply<B>(
+        &self,
+        request: &Request<B>,
+        record: &Record,
+        response: &mut Response<ReplyBody>,
+    ) {
         let filters = &self.found.route().filters;
         if !filters.leaves_response_headers() {
-            self.edit_response(None, &Kept::of(request), response);
+            self.edit_response(None, &Kept::of(request), record, response);
         }
     }
 
@@ -403,14 +413,22 @@ impl Forward<'_> {
         &self,
         destination: Option<&Destination>,
         kept: &Kept,
+        record: &Record,
         response: &mut Response<B>,
     ) {
+        let host = || kept.headers.get(HOST)?.to_str().ok();
+        let authority = kept.uri.authority().map(Authority::as_str);
         let context = TemplateContext {
+            start_time: kept.start,
+            protocol: kept.version,
+            upstream_remote: record.upstream(),
             upstream_cluster: destination.map_or("", |destination| &*destination.name),
+            response_flags: record.flags(),
+            response_code_details: record.details(),
             response_code: response.status().as_u16(),
             method: kept.method.as_str(),
             path: kept.uri.path_and_query().map_or("/", PathAndQuery::as_str),
-            authority: kept.uri.authority().map_or("", Authority::as_str),
+            authority: authority.or_else(host).unwrap_or_default(),
             request_headers: Some(&kept.headers),
             ..self.context()
         };
@@ -432,7 +450,7 @@ fn refuse(
 ) -> Response<ReplyBody> {
     let mut response = record.reply(reply);
     if let Some(kept) = kept {
-        forward.edit_response(destination, &kept, &mut response);
+        forward.edit_response(destination, &kept, &record, &mut response);
     }
     record.finish(Ending::Complete);
     response
@@ -457,14 +475,14 @@ fn pass(
         headers.insert(X_ENVOY_UPSTREAM_SERVICE_TIME, headers::millis(took));
     }
     record.saw_headers(headers);
-    if let Some(keep) = &going.keep {
-        forward.edit_response(Some(going.destination), keep, &mut response);
-    }
     record.responded(
         response.status().as_u16(),
         ResponseFlags::NONE,
         "via_upstream",
     );
+    if let Some(keep) = &going.keep {
+        forward.edit_response(Some(going.destination), keep, &record, &mut response);
+    }
     let (parts, incoming) = response.into_parts();
     let body = match switch {
         Some(downstream) => {

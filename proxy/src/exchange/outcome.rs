@@ -3,6 +3,7 @@
 //! A [`Record`] begins with the request's head and starts as a downstream disconnect; whoever ends the exchange
 //! says how. A future that is dropped half-way thus still counts as what it was.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,7 @@ use super::reply::{self, LocalReply};
 use super::request::{Connection, Destined, Picked, Worker};
 use crate::error::Kind;
 use crate::filter::timeout;
+use crate::registry::Address;
 use crate::snapshot::Route;
 use crate::telemetry::{
     Gauge, RequestProtocol, RequestRecord, ResponseFlags, RouteStats, Security,
@@ -159,6 +161,24 @@ impl Record {
         self.went_on = Instant::now();
     }
 
+    /// Address of the endpoint that the request went to, if it has one.
+    pub fn upstream(&self) -> Option<SocketAddr> {
+        match self.picked.as_ref()?.endpoint().address {
+            Address::Ip(address) => Some(address),
+            Address::Name { .. } | Address::Unix(_) => None,
+        }
+    }
+
+    /// What is said so far of how the exchange went.
+    pub fn flags(&self) -> ResponseFlags {
+        self.flags | self.added
+    }
+
+    /// Why, in Envoy's words.
+    pub fn details(&self) -> &'static str {
+        self.details
+    }
+
     /// Makes a local reply and notes it.
     pub fn reply(&mut self, local: &LocalReply) -> Response<ReplyBody> {
         let mut response = local.response(self.grpc);
@@ -273,7 +293,7 @@ impl Record {
             .map_or(0, |progress| progress.bytes());
         let record = RequestRecord {
             code: self.code,
-            flags: self.flags | self.added,
+            flags: self.flags(),
             protocol: if self.grpc {
                 RequestProtocol::Grpc
             } else {

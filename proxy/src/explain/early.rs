@@ -93,7 +93,10 @@ fn origin(wanted: &OriginMatch) -> String {
         OriginMatch::Any => "every origin".to_owned(),
         OriginMatch::Exact(value) => value.to_string(),
         OriginMatch::Prefix(value) => format!("{value}..."),
-        OriginMatch::Regex(regex) => format!("what matches {}", regex.as_str()),
+        OriginMatch::Regex(regex) => {
+            let written = crate::route::text::written_regex(regex.as_str());
+            format!("what matches {written}")
+        }
     }
 }
 

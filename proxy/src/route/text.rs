@@ -50,7 +50,7 @@ impl TextMatch {
 }
 
 /// The expression as the user wrote it, without the anchors that were put around it.
-pub(super) fn written_regex(anchored: &str) -> &str {
+pub fn written_regex(anchored: &str) -> &str {
     anchored
         .strip_prefix(r"\A(?:")
         .and_then(|rest| rest.strip_suffix(r")\z"))

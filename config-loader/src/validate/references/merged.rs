@@ -98,7 +98,8 @@ fn shared_hosts(set: &ResourceSet) -> Vec<Vec<&Vs>> {
         objects.sort_by(|a, b| a.age().cmp(&b.age()));
     }
     // two objects that share several hosts, or hosts of several gateways, conflict once
-    several.sort_by_key(|objects| objects.iter().map(|one| one.id.clone()).collect::<Vec<_>>());
+    several
+        .sort_by_cached_key(|objects| objects.iter().map(|one| one.id.clone()).collect::<Vec<_>>());
     several.dedup_by(|a, b| {
         a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| std::ptr::eq(*a, *b))
     });

@@ -52,6 +52,10 @@ macro_rules! golden {
 }
 
 golden! {
+    faults_and_cors_are_told: "early" ["GET", "http://shop.example:8080/cart"];
+    preflight_is_answered_here: "early" ["OPTIONS", "http://shop.example:8080/cart", "-H", "origin: https://www.example", "-H", "access-control-request-method: PUT"];
+    request_of_an_allowed_origin_is_shared: "early" ["GET", "http://shop.example:8080/cart", "-H", "origin: http://localhost:3000"];
+    certain_abort_is_the_answer: "early" ["POST", "http://shop.example:8080/down"];
     header_mismatch_loses_and_weights_split: "shop" ["GET", "http://shop.example:8080/cart?x=1", "-H", "end-user: ann"];
     header_match_wins: "shop" ["POST", "http://shop.example:8080/cart", "-H", "end-user: jason"];
     regex_rewrites_path_authority_and_headers: "shop" ["GET", "http://shop.example:8080/items/42"];

@@ -124,3 +124,36 @@ async fn response_edits_reach_local_replies_of_matched_rules_only() {
         assert_eq!(answer.header("x-set"), edited.map(|_| "yes"), "{path}");
     }
 }
+
+#[tokio::test]
+async fn response_values_know_what_became_of_the_request() {
+    let world = World::new();
+    let set = "headers: {response: {set: {x: '%PROTOCOL% %REQ(:method)% %REQ(:authority)% %REQ(:path)% \
+               %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %UPSTREAM_REMOTE_ADDRESS%'}}}";
+    let rules = format!(
+        "- match: [{{uri: {{exact: /one}}}}]\n  {set}\n  route: [{{destination: {{host: one.test}}}}]\n\
+         - match: [{{uri: {{exact: /empty}}}}]\n  {set}\n  route: [{{destination: {{host: empty.test}}}}]\n\
+         - match: [{{uri: {{exact: /moved}}}}]\n  {set}\n  redirect: {{uri: /}}\n\
+         - match: [{{uri: {{exact: /fault}}}}]\n  {set}\n  fault: {{abort: {{httpStatus: 500, percentage: {{value: 100}}}}}}\n  \
+         route: [{{destination: {{host: one.test}}}}]\n"
+    );
+    let proxy = world.proxy(&[routes("a", "[a.test]", &rules)]);
+    let upstream = world.one.address.to_string();
+    for (front, protocol) in [(Front::H1, "HTTP/1.1"), (Front::H2, "HTTP/2")] {
+        let mut client = Client::connect(front, proxy.edge).await;
+        for (path, became) in [
+            ("/one", format!("- via_upstream {upstream}")),
+            ("/empty", "UH no_healthy_upstream".to_owned()),
+            ("/moved", "- direct_response".to_owned()),
+            ("/fault", "FI fault_filter_abort".to_owned()),
+        ] {
+            let answer = client.get(path).await;
+            let expected = format!("{protocol} GET a.test {path} {became}");
+            assert_eq!(
+                answer.header("x").map(str::trim_end),
+                Some(&*expected),
+                "{front:?}"
+            );
+        }
+    }
+}

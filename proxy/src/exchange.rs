@@ -107,10 +107,6 @@ pub async fn run(
 }
 
 /// Finishes a response that the route itself made.
-#[expect(
-    clippy::boxed_local,
-    reason = "the record is made in its box; taking it out would copy it"
-)]
 fn answer(
     forward: &Forward<'_>,
     request: &Request<Incoming>,

@@ -97,10 +97,6 @@ impl Drop for Seat<'_> {
 }
 
 /// Answers an aborted request, with the rule's response edits.
-#[expect(
-    clippy::boxed_local,
-    reason = "the record is made in its box; taking it out would copy it"
-)]
 fn aborted(
     forward: &Forward<'_>,
     request: Option<&Request<Incoming>>,

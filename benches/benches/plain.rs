@@ -19,6 +19,7 @@ use proxy::registry::Registry;
 use proxy::route::{RequestHead, normalize_host, normalize_path};
 use proxy::snapshot::{Security, Snapshot};
 use proxy::telemetry::StatsRegistry;
+use proxy::tls::Store;
 use rand::Rng;
 
 /// Routes beside the one that is asked for.
@@ -56,6 +57,7 @@ fn snapshot(others: Others) -> Snapshot {
         identity: &identity,
         registry: &Registry::default(),
         stats: &StatsRegistry::new(1),
+        certificates: &Store::default(),
     };
     compile(&inputs, &Snapshot::default())
 }

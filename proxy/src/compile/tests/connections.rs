@@ -245,7 +245,7 @@ fn tcp_port_has_the_first_rule_of_the_oldest_service_that_fits() {
         // labels and subnets do not count at a gateway
         (
             &[
-                rule("{sourceLabels: {no: one}}", "a"),
+                rule("{sourceLabels: {nope: one}}", "a"),
                 rule("{port: 9000}", "b"),
             ],
             "a",

@@ -51,3 +51,8 @@ pub mod provenance;
 pub mod identity;
 
 pub mod error;
+
+/// Certificates for tests here and on live sockets.
+#[cfg(test)]
+#[path = "../tests/support/pki.rs"]
+mod pki;

@@ -11,9 +11,6 @@ use super::*;
 use crate::tls::material::{Identity, IdentityPem};
 use crate::tls::{Alpn, ServerSettings, ServerTls, Version};
 
-#[path = "../../../tests/support/pki.rs"]
-mod pki;
-
 /// Takes any certificate: what these tests are about is the record layer.
 #[derive(Debug)]
 struct Anything;
@@ -57,7 +54,7 @@ impl ServerCertVerifier for Anything {
 }
 
 fn server(version_max: Version) -> Arc<ServerConfig> {
-    let pair = pki::Authority::new("ca").server(&["a.example"]);
+    let pair = crate::pki::Authority::new("ca").server(&["a.example"]);
     let pem = IdentityPem {
         chain: ("chain", pair.chain.as_bytes()),
         key: ("key", pair.key.as_bytes()),

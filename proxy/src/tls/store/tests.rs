@@ -2,10 +2,7 @@ use super::super::material::date;
 use super::super::{Alpn, Clients, ProblemKind, Version};
 use super::*;
 
-#[path = "../../../tests/support/pki.rs"]
-mod pki;
-
-use pki::{Authority, Leaf, Pair};
+use crate::pki::{Authority, Leaf, Pair};
 
 /// Seconds since 1970 at the beginning of a year, roughly.
 const fn year(year: i64) -> UnixSeconds {

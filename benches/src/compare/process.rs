@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::compare::accounting;
 use crate::compare::failure::{Failure, context};
 
 /// How long a process may take to end after it was asked to, before it is killed.
@@ -129,10 +130,21 @@ impl Drop for Process {
             }
             thread::sleep(Duration::from_millis(5));
         }
-        // Both fail only when the process is already gone.
-        let _ = self.child.kill();
+        kill_tree(self.pid());
+        // Fails only when the process has been waited for.
         let _ = self.child.wait();
     }
+}
+
+/// Kills a process and its descendants: a worker would otherwise outlive its master.
+fn kill_tree(root: u32) {
+    let tree = accounting::tree(root);
+    // Fails only for those that have ended meanwhile.
+    let _ = Command::new("sh")
+        .args(["-c", "kill -KILL \"$@\"", "sh"])
+        .args(tree.iter().map(u32::to_string))
+        .stderr(Stdio::null())
+        .status();
 }
 
 /// Starts programs, all with their output in one directory.
@@ -320,6 +332,24 @@ mod tests {
         let answer =
             Cancel::default().poll((Duration::ZERO, Duration::ZERO), "it", || Ok(None::<()>));
         assert_eq!(answer.unwrap_err().to_string(), "it: gave up after 0ns");
+    }
+
+    #[test]
+    fn worker_is_killed_with_its_master() {
+        let mut master = Command::new("sh")
+            .args(["-c", "sleep 600 & wait"])
+            .spawn()
+            .unwrap();
+        let limits = (Duration::from_millis(1), Duration::from_secs(60));
+        let has_worker = || Ok((accounting::tree(master.id()).len() == 2).then_some(()));
+        let up = Cancel::default().poll(limits, "no worker", has_worker);
+        let worker = accounting::tree(master.id())[1];
+        kill_tree(master.id());
+        let ended = master.wait().unwrap();
+        assert!(up.is_ok() && !ended.success());
+        let is_gone = || Ok(accounting::tree(worker).is_empty().then_some(()));
+        let gone = Cancel::default().poll(limits, "the worker lives on", is_gone);
+        assert!(gone.is_ok());
     }
 
     #[test]

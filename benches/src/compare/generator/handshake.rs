@@ -117,3 +117,6 @@ async fn close(stream: &mut TlsStream<TcpStream>) -> io::Result<()> {
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
+
+#[cfg(test)]
+mod tests;

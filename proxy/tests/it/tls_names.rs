@@ -45,7 +45,9 @@ async fn large_bodies_pass_both_ways() {
         let request = Request::post("https://a.example/")
             .body(crate::support::origin::full(body.clone()))
             .unwrap();
-        assert_eq!(client.call(request).await.status, 200);
+        let answer = client.call(request).await;
+        assert_eq!(answer.status, 200);
+        assert!(answer.body == body, "{} bytes", answer.body.len());
     }
 }
 

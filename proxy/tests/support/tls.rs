@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hyper::Request;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::{Request, Response};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, SupportedCipherSuite, SupportedProtocolVersion};
@@ -16,7 +18,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::client::{Answer, Client, Front};
 use super::mesh::{documents, routes, service};
-use super::origin::{Back, Origin, empty};
+use super::origin::{Back, Body, Origin, empty, full};
 use super::pki::{Authority, Pair};
 use super::proxy::{Proxy, Start};
 
@@ -79,6 +81,16 @@ pub fn credential(name: &str, pair: &Pair) -> String {
     secret(name, &[("tls.crt", &pair.chain), ("tls.key", &pair.key)])
 }
 
+/// Gives a body back, and says hello where there is none.
+async fn answer(request: Request<Incoming>) -> Response<Body> {
+    let body = request.into_body().collect().await;
+    let body = body.expect("a whole body").to_bytes();
+    match body.len() {
+        0 => Response::new(full("hello")),
+        _ => Response::new(full(body)),
+    }
+}
+
 impl Edge {
     /// A gateway for whatever `servers` makes of its address, with Secrets and other documents.
     pub fn start(
@@ -96,7 +108,7 @@ impl Edge {
         servers: impl FnOnce(SocketAddr) -> Vec<String>,
         with: impl FnOnce(Start) -> Start,
     ) -> Self {
-        let origin = Origin::named(Back::H1, "hello");
+        let origin = Origin::start(Back::H1, answer);
         let start = Start::new();
         let text = documents([gateway(&servers(start.edge())), to(&origin)]);
         let start = start.file("mesh.yaml", text);

@@ -6,6 +6,8 @@
 
 pub mod endpoint;
 
+pub mod retry_limit;
+
 pub mod split;
 
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use std::sync::Arc;
 use rand::Rng;
 
 pub use endpoint::Endpoint;
+pub use retry_limit::{Admission, RetryLimit};
 pub use split::Split;
 
 use crate::balance::{Balancer, EndpointIdx, Policy};
@@ -41,6 +44,8 @@ pub struct Parts {
     pub stats: Arc<RequestStats>,
     /// Connection limits and times.
     pub pool: PoolSettings,
+    /// How many requests may be tried again at the same time.
+    pub retry_limit: RetryLimit,
     /// The resources that had a say: the service first, then its policy.
     pub provenance: Vec<Provenance>,
     /// Hash over everything that the cluster is made of; equal for clusters that behave alike.
@@ -60,6 +65,8 @@ pub struct Cluster {
     pub policy: Policy,
     /// Connection limits and times.
     pub pool: PoolSettings,
+    /// How many requests may be tried again at the same time.
+    pub retry_limit: RetryLimit,
     /// The resources that had a say: the service first, then its policy.
     pub provenance: Vec<Provenance>,
     /// DNS names of endpoints, with ports, whose addresses are not known yet.
@@ -87,6 +94,7 @@ impl Cluster {
             protocol: parts.protocol,
             policy: parts.policy,
             pool: parts.pool,
+            retry_limit: parts.retry_limit,
             provenance: parts.provenance,
             unresolved: parts.unresolved.into(),
             stats: parts.stats,
@@ -113,6 +121,16 @@ impl Cluster {
     /// The endpoint with this number.
     pub fn endpoint(&self, index: EndpointIdx) -> &Endpoint {
         &self.endpoints[index.0 as usize]
+    }
+
+    /// The priority of an endpoint, 0 first: all endpoints have the same, as without outlier detection they must.
+    pub fn priority(&self, _endpoint: EndpointIdx) -> u32 {
+        0
+    }
+
+    /// How many priorities there are.
+    pub fn priorities(&self) -> usize {
+        1
     }
 
     /// Picks an endpoint for one attempt; `None` when there is none that may be used.

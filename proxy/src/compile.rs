@@ -23,6 +23,8 @@ mod opaque;
 
 mod policies;
 
+mod retries;
+
 mod rules;
 
 mod service;

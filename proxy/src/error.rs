@@ -25,6 +25,8 @@ pub enum Kind {
     Overflow,
     /// The route's timeout ran out.
     RequestTimeout,
+    /// The time for one try ran out.
+    TryTimeout,
     /// The upstream closed the connection before a complete response head.
     UpstreamClosed,
     /// The upstream's response is not HTTP, or is malformed.
@@ -75,9 +77,11 @@ impl Error {
                 (Origin::Upstream, Retry::Always)
             }
             Kind::DownstreamBody => (Origin::Downstream, Retry::Never),
-            Kind::NoCluster | Kind::NoHealthyUpstream | Kind::Overflow | Kind::RequestTimeout => {
-                (Origin::Internal, Retry::Never)
-            }
+            Kind::NoCluster
+            | Kind::NoHealthyUpstream
+            | Kind::Overflow
+            | Kind::RequestTimeout
+            | Kind::TryTimeout => (Origin::Internal, Retry::Never),
             Kind::UpstreamClosed => (Origin::Upstream, Retry::IfConnectionReused),
             Kind::UpstreamProtocol | Kind::UpstreamReset => (Origin::Upstream, Retry::Never),
         };
@@ -122,6 +126,7 @@ impl fmt::Display for Error {
             Kind::NoHealthyUpstream => "no healthy upstream",
             Kind::Overflow => "upstream limit reached",
             Kind::RequestTimeout => "request timed out",
+            Kind::TryTimeout => "try timed out",
             Kind::UpstreamClosed => "upstream closed the connection before a response",
             Kind::UpstreamProtocol => "upstream response is malformed",
             Kind::UpstreamRefusedStream => "upstream refused the stream",

@@ -27,9 +27,13 @@ pub mod log;
 
 pub mod messages;
 
+pub mod mirror;
+
 pub mod origin;
 
 pub mod outcome;
+
+pub mod replay;
 
 pub mod reply;
 
@@ -38,6 +42,8 @@ pub mod request;
 pub mod spare;
 
 pub mod tcp;
+
+pub mod tries;
 
 pub mod upgrade;
 

@@ -32,6 +32,15 @@ pub struct Identity {
     /// Directory of the mesh identity: `cert-chain.pem`, `key.pem`, `root-cert.pem`. Flag `--mesh-certs`, default
     /// `/etc/certs`.
     pub mesh_certificates: String,
+    /// What the mesh does where a rule says nothing.
+    pub mesh: MeshDefaults,
+}
+
+/// What the mesh does where a rule says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeshDefaults {
+    /// Whether plain 503 responses are tried again, as in older Istio. Flag `--compat-retry-503`, default no.
+    pub retry_503: bool,
 }
 
 impl Default for Identity {
@@ -45,6 +54,7 @@ impl Default for Identity {
             domain: "cluster.local".to_owned(),
             root_namespace: "istio-system".to_owned(),
             mesh_certificates: "/etc/certs".to_owned(),
+            mesh: MeshDefaults::default(),
         }
     }
 }

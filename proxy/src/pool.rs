@@ -15,7 +15,7 @@ mod key;
 
 mod settings;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
@@ -48,9 +48,17 @@ pub struct Target<'a> {
     pub protocol: Protocol,
     /// Limits and times.
     pub settings: &'a PoolSettings,
+    /// Told when the request has a connection.
+    pub connected: Option<&'a Cell<bool>>,
 }
 
 impl Target<'_> {
+    fn connects(&self) {
+        if let Some(connected) = self.connected {
+            connected.set(true);
+        }
+    }
+
     fn key(&self) -> Key {
         Key {
             endpoint: self.state.id,
@@ -73,6 +81,8 @@ pub struct Failed {
     pub error: Error,
     /// Whether the request went out on a connection that had carried another before.
     pub reused: bool,
+    /// Whether any byte of the request may have gone out.
+    pub sent: bool,
 }
 
 /// How many times one attempt may meet a connection that was closed under it before anything was written.

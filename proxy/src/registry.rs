@@ -3,6 +3,8 @@
 //! Requests touch only the atomics behind the `Arc`s that compile() put into the snapshot; the maps here are read
 //! and written by the control thread when configuration changes. Uses nothing above row 0.
 
+mod retries;
+
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -12,6 +14,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use crossbeam_utils::CachePadded;
 use dashmap::DashMap;
+
+pub use retries::{Retries, RetryPermit};
 
 /// Where an endpoint accepts connections.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -115,6 +119,8 @@ pub struct ClusterState {
     pub name: Arc<str>,
     /// Turn of the cluster's rotation.
     pub cursor: Cursor,
+    /// Requests that are being tried again.
+    pub retries: Retries,
 }
 
 /// Addresses that a DNS name resolved to, as of its last successful lookup.
@@ -171,6 +177,7 @@ impl Registry {
                 id,
                 name,
                 cursor: Cursor::default(),
+                retries: Retries::default(),
             })
         });
         Arc::clone(&state)

@@ -19,7 +19,7 @@ pub use service::{
 };
 
 use crate::cluster::{Cluster, Split};
-use crate::filter::RouteFilters;
+use crate::filter::{Mirrors, RouteFilters};
 use crate::provenance::Provenance;
 use crate::registry::ClusterId;
 use crate::route::{RuleIdx, Table};
@@ -192,6 +192,19 @@ pub struct Route {
     pub filters: RouteFilters,
     /// Where a rule that forwards sends its requests; `None` for other rules.
     pub split: Option<Split<Destination>>,
+    /// Who gets copies of its requests.
+    pub mirrors: Option<Mirrors<Destination>>,
+}
+
+impl Route {
+    /// Every destination, those of mirrors included.
+    pub fn destinations(&self) -> impl Iterator<Item = &Destination> {
+        let split = self.split.iter().flat_map(Split::entries);
+        let mirrors = self.mirrors.iter().flat_map(Mirrors::entries);
+        split
+            .map(|(_, destination)| destination)
+            .chain(mirrors.map(|(_, mirror)| mirror))
+    }
 }
 
 /// One weighted destination of a route.

@@ -108,17 +108,7 @@ const WRITTEN: &[(Kind, &[&str])] = &[
         ],
     ),
     (Kind::Sidecar, &[""]),
-    (
-        Kind::VirtualService,
-        &[
-            "spec.http[].mirror",
-            "spec.http[].mirrorPercent",
-            "spec.http[].mirrorPercentage",
-            "spec.http[].mirrors",
-            "spec.http[].retries",
-            "spec.tcp[].match[].sourceSubnet",
-        ],
-    ),
+    (Kind::VirtualService, &["spec.tcp[].match[].sourceSubnet"]),
     (
         Kind::WorkloadEntry,
         &["spec.locality", "spec.network", "spec.serviceAccount"],

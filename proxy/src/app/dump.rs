@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::views;
 use crate::explain;
+use crate::filter::mirror::WHOLE;
 use crate::filter::{Action, HeaderEdit, PathChange, PathRewrite, Redirect, RedirectPort};
 use crate::identity::Identity;
 use crate::route::Rule;
@@ -155,6 +156,21 @@ fn route(route: &Route, rule: &Rule) -> Value {
                 out[field] = words.into();
             }
         }
+    }
+    if let Some(retry) = &filters.retry {
+        out["retries"] = json!({
+            "attempts": retry.attempts,
+            "retryOn": retry.conditions.words().join(","),
+            "perTryTimeout": retry.per_try_timeout.map(|time| format!("{time:?}")),
+            "backoff": format!("{:?}", retry.back_off.base),
+        });
+    }
+    if let Some(mirrors) = &route.mirrors {
+        let mirrors = mirrors.entries().map(|(share, mirror)| {
+            let percent = f64::from(share) * 100.0 / f64::from(WHOLE);
+            json!({"cluster": &*mirror.name, "percent": percent})
+        });
+        out["mirrors"] = mirrors.collect();
     }
     edits(&mut out, route, None);
     out

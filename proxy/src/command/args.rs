@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use config_loader::ReadOptions;
 
-use crate::identity::{Identity, Mode};
+use crate::identity::{Identity, MeshDefaults, Mode};
 
 /// Where configuration comes from.
 #[derive(Clone, Debug, Args)]
@@ -117,6 +117,9 @@ pub struct IdentityArgs {
         env = "STRAIT_MESH_CERTS"
     )]
     pub mesh_certs: String,
+    /// Try plain 503 responses again where a rule has no `retries`, as older Istio did
+    #[arg(long, env = "STRAIT_COMPAT_RETRY_503", help_heading = "Compatibility")]
+    pub compat_retry_503: bool,
 }
 
 /// `--mode`.
@@ -140,6 +143,9 @@ impl IdentityArgs {
             domain: self.domain.clone(),
             root_namespace: self.root_namespace.clone(),
             mesh_certificates: self.mesh_certs.clone(),
+            mesh: MeshDefaults {
+                retry_503: self.compat_retry_503,
+            },
         }
     }
 }

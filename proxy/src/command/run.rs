@@ -15,7 +15,7 @@ use crate::app::{self, Settings};
 use crate::codec::check::Http10;
 use crate::codec::{self, handshake, http1};
 use crate::exchange::origin::TRUSTED_HOPS_MAX;
-use crate::exchange::request::ExchangeSettings;
+use crate::exchange::request::{ExchangeSettings, REPLAY_BODY_BYTES_MAX, REPLAY_BYTES_MAX};
 use crate::runtime::threads;
 use crate::telemetry::{AccessLogFormat, AccessLogTarget};
 use crate::worker::WORKERS_MAX;
@@ -104,6 +104,30 @@ pub struct ServeArgs {
     /// Tell the upstream in x-forwarded-host what the client called the host, when a rule changes it
     #[arg(long, env = "STRAIT_FORWARDED_HOST")]
     pub forwarded_host: bool,
+    /// Bytes of a request body that are kept for another try; a longer one is not tried again once it has been read
+    /// that far
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = REPLAY_BODY_BYTES_MAX,
+        env = "STRAIT_RETRY_BODY_BYTES"
+    )]
+    pub retry_body_bytes: usize,
+    /// Bytes of request bodies that the whole process keeps for other tries
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = REPLAY_BYTES_MAX,
+        env = "STRAIT_RETRY_BYTES"
+    )]
+    pub retry_bytes: usize,
+    /// Append `-shadow` to the host of copies for mirrors, as Istio did up to 1.27
+    #[arg(
+        long,
+        env = "STRAIT_SHADOW_HOST_SUFFIX",
+        help_heading = "Compatibility"
+    )]
+    pub shadow_host_suffix: bool,
 }
 
 /// `--access-log`.
@@ -152,9 +176,7 @@ impl ServeArgs {
             paths,
             read: ReadOptions::default(),
             identity,
-            workers: self
-                .concurrency
-                .unwrap_or_else(threads::default_concurrency),
+            workers: self.workers(),
             admin: self.admin,
             access_log: match self.access_log {
                 AccessLogArg::Text => Some(AccessLogFormat::Text),
@@ -189,6 +211,11 @@ impl ServeArgs {
         })
     }
 
+    fn workers(&self) -> NonZeroUsize {
+        self.concurrency
+            .unwrap_or_else(threads::default_concurrency)
+    }
+
     fn exchange(&self) -> Result<ExchangeSettings, String> {
         let server_name = match self.server_name.as_str() {
             "" => None,
@@ -208,6 +235,9 @@ impl ServeArgs {
             forwarded_host: self.forwarded_host,
             hostname: rustix::system::uname().nodename().to_string_lossy().into(),
             environment: Arc::new(environment.collect()),
+            shadow_host_suffix: self.shadow_host_suffix,
+            replay_body_bytes_max: self.retry_body_bytes,
+            replay_bytes_max: self.retry_bytes / self.workers(),
         })
     }
 }

@@ -13,7 +13,8 @@ use super::policies::Policies;
 use super::service::{Labels, Port, Service, Workload};
 use super::services::Services;
 use crate::balance::Policy;
-use crate::cluster::{Cluster, Endpoint, Parts};
+use crate::cluster::{Cluster, Endpoint, Parts, RetryLimit};
+use crate::filter::RetryPolicy;
 use crate::pool::PoolSettings;
 use crate::provenance::Provenance;
 use crate::registry::{Address, ClusterId, Registry};
@@ -50,6 +51,7 @@ pub(super) struct Clusters<'a> {
     previous: &'a Snapshot,
     source: Arc<WorkloadLabels>,
     member: Arc<str>,
+    mesh_retries: Arc<RetryPolicy>,
     /// Built so far; a name of which nothing is known has none.
     built: HashMap<ClusterId, Option<Arc<Cluster>>>,
     dns_names: BTreeSet<Arc<str>>,
@@ -78,6 +80,7 @@ impl<'a> Clusters<'a> {
             previous,
             source: Arc::new(source),
             member,
+            mesh_retries: Arc::new(RetryPolicy::mesh_default(identity.mesh.retry_503)),
             built: HashMap::new(),
             dns_names: BTreeSet::new(),
         }
@@ -86,6 +89,11 @@ impl<'a> Clusters<'a> {
     /// Where a rule with this `statPrefix` counts its requests; nowhere without one.
     pub(super) fn route_stats(&self, prefix: &str) -> Option<Arc<RouteStats>> {
         (!prefix.is_empty()).then(|| self.stats.route_stats(prefix))
+    }
+
+    /// What is tried again of the requests of a rule that says nothing about it.
+    pub(super) fn mesh_retries(&self) -> &Arc<RetryPolicy> {
+        &self.mesh_retries
     }
 
     /// The service port that a destination means.
@@ -187,6 +195,7 @@ impl<'a> Clusters<'a> {
             unresolved: self.unresolved(port, &members),
             stats: self.stats_of(service, &WorkloadLabels::default()),
             pool: policy.pool,
+            retry_limit: RetryLimit::default(),
             provenance,
             fingerprint,
             state,

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use config_loader::ResourceSet;
 use config_loader::resource::Object;
-use config_loader::resource::istio::{GatewayRef, HttpAction, Server, VirtualService};
+use config_loader::resource::istio::{
+    GatewayRef, HttpAction, HttpDestination, Server, VirtualService,
+};
 
 use super::clusters::Clusters;
 use super::listeners::Bound;
 use super::rules::{self, Compiled, Place};
-use super::{delegates, names, services};
+use super::{delegates, names, retries, services};
 use crate::filter::{Action, Redirect, RouteFilters};
 use crate::identity::Identity;
 use crate::provenance::Provenance;
@@ -161,13 +163,8 @@ impl HostCompiler<'_> {
         let fingerprint = self.fingerprint(&name, parts, clusters);
         let before = self.before.and_then(|before| before.named(&name));
         if let Some(before) = before.filter(|before| before.fingerprint == fingerprint) {
-            for destination in before
-                .routes
-                .iter()
-                .filter_map(|route| route.split.as_ref())
-                .flat_map(|s| s.entries())
-            {
-                clusters.need(&destination.1.name);
+            for destination in before.routes.iter().flat_map(Route::destinations) {
+                clusters.need(&destination.name);
             }
             return Arc::clone(before);
         }
@@ -237,10 +234,13 @@ impl HostCompiler<'_> {
         )
             .hash(hasher);
         for rule in &object.spec.http {
-            let HttpAction::Route(destinations) = &rule.action else {
-                continue;
+            let routed: &[HttpDestination] = match &rule.action {
+                HttpAction::Route(destinations) => destinations,
+                _ => &[],
             };
-            for destination in destinations.iter().map(|weighted| &weighted.destination) {
+            let routed = routed.iter().map(|weighted| &weighted.destination);
+            let mirrored = retries::mirrors(rule).map(|(_, destination, _)| destination);
+            for destination in routed.chain(mirrored) {
                 if destination.port.is_none() {
                     let host = names::complete(
                         &destination.host,
@@ -273,6 +273,7 @@ fn https_redirect(provenance: &Provenance) -> Compiled {
             provenance: provenance.clone(),
             filters,
             split: None,
+            mirrors: None,
         },
     )
 }

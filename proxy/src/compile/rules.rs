@@ -6,20 +6,19 @@ use bytes::Bytes;
 use config_loader::resource::Line;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{
-    GatewayRef, HeaderKey as RawHeaderKey, HeaderMatch as RawHeaderMatch, HeaderOperations,
-    Headers, HttpAction, HttpDestination, HttpMatch, HttpRule, Redirect as RawRedirect,
-    RedirectPath, RedirectPort as RawRedirectPort, RewritePath, Scheme as RawScheme, StringMatch,
-    VirtualService,
+    Destination as RawDestination, GatewayRef, HeaderKey as RawHeaderKey,
+    HeaderMatch as RawHeaderMatch, HeaderOperations, Headers, HttpAction, HttpDestination,
+    HttpMatch, HttpRule, Redirect as RawRedirect, RedirectPath, RedirectPort as RawRedirectPort,
+    RewritePath, Scheme as RawScheme, StringMatch, VirtualService,
 };
 use http::{HeaderValue, StatusCode};
 
 use super::clusters::{self, Clusters};
-use super::early;
-use super::names;
+use super::{early, names, retries};
 use crate::cluster::Split;
 use crate::filter::chain::HeaderScopes;
 use crate::filter::{
-    Action, DirectResponse, HeaderError, HeaderScope, MatchedUri, PathChange, PathRewrite,
+    Action, DirectResponse, HeaderError, HeaderScope, MatchedUri, Mirrors, PathChange, PathRewrite,
     Redirect, RedirectPort, RouteFilters, Scheme,
 };
 use crate::identity::Identity;
@@ -238,6 +237,7 @@ fn route(
     let mut filters = RouteFilters::new(&scopes, &of_destinations, authority)?;
     filters.path = rewrite.and_then(|rewrite| path_rewrite(&rewrite.path, matched));
     filters.timeout = rule.timeout;
+    filters.retry = retries::policy(rule, clusters.mesh_retries());
     filters.action = match &rule.action {
         HttpAction::DirectResponse(direct) => {
             let status =
@@ -261,6 +261,7 @@ fn route(
         provenance: sourced.provenance(rule.line),
         filters,
         split: split(sourced, destinations, place, clusters),
+        mirrors: mirrors(sourced, place, clusters),
     })
 }
 
@@ -271,27 +272,53 @@ fn split(
     clusters: &mut Clusters<'_>,
 ) -> Option<Split<Destination>> {
     let entries = destinations.iter().enumerate().map(|(position, weighted)| {
-        let destination = &weighted.destination;
-        let host = names::complete(
-            &destination.host,
-            &sourced.object.id.namespace,
-            &place.identity.domain,
-        );
-        let port = clusters.port(&host, destination.port, place.port);
-        let name = clusters::name(port, destination.subset.as_deref().unwrap_or(""), &host);
-        let (name, cluster) = clusters.need(&name);
-        let provenance = sourced.provenance(weighted.line);
-        (
-            weighted.weight,
-            Destination {
-                name,
-                cluster,
-                position,
-                provenance,
-            },
-        )
+        let at = (position, weighted.line);
+        let destination = destination(sourced, &weighted.destination, at, place, clusters);
+        (weighted.weight, destination)
     });
     Split::build(entries.collect())
+}
+
+/// A destination at a position of the rule, written on that line.
+fn destination(
+    sourced: &Sourced<'_>,
+    written: &RawDestination,
+    (position, line): (usize, Line),
+    place: &Place<'_>,
+    clusters: &mut Clusters<'_>,
+) -> Destination {
+    let host = names::complete(
+        &written.host,
+        &sourced.object.id.namespace,
+        &place.identity.domain,
+    );
+    let port = clusters.port(&host, written.port, place.port);
+    let name = clusters::name(port, written.subset.as_deref().unwrap_or(""), &host);
+    let (name, cluster) = clusters.need(&name);
+    Destination {
+        name,
+        cluster,
+        position,
+        provenance: sourced.provenance(line),
+    }
+}
+
+/// Who gets copies of a rule's requests.
+fn mirrors(
+    sourced: &Sourced<'_>,
+    place: &Place<'_>,
+    clusters: &mut Clusters<'_>,
+) -> Option<Mirrors<Destination>> {
+    // one without a share is as good as not written
+    let written =
+        retries::mirrors(&sourced.rule).filter(|(share, _, _)| share.parts_per_million() > 0);
+    let entries = written
+        .enumerate()
+        .map(|(position, (share, written, line))| {
+            let destination = destination(sourced, written, (position, line), place, clusters);
+            (share.parts_per_million(), destination)
+        });
+    Mirrors::build(entries)
 }
 
 fn matched_uri(uri: &UriMatch) -> MatchedUri {

@@ -1,5 +1,7 @@
 //! One request to one endpoint, and the one replay that a reused connection may need.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use http::request::Parts;
@@ -7,6 +9,8 @@ use hyper::{Request, Response, Version};
 
 use super::body::UpstreamBody;
 use super::forward::Forward;
+use super::headers::TryHeaders;
+use super::replay::Source;
 use super::request::{Connection, DownstreamProtocol, Picked, Worker};
 use super::spare::Spare;
 use crate::error::{Error, Kind, Retry};
@@ -18,41 +22,174 @@ use crate::upstream::http1::{Interim, Message};
 /// A request in the form in which it goes upstream.
 pub struct Outgoing {
     form: Form,
+    /// The HTTP version that it came in.
+    version: Version,
     /// Nothing of it can be acted on twice: it has no body, and its method is idempotent (RFC 9110, section 9.2.2).
     repeatable: bool,
+    /// Whether any byte of it went to an endpoint.
+    sent: bool,
 }
 
-/// Taken when the request is handed on for good.
 #[expect(
     clippy::large_enum_variant,
     reason = "the usual one stays where it is; a box would be an allocation per request"
 )]
 enum Form {
-    Http1(Option<Message<UpstreamBody>>),
-    Http2(Option<Box<Request<UpstreamBody>>>),
+    Http1 {
+        /// Taken when the request is handed on for good.
+        message: Option<Message<UpstreamBody>>,
+        /// For one with a body: one without can be sent again as it is.
+        again: Option<Box<Again>>,
+    },
+    Http2(Box<Http2>),
+}
+
+struct Http2 {
+    /// Taken when the request is handed on.
+    request: Option<Request<UpstreamBody>>,
+    again: Option<Again>,
+}
+
+/// What a request can be made from once more.
+struct Again {
+    spare: Spare,
+    /// Its body, if it has one.
+    source: Option<Rc<Source>>,
+}
+
+impl Again {
+    fn body(&self) -> Option<UpstreamBody> {
+        match &self.source {
+            None => Some(UpstreamBody::Empty),
+            Some(source) => source.reader().map(UpstreamBody::Shared),
+        }
+    }
+}
+
+/// What decides about the form of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// The HTTP version that it came in.
+    pub version: Version,
+    /// What the endpoint speaks.
+    pub protocol: Protocol,
+    /// Whether it may be tried more than once.
+    pub retriable: bool,
 }
 
 impl Outgoing {
-    /// A request that came as HTTP `version`, for an endpoint that speaks `protocol`.
-    pub fn new(
-        forward: &Forward<'_>,
-        version: Version,
-        protocol: Protocol,
-        parts: Parts,
-        body: UpstreamBody,
-    ) -> Self {
-        let worker = forward.worker;
-        let repeatable = matches!(body, UpstreamBody::Empty) && parts.method.is_idempotent();
+    /// A request that goes out in that manner.
+    pub fn new(forward: &Forward<'_>, manner: Manner, parts: Parts, body: UpstreamBody) -> Self {
+        let Manner {
+            version,
+            protocol,
+            retriable,
+        } = manner;
+        let bodiless = matches!(body, UpstreamBody::Empty);
+        let repeatable = bodiless && parts.method.is_idempotent();
+        let spare = |parts: &Parts| Again {
+            spare: Spare::of(&forward.worker.buffers, parts),
+            source: body.source(),
+        };
         let form = match protocol {
             Protocol::Http1 => {
-                let interim = interim(forward.connection, version);
-                let message = Message::new(worker.buffers.take(), parts, body);
-                Form::Http1(Some(message.with_interim(interim)))
+                let again = (retriable && !bodiless).then(|| Box::new(spare(&parts)));
+                Form::Http1 {
+                    message: Some(message(forward, version, parts, body)),
+                    again,
+                }
             }
-            Protocol::Http2 => Form::Http2(Some(Box::new(Request::from_parts(parts, body)))),
+            Protocol::Http2 => {
+                // of several requests that wait for a new connection one goes first, so that any may meet a used one
+                let again = (retriable || repeatable).then(|| spare(&parts));
+                let request = Some(Request::from_parts(parts, body));
+                Form::Http2(Box::new(Http2 { request, again }))
+            }
         };
-        Self { form, repeatable }
+        Self {
+            form,
+            version,
+            repeatable,
+            sent: false,
+        }
     }
+
+    /// Whether any byte of it went to an endpoint, in any try.
+    pub fn is_sent(&self) -> bool {
+        let begun = match &self.form {
+            Form::Http1 { message, .. } => message.as_ref().is_none_or(Message::is_begun),
+            Form::Http2(_) => false,
+        };
+        self.sent || begun
+    }
+
+    /// Whether it can be sent again.
+    pub fn can_go_again(&self) -> bool {
+        let again = match &self.form {
+            Form::Http1 {
+                message: Some(message),
+                again: None,
+            } => return message.can_rewind(),
+            Form::Http1 { again, .. } => again.as_deref(),
+            Form::Http2(http2) => http2.again.as_ref(),
+        };
+        again.is_some_and(|again| again.source.as_ref().is_none_or(|body| body.is_whole()))
+    }
+
+    /// Makes ready for another try, which says this of itself; false if it cannot be sent again.
+    pub fn go_again(&mut self, forward: &Forward<'_>, told: &TryHeaders) -> bool {
+        self.sent = self.is_sent();
+        let remade = |again: &Again| {
+            let body = again.body()?;
+            let mut parts = again.spare.parts();
+            told.tell(&mut parts.headers);
+            Some((parts, body))
+        };
+        match &mut self.form {
+            Form::Http1 {
+                message: Some(message),
+                again: None,
+            } => {
+                let rewound = message.rewind();
+                told.each(|name, value| message.set_header(&name, &value));
+                rewound
+            }
+            Form::Http1 {
+                message: slot,
+                again,
+            } => {
+                let made = again.as_deref().and_then(remade);
+                *slot = made.map(|(parts, body)| message(forward, self.version, parts, body));
+                slot.is_some()
+            }
+            Form::Http2(http2) => {
+                let made = http2.again.as_ref().and_then(remade);
+                http2.request = made.map(|(parts, body)| Request::from_parts(parts, body));
+                http2.request.is_some()
+            }
+        }
+    }
+
+    /// There will be no other try.
+    pub fn settle(&mut self) {
+        let again = match &self.form {
+            Form::Http1 { again, .. } => again.as_deref(),
+            Form::Http2(http2) => http2.again.as_ref(),
+        };
+        if let Some(source) = again.and_then(|again| again.source.as_ref()) {
+            source.release();
+        }
+    }
+}
+
+fn message(
+    forward: &Forward<'_>,
+    version: Version,
+    parts: Parts,
+    body: UpstreamBody,
+) -> Message<UpstreamBody> {
+    let interim = interim(forward.connection, version);
+    Message::new(forward.worker.buffers.take(), parts, body).with_interim(interim)
 }
 
 /// Who takes interim responses: an HTTP/1.1 client does, one of HTTP/1.0 must not (RFC 9110, section 15.2), and the
@@ -62,7 +199,7 @@ fn interim(connection: &Connection, version: Version) -> Option<Arc<dyn Interim>
     takes.then(|| Arc::clone(&connection.interim) as Arc<dyn Interim>)
 }
 
-/// Sends the request to the picked endpoint.
+/// Sends the request to the picked endpoint, and tells `connected` when it has a connection.
 ///
 /// A pooled connection may have been closed by its peer just as the request went out. If nothing of the request can
 /// have been acted on twice, it is sent once more on a fresh connection. A POST is never sent twice once a byte of it
@@ -75,31 +212,57 @@ pub async fn run(
     worker: &Worker,
     picked: &Picked,
     outgoing: &mut Outgoing,
+    connected: &Cell<bool>,
 ) -> Result<Response<Incoming<UpstreamBody>>, Error> {
-    let target = picked.target();
-    let repeatable = outgoing.repeatable;
+    let way = Way {
+        worker,
+        picked,
+        connected,
+    };
     match &mut outgoing.form {
-        Form::Http1(message) => over_http1(worker, target, message, repeatable).await,
-        Form::Http2(request) => match request.take() {
+        Form::Http1 { message, .. } => {
+            over_http1(way, message, outgoing.repeatable, &mut outgoing.sent).await
+        }
+        Form::Http2(http2) => {
             // boxed: larger than what HTTP/1 takes, which would have to carry it
-            Some(request) => Box::pin(over_http2(worker, target, *request, repeatable)).await,
-            None => Err(Error::new(Kind::DownstreamBody)),
-        },
+            let sent = over_http2(way, http2, outgoing.repeatable, &mut outgoing.sent);
+            Box::pin(sent).await
+        }
+    }
+}
+
+/// Where a try goes.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    worker: &'a Worker,
+    picked: &'a Picked,
+    connected: &'a Cell<bool>,
+}
+
+impl<'a> Way<'a> {
+    fn target(self) -> Target<'a> {
+        Target {
+            connected: Some(self.connected),
+            ..self.picked.target()
+        }
     }
 }
 
 async fn over_http1(
-    worker: &Worker,
-    target: Target<'_>,
+    way: Way<'_>,
     message: &mut Option<Message<UpstreamBody>>,
     repeatable: bool,
+    sent: &mut bool,
 ) -> Result<Response<Incoming<UpstreamBody>>, Error> {
+    let worker = way.worker;
     let mut choice = Choice::Any;
     loop {
-        let failed = match worker.pools.send_http1(target, message, choice).await {
+        let pools = &worker.pools;
+        let failed = match pools.send_http1(way.target(), message, choice).await {
             Ok(response) => return Ok(response),
             Err(failed) => failed,
         };
+        *sent |= failed.sent;
         let again = choice == Choice::Any && repeatable && may_replay(&failed);
         if !(again && message.as_mut().is_some_and(Message::rewind)) {
             return Err(failed.error);
@@ -110,24 +273,29 @@ async fn over_http1(
 }
 
 async fn over_http2(
-    worker: &Worker,
-    target: Target<'_>,
-    request: Request<UpstreamBody>,
+    way: Way<'_>,
+    http2: &mut Http2,
     repeatable: bool,
+    sent: &mut bool,
 ) -> Result<Response<Incoming<UpstreamBody>>, Error> {
-    // of several requests that wait for a new connection one goes first, so that any may meet a used one
-    let spare = repeatable.then(|| Spare::of(&worker.buffers, &request));
+    let (worker, target) = (way.worker, way.target());
+    let Some(request) = http2.request.take() else {
+        return Err(Error::new(Kind::DownstreamBody));
+    };
     let failed = match worker.pools.send_http2(target, request, Choice::Any).await {
         Ok(response) => return Ok(response),
         Err(failed) => failed,
     };
-    match spare {
-        Some(spare) if may_replay(&failed) => {
+    *sent |= failed.sent;
+    match &http2.again {
+        Some(again) if repeatable && may_replay(&failed) => {
             worker.count(Counter::UpstreamReplays);
-            let sent = worker
-                .pools
-                .send_http2(target, spare.request(), Choice::Fresh);
-            sent.await.map_err(|failed| failed.error)
+            let request = Request::from_parts(again.spare.parts(), UpstreamBody::Empty);
+            let again = worker.pools.send_http2(target, request, Choice::Fresh);
+            again.await.map_err(|failed| {
+                *sent |= failed.sent;
+                failed.error
+            })
         }
         _ => Err(failed.error),
     }

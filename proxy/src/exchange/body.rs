@@ -7,12 +7,15 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use smallvec::SmallVec;
 use tokio::time::Instant;
 
 use super::deadline::Deadline;
 use super::messages::Messages;
+use super::mirror::{CopyBody, Feed};
 use super::outcome::{Ending, Record};
-use crate::error::{Error, Kind};
+use super::replay::{Memory, Reader, Source};
+use crate::error::{BoxError, Error};
 use crate::pool;
 
 /// How far the downstream peer's request has come in.
@@ -25,6 +28,15 @@ pub struct Progress {
     /// When the body's last byte was read; none for a request without a body.
     ended: Cell<Option<Instant>>,
     waker: RefCell<Option<Waker>>,
+}
+
+/// What else is done with the body of a request than to send it.
+#[derive(Default)]
+pub struct Extras {
+    /// Where it is kept, for a request that may be tried again.
+    pub memory: Option<Rc<Memory>>,
+    /// Mirrors that get copies.
+    pub copies: SmallVec<[Rc<Feed>; 1]>,
 }
 
 impl Progress {
@@ -45,7 +57,7 @@ impl Progress {
         self.messages.get().map_or(0, |messages| messages.count())
     }
 
-    fn saw(&self, data: &Bytes) {
+    pub(super) fn saw(&self, data: &Bytes) {
         self.bytes.set(self.bytes.get() + data.len() as u64);
         if let Some(mut messages) = self.messages.get() {
             messages.saw(data);
@@ -69,7 +81,7 @@ impl Progress {
         Poll::Pending
     }
 
-    fn end_body(&self) {
+    pub(super) fn end_body(&self) {
         if !self.complete.get() {
             self.ended.set(Some(Instant::now()));
             self.finish();
@@ -96,15 +108,25 @@ pub enum UpstreamBody {
         /// Told of every frame.
         progress: Rc<Progress>,
     },
+    /// As a stream, and kept for another try, or copied for a mirror.
+    Shared(Reader),
+    /// A mirror's copy.
+    Copy(CopyBody),
 }
 
 impl UpstreamBody {
     /// The body of a downstream request, and how to follow it.
-    pub fn new(incoming: Incoming) -> (Self, Rc<Progress>) {
+    pub fn new(incoming: Incoming, extras: Extras) -> (Self, Rc<Progress>) {
         let progress = Rc::new(Progress::default());
         if incoming.is_end_stream() {
             progress.finish();
             return (UpstreamBody::Empty, progress);
+        }
+        let Extras { memory, copies } = extras;
+        if memory.is_some() || !copies.is_empty() {
+            let source = Source::new(incoming, &progress, memory, copies);
+            let reader = source.reader().expect("nothing of it was read");
+            return (UpstreamBody::Shared(reader), progress);
         }
         (
             UpstreamBody::Stream {
@@ -114,18 +136,29 @@ impl UpstreamBody {
             progress,
         )
     }
+
+    /// The body that it is one reader of, if it can have others.
+    pub fn source(&self) -> Option<Rc<Source>> {
+        match self {
+            UpstreamBody::Shared(reader) => Some(Rc::clone(reader.source())),
+            UpstreamBody::Copy(_) | UpstreamBody::Empty | UpstreamBody::Stream { .. } => None,
+        }
+    }
 }
 
 impl Body for UpstreamBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BoxError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let UpstreamBody::Stream { incoming, progress } = self.get_mut() else {
-            return Poll::Ready(None);
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let (incoming, progress) = match self.get_mut() {
+            UpstreamBody::Empty => return Poll::Ready(None),
+            UpstreamBody::Stream { incoming, progress } => (incoming, progress),
+            UpstreamBody::Shared(reader) => return reader.poll_frame(cx),
+            UpstreamBody::Copy(copy) => return copy.poll_frame(cx),
         };
         let polled = ready!(Pin::new(&mut *incoming).poll_frame(cx));
         match &polled {
@@ -140,13 +173,15 @@ impl Body for UpstreamBody {
             Some(Err(_)) => (),
             None => progress.end_body(),
         }
-        Poll::Ready(polled)
+        Poll::Ready(polled.map(|frame| frame.map_err(Into::into)))
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             UpstreamBody::Empty => true,
             UpstreamBody::Stream { incoming, .. } => incoming.is_end_stream(),
+            UpstreamBody::Shared(reader) => reader.is_end_stream(),
+            UpstreamBody::Copy(copy) => copy.is_end_stream(),
         }
     }
 
@@ -154,8 +189,14 @@ impl Body for UpstreamBody {
         match self {
             UpstreamBody::Empty => SizeHint::with_exact(0),
             UpstreamBody::Stream { incoming, .. } => incoming.size_hint(),
+            UpstreamBody::Shared(reader) => hint(reader.left()),
+            UpstreamBody::Copy(_) => SizeHint::default(),
         }
     }
+}
+
+fn hint(exact: Option<u64>) -> SizeHint {
+    exact.map_or_else(SizeHint::default, SizeHint::with_exact)
 }
 
 /// The body of a response to the downstream peer.
@@ -173,7 +214,7 @@ pub struct StreamBody {
     incoming: pool::Incoming<UpstreamBody>,
     /// Taken when the exchange ends; records a downstream disconnect if it is dropped before.
     record: Option<Box<Record>>,
-    deadline: Option<Deadline>,
+    deadline: Option<Box<Deadline>>,
 }
 
 impl StreamBody {
@@ -181,7 +222,7 @@ impl StreamBody {
     pub fn new(
         incoming: pool::Incoming<UpstreamBody>,
         record: Box<Record>,
-        deadline: Option<Deadline>,
+        deadline: Option<Box<Deadline>>,
     ) -> Self {
         Self {
             incoming,
@@ -219,9 +260,9 @@ impl StreamBody {
                 let Some(deadline) = &mut self.deadline else {
                     return Poll::Pending;
                 };
-                ready!(Pin::new(deadline).poll(cx));
+                let kind = ready!(deadline.poll(cx, true));
                 self.end(Ending::TimedOut);
-                Poll::Ready(Some(Err(Error::new(Kind::RequestTimeout))))
+                Poll::Ready(Some(Err(Error::new(kind))))
             }
         }
     }

@@ -1,31 +1,30 @@
 //! Forwarding: destination, endpoint, request head, attempt, response head.
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::task::Poll;
 use std::time::SystemTime;
 
 use http::uri::{Authority, PathAndQuery, Scheme};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{EXPECT, HOST, HeaderMap, HeaderValue, UPGRADE};
 use hyper::http::request::Parts;
 use hyper::upgrade::OnUpgrade;
-use hyper::{Method, Request, Response, Uri, Version};
+use hyper::{Method, Request, Response, StatusCode, Uri, Version};
+use smallvec::SmallVec;
 
-use super::attempt::{self, Outgoing};
-use super::body::{Progress, ReplyBody, StreamBody, UpstreamBody};
-use super::deadline::Deadline;
+use super::attempt::{Manner, Outgoing};
+use super::body::{Extras, Progress, ReplyBody, StreamBody, UpstreamBody};
+use super::deadline::{Deadline, Times};
 use super::head::{self, Found};
 use super::headers::{self, X_ENVOY_UPSTREAM_SERVICE_TIME, X_FORWARDED_HOST};
 use super::origin::Origin;
 use super::outcome::{Ending, Record};
 use super::reply::LocalReply;
 use super::request::{Connection, Destined, Picked, SnapshotRef, Worker};
-use super::upgrade;
+use super::{mirror, tries, upgrade};
 use crate::error::{Error, Kind};
+use crate::filter::retry::Controls;
 use crate::filter::rewrite::ORIGINAL_PATH;
-use crate::filter::{self, Redirect, TemplateContext, hop_by_hop, timeout};
+use crate::filter::{self, Redirect, RetryPolicy, TemplateContext, hop_by_hop, timeout};
 use crate::pool;
 use crate::registry::Address;
 use crate::snapshot::Destination;
@@ -60,28 +59,12 @@ pub async fn run(
             reply,
         }) => return refuse(&forward, destination, keep, *record, &reply),
     };
-    let result = {
-        let Going {
-            picked,
-            outgoing,
-            deadline,
-            ..
-        } = &mut going;
-        let mut attempt = pin!(attempt::run(forward.worker, picked, outgoing));
-        let within = poll_fn(|cx| match (attempt.as_mut().poll(cx), &mut *deadline) {
-            (Poll::Pending, Some(deadline)) => Pin::new(deadline)
-                .poll(cx)
-                .map(|()| Err(Error::new(Kind::RequestTimeout))),
-            (polled, _) => polled,
-        });
-        within.await
-    };
-    match result {
+    match tries::run(&forward, &mut going, &mut record).await {
         Ok(response) => pass(&forward, going, response, record),
         Err(error) => {
             let cause = std::error::Error::source(&error);
             tracing::debug!(cluster = &*going.destination.name, %error, cause, "attempt failed");
-            let reply = LocalReply::from_error(&error);
+            let reply = going.reply(&error, &record);
             refuse(
                 &forward,
                 Some(going.destination),
@@ -94,15 +77,35 @@ pub async fn run(
 }
 
 /// A request on its way.
-struct Going<'a> {
-    destination: &'a Destination,
+pub struct Going<'a> {
+    /// Where it goes.
+    pub destination: &'a Destination,
     keep: Option<Box<Kept>>,
-    picked: Picked,
-    outgoing: Outgoing,
+    /// The endpoint that it goes to.
+    pub picked: Picked,
+    /// The request.
+    pub outgoing: Outgoing,
     /// The downstream side of an upgrade.
     switch: Option<OnUpgrade>,
     /// From the end of the request to the end of the response.
-    deadline: Option<Deadline>,
+    pub deadline: Option<Box<Deadline>>,
+    /// What is tried again, if that is not what the route says.
+    pub policy: Option<Box<RetryPolicy>>,
+    /// Whether a timeout is answered with 204.
+    alt_response: bool,
+}
+
+impl Going<'_> {
+    /// What the client is told when the last try fails.
+    fn reply(&self, error: &Error, record: &Record) -> LocalReply {
+        let mut reply = LocalReply::from_error(error);
+        if self.alt_response && matches!(error.kind(), Kind::RequestTimeout | Kind::TryTimeout) {
+            reply.status = StatusCode::NO_CONTENT;
+            reply.body = "";
+        }
+        reply.retried = record.tries() > 1;
+        reply
+    }
 }
 
 /// Why a request did not go on its way.
@@ -146,6 +149,8 @@ fn begin<'a>(
                 outgoing: ready.outgoing,
                 switch: ready.switch,
                 deadline: ready.deadline,
+                policy: ready.policy,
+                alt_response: ready.alt_response,
             })
         }
         Err(reply) => Err(Stopped {
@@ -176,7 +181,9 @@ struct Ready {
     outgoing: Outgoing,
     progress: Rc<Progress>,
     switch: Option<OnUpgrade>,
-    deadline: Option<Deadline>,
+    deadline: Option<Box<Deadline>>,
+    policy: Option<Box<RetryPolicy>>,
+    alt_response: bool,
 }
 
 /// Turns the downstream request into the one that goes upstream: hop-by-hop headers out, our own in, then the
@@ -205,40 +212,90 @@ fn prepare(
     parts.headers.remove(EXPECT);
     let (worker, connection) = (forward.worker, forward.connection);
     let headers = &mut parts.headers;
-    worker
+    let trust = worker
         .random(|rng| headers::forward(headers, connection, forward.origin, &worker.settings, rng));
-    let timeout = time_limit(forward, &mut parts.headers, record.is_grpc());
+    let controls = if trust.controls {
+        Controls::take(&mut parts.headers)
+    } else {
+        None
+    };
+    let asked = Asked::of(forward, controls.as_ref(), &mut parts.headers, record);
     let authority = edit(forward, destination, picked, &mut parts, authority);
+    let bodiless = incoming.is_end_stream();
+    let copies = if upgrading {
+        SmallVec::new()
+    } else {
+        mirror::begin(forward, &parts, authority.as_ref(), bodiless)
+    };
     readdress(&mut parts, protocol, forward.origin.scheme, authority);
     if let Some(log) = record.log_mut() {
         log.forwarded(&parts);
     }
-    let (body, progress) = UpstreamBody::new(incoming);
+    let extras = Extras {
+        memory: asked.retriable.then(|| Rc::clone(&forward.worker.replay)),
+        copies,
+    };
+    let (body, progress) = UpstreamBody::new(incoming, extras);
+    let manner = Manner {
+        version,
+        protocol,
+        retriable: asked.retriable,
+    };
     Ok(Ready {
-        outgoing: Outgoing::new(forward, version, protocol, parts, body),
-        deadline: timeout.map(|timeout| Deadline::new(timeout, &progress)),
+        outgoing: Outgoing::new(forward, manner, parts, body),
+        deadline: asked.times.watch(&progress),
         progress,
         switch,
+        policy: asked.policy,
+        alt_response: controls.is_some_and(|controls| controls.alt_response),
     })
 }
 
-/// The time that the exchange may take, told to the upstream as well.
-fn time_limit(
-    forward: &Forward<'_>,
-    headers: &mut HeaderMap,
-    grpc: bool,
-) -> Option<std::time::Duration> {
-    let client = if grpc {
-        timeout::grpc_timeout(headers)
-    } else {
-        None
-    };
-    let limit = timeout::effective(forward.found.route().filters.timeout, client)?;
-    headers.insert(timeout::EXPECTED_TIMEOUT, timeout::millis(limit));
-    if grpc {
-        headers.insert(timeout::GRPC_TIMEOUT, timeout::format_grpc_timeout(limit));
+/// What the route and a trusted client ask for: times and retries.
+struct Asked {
+    times: Times,
+    /// In place of the route's policy.
+    policy: Option<Box<RetryPolicy>>,
+    retriable: bool,
+}
+
+impl Asked {
+    /// Puts the two together, and tells the upstream how long it has.
+    fn of(
+        forward: &Forward<'_>,
+        controls: Option<&Controls>,
+        headers: &mut HeaderMap,
+        record: &Record,
+    ) -> Self {
+        let filters = &forward.found.route().filters;
+        let route = filters.retry.as_deref();
+        let own = controls.and_then(|controls| controls.policy(route));
+        let policy = own.as_ref().or(route);
+        let mut timeout = filters.timeout;
+        let mut per_try = policy.and_then(|policy| policy.per_try_timeout);
+        if let Some(controls) = controls {
+            timeout = controls.timeout(timeout);
+            per_try = controls.per_try_timeout(per_try);
+        }
+        let grpc = record.is_grpc();
+        let client = if grpc {
+            timeout::grpc_timeout(headers)
+        } else {
+            None
+        };
+        let times = Times::new(timeout::effective(timeout, client), per_try);
+        if let Some(time) = times.first_try() {
+            headers.insert(timeout::EXPECTED_TIMEOUT, timeout::millis(time));
+            if grpc {
+                headers.insert(timeout::GRPC_TIMEOUT, timeout::format_grpc_timeout(time));
+            }
+        }
+        Self {
+            times,
+            retriable: policy.is_some_and(|policy| policy.attempts > 0),
+            policy: own.map(Box::new),
+        }
     }
-    Some(limit)
 }
 
 /// The route's header edits and path; returns the authority for the upstream, unless it is what Host says.
@@ -292,7 +349,7 @@ fn edit(
 
 /// Gives the request the form that the upstream's protocol wants: origin form and Host for HTTP/1 (RFC 9112, section
 /// 3.2.1), scheme and authority in the target for HTTP/2 (RFC 9113, section 8.3.1).
-fn readdress(
+pub fn readdress(
     parts: &mut Parts,
     protocol: Protocol,
     scheme: filter::Scheme,
@@ -459,10 +516,11 @@ fn refuse(
 /// Passes the upstream's response on: hop-by-hop headers out, our own in, then the route's edits; the body streams.
 fn pass(
     forward: &Forward<'_>,
-    going: Going<'_>,
+    mut going: Going<'_>,
     mut response: Response<pool::Incoming<UpstreamBody>>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
+    going.outgoing.settle();
     let took = record.upstream_took();
     if let Some(log) = record.log_mut() {
         log.carried_by(response.body().ends());

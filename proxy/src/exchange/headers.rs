@@ -12,7 +12,7 @@ use rand::{Rng, RngExt};
 use super::connection::Connection;
 use super::origin::{Origin, Trust, X_FORWARDED_FOR, X_FORWARDED_PROTO, is_internal};
 use super::request::ExchangeSettings;
-use crate::filter::Scheme;
+use crate::filter::{Scheme, timeout};
 
 /// Request id, forwarded and logged.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -95,6 +95,39 @@ fn address(connection: &Connection, origin: &Origin) -> HeaderValue {
     }
     let ip: IpAddr = origin.client.ip().to_canonical();
     HeaderValue::try_from(ip.to_string()).expect("an IP address is visible ASCII")
+}
+
+/// What the headers of a try after the first say of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TryHeaders {
+    /// Its number, from 1.
+    pub number: u32,
+    /// How long it may take.
+    pub time: Option<Duration>,
+    /// Whether the client speaks gRPC.
+    pub grpc: bool,
+}
+
+impl TryHeaders {
+    /// Gives each header, with its value, to `set`.
+    pub fn each(&self, mut set: impl FnMut(HeaderName, HeaderValue)) {
+        set(X_ENVOY_ATTEMPT_COUNT, HeaderValue::from(self.number));
+        if let Some(time) = self.time {
+            set(timeout::EXPECTED_TIMEOUT, timeout::millis(time));
+            if self.grpc {
+                set(timeout::GRPC_TIMEOUT, timeout::format_grpc_timeout(time));
+            }
+        }
+    }
+
+    /// Changes those that are there: a rule may have taken one out.
+    pub fn tell(&self, headers: &mut HeaderMap) {
+        self.each(|name, value| {
+            if headers.contains_key(&name) {
+                headers.insert(name, value);
+            }
+        });
+    }
 }
 
 /// Whole milliseconds as a header value.

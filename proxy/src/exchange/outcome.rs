@@ -60,6 +60,8 @@ pub struct Record {
     flags: ResponseFlags,
     /// What else is said of it, however it ends.
     added: ResponseFlags,
+    /// How often the request was sent to an endpoint.
+    tries: u32,
     details: &'static str,
     grpc: bool,
     /// Whether the method is HEAD.
@@ -97,6 +99,7 @@ impl Record {
             code: 0,
             flags: ResponseFlags::DC,
             added: ResponseFlags::NONE,
+            tries: 0,
             details: "downstream_remote_disconnect",
             grpc: timeout::is_grpc(request.headers()),
             head: request.method() == Method::HEAD,
@@ -129,14 +132,25 @@ impl Record {
 
     /// Notes the endpoint that the request goes to, and counts the request in there.
     pub fn went_to(&mut self, picked: Picked, progress: &Rc<Progress>) {
-        picked.endpoint().state.enter();
-        if let Some(before) = self.picked.replace(picked) {
-            before.endpoint().state.leave();
-        }
+        self.tries_again(picked);
         if self.grpc {
             progress.count_messages();
         }
         self.progress = Some(Rc::clone(progress));
+    }
+
+    /// Notes the endpoint that another try goes to, and counts the request in there instead.
+    pub fn tries_again(&mut self, picked: Picked) {
+        self.tries += 1;
+        picked.endpoint().state.enter();
+        if let Some(before) = self.picked.replace(picked) {
+            before.endpoint().state.leave();
+        }
+    }
+
+    /// How often the request was sent to an endpoint.
+    pub fn tries(&self) -> u32 {
+        self.tries
     }
 
     /// What the access log line will say, if there will be one.

@@ -3,6 +3,8 @@
 //! Dashboards and runbooks depend on these texts; they are Envoy's. A gRPC client gets the same as HTTP 200 with
 //! `grpc-status` and `grpc-message`.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
@@ -31,7 +33,12 @@ pub struct LocalReply {
     pub details: &'static str,
     /// Whether `x-envoy-overloaded: true` is sent.
     pub overloaded: bool,
+    /// Whether the body says that this is the latest of several tries.
+    pub retried: bool,
 }
+
+/// How the body of a reply begins that speaks of a try without a response.
+const RESET: &str = "upstream connect error or disconnect/reset before headers. ";
 
 impl LocalReply {
     const fn new(
@@ -46,7 +53,17 @@ impl LocalReply {
             body,
             details,
             overloaded: false,
+            retried: false,
         }
+    }
+
+    const fn timeout(details: &'static str) -> Self {
+        Self::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            ResponseFlags::UT,
+            "upstream request timeout",
+            details,
+        )
     }
 
     /// No listener, virtual host or route takes the request.
@@ -164,12 +181,8 @@ impl LocalReply {
                     "upstream_reset_before_response_started{overflow}",
                 )
             },
-            Kind::RequestTimeout => Self::new(
-                S::GATEWAY_TIMEOUT,
-                F::UT,
-                "upstream request timeout",
-                "response_timeout",
-            ),
+            Kind::RequestTimeout => Self::timeout("response_timeout"),
+            Kind::TryTimeout => Self::timeout("upstream_per_try_timeout"),
             Kind::DownstreamBody => {
                 Self::new(S::BAD_REQUEST, F::DPE, "", "downstream_body_broke_off")
             }
@@ -186,9 +199,10 @@ impl LocalReply {
         if grpc {
             return self.grpc_response();
         }
-        let body = match self.body {
-            "" => ReplyBody::Empty,
-            text => ReplyBody::Full(Bytes::from_static(text.as_bytes())),
+        let body = match self.text() {
+            Cow::Borrowed("") => ReplyBody::Empty,
+            Cow::Borrowed(text) => ReplyBody::Full(Bytes::from_static(text.as_bytes())),
+            Cow::Owned(text) => ReplyBody::Full(Bytes::from(text)),
         };
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
@@ -203,6 +217,16 @@ impl LocalReply {
         response
     }
 
+    /// The body; put together only for one that speaks of several tries, which are rare.
+    fn text(&self) -> Cow<'static, str> {
+        match self.body.strip_prefix(RESET) {
+            Some(reason) if self.retried => {
+                format!("{RESET}retried and the latest {reason}").into()
+            }
+            _ => self.body.into(),
+        }
+    }
+
     fn grpc_response(&self) -> Response<ReplyBody> {
         let mut response = Response::new(ReplyBody::Empty);
         let headers = response.headers_mut();
@@ -211,7 +235,7 @@ impl LocalReply {
             GRPC_STATUS,
             HeaderValue::from(u16::from(grpc_status(self.status))),
         );
-        if let Ok(message) = HeaderValue::from_str(&percent_encode(self.body))
+        if let Ok(message) = HeaderValue::from_str(&percent_encode(&self.text()))
             && !self.body.is_empty()
         {
             headers.insert(GRPC_MESSAGE, message);
@@ -358,6 +382,13 @@ mod tests {
             "response_timeout",
         ),
         (
+            Kind::TryTimeout,
+            504,
+            "UT",
+            "upstream request timeout",
+            "upstream_per_try_timeout",
+        ),
+        (
             Kind::DownstreamBody,
             400,
             "DPE",
@@ -378,6 +409,25 @@ mod tests {
             );
             assert!(reply.details.ends_with(details), "{kind:?}");
             assert_eq!(reply.overloaded, *kind == Kind::Overflow, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn reply_to_the_latest_of_several_tries_says_so() {
+        for (kind, expected) in [
+            (
+                Kind::ConnectFailed,
+                "upstream connect error or disconnect/reset before headers. retried and the latest reset reason: \
+                 remote connection failure",
+            ),
+            (Kind::TryTimeout, "upstream request timeout"),
+            (Kind::NoCluster, ""),
+        ] {
+            let reply = LocalReply {
+                retried: true,
+                ..LocalReply::from_kind(kind)
+            };
+            assert_eq!(reply.text(), expected);
         }
     }
 

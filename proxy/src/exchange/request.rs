@@ -12,6 +12,8 @@ use rand::rngs::SmallRng;
 
 use super::body::UpstreamBody;
 pub use super::connection::{Connection, DownstreamProtocol};
+use super::mirror::Mirroring;
+use super::replay::Memory;
 use crate::balance::EndpointIdx;
 use crate::cluster::{Cluster, Endpoint};
 use crate::pool::{Pools, Target};
@@ -19,6 +21,12 @@ use crate::registry::ClusterId;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
 use crate::upstream::{Buffers, Counts, Reach};
+
+/// Default of [`ExchangeSettings::replay_body_bytes_max`]: Envoy's limit of a request's buffer.
+pub const REPLAY_BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// Most bytes of request bodies that all workers together keep for other tries, by default.
+pub const REPLAY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Settings of the request path that do not come from resources.
 #[derive(Clone, Debug)]
@@ -34,6 +42,12 @@ pub struct ExchangeSettings {
     /// Whether the client's host is told in `x-forwarded-host` when a rule changes it. Default: no. Source:
     /// `--forwarded-host`.
     pub forwarded_host: bool,
+    /// Whether the host of a mirror's copy has `-shadow` behind its name, as older Istio had it. Default: no.
+    pub shadow_host_suffix: bool,
+    /// Most bytes of one request body that are kept for another try. Default: 1 MiB.
+    pub replay_body_bytes_max: usize,
+    /// Most bytes of request bodies that one worker keeps for other tries. Default: its part of 64 MiB.
+    pub replay_bytes_max: usize,
     /// Name of this machine, for `%HOSTNAME%`.
     pub hostname: Arc<str>,
     /// The process's environment as it was at the start, for `%ENVIRONMENT(X)%`.
@@ -47,6 +61,9 @@ impl Default for ExchangeSettings {
             keep_external_request_id: false,
             trusted_hops: 0,
             forwarded_host: false,
+            shadow_host_suffix: false,
+            replay_body_bytes_max: REPLAY_BODY_BYTES_MAX,
+            replay_bytes_max: REPLAY_BYTES_MAX,
             hostname: Arc::from(""),
             environment: Arc::default(),
         }
@@ -89,6 +106,10 @@ pub struct Worker {
     pub buffers: Rc<Buffers>,
     /// Requests that faults hold back right now.
     pub delayed: Cell<u32>,
+    /// Memory for bodies of requests that may have to be sent again.
+    pub replay: Rc<Memory>,
+    /// What copies of requests take.
+    pub mirroring: Rc<Mirroring>,
     snapshot: RefCell<Cached>,
     rng: RefCell<SmallRng>,
 }
@@ -108,6 +129,8 @@ impl Worker {
     pub fn new(parts: WorkerParts) -> Self {
         let mut cache = Cache::new(parts.snapshot);
         let current = Rc::new(Arc::clone(cache.load()));
+        let settings = &parts.settings;
+        let replay = Memory::new(settings.replay_bytes_max, settings.replay_body_bytes_max);
         Self {
             id: parts.id,
             pools: Pools::new(Counts::new(Arc::clone(&parts.telemetry), parts.id)),
@@ -117,6 +140,8 @@ impl Worker {
             settings: parts.settings,
             buffers: Rc::default(),
             delayed: Cell::new(0),
+            replay,
+            mirroring: Rc::default(),
             snapshot: RefCell::new(Cached { cache, current }),
             rng: RefCell::new(SmallRng::seed_from_u64(parts.seed)),
         }
@@ -208,6 +233,16 @@ impl Picked {
         self.destined.cluster()
     }
 
+    /// Number of the endpoint within the cluster.
+    pub fn index(&self) -> EndpointIdx {
+        self.endpoint
+    }
+
+    /// Picks an endpoint of the same cluster, this one perhaps.
+    pub fn again(&self, worker: &Worker) -> Option<Self> {
+        self.destined.pick(worker)
+    }
+
     /// The endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         self.cluster().endpoint(self.endpoint)
@@ -225,6 +260,7 @@ impl Picked {
             state: &endpoint.state,
             protocol: cluster.protocol,
             settings: &cluster.pool,
+            connected: None,
         }
     }
 }

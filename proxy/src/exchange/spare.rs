@@ -5,14 +5,13 @@
 
 use std::rc::Rc;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
-use hyper::Request;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
-use super::body::UpstreamBody;
 use crate::upstream::Buffers;
 use crate::upstream::buffers::Buffer;
 
-/// The head of a request without a body.
+/// The head of a request.
 #[derive(Debug)]
 pub struct Spare {
     method: Method,
@@ -27,27 +26,27 @@ const SENSITIVE: u32 = 1 << 31;
 
 impl Spare {
     /// Keeps the head of this request.
-    pub fn of<B>(buffers: &Rc<Buffers>, request: &Request<B>) -> Self {
+    pub fn of(buffers: &Rc<Buffers>, parts: &Parts) -> Self {
         let mut packed = buffers.take();
-        for (name, value) in request.headers() {
+        for (name, value) in &parts.headers {
             pack(&mut packed, name, value);
         }
         Self {
-            method: request.method().clone(),
-            uri: request.uri().clone(),
-            version: request.version(),
+            method: parts.method.clone(),
+            uri: parts.uri.clone(),
+            version: parts.version,
             packed,
         }
     }
 
-    /// The request once more.
-    pub fn request(&self) -> Request<UpstreamBody> {
-        let mut request = Request::new(UpstreamBody::Empty);
-        request.method_mut().clone_from(&self.method);
-        request.uri_mut().clone_from(&self.uri);
-        *request.version_mut() = self.version;
-        unpack(&self.packed, request.headers_mut());
-        request
+    /// The head once more.
+    pub fn parts(&self) -> Parts {
+        let (mut parts, ()) = Request::new(()).into_parts();
+        parts.method.clone_from(&self.method);
+        parts.uri.clone_from(&self.uri);
+        parts.version = self.version;
+        unpack(&self.packed, &mut parts.headers);
+        parts
     }
 }
 
@@ -104,14 +103,16 @@ mod tests {
                 .header("authorization", secret)
                 .header("x-round", round)
                 .body(())
-                .unwrap();
-            let after = Spare::of(&buffers, &before).request();
-            assert_eq!(after.method(), before.method());
-            assert_eq!(after.uri(), before.uri());
-            assert_eq!(after.version(), before.version());
-            assert_eq!(after.headers(), before.headers());
-            assert!(after.headers()["authorization"].is_sensitive());
-            assert!(!after.headers()["host"].is_sensitive());
+                .unwrap()
+                .into_parts()
+                .0;
+            let after = Spare::of(&buffers, &before).parts();
+            assert_eq!(after.method, before.method);
+            assert_eq!(after.uri, before.uri);
+            assert_eq!(after.version, before.version);
+            assert_eq!(after.headers, before.headers);
+            assert!(after.headers["authorization"].is_sensitive());
+            assert!(!after.headers["host"].is_sensitive());
         }
     }
 }

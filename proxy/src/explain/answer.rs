@@ -171,7 +171,7 @@ pub struct Note {
 }
 
 /// What the winning rule does to the request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Action {
     /// Failures that the rule causes on purpose, each in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -187,9 +187,39 @@ pub struct Action {
     pub authority: Option<String>,
     /// Time limit, from the end of the request to the end of the response.
     pub timeout: Option<String>,
+    /// What is tried again; none for nothing.
+    pub retries: Option<Retries>,
+    /// Who gets copies.
+    pub mirrors: Vec<MirrorChoice>,
     /// Header edits for all destinations.
     #[serde(flatten)]
     pub edits: Edits,
+}
+
+/// What is tried again of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Retries {
+    /// Tries after the first.
+    pub attempts: u32,
+    /// After what, as `retryOn` lists it.
+    pub on: Vec<String>,
+    /// How long one try may take; none for as long as all of them.
+    pub per_try_timeout: Option<String>,
+    /// What pauses grow from.
+    pub backoff: String,
+}
+
+/// A mirror of a rule.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct MirrorChoice {
+    /// Name of the cluster.
+    pub name: String,
+    /// Share of the requests that it gets copies of.
+    pub percent: f64,
+    /// Where the rule names it.
+    pub source: Source,
+    /// Whether host, port or subset are unknown, so that it gets none.
+    pub unknown: bool,
 }
 
 /// A value before and after.

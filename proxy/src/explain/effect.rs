@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use http::Request;
 
-use super::answer::{Action, Change, Edit, Edits, Outcome};
+use super::answer::{Action, Change, Edit, Edits, MirrorChoice, Outcome, Retries};
 use super::early;
 use crate::exchange::head;
 use crate::exchange::request::Connection;
-use crate::filter::{self, HeaderEdit, RouteFilters};
-use crate::snapshot::Route;
+use crate::filter::mirror::WHOLE;
+use crate::filter::{self, HeaderEdit, Mirrors, RetryPolicy, RouteFilters};
+use crate::snapshot::{Route, Snapshot};
 
 /// Most bytes of a direct response that are shown.
 const BODY_SHOWN_MAX: usize = 120;
@@ -17,6 +18,7 @@ const BODY_SHOWN_MAX: usize = 120;
 /// What a route does to a request whose path is in its normal form, and how that ends.
 pub(super) fn of(
     route: &Route,
+    snapshot: &Snapshot,
     connection: &Connection,
     request: &Request<()>,
 ) -> (Action, Outcome) {
@@ -44,6 +46,8 @@ pub(super) fn of(
             action.authority = authority(filters, None);
             action.path = path(filters, request);
             action.timeout = filters.timeout.map(duration);
+            action.retries = filters.retry.as_deref().map(retries);
+            action.mirrors = mirrors(route, snapshot);
             let early = filters.early.as_deref();
             early.map_or(Outcome::Forwarded, |early| {
                 early::of(early, &mut action, request)
@@ -72,6 +76,26 @@ pub(super) fn authority(filters: &RouteFilters, destination: Option<usize>) -> O
         Some(at) => filters.authority(at),
     };
     found.map(|value| lossy(value.as_bytes()))
+}
+
+fn retries(policy: &RetryPolicy) -> Retries {
+    Retries {
+        attempts: policy.attempts,
+        on: policy.conditions.words(),
+        per_try_timeout: policy.per_try_timeout.map(duration),
+        backoff: duration(policy.back_off.base),
+    }
+}
+
+fn mirrors(route: &Route, snapshot: &Snapshot) -> Vec<MirrorChoice> {
+    let mirrors = route.mirrors.iter().flat_map(Mirrors::entries);
+    let mirrors = mirrors.map(|(share, mirror)| MirrorChoice {
+        name: mirror.name.to_string(),
+        percent: f64::from(share) * 100.0 / f64::from(WHOLE),
+        source: (&mirror.provenance).into(),
+        unknown: snapshot.cluster(mirror.cluster).is_none(),
+    });
+    mirrors.collect()
 }
 
 fn path(filters: &RouteFilters, request: &Request<()>) -> Option<Change> {

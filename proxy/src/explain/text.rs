@@ -227,6 +227,21 @@ impl Page {
         if let Some(timeout) = &action.timeout {
             self.detail("timeout", timeout);
         }
+        if let Some(retries) = &action.retries {
+            let (attempts, on) = (retries.attempts, retries.on.join(","));
+            let each = retries.per_try_timeout.as_ref();
+            let each = each.map_or_else(String::new, |time| format!(", {time} each"));
+            self.detail("retries", &format!("{attempts} on {on}{each}"));
+        }
+        for mirror in &action.mirrors {
+            let unknown = if mirror.unknown {
+                ", which is not known"
+            } else {
+                ""
+            };
+            let (percent, name) = (mirror.percent, &mirror.name);
+            self.detail("mirror", &format!("{percent} % to {name}{unknown}"));
+        }
         self.edits(0, &action.edits);
     }
 

@@ -66,7 +66,7 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
     }
     match found {
         Ok(found) => {
-            won(&mut answer, &found, &connection, &request);
+            won(&mut answer, &found, snapshot, &connection, &request);
             answer.destinations = cluster::destinations(found.route(), snapshot, survey);
         }
         Err(refusal) => {
@@ -265,7 +265,13 @@ fn tried(
     rules[..end].iter().enumerate().map(one).collect()
 }
 
-fn won(answer: &mut Answer, found: &Found, connection: &Connection, request: &Request<()>) {
+fn won(
+    answer: &mut Answer,
+    found: &Found,
+    snapshot: &Snapshot,
+    connection: &Connection,
+    request: &Request<()>,
+) {
     let virtual_host = found.virtual_host();
     answer.rules = tried(
         virtual_host,
@@ -274,7 +280,7 @@ fn won(answer: &mut Answer, found: &Found, connection: &Connection, request: &Re
         request,
     );
     answer.rules_after = virtual_host.table.rules().len() - answer.rules.len();
-    let (action, outcome) = effect::of(found.route(), connection, request);
+    let (action, outcome) = effect::of(found.route(), snapshot, connection, request);
     answer.action = Some(action);
     answer.outcome = outcome;
 }

@@ -1,5 +1,6 @@
 //! Everything that one rule does to a request, gathered by the compiler and applied in one fixed order.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
@@ -10,6 +11,7 @@ use super::direct_response::DirectResponse;
 use super::fault::Fault;
 use super::headers::{HeaderEdit, HeaderError, HeaderOps, HeaderScope, RequestHeaderOps};
 use super::redirect::Redirect;
+use super::retry::RetryPolicy;
 use super::rewrite::PathRewrite;
 use super::template::TemplateContext;
 
@@ -23,8 +25,7 @@ use super::template::TemplateContext;
 /// 5. [`edit_request`](Self::edit_request), then [`authority`](Self::authority), then
 ///    [`rewrite_path`](Self::rewrite_path)
 /// 6. *mirror*: a field `mirrors` here, which yields a plan of copies of what step 5 made
-/// 7. [`timeout`](Self::timeout) starts when the request has been read; *retry*: a field `retry` here, conditions and
-///    back-off as values
+/// 7. [`timeout`](Self::timeout) starts when the request has been read; [`retry`](Self::retry) says what is tried again
 /// 8. [`edit_response`](Self::edit_response) on what comes back, local replies of this rule included
 ///
 /// The slots in italics belong to features with files of their own; a rule without them costs nothing.
@@ -46,6 +47,8 @@ pub struct RouteFilters {
     pub path: Option<PathRewrite>,
     /// From the end of the request to the end of the response; `None` for no limit.
     pub timeout: Option<Duration>,
+    /// What is tried again; `None` for nothing.
+    pub retry: Option<Arc<RetryPolicy>>,
 }
 
 /// Faults and CORS: what happens before a request goes anywhere. Only rules that forward have them.

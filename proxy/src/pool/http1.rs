@@ -86,8 +86,10 @@ where
             None => Box::pin(open(pool, target)).await.map_err(|error| Failed {
                 error,
                 reused: false,
+                sent: false,
             })?,
         };
+        target.connects();
         let reused = connection.is_used();
         let ends = Rc::clone(connection.ends());
         let error = match connection.exchange(message).await {
@@ -97,7 +99,11 @@ where
         // closed under us before a byte was written
         let unsent = message.as_ref().is_some_and(|message| !message.is_begun());
         if !(reused && unsent && error.kind() == Kind::UpstreamClosed) {
-            return Err(Failed { error, reused });
+            return Err(Failed {
+                error,
+                reused,
+                sent: !unsent,
+            });
         }
         stale += 1;
     }

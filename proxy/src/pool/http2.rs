@@ -204,8 +204,10 @@ where
                 .map_err(|error| Failed {
                     error,
                     reused: false,
+                    sent: false,
                 })?,
         };
+        target.connects();
         let mut error = match hold.sender.try_send_request(request).await {
             Ok(response) => return Ok(response.map(|body| Incoming::http2(body, hold))),
             Err(error) => error,
@@ -217,10 +219,11 @@ where
         }
         request = match unsent {
             Some(unsent) if hold.reused && stale <= stale_max => unsent,
-            _ => {
+            unsent => {
                 return Err(Failed {
                     error,
                     reused: hold.reused,
+                    sent: unsent.is_none(),
                 });
             }
         };

@@ -56,6 +56,7 @@ impl World {
 
     fn target(&self) -> Target<'_> {
         Target {
+            connected: None,
             reach: Reach {
                 address: &self.address,
                 alternates: &self.alternates,

@@ -291,6 +291,44 @@ series! {
     ConnectOther "strait_upstream_connect_failures_total" [REASON = "other"] "Upstream connections that could not be made, by reason.",
     /// A pooled connection turned out closed and the request was sent again on a fresh one.
     UpstreamReplays "strait_upstream_replays_total" [] "Requests sent again because a pooled connection turned out to be closed and nothing of them was consumed.",
+    /// A request was tried again: its connection could not be made.
+    RetryConnectFailure "strait_upstream_retries_total" [REASON = "connect_failure"] "Tries of requests after the first, by reason.",
+    /// A request was tried again: the gRPC status in its response's headers.
+    RetryGrpcStatus "strait_upstream_retries_total" [REASON = "grpc_status"] "Tries of requests after the first, by reason.",
+    /// A request was tried again: a header of its response.
+    RetryHeader "strait_upstream_retries_total" [REASON = "header"] "Tries of requests after the first, by reason.",
+    /// A request was tried again: its HTTP/2 stream was refused.
+    RetryRefusedStream "strait_upstream_retries_total" [REASON = "refused_stream"] "Tries of requests after the first, by reason.",
+    /// A request was tried again: it got no response.
+    RetryReset "strait_upstream_retries_total" [REASON = "reset"] "Tries of requests after the first, by reason.",
+    /// A request was tried again: the status of its response.
+    RetryStatus "strait_upstream_retries_total" [REASON = "status"] "Tries of requests after the first, by reason.",
+    /// A request was tried again: the try took too long.
+    RetryTimeout "strait_upstream_retries_total" [REASON = "per_try_timeout"] "Tries of requests after the first, by reason.",
+    /// A request that was tried again got a response that is passed on.
+    RetriesSucceeded "strait_upstream_retried_requests_total" [RESULT = "succeeded"] "Requests that their policy tries again, by what came of it.",
+    /// A request that was tried again failed in a way that is not tried again.
+    RetriesFailed "strait_upstream_retried_requests_total" [RESULT = "failed"] "Requests that their policy tries again, by what came of it.",
+    /// A request used all its tries.
+    RetriesExhausted "strait_upstream_retried_requests_total" [RESULT = "exhausted"] "Requests that their policy tries again, by what came of it.",
+    /// A request was not tried again: too many were.
+    RetriesOverBudget "strait_upstream_retried_requests_total" [RESULT = "over_budget"] "Requests that their policy tries again, by what came of it.",
+    /// A request was not tried again: its body was not kept.
+    RetriesWithoutBody "strait_upstream_retried_requests_total" [RESULT = "body_not_kept"] "Requests that their policy tries again, by what came of it.",
+    /// A mirror answered a copy.
+    MirrorsAnswered "strait_mirror_requests_total" [RESULT = "answered"] "Copies of requests for mirrors, by what became of them.",
+    /// The request that a copy was made from broke off.
+    MirrorsBrokenOff "strait_mirror_requests_total" [RESULT = "broken_off"] "Copies of requests for mirrors, by what became of them.",
+    /// A copy failed.
+    MirrorsFailed "strait_mirror_requests_total" [RESULT = "failed"] "Copies of requests for mirrors, by what became of them.",
+    /// A copy was not made: the mirror has no endpoint.
+    MirrorsWithoutEndpoint "strait_mirror_requests_total" [RESULT = "no_endpoint"] "Copies of requests for mirrors, by what became of them.",
+    /// A copy was not made: too many are under way.
+    MirrorsOverLimit "strait_mirror_requests_total" [RESULT = "over_limit"] "Copies of requests for mirrors, by what became of them.",
+    /// A copy took too long.
+    MirrorsTimedOut "strait_mirror_requests_total" [RESULT = "timed_out"] "Copies of requests for mirrors, by what became of them.",
+    /// A copy was given up: its mirror took the body more slowly than it came.
+    MirrorsTooSlow "strait_mirror_requests_total" [RESULT = "too_slow"] "Copies of requests for mirrors, by what became of them.",
     /// A request found a pooled connection.
     PoolReused "strait_pool_reused_total" [] "Requests that found a pooled connection.",
     /// A pooled connection was closed for being idle too long.
@@ -322,6 +360,8 @@ series! {
     PoolIdle "strait_pool_idle_connections" [] "Pooled upstream connections that no request uses.",
     /// Requests that a rule's fault holds back.
     DelaysActive "strait_fault_delays_active" [] "Requests that rules hold back right now.",
+    /// Copies of requests for mirrors that are under way.
+    MirrorsActive "strait_mirrors_active" [] "Copies of requests for mirrors that are under way.",
     /// Upgraded connections (WebSocket and others) that are open.
     UpgradesActive "strait_upgrades_active" [] "Upgraded connections that are open.",
 }

@@ -321,6 +321,7 @@ fn every_example_is_run_by_a_test() {
         "cors",
         "edge-gateway",
         "grpc",
+        "mirror",
         "quickstart",
         "redirect-and-rewrite",
         "tcp",
@@ -352,6 +353,11 @@ async fn grpc_does_what_its_readme_says() {
 #[tokio::test]
 async fn edge_gateway_does_what_its_readme_says() {
     check_readme("edge-gateway").await;
+}
+
+#[tokio::test]
+async fn mirror_does_what_its_readme_says() {
+    check_readme("mirror").await;
 }
 
 #[tokio::test]

@@ -100,7 +100,9 @@ fn to_service(name: &str, more: &str) -> String {
     routes(
         name,
         &format!("[{name}.test]"),
-        &format!("- {{name: {name}, route: [{{destination: {{host: {name}.test{more}}}}}]}}"),
+        &format!(
+            "- {{name: {name}, retries: {{}}, route: [{{destination: {{host: {name}.test{more}}}}}]}}"
+        ),
     )
 }
 
@@ -410,7 +412,10 @@ async fn serve_streams(
 async fn reset_streams_are_told_apart() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, address));
+    let proxy = Proxy::with(|edge| {
+        let mesh = everything_to_address(edge, Back::H2, address);
+        mesh.replace("{name: all, ", "{name: all, retries: {}, ")
+    });
     let test = async {
         let mut client = Client::connect(Front::H1, proxy.edge).await;
         let answer = client.call(post("/cancel", "x")).await;

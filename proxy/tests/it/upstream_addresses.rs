@@ -179,6 +179,6 @@ async fn socket_that_nobody_serves_is_a_failed_connection() {
     let answer = client.get("/nobody").await;
     assert_eq!(answer.status, 503);
     let logged = proxy.logged("/nobody");
-    assert_eq!(logged["response_flags"], "UF");
+    assert_eq!(logged["response_flags"], "UF,URX");
     assert_eq!(logged["upstream_host"], path.to_str().unwrap());
 }

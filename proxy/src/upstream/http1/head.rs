@@ -75,6 +75,26 @@ pub fn line(out: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Gives a header of an encoded head another value, wherever it stands; nothing if it has none of that name.
+pub fn replace(head: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
+    let mut sought = Vec::with_capacity(name.as_str().len() + 4);
+    sought.extend_from_slice(b"\r\n");
+    sought.extend_from_slice(name.as_str().as_bytes());
+    sought.extend_from_slice(b": ");
+    let find = |text: &[u8], sought: &[u8]| {
+        let mut windows = text.windows(sought.len());
+        windows.position(|window| window == sought)
+    };
+    let Some(at) = find(head, &sought) else {
+        return;
+    };
+    let start = at + sought.len();
+    // a value holds no line end
+    if let Some(length) = find(&head[start..], b"\r\n") {
+        head.splice(start..start + length, value.as_bytes().iter().copied());
+    }
+}
+
 /// Whether this field would have been needed before the body, and means nothing, or harm, as a trailer (RFC 9110,
 /// section 6.5.1).
 pub(super) fn is_too_late(name: &HeaderName) -> bool {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use hyper::body::{Body, Frame};
 
 use super::head::{self, Asked, Framing};
@@ -116,9 +116,20 @@ where
         self.begun
     }
 
-    /// Begins anew; `false` for a message with a body, of which the beginning may be gone.
+    /// Whether it can begin anew; not with a body, of which the beginning may be gone.
+    pub fn can_rewind(&self) -> bool {
+        self.framing == Framing::Empty
+    }
+
+    /// Changes a header that it has, before it begins or begins anew.
+    pub fn set_header(&mut self, name: &HeaderName, value: &HeaderValue) {
+        debug_assert!(!self.begun && self.can_rewind());
+        head::replace(&mut self.head, name, value);
+    }
+
+    /// Begins anew, if it can.
     pub fn rewind(&mut self) -> bool {
-        let possible = self.framing == Framing::Empty;
+        let possible = self.can_rewind();
         if possible {
             self.written = 0;
             self.begun = false;

@@ -23,6 +23,17 @@ fn parts(method: &str, target: &str, headers: &[(&'static str, &'static str)]) -
 }
 
 #[test]
+fn value_of_an_encoded_header_can_be_replaced() {
+    let mut head = b"GET /x-a: 0 HTTP/1.1\r\nx-a: 1\r\nx-ab: 2\r\nb: x-a: 3\r\n\r\n".to_vec();
+    for (name, value) in [("x-a", "longer"), ("x-ab", ""), ("x-none", "4")] {
+        let name = HeaderName::from_static(name);
+        replace(&mut head, &name, &HeaderValue::from_static(value));
+    }
+    let expected = "GET /x-a: 0 HTTP/1.1\r\nx-a: longer\r\nx-ab: \r\nb: x-a: 3\r\n\r\n";
+    assert_eq!(String::from_utf8(head).unwrap(), expected);
+}
+
+#[test]
 fn requests_are_written_as_they_are() {
     let length = ("content-length", "5");
     for (method, target, headers, empty, expected) in [

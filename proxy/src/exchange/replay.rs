@@ -1,0 +1,310 @@
+//! A request's body with more than one reader: each try reads it from its beginning, and mirrors get copies.
+//!
+//! The body streams: what comes from the client goes to the try under way at once, and is kept beside. Past a bound
+//! nothing is kept any more, and the request is not tried again once it has been read that far.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use hyper::HeaderMap;
+use hyper::body::{Body, Frame, Incoming};
+use smallvec::SmallVec;
+
+use super::body::Progress;
+use super::mirror::Feed;
+use crate::error::BoxError;
+
+/// What a piece of a body costs besides its bytes.
+const PIECE_BYTES: usize = 64;
+
+/// A smaller piece is copied, so that it does not hold the whole buffer that it was read into.
+const COPIED_BELOW: usize = 4096;
+
+/// How much of request bodies one worker may keep for further tries.
+#[derive(Debug)]
+pub struct Memory {
+    used: Cell<usize>,
+    max: usize,
+    /// Most that is kept of one body.
+    body_max: usize,
+}
+
+impl Memory {
+    /// Room for `max` bytes, of which one body takes no more than `body_max`.
+    pub fn new(max: usize, body_max: usize) -> Rc<Self> {
+        Rc::new(Self {
+            used: Cell::new(0),
+            max,
+            body_max,
+        })
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let used = self.used.get().saturating_add(bytes);
+        let fits = used <= self.max;
+        if fits {
+            self.used.set(used);
+        }
+        fits
+    }
+
+    fn give(&self, bytes: usize) {
+        self.used.set(self.used.get() - bytes);
+    }
+}
+
+/// Why a reader gets nothing more: another try reads the body now.
+const RETIRED: &str = "the request goes another way";
+
+/// A body, and what is kept of it.
+#[derive(Debug)]
+pub struct Source {
+    state: RefCell<State>,
+    progress: Rc<Progress>,
+    /// Length of all of it, if it is known.
+    length: Option<u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    incoming: Incoming,
+    /// Where what is kept is charged; none once nothing is kept any more.
+    memory: Option<Rc<Memory>>,
+    body_max: usize,
+    charged: usize,
+    /// Pieces in order: all of them while they are kept, else those that the reader has not had.
+    kept: VecDeque<Bytes>,
+    /// How many of the kept pieces the reader has had.
+    next: usize,
+    trailers: Option<HeaderMap>,
+    /// Whether the reader has had the trailers.
+    told_trailers: bool,
+    ended: bool,
+    /// Whether all that was read is kept.
+    whole: bool,
+    /// The reader whose turn it is.
+    turn: u32,
+    waker: Option<Waker>,
+    copies: SmallVec<[Rc<Feed>; 1]>,
+}
+
+impl Source {
+    /// A body that is kept as far as `memory` goes, if it is to be kept, and copied to these mirrors.
+    pub fn new(
+        incoming: Incoming,
+        progress: &Rc<Progress>,
+        memory: Option<Rc<Memory>>,
+        copies: SmallVec<[Rc<Feed>; 1]>,
+    ) -> Rc<Self> {
+        let length = incoming.size_hint().exact();
+        let body_max = memory.as_ref().map_or(0, |memory| memory.body_max);
+        let too_long = length.is_some_and(|length| length > body_max as u64);
+        Rc::new(Self {
+            state: RefCell::new(State {
+                incoming,
+                whole: memory.is_some(),
+                memory,
+                // of what will not fit nothing is kept: until its first byte was read it can be sent again all the same
+                body_max: if too_long { 0 } else { body_max },
+                charged: 0,
+                kept: VecDeque::new(),
+                next: 0,
+                trailers: None,
+                told_trailers: false,
+                ended: false,
+                turn: 0,
+                waker: None,
+                copies,
+            }),
+            progress: Rc::clone(progress),
+            length,
+        })
+    }
+
+    /// The body from its beginning, for another try; the reader before gets nothing more. None if its beginning is gone.
+    pub fn reader(self: &Rc<Self>) -> Option<Reader> {
+        let mut state = self.state.borrow_mut();
+        if !state.whole && state.turn > 0 {
+            return None;
+        }
+        state.turn += 1;
+        state.next = 0;
+        state.told_trailers = false;
+        if let Some(waker) = state.waker.take() {
+            waker.wake();
+        }
+        Some(Reader {
+            turn: state.turn,
+            source: Rc::clone(self),
+            read: 0,
+        })
+    }
+
+    /// Whether it can be read from its beginning.
+    pub fn is_whole(&self) -> bool {
+        self.state.borrow().whole
+    }
+
+    /// There will be no other try: keeps nothing more, and gives back what the reader has had.
+    pub fn release(&self) {
+        self.state.borrow_mut().release();
+    }
+}
+
+impl State {
+    fn release(&mut self) {
+        let Some(memory) = self.memory.take() else {
+            return;
+        };
+        self.whole = false;
+        memory.give(std::mem::take(&mut self.charged));
+        self.kept.drain(..self.next);
+        self.next = 0;
+    }
+
+    /// Keeps a piece that the reader gets as well.
+    fn keep(&mut self, data: &Bytes) {
+        let Some(memory) = &self.memory else {
+            return;
+        };
+        let cost = data.len() + PIECE_BYTES;
+        let fits = self.charged + data.len() <= self.body_max && memory.take(cost);
+        if !fits {
+            self.release();
+            return;
+        }
+        self.charged += cost;
+        self.kept.push_back(if data.len() < COPIED_BELOW {
+            Bytes::copy_from_slice(data)
+        } else {
+            data.clone()
+        });
+        self.next += 1;
+    }
+
+    /// What was kept and the reader has not had.
+    fn take_kept(&mut self) -> Option<Bytes> {
+        if self.memory.is_none() {
+            return self.kept.pop_front();
+        }
+        let kept = self.kept.get(self.next)?;
+        self.next += 1;
+        Some(kept.clone())
+    }
+
+    fn has_kept(&self) -> bool {
+        self.next < self.kept.len()
+    }
+
+    fn is_end(&self) -> bool {
+        let trailers = self.trailers.is_some() && !self.told_trailers;
+        self.ended && !self.has_kept() && !trailers
+    }
+
+    fn end(&mut self, progress: &Progress) {
+        if !self.ended {
+            self.ended = true;
+            progress.end_body();
+            for copy in &self.copies {
+                copy.finish(self.trailers.as_ref());
+            }
+        }
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        self.release();
+        for copy in &self.copies {
+            copy.break_off();
+        }
+    }
+}
+
+/// One try's view of the body.
+#[derive(Debug)]
+pub struct Reader {
+    source: Rc<Source>,
+    turn: u32,
+    read: u64,
+}
+
+impl Reader {
+    /// The body that it reads.
+    pub fn source(&self) -> &Rc<Source> {
+        &self.source
+    }
+
+    /// The next frame.
+    ///
+    /// # Errors
+    ///
+    /// When the client's body breaks off, or another reader has its turn.
+    pub fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let state = &mut *self.source.state.borrow_mut();
+        if state.turn != self.turn {
+            return Poll::Ready(Some(Err(RETIRED.into())));
+        }
+        if let Some(data) = state.take_kept() {
+            self.read += data.len() as u64;
+            return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
+        if state.ended {
+            if state.told_trailers {
+                return Poll::Ready(None);
+            }
+            state.told_trailers = true;
+            let trailers = state.trailers.clone();
+            return Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))));
+        }
+        let Poll::Ready(polled) = Pin::new(&mut state.incoming).poll_frame(cx) else {
+            state.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        };
+        let progress = &self.source.progress;
+        let frame = match polled {
+            Some(Ok(frame)) => frame,
+            Some(Err(error)) => {
+                state.copies.drain(..).for_each(|copy| copy.break_off());
+                return Poll::Ready(Some(Err(error.into())));
+            }
+            None => {
+                state.end(progress);
+                return Poll::Ready(None);
+            }
+        };
+        if let Some(data) = frame.data_ref() {
+            self.read += data.len() as u64;
+            progress.saw(data);
+            state.keep(data);
+            for copy in &state.copies {
+                copy.push(data);
+            }
+        } else if let Some(trailers) = frame.trailers_ref() {
+            state.trailers = Some(trailers.clone());
+            state.told_trailers = true;
+        }
+        if state.incoming.is_end_stream() {
+            state.end(progress);
+        }
+        Poll::Ready(Some(Ok(frame)))
+    }
+
+    /// Whether nothing more comes.
+    pub fn is_end_stream(&self) -> bool {
+        let state = self.source.state.borrow();
+        state.turn == self.turn && state.is_end()
+    }
+
+    /// How many bytes are still to come, if that is known.
+    pub fn left(&self) -> Option<u64> {
+        Some(self.source.length?.saturating_sub(self.read))
+    }
+}

@@ -1,0 +1,271 @@
+//! The tries of one request: a plain loop around [`attempt`].
+//!
+//! `filter::retry` says what is tried again and how long the pauses are, `cluster` whether there is room for one more
+//! retry; here they are put in order. A response that was passed on, a timeout of the request, and a body whose
+//! beginning is gone end it.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use hyper::Response;
+use hyper::body::Body;
+use smallvec::SmallVec;
+
+use super::attempt;
+use super::body::UpstreamBody;
+use super::forward::{Forward, Going};
+use super::headers::TryHeaders;
+use super::outcome::Record;
+use super::request::{Picked, Worker};
+use crate::balance::EndpointIdx;
+use crate::cluster::Admission;
+use crate::error::{Error, Kind};
+use crate::filter::RetryPolicy;
+use crate::filter::retry::{REDRAWS_MAX, Reason, priorities};
+use crate::pool;
+use crate::telemetry::{Counter, ResponseFlags};
+
+/// Most bytes that are read of a response that is not passed on, so that its connection can be used again. Nothing is
+/// waited for: what is not there by then costs the connection.
+const DRAIN_BYTES_MAX: usize = 64 * 1024;
+
+/// How a try ended.
+type Tried = Result<Response<pool::Incoming<UpstreamBody>>, Error>;
+
+/// Sends the request, more than once if its policy says so.
+///
+/// # Errors
+///
+/// Why the last try got no response.
+pub async fn run(forward: &Forward<'_>, going: &mut Going<'_>, record: &mut Record) -> Tried {
+    let tried = once(forward.worker, going).await;
+    match going.judge(forward, tried) {
+        Verdict::Done(tried) => tried,
+        // boxed: requests that are tried once need not carry what more tries take
+        Verdict::Again(failed) => Box::pin(again(forward, going, record, *failed)).await,
+    }
+}
+
+/// What a try leads to.
+enum Verdict {
+    /// Another try, if there may be one.
+    Again(Box<(Tried, Reason)>),
+    /// The end.
+    Done(Tried),
+}
+
+/// One try, within the times of the request.
+async fn once(worker: &Worker, going: &mut Going<'_>) -> Tried {
+    let connected = Cell::new(false);
+    let Going {
+        picked,
+        outgoing,
+        deadline,
+        ..
+    } = going;
+    let mut attempt = pin!(attempt::run(worker, picked, outgoing, &connected));
+    let within = poll_fn(|cx| match (attempt.as_mut().poll(cx), deadline.as_mut()) {
+        (Poll::Pending, Some(deadline)) => deadline
+            .poll(cx, connected.get())
+            .map(|kind| Err(Error::new(kind))),
+        (polled, _) => polled,
+    });
+    within.await
+}
+
+impl Going<'_> {
+    /// The policy that counts for this request.
+    fn policy<'a>(&'a self, forward: &'a Forward<'_>) -> Option<&'a RetryPolicy> {
+        let own = self.policy.as_deref();
+        own.or(forward.found.route().filters.retry.as_deref())
+    }
+
+    fn judge(&self, forward: &Forward<'_>, tried: Tried) -> Verdict {
+        match self.wants(forward, &tried) {
+            None => Verdict::Done(tried),
+            Some(reason) => Verdict::Again(Box::new((tried, reason))),
+        }
+    }
+
+    /// Why there should be another try, if there should.
+    fn wants(&self, forward: &Forward<'_>, tried: &Tried) -> Option<Reason> {
+        let conditions = &self.policy(forward)?.conditions;
+        match tried {
+            Ok(response) => conditions.on_response(response.status(), response.headers()),
+            Err(error) => conditions.on_failure(error.kind(), self.outgoing.is_sent()),
+        }
+    }
+}
+
+/// All tries after the first.
+async fn again(
+    forward: &Forward<'_>,
+    going: &mut Going<'_>,
+    record: &mut Record,
+    first: (Tried, Reason),
+) -> Tried {
+    let worker = forward.worker;
+    let (mut tried, mut reason) = first;
+    let mut had: SmallVec<[EndpointIdx; 4]> = SmallVec::new();
+    let mut retry = 0;
+    loop {
+        retry += 1;
+        had.push(going.picked.index());
+        let Some(next) = next(forward, going, retry) else {
+            record.also(ResponseFlags::URX);
+            worker.count(Counter::RetriesExhausted);
+            return tried;
+        };
+        // held until the try is over
+        let _permit = match going.picked.cluster().admit_retry(reason.is_unprocessed()) {
+            Admission::Admitted(permit) => permit,
+            Admission::Refused => {
+                record.also(ResponseFlags::UO);
+                worker.count(Counter::RetriesOverBudget);
+                return tried;
+            }
+        };
+        if !going.outgoing.can_go_again() {
+            worker.count(Counter::RetriesWithoutBody);
+            return tried;
+        }
+        tracing::debug!(
+            cluster = &*going.destination.name,
+            retry,
+            ?reason,
+            "trying again"
+        );
+        if let Ok(response) = tried {
+            drain(response).await;
+        }
+        if let Err(kind) = pause(going, next.pause).await {
+            return Err(Error::new(kind));
+        }
+        let Some(picked) = going.picked.another(worker, &had, &next) else {
+            return Err(Error::new(Kind::NoHealthyUpstream));
+        };
+        record.tries_again(picked.clone());
+        going.picked = picked;
+        if !going.go_again(forward, retry + 1, record.is_grpc()) {
+            return Err(Error::new(Kind::DownstreamBody));
+        }
+        worker.count(counter(reason));
+        tried = once(worker, going).await;
+        match going.wants(forward, &tried) {
+            Some(why) => reason = why,
+            None => {
+                let succeeded = tried.is_ok();
+                worker.count(if succeeded {
+                    Counter::RetriesSucceeded
+                } else {
+                    Counter::RetriesFailed
+                });
+                return tried;
+            }
+        }
+    }
+}
+
+/// What the policy says about a retry.
+struct Next {
+    pause: std::time::Duration,
+    avoid_tried: bool,
+    avoid_priorities: bool,
+}
+
+/// The retry of that number, if there is to be one.
+fn next(forward: &Forward<'_>, going: &Going<'_>, retry: u32) -> Option<Next> {
+    let policy = going.policy(forward)?;
+    (retry <= policy.attempts).then(|| Next {
+        pause: forward
+            .worker
+            .random(|rng| policy.back_off.draw(retry, rng)),
+        avoid_tried: policy.avoid_tried,
+        avoid_priorities: policy.avoid_priorities,
+    })
+}
+
+impl Going<'_> {
+    /// Makes the request ready for the try of that number.
+    fn go_again(&mut self, forward: &Forward<'_>, number: u32, grpc: bool) -> bool {
+        if let Some(deadline) = &mut self.deadline {
+            deadline.next_try();
+        }
+        let time = self.deadline.as_ref().and_then(|deadline| deadline.left());
+        let told = TryHeaders { number, time, grpc };
+        self.outgoing.go_again(forward, &told)
+    }
+}
+
+impl Picked {
+    /// An endpoint of the same cluster, preferably none of those that were tried, nor of a priority to leave out.
+    fn another(&self, worker: &Worker, tried: &[EndpointIdx], next: &Next) -> Option<Self> {
+        let cluster = self.cluster();
+        let left_out = if next.avoid_priorities {
+            let tried: SmallVec<[u32; 4]> =
+                tried.iter().map(|one| cluster.priority(*one)).collect();
+            priorities::left_out(&tried, cluster.priorities())
+        } else {
+            SmallVec::new()
+        };
+        let unwanted = |picked: &Self| {
+            let index = picked.index();
+            next.avoid_tried && tried.contains(&index)
+                || left_out.contains(&cluster.priority(index))
+        };
+        let mut picked = self.again(worker)?;
+        for _ in 0..REDRAWS_MAX {
+            if !unwanted(&picked) {
+                break;
+            }
+            picked = self.again(worker)?;
+        }
+        Some(picked)
+    }
+}
+
+/// Waits; ends early with the time of the request.
+async fn pause(going: &mut Going<'_>, time: std::time::Duration) -> Result<(), Kind> {
+    let mut sleep = pin!(tokio::time::sleep(time));
+    poll_fn(|cx| {
+        if let Some(deadline) = &mut going.deadline
+            && let Poll::Ready(kind) = deadline.poll(cx, false)
+        {
+            return Poll::Ready(Err(kind));
+        }
+        sleep.as_mut().poll(cx).map(Ok)
+    })
+    .await
+}
+
+/// Reads what is there of a response that is not passed on; with it the connection is free, or ends.
+async fn drain(mut response: Response<pool::Incoming<UpstreamBody>>) {
+    let mut bytes = 0;
+    let body = response.body_mut();
+    poll_fn(|cx| {
+        while bytes <= DRAIN_BYTES_MAX && !body.is_end_stream() {
+            match Pin::new(&mut *body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    bytes += frame.data_ref().map_or(0, |data| data.len())
+                }
+                _ => break,
+            }
+        }
+        Poll::Ready(())
+    })
+    .await;
+}
+
+fn counter(reason: Reason) -> Counter {
+    match reason {
+        Reason::ConnectFailure => Counter::RetryConnectFailure,
+        Reason::GrpcStatus => Counter::RetryGrpcStatus,
+        Reason::Header => Counter::RetryHeader,
+        Reason::RefusedStream => Counter::RetryRefusedStream,
+        Reason::Reset => Counter::RetryReset,
+        Reason::Status => Counter::RetryStatus,
+        Reason::Timeout => Counter::RetryTimeout,
+    }
+}

@@ -1,0 +1,88 @@
+//! Which mirrors get a copy of a request; pure.
+
+/// How many parts a whole has: a share of requests is exact to a ten-thousandth of a percent.
+pub const WHOLE: u32 = 1_000_000;
+
+/// The mirrors of a rule, each with its share of requests.
+///
+/// Source: VirtualService `http[].mirror` with `mirrorPercentage`, or `http[].mirrors`.
+#[derive(Clone, Debug)]
+pub struct Mirrors<T> {
+    entries: Box<[(u32, T)]>,
+}
+
+impl<T> Mirrors<T> {
+    /// Mirrors with their shares in parts of [`WHOLE`]; `None` if none of them ever gets a copy.
+    pub fn build(entries: impl IntoIterator<Item = (u32, T)>) -> Option<Self> {
+        let entries: Box<[_]> = entries
+            .into_iter()
+            .filter(|(share, _)| *share > 0)
+            .collect();
+        (!entries.is_empty()).then_some(Self { entries })
+    }
+
+    /// The mirrors that get a copy of a request for which `draw`, below [`WHOLE`], was drawn. One draw serves all, so
+    /// that of two mirrors the one with the smaller share gets nothing that the other does not.
+    pub fn at(&self, draw: u32) -> impl Iterator<Item = &T> {
+        let hit = self.entries.iter().filter(move |(share, _)| draw < *share);
+        hit.map(|(_, mirror)| mirror)
+    }
+
+    /// Every mirror with its share; for explanations.
+    pub fn entries(&self) -> impl Iterator<Item = (u32, &T)> {
+        self.entries.iter().map(|(share, mirror)| (*share, mirror))
+    }
+}
+
+/// The host of a copy as older Istio had it: `-shadow` behind the name, before the port.
+pub fn shadow(authority: &str) -> String {
+    // the last colon of `[::1]` is not before a port
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{host}-shadow:{port}")
+        }
+        _ => format!("{authority}-shadow"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_draw_serves_all_mirrors() {
+        let mirrors = Mirrors::build([(500_000, 'a'), (200_000, 'b'), (0, 'c'), (1, 'd')]).unwrap();
+        let at = |draw| mirrors.at(draw).collect::<String>();
+        let rows = [
+            (0, "abd"),
+            (1, "ab"),
+            (199_999, "ab"),
+            (200_000, "a"),
+            (499_999, "a"),
+            (500_000, ""),
+            (999_999, ""),
+        ];
+        for (draw, expected) in rows {
+            assert_eq!(at(draw), expected, "{draw}");
+        }
+    }
+
+    #[test]
+    fn whole_share_takes_every_draw_and_none_at_all_is_no_mirror() {
+        let mirrors = Mirrors::build([(WHOLE, ())]).unwrap();
+        assert_eq!(mirrors.at(WHOLE - 1).count(), 1);
+        assert!(Mirrors::build([(0, ())]).is_none());
+    }
+
+    #[test]
+    fn shadow_goes_before_the_port() {
+        for (authority, expected) in [
+            ("cart", "cart-shadow"),
+            ("cart:8080", "cart-shadow:8080"),
+            ("[::1]:80", "[::1]-shadow:80"),
+            ("[::1]", "[::1]-shadow"),
+        ] {
+            assert_eq!(shadow(authority), expected);
+        }
+    }
+}

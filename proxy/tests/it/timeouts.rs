@@ -1,0 +1,240 @@
+//! When requests and their tries run out of time, and what upstream and client are told.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use http_body_util::{BodyExt, Channel, StreamBody};
+use hyper::body::Frame;
+use hyper::{Request, Response};
+
+use crate::support::client::{Client, Front, get};
+use crate::support::mesh::{documents, gateway, routes, service};
+use crate::support::origin::{Back, BodyError, Origin, empty, full};
+use crate::support::proxy::Proxy;
+
+fn proxy(origin: &Origin, settings: &str) -> Proxy {
+    Proxy::with(|edge| {
+        documents([
+            gateway(&[edge]),
+            service("web", origin.back, &[(origin.address, "v1")]),
+            routes(
+                "all",
+                "[\"*\"]",
+                &format!(
+                    "- {{name: all, {settings} route: [{{destination: {{host: web.test}}}}]}}"
+                ),
+            ),
+        ])
+    })
+}
+
+/// Never answers.
+fn silent(back: Back) -> Origin {
+    Origin::start(back, |_| std::future::pending())
+}
+
+const FOREVER: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn try_that_takes_too_long_is_repeated_only_if_the_policy_says_so() {
+    let rows = [
+        (
+            "connect-failure,refused-stream,unavailable,cancelled",
+            1,
+            "UT",
+        ),
+        ("5xx", 3, "UT,URX"),
+        ("gateway-error", 3, "UT,URX"),
+        ("reset", 3, "UT,URX"),
+        ("503,retriable-4xx", 1, "UT"),
+    ];
+    for back in [Back::H1, Back::H2] {
+        for (words, tries, flags) in rows {
+            let origin = silent(back);
+            let settings =
+                format!("retries: {{attempts: 2, perTryTimeout: 50ms, retryOn: \"{words}\"}},");
+            let proxy = proxy(&origin, &settings);
+            let mut client = Client::connect(Front::H1, proxy.edge).await;
+            let answer = client.get("/").await;
+            assert_eq!(answer.status, 504, "{words}");
+            assert_eq!(answer.text(), "upstream request timeout");
+            assert_eq!(origin.seen().len(), tries, "{words}");
+            let logged = proxy.logged("/");
+            assert_eq!(logged["response_flags"], flags);
+            assert_eq!(logged["response_code_details"], "upstream_per_try_timeout");
+            for seen in origin.seen() {
+                let told = seen.header("x-envoy-expected-rq-timeout-ms");
+                assert_eq!(told, Some("50"));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn time_of_a_try_that_is_not_shorter_than_that_of_the_route_does_not_count() {
+    let origin = silent(Back::H1);
+    let settings = "timeout: 300ms, retries: {attempts: 2, perTryTimeout: 600ms, retryOn: 5xx},";
+    let proxy = proxy(&origin, settings);
+    let started = Instant::now();
+    let answer = Client::connect(Front::H1, proxy.edge).await.get("/").await;
+    assert!(started.elapsed() >= Duration::from_millis(300));
+    assert_eq!(answer.status, 504);
+    assert_eq!(origin.seen().len(), 1);
+    let logged = proxy.logged("/");
+    assert_eq!(logged["response_flags"], "UT");
+    assert_eq!(logged["response_code_details"], "response_timeout");
+}
+
+#[tokio::test]
+async fn time_of_the_route_spans_all_tries_and_pauses() {
+    let origin = silent(Back::H1);
+    let settings = "timeout: 400ms, retries: {attempts: 100, perTryTimeout: 150ms, retryOn: 5xx},";
+    let proxy = proxy(&origin, settings);
+    let started = Instant::now();
+    let answer = Client::connect(Front::H1, proxy.edge).await.get("/").await;
+    assert_eq!(answer.status, 504);
+    assert!(started.elapsed() < FOREVER);
+    let logged = proxy.logged("/");
+    assert_eq!(logged["response_flags"], "UT");
+    let told = origin.seen().into_iter().map(|seen| {
+        let told = seen.header("x-envoy-expected-rq-timeout-ms").unwrap();
+        told.parse::<u64>().unwrap()
+    });
+    let told: Vec<_> = told.collect();
+    assert!(told.len() >= 2 && told.len() <= 3, "{told:?}");
+    assert_eq!(told[0], 150);
+    assert!(told.iter().all(|time| *time <= 150), "{told:?}");
+    if let [_, _, third] = told[..] {
+        assert!(third < 150, "what is left: {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn response_that_does_not_end_is_cut_off() {
+    for settings in [
+        "timeout: 100ms,",
+        "retries: {attempts: 2, perTryTimeout: 100ms, retryOn: 5xx},",
+    ] {
+        let origin = Origin::start(Back::H1, |_| async {
+            let first = stream::iter([Ok(Frame::data(Bytes::from_static(b"some")))]);
+            let body = first.chain(stream::pending());
+            Response::new(StreamBody::new(body).boxed_unsync())
+        });
+        let proxy = proxy(&origin, settings);
+        let mut client = Client::connect(Front::H2, proxy.edge).await;
+        assert!(
+            client.try_call(get("/")).await.is_err(),
+            "the stream is reset"
+        );
+        let logged = proxy.logged("/");
+        assert_eq!(logged["response_code"], 200);
+        assert_eq!(logged["response_flags"], "UT");
+        assert_eq!(origin.seen().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn slow_upload_does_not_count() {
+    let origin = Origin::start(Back::H1, |request| async {
+        let body = request.into_body().collect().await.unwrap();
+        Response::new(full(body.to_bytes()))
+    });
+    let settings = "timeout: 200ms, retries: {attempts: 1, perTryTimeout: 100ms, retryOn: 5xx},";
+    let proxy = proxy(&origin, settings);
+    let (mut pieces, body) = Channel::<Bytes, BodyError>::new(1);
+    let request = Request::post("http://a.test/").body(body.boxed_unsync());
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    let answer = tokio::spawn(async move { client.call(request.unwrap()).await });
+    pieces.send_data("slow ".into()).await.unwrap();
+    // longer than any of the times
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert!(!answer.is_finished());
+    pieces.send_data("upload".into()).await.unwrap();
+    drop(pieces);
+    let answer = answer.await.unwrap();
+    assert_eq!((answer.status, answer.text()), (200, "slow upload"));
+}
+
+#[tokio::test]
+async fn trusted_client_sets_times() {
+    /// Settings of the rule, headers of the client, status, and what the upstream is told.
+    type Row = (
+        &'static str,
+        [(&'static str, &'static str); 1],
+        u16,
+        &'static str,
+    );
+    let rows: &[Row] = &[
+        (
+            "timeout: 100s,",
+            [("x-envoy-upstream-rq-timeout-ms", "50")],
+            504,
+            "50",
+        ),
+        (
+            "timeout: 50ms,",
+            [("x-envoy-upstream-rq-timeout-alt-response", "1")],
+            204,
+            "50",
+        ),
+        (
+            "timeout: 100s,",
+            [("x-envoy-upstream-rq-per-try-timeout-ms", "70")],
+            504,
+            "70",
+        ),
+        (
+            "timeout: 60ms,",
+            [("x-envoy-upstream-rq-per-try-timeout-ms", "70")],
+            504,
+            "60",
+        ),
+    ];
+    for (settings, headers, status, told) in rows {
+        let origin = silent(Back::H1);
+        let proxy = proxy(&origin, settings);
+        let mut request = Request::get("http://a.test/");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut client = Client::connect(Front::H1, proxy.edge).await;
+        let answer = client.call(request.body(empty()).unwrap()).await;
+        assert_eq!(answer.status, *status, "{headers:?}");
+        assert_eq!(answer.body.is_empty(), *status == 204);
+        assert_eq!(proxy.logged("/")["response_flags"], "UT");
+        let seen = origin.only();
+        assert_eq!(seen.header("x-envoy-expected-rq-timeout-ms"), Some(*told));
+        for (name, _) in headers {
+            assert_eq!(seen.header(name), None);
+        }
+    }
+}
+
+#[tokio::test]
+async fn grpc_timeout_is_that_of_the_client_or_the_shorter_one() {
+    // route, client, what the upstream is told
+    let rows = [
+        ("", Some("60m"), "60m"),
+        ("timeout: 70ms,", None, "70m"),
+        ("timeout: 80ms,", Some("10S"), "80m"),
+        ("timeout: 10s,", Some("90m"), "90m"),
+    ];
+    for (settings, client, told) in rows {
+        let origin = silent(Back::H2);
+        let proxy = proxy(&origin, settings);
+        let mut request = Request::post("http://a.test/")
+            .header("content-type", "application/grpc")
+            .header("te", "trailers");
+        if let Some(client) = client {
+            request = request.header("grpc-timeout", client);
+        }
+        let mut client = Client::connect(Front::H2, proxy.edge).await;
+        let answer = client.call(request.body(empty()).unwrap()).await;
+        assert_eq!(answer.header("grpc-status"), Some("14"));
+        let seen = origin.only();
+        assert_eq!(seen.header("grpc-timeout"), Some(told));
+        let millis = told.strip_suffix('m');
+        assert_eq!(seen.header("x-envoy-expected-rq-timeout-ms"), millis);
+    }
+}

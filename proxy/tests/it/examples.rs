@@ -320,6 +320,7 @@ fn every_example_is_run_by_a_test() {
         "canary",
         "cors",
         "edge-gateway",
+        "fault-and-retry",
         "grpc",
         "mirror",
         "quickstart",
@@ -343,6 +344,11 @@ async fn canary_does_what_its_readme_says() {
 #[tokio::test]
 async fn cors_does_what_its_readme_says() {
     check_readme("cors").await;
+}
+
+#[tokio::test]
+async fn fault_and_retry_does_what_its_readme_says() {
+    check_readme("fault-and-retry").await;
 }
 
 #[tokio::test]

@@ -10,7 +10,8 @@ use benches::compare::configure::{Others, Plan, Proxy, Work, files, prefix};
 use benches::compare::tool::Found;
 use config_loader::{Diagnostics, load_bytes};
 use criterion::{Criterion, criterion_group, criterion_main};
-use http::Request;
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
+use http::{Request, StatusCode};
 use proxy::balance::EndpointIdx;
 use proxy::compile::{Inputs, compile};
 use proxy::filter::{Action, timeout};
@@ -62,8 +63,13 @@ fn snapshot(others: Others) -> Snapshot {
     compile(&inputs, &Snapshot::default())
 }
 
-/// What `exchange` asks for a request, in its order. `None` if there is no way to an endpoint.
-fn decide(snapshot: &Snapshot, request: &Request<()>, rng: &mut impl Rng) -> Option<EndpointIdx> {
+/// What `exchange` asks for a request that is answered with these headers, in its order. `None` if there is no way to an
+/// endpoint, or more to do than to go there.
+fn decide(
+    snapshot: &Snapshot,
+    (request, response): (&Request<()>, &HeaderMap),
+    rng: &mut impl Rng,
+) -> Option<EndpointIdx> {
     let (_, listener) = snapshot.listeners.first_key_value()?;
     let authority = request.headers().get("host")?.to_str().ok()?;
     let host = normalize_host(authority);
@@ -88,10 +94,15 @@ fn decide(snapshot: &Snapshot, request: &Request<()>, rng: &mut impl Rng) -> Opt
     let edits = !filters.leaves_request_headers() || !filters.leaves_response_headers();
     let path = filters.rewrite_path(&path, request.uri().query());
     let authority = filters.authority(destination.position);
-    if limit.is_some() || edits || path.is_some() || authority.is_some() {
+    let edited = limit.is_some() || edits || path.is_some() || authority.is_some();
+    if edited || route.mirrors.is_some() {
         return None;
     }
-    snapshot.cluster(destination.cluster)?.pick(rng)
+    let endpoint = snapshot.cluster(destination.cluster)?.pick(rng);
+    // asked when the response is there
+    let conditions = &filters.retry.as_ref()?.conditions;
+    let again = conditions.on_response(StatusCode::OK, response);
+    endpoint.filter(|_| again.is_none())
 }
 
 fn plain(criterion: &mut Criterion) {
@@ -102,6 +113,7 @@ fn plain(criterion: &mut Criterion) {
         .header("accept", "*/*")
         .body(())
         .expect("a request with plain headers");
+    let response = HeaderMap::from_iter([(CONTENT_LENGTH, HeaderValue::from_static("128"))]);
     for (name, others) in [
         ("plain/alone", Others::None),
         ("plain/beside_plain", Others::Plain(OTHERS)),
@@ -109,9 +121,10 @@ fn plain(criterion: &mut Criterion) {
     ] {
         let snapshot = snapshot(others);
         let mut rng = rand::rng();
-        assert!(decide(&snapshot, &request, &mut rng).is_some(), "{name}");
+        let asked = (&request, &response);
+        assert!(decide(&snapshot, asked, &mut rng).is_some(), "{name}");
         criterion.bench_function(name, |bencher| {
-            bencher.iter(|| decide(&snapshot, black_box(&request), &mut rng));
+            bencher.iter(|| decide(&snapshot, black_box(asked), &mut rng));
         });
     }
 }

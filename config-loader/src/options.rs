@@ -9,4 +9,7 @@ pub struct ReadOptions {
     /// A `timeout` of `0s` in an HTTP rule means none, as the field being absent does. By default it is an error, as in
     /// Istio.
     pub zero_timeout_passes: bool,
+    /// `sourceSubnet` of a match block in `tcp` counts. By default it is left out with a warning, since Istio does not
+    /// evaluate it.
+    pub source_subnet_counts: bool,
 }

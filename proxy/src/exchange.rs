@@ -3,6 +3,8 @@
 //! [`run`] owns the order of a request and reads from top to bottom; what it asks (`route`, `filter`, `cluster`)
 //! returns values, and what it sends through (`pool`) returns a response or an error.
 
+pub mod asked;
+
 pub mod attempt;
 
 pub mod body;
@@ -32,6 +34,8 @@ pub mod mirror;
 pub mod origin;
 
 pub mod outcome;
+
+pub mod readdress;
 
 pub mod replay;
 

@@ -1,6 +1,6 @@
 //! Upstream connections of one worker, last used first.
 //!
-//! A pool belongs to one endpoint and one protocol; nothing here is shared between threads. HTTP/1 connections carry
+//! A pool belongs to one endpoint and one protocol, and to one client where connections tell who that is; nothing here is shared between threads. HTTP/1 connections carry
 //! one request at a time and wait in a stack between requests; HTTP/2 connections are shared by many. A request that
 //! finds that its reused connection was closed before anything was written goes to the next connection; the caller
 //! decides about everything else.
@@ -19,6 +19,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Body;
@@ -27,7 +28,8 @@ use tokio::time::Instant;
 
 pub use incoming::Incoming;
 pub use settings::{
-    HTTP2_CONNECTIONS_MAX, IDLE_CONNECTIONS_MAX, PoolSettings, WAITING_REQUESTS_MAX,
+    ANNOUNCED_IDLE_MAX, HTTP2_CONNECTIONS_MAX, IDLE_CONNECTIONS_MAX, PoolSettings,
+    WAITING_REQUESTS_MAX,
 };
 
 use self::key::{Key, NumberHash};
@@ -35,7 +37,7 @@ use crate::error::{BoxError, Error};
 use crate::registry::EndpointState;
 use crate::telemetry::Counter;
 use crate::upstream::http1::Message;
-use crate::upstream::{ConnectSettings, Counts, Protocol, Reach};
+use crate::upstream::{Announced, Client, ConnectSettings, Counts, Protocol, Reach};
 
 /// What an attempt is sent to.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +50,8 @@ pub struct Target<'a> {
     pub protocol: Protocol,
     /// Limits and times.
     pub settings: &'a PoolSettings,
+    /// Whom a header of the PROXY protocol tells of.
+    pub client: &'a Client,
     /// Told when the request has a connection.
     pub connected: Option<&'a Cell<bool>>,
 }
@@ -63,6 +67,7 @@ impl Target<'_> {
         Key {
             endpoint: self.state.id,
             protocol: self.protocol,
+            announced: self.announced(),
         }
     }
 
@@ -70,7 +75,23 @@ impl Target<'_> {
         ConnectSettings {
             protocol: self.protocol,
             timeout: self.settings.connect_timeout,
+            announced: self.announced(),
         }
+    }
+
+    /// What connections begin with, if with anything.
+    pub fn announced(&self) -> Option<Announced> {
+        let version = self.settings.proxy_protocol?;
+        let client = *self.client;
+        Some(Announced { version, client })
+    }
+
+    fn idle_timeout(&self) -> Duration {
+        let most = match self.settings.proxy_protocol {
+            Some(_) => ANNOUNCED_IDLE_MAX,
+            None => Duration::MAX,
+        };
+        self.settings.idle_timeout.min(most)
     }
 }
 
@@ -120,7 +141,7 @@ pub struct Pools<B> {
 pub(crate) struct EndpointPool<B> {
     endpoint: Weak<EndpointState>,
     counts: Rc<Counts>,
-    idle_timeout: std::time::Duration,
+    idle_timeout: Duration,
     http1: http1::Stack,
     http2: http2::Shared<B>,
 }
@@ -183,7 +204,7 @@ where
         let pool = pools.entry(target.key()).or_insert_with(|| {
             Rc::new(EndpointPool {
                 endpoint: Arc::downgrade(target.state),
-                idle_timeout: target.settings.idle_timeout,
+                idle_timeout: target.idle_timeout(),
                 counts: Rc::clone(&self.counts),
                 http1: http1::Stack::default(),
                 http2: http2::Shared::default(),

@@ -33,6 +33,16 @@ pub enum Address {
     Unix(Arc<Path>),
 }
 
+impl Address {
+    /// The address of a socket, if it is one already.
+    pub fn socket(&self) -> Option<SocketAddr> {
+        match self {
+            Address::Ip(address) => Some(*address),
+            Address::Name { .. } | Address::Unix(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

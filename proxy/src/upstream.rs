@@ -29,7 +29,7 @@ pub use counts::Counts;
 
 pub use connect::{ConnectSettings, Connected, Dialed, Ends, Http2Sender, Sender, connect, dial};
 
-pub use proxy_protocol::ProxyProtocol;
+pub use proxy_protocol::{Announced, Client, ProxyProtocol};
 
 pub use streams::StreamLimit;
 

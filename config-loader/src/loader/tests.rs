@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::diagnostic::Severity;
+use crate::diagnostic::codes::istio::VS118;
 use crate::resource::Line;
 
 /// How long a test waits for what must happen.
@@ -175,6 +176,7 @@ fn what_may_pass_passes_when_asked() {
         let options = ReadOptions {
             unknown_fields_pass,
             zero_timeout_passes,
+            ..ReadOptions::default()
         };
         let loaded = load_files_with(std::slice::from_ref(&path), options);
         let of_text = |found: &&Diagnostic| !found.code.0.starts_with('X');
@@ -196,6 +198,29 @@ fn what_may_pass_passes_when_asked() {
     assert_eq!(load(false, true), (two, vec![]));
     let none = "warning CM021, warning CM021".to_owned();
     assert_eq!(load(true, true), (none, vec![None]));
+}
+
+#[test]
+fn source_subnet_counts_when_asked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.yaml");
+    let text = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}\nspec:\n  \
+        hosts: [a.com]\n  gateways: [gw]\n  tcp:\n  - match: [{sourceSubnet: 10.0.0.0/8}]\n    \
+        route: [{destination: {host: s}}]\n";
+    fs::write(&path, text).expect("a file");
+    let load = |source_subnet_counts| {
+        let options = ReadOptions {
+            source_subnet_counts,
+            ..ReadOptions::default()
+        };
+        let loaded = load_files_with(std::slice::from_ref(&path), options);
+        let warned = loaded.diagnostics.iter().any(|found| found.code == VS118);
+        let (_, object) = loaded.set.virtual_services.iter().next().expect("one");
+        let subnet = object.spec.tcp[0].matches[0].source_subnet;
+        (warned, subnet.map(|subnet| subnet.to_string()))
+    };
+    assert_eq!(load(false), (true, None));
+    assert_eq!(load(true), (false, Some("10.0.0.0/8".to_owned())));
 }
 
 #[test]

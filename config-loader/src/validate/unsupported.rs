@@ -108,7 +108,6 @@ const WRITTEN: &[(Kind, &[&str])] = &[
         ],
     ),
     (Kind::Sidecar, &[""]),
-    (Kind::VirtualService, &["spec.tcp[].match[].sourceSubnet"]),
     (
         Kind::WorkloadEntry,
         &["spec.locality", "spec.network", "spec.serviceAccount"],

@@ -33,6 +33,13 @@ pub struct ReadingArgs {
     /// What `timeout: 0s` is in a rule of a VirtualService
     #[arg(long, value_enum, default_value_t = ZeroTimeoutArg::Error, env = "STRAIT_ZERO_TIMEOUT", help_heading = "Compatibility")]
     pub zero_timeout: ZeroTimeoutArg,
+    /// Let `sourceSubnet` count in `tcp` rules of a VirtualService, which Istio ignores
+    #[arg(
+        long,
+        env = "STRAIT_ENFORCE_SOURCE_SUBNET",
+        help_heading = "Compatibility"
+    )]
+    pub enforce_source_subnet: bool,
 }
 
 /// `--unknown-fields`.
@@ -59,6 +66,7 @@ impl ReadingArgs {
         ReadOptions {
             unknown_fields_pass: self.unknown_fields == UnknownFieldsArg::Warning,
             zero_timeout_passes: self.zero_timeout == ZeroTimeoutArg::None,
+            source_subnet_counts: self.enforce_source_subnet,
         }
     }
 }

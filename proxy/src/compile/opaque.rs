@@ -8,6 +8,8 @@ use config_loader::resource::istio::{
 };
 use config_loader::resource::{Line, Object};
 
+use ipnet::IpNet;
+
 use super::clusters::{self, Clusters};
 use super::hosts::served_hosts;
 use super::listeners::Bound;
@@ -87,39 +89,47 @@ impl OpaqueCompiler<'_> {
         })
     }
 
-    /// The first rule of the oldest VirtualService whose port and gateways fit. Nothing else of a match block counts
-    /// where there is no proxy next to the client.
+    /// The first rule of the oldest VirtualService whose port and gateways fit, after those before it that take clients
+    /// of one subnet. Nothing else of a match block counts where there is no proxy next to the client.
     fn tcp(&self, bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &mut Vec<Compiled>) {
         for object in self.attached(bound) {
             for rule in &object.spec.tcp {
-                let Some(line) = self.admitting(rule, &bound.reference) else {
-                    continue;
-                };
-                let provenance = services::provenance(object.as_ref(), line.0);
-                let route = self.route(object, &rule.route, provenance.clone(), clusters);
-                let conditions = OpaqueConditions::default();
-                compiled.push((
-                    OpaqueRule {
-                        conditions,
-                        provenance,
-                    },
-                    route,
-                ));
-                return;
+                for (line, source) in self.admitting(rule, &bound.reference) {
+                    let provenance = services::provenance(object.as_ref(), line.0);
+                    let route = self.route(object, &rule.route, provenance.clone(), clusters);
+                    let conditions = OpaqueConditions {
+                        source_subnets: source.into_iter().collect(),
+                        ..OpaqueConditions::default()
+                    };
+                    let takes_all = conditions.is_catch_all();
+                    compiled.push((
+                        OpaqueRule {
+                            conditions,
+                            provenance,
+                        },
+                        route,
+                    ));
+                    if takes_all {
+                        return;
+                    }
+                }
             }
         }
     }
 
-    /// Line of the block by which a `tcp` rule takes the connections of a server.
-    fn admitting(&self, rule: &TcpRule, gateway: &GatewayRef) -> Option<Line> {
+    /// Lines of the blocks by which a `tcp` rule takes connections of a server, and the subnet that their clients are in.
+    fn admitting(&self, rule: &TcpRule, gateway: &GatewayRef) -> Vec<(Line, Option<IpNet>)> {
         if rule.matches.is_empty() {
-            return Some(rule.line);
+            return vec![(rule.line, None)];
         }
         let admits = |block: &&TcpMatch| {
             self.is_here(block.port)
                 && (block.gateways.is_empty() || block.gateways.contains(gateway))
         };
-        rule.matches.iter().find(admits).map(|block| block.line)
+        let admitting = rule.matches.iter().filter(admits);
+        admitting
+            .map(|block| (block.line, block.source_subnet))
+            .collect()
     }
 
     fn is_here(&self, port: Option<u16>) -> bool {

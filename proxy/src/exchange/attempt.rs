@@ -16,8 +16,8 @@ use super::spare::Spare;
 use crate::error::{Error, Kind, Retry};
 use crate::pool::{Choice, Failed, Incoming, Target};
 use crate::telemetry::Counter;
-use crate::upstream::Protocol;
 use crate::upstream::http1::{Interim, Message};
+use crate::upstream::{Client, Protocol};
 
 /// A request in the form in which it goes upstream.
 pub struct Outgoing {
@@ -209,13 +209,14 @@ fn interim(connection: &Connection, version: Version) -> Option<Arc<dyn Interim>
 ///
 /// The reason why there is no response.
 pub async fn run(
-    worker: &Worker,
+    forward: &Forward<'_>,
     picked: &Picked,
     outgoing: &mut Outgoing,
     connected: &Cell<bool>,
 ) -> Result<Response<Incoming<UpstreamBody>>, Error> {
     let way = Way {
-        worker,
+        worker: forward.worker,
+        client: &forward.connection.client,
         picked,
         connected,
     };
@@ -235,6 +236,7 @@ pub async fn run(
 #[derive(Clone, Copy)]
 struct Way<'a> {
     worker: &'a Worker,
+    client: &'a Client,
     picked: &'a Picked,
     connected: &'a Cell<bool>,
 }
@@ -243,7 +245,7 @@ impl<'a> Way<'a> {
     fn target(self) -> Target<'a> {
         Target {
             connected: Some(self.connected),
-            ..self.picked.target()
+            ..self.picked.target(self.client)
         }
     }
 }

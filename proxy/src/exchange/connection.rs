@@ -9,6 +9,7 @@ use hyper::header::HeaderValue;
 use super::interim::Waiting;
 use crate::filter::Scheme;
 use crate::snapshot::{ListenerKey, Security};
+use crate::upstream::Client;
 
 /// The HTTP version spoken with the downstream peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +25,10 @@ pub enum DownstreamProtocol {
 pub struct Connection {
     /// The listener that accepted it.
     pub listener: ListenerKey,
-    /// Address of the peer.
-    pub remote: SocketAddr,
+    /// Its two ends, the peer's and ours.
+    pub client: Client,
     /// The peer's IP address as it goes into `x-forwarded-for`.
     pub remote_ip: HeaderValue,
-    /// Our address on this connection.
-    pub local: SocketAddr,
     /// The HTTP version in use.
     pub protocol: DownstreamProtocol,
     /// Whether the peer should be told to take new requests elsewhere; set by `codec` when a drain starts. An
@@ -69,9 +68,11 @@ impl Connection {
         let ip = remote.ip().to_canonical().to_string();
         Self {
             listener,
-            remote,
+            client: Client {
+                source: remote,
+                destination: local,
+            },
             remote_ip: HeaderValue::try_from(ip).expect("an IP address is visible ASCII"),
-            local,
             protocol,
             draining: Cell::new(false),
             tunnels: Cell::new(0),

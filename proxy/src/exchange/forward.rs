@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::SystemTime;
 
-use http::uri::{Authority, PathAndQuery, Scheme};
+use http::uri::{Authority, PathAndQuery};
 use hyper::body::{Body, Incoming};
 use hyper::header::{EXPECT, HOST, HeaderMap, HeaderValue, UPGRADE};
 use hyper::http::request::Parts;
@@ -11,22 +11,23 @@ use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use smallvec::SmallVec;
 
+use super::asked::Asked;
 use super::attempt::{Manner, Outgoing};
 use super::body::{Extras, Progress, ReplyBody, StreamBody, UpstreamBody};
-use super::deadline::{Deadline, Times};
+use super::deadline::Deadline;
 use super::head::{self, Found};
 use super::headers::{self, X_ENVOY_UPSTREAM_SERVICE_TIME, X_FORWARDED_HOST};
 use super::origin::Origin;
 use super::outcome::{Ending, Record};
+use super::readdress::readdress;
 use super::reply::LocalReply;
 use super::request::{Connection, Destined, Picked, SnapshotRef, Worker};
 use super::{mirror, tries, upgrade};
 use crate::error::{Error, Kind};
 use crate::filter::retry::Controls;
 use crate::filter::rewrite::ORIGINAL_PATH;
-use crate::filter::{self, Redirect, RetryPolicy, TemplateContext, hop_by_hop, timeout};
+use crate::filter::{Redirect, RetryPolicy, TemplateContext, hop_by_hop};
 use crate::pool;
-use crate::registry::Address;
 use crate::snapshot::Destination;
 use crate::telemetry::ResponseFlags;
 use crate::upstream::Protocol;
@@ -251,53 +252,6 @@ fn prepare(
     })
 }
 
-/// What the route and a trusted client ask for: times and retries.
-struct Asked {
-    times: Times,
-    /// In place of the route's policy.
-    policy: Option<Box<RetryPolicy>>,
-    retriable: bool,
-}
-
-impl Asked {
-    /// Puts the two together, and tells the upstream how long it has.
-    fn of(
-        forward: &Forward<'_>,
-        controls: Option<&Controls>,
-        headers: &mut HeaderMap,
-        record: &Record,
-    ) -> Self {
-        let filters = &forward.found.route().filters;
-        let route = filters.retry.as_deref();
-        let own = controls.and_then(|controls| controls.policy(route));
-        let policy = own.as_ref().or(route);
-        let mut timeout = filters.timeout;
-        let mut per_try = policy.and_then(|policy| policy.per_try_timeout);
-        if let Some(controls) = controls {
-            timeout = controls.timeout(timeout);
-            per_try = controls.per_try_timeout(per_try);
-        }
-        let grpc = record.is_grpc();
-        let client = if grpc {
-            timeout::grpc_timeout(headers)
-        } else {
-            None
-        };
-        let times = Times::new(timeout::effective(timeout, client), per_try);
-        if let Some(time) = times.first_try() {
-            headers.insert(timeout::EXPECTED_TIMEOUT, timeout::millis(time));
-            if grpc {
-                headers.insert(timeout::GRPC_TIMEOUT, timeout::format_grpc_timeout(time));
-            }
-        }
-        Self {
-            times,
-            retriable: policy.is_some_and(|policy| policy.attempts > 0),
-            policy: own.map(Box::new),
-        }
-    }
-}
-
 /// The route's header edits and path; returns the authority for the upstream, unless it is what Host says.
 fn edit(
     forward: &Forward<'_>,
@@ -311,10 +265,7 @@ fn edit(
         let sent_to = authority.as_ref().or(parts.headers.get(HOST)).cloned();
         let sent_to = sent_to.as_ref();
         let context = TemplateContext {
-            upstream_remote: match &picked.endpoint().address {
-                Address::Ip(address) => Some(*address),
-                Address::Name { .. } | Address::Unix(_) => None,
-            },
+            upstream_remote: picked.endpoint().address.socket(),
             upstream_cluster: &destination.name,
             method: parts.method.as_str(),
             path: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
@@ -322,7 +273,7 @@ fn edit(
             authority: sent_to
                 .and_then(|value| value.to_str().ok())
                 .unwrap_or_default(),
-            ..forward.context()
+            ..forward.context(SystemTime::now())
         };
         filters.edit_request(destination.position, &mut parts.headers, &context);
     }
@@ -345,60 +296,6 @@ fn edit(
         parts.headers.append(X_FORWARDED_HOST, asked_for);
     }
     Some(rewritten.clone())
-}
-
-/// Gives the request the form that the upstream's protocol wants: origin form and Host for HTTP/1 (RFC 9112, section
-/// 3.2.1), scheme and authority in the target for HTTP/2 (RFC 9113, section 8.3.1).
-pub fn readdress(
-    parts: &mut Parts,
-    protocol: Protocol,
-    scheme: filter::Scheme,
-    authority: Option<HeaderValue>,
-) {
-    match protocol {
-        Protocol::Http1 => {
-            parts.version = Version::HTTP_11;
-            join_cookies(&mut parts.headers);
-            if parts.uri.authority().is_some() {
-                let path = parts.uri.path_and_query().cloned();
-                parts.uri = path.map_or_else(Uri::default, Uri::from);
-            }
-            if let Some(authority) = authority {
-                parts.headers.insert(HOST, authority);
-            }
-        }
-        Protocol::Http2 => {
-            parts.version = Version::HTTP_2;
-            let host = parts.headers.remove(HOST);
-            let authority = authority.or(host);
-            let mut uri = std::mem::take(&mut parts.uri).into_parts();
-            uri.scheme = Some(match scheme {
-                filter::Scheme::Http => Scheme::HTTP,
-                filter::Scheme::Https => Scheme::HTTPS,
-            });
-            uri.authority = authority.and_then(|value| Authority::try_from(value.as_bytes()).ok());
-            if uri.path_and_query.is_none() {
-                uri.path_and_query = Some(PathAndQuery::from_static("/"));
-            }
-            parts.uri = Uri::from_parts(uri).unwrap_or_default();
-        }
-    }
-}
-
-/// Joins the cookie crumbs that HTTP/2 allows (RFC 9113, section 8.2.3).
-fn join_cookies(headers: &mut HeaderMap) {
-    let mut crumbs = headers.get_all(hyper::header::COOKIE).iter();
-    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else {
-        return;
-    };
-    let mut joined = first.as_bytes().to_vec();
-    for crumb in std::iter::once(second).chain(crumbs) {
-        joined.extend_from_slice(b"; ");
-        joined.extend_from_slice(crumb.as_bytes());
-    }
-    if let Ok(value) = HeaderValue::from_bytes(&joined) {
-        headers.insert(hyper::header::COOKIE, value);
-    }
 }
 
 /// What response edits may speak of, kept when the route has any.
@@ -424,15 +321,15 @@ impl Kept {
 
 impl Forward<'_> {
     /// What is known of the request whatever became of it.
-    fn context(&self) -> TemplateContext<'_> {
+    fn context(&self, start_time: SystemTime) -> TemplateContext<'_> {
         TemplateContext {
             downstream_remote: Some(self.origin.client),
-            downstream_local: Some(self.connection.local),
+            downstream_local: Some(self.connection.client.destination),
             upstream_remote: None,
             upstream_cluster: "",
             requested_server_name: self.connection.server_name(),
             protocol: Version::HTTP_11,
-            start_time: SystemTime::now(),
+            start_time,
             response_flags: ResponseFlags::NONE,
             response_code: 0,
             response_code_details: "",
@@ -476,7 +373,6 @@ impl Forward<'_> {
         let host = || kept.headers.get(HOST)?.to_str().ok();
         let authority = kept.uri.authority().map(Authority::as_str);
         let context = TemplateContext {
-            start_time: kept.start,
             protocol: kept.version,
             upstream_remote: record.upstream(),
             upstream_cluster: destination.map_or("", |destination| &*destination.name),
@@ -487,7 +383,7 @@ impl Forward<'_> {
             path: kept.uri.path_and_query().map_or("/", PathAndQuery::as_str),
             authority: authority.or_else(host).unwrap_or_default(),
             request_headers: Some(&kept.headers),
-            ..self.context()
+            ..self.context(kept.start)
         };
         let position = destination.map(|destination| destination.position);
         self.found

@@ -90,7 +90,7 @@ pub fn forward(
 
 /// The client's address as a header value; ready-made unless a trusted hop told of another one than the peer's.
 fn address(connection: &Connection, origin: &Origin) -> HeaderValue {
-    if origin.client == connection.remote {
+    if origin.client == connection.client.source {
         return connection.remote_ip.clone();
     }
     let ip: IpAddr = origin.client.ip().to_canonical();

@@ -130,7 +130,7 @@ impl LogFields {
             upstream_host,
             upstream_cluster: self.cluster.as_deref(),
             upstream_local_address: self.ends.as_ref().and_then(|ends| ends.local),
-            downstream_local_address: Some(connection.local),
+            downstream_local_address: Some(connection.client.destination),
             downstream_remote_address: Some(self.client),
             requested_server_name: connection.server_name(),
             route_name: self.route.as_deref(),
@@ -186,7 +186,7 @@ impl Unserved<'_> {
         let Some(request) = self.request else {
             return self.log_unread(&worker.access_log, connection);
         };
-        if let Some(log) = LogFields::begin(&worker.access_log, connection.remote, request) {
+        if let Some(log) = LogFields::begin(&worker.access_log, connection.client.source, request) {
             let end = End {
                 record: &record,
                 details: self.details,
@@ -208,8 +208,8 @@ impl Unserved<'_> {
             flags: self.flags,
             response_code_details: Some(self.details),
             duration: self.duration,
-            downstream_local_address: Some(connection.local),
-            downstream_remote_address: Some(connection.remote),
+            downstream_local_address: Some(connection.client.destination),
+            downstream_remote_address: Some(connection.client.source),
             ..Entry::default()
         });
     }

@@ -20,15 +20,16 @@ use rand::RngExt;
 use smallvec::SmallVec;
 
 use super::body::UpstreamBody;
-use super::forward::{Forward, readdress};
+use super::forward::Forward;
+use super::readdress::readdress;
 use super::request::{Destined, Picked, Worker};
 use crate::error::{BoxError, Error};
 use crate::filter::mirror::{WHOLE, shadow};
 use crate::pool::Choice;
 use crate::snapshot::Destination;
 use crate::telemetry::{Counter, Gauge};
-use crate::upstream::Protocol;
 use crate::upstream::http1::Message;
+use crate::upstream::{Client, Protocol};
 
 /// Most copies under way, per worker.
 pub const MIRRORS_MAX: usize = 1_024;
@@ -77,7 +78,7 @@ pub fn begin(
         };
         let parts = copy(forward, parts, authority, picked.cluster().protocol);
         let time = forward.found.route().filters.timeout;
-        let copying = Copying::new(Rc::clone(worker), picked, feed.clone());
+        let copying = Copying::new(forward, picked, feed.clone());
         tokio::task::spawn_local(copying.run(parts, body, time.unwrap_or(MIRROR_TIME_MAX)));
         feeds.extend(feed);
     }
@@ -126,18 +127,21 @@ fn copy(
 /// A copy under way.
 struct Copying {
     worker: Rc<Worker>,
+    client: Client,
     picked: Picked,
     feed: Option<Rc<Feed>>,
 }
 
 impl Copying {
-    fn new(worker: Rc<Worker>, picked: Picked, feed: Option<Rc<Feed>>) -> Self {
+    fn new(forward: &Forward<'_>, picked: Picked, feed: Option<Rc<Feed>>) -> Self {
+        let worker = Rc::clone(forward.worker);
         let active = &worker.mirroring.active;
         active.set(active.get() + 1);
         worker.raise(Gauge::MirrorsActive);
         picked.endpoint().state.enter();
         Self {
             worker,
+            client: forward.connection.client,
             picked,
             feed,
         }
@@ -168,7 +172,7 @@ impl Copying {
     /// Sends the copy and reads its response to the end.
     async fn send(&self, parts: Parts, body: UpstreamBody) -> Result<(), Error> {
         let pools = &self.worker.pools;
-        let target = self.picked.target();
+        let target = self.picked.target(&self.client);
         let response = match self.picked.cluster().protocol {
             Protocol::Http1 => {
                 let message = Message::new(self.worker.buffers.take(), parts, body);

@@ -45,7 +45,7 @@ impl Origin {
     pub fn of(connection: &Connection, trusted_hops: usize, headers: &HeaderMap) -> Self {
         let mut origin = Self {
             scheme: connection.scheme(),
-            client: connection.remote,
+            client: connection.client.source,
         };
         if trusted_hops > 0 {
             if let Some(scheme) = forwarded_scheme(headers) {
@@ -61,7 +61,7 @@ impl Origin {
 
 /// Whether a request is one of this mesh's own: it comes from a private address, and no other hop was before that one.
 pub fn is_internal(connection: &Connection, passed_on: bool) -> bool {
-    !passed_on && is_private(connection.remote.ip())
+    !passed_on && is_private(connection.client.source.ip())
 }
 
 /// Whether an address is of this host or of a private network (RFC 1918, RFC 4193).

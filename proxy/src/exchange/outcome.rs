@@ -22,7 +22,6 @@ use super::reply::{self, LocalReply};
 use super::request::{Connection, Destined, Picked, Worker};
 use crate::error::Kind;
 use crate::filter::timeout;
-use crate::registry::Address;
 use crate::snapshot::Route;
 use crate::telemetry::{
     Gauge, RequestProtocol, RequestRecord, ResponseFlags, RouteStats, Security,
@@ -177,10 +176,7 @@ impl Record {
 
     /// Address of the endpoint that the request went to, if it has one.
     pub fn upstream(&self) -> Option<SocketAddr> {
-        match self.picked.as_ref()?.endpoint().address {
-            Address::Ip(address) => Some(address),
-            Address::Name { .. } | Address::Unix(_) => None,
-        }
+        self.picked.as_ref()?.endpoint().address.socket()
     }
 
     /// What is said so far of how the exchange went.

@@ -20,7 +20,7 @@ use crate::pool::{Pools, Target};
 use crate::registry::ClusterId;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
-use crate::upstream::{Buffers, Counts, Reach};
+use crate::upstream::{Buffers, Client, Counts, Reach};
 
 /// Default of [`ExchangeSettings::replay_body_bytes_max`]: Envoy's limit of a request's buffer.
 pub const REPLAY_BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -248,8 +248,8 @@ impl Picked {
         self.cluster().endpoint(self.endpoint)
     }
 
-    /// What the pool needs to know of it.
-    pub fn target(&self) -> Target<'_> {
+    /// What the pool needs to know of it, for a request of this client.
+    pub fn target<'a>(&'a self, client: &'a Client) -> Target<'a> {
         let cluster = self.cluster();
         let endpoint = cluster.endpoint(self.endpoint);
         Target {
@@ -260,6 +260,7 @@ impl Picked {
             state: &endpoint.state,
             protocol: cluster.protocol,
             settings: &cluster.pool,
+            client,
             connected: None,
         }
     }

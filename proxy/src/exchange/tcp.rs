@@ -20,7 +20,7 @@ use crate::registry::{Address, EndpointState};
 use crate::route::OpaqueHead;
 use crate::snapshot::{Destination, OpaqueRoutes};
 use crate::telemetry::{Entry, RequestStats, ResponseFlags};
-use crate::upstream::{Dialed, Ends, dial};
+use crate::upstream::{Client, Dialed, Ends, dial};
 
 /// Endpoints that one connection is tried on. Envoy's default is 1; TCP has no retry policy to ask.
 pub const CONNECT_ATTEMPTS_MAX: usize = 3;
@@ -106,19 +106,16 @@ async fn connect(worker: &Rc<Worker>, destined: &Destined, mut record: Record) -
             break;
         };
         record.goes_to(&picked);
-        let target = picked.target();
+        let target = picked.target(&record.client);
         let timeout = target.settings.connect_timeout;
         match dial(target.reach, timeout, worker.pools.counts()).await {
             Ok(upstream) => {
                 record.ends = Some(Rc::clone(&upstream.ends));
-                let settings = target.settings;
-                let header = settings
-                    .proxy_protocol
-                    .map(|version| version.header(record.remote, record.local));
+                let announced = target.announced();
                 return Some(Opened {
                     upstream,
-                    preface: header.unwrap_or_default(),
-                    idle_timeout: settings.tcp_idle_timeout,
+                    preface: announced.map(|who| who.header()).unwrap_or_default(),
+                    idle_timeout: target.settings.tcp_idle_timeout,
                     record,
                 });
             }
@@ -172,8 +169,7 @@ pub struct Record {
     worker: Rc<Worker>,
     start: SystemTime,
     started: Instant,
-    remote: SocketAddr,
-    local: SocketAddr,
+    client: Client,
     server_name: Option<Arc<str>>,
     cluster: Option<Arc<str>>,
     stats: Arc<RequestStats>,
@@ -196,8 +192,10 @@ impl Record {
             worker: Rc::clone(worker),
             start: SystemTime::now(),
             started: Instant::now(),
-            remote: asked.remote,
-            local: asked.local,
+            client: Client {
+                source: asked.remote,
+                destination: asked.local,
+            },
             server_name: asked.server_name.clone(),
             cluster: None,
             stats: Arc::clone(&worker.unrouted),
@@ -260,8 +258,8 @@ impl Record {
             upstream_host,
             upstream_cluster: self.cluster.as_deref(),
             upstream_local_address: self.ends.as_ref().and_then(|ends| ends.local),
-            downstream_local_address: Some(self.local),
-            downstream_remote_address: Some(self.remote),
+            downstream_local_address: Some(self.client.destination),
+            downstream_remote_address: Some(self.client.source),
             requested_server_name: self.server_name.as_deref(),
             ..Entry::default()
         });

@@ -40,7 +40,7 @@ type Tried = Result<Response<pool::Incoming<UpstreamBody>>, Error>;
 ///
 /// Why the last try got no response.
 pub async fn run(forward: &Forward<'_>, going: &mut Going<'_>, record: &mut Record) -> Tried {
-    let tried = once(forward.worker, going).await;
+    let tried = once(forward, going).await;
     match going.judge(forward, tried) {
         Verdict::Done(tried) => tried,
         // boxed: requests that are tried once need not carry what more tries take
@@ -57,7 +57,7 @@ enum Verdict {
 }
 
 /// One try, within the times of the request.
-async fn once(worker: &Worker, going: &mut Going<'_>) -> Tried {
+async fn once(forward: &Forward<'_>, going: &mut Going<'_>) -> Tried {
     let connected = Cell::new(false);
     let Going {
         picked,
@@ -65,7 +65,7 @@ async fn once(worker: &Worker, going: &mut Going<'_>) -> Tried {
         deadline,
         ..
     } = going;
-    let mut attempt = pin!(attempt::run(worker, picked, outgoing, &connected));
+    let mut attempt = pin!(attempt::run(forward, picked, outgoing, &connected));
     let within = poll_fn(|cx| match (attempt.as_mut().poll(cx), deadline.as_mut()) {
         (Poll::Pending, Some(deadline)) => deadline
             .poll(cx, connected.get())
@@ -152,7 +152,7 @@ async fn again(
             return Err(Error::new(Kind::DownstreamBody));
         }
         worker.count(counter(reason));
-        tried = once(worker, going).await;
+        tried = once(forward, going).await;
         match going.wants(forward, &tried) {
             Some(why) => reason = why,
             None => {

@@ -17,28 +17,13 @@ pub(super) fn destinations(
     let Some(split) = &route.split else {
         return Vec::new();
     };
-    split
-        .entries()
-        .map(|(weight, destination)| {
-            let probability = weight as f64 / split.total() as f64;
-            let cluster = snapshot.cluster(destination.cluster);
-            let (host, port, subset) = parts(&destination.name);
-            DestinationChoice {
-                weight,
-                probability,
-                idle: (weight == 0).then(|| "weight 0: no request goes here".to_owned()),
-                source: (&destination.provenance).into(),
-                authority: effect::authority(&route.filters, Some(destination.position)),
-                edits: effect::edits(&route.filters, Some(destination.position)),
-                failure: failure(destination, cluster.map(|cluster| &**cluster), survey),
-                cluster: cluster.map(|cluster| used(cluster, probability)),
-                name: destination.name.to_string(),
-                host,
-                port,
-                subset,
-            }
-        })
-        .collect()
+    let asked = |(weight, destination): (u64, &Destination)| DestinationChoice {
+        idle: idle(weight, "request"),
+        authority: effect::authority(&route.filters, Some(destination.position)),
+        edits: effect::edits(&route.filters, Some(destination.position)),
+        ..choice((weight, destination), split.total(), snapshot, survey)
+    };
+    split.entries().map(asked).collect()
 }
 
 /// Every destination of a rule for connections, in the order of the rule.
@@ -47,26 +32,42 @@ pub(super) fn of_connection(
     snapshot: &Snapshot,
     survey: &Survey<'_>,
 ) -> Vec<DestinationChoice> {
-    let choice = |(weight, destination): (u64, &Destination)| {
-        let probability = weight as f64 / split.total() as f64;
-        let cluster = snapshot.cluster(destination.cluster);
-        let (host, port, subset) = parts(&destination.name);
-        DestinationChoice {
-            weight,
-            probability,
-            idle: (weight == 0).then(|| "weight 0: no connection goes here".to_owned()),
-            source: (&destination.provenance).into(),
-            authority: None,
-            edits: Edits::default(),
-            failure: failure(destination, cluster.map(|cluster| &**cluster), survey),
-            cluster: cluster.map(|cluster| used(cluster, probability)),
-            name: destination.name.to_string(),
-            host,
-            port,
-            subset,
-        }
+    let asked = |(weight, destination): (u64, &Destination)| DestinationChoice {
+        idle: idle(weight, "connection"),
+        ..choice((weight, destination), split.total(), snapshot, survey)
     };
-    split.entries().map(choice).collect()
+    split.entries().map(asked).collect()
+}
+
+/// Why nothing goes to a destination of this weight, if so.
+fn idle(weight: u64, what: &str) -> Option<String> {
+    (weight == 0).then(|| format!("weight 0: no {what} goes here"))
+}
+
+/// What is the same of a destination whatever is sent there.
+fn choice(
+    (weight, destination): (u64, &Destination),
+    total: u64,
+    snapshot: &Snapshot,
+    survey: &Survey<'_>,
+) -> DestinationChoice {
+    let probability = weight as f64 / total as f64;
+    let cluster = snapshot.cluster(destination.cluster);
+    let (host, port, subset) = parts(&destination.name);
+    DestinationChoice {
+        weight,
+        probability,
+        idle: None,
+        source: (&destination.provenance).into(),
+        authority: None,
+        edits: Edits::default(),
+        failure: failure(destination, cluster.map(|cluster| &**cluster), survey),
+        cluster: cluster.map(|cluster| used(cluster, probability)),
+        name: destination.name.to_string(),
+        host,
+        port,
+        subset,
+    }
 }
 
 /// Host, port and subset of `outbound|PORT|SUBSET|HOST`.

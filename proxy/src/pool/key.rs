@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::upstream::Protocol;
+use crate::upstream::{Announced, Protocol};
 
 /// Identity of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,6 +11,8 @@ pub(super) struct Key {
     pub(super) endpoint: u64,
     /// What its connections speak.
     pub(super) protocol: Protocol,
+    /// What they begin with. A client may choose its port, yet reaches none but its own pools by it.
+    pub(super) announced: Option<Announced>,
 }
 
 /// Makes [`NumberHasher`]s.
@@ -58,6 +60,7 @@ mod tests {
                 } else {
                     Protocol::Http2
                 },
+                announced: None,
             })
             .map(|key| hash.hash_one(key))
             .collect();

@@ -14,6 +14,10 @@ pub const HTTP2_CONNECTIONS_MAX: usize = 1_024;
 /// Most requests that wait for a stream of an HTTP/2 connection, per worker and endpoint; a further one overflows.
 pub const WAITING_REQUESTS_MAX: usize = 1_024;
 
+/// Longest time that a connection of HTTP which told its endpoint of a client waits for the next request of that client;
+/// nobody else may use it, and nothing says that the client has gone.
+pub const ANNOUNCED_IDLE_MAX: Duration = Duration::from_secs(10);
+
 /// Limits and times of a cluster's upstream connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolSettings {
@@ -31,7 +35,7 @@ pub struct PoolSettings {
     pub tcp_idle_timeout: Option<Duration>,
     /// The header that tells the endpoint of a connection who the client is; none by default.
     ///
-    /// Source: DestinationRule `proxyProtocol`. Connections of HTTP do not send it.
+    /// Source: DestinationRule `proxyProtocol`.
     pub proxy_protocol: Option<ProxyProtocol>,
 }
 

@@ -1,7 +1,7 @@
 mod http1;
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -14,6 +14,13 @@ use crate::error::Kind;
 use crate::registry::{Address, Registry};
 use crate::telemetry::{BuildInfo, Counter, Telemetry, WorkerId};
 use crate::upstream::{Alternates, Buffers};
+
+const CLIENT: Client = Client {
+    source: NOWHERE,
+    destination: NOWHERE,
+};
+
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// A pool with an endpoint, and what it counts.
 struct World {
@@ -57,6 +64,7 @@ impl World {
     fn target(&self) -> Target<'_> {
         Target {
             connected: None,
+            client: &CLIENT,
             reach: Reach {
                 address: &self.address,
                 alternates: &self.alternates,

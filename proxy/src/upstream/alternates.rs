@@ -45,10 +45,7 @@ impl Reach<'_> {
     ///
     /// The two families take turns, so that one that does not work costs one attempt only (RFC 8305, section 4).
     pub fn candidates(&self) -> SmallVec<[SocketAddr; 4]> {
-        let own = match self.address {
-            Address::Ip(address) => Some(*address),
-            Address::Name { .. } | Address::Unix(_) => None,
-        };
+        let own = self.address.socket();
         let others: SmallVec<[SocketAddr; 4]> = match self.alternates {
             Alternates::None => SmallVec::new(),
             Alternates::SameName(addresses) => SmallVec::from_slice(addresses),

@@ -17,12 +17,14 @@ use bytes::Bytes;
 use hyper::body::Body;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Protocol;
 use super::alternates::Reach;
 use super::counts::{Counted, Counts};
 use super::http1::{Connection, RESPONSE_HEAD_BYTES_MAX};
+use super::proxy_protocol::Announced;
 use super::stream::Stream;
 use super::streams::{ConnectionTasks, StreamLimit, UNKNOWN};
 use crate::error::{BoxError, Error, Kind};
@@ -45,6 +47,8 @@ pub struct ConnectSettings {
     pub protocol: Protocol,
     /// How long it may take until the connection can carry a request, over all addresses.
     pub timeout: Duration,
+    /// What it begins with.
+    pub announced: Option<Announced>,
 }
 
 /// A connection that was just made.
@@ -95,8 +99,17 @@ where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    let opening = open(reach, settings.protocol, counts);
-    match tokio::time::timeout(settings.timeout, opening).await {
+    let opening = open(reach, &settings, counts);
+    within(settings.timeout, opening, counts).await
+}
+
+/// What `connecting` comes to, if it does in time.
+async fn within<T>(
+    timeout: Duration,
+    connecting: impl Future<Output = Result<T, Error>>,
+    counts: &Counts,
+) -> Result<T, Error> {
+    match tokio::time::timeout(timeout, connecting).await {
         Ok(result) => result,
         Err(_) => {
             let error = Error::new(Kind::ConnectTimeout);
@@ -127,19 +140,12 @@ pub async fn dial(
     timeout: Duration,
     counts: &Rc<Counts>,
 ) -> Result<Dialed, Error> {
-    match tokio::time::timeout(timeout, socket(reach, counts)).await {
-        Ok(Ok((stream, ends))) => Ok(Dialed {
-            stream,
-            ends,
-            counted: Counted::opened(counts),
-        }),
-        Ok(Err(error)) => Err(error),
-        Err(_) => {
-            let error = Error::new(Kind::ConnectTimeout);
-            counts.connect_failed(&error);
-            Err(error)
-        }
-    }
+    let (stream, ends) = within(timeout, socket(reach, counts), counts).await?;
+    Ok(Dialed {
+        stream,
+        ends,
+        counted: Counted::opened(counts),
+    })
 }
 
 /// A connected socket.
@@ -164,15 +170,22 @@ async fn socket(reach: Reach<'_>, counts: &Rc<Counts>) -> Result<(Stream, Rc<End
 
 async fn open<B>(
     reach: Reach<'_>,
-    protocol: Protocol,
+    settings: &ConnectSettings,
     counts: &Rc<Counts>,
 ) -> Result<Connected<B>, Error>
 where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    let (stream, ends) = socket(reach, counts).await?;
-    let sender = match protocol {
+    let (mut stream, ends) = socket(reach, counts).await?;
+    if let Some(announced) = &settings.announced {
+        let failed = |error| connect_failed(error, counts);
+        stream
+            .write_all(&announced.header())
+            .await
+            .map_err(failed)?;
+    }
+    let sender = match settings.protocol {
         Protocol::Http1 => {
             let counted = Counted::opened(counts);
             Sender::Http1(Connection::new(stream, Rc::clone(&ends), counted))

@@ -18,14 +18,33 @@ pub enum ProxyProtocol {
     V2,
 }
 
-impl ProxyProtocol {
-    /// The header for a client and the address that it dialled.
-    pub fn header(self, source: SocketAddr, destination: SocketAddr) -> Bytes {
+/// The two ends of a client's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Client {
+    /// Its address.
+    pub source: SocketAddr,
+    /// The address that it dialled.
+    pub destination: SocketAddr,
+}
+
+/// What a connection begins with: all of it decides whether another request may use the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Announced {
+    /// How it is written.
+    pub version: ProxyProtocol,
+    /// Who calls.
+    pub client: Client,
+}
+
+impl Announced {
+    /// The header.
+    pub fn header(&self) -> Bytes {
         let canonical = |at: SocketAddr| SocketAddr::new(at.ip().to_canonical(), at.port());
-        let (source, destination) = (canonical(source), canonical(destination));
-        match self {
-            Self::V1 => v1(source, destination),
-            Self::V2 => v2(source, destination),
+        let source = canonical(self.client.source);
+        let destination = canonical(self.client.destination);
+        match self.version {
+            ProxyProtocol::V1 => v1(source, destination),
+            ProxyProtocol::V2 => v2(source, destination),
         }
     }
 }
@@ -92,9 +111,17 @@ mod tests {
             ),
             ("192.0.2.1:5", "[::1]:443", "UNKNOWN", 0x00),
         ] {
-            let line = ProxyProtocol::V1.header(at(from), at(to));
+            let header = |version| {
+                let (source, destination) = (at(from), at(to));
+                let client = Client {
+                    source,
+                    destination,
+                };
+                Announced { version, client }.header()
+            };
+            let line = header(ProxyProtocol::V1);
             assert_eq!(line, format!("PROXY {text}\r\n"));
-            let binary = ProxyProtocol::V2.header(at(from), at(to));
+            let binary = header(ProxyProtocol::V2);
             assert_eq!(binary[..13], *b"\r\n\r\n\0\r\nQUIT\n\x21");
             assert_eq!(binary[13], family);
             let length = u16::from_be_bytes([binary[14], binary[15]]);

@@ -57,6 +57,13 @@ fn listening(back: Back) -> (Origin, mpsc::UnboundedReceiver<(String, String)>) 
     (origin, told)
 }
 
+/// A proxy that sends everything to `web`, and a copy to `mirror`.
+fn mirrored(web: &Origin, mirror: &Origin) -> Proxy {
+    let dead = (Back::H1, free_address());
+    let mirrors = [(mirror.back, mirror.address), dead];
+    Proxy::with(|edge| world(edge, web, mirrors, "mirror: {host: one.test},"))
+}
+
 fn results(proxy: &Proxy, result: &str) -> f64 {
     proxy.metric("strait_mirror_requests_total", &[("result", result)])
 }
@@ -105,9 +112,7 @@ async fn copy_is_the_request_as_it_is_forwarded() {
 async fn copy_has_the_trailers() {
     let web = echo(Back::H1);
     let (mirror, mut told) = listening(Back::H1);
-    let dead = (Back::H1, free_address());
-    let mirrors = [(Back::H1, mirror.address), dead];
-    let proxy = Proxy::with(|edge| world(edge, &web, mirrors, "mirror: {host: one.test},"));
+    let proxy = mirrored(&web, &mirror);
     let mut stream = crate::support::raw::Raw::connect(proxy.edge);
     stream.send(
         "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\nTrailer: x-end\r\n\r\n\
@@ -208,9 +213,7 @@ async fn host_of_a_copy_can_have_the_suffix_of_older_istio() {
 async fn request_that_breaks_off_takes_its_copy_with_it() {
     let web = echo(Back::H1);
     let (mirror, mut told) = listening(Back::H1);
-    let dead = (Back::H1, free_address());
-    let mirrors = [(Back::H1, mirror.address), dead];
-    let proxy = Proxy::with(|edge| world(edge, &web, mirrors, "mirror: {host: one.test},"));
+    let proxy = mirrored(&web, &mirror);
     let mut stream = crate::support::raw::Raw::connect(proxy.edge);
     stream.send("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 10\r\n\r\nabc");
     until("the copy is there", async || mirror.seen().len() == 1).await;

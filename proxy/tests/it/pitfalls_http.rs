@@ -68,13 +68,20 @@ impl World {
 
     /// Asks each request of a rule of its own host, and compares the outcomes. Every `HOST` stands for the host.
     async fn check(&self, cases: &[(&str, &[(&str, &str)])]) {
+        self.check_made(cases).await;
+    }
+
+    /// As [`Self::check`], of cases that were made by a program.
+    async fn check_made<'a>(&self, cases: &[(impl AsRef<str>, impl AsRef<[(&'a str, &'a str)]>)]) {
         let host = |case: usize| format!("t{case}.test");
         let rules = cases.iter().enumerate().map(|(case, (rules, _))| {
-            routes(&format!("t{case}"), &format!("[{}]", host(case)), rules)
+            let name = format!("t{case}");
+            routes(&name, &format!("[{}]", host(case)), rules.as_ref())
         });
         let proxy = self.proxy(&rules.collect::<Vec<_>>());
         for (case, (rules, asked)) in cases.iter().enumerate() {
-            for (request, expected) in *asked {
+            let rules = rules.as_ref();
+            for (request, expected) in asked.as_ref() {
                 let request = request.replace("HOST", &host(case));
                 let expected = expected.replace("HOST", &host(case));
                 let outcome = ask(&proxy, &request).await;

@@ -1,13 +1,13 @@
 //! The PROXY protocol: taken from whoever forwards connections to us, and sent to endpoints.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Mutex;
 use std::sync::mpsc;
 
 use crate::support::DEADLINE;
 use crate::support::mesh::documents;
-use crate::support::origin::RawOrigin;
+use crate::support::origin::{RawOrigin, read_head};
 use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
 
@@ -143,6 +143,57 @@ fn endpoint_of_a_tcp_connection_is_told_the_client() {
                 edge.port()
             );
             assert_eq!(all, line.as_bytes());
+        }
+    }
+}
+
+/// A proxy whose requests go to this endpoint, which is told of clients.
+fn telling(endpoint: SocketAddr) -> Proxy {
+    Proxy::with(|edge| {
+        documents([
+            http(edge, "'off'").replace(
+                "directResponse: {status: 200}",
+                "route: [{destination: {host: a.test}}]",
+            ),
+            format!(
+                "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: a}}\nspec:\n  \
+                 hosts: [a.test]\n  resolution: STATIC\n  ports: [{{number: 1, name: http, protocol: HTTP}}]\n  \
+                 endpoints: [{{address: {}, ports: {{http: {}}}}}]\n",
+                endpoint.ip(),
+                endpoint.port()
+            ),
+            "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: a}\nspec:\n  \
+             host: a.test\n  trafficPolicy: {proxyProtocol: {}}\n"
+                .to_owned(),
+        ])
+    })
+}
+
+#[test]
+fn endpoint_of_requests_is_told_the_client_of_each_connection() {
+    let origin = RawOrigin::start(|number, mut stream| {
+        let mut told = String::new();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        reader.read_line(&mut told).unwrap();
+        let body = format!("{number} {}", told.trim_end());
+        while !read_head(&mut reader).is_empty() {
+            let length = body.len();
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{body}"
+            )
+            .unwrap();
+        }
+    });
+    let proxy = telling(origin.address);
+    let ask = |client: &mut Raw| client.send(get("/")).reply().body;
+    let (mut one, mut two) = (Raw::connect(proxy.edge), Raw::connect(proxy.edge));
+    for _ in 0..2 {
+        for (number, client) in [&mut one, &mut two].into_iter().enumerate() {
+            let (ip, edge) = (client.local().ip(), proxy.edge);
+            let (from, to) = (client.local().port(), edge.port());
+            let told = format!("{number} PROXY TCP4 {ip} {} {from} {to}", edge.ip());
+            assert_eq!(ask(client), told.as_bytes());
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::support::mesh::documents;
 use crate::support::origin::RawOrigin;
-use crate::support::proxy::{Proxy, free_address};
+use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::{DEADLINE, eventually};
 
 /// A Gateway with one TCP server, and a VirtualService with these routes.
@@ -256,6 +256,35 @@ fn t148_weights_count_per_connection() {
     assert_eq!(a + b, 1000);
     // five standard deviations of a binomial(1000, 0.25) are 68
     assert!(b.abs_diff(250) < 68, "{a} {b}");
+}
+
+#[test]
+fn source_subnet_counts_only_when_asked() {
+    let says = |word: &'static [u8]| {
+        RawOrigin::start(move |_, mut stream| stream.write_all(word).unwrap())
+    };
+    let (far, near) = (says(b"far"), says(b"near"));
+    let mesh = |edge| {
+        let rules = format!(
+            "  - match: [{{sourceSubnet: 10.0.0.0/8}}]\n    route: [{}]\n  \
+             - match: [{{sourceSubnet: 127.0.0.0/8}}]\n    route: [{}]\n",
+            to("far.test", 1),
+            to("near.test", 1)
+        );
+        let text = mesh(edge, "");
+        documents([
+            text.replace("  - route: []\n", &rules),
+            service("far.test", &[far.address]),
+            service("near.test", &[near.address]),
+        ])
+    };
+    for (arguments, word) in [(&[][..], "far"), (&["--enforce-source-subnet"][..], "near")] {
+        let builder = Start::new();
+        let text = mesh(builder.edge());
+        let arguments = arguments.iter().copied();
+        let proxy = builder.args(arguments).file("mesh.yaml", text).start();
+        assert_eq!(read_all(&mut connect(&proxy)), word.as_bytes());
+    }
 }
 
 #[test]

@@ -43,6 +43,11 @@ impl Raw {
         self
     }
 
+    /// Our address.
+    pub fn local(&self) -> SocketAddr {
+        self.reader.get_ref().local_addr().unwrap()
+    }
+
     /// Ends our direction.
     pub fn finish(&mut self) {
         self.reader.get_mut().shutdown(Shutdown::Write).unwrap();

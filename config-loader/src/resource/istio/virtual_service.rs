@@ -86,7 +86,7 @@ pub struct TcpRule {
 pub struct TcpMatch {
     /// The address that the client dialled; empty for any.
     pub destination_subnets: Vec<IpNet>,
-    /// The client's address. Istio does not look at it.
+    /// The client's address; none unless the reader was asked to let it count, since Istio does not look at it.
     pub source_subnet: Option<IpNet>,
     /// The listener's port.
     pub port: Option<u16>,

@@ -77,20 +77,11 @@ async fn values_are_computed_before_anything_is_set() {
         ("%ROUTE_NAME%", "200 one /p HOST x=default"),
         ("sni=%REQUESTED_SERVER_NAME%", "200 one /p HOST x=sni="),
     ];
-    let rules: Vec<String> = values
-        .iter()
-        .map(|(value, _)| rule(&format!("set: {{x: '{value}'}}"), &[""]))
-        .collect();
-    let asked: Vec<[(&str, &str); 1]> = values
-        .iter()
-        .map(|(_, expected)| [("HOST/p | x: 9", *expected)])
-        .collect();
-    let cases: Vec<(&str, &[(&str, &str)])> = rules
-        .iter()
-        .zip(&asked)
-        .map(|(rule, asked)| (rule.as_str(), &asked[..]))
-        .collect();
-    World::new().check(&cases).await;
+    let cases = values.map(|(value, expected)| {
+        let rule = rule(&format!("set: {{x: '{value}'}}"), &[""]);
+        (rule, [("HOST/p | x: 9", expected)])
+    });
+    World::new().check_made(&cases).await;
 }
 
 #[tokio::test]

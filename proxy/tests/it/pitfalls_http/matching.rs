@@ -4,29 +4,18 @@ use super::{World, to_one};
 
 /// Requests that a match block takes, and others.
 async fn check(cases: &[(&str, &[&str], &[&str])]) {
-    let rules: Vec<String> = cases
+    let cases: Vec<(String, Vec<(&str, &str)>)> = cases
         .iter()
-        .map(|(block, ..)| {
-            format!(
+        .map(|(block, taken, others)| {
+            let rule = format!(
                 "- match: [{block}]\n  directResponse: {{status: 200, body: {{string: taken}}}}"
-            )
-        })
-        .collect();
-    let asked: Vec<Vec<(&str, &str)>> = cases
-        .iter()
-        .map(|(_, taken, others)| {
+            );
             let taken = taken.iter().map(|request| (*request, "200 taken"));
-            taken
-                .chain(others.iter().map(|request| (*request, "404")))
-                .collect()
+            let others = others.iter().map(|request| (*request, "404"));
+            (rule, taken.chain(others).collect())
         })
         .collect();
-    let cases: Vec<(&str, &[(&str, &str)])> = rules
-        .iter()
-        .zip(&asked)
-        .map(|(rule, asked)| (rule.as_str(), &asked[..]))
-        .collect();
-    World::new().check(&cases).await;
+    World::new().check_made(&cases).await;
 }
 
 #[tokio::test]

@@ -141,14 +141,18 @@ fn tcp_match(
     check: &mut Check<'_>,
 ) -> TcpMatch {
     let source = shared::text(&raw.source_subnet);
-    if source.is_some() {
+    let counts = check.options().source_subnet_counts;
+    if source.is_some() && !counts {
         check
             .warning(
                 VS118,
                 raw.source_subnet.span(),
                 "sourceSubnet is not evaluated",
             )
-            .help("Istio ignores it too: the block matches clients at every address");
+            .help(
+                "Istio ignores it too: the block matches clients at every address; \
+                 with `--enforce-source-subnet` it counts",
+            );
     }
     let source_subnet = source.and_then(|text| {
         let net = scalar::subnet(text);
@@ -163,7 +167,7 @@ fn tcp_match(
     });
     TcpMatch {
         destination_subnets: shared::subnets(&raw.destination_subnets, VS113, check),
-        source_subnet,
+        source_subnet: source_subnet.filter(|_| counts),
         port: scalar::port(&raw.port, check),
         source_labels: scalar::labels(&raw.source_labels, check),
         source_namespace: source_namespace(&raw.source_namespace, check),

@@ -1,0 +1,58 @@
+//! What is asked for a request in times and tries, by its route and by a client that is trusted.
+
+use hyper::header::HeaderMap;
+
+use super::deadline::Times;
+use super::forward::Forward;
+use super::outcome::Record;
+use crate::filter::retry::Controls;
+use crate::filter::{RetryPolicy, timeout};
+
+/// What the route and a trusted client ask for: times and retries.
+pub struct Asked {
+    /// How long it may take, and each try.
+    pub times: Times,
+    /// In place of the route's policy.
+    pub policy: Option<Box<RetryPolicy>>,
+    /// Whether it may be tried more than once.
+    pub retriable: bool,
+}
+
+impl Asked {
+    /// Puts the two together, and tells the upstream how long it has.
+    pub fn of(
+        forward: &Forward<'_>,
+        controls: Option<&Controls>,
+        headers: &mut HeaderMap,
+        record: &Record,
+    ) -> Self {
+        let filters = &forward.found.route().filters;
+        let route = filters.retry.as_deref();
+        let own = controls.and_then(|controls| controls.policy(route));
+        let policy = own.as_ref().or(route);
+        let mut timeout = filters.timeout;
+        let mut per_try = policy.and_then(|policy| policy.per_try_timeout);
+        if let Some(controls) = controls {
+            timeout = controls.timeout(timeout);
+            per_try = controls.per_try_timeout(per_try);
+        }
+        let grpc = record.is_grpc();
+        let client = if grpc {
+            timeout::grpc_timeout(headers)
+        } else {
+            None
+        };
+        let times = Times::new(timeout::effective(timeout, client), per_try);
+        if let Some(time) = times.first_try() {
+            headers.insert(timeout::EXPECTED_TIMEOUT, timeout::millis(time));
+            if grpc {
+                headers.insert(timeout::GRPC_TIMEOUT, timeout::format_grpc_timeout(time));
+            }
+        }
+        Self {
+            times,
+            retriable: policy.is_some_and(|policy| policy.attempts > 0),
+            policy: own.map(Box::new),
+        }
+    }
+}

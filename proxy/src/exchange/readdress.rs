@@ -1,0 +1,63 @@
+//! The form that a request gets for its upstream's protocol.
+
+use http::uri::{Authority, PathAndQuery, Scheme};
+use hyper::header::{COOKIE, HOST, HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Uri, Version};
+
+use crate::filter;
+use crate::upstream::Protocol;
+
+/// Gives the request the form that the upstream's protocol wants: origin form and Host for HTTP/1 (RFC 9112, section
+/// 3.2.1), scheme and authority in the target for HTTP/2 (RFC 9113, section 8.3.1).
+pub fn readdress(
+    parts: &mut Parts,
+    protocol: Protocol,
+    scheme: filter::Scheme,
+    authority: Option<HeaderValue>,
+) {
+    match protocol {
+        Protocol::Http1 => {
+            parts.version = Version::HTTP_11;
+            join_cookies(&mut parts.headers);
+            if parts.uri.authority().is_some() {
+                let path = parts.uri.path_and_query().cloned();
+                parts.uri = path.map_or_else(Uri::default, Uri::from);
+            }
+            if let Some(authority) = authority {
+                parts.headers.insert(HOST, authority);
+            }
+        }
+        Protocol::Http2 => {
+            parts.version = Version::HTTP_2;
+            let host = parts.headers.remove(HOST);
+            let authority = authority.or(host);
+            let mut uri = std::mem::take(&mut parts.uri).into_parts();
+            uri.scheme = Some(match scheme {
+                filter::Scheme::Http => Scheme::HTTP,
+                filter::Scheme::Https => Scheme::HTTPS,
+            });
+            uri.authority = authority.and_then(|value| Authority::try_from(value.as_bytes()).ok());
+            if uri.path_and_query.is_none() {
+                uri.path_and_query = Some(PathAndQuery::from_static("/"));
+            }
+            parts.uri = Uri::from_parts(uri).unwrap_or_default();
+        }
+    }
+}
+
+/// Joins the cookie crumbs that HTTP/2 allows (RFC 9113, section 8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let mut crumbs = headers.get_all(COOKIE).iter();
+    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else {
+        return;
+    };
+    let mut joined = first.as_bytes().to_vec();
+    for crumb in std::iter::once(second).chain(crumbs) {
+        joined.extend_from_slice(b"; ");
+        joined.extend_from_slice(crumb.as_bytes());
+    }
+    if let Ok(value) = HeaderValue::from_bytes(&joined) {
+        headers.insert(COOKIE, value);
+    }
+}

@@ -1,0 +1,200 @@
+//! Header lists to heads of requests and trailers, by the rules of RFC 9113, section 8.
+
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE};
+use http::uri::{Authority, Parts, PathAndQuery, Scheme};
+use http::{Method, Uri};
+
+use super::hpack::decoder::Sink;
+use super::hpack::encoder::is_of_connection;
+use super::hpack::table::Field;
+
+/// The head of a request.
+#[derive(Debug)]
+pub struct Request {
+    /// Its method.
+    pub method: Method,
+    /// Scheme, authority and path; of plain CONNECT the authority alone.
+    pub uri: Uri,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// The protocol of an extended CONNECT (RFC 8441).
+    pub protocol: Option<HeaderValue>,
+    /// Bytes of its body, if it says so.
+    pub content_length: Option<u64>,
+}
+
+/// Why a header list is no head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// It breaks a rule; the stream is reset.
+    Malformed,
+    /// It is larger than we allow, and gets 431.
+    TooLarge,
+}
+
+/// Gathers the fields of one header list.
+#[derive(Debug)]
+pub struct Builder {
+    method: Option<Method>,
+    scheme: Option<Scheme>,
+    authority: Option<Authority>,
+    path: Option<PathAndQuery>,
+    protocol: Option<HeaderValue>,
+    headers: HeaderMap,
+    content_length: Option<u64>,
+    /// Bytes that further fields may have.
+    room: usize,
+    /// Whether pseudo-headers may still come.
+    pseudo: bool,
+    flaw: Option<Flaw>,
+}
+
+impl Builder {
+    /// Gathers the head of a request of at most so many bytes into `headers`, which are empty.
+    pub fn head(headers: HeaderMap, bytes_max: usize) -> Self {
+        Self {
+            method: None,
+            scheme: None,
+            authority: None,
+            path: None,
+            protocol: None,
+            headers,
+            content_length: None,
+            room: bytes_max,
+            pseudo: true,
+            flaw: None,
+        }
+    }
+
+    /// Gathers trailers.
+    pub fn trailers(bytes_max: usize) -> Self {
+        Self {
+            pseudo: false,
+            ..Self::head(HeaderMap::new(), bytes_max)
+        }
+    }
+
+    /// The trailers.
+    ///
+    /// # Errors
+    ///
+    /// When they break a rule or are too large.
+    pub fn into_trailers(self) -> Result<HeaderMap, Flaw> {
+        self.flaw.map_or(Ok(self.headers), Err)
+    }
+
+    /// The head of a request.
+    ///
+    /// # Errors
+    ///
+    /// When it breaks a rule or is too large.
+    pub fn into_request(self) -> Result<Request, Flaw> {
+        if let Some(flaw) = self.flaw {
+            return Err(flaw);
+        }
+        let method = self.method.ok_or(Flaw::Malformed)?;
+        let whole = self.scheme.is_some() && self.path.is_some();
+        let none = self.scheme.is_none() && self.path.is_none();
+        let fits = match (method == Method::CONNECT, self.protocol.is_some()) {
+            (true, true) => whole && self.authority.is_some(),
+            (true, false) => none && self.authority.is_some(),
+            (false, true) => false,
+            (false, false) => whole,
+        };
+        let asterisk = self.path.as_ref().is_some_and(|path| path.as_str() == "*");
+        if !fits || (asterisk && method != Method::OPTIONS) {
+            return Err(Flaw::Malformed);
+        }
+        let mut parts = Parts::default();
+        // a target without an authority has no scheme either; Host says who is meant
+        parts.scheme = self.scheme.filter(|_| self.authority.is_some());
+        parts.authority = self.authority;
+        parts.path_and_query = self.path;
+        Ok(Request {
+            method,
+            uri: Uri::from_parts(parts).map_err(|_| Flaw::Malformed)?,
+            headers: self.headers,
+            protocol: self.protocol,
+            content_length: self.content_length,
+        })
+    }
+
+    fn malformed(&mut self) {
+        self.flaw.get_or_insert(Flaw::Malformed);
+    }
+
+    /// Notes a pseudo-header; each may come once, and before all others.
+    fn pseudo<T>(pseudo: bool, place: &mut Option<T>, value: T) -> Option<()> {
+        (pseudo && place.is_none()).then(|| *place = Some(value))
+    }
+
+    fn header(&mut self, name: HeaderName, value: HeaderValue) -> Option<()> {
+        self.pseudo = false;
+        // lengths first: nearly all names are told apart by them
+        match name.as_str().len() {
+            2 if name == TE => {
+                let trailers = value.as_bytes().eq_ignore_ascii_case(b"trailers");
+                trailers.then_some(())?;
+            }
+            7 | 10 | 16 | 17 if is_of_connection(&name) => return None,
+            14 if name == CONTENT_LENGTH => {
+                let length = length(value.as_bytes())?;
+                self.content_length.is_none().then_some(())?;
+                self.content_length = Some(length);
+            }
+            _ => {}
+        }
+        if self.headers.try_append(name, value).is_err() {
+            self.flaw = Some(Flaw::TooLarge);
+        }
+        Some(())
+    }
+}
+
+impl Sink for Builder {
+    #[inline]
+    fn wants(&mut self, size: usize) -> bool {
+        match self.room.checked_sub(size) {
+            Some(room) => {
+                self.room = room;
+                true
+            }
+            None => {
+                self.room = 0;
+                self.flaw = Some(Flaw::TooLarge);
+                false
+            }
+        }
+    }
+
+    #[inline]
+    fn field(&mut self, field: Field) {
+        let pseudo = self.pseudo;
+        let fits = match field {
+            Field::Authority(value) => Self::pseudo(pseudo, &mut self.authority, value),
+            Field::Header(name, value) => self.header(name, value),
+            Field::Malformed(_) | Field::Status(_) => None,
+            Field::Method(value) => Self::pseudo(pseudo, &mut self.method, value),
+            Field::Path(value) => Self::pseudo(pseudo, &mut self.path, value),
+            Field::Protocol(value) => Self::pseudo(pseudo, &mut self.protocol, value),
+            Field::Scheme(value) => Self::pseudo(pseudo, &mut self.scheme, value),
+        };
+        if fits.is_none() {
+            self.malformed();
+        }
+    }
+}
+
+/// The value of Content-Length: digits, and few enough.
+fn length(value: &[u8]) -> Option<u64> {
+    if value.is_empty() || value.len() > 19 {
+        return None;
+    }
+    value.iter().try_fold(0_u64, |length, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        Some(length * 10 + digit)
+    })
+}
+
+#[cfg(test)]
+mod tests;

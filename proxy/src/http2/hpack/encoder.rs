@@ -1,0 +1,389 @@
+//! Fields to header blocks (RFC 7541, section 6).
+//!
+//! What is worth an entry of the table shows by itself: a field is added when the same one went out a while ago. So
+//! values that differ each time never push out those that do not. Secrets are never added (section 7.1). Strings are
+//! Huffman-coded only where they are sent once and then named by their entry: the code costs more time than it saves
+//! bytes.
+
+use std::collections::VecDeque;
+
+use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, SET_COOKIE};
+
+use super::table::STATIC;
+use super::{ENTRY_OVERHEAD, TABLE_BYTES_DEFAULT, huffman, integer};
+
+/// Longest field that is added to the table.
+const ADDED_BYTES_MAX: usize = 256;
+
+/// Places in the two memories below; a power of two.
+const PLACES: usize = 64;
+
+/// An entry of the table: its name, then its value.
+#[derive(Debug)]
+struct Entry {
+    text: Box<[u8]>,
+    name_len: usize,
+    hash: u32,
+}
+
+impl Entry {
+    fn size(&self) -> usize {
+        self.text.len() + ENTRY_OVERHEAD
+    }
+
+    fn is(&self, name: &[u8], value: &[u8]) -> bool {
+        let (own_name, own_value) = self.text.split_at(self.name_len);
+        own_value == value && own_name == name
+    }
+}
+
+/// What a field is looked up by.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    /// Of the last field that hashed to this place.
+    hash: u32,
+    /// Number of its entry, counted from the first that was ever added, plus one.
+    added: u32,
+}
+
+/// The encoding half of a connection's compression.
+#[derive(Debug)]
+pub struct Encoder {
+    /// Newest first.
+    entries: VecDeque<Entry>,
+    size: usize,
+    size_max: usize,
+    /// Smallest and last size that the peer has yet to be told of.
+    resized: Option<(usize, usize)>,
+    /// Entries that were ever added.
+    added: u32,
+    places: Option<Box<[Place; PLACES]>>,
+}
+
+impl Encoder {
+    /// An encoder with the table that every peer has.
+    pub fn new() -> Self {
+        Self {
+            entries: VecDeque::new(),
+            size: 0,
+            size_max: TABLE_BYTES_DEFAULT,
+            resized: None,
+            added: 0,
+            places: None,
+        }
+    }
+
+    /// The peer's table holds this many bytes now.
+    pub fn resize(&mut self, size: usize) {
+        let size = size.min(TABLE_BYTES_DEFAULT);
+        if size == self.size_max {
+            return;
+        }
+        let least = self.resized.map_or(size, |(least, _)| least.min(size));
+        self.resized = Some((least, size));
+        self.size_max = size;
+        self.evict(0);
+    }
+
+    /// Begins a block.
+    pub fn begin(&mut self, output: &mut Vec<u8>) {
+        if let Some((least, last)) = self.resized.take() {
+            if least < last {
+                integer::write(output, 0x20, 5, least);
+            }
+            integer::write(output, 0x20, 5, last);
+        }
+    }
+
+    /// Writes `:status`.
+    pub fn status(&mut self, status: http::StatusCode, output: &mut Vec<u8>) {
+        let index = match status.as_u16() {
+            200 => 8,
+            204 => 9,
+            206 => 10,
+            304 => 11,
+            400 => 12,
+            404 => 13,
+            500 => 14,
+            _ => {
+                let value = HeaderValue::from_str(status.as_str());
+                let value = value.expect("three digits");
+                return self.write(8, b":status", &value, output);
+            }
+        };
+        output.push(0x80 | index);
+    }
+
+    /// Writes all headers but those that speak of one connection only, which HTTP/2 forbids (RFC 9113, section 8.2.2).
+    pub fn headers(&mut self, headers: &HeaderMap, output: &mut Vec<u8>) {
+        for (name, value) in headers {
+            if !is_of_connection(name) {
+                self.header(name, value, output);
+            }
+        }
+    }
+
+    /// Writes one header.
+    pub fn header(&mut self, name: &HeaderName, value: &HeaderValue, output: &mut Vec<u8>) {
+        if value.is_sensitive() || is_secret(name) {
+            let index = static_index(name.as_str());
+            literal(0x10, 4, index, (name.as_str().as_bytes(), value.as_bytes()), output);
+            return;
+        }
+        let text = name.as_str();
+        if text.len() + value.len() > ADDED_BYTES_MAX {
+            let index = static_index(text);
+            literal(0, 4, index, (text.as_bytes(), value.as_bytes()), output);
+            return;
+        }
+        let index = || static_index(text);
+        self.write_with(index, text.as_bytes(), value.as_bytes(), output);
+    }
+
+    fn write(&mut self, index: usize, name: &[u8], value: &HeaderValue, output: &mut Vec<u8>) {
+        self.write_with(|| index, name, value.as_bytes(), output);
+    }
+
+    /// Writes a field as its entry, as a new entry, or as itself.
+    #[inline]
+    fn write_with(
+        &mut self,
+        index: impl FnOnce() -> usize,
+        name: &[u8],
+        value: &[u8],
+        output: &mut Vec<u8>,
+    ) {
+        let hash = hash(name, value);
+        let places = self.places.get_or_insert_with(|| Box::new([Place::default(); PLACES]));
+        let place = &mut places[hash as usize % PLACES];
+        if place.hash != hash {
+            *place = Place { hash, added: 0 };
+            return literal(0, 4, index(), (name, value), output);
+        }
+        if place.added != 0 {
+            let age = (self.added + 1 - place.added) as usize;
+            if let Some(entry) = self.entries.get(age) {
+                if entry.is(name, value) {
+                    integer::write(output, 0x80, 7, STATIC + 1 + age);
+                    return;
+                }
+                // two fields of one hash: the entry stays who was first
+                return literal(0, 4, index(), (name, value), output);
+            }
+        }
+        self.add(hash, index(), (name, value), output);
+    }
+
+    fn add(&mut self, hash: u32, index: usize, field: (&[u8], &[u8]), output: &mut Vec<u8>) {
+        let (name, value) = field;
+        let entry = Entry {
+            text: [name, value].concat().into(),
+            name_len: name.len(),
+            hash,
+        };
+        let size = entry.size();
+        if size > self.size_max {
+            return literal(0, 4, index, field, output);
+        }
+        literal(0x40, 6, index, field, output);
+        self.evict(size);
+        self.size += size;
+        self.entries.push_front(entry);
+        // numbers are from 1 on; after 4 billion entries a table begins anew
+        self.added = self.added.wrapping_add(1);
+        if self.added >= u32::MAX - 1 {
+            self.forget();
+        } else if let Some(places) = &mut self.places {
+            places[hash as usize % PLACES] = Place {
+                hash,
+                added: self.added + 1,
+            };
+        }
+    }
+
+    /// Names no entry of the table any more; the peer's stays as it is.
+    fn forget(&mut self) {
+        self.places = None;
+        self.added = 0;
+    }
+
+    fn evict(&mut self, room: usize) {
+        while self.size + room > self.size_max {
+            let Some(oldest) = self.entries.pop_back() else {
+                return;
+            };
+            self.size -= oldest.size();
+            if let Some(places) = &mut self.places {
+                let place = &mut places[oldest.hash as usize % PLACES];
+                if place.hash == oldest.hash {
+                    place.added = 0;
+                }
+            }
+        }
+    }
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A literal: the index of its name or the name, and the value.
+#[inline]
+fn literal(
+    flags: u8,
+    prefix: u32,
+    index: usize,
+    (name, value): (&[u8], &[u8]),
+    output: &mut Vec<u8>,
+) {
+    integer::write(output, flags, prefix, index);
+    let once = flags == 0x40;
+    if index == 0 {
+        string(name, once, output);
+    }
+    string(value, once, output);
+}
+
+fn string(text: &[u8], coded: bool, output: &mut Vec<u8>) {
+    if coded {
+        let len = huffman::encoded_len(text);
+        if len < text.len() {
+            integer::write(output, 0x80, 7, len);
+            return huffman::encode(text, output);
+        }
+    }
+    integer::write(output, 0, 7, text.len());
+    output.extend_from_slice(text);
+}
+
+/// Whether whoever sees the length of a block must not learn from it (RFC 7541, section 7.1.3).
+fn is_secret(name: &HeaderName) -> bool {
+    matches!(name.as_str().len(), 6 | 10 | 13 | 19)
+        && (*name == SET_COOKIE
+            || *name == COOKIE
+            || *name == AUTHORIZATION
+            || *name == PROXY_AUTHORIZATION)
+}
+
+/// Headers that a message of HTTP/2 does not have.
+pub fn is_of_connection(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "connection" | "keep-alive" | "proxy-connection" | "transfer-encoding" | "upgrade"
+    )
+}
+
+/// A number for a field that others rarely have.
+#[inline]
+fn hash(name: &[u8], value: &[u8]) -> u32 {
+    const FACTOR: u64 = 0x517c_c1b7_2722_0a95;
+    let mut hash = (name.len() as u64) << 32 | value.len() as u64;
+    for text in [name, value] {
+        let (words, rest) = text.as_chunks::<8>();
+        for word in words {
+            hash = (hash.rotate_left(5) ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR);
+        }
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        hash = (hash.rotate_left(5) ^ u64::from_le_bytes(last)).wrapping_mul(FACTOR);
+    }
+    // zero is what no place holds yet
+    (hash >> 32) as u32 | 1 << 31
+}
+
+/// Index of a name in the static table; 0 if it is not there.
+fn static_index(name: &str) -> usize {
+    match name {
+        "accept-charset" => 15,
+        "accept-encoding" => 16,
+        "accept-language" => 17,
+        "accept-ranges" => 18,
+        "accept" => 19,
+        "access-control-allow-origin" => 20,
+        "age" => 21,
+        "allow" => 22,
+        "authorization" => 23,
+        "cache-control" => 24,
+        "content-disposition" => 25,
+        "content-encoding" => 26,
+        "content-language" => 27,
+        "content-length" => 28,
+        "content-location" => 29,
+        "content-range" => 30,
+        "content-type" => 31,
+        "cookie" => 32,
+        "date" => 33,
+        "etag" => 34,
+        "expect" => 35,
+        "expires" => 36,
+        "from" => 37,
+        "host" => 38,
+        "if-match" => 39,
+        "if-modified-since" => 40,
+        "if-none-match" => 41,
+        "if-range" => 42,
+        "if-unmodified-since" => 43,
+        "last-modified" => 44,
+        "link" => 45,
+        "location" => 46,
+        "max-forwards" => 47,
+        "proxy-authenticate" => 48,
+        "proxy-authorization" => 49,
+        "range" => 50,
+        "referer" => 51,
+        "refresh" => 52,
+        "retry-after" => 53,
+        "server" => 54,
+        "set-cookie" => 55,
+        "strict-transport-security" => 56,
+        "transfer-encoding" => 57,
+        "user-agent" => 58,
+        "vary" => 59,
+        "via" => 60,
+        "www-authenticate" => 61,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::{FIRST_NAME, NAMES};
+    use super::*;
+
+    #[test]
+    fn names_have_their_static_indexes() {
+        for (place, name) in NAMES.iter().enumerate() {
+            assert_eq!(static_index(name.as_str()), FIRST_NAME + place, "{name}");
+        }
+        assert_eq!(static_index("x-other"), 0);
+    }
+
+    #[test]
+    fn field_is_added_when_it_comes_again_and_secrets_never() {
+        let mut encoder = Encoder::new();
+        let mut sizes = |name: HeaderName, value: &'static str| {
+            let value = HeaderValue::from_static(value);
+            let mut size = || {
+                let mut output = Vec::new();
+                encoder.header(&name, &value, &mut output);
+                output.len()
+            };
+            (0..4).map(|_| size()).collect::<Vec<_>>()
+        };
+        let server = sizes(http::header::SERVER, "istio-envoy");
+        assert!(server[1] > 2 && server[2..] == [1, 1], "{server:?}");
+        assert!(sizes(SET_COOKIE, "a=b").iter().all(|&size| size > 4));
+        assert_eq!(encoder.entries.len(), 1);
+    }
+
+    #[test]
+    fn values_that_differ_each_time_are_not_added() {
+        let mut encoder = Encoder::new();
+        for number in 0..10_000_u32 {
+            encoder.header(&http::header::ETAG, &HeaderValue::from(number), &mut Vec::new());
+        }
+        assert!(encoder.entries.is_empty());
+    }
+}

@@ -1,0 +1,154 @@
+//! What waits to be written: small pieces in one buffer, large ones by reference between them.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use bytes::{Buf, Bytes};
+
+/// Pieces from this size on are not copied.
+const BY_REFERENCE: usize = 2048;
+
+/// Most slices that are offered to be written at once.
+pub const SLICES: usize = 16;
+
+/// Bytes in the order in which they are to be written.
+#[derive(Debug, Default)]
+pub struct Output {
+    small: Vec<u8>,
+    /// How much of `small` was written.
+    written: usize,
+    /// Large pieces, each with the length of `small` that goes before it.
+    large: VecDeque<(usize, Bytes)>,
+    large_bytes: usize,
+}
+
+impl Output {
+    /// Bytes that wait.
+    pub fn len(&self) -> usize {
+        self.small.len() - self.written + self.large_bytes
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The buffer, to append to.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.small
+    }
+
+    /// Appends bytes.
+    pub fn push(&mut self, bytes: Bytes) {
+        if bytes.len() < BY_REFERENCE {
+            self.small.extend_from_slice(&bytes);
+        } else {
+            self.large_bytes += bytes.len();
+            self.large.push_back((self.small.len(), bytes));
+        }
+    }
+
+    /// The front of what waits; how many slices were filled.
+    pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES]) -> usize {
+        let mut count = 0;
+        let mut at = self.written;
+        let mut add = |bytes: &'a [u8]| {
+            if !bytes.is_empty() && count < SLICES {
+                slices[count] = IoSlice::new(bytes);
+                count += 1;
+            }
+        };
+        for (before, bytes) in self.large.iter().take(SLICES) {
+            add(&self.small[at..*before]);
+            add(bytes);
+            at = *before;
+        }
+        if self.large.len() <= SLICES {
+            add(&self.small[at..]);
+        }
+        count
+    }
+
+    /// Takes away what was written.
+    pub fn advance(&mut self, mut bytes: usize) {
+        while bytes > 0 {
+            let next = self.large.front().map_or(self.small.len(), |one| one.0);
+            let small = bytes.min(next - self.written);
+            self.written += small;
+            bytes -= small;
+            if self.written < next || bytes == 0 {
+                break;
+            }
+            let Some((_, large)) = self.large.front_mut() else {
+                break;
+            };
+            let taken = bytes.min(large.len());
+            large.advance(taken);
+            self.large_bytes -= taken;
+            bytes -= taken;
+            if large.is_empty() {
+                self.large.pop_front();
+            }
+        }
+        if self.is_empty() {
+            self.small.clear();
+            self.written = 0;
+        }
+    }
+
+    /// Gives the buffer back when nothing waits.
+    pub fn take_buffer(&mut self) -> Option<Vec<u8>> {
+        (self.is_empty() && self.small.capacity() > 0).then(|| {
+            self.written = 0;
+            std::mem::take(&mut self.small)
+        })
+    }
+
+    /// Takes an empty buffer, if there is none.
+    pub fn lend_buffer(&mut self, lend: impl FnOnce() -> Vec<u8>) {
+        if self.small.capacity() == 0 {
+            self.small = lend();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drain(output: &mut Output, step: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while !output.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = output.slices(&mut slices);
+            assert!(count > 0);
+            let front: Vec<u8> = slices[..count].iter().flat_map(|s| s.to_vec()).collect();
+            let taken = step.min(front.len());
+            bytes.extend_from_slice(&front[..taken]);
+            output.advance(taken);
+        }
+        bytes
+    }
+
+    #[test]
+    fn pieces_come_out_in_order_however_they_are_taken() {
+        for step in [1, 7, 1000, 5000, usize::MAX] {
+            let mut output = Output::default();
+            let mut expected = Vec::new();
+            for number in 0..40_usize {
+                let len = [3, 0, BY_REFERENCE, BY_REFERENCE + 77][number % 4];
+                let piece = vec![number as u8; len];
+                output.buffer().extend_from_slice(b"head");
+                expected.extend_from_slice(b"head");
+                output.push(piece.clone().into());
+                expected.extend(piece);
+                assert_eq!(output.len(), expected.len());
+            }
+            assert_eq!(drain(&mut output, step), expected);
+            assert!(output.take_buffer().is_some());
+            output.buffer().extend_from_slice(b"again");
+            assert!(output.take_buffer().is_none());
+            assert_eq!(drain(&mut output, step), b"again");
+        }
+    }
+}

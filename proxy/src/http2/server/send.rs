@@ -1,0 +1,280 @@
+//! What goes out: heads, bodies as windows and room allow, windows of ours, resets, the end.
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+
+use super::super::Reason;
+use super::super::frame::{self, HEAD_BYTES, Kind, PAYLOAD_BYTES_MAX, flag};
+use super::super::stream::Tail;
+use super::{
+    Leaving, PING_ALIVE, PING_LEAVING, RECENT_RESETS, STREAM_MAX, Server,
+};
+
+impl Server {
+    /// Whether a response's body can be taken further: nothing of it waits.
+    pub fn wants(&self, place: usize) -> bool {
+        self.streams
+            .get(place)
+            .is_some_and(|stream| stream.id != 0 && stream.state.can_send() && !stream.waits())
+    }
+
+    /// Whether body bytes wait for the peer to open a window.
+    pub fn is_blocked(&self) -> bool {
+        let waits = |stream: &super::Stream| stream.id != 0 && !stream.pending.is_empty();
+        self.open > 0 && self.streams.iter().any(waits)
+    }
+
+    /// Sends an interim response (1xx), unless the final one has gone out.
+    pub fn interim(&mut self, place: usize, status: StatusCode, headers: &HeaderMap) {
+        if self.wants(place) && !self.streams[place].responded {
+            self.send_block(place, Some(status), headers, 0);
+        }
+    }
+
+    /// Sends the head of the final response; `end` if it has no body.
+    pub fn respond(&mut self, place: usize, status: StatusCode, headers: &HeaderMap, end: bool) {
+        if !self.wants(place) || self.streams[place].responded {
+            return;
+        }
+        self.streams[place].responded = true;
+        let flags = if end { flag::END_STREAM } else { 0 };
+        self.send_block(place, Some(status), headers, flags);
+        if end {
+            self.end_sent(place);
+        }
+    }
+
+    /// Sends bytes of a body, or as many as can be; the rest waits. `end` if they are the last.
+    pub fn data(&mut self, place: usize, bytes: Bytes, end: bool) {
+        if !self.wants(place) {
+            return;
+        }
+        let stream = &mut self.streams[place];
+        stream.pending = bytes;
+        if end {
+            stream.tail = Tail::End;
+        }
+        while self.send_some(place) {}
+    }
+
+    /// Ends a body, with trailers if there are any.
+    pub fn finish(&mut self, place: usize, trailers: Option<HeaderMap>) {
+        if self.wants(place) {
+            self.streams[place].tail = match trailers {
+                Some(trailers) if !trailers.is_empty() => Tail::Trailers(Box::new(trailers)),
+                _ => Tail::End,
+            };
+            while self.send_some(place) {}
+        }
+    }
+
+    /// Sends what windows that were opened allow, in turns. `drained` is told of each place that wants more.
+    pub fn pump(&mut self, mut drained: impl FnMut(usize)) {
+        while !self.is_full() {
+            // whoever has nothing but its end to say needs no window
+            let Some(place) = self.line.pop_front() else {
+                return;
+            };
+            self.streams[place].in_line = false;
+            if self.streams[place].id == 0 || !self.streams[place].waits() {
+                continue;
+            }
+            let more = self.send_some(place);
+            if more {
+                self.stand_in_line(place);
+            } else if self.wants(place) || !self.is_open(place) {
+                drained(place);
+            } else if self.send.available() == 0 {
+                // it waits for the connection's window, with all others
+                self.stand_in_line(place);
+                return;
+            }
+        }
+    }
+
+    /// Puts a stream that has something to send into the line.
+    pub(super) fn stand_in_line(&mut self, place: usize) {
+        let stream = &mut self.streams[place];
+        if stream.waits() && !stream.in_line {
+            stream.in_line = true;
+            self.line.push_back(place);
+        }
+    }
+
+    /// Sends one frame of what waits; whether there is more that can be sent now.
+    fn send_some(&mut self, place: usize) -> bool {
+        let full = self.is_full();
+        let stream = &mut self.streams[place];
+        if stream.id == 0 {
+            return false;
+        }
+        if !stream.pending.is_empty() {
+            let window = self.send.available().min(stream.send.available());
+            let len = stream.pending.len().min(window).min(PAYLOAD_BYTES_MAX);
+            if len == 0 || full {
+                // the stream's own window comes with an update for it
+                if stream.send.available() > 0 {
+                    self.stand_in_line(place);
+                }
+                return false;
+            }
+            let last = len == stream.pending.len() && matches!(stream.tail, Tail::End);
+            let piece = if len == stream.pending.len() {
+                std::mem::take(&mut stream.pending)
+            } else {
+                stream.pending.split_to(len)
+            };
+            stream.send.take(len);
+            self.send.take(len);
+            self.guard.data_sent();
+            let flags = if last { flag::END_STREAM } else { 0 };
+            frame::write_head(self.output.buffer(), len, Kind::Data, flags, stream.id);
+            self.output.push(piece);
+            if last {
+                self.end_sent(place);
+                return false;
+            }
+            if !self.streams[place].pending.is_empty() {
+                return true;
+            }
+        }
+        match std::mem::take(&mut self.streams[place].tail) {
+            Tail::More => {}
+            Tail::End => {
+                let id = self.streams[place].id;
+                frame::write_head(self.output.buffer(), 0, Kind::Data, flag::END_STREAM, id);
+                self.end_sent(place);
+            }
+            Tail::Trailers(trailers) => {
+                self.send_block(place, None, &trailers, flag::END_STREAM);
+                self.end_sent(place);
+            }
+        }
+        false
+    }
+
+    /// Sends a header block, in as many frames as it takes.
+    fn send_block(
+        &mut self,
+        place: usize,
+        status: Option<StatusCode>,
+        headers: &HeaderMap,
+        flags: u8,
+    ) {
+        let id = self.streams[place].id;
+        let output = self.output.buffer();
+        let start = output.len();
+        frame::write_head(output, 0, Kind::Headers, 0, id);
+        self.encoder.begin(output);
+        if let Some(status) = status {
+            self.encoder.status(status, output);
+        }
+        self.encoder.headers(headers, output);
+        let len = output.len() - start - HEAD_BYTES;
+        let first = len.min(PAYLOAD_BYTES_MAX);
+        let all = if first == len { flag::END_HEADERS } else { 0 };
+        let head = frame::head(first, Kind::Headers, flags | all, id);
+        output[start..start + HEAD_BYTES].copy_from_slice(&head);
+        if first < len {
+            let rest = output.split_off(start + HEAD_BYTES + first);
+            let mut pieces = rest.chunks(PAYLOAD_BYTES_MAX).peekable();
+            while let Some(piece) = pieces.next() {
+                let flags = if pieces.peek().is_none() { flag::END_HEADERS } else { 0 };
+                frame::write_head(output, piece.len(), Kind::Continuation, flags, id);
+                output.extend_from_slice(piece);
+            }
+        }
+    }
+
+    fn end_sent(&mut self, place: usize) {
+        let stream = &mut self.streams[place];
+        stream.state = stream.state.end_sent();
+        self.free_if_over(place);
+    }
+
+    /// Body bytes of a request were consumed.
+    pub fn release(&mut self, place: usize, bytes: u32) {
+        let Some(stream) = self.streams.get_mut(place).filter(|stream| stream.id != 0) else {
+            return;
+        };
+        // not more than it holds, whoever counted wrongly
+        let bytes = bytes.min(stream.held);
+        stream.held -= bytes;
+        self.give_back(bytes);
+        self.give_back_on(place, bytes);
+    }
+
+    /// Body bytes of a request were thrown away: others may use the connection, the stream gets no more.
+    pub fn discard(&mut self, place: usize, bytes: u32) {
+        if let Some(stream) = self.streams.get_mut(place).filter(|stream| stream.id != 0) {
+            let bytes = bytes.min(stream.held);
+            stream.held -= bytes;
+            self.give_back(bytes);
+        }
+    }
+
+    pub(super) fn give_back_on(&mut self, place: usize, bytes: u32) {
+        let stream = &mut self.streams[place];
+        if let Some(back) = stream.receive.consume(bytes)
+            && stream.state.can_receive()
+        {
+            frame::write_window_update(self.output.buffer(), stream.id, back);
+        }
+    }
+
+    pub(super) fn give_back(&mut self, bytes: u32) {
+        if let Some(back) = self.receive.consume(bytes) {
+            frame::write_window_update(self.output.buffer(), 0, back);
+        }
+    }
+
+    /// Ends a stream early.
+    pub fn reset(&mut self, place: usize, reason: Reason) {
+        if self.is_open(place) {
+            self.write_reset(self.streams[place].id, reason);
+            self.free(place);
+        }
+    }
+
+    pub(super) fn write_reset(&mut self, id: u32, reason: Reason) {
+        if self.recent_resets.len() == RECENT_RESETS {
+            self.recent_resets.pop_front();
+        }
+        self.recent_resets.push_back(id);
+        frame::write_reset(self.output.buffer(), id, reason);
+    }
+
+    /// Whether a stream has had its whole response, but the peer is still sending.
+    pub fn is_answered(&self, place: usize) -> bool {
+        self.is_open(place) && !self.streams[place].state.can_send()
+    }
+
+    /// Asks whether the peer is still there.
+    pub fn ping(&mut self) {
+        frame::write_ping(self.output.buffer(), 0, PING_ALIVE);
+    }
+
+    /// Announces that we leave. What the peer sent before it learns of it is still served.
+    pub fn leave(&mut self) {
+        if self.leaving == Leaving::No {
+            self.leaving = Leaving::Announced;
+            frame::write_go_away(self.output.buffer(), STREAM_MAX, Reason::NO_ERROR);
+            frame::write_ping(self.output.buffer(), 0, PING_LEAVING);
+        }
+    }
+
+    pub(super) fn leave_for_good(&mut self) {
+        self.leaving = Leaving::Final;
+        frame::write_go_away(self.output.buffer(), self.last, Reason::NO_ERROR);
+    }
+
+    /// Whether we have left: nothing is open and nothing more is taken.
+    pub fn has_left(&self) -> bool {
+        self.leaving == Leaving::Final && self.open == 0
+    }
+
+    /// Tells the peer why the connection ends.
+    pub fn fail(&mut self, reason: Reason) {
+        frame::write_go_away(self.output.buffer(), self.last, reason);
+    }
+}

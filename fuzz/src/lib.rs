@@ -7,8 +7,10 @@
 pub mod certificates;
 pub mod client_hello;
 pub mod compile;
+pub mod hpack;
 pub mod http1_head;
 pub mod http1_response;
+pub mod http2_server;
 pub mod proxy_protocol;
 pub mod route_match;
 pub mod yaml_load;

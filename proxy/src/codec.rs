@@ -29,14 +29,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use hyper::{Request, Response, StatusCode};
 
-use crate::exchange::Connection;
 use crate::exchange::connection::Handshake;
 use crate::exchange::log::Unserved;
 use crate::exchange::request::DownstreamProtocol;
 use crate::exchange::tcp::{Asked, Opened};
+use crate::exchange::{Connection, DownstreamBody};
 use crate::runtime::admission::Slot;
 use crate::runtime::clock::Tick;
 use crate::runtime::task::Supervisor;
@@ -44,7 +44,6 @@ use crate::snapshot::{Listener, ListenerKey, OpaqueRoutes, ProxyHeader, Service}
 use crate::telemetry::{ConnectionProtocol, Counter, ListenerStats, Telemetry, WorkerId};
 
 use self::framing::Framing;
-use self::http2::LocalExecutor;
 use self::io::{Counted, Stream};
 use self::opaque::Scratch;
 use self::park::Patience;
@@ -61,7 +60,8 @@ pub trait Answer: 'static {
     type Future: Future<Output = Response<Self::Body>> + 'static;
 
     /// Answers one request that came on this connection.
-    fn answer(&self, connection: &Rc<Connection>, request: Request<Incoming>) -> Self::Future;
+    fn answer(&self, connection: &Rc<Connection>, request: Request<DownstreamBody>)
+    -> Self::Future;
 
     /// The listener as it is configured now. `None` when it is not, or when that is nobody's business here: its
     /// connections are then taken to carry HTTP.
@@ -80,14 +80,14 @@ pub trait Answer: 'static {
 
 impl<F, Fut, B> Answer for F
 where
-    F: Fn(Rc<Connection>, Request<Incoming>) -> Fut + 'static,
+    F: Fn(Rc<Connection>, Request<DownstreamBody>) -> Fut + 'static,
     Fut: Future<Output = Response<B>> + 'static,
     B: Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>> + Unpin + 'static,
 {
     type Body = B;
     type Future = Fut;
 
-    fn answer(&self, connection: &Rc<Connection>, request: Request<Incoming>) -> Fut {
+    fn answer(&self, connection: &Rc<Connection>, request: Request<DownstreamBody>) -> Fut {
         self(Rc::clone(connection), request)
     }
 }
@@ -176,7 +176,7 @@ pub struct Server<A> {
     settings: Settings,
     timeouts: Timeouts,
     http1: hyper::server::conn::http1::Builder,
-    http2: hyper::server::conn::http2::Builder<LocalExecutor>,
+    http2: http2::Shared,
     roster: Rc<Roster>,
     scratch: Scratch,
     supervisor: Supervisor,
@@ -203,7 +203,7 @@ impl<A: Answer> Server<A> {
             answer,
             timeouts: settings.timeouts,
             http1: settings.http1.builder(),
-            http2: settings.http2.builder(supervisor.clone()),
+            http2: http2::Shared::new(),
             settings,
             roster,
             scratch: Scratch::new(),
@@ -224,7 +224,7 @@ impl<A: Answer> Server<A> {
     fn refuse(
         &self,
         connection: &Connection,
-        request: &Request<Incoming>,
+        request: &Request<DownstreamBody>,
         refusal: Refusal,
     ) -> StatusCode {
         self.count(refusal.counter());

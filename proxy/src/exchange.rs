@@ -15,6 +15,8 @@ pub mod connection;
 
 pub mod deadline;
 
+pub mod downstream;
+
 pub mod early;
 
 pub mod forward;
@@ -53,11 +55,11 @@ pub mod upgrade;
 
 use std::rc::Rc;
 
-use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue, SERVER};
 use hyper::{Request, Response};
 
 pub use body::ReplyBody;
+pub use downstream::DownstreamBody;
 pub use request::{Connection, Worker, WorkerParts};
 
 use crate::filter::Action;
@@ -73,7 +75,7 @@ use request::DownstreamProtocol;
 pub async fn run(
     worker: &Rc<Worker>,
     connection: &Rc<Connection>,
-    mut request: Request<Incoming>,
+    mut request: Request<DownstreamBody>,
 ) -> Response<ReplyBody> {
     worker.count(Counter::RequestsStarted);
     let snapshot = worker.snapshot();
@@ -119,7 +121,7 @@ pub async fn run(
 /// Finishes a response that the route itself made.
 fn answer(
     forward: &Forward<'_>,
-    request: &Request<Incoming>,
+    request: &Request<DownstreamBody>,
     mut response: Response<ReplyBody>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {

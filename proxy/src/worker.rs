@@ -9,13 +9,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use hyper::Request;
-use hyper::body::Incoming;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::codec::{self, Answer};
 use crate::exchange::log::Unserved;
 use crate::exchange::tcp::{self, Asked, Opened};
-use crate::exchange::{self, Connection, Worker};
+use crate::exchange::{self, Connection, DownstreamBody, Worker};
 use crate::listener::handoff::{self, HandedOff, Handoff};
 use crate::listener::reconcile::{self, Wanted};
 use crate::listener::{self, Board, Entrance};
@@ -151,7 +150,7 @@ impl<A: Answer> Answer for Recorded<A> {
     type Body = A::Body;
     type Future = A::Future;
 
-    fn answer(&self, connection: &Rc<Connection>, request: Request<Incoming>) -> A::Future {
+    fn answer(&self, connection: &Rc<Connection>, request: Request<DownstreamBody>) -> A::Future {
         self.answer.answer(connection, request)
     }
 

@@ -6,22 +6,12 @@ use http::header::{
     CONNECTION, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE,
 };
 use http::{Method, Request, Response, StatusCode};
-use hyper::ext::Protocol;
 
 /// Headers of a 101 that have no meaning in HTTP/2.
 const OF_HTTP1: [HeaderName; 3] = [CONNECTION, UPGRADE, SEC_WEBSOCKET_ACCEPT];
 
-/// Turns an extended CONNECT into an upgrade; `false` if the request is something else.
-pub(super) fn to_upgrade<B>(request: &mut Request<B>) -> bool {
-    if *request.method() != Method::CONNECT {
-        return false;
-    }
-    let Some(protocol) = request.extensions_mut().remove::<Protocol>() else {
-        return false;
-    };
-    let Ok(upgrade) = HeaderValue::from_bytes(protocol.as_ref()) else {
-        return false;
-    };
+/// Turns an extended CONNECT into an upgrade to this protocol.
+pub(super) fn to_upgrade<B>(request: &mut Request<B>, upgrade: HeaderValue) {
     *request.method_mut() = Method::GET;
     let headers = request.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -30,7 +20,6 @@ pub(super) fn to_upgrade<B>(request: &mut Request<B>) -> bool {
         headers.insert(SEC_WEBSOCKET_KEY, websocket_key(rand::random()));
     }
     headers.insert(UPGRADE, upgrade);
-    true
 }
 
 /// Turns the response to an upgrade into that to an extended CONNECT; `false` if it says what there is no way to say:
@@ -75,31 +64,17 @@ mod tests {
         assert_eq!(websocket_key([0xff; 16]), "/////////////////////w==");
     }
 
-    fn connect(protocol: Option<&'static str>) -> Request<()> {
-        let mut request = Request::connect("http://a.test/chat")
-            .body(())
-            .expect("valid");
-        if let Some(protocol) = protocol {
-            let extensions = request.extensions_mut();
-            extensions.insert(Protocol::from_static(protocol));
-        }
-        request
-    }
-
     #[test]
-    fn only_extended_connect_is_an_upgrade() {
-        let mut request = connect(Some("websocket"));
-        assert!(to_upgrade(&mut request));
-        assert_eq!(request.method(), Method::GET);
-        assert_eq!(request.headers()[UPGRADE], "websocket");
-        assert_eq!(request.headers()[CONNECTION], "upgrade");
-        assert!(request.headers().contains_key(SEC_WEBSOCKET_KEY));
-        let mut request = connect(Some("other"));
-        assert!(to_upgrade(&mut request));
-        assert!(!request.headers().contains_key(SEC_WEBSOCKET_KEY));
-        let mut request = connect(None);
-        assert!(!to_upgrade(&mut request));
-        assert_eq!(request.method(), Method::CONNECT);
+    fn extended_connect_becomes_an_upgrade() {
+        for (protocol, keyed) in [("websocket", true), ("other", false)] {
+            let request = Request::connect("http://a.test/chat").body(());
+            let mut request = request.expect("valid");
+            to_upgrade(&mut request, HeaderValue::from_static(protocol));
+            assert_eq!(request.method(), Method::GET);
+            assert_eq!(request.headers()[UPGRADE], protocol);
+            assert_eq!(request.headers()[CONNECTION], "upgrade");
+            assert_eq!(request.headers().contains_key(SEC_WEBSOCKET_KEY), keyed);
+        }
     }
 
     #[test]

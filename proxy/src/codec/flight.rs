@@ -1,4 +1,4 @@
-//! Requests in flight on one connection, and the body that ends a flight.
+//! Requests in flight on one HTTP/1 connection, and the body that ends a flight.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -11,13 +11,11 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use super::io::Wire;
 
-/// Counts the requests of one connection.
+/// Counts the requests of one connection that are over.
 #[derive(Debug)]
 pub struct Flights {
     wire: Arc<Wire>,
-    begun: Cell<u32>,
     ended: Cell<u32>,
-    cut: Cell<u32>,
 }
 
 impl Flights {
@@ -25,9 +23,7 @@ impl Flights {
     pub fn new(wire: Arc<Wire>) -> Rc<Self> {
         Rc::new(Self {
             wire,
-            begun: Cell::default(),
             ended: Cell::default(),
-            cut: Cell::default(),
         })
     }
 
@@ -36,28 +32,16 @@ impl Flights {
         &self.wire
     }
 
-    /// Counts a request in; it is counted out when the returned value is dropped.
+    /// Begins a request; it is counted when the returned value is dropped.
     pub fn begin(self: &Rc<Self>) -> Flight {
-        self.begun.set(self.begun.get().wrapping_add(1));
         Flight {
             flights: Rc::clone(self),
-            answered: Cell::new(false),
         }
-    }
-
-    /// Requests so far.
-    pub fn begun(&self) -> u32 {
-        self.begun.get()
     }
 
     /// Requests that are over.
     pub fn ended(&self) -> u32 {
         self.ended.get()
-    }
-
-    /// Requests that were over before they were answered.
-    pub fn cut(&self) -> u32 {
-        self.cut.get()
     }
 }
 
@@ -65,7 +49,6 @@ impl Flights {
 #[derive(Debug)]
 pub struct Flight {
     flights: Rc<Flights>,
-    answered: Cell<bool>,
 }
 
 impl Flight {
@@ -73,20 +56,12 @@ impl Flight {
     pub fn tunnel(&self) {
         self.flights.wire.set_tunnel();
     }
-
-    /// The response is there, even if its body still has to be sent.
-    fn answered(&self) {
-        self.answered.set(true);
-    }
 }
 
 impl Drop for Flight {
     fn drop(&mut self) {
         let flights = &self.flights;
         flights.ended.set(flights.ended.get().wrapping_add(1));
-        if !self.answered.get() {
-            flights.cut.set(flights.cut.get().wrapping_add(1));
-        }
     }
 }
 
@@ -100,7 +75,6 @@ pub struct Outgoing<B> {
 impl<B> Outgoing<B> {
     /// A body of this flight.
     pub fn new(body: Option<B>, flight: Flight) -> Self {
-        flight.answered();
         Self { body, flight }
     }
 

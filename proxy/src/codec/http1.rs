@@ -29,8 +29,8 @@ use super::roster::Member;
 use super::seat::Seat;
 use super::watchdog::{Action, Seen, Timeouts, Watchdog};
 use super::{Answer, Server};
-use crate::exchange::Connection;
 use crate::exchange::log::Unserved;
+use crate::exchange::{Connection, DownstreamBody};
 use crate::telemetry::Counter;
 
 /// Limits and timeouts of HTTP/1 connections.
@@ -339,6 +339,7 @@ fn answer<A: Answer>(
     (flights, seat): (&Rc<Flights>, &Rc<Seat<A::Future>>),
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<Outgoing<A::Body>>, Infallible>> + use<A> {
+    let request = request.map(DownstreamBody::Http1);
     let flight = flights.begin();
     let is_connect = *request.method() == Method::CONNECT;
     let answer = match check::head(&request, server.settings.http1.http10) {

@@ -1,31 +1,26 @@
-//! HTTP/2 connections: hyper's, with limits on what a peer may make us do, idle timeout and graceful end.
+//! HTTP/2 connections: our own machine (`crate::http2`) on a socket, with idle timeout and graceful end.
 
-use std::convert::Infallible;
-use std::error::Error as _;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+mod date;
+mod driver;
+mod ready;
+mod slot;
+
+use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode};
-use hyper::body::Incoming;
-use hyper::rt::Executor;
-use hyper::server::conn::http2::Builder;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-
-use super::check::{self, Http10};
-use super::extended_connect;
-use super::flight::{Flights, Outgoing};
 use super::io::Stream;
+use super::park::linger;
 use super::roster::Member;
 use super::{Answer, Server};
 use crate::exchange::Connection;
+use crate::http2::{self as machine, Reason};
 use crate::runtime::clock::Tick;
-use crate::runtime::task::Supervisor;
 use crate::telemetry::Counter;
+
+pub(super) use self::driver::Shared;
+use self::driver::{Driver, End};
 
 /// Limits and timeouts of HTTP/2 connections.
 #[derive(Clone, Debug)]
@@ -72,41 +67,24 @@ impl Default for Settings {
 }
 
 impl Settings {
-    pub(super) fn builder(&self, supervisor: Supervisor) -> Builder<LocalExecutor> {
-        let mut builder = Builder::new(LocalExecutor(supervisor));
-        builder
-            .enable_connect_protocol()
-            .max_concurrent_streams(self.concurrent_streams_max)
-            .max_header_list_size(self.header_list_bytes_max)
-            .initial_stream_window_size(self.stream_window_bytes)
-            .initial_connection_window_size(self.connection_window_bytes)
-            .max_send_buf_size(self.send_buffer_bytes_max)
-            .max_pending_accept_reset_streams(self.pending_resets_max)
-            .max_local_error_reset_streams(self.error_resets_max);
-        if let Some(interval) = self.keep_alive {
-            builder
-                .timer(TokioTimer::new())
-                .keep_alive_interval(interval);
+    /// What the machine is told.
+    fn engine(&self) -> machine::settings::Settings {
+        machine::settings::Settings {
+            concurrent_streams_max: self.concurrent_streams_max,
+            header_list_bytes_max: self.header_list_bytes_max,
+            stream_window_bytes: self.stream_window_bytes,
+            connection_window_bytes: self.connection_window_bytes,
+            error_resets_max: self.error_resets_max,
+            pending_resets_max: self.pending_resets_max,
         }
-        builder
     }
 
     /// Whether a peer has cut off so many of its requests before they were answered that it can want nothing else.
     ///
-    /// h2 bounds the streams that are reset before we look at them (CVE-2023-44487); this bounds the work that a peer can
-    /// cause by resetting those that we did look at.
+    /// Streams that are reset before we look at them are bounded by `pending_resets_max` (CVE-2023-44487); this bounds the
+    /// work that a peer can cause by resetting those that we did look at, or by making us reset them (CVE-2025-8671).
     fn is_abuse(&self, begun: u32, cut: u32) -> bool {
         begun >= self.resets_judged_after && cut > begun / 2
-    }
-}
-
-/// Runs each stream in a supervised task of this thread.
-#[derive(Clone, Debug)]
-pub(super) struct LocalExecutor(Supervisor);
-
-impl<F: Future<Output = ()> + 'static> Executor<F> for LocalExecutor {
-    fn execute(&self, stream: F) {
-        self.0.spawn("stream", stream);
     }
 }
 
@@ -118,94 +96,189 @@ pub(super) async fn serve<A: Answer>(
     member: &Member,
 ) {
     stream.tunnel();
-    let flights = Flights::new(Arc::clone(stream.wire()));
-    let service = service_fn(|request| answer(server, connection, &flights, request));
-    let hyper = server.http2.serve_connection(TokioIo::new(stream), service);
-    let mut hyper = pin!(hyper);
-    let mut farewell = Farewell::new(member.now());
-    let limits = Limits {
-        idle: server.timeouts.idle,
-        drain: server.timeouts.drain,
-        stall: server.settings.http2.stall_timeout,
+    // Boxed, so that connections that wait for their first bytes do not keep room for it.
+    let driver = Box::new(Driver::new(server, connection, stream));
+    let mut service = Service {
+        driver,
+        server,
+        connection,
+        member,
+        farewell: Farewell::new(member.now()),
+        pulse: Pulse::new(server.settings.http2.keep_alive, member.now()),
+        rested: false,
     };
-    let result = poll_fn(|cx| {
-        connection.draining.set(member.draining().is_some());
+    let end = poll_fn(|cx| service.poll(cx)).await;
+    if let Some(counter) = end.counter() {
+        server.count(counter);
+    }
+    if end != Last::Close {
+        tracing::debug!(?end, "downstream connection ends");
+        let (stream, words) = service.driver.into_last_words();
+        linger(stream, member, &words).await;
+    }
+}
+
+/// A connection as it is served.
+struct Service<'a, A: Answer> {
+    driver: Box<Driver<'a, A>>,
+    server: &'a Rc<Server<A>>,
+    connection: &'a Rc<Connection>,
+    member: &'a Member,
+    farewell: Farewell,
+    pulse: Pulse,
+    /// Whether its memory was given back since it was last in use.
+    rested: bool,
+}
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    /// Without a word.
+    Close,
+    /// With what is left to say, and by the reason that it was given.
+    Say(Reason),
+    /// With the word that the peer cut off too many of its requests.
+    Abuse,
+}
+
+impl Last {
+    /// Which violation of the protocol ended the connection, if any did.
+    fn counter(self) -> Option<Counter> {
+        match self {
+            Last::Close | Last::Say(Reason::NO_ERROR) => None,
+            Last::Say(Reason::ENHANCE_YOUR_CALM) => Some(Counter::ProtocolFlood),
+            Last::Say(_) => Some(Counter::ProtocolHttp2),
+            Last::Abuse => Some(Counter::ProtocolRapidReset),
+        }
+    }
+}
+
+impl<A: Answer> Service<'_, A> {
+    fn poll(&mut self, cx: &mut std::task::Context<'_>) -> Poll<Last> {
+        let (driver, member) = (&mut *self.driver, self.member);
+        self.connection.draining.set(member.draining().is_some());
+        let settings = &self.server.settings.http2;
+        let limits = Limits {
+            idle: self.server.timeouts.idle,
+            drain: self.server.timeouts.drain,
+            stall: settings.stall_timeout,
+        };
         loop {
-            if let Poll::Ready(result) = hyper.as_mut().poll(cx) {
-                return Poll::Ready(result.err().and_then(|error| violation(&error)));
+            let now = member.now();
+            match driver.poll(cx, now.0) {
+                Poll::Ready(End::Gone) => return Poll::Ready(Last::Close),
+                Poll::Ready(End::Left) => return Poll::Ready(Last::Say(Reason::NO_ERROR)),
+                Poll::Ready(End::Failed(reason)) => return Poll::Ready(Last::Say(reason)),
+                Poll::Pending => {}
             }
-            if server
-                .settings
-                .http2
-                .is_abuse(flights.begun(), flights.cut())
-            {
-                return Poll::Ready(Some(Counter::ProtocolRapidReset));
+            if settings.is_abuse(driver.begun(), driver.cut()) {
+                driver.engine().fail(Reason::ENHANCE_YOUR_CALM);
+                return Poll::Ready(Last::Abuse);
             }
-            let wire = flights.wire();
             let seen = Seen {
-                begun: flights.begun(),
+                begun: driver.begun(),
                 // a stream that became a tunnel has had its answer
-                ended: flights.ended().wrapping_sub(connection.tunnels.get()),
-                unflushed: wire.is_unflushed(),
-                moved: wire.moved(),
+                ended: driver.ended().wrapping_sub(self.connection.tunnels.get()),
+                unflushed: driver.is_unsent(),
+                moved: driver.moved(),
                 draining: member.draining(),
             };
-            match farewell.decide(seen, &limits, member.now()) {
-                Action::Close => return Poll::Ready(None),
-                Action::Leave => hyper.as_mut().graceful_shutdown(),
-                Action::Wait(due) => {
-                    member.wake_at(cx, due);
+            let due = match self.farewell.decide(seen, &limits, now) {
+                Action::Close => return Poll::Ready(Last::Close),
+                Action::Leave => {
+                    driver.engine().leave();
+                    continue;
+                }
+                Action::Wait(due) => due,
+            };
+            let rest_due = match (seen.begun == seen.ended, self.rested) {
+                (false, _) => {
+                    self.rested = false;
+                    Tick::NEVER
+                }
+                (true, true) => Tick::NEVER,
+                (true, false) => self.farewell.idle_since.after(REST_AFTER),
+            };
+            if now >= rest_due {
+                driver.rest();
+                self.rested = true;
+                continue;
+            }
+            match self.pulse.decide(seen.moved, driver.engine().pongs(), now) {
+                Beat::Dead => return Poll::Ready(Last::Close),
+                Beat::Ping => {
+                    driver.engine().ping();
+                    continue;
+                }
+                Beat::Wait(ping_due) => {
+                    member.wake_at(cx, due.min(rest_due).min(ping_due));
                     return Poll::Pending;
                 }
             }
         }
-    });
-    if let Some(counter) = result.await {
-        server.count(counter);
     }
 }
 
-/// Which violation of the protocol ended a connection, if any did.
-fn violation(error: &hyper::Error) -> Option<Counter> {
-    tracing::debug!(%error, "downstream connection failed");
-    let error = error.source()?.downcast_ref::<h2::Error>()?;
-    match error.reason() {
-        // What the peer ended, or what its network did, is no violation.
-        _ if !error.is_library() => None,
-        Some(h2::Reason::ENHANCE_YOUR_CALM) => Some(Counter::ProtocolFlood),
-        _ => Some(Counter::ProtocolHttp2),
-    }
+/// Time without a stream after which a connection gives memory back.
+const REST_AFTER: Duration = Duration::from_secs(1);
+
+/// How long a peer may take to answer a PING.
+const PONG_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Finds out whether a silent peer is still there. Pure.
+#[derive(Clone, Copy, Debug)]
+struct Pulse {
+    interval: Option<Duration>,
+    /// Since when bytes have not moved.
+    silent_since: Tick,
+    moved: u32,
+    pongs: u32,
+    /// When a PING was sent that is not answered.
+    asked: Option<Tick>,
 }
 
-/// Answers one request, or refuses it.
-fn answer<A: Answer>(
-    server: &Rc<Server<A>>,
-    connection: &Rc<Connection>,
-    flights: &Rc<Flights>,
-    mut request: Request<Incoming>,
-) -> impl Future<Output = Result<Response<Outgoing<A::Body>>, Infallible>> + use<A> {
-    let flight = flights.begin();
-    let checked = check::head(&request, Http10::Accept);
-    let connects = checked.is_ok() && extended_connect::to_upgrade(&mut request);
-    let answer = match checked {
-        // Boxed, since it is large, and moved several times on its way into a task.
-        Ok(()) => Ok(Box::pin(server.answer.answer(connection, request))),
-        Err(refusal) => Err(server.refuse(connection, &request, refusal)),
-    };
-    async move {
-        let status = match answer {
-            Ok(answer) => {
-                let mut response = answer.await;
-                if !connects || extended_connect::to_connected(&mut response) {
-                    return Ok(response.map(|body| Outgoing::new(Some(body), flight)));
-                }
-                StatusCode::BAD_GATEWAY
-            }
-            Err(status) => status,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beat {
+    Dead,
+    Ping,
+    Wait(Tick),
+}
+
+impl Pulse {
+    fn new(interval: Option<Duration>, now: Tick) -> Self {
+        Self {
+            interval,
+            silent_since: now,
+            moved: 0,
+            pongs: 0,
+            asked: None,
+        }
+    }
+
+    fn decide(&mut self, moved: u32, pongs: u32, now: Tick) -> Beat {
+        let Some(interval) = self.interval else {
+            return Beat::Wait(Tick::NEVER);
         };
-        let mut response = Response::new(Outgoing::new(None, flight));
-        *response.status_mut() = status;
-        Ok(response)
+        if moved != self.moved {
+            self.silent_since = now;
+        }
+        if pongs != self.pongs {
+            self.asked = None;
+        }
+        self.moved = moved;
+        self.pongs = pongs;
+        let due = match self.asked {
+            Some(asked) => asked.after(PONG_TIMEOUT),
+            None => self.silent_since.after(interval),
+        };
+        match self.asked {
+            _ if now < due => Beat::Wait(due),
+            Some(_) => Beat::Dead,
+            None => {
+                self.asked = Some(now);
+                Beat::Ping
+            }
+        }
     }
 }
 
@@ -362,6 +435,20 @@ mod tests {
             Action::Wait(Tick(91))
         );
         assert_eq!(decide(&mut farewell, (2, 1, Some(10)), 311), Action::Close);
+    }
+
+    #[test]
+    fn silent_peer_is_asked_and_then_given_up() {
+        let mut pulse = Pulse::new(Some(Duration::from_secs(10)), Tick(0));
+        assert_eq!(pulse.decide(1, 0, Tick(5)), Beat::Wait(Tick(106)));
+        assert_eq!(pulse.decide(1, 0, Tick(106)), Beat::Ping);
+        // the PING itself moves bytes, and is no answer
+        assert_eq!(pulse.decide(2, 0, Tick(106)), Beat::Wait(Tick(307)));
+        assert_eq!(pulse.decide(3, 1, Tick(110)), Beat::Wait(Tick(211)));
+        assert_eq!(pulse.decide(3, 1, Tick(211)), Beat::Ping);
+        assert_eq!(pulse.decide(3, 1, Tick(412)), Beat::Dead);
+        let mut never = Pulse::new(None, Tick(0));
+        assert_eq!(never.decide(1, 0, Tick(9_999)), Beat::Wait(Tick::NEVER));
     }
 
     #[test]

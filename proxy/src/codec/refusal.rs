@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use http::header::HOST;
 use http::{Request, StatusCode, Version};
-use hyper::body::Incoming;
 
+use crate::exchange::DownstreamBody;
 use crate::exchange::log::Unserved;
 use crate::telemetry::{Counter, ResponseFlags};
 
@@ -85,7 +85,7 @@ impl Refusal {
     /// What log and metrics are told of a request that gets this reply.
     pub(super) fn unserved(
         self,
-        request: Option<&Request<Incoming>>,
+        request: Option<&Request<DownstreamBody>>,
         status: StatusCode,
     ) -> Unserved<'_> {
         let (flags, details) = match (self, request) {

@@ -11,7 +11,7 @@ use super::body::UpstreamBody;
 use super::forward::Forward;
 use super::headers::TryHeaders;
 use super::replay::Source;
-use super::request::{Connection, DownstreamProtocol, Picked, Worker};
+use super::request::{Connection, Picked, Worker};
 use super::spare::Spare;
 use crate::error::{Error, Kind, Retry};
 use crate::pool::{Choice, Failed, Incoming, Target};
@@ -192,11 +192,9 @@ fn message(
     Message::new(forward.worker.buffers.take(), parts, body).with_interim(interim)
 }
 
-/// Who takes interim responses: an HTTP/1.1 client does, one of HTTP/1.0 must not (RFC 9110, section 15.2), and the
-/// library that writes HTTP/2 cannot.
+/// Who takes interim responses: all clients but those of HTTP/1.0, which must not (RFC 9110, section 15.2).
 fn interim(connection: &Connection, version: Version) -> Option<Arc<dyn Interim>> {
-    let takes = connection.protocol == DownstreamProtocol::Http1 && version == Version::HTTP_11;
-    takes.then(|| Arc::clone(&connection.interim) as Arc<dyn Interim>)
+    (version >= Version::HTTP_11).then(|| Arc::clone(&connection.interim) as Arc<dyn Interim>)
 }
 
 /// Sends the request to the picked endpoint, and tells `connected` when it has a connection.

@@ -6,11 +6,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Frame, SizeHint};
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
 use super::deadline::Deadline;
+use super::downstream::DownstreamBody;
 use super::messages::Messages;
 use super::mirror::{CopyBody, Feed};
 use super::outcome::{Ending, Record};
@@ -104,7 +105,7 @@ pub enum UpstreamBody {
     /// Streamed from downstream as the upstream takes it.
     Stream {
         /// The downstream side.
-        incoming: Incoming,
+        incoming: DownstreamBody,
         /// Told of every frame.
         progress: Rc<Progress>,
     },
@@ -116,7 +117,7 @@ pub enum UpstreamBody {
 
 impl UpstreamBody {
     /// The body of a downstream request, and how to follow it.
-    pub fn new(incoming: Incoming, extras: Extras) -> (Self, Rc<Progress>) {
+    pub fn new(incoming: DownstreamBody, extras: Extras) -> (Self, Rc<Progress>) {
         let progress = Rc::new(Progress::default());
         if incoming.is_end_stream() {
             progress.finish();

@@ -36,7 +36,7 @@ pub struct Connection {
     pub draining: Cell<bool>,
     /// Streams of an HTTP/2 connection that carry another protocol now.
     pub tunnels: Cell<u32>,
-    /// Interim responses that wait for the socket of an HTTP/1 connection.
+    /// Interim responses that wait for the socket, or for the codec to look.
     pub interim: Arc<Waiting>,
     /// What the TLS handshake told; `None` on a plain connection.
     pub tls: Option<Box<Handshake>>,
@@ -76,7 +76,10 @@ impl Connection {
             protocol,
             draining: Cell::new(false),
             tunnels: Cell::new(0),
-            interim: Arc::default(),
+            interim: Arc::new(match protocol {
+                DownstreamProtocol::Http1 => Waiting::default(),
+                DownstreamProtocol::Http2 => Waiting::of_streams(),
+            }),
             tls: None,
         }
     }

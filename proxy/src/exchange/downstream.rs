@@ -88,7 +88,10 @@ impl DownstreamBody {
     /// Takes the body for a tunnel, if it came by HTTP/2.
     pub fn take_tunnel(&mut self) -> Option<Tunnel> {
         match std::mem::replace(self, DownstreamBody::Empty) {
-            DownstreamBody::Http2(inlet) => Some(Tunnel { inlet, ended: false }),
+            DownstreamBody::Http2(inlet) => Some(Tunnel {
+                inlet,
+                ended: false,
+            }),
             other => {
                 *self = other;
                 None

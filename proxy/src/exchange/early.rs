@@ -3,11 +3,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, Response};
 
 use super::body::ReplyBody;
+use super::downstream::DownstreamBody;
 use super::forward::{self, Forward};
 use super::outcome::{Ending, Record};
 use super::reply::{self, LocalReply};
@@ -24,7 +24,7 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 pub async fn run(
     early: &Early,
     forward: Forward<'_>,
-    request: &mut Option<Request<Incoming>>,
+    request: &mut Option<Request<DownstreamBody>>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
     if let Some(fault) = &early.fault
@@ -99,7 +99,7 @@ impl Drop for Seat<'_> {
 /// Answers an aborted request, with the rule's response edits.
 fn aborted(
     forward: &Forward<'_>,
-    request: Option<&Request<Incoming>>,
+    request: Option<&Request<DownstreamBody>>,
     abort: Abort,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {

@@ -4,10 +4,9 @@ use std::rc::Rc;
 use std::time::SystemTime;
 
 use http::uri::{Authority, PathAndQuery};
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use hyper::header::{EXPECT, HOST, HeaderMap, HeaderValue, UPGRADE};
 use hyper::http::request::Parts;
-use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use smallvec::SmallVec;
 
@@ -15,6 +14,7 @@ use super::asked::Asked;
 use super::attempt::{Manner, Outgoing};
 use super::body::{Extras, Progress, ReplyBody, StreamBody, UpstreamBody};
 use super::deadline::Deadline;
+use super::downstream::DownstreamBody;
 use super::head::{self, Found};
 use super::headers::{self, X_ENVOY_UPSTREAM_SERVICE_TIME, X_FORWARDED_HOST};
 use super::origin::Origin;
@@ -22,7 +22,8 @@ use super::outcome::{Ending, Record};
 use super::readdress::readdress;
 use super::reply::LocalReply;
 use super::request::{Connection, Destined, Picked, SnapshotRef, Worker};
-use super::{mirror, tries, upgrade};
+use super::upgrade::{self, Switch};
+use super::{mirror, tries};
 use crate::error::{Error, Kind};
 use crate::filter::retry::Controls;
 use crate::filter::rewrite::ORIGINAL_PATH;
@@ -49,7 +50,7 @@ pub struct Forward<'a> {
 /// Sends the request to a destination of the route and returns its response, or a local reply.
 pub async fn run(
     forward: Forward<'_>,
-    request: &mut Option<Request<Incoming>>,
+    request: &mut Option<Request<DownstreamBody>>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
     let mut going = match begin(&forward, request.take(), &mut record) {
@@ -87,7 +88,7 @@ pub struct Going<'a> {
     /// The request.
     pub outgoing: Outgoing,
     /// The downstream side of an upgrade.
-    switch: Option<OnUpgrade>,
+    switch: Option<Switch>,
     /// From the end of the request to the end of the response.
     pub deadline: Option<Box<Deadline>>,
     /// What is tried again, if that is not what the route says.
@@ -119,7 +120,7 @@ struct Stopped<'a> {
 /// Everything before the first byte goes upstream: destination, endpoint, request head.
 fn begin<'a>(
     forward: &Forward<'a>,
-    request: Option<Request<Incoming>>,
+    request: Option<Request<DownstreamBody>>,
     record: &mut Record,
 ) -> Result<Going<'a>, Stopped<'a>> {
     let route = forward.found.route();
@@ -181,7 +182,7 @@ fn pick(
 struct Ready {
     outgoing: Outgoing,
     progress: Rc<Progress>,
-    switch: Option<OnUpgrade>,
+    switch: Option<Switch>,
     deadline: Option<Box<Deadline>>,
     policy: Option<Box<RetryPolicy>>,
     alt_response: bool,
@@ -193,7 +194,7 @@ fn prepare(
     forward: &Forward<'_>,
     destination: &Destination,
     picked: &Picked,
-    mut request: Request<Incoming>,
+    mut request: Request<DownstreamBody>,
     record: &mut Record,
 ) -> Result<Ready, LocalReply> {
     let protocol = picked.cluster().protocol;
@@ -202,7 +203,7 @@ fn prepare(
         return Err(LocalReply::UPGRADE_REFUSED);
     }
     let version = request.version();
-    let switch = upgrading.then(|| hyper::upgrade::on(&mut request));
+    let switch = upgrading.then(|| Switch::of(&mut request));
     // without one, Host stays as it is
     let authority = request.uri().authority();
     let authority = authority.and_then(|text| HeaderValue::from_str(text.as_str()).ok());

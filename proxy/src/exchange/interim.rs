@@ -1,7 +1,8 @@
-//! Interim responses (1xx) on their way to an HTTP/1.1 client, ahead of the final one (RFC 9110, section 15.2).
+//! Interim responses (1xx) on their way to a client, ahead of the final one (RFC 9110, section 15.2).
 //!
 //! The HTTP/1 codec writes responses through a library that knows final ones only. An interim response is a message of
-//! its own, so it may go out wherever nothing of another one is half-way: the socket asks here at such a moment.
+//! its own, so it may go out wherever nothing of another one is half-way: the socket asks here at such a moment. The
+//! HTTP/2 codec asks after each look at a request, so what is here then belongs to that request.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,16 +17,42 @@ use crate::upstream::http1::Interim;
 /// Most bytes that wait; further interim responses are dropped, which their sender must expect.
 const BYTES_MAX: usize = 16 * 1024;
 
+/// Most interim responses to one request of HTTP/2 that wait.
+const HEADS_MAX: usize = 32;
+
+/// An interim response.
+pub type Head = (StatusCode, HeaderMap);
+
 /// Interim responses that wait to be written.
 #[derive(Debug, Default)]
 pub struct Waiting {
     bytes: Mutex<Vec<u8>>,
+    /// The same for HTTP/2: as they came.
+    heads: Option<Mutex<Vec<Head>>>,
     any: AtomicBool,
     /// The final response is there: what still waits must go before it or not at all.
     sealed: AtomicBool,
 }
 
 impl Waiting {
+    /// Interim responses to requests of HTTP/2.
+    pub fn of_streams() -> Self {
+        Self {
+            heads: Some(Mutex::default()),
+            ..Self::default()
+        }
+    }
+
+    /// Those to the request of HTTP/2 that was looked at last.
+    pub fn take_heads(&self) -> Vec<Head> {
+        self.any.store(false, Ordering::Relaxed);
+        let heads = self.heads.as_ref().map(|heads| {
+            let mut heads = heads.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *heads)
+        });
+        heads.unwrap_or_default()
+    }
+
     /// Whether there are any.
     pub fn any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
@@ -60,6 +87,14 @@ impl Interim for Waiting {
         hop_by_hop::strip_response(&mut headers, false);
         headers.remove(CONTENT_LENGTH);
         headers.remove(TRANSFER_ENCODING);
+        if let Some(heads) = &self.heads {
+            let mut heads = heads.lock().unwrap_or_else(PoisonError::into_inner);
+            if heads.len() < HEADS_MAX {
+                heads.push((status, headers));
+                self.any.store(true, Ordering::Relaxed);
+            }
+            return;
+        }
         let mut text = Vec::new();
         let reason = status.canonical_reason().unwrap_or_default();
         // Writing to memory does not fail.
@@ -107,6 +142,17 @@ mod tests {
             "HTTP/1.1 103 Early Hints\r\nlink: </a.css>; rel=preload\r\n\r\n"
         );
         assert!(!waiting.any());
+    }
+
+    #[test]
+    fn interim_responses_of_a_stream_stay_what_they_are() {
+        let waiting = Waiting::of_streams();
+        for _ in 0..100 {
+            waiting.tell(StatusCode::PROCESSING, HeaderMap::new());
+        }
+        assert!(waiting.any());
+        assert_eq!(waiting.take_heads().len(), HEADS_MAX);
+        assert!(!waiting.any() && waiting.take_heads().is_empty());
     }
 
     #[test]

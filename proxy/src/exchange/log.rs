@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::request::Parts;
-use hyper::body::Incoming;
 use hyper::header::{HOST, HeaderMap, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Uri, Version};
 
+use super::downstream::DownstreamBody;
 use super::headers::X_REQUEST_ID;
 use super::origin::X_FORWARDED_FOR;
 use super::request::{Connection, DownstreamProtocol, Picked, Worker};
@@ -152,7 +152,7 @@ pub struct End<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Unserved<'a> {
     /// The request, if its head could be read.
-    pub request: Option<&'a Request<Incoming>>,
+    pub request: Option<&'a Request<DownstreamBody>>,
     /// Status of the reply.
     pub code: u16,
     /// What the client did wrong, if it did.

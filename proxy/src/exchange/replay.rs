@@ -11,10 +11,11 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use hyper::HeaderMap;
-use hyper::body::{Body, Frame, Incoming};
+use hyper::body::{Body, Frame};
 use smallvec::SmallVec;
 
 use super::body::Progress;
+use super::downstream::DownstreamBody;
 use super::mirror::Feed;
 use crate::error::BoxError;
 
@@ -71,7 +72,7 @@ pub struct Source {
 
 #[derive(Debug)]
 struct State {
-    incoming: Incoming,
+    incoming: DownstreamBody,
     /// Where what is kept is charged; none once nothing is kept any more.
     memory: Option<Rc<Memory>>,
     body_max: usize,
@@ -95,7 +96,7 @@ struct State {
 impl Source {
     /// A body that is kept as far as `memory` goes, if it is to be kept, and copied to these mirrors.
     pub fn new(
-        incoming: Incoming,
+        incoming: DownstreamBody,
         progress: &Rc<Progress>,
         memory: Option<Rc<Memory>>,
         copies: SmallVec<[Rc<Feed>; 1]>,

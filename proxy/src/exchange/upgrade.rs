@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use hyper::header::{CONNECTION, HeaderMap, UPGRADE};
 use hyper::upgrade::OnUpgrade;
-use hyper::{Response, StatusCode};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio::io::copy_bidirectional_with_sizes;
+use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional_with_sizes};
 
+use super::downstream::{DownstreamBody, Tunnel};
 use super::outcome::{Ending, Record};
 use super::request::Worker;
 use crate::telemetry::Gauge;
@@ -32,8 +33,26 @@ pub fn accepted<B>(response: &Response<B>) -> bool {
     response.status() == StatusCode::SWITCHING_PROTOCOLS
 }
 
+/// The downstream side of an upgrade.
+pub enum Switch {
+    /// The connection, once its response has been sent.
+    Http1(OnUpgrade),
+    /// A stream.
+    Http2(Tunnel),
+}
+
+impl Switch {
+    /// What the request came on.
+    pub fn of(request: &mut Request<DownstreamBody>) -> Self {
+        match request.body_mut().take_tunnel() {
+            Some(tunnel) => Switch::Http2(tunnel),
+            None => Switch::Http1(hyper::upgrade::on(request)),
+        }
+    }
+}
+
 /// Carries bytes both ways in a task of its own, with half-close, until both sides have ended.
-pub fn tunnel(worker: &Rc<Worker>, downstream: OnUpgrade, upstream: Upgraded, record: Box<Record>) {
+pub fn tunnel(worker: &Rc<Worker>, downstream: Switch, upstream: Upgraded, record: Box<Record>) {
     let worker = Rc::clone(worker);
     tokio::task::spawn_local(async move {
         worker.raise(Gauge::UpgradesActive);
@@ -42,11 +61,23 @@ pub fn tunnel(worker: &Rc<Worker>, downstream: OnUpgrade, upstream: Upgraded, re
     });
 }
 
-async fn carry(downstream: OnUpgrade, mut upstream: Upgraded, mut record: Box<Record>) {
-    let Ok(downstream) = downstream.await else {
-        return; // it is gone; the record says so
-    };
-    let mut downstream = TokioIo::new(downstream);
+async fn carry(downstream: Switch, upstream: Upgraded, record: Box<Record>) {
+    match downstream {
+        Switch::Http1(downstream) => {
+            let Ok(downstream) = downstream.await else {
+                return; // it is gone; the record says so
+            };
+            copy(TokioIo::new(downstream), upstream, record).await;
+        }
+        Switch::Http2(tunnel) => copy(tunnel, upstream, record).await,
+    }
+}
+
+async fn copy(
+    mut downstream: impl AsyncRead + AsyncWrite + Unpin,
+    mut upstream: Upgraded,
+    mut record: Box<Record>,
+) {
     let copied =
         copy_bidirectional_with_sizes(&mut downstream, &mut upstream, BUFFER_BYTES, BUFFER_BYTES)
             .await;

@@ -125,6 +125,9 @@ mod tests {
             assert!(known <= 100);
         }
         assert!(window.receive(101).is_err());
-        assert_eq!(ReceiveWindow::new(0).receive(1), Err(Reason::FLOW_CONTROL_ERROR));
+        assert_eq!(
+            ReceiveWindow::new(0).receive(1),
+            Err(Reason::FLOW_CONTROL_ERROR)
+        );
     }
 }

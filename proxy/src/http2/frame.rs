@@ -120,7 +120,15 @@ pub fn head(len: usize, kind: Kind, flags: u8, stream: u32) -> [u8; HEAD_BYTES] 
     let len = (len as u32).to_be_bytes();
     let stream = stream.to_be_bytes();
     [
-        len[1], len[2], len[3], kind.code(), flags, stream[0], stream[1], stream[2], stream[3],
+        len[1],
+        len[2],
+        len[3],
+        kind.code(),
+        flags,
+        stream[0],
+        stream[1],
+        stream[2],
+        stream[3],
     ]
 }
 

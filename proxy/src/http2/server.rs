@@ -131,6 +131,8 @@ pub struct Server {
     acknowledged: bool,
     /// Places of streams that can send, in turns.
     line: VecDeque<usize>,
+    /// Whether something was held back because as much waits to be written.
+    short_of_room: bool,
     /// DATA is made while fewer bytes wait to be written.
     output_bytes_max: usize,
     recent_resets: VecDeque<u32>,
@@ -167,6 +169,7 @@ impl Server {
             introduced: false,
             acknowledged: false,
             line: VecDeque::new(),
+            short_of_room: false,
             output_bytes_max,
             recent_resets: VecDeque::new(),
             provoked: 0,
@@ -386,7 +389,9 @@ impl Server {
         let mut fragment = &payload[range];
         let mut depends_on_itself = false;
         if head.has(flag::PRIORITY) {
-            let (priority, rest) = fragment.split_at_checked(5).ok_or(Reason::FRAME_SIZE_ERROR)?;
+            let (priority, rest) = fragment
+                .split_at_checked(5)
+                .ok_or(Reason::FRAME_SIZE_ERROR)?;
             fragment = rest;
             depends_on_itself = depends_on(priority, head.stream);
         }
@@ -463,7 +468,9 @@ impl Server {
             made => made,
         };
         match request {
-            Ok(request) if block.end_stream && request.content_length.is_some_and(|len| len > 0) => {
+            Ok(request)
+                if block.end_stream && request.content_length.is_some_and(|len| len > 0) =>
+            {
                 self.malformed(id)
             }
             Ok(request) => {

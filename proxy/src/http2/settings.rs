@@ -1,9 +1,9 @@
 //! SETTINGS (RFC 9113, section 6.5): ours, and the peer's.
 
+use super::Reason;
 use super::flow::{WINDOW_DEFAULT, WINDOW_MAX};
 use super::frame::{self, Kind};
 use super::hpack::TABLE_BYTES_DEFAULT;
-use super::Reason;
 
 const HEADER_TABLE_SIZE: u16 = 1;
 const ENABLE_PUSH: u16 = 2;
@@ -120,7 +120,10 @@ mod tests {
         for (pairs, expected) in [
             (&[(1, 0), (4, 7)][..], Ok((0, 7))),
             (&[(4, 7), (4, 8)], Ok((4096, 8))),
-            (&[(2, 0), (3, 0), (6, 1), (8, 1), (99, 5)], Ok((4096, 65_535))),
+            (
+                &[(2, 0), (3, 0), (6, 1), (8, 1), (99, 5)],
+                Ok((4096, 65_535)),
+            ),
             (&[(2, 2)], Err(Reason::PROTOCOL_ERROR)),
             (&[(8, 2)], Err(Reason::PROTOCOL_ERROR)),
             (&[(4, 1 << 31)], Err(Reason::FLOW_CONTROL_ERROR)),

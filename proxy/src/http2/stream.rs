@@ -151,8 +151,22 @@ mod tests {
         for (state, receives, sends, opened, received, sent) in [
             (Idle, false, false, Open, Idle, Idle),
             (Open, true, true, Open, HalfClosedRemote, HalfClosedLocal),
-            (HalfClosedLocal, true, false, HalfClosedLocal, Closed, HalfClosedLocal),
-            (HalfClosedRemote, false, true, HalfClosedRemote, HalfClosedRemote, Closed),
+            (
+                HalfClosedLocal,
+                true,
+                false,
+                HalfClosedLocal,
+                Closed,
+                HalfClosedLocal,
+            ),
+            (
+                HalfClosedRemote,
+                false,
+                true,
+                HalfClosedRemote,
+                HalfClosedRemote,
+                Closed,
+            ),
             (Closed, false, false, Closed, Closed, Closed),
         ] {
             assert_eq!(state.can_receive(), receives, "{state:?}");

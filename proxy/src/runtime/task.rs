@@ -37,6 +37,17 @@ impl Supervisor {
         });
     }
 
+    /// Runs a part of a task; `None` when it panicked, which is counted and logged.
+    pub fn guard<T>(&self, what: &'static str, part: impl FnOnce() -> T) -> Option<T> {
+        match panic::catch_unwind(AssertUnwindSafe(part)) {
+            Ok(made) => Some(made),
+            Err(panic) => {
+                self.report(what, &*panic);
+                None
+            }
+        }
+    }
+
     fn report(&self, what: &'static str, panic: &(dyn Any + Send)) {
         (self.on_panic)();
         tracing::error!(task = what, panic = message(panic), "task panicked");

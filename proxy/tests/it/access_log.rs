@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use hyper::{Request, Response};
-use proxy::exchange::Connection;
 use proxy::exchange::log::Unserved;
+use proxy::exchange::{Connection, DownstreamBody};
 use serde_json::Value;
 
 use crate::support::client::{Client, Front, get};
@@ -227,7 +226,7 @@ impl proxy::codec::Answer for Noting {
     type Body = http_body_util::Empty<bytes::Bytes>;
     type Future = std::future::Pending<Response<Self::Body>>;
 
-    fn answer(&self, _: &Rc<Connection>, _: Request<Incoming>) -> Self::Future {
+    fn answer(&self, _: &Rc<Connection>, _: Request<DownstreamBody>) -> Self::Future {
         std::future::pending()
     }
 

@@ -9,6 +9,7 @@ use regex::Regex;
 /// Module, row, and the modules of the same row that it may use.
 const ROWS: &[(&str, u8, &[&str])] = &[
     ("error", 0, &[]),
+    ("http2", 0, &[]),
     ("identity", 0, &["error", "runtime"]),
     ("provenance", 0, &["error", "runtime"]),
     ("registry", 0, &["error", "runtime"]),

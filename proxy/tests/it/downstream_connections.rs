@@ -5,10 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Empty, Full};
-use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use proxy::exchange::Connection;
+use proxy::exchange::{Connection, DownstreamBody};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::downstream::{Downstream, hello, settings};
@@ -38,7 +37,7 @@ fn parked_connections_wake_up_for_requests() {
 #[test]
 fn upgraded_connection_passes_bytes_both_ways() {
     let downstream = Downstream::start(&settings(), || {
-        |_: Rc<Connection>, mut request: Request<Incoming>| async move {
+        |_: Rc<Connection>, mut request: Request<DownstreamBody>| async move {
             let mut response = Response::new(Full::<bytes::Bytes>::default());
             if request
                 .headers()
@@ -129,7 +128,7 @@ fn client_that_leaves_cancels_its_request() {
     let (tell, told) = std::sync::mpsc::channel();
     let downstream = Downstream::start(&settings(), move || {
         let tell = tell.clone();
-        move |_: Rc<Connection>, _: Request<Incoming>| {
+        move |_: Rc<Connection>, _: Request<DownstreamBody>| {
             let tell = Tell(tell.clone());
             async move {
                 std::future::pending::<Infallible>().await;

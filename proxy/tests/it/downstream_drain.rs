@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt, Empty, Full};
-use hyper::body::Incoming;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use proxy::exchange::Connection;
+use proxy::exchange::{Connection, DownstreamBody};
 use proxy::snapshot::ListenerKey;
 use tokio::sync::Semaphore;
 
@@ -24,7 +23,7 @@ fn gated() -> (Downstream, Arc<Semaphore>) {
     let opened = Arc::clone(&gate);
     let downstream = Downstream::start(&settings(), move || {
         let gate = Arc::clone(&gate);
-        move |_: Rc<Connection>, _: Request<Incoming>| {
+        move |_: Rc<Connection>, _: Request<DownstreamBody>| {
             let gate = Arc::clone(&gate);
             async move {
                 gate.acquire().await.unwrap().forget();

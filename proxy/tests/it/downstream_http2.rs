@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Full};
-use hyper::body::Incoming;
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use proxy::exchange::Connection;
+use proxy::exchange::{Connection, DownstreamBody};
 use proxy::telemetry::Counter;
 use tokio::net::TcpStream;
 
@@ -28,7 +27,7 @@ fn silent(asked: &Arc<AtomicUsize>) -> Downstream {
     let asked = Arc::clone(asked);
     Downstream::start(&settings(), move || {
         let asked = Arc::clone(&asked);
-        move |_: Rc<Connection>, _: Request<Incoming>| {
+        move |_: Rc<Connection>, _: Request<DownstreamBody>| {
             asked.fetch_add(1, Ordering::Relaxed);
             std::future::pending::<Response<Full<Bytes>>>()
         }
@@ -180,7 +179,7 @@ async fn connection_with_a_tunnel_is_not_idle() {
     let mut settings = settings();
     settings.codec.timeouts.idle = Duration::from_millis(300);
     let downstream = Downstream::start(&settings, || {
-        |connection: Rc<Connection>, request: Request<Incoming>| async move {
+        |connection: Rc<Connection>, request: Request<DownstreamBody>| async move {
             // What an exchange does when its stream goes on as a tunnel.
             let tunnels = u32::from(request.uri().path() == "/tunnel");
             connection.tunnels.set(tunnels);

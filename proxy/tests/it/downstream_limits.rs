@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 use proxy::codec::check::Http10;
-use proxy::exchange::Connection;
+use proxy::exchange::{Connection, DownstreamBody};
 use proxy::telemetry::Counter;
 
 use crate::support::downstream::{Downstream, hello, settings};
@@ -23,7 +22,7 @@ fn reading(whole: &Arc<AtomicUsize>) -> Downstream {
     let whole = Arc::clone(whole);
     Downstream::start(&settings(), move || {
         let whole = Arc::clone(&whole);
-        move |_: Rc<Connection>, request: Request<Incoming>| {
+        move |_: Rc<Connection>, request: Request<DownstreamBody>| {
             let whole = Arc::clone(&whole);
             async move {
                 let body = request.into_body().collect().await;
@@ -159,7 +158,7 @@ fn requests_before_a_bad_one_are_answered() {
 #[test]
 fn good_bodies_arrive_whole_however_they_are_cut() {
     let downstream = Downstream::start(&settings(), || {
-        |_: Rc<Connection>, request: Request<Incoming>| async move {
+        |_: Rc<Connection>, request: Request<DownstreamBody>| async move {
             let body = request.into_body().collect().await.unwrap();
             Response::new(Full::from(body.to_bytes()))
         }
@@ -244,7 +243,7 @@ fn stalled_bodies_are_closed_and_counted() {
     let mut settings = settings();
     settings.codec.http1.body_timeout = Duration::from_millis(300);
     let downstream = Downstream::start(&settings, || {
-        |_: Rc<Connection>, request: Request<Incoming>| async move {
+        |_: Rc<Connection>, request: Request<DownstreamBody>| async move {
             let _ = request.into_body().collect().await;
             Response::new(Full::from("late"))
         }
@@ -305,7 +304,7 @@ fn tls_on_a_plaintext_listener_is_closed_and_counted() {
 fn panic_ends_its_own_connection_only() {
     let downstream = Downstream::start(&settings(), || {
         let requests = Rc::new(Cell::new(0));
-        move |_: Rc<Connection>, request: Request<Incoming>| {
+        move |_: Rc<Connection>, request: Request<DownstreamBody>| {
             requests.set(requests.get() + 1);
             async move {
                 assert_ne!(request.uri().path(), "/panic", "asked to");

@@ -22,6 +22,11 @@ fn compile_holds_on_its_corpus() {
 }
 
 #[test]
+fn hpack_holds_on_its_corpus() {
+    run_corpus("hpack", targets::hpack::run);
+}
+
+#[test]
 fn http1_head_holds_on_its_corpus() {
     run_corpus("http1_head", targets::http1_head::run);
 }
@@ -29,6 +34,11 @@ fn http1_head_holds_on_its_corpus() {
 #[test]
 fn http1_response_holds_on_its_corpus() {
     run_corpus("http1_response", targets::http1_response::run);
+}
+
+#[test]
+fn http2_server_holds_on_its_corpus() {
+    run_corpus("http2_server", targets::http2_server::run);
 }
 
 #[test]

@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::body::Incoming;
 use hyper::{Request, Response};
 use proxy::codec::Answer;
-use proxy::exchange::Connection;
+use proxy::exchange::{Connection, DownstreamBody};
 use proxy::listener::Board;
 use proxy::runtime::drain;
 use proxy::snapshot::{ListenAddress, ListenerKey};
@@ -39,7 +38,7 @@ pub struct Downstream {
 }
 
 /// Answers every request with `hello`.
-pub async fn hello(_: Rc<Connection>, _: Request<Incoming>) -> Response<Full<Bytes>> {
+pub async fn hello(_: Rc<Connection>, _: Request<DownstreamBody>) -> Response<Full<Bytes>> {
     Response::new(Full::from("hello"))
 }
 

@@ -92,9 +92,17 @@ fn what_breaks_a_rule_is_malformed() {
         ("content-length", "99999999999999999999"),
     ] {
         let fields = [&GET[..], &[(name, value)]].concat();
-        assert_eq!(request(&fields).unwrap_err(), Flaw::Malformed, "{name}: {value:?}");
+        assert_eq!(
+            request(&fields).unwrap_err(),
+            Flaw::Malformed,
+            "{name}: {value:?}"
+        );
     }
-    let fields = [&GET[..], &[("content-length", "1"), ("content-length", "1")]].concat();
+    let fields = [
+        &GET[..],
+        &[("content-length", "1"), ("content-length", "1")],
+    ]
+    .concat();
     assert!(request(&fields).is_err());
     for (place, value) in [
         (0, ""),
@@ -117,8 +125,16 @@ fn what_breaks_a_rule_is_malformed() {
     for fields in [
         &[(":method", "CONNECT")][..],
         &[(":method", "CONNECT"), (":authority", "a"), (":path", "/")],
-        &[(":method", "CONNECT"), (":authority", "a"), (":scheme", "http")],
-        &[(":method", "CONNECT"), (":authority", "a"), (":protocol", "x")],
+        &[
+            (":method", "CONNECT"),
+            (":authority", "a"),
+            (":scheme", "http"),
+        ],
+        &[
+            (":method", "CONNECT"),
+            (":authority", "a"),
+            (":protocol", "x"),
+        ],
     ] {
         assert!(request(fields).is_err(), "{fields:?}");
     }
@@ -134,7 +150,10 @@ fn trailers_have_no_pseudo_headers() {
 
 #[test]
 fn size_counts_each_field_and_its_overhead() {
-    let size: usize = GET.iter().map(|(name, value)| name.len() + value.len() + 32).sum();
+    let size: usize = GET
+        .iter()
+        .map(|(name, value)| name.len() + value.len() + 32)
+        .sum();
     let made = |max| gather(Builder::head(HeaderMap::new(), max), &GET).into_request();
     assert!(made(size).is_ok());
     assert_eq!(made(size - 1).unwrap_err(), Flaw::TooLarge);

@@ -111,10 +111,7 @@ impl Decoder {
 
 /// A string (RFC 7541, section 5.2), and how many bytes it takes.
 #[inline]
-fn string<'a>(
-    block: &'a [u8],
-    scratch: &'a mut Vec<u8>,
-) -> Result<(&'a [u8], usize), Undecodable> {
+fn string<'a>(block: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<(&'a [u8], usize), Undecodable> {
     let (len, used) = integer::read(block, 7)?.ok_or(Undecodable)?;
     let text = block.get(used..used + len).ok_or(Undecodable)?;
     if block[0] & 0x80 == 0 {

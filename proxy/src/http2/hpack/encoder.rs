@@ -7,7 +7,9 @@
 
 use std::collections::VecDeque;
 
-use http::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, SET_COOKIE};
+use http::header::{
+    AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, SET_COOKIE,
+};
 
 use super::table::STATIC;
 use super::{ENTRY_OVERHEAD, TABLE_BYTES_DEFAULT, huffman, integer};
@@ -127,7 +129,13 @@ impl Encoder {
     pub fn header(&mut self, name: &HeaderName, value: &HeaderValue, output: &mut Vec<u8>) {
         if value.is_sensitive() || is_secret(name) {
             let index = static_index(name.as_str());
-            literal(0x10, 4, index, (name.as_str().as_bytes(), value.as_bytes()), output);
+            literal(
+                0x10,
+                4,
+                index,
+                (name.as_str().as_bytes(), value.as_bytes()),
+                output,
+            );
             return;
         }
         let text = name.as_str();
@@ -154,7 +162,9 @@ impl Encoder {
         output: &mut Vec<u8>,
     ) {
         let hash = hash(name, value);
-        let places = self.places.get_or_insert_with(|| Box::new([Place::default(); PLACES]));
+        let places = self
+            .places
+            .get_or_insert_with(|| Box::new([Place::default(); PLACES]));
         let place = &mut places[hash as usize % PLACES];
         if place.hash != hash {
             *place = Place { hash, added: 0 };
@@ -382,7 +392,11 @@ mod tests {
     fn values_that_differ_each_time_are_not_added() {
         let mut encoder = Encoder::new();
         for number in 0..10_000_u32 {
-            encoder.header(&http::header::ETAG, &HeaderValue::from(number), &mut Vec::new());
+            encoder.header(
+                &http::header::ETAG,
+                &HeaderValue::from(number),
+                &mut Vec::new(),
+            );
         }
         assert!(encoder.entries.is_empty());
     }

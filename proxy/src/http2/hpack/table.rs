@@ -65,7 +65,9 @@ impl Name {
             b":protocol" => Name::Protocol,
             b":scheme" => Name::Scheme,
             b":status" => Name::Status,
-            _ => HeaderName::from_lowercase(bytes).map_or(Name::Malformed(bytes.len()), Name::Header),
+            _ => {
+                HeaderName::from_lowercase(bytes).map_or(Name::Malformed(bytes.len()), Name::Header)
+            }
         }
     }
 

@@ -6,9 +6,7 @@ use http::{HeaderMap, StatusCode};
 use super::super::Reason;
 use super::super::frame::{self, HEAD_BYTES, Kind, PAYLOAD_BYTES_MAX, flag};
 use super::super::stream::Tail;
-use super::{
-    Leaving, PING_ALIVE, PING_LEAVING, RECENT_RESETS, STREAM_MAX, Server,
-};
+use super::{Leaving, PING_ALIVE, PING_LEAVING, RECENT_RESETS, STREAM_MAX, Server};
 
 impl Server {
     /// Whether a response's body can be taken further: nothing of it waits.
@@ -68,27 +66,51 @@ impl Server {
         }
     }
 
-    /// Sends what windows that were opened allow, in turns. `drained` is told of each place that wants more.
+    /// Sends what windows that were opened allow, in turns. `drained` is told of each place that wants more, or is free.
     pub fn pump(&mut self, mut drained: impl FnMut(usize)) {
-        while !self.is_full() {
-            // whoever has nothing but its end to say needs no window
+        self.short_of_room = false;
+        // streams that were passed over since the last one that could send
+        let mut stuck = 0;
+        while stuck < self.line.len() {
+            if self.is_full() {
+                self.short_of_room = true;
+                return;
+            }
             let Some(place) = self.line.pop_front() else {
                 return;
             };
-            self.streams[place].in_line = false;
-            if self.streams[place].id == 0 || !self.streams[place].waits() {
+            let stream = &mut self.streams[place];
+            stream.in_line = false;
+            if stream.id == 0 {
                 continue;
             }
-            let more = self.send_some(place);
-            if more {
+            let before = self.output.len();
+            if self.send_some(place) {
                 self.stand_in_line(place);
-            } else if self.wants(place) || !self.is_open(place) {
-                drained(place);
-            } else if self.send.available() == 0 {
-                // it waits for the connection's window, with all others
-                self.stand_in_line(place);
-                return;
             }
+            stuck = if self.output.len() == before {
+                stuck + 1
+            } else {
+                0
+            };
+            if self.wants(place) || !self.is_open(place) {
+                drained(place);
+            }
+        }
+    }
+
+    /// Whether something was held back only because much waits to be written.
+    pub fn is_short_of_room(&self) -> bool {
+        self.short_of_room
+    }
+
+    /// Asks to be told of this place by [`Server::pump`] when there is room.
+    pub fn wait_for_room(&mut self, place: usize) {
+        self.short_of_room = true;
+        let stream = &mut self.streams[place];
+        if !stream.in_line {
+            stream.in_line = true;
+            self.line.push_back(place);
         }
     }
 
@@ -112,6 +134,7 @@ impl Server {
             let window = self.send.available().min(stream.send.available());
             let len = stream.pending.len().min(window).min(PAYLOAD_BYTES_MAX);
             if len == 0 || full {
+                self.short_of_room |= full;
                 // the stream's own window comes with an update for it
                 if stream.send.available() > 0 {
                     self.stand_in_line(place);
@@ -179,7 +202,11 @@ impl Server {
             let rest = output.split_off(start + HEAD_BYTES + first);
             let mut pieces = rest.chunks(PAYLOAD_BYTES_MAX).peekable();
             while let Some(piece) = pieces.next() {
-                let flags = if pieces.peek().is_none() { flag::END_HEADERS } else { 0 };
+                let flags = if pieces.peek().is_none() {
+                    flag::END_HEADERS
+                } else {
+                    0
+                };
                 frame::write_head(output, piece.len(), Kind::Continuation, flags, id);
                 output.extend_from_slice(piece);
             }

@@ -3,7 +3,6 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::body::Incoming;
 use hyper::{Request, Response};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
@@ -11,7 +10,7 @@ use tokio::task::LocalSet;
 use super::*;
 use crate::codec::transport::Transport;
 use crate::codec::{self, Downstream};
-use crate::exchange::Connection;
+use crate::exchange::{Connection, DownstreamBody};
 use crate::runtime::admission::Admission;
 use crate::snapshot::ListenerKey;
 use crate::telemetry::{BuildInfo, Telemetry, WorkerId};
@@ -33,7 +32,7 @@ async fn check_sizes() {
         },
     );
     // An answer that is large while it is being made.
-    let answer = |_: Rc<Connection>, _: Request<Incoming>| async move {
+    let answer = |_: Rc<Connection>, _: Request<DownstreamBody>| async move {
         let large = [1_u8; 16 * 1024];
         tokio::task::yield_now().await;
         Response::new(Full::from(Bytes::copy_from_slice(&large)))

@@ -1,0 +1,5 @@
+//! libFuzzer's door to `hpack`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| strait_fuzz::hpack::run(bytes));

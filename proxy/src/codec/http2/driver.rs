@@ -1,0 +1,667 @@
+//! Drives one connection: reads, looks at the streams that are ready, and writes what came of it in one go.
+//!
+//! All streams of a connection are polled here, by the connection's own task. Back pressure: while much waits to be
+//! written, nothing is read and no stream is looked at; a body is taken further only when all of it so far was sent.
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use http::header::{CONTENT_LENGTH, DATE, EXPECT};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
+use hyper::body::Body;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::super::check::{self, Http10};
+use super::super::extended_connect;
+use super::super::io::Stream;
+use super::super::refusal::Refusal;
+use super::super::{Answer, Server};
+use super::ready::Ready;
+use super::slot::{Seats, Slot, Work};
+use crate::exchange::downstream::{Lane, Outbound};
+use crate::exchange::{Connection, DownstreamBody};
+use crate::http2::Reason;
+use crate::http2::frame::{HEAD_BYTES, PAYLOAD_BYTES_MAX};
+use crate::http2::head;
+use crate::http2::output::SLICES;
+use crate::http2::server::{self as engine, Event};
+use crate::runtime::gather;
+
+/// Memory of a worker for what is read: what is left of a frame, and as much again.
+pub(in crate::codec) const SCRATCH_BYTES: usize = 2 * (HEAD_BYTES + PAYLOAD_BYTES_MAX) + 32 * 1024;
+
+/// Reads in one turn, so that other connections get theirs.
+const READS: usize = 4;
+
+/// Times that bodies are taken further and written in one turn.
+const ROUNDS: usize = 8;
+
+/// Largest buffer that a worker keeps for connections to come, and how many it keeps.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
+const BUFFERS_MAX: usize = 64;
+
+/// Memory that the connections of a worker share, each for as long as it is polled or has something to write.
+#[derive(Debug)]
+pub(in crate::codec) struct Shared {
+    input: std::cell::RefCell<Vec<u8>>,
+    buffers: std::cell::RefCell<Vec<Vec<u8>>>,
+    dates: super::date::Dates,
+}
+
+impl Shared {
+    pub(in crate::codec) fn new() -> Self {
+        Self {
+            input: std::cell::RefCell::default(),
+            buffers: std::cell::RefCell::default(),
+            dates: super::date::Dates::default(),
+        }
+    }
+
+    fn take_buffer(&self) -> Vec<u8> {
+        self.buffers.borrow_mut().pop().unwrap_or_default()
+    }
+
+    fn give_back(&self, buffer: Vec<u8>) {
+        let mut buffers = self.buffers.borrow_mut();
+        if buffer.capacity() <= BUFFER_BYTES_MAX && buffers.len() < BUFFERS_MAX {
+            buffers.push(buffer);
+        }
+    }
+}
+
+/// Why a connection is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The peer is gone.
+    Gone,
+    /// The peer broke the protocol, and is told so.
+    Failed(Reason),
+    /// We left, and everything is done.
+    Left,
+}
+
+/// One connection.
+pub(super) struct Driver<'a, A: Answer> {
+    server: &'a Rc<Server<A>>,
+    connection: &'a Rc<Connection>,
+    stream: Box<Stream>,
+    engine: engine::Server,
+    /// The beginning of a frame of which the rest is not there yet.
+    rest: Vec<u8>,
+    slots: Vec<Slot<A>>,
+    seats: Seats<A::Future>,
+    ready: Arc<Ready>,
+    wakers: Vec<Waker>,
+    /// Places whose bodies can be taken further.
+    drained: Vec<usize>,
+    /// Whether something was left unread only because much waits to be written.
+    unread: bool,
+    /// Whether the socket may hold back what was written.
+    unflushed: bool,
+    /// Requests so far.
+    begun: u32,
+    /// Requests that were over before they were answered.
+    cut: u32,
+}
+
+impl<'a, A: Answer> Driver<'a, A> {
+    pub(super) fn new(
+        server: &'a Rc<Server<A>>,
+        connection: &'a Rc<Connection>,
+        stream: Box<Stream>,
+    ) -> Self {
+        let settings = &server.settings.http2;
+        Self {
+            server,
+            connection,
+            stream,
+            engine: engine::Server::new(settings.engine(), settings.send_buffer_bytes_max),
+            rest: Vec::new(),
+            slots: Vec::new(),
+            seats: Seats::new(),
+            ready: Ready::new(0, Waker::noop()),
+            wakers: Vec::new(),
+            drained: Vec::new(),
+            unread: false,
+            unflushed: false,
+            begun: 0,
+            cut: 0,
+        }
+    }
+
+    /// Requests so far.
+    pub(super) fn begun(&self) -> u32 {
+        self.begun
+    }
+
+    /// Requests that are over.
+    pub(super) fn ended(&self) -> u32 {
+        self.begun.wrapping_sub(self.engine.open() as u32)
+    }
+
+    /// Requests that the peer cut off, or made us cut off.
+    pub(super) fn cut(&self) -> u32 {
+        self.cut
+    }
+
+    /// Whether the peer does not take bytes that are ready.
+    pub(super) fn is_unsent(&self) -> bool {
+        self.stream.wire().is_unflushed() || self.engine.is_blocked()
+    }
+
+    /// Changes whenever bytes move.
+    pub(super) fn moved(&self) -> u32 {
+        self.stream.wire().moved()
+    }
+
+    /// The machine.
+    pub(super) fn engine(&mut self) -> &mut engine::Server {
+        &mut self.engine
+    }
+
+    /// Gives back memory that an idle connection does not need.
+    pub(super) fn rest(&mut self) {
+        if self.engine.open() == 0 {
+            self.engine.rest();
+            self.slots = Vec::new();
+            self.seats.clear();
+            self.wakers = Vec::new();
+            self.drained = Vec::new();
+            if self.rest.is_empty() {
+                self.rest = Vec::new();
+            }
+        }
+    }
+
+    /// Ends the connection: what is left to say, and the socket to say it on.
+    pub(super) fn into_last_words(mut self) -> (Box<Stream>, Vec<u8>) {
+        let mut words = Vec::new();
+        let output = self.engine.output();
+        while !output.is_empty() {
+            let mut slices = [std::io::IoSlice::new(&[]); SLICES];
+            let count = output.slices(&mut slices);
+            let before = words.len();
+            for slice in &slices[..count] {
+                words.extend_from_slice(slice);
+            }
+            let added = words.len() - before;
+            output.advance(added);
+        }
+        self.drop_all(Reason::CANCEL);
+        (self.stream, words)
+    }
+
+    /// One turn. Ready when the connection is over.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, tick: u64) -> Poll<End> {
+        let shared = &self.server.http2;
+        if !self.ready.is_of(cx.waker()) {
+            self.watch_anew(cx.waker());
+        }
+        self.ready.awake();
+        self.engine.advance(tick);
+        self.engine.output().lend_buffer(|| shared.take_buffer());
+        let end = self.turn(cx);
+        if let Some(buffer) = self.engine.output().take_buffer() {
+            shared.give_back(buffer);
+        }
+        self.ready.sleep();
+        end
+    }
+
+    fn turn(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        if let Poll::Ready(end) = self.poll_read(cx) {
+            return Poll::Ready(end);
+        }
+        self.poll_ready();
+        for round in 0..ROUNDS {
+            self.pump();
+            if let Poll::Ready(Err(_)) = self.poll_write(cx) {
+                return Poll::Ready(End::Gone);
+            }
+            if !self.engine.output().is_empty() {
+                return Poll::Pending;
+            }
+            if self.engine.has_left() {
+                return Poll::Ready(End::Left);
+            }
+            let more = self.engine.is_short_of_room();
+            if self.unread || (more && round + 1 == ROUNDS) {
+                cx.waker().wake_by_ref();
+            }
+            if !more {
+                break;
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Takes bodies further as windows allow.
+    fn pump(&mut self) {
+        let mut drained = std::mem::take(&mut self.drained);
+        loop {
+            self.engine.pump(|place| drained.push(place));
+            if drained.is_empty() {
+                break;
+            }
+            for place in drained.drain(..) {
+                self.poll_place(place);
+            }
+        }
+        self.drained = drained;
+    }
+
+    /// Another task drives the connection now: all wakers lead to the old one.
+    fn watch_anew(&mut self, task: &Waker) {
+        let streams = self.server.settings.http2.concurrent_streams_max as usize;
+        self.ready = Ready::new(streams, task);
+        for (place, waker) in self.wakers.iter_mut().enumerate() {
+            *waker = self.ready.waker(place);
+            self.ready.mark(place);
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        let server = self.server;
+        let mut scratch = server.http2.input.borrow_mut();
+        scratch.resize(SCRATCH_BYTES, 0);
+        for _ in 0..READS {
+            self.unread = self.engine.is_full();
+            if self.unread {
+                return Poll::Pending;
+            }
+            let kept = self.rest.len();
+            scratch[..kept].copy_from_slice(&self.rest);
+            let mut space = ReadBuf::new(&mut scratch[kept..]);
+            match ready!(Pin::new(&mut *self.stream).poll_read(cx, &mut space)) {
+                Ok(()) if !space.filled().is_empty() => {}
+                _ => {
+                    self.drop_all(Reason::CANCEL);
+                    return Poll::Ready(End::Gone);
+                }
+            }
+            let len = kept + space.filled().len();
+            let input = &scratch[..len];
+            match self.take(input) {
+                Ok(used) => {
+                    self.rest.clear();
+                    self.rest.extend_from_slice(&input[used..]);
+                }
+                Err(reason) => {
+                    self.engine.fail(reason);
+                    self.drop_all(reason);
+                    return Poll::Ready(End::Failed(reason));
+                }
+            }
+        }
+        // others first
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Takes all whole frames from the input.
+    fn take(&mut self, input: &[u8]) -> Result<usize, Reason> {
+        let mut at = 0;
+        loop {
+            let received = self.engine.receive(&input[at..])?;
+            if received.used == 0 {
+                return Ok(at);
+            }
+            if let Some(event) = received.event {
+                self.on_event(event, &input[at..])?;
+            }
+            at += received.used;
+        }
+    }
+
+    fn on_event(&mut self, event: Event, input: &[u8]) -> Result<(), Reason> {
+        match event {
+            Event::Request { place, head, end } => self.on_request(place, head, end),
+            Event::TooLarge { place } => self.on_too_large(place),
+            Event::Data { place, range, end } => {
+                let len = range.len();
+                let unwanted = match self.slots.get(place).and_then(|slot| slot.lane.as_ref()) {
+                    Some(lane) => lane.push(&input[range], end),
+                    None => len,
+                };
+                self.engine.discard(place, unwanted as u32);
+                self.clear_if_over(place);
+            }
+            Event::Trailers { place, trailers } => {
+                if let Some(lane) = self.slots.get(place).and_then(|slot| slot.lane.as_ref()) {
+                    lane.push_trailers(trailers);
+                }
+                self.clear_if_over(place);
+            }
+            Event::Reset { place, reason } => {
+                let unseen = matches!(
+                    self.slots.get(place).map(|slot| &slot.work),
+                    Some(Work::Asked(_))
+                );
+                self.clear(place, reason);
+                if unseen {
+                    self.engine.pending_reset()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a place ready for a stream.
+    fn slot(&mut self, place: usize) -> &mut Slot<A> {
+        while self.slots.len() <= place {
+            self.wakers.push(self.ready.waker(self.slots.len()));
+            self.slots.push(Slot::default());
+        }
+        let slot = &mut self.slots[place];
+        *slot = Slot {
+            taken: true,
+            ..Slot::default()
+        };
+        slot
+    }
+
+    fn on_request(&mut self, place: usize, head: Box<head::Request>, end: bool) {
+        self.begun = self.begun.wrapping_add(1);
+        self.slot(place);
+        let connects = head.protocol.is_some();
+        let slot = &mut self.slots[place];
+        slot.connects = connects;
+        if !end || connects {
+            let expects = head.headers.contains_key(EXPECT);
+            let lane = Lane::new(self.wakers[place].clone(), head.content_length, expects);
+            if end {
+                lane.push(&[], true);
+            }
+            slot.lane = Some(lane);
+        }
+        slot.work = Work::Asked(head);
+        self.ready.mark(place);
+    }
+
+    /// Answers a request whose headers are too large.
+    fn on_too_large(&mut self, place: usize) {
+        self.begun = self.begun.wrapping_add(1);
+        let slot = self.slot(place);
+        slot.answered = true;
+        let refusal = Refusal::HeadersTooLarge;
+        self.server.count(refusal.counter());
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        let unserved = refusal.unserved(None, status);
+        self.server.answer.refused(self.connection, &unserved);
+        self.respond_plainly(place, status);
+        self.settle(place);
+    }
+
+    fn respond_plainly(&mut self, place: usize, status: StatusCode) {
+        let mut headers = HeaderMap::new();
+        headers.insert(DATE, self.server.http2.dates.now());
+        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        self.engine.respond(place, status, &headers, true);
+    }
+
+    /// Looks once at each stream that is ready. Those that become ready meanwhile wait for the next turn, so that other
+    /// tasks of the worker get theirs.
+    fn poll_ready(&mut self) {
+        for word in 0..self.ready.words() {
+            let mut bits = self.ready.take(word);
+            while bits != 0 {
+                let bit = bits.trailing_zeros();
+                bits &= bits - 1;
+                let place = word * 64 + bit as usize;
+                if self.engine.is_full() {
+                    self.ready.mark(place);
+                } else {
+                    self.poll_place(place);
+                }
+            }
+        }
+    }
+
+    /// Takes one stream further.
+    fn poll_place(&mut self, place: usize) {
+        let Some(slot) = self.slots.get_mut(place).filter(|slot| slot.taken) else {
+            return;
+        };
+        let work = std::mem::replace(&mut slot.work, Work::None);
+        let lane = slot.lane.clone();
+        if let Some(lane) = &lane {
+            lane.watch(true);
+        }
+        let supervisor = self.server.supervisor();
+        // lent, and put back below: a clone would count up and down
+        let waker = std::mem::replace(&mut self.wakers[place], Waker::noop().clone());
+        let mut cx = Context::from_waker(&waker);
+        // a panic ends the stream that it happens in
+        let work = supervisor.guard("stream", || self.work(place, work, &mut cx));
+        self.wakers[place] = waker;
+        match work {
+            Some(work) => self.slots[place].work = work,
+            None => self.engine.reset(place, Reason::INTERNAL_ERROR),
+        }
+        if let Some(lane) = &lane {
+            lane.watch(false);
+            let (released, dropped) = lane.take_released();
+            self.engine.release(place, released);
+            self.engine.discard(place, dropped);
+            if lane.take_wanted() {
+                self.engine
+                    .interim(place, StatusCode::CONTINUE, &HeaderMap::new());
+            }
+        }
+        self.settle(place);
+    }
+
+    fn work(&mut self, place: usize, work: Work<A>, cx: &mut Context<'_>) -> Work<A> {
+        match work {
+            Work::None => Work::None,
+            Work::Asked(head) => self.begin(place, *head, cx),
+            Work::Answering(mut seat) => {
+                let polled = match seat.as_mut().as_pin_mut() {
+                    Some(future) => future.poll(cx),
+                    None => Poll::Pending,
+                };
+                if self.connection.interim.any() {
+                    for (status, headers) in self.connection.interim.take_heads() {
+                        self.engine.interim(place, status, &headers);
+                    }
+                }
+                match polled {
+                    Poll::Pending => Work::Answering(seat),
+                    Poll::Ready(response) => {
+                        self.seats.give_back(seat);
+                        self.respond(place, response, cx)
+                    }
+                }
+            }
+            Work::Sending(body) => self.send(place, body, cx),
+            Work::Tunnel => self.send_tunnel(place),
+        }
+    }
+
+    /// Looks at a request for the first time.
+    fn begin(&mut self, place: usize, head: head::Request, cx: &mut Context<'_>) -> Work<A> {
+        let mut request = Request::new(match &self.slots[place].lane {
+            Some(lane) => DownstreamBody::Http2(lane.inlet()),
+            None => DownstreamBody::Empty,
+        });
+        *request.method_mut() = head.method;
+        *request.uri_mut() = head.uri;
+        *request.version_mut() = Version::HTTP_2;
+        *request.headers_mut() = head.headers;
+        let server = self.server;
+        if let Err(refusal) = check::head(&request, Http10::Accept) {
+            let status = server.refuse(self.connection, &request, refusal);
+            self.slots[place].answered = true;
+            self.respond_plainly(place, status);
+            return Work::None;
+        }
+        if let Some(protocol) = head.protocol {
+            extended_connect::to_upgrade(&mut request, protocol);
+        }
+        let future = server.answer.answer(self.connection, request);
+        let seat = self.seats.take(future);
+        self.work(place, Work::Answering(seat), cx)
+    }
+
+    /// Sends the head of a response, and as much of its body as there is.
+    fn respond(
+        &mut self,
+        place: usize,
+        mut response: Response<A::Body>,
+        cx: &mut Context<'_>,
+    ) -> Work<A> {
+        let slot = &mut self.slots[place];
+        slot.answered = true;
+        let switched = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        if slot.connects && !extended_connect::to_connected(&mut response) {
+            self.respond_plainly(place, StatusCode::BAD_GATEWAY);
+            return Work::None;
+        }
+        let tunnels = switched && slot.connects;
+        let (mut parts, body) = response.into_parts();
+        let end = !tunnels && body.is_end_stream();
+        let headers = &mut parts.headers;
+        if !headers.contains_key(DATE) {
+            headers.insert(DATE, self.server.http2.dates.now());
+        }
+        if !end
+            && !tunnels
+            && let Some(length) = body.size_hint().exact()
+            && !headers.contains_key(CONTENT_LENGTH)
+        {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        self.engine.respond(place, parts.status, headers, end);
+        self.engine.recycle(parts.headers);
+        match (tunnels, end) {
+            (true, _) => self.send_tunnel(place),
+            (false, true) => Work::None,
+            (false, false) => self.send(place, body, cx),
+        }
+    }
+
+    /// Sends what there is of a body.
+    fn send(&mut self, place: usize, mut body: A::Body, cx: &mut Context<'_>) -> Work<A> {
+        while self.engine.wants(place) && !self.engine.is_full() {
+            match Pin::new(&mut body).poll_frame(cx) {
+                Poll::Pending => return Work::Sending(body),
+                Poll::Ready(None) => {
+                    self.engine.finish(place, None);
+                    return Work::None;
+                }
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => {
+                        let end = body.is_end_stream();
+                        if !data.is_empty() || end {
+                            self.engine.data(place, data, end);
+                        }
+                        if end {
+                            return Work::None;
+                        }
+                    }
+                    Err(frame) => {
+                        self.engine.finish(place, frame.into_trailers().ok());
+                        return Work::None;
+                    }
+                },
+                Poll::Ready(Some(Err(_))) => {
+                    self.engine.reset(place, Reason::INTERNAL_ERROR);
+                    return Work::None;
+                }
+            }
+        }
+        if self.engine.wants(place) {
+            // there is no room; it goes on when there is
+            self.engine.wait_for_room(place);
+        }
+        Work::Sending(body)
+    }
+
+    /// Sends what a tunnel has for the peer.
+    fn send_tunnel(&mut self, place: usize) -> Work<A> {
+        let Some(lane) = self.slots[place].lane.clone() else {
+            self.engine.reset(place, Reason::INTERNAL_ERROR);
+            return Work::None;
+        };
+        while self.engine.wants(place) && !self.engine.is_full() {
+            match lane.take_outbound() {
+                None => return Work::Tunnel,
+                Some(Outbound::Data(bytes)) => self.engine.data(place, bytes, false),
+                Some(Outbound::End) => {
+                    self.engine.finish(place, None);
+                    return Work::None;
+                }
+                Some(Outbound::Broken) => {
+                    self.engine.reset(place, Reason::CANCEL);
+                    return Work::None;
+                }
+            }
+        }
+        if self.engine.wants(place) {
+            self.engine.wait_for_room(place);
+        }
+        Work::Tunnel
+    }
+
+    /// After a look at a stream: whether it is over, or only the peer thinks that it is not.
+    fn settle(&mut self, place: usize) {
+        let slot = &self.slots[place];
+        let unread = slot.lane.as_ref().is_none_or(|lane| lane.is_abandoned());
+        if unread && self.engine.is_answered(place) {
+            // the response is complete, and nobody reads the rest of the request (RFC 9113, section 8.1)
+            self.engine.reset(place, Reason::NO_ERROR);
+        }
+        self.clear_if_over(place);
+    }
+
+    fn clear_if_over(&mut self, place: usize) {
+        if !self.engine.is_open(place) {
+            self.clear(place, Reason::CANCEL);
+        }
+    }
+
+    /// Forgets a stream; what was being done for it ends.
+    fn clear(&mut self, place: usize, reason: Reason) {
+        let Some(slot) = self.slots.get_mut(place).filter(|slot| slot.taken) else {
+            return;
+        };
+        let slot = std::mem::take(slot);
+        if !slot.answered {
+            self.cut = self.cut.wrapping_add(1);
+        }
+        if let Some(lane) = &slot.lane {
+            lane.fail(reason);
+        }
+        if let Work::Answering(seat) = slot.work {
+            self.seats.give_back(seat);
+        }
+    }
+
+    fn drop_all(&mut self, reason: Reason) {
+        for place in 0..self.slots.len() {
+            self.clear(place, reason);
+        }
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        let output = self.engine.output();
+        while !output.is_empty() {
+            self.unflushed = true;
+            let mut slices = [std::io::IoSlice::new(&[]); SLICES];
+            let count = output.slices(&mut slices);
+            let stream = Pin::new(&mut *self.stream);
+            let written = ready!(gather::poll_write(stream, cx, &slices[..count]))?;
+            if written == 0 {
+                return Poll::Ready(Err(std::io::ErrorKind::WriteZero.into()));
+            }
+            output.advance(written);
+        }
+        if self.unflushed {
+            ready!(Pin::new(&mut *self.stream).poll_flush(cx))?;
+            self.unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,131 @@
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Wake;
+
+use http_body_util::BodyExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::*;
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn lane(left: Option<u64>, expects: bool) -> (Rc<Lane>, Arc<Count>) {
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(Arc::clone(&count));
+    (Lane::new(waker, left, expects), count)
+}
+
+#[tokio::test]
+async fn body_comes_out_as_it_went_in_and_is_given_back() {
+    let (lane, count) = lane(Some(5), false);
+    let mut body = DownstreamBody::Http2(lane.inlet());
+    assert_eq!(body.size_hint().exact(), Some(5));
+    assert_eq!(lane.push(b"ab", false), 0);
+    assert_eq!(lane.push(b"c", false), 0);
+    let frame = body.frame().await.unwrap().unwrap();
+    assert_eq!(frame.into_data().unwrap(), "abc");
+    assert_eq!(count.0.load(Ordering::SeqCst), 1);
+    assert_eq!(lane.take_released(), (3, 0));
+    assert_eq!(body.size_hint().exact(), Some(2));
+    assert!(!body.is_end_stream());
+    lane.push(b"de", true);
+    assert!(!body.is_end_stream());
+    lane.watch(true);
+    body.frame().await.unwrap().unwrap();
+    // whoever looks anyway is not woken
+    assert_eq!(count.0.load(Ordering::SeqCst), 1);
+    assert!(body.is_end_stream());
+    assert!(body.frame().await.is_none());
+}
+
+#[tokio::test]
+async fn trailers_end_a_body_and_a_fault_breaks_it() {
+    let (first, _) = lane(None, false);
+    let mut body = DownstreamBody::Http2(first.inlet());
+    let mut trailers = HeaderMap::new();
+    trailers.insert("x-sum", "1".parse().unwrap());
+    first.push_trailers(trailers);
+    assert!(!body.is_end_stream());
+    let frame = body.frame().await.unwrap().unwrap();
+    assert_eq!(frame.into_trailers().unwrap()["x-sum"], "1");
+    assert!(body.is_end_stream());
+    let (second, _) = lane(None, false);
+    let mut body = DownstreamBody::Http2(second.inlet());
+    second.push(b"ab", false);
+    second.fail(Reason::CANCEL);
+    assert!(body.frame().await.unwrap().is_ok());
+    assert!(body.frame().await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn dropped_body_takes_nothing_more() {
+    let (lane, count) = lane(None, false);
+    let body = DownstreamBody::Http2(lane.inlet());
+    lane.push(b"abc", false);
+    drop(body);
+    assert!(lane.is_abandoned());
+    assert_eq!(count.0.load(Ordering::SeqCst), 1);
+    assert_eq!(lane.take_released(), (0, 3));
+    assert_eq!(lane.push(b"defg", true), 4);
+}
+
+#[tokio::test]
+async fn peer_that_waits_is_told_once_when_its_body_is_wanted() {
+    let (lane, count) = lane(None, true);
+    let mut body = DownstreamBody::Http2(lane.inlet());
+    assert!(!lane.take_wanted());
+    for _ in 0..2 {
+        poll_fn(|cx| {
+            assert!(Pin::new(&mut body).poll_frame(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+    }
+    assert_eq!(count.0.load(Ordering::SeqCst), 1);
+    assert!(lane.take_wanted());
+    assert!(!lane.take_wanted());
+}
+
+#[tokio::test]
+async fn tunnel_carries_bytes_both_ways_within_bounds() {
+    let (lane, _) = lane(None, false);
+    let mut tunnel = DownstreamBody::Http2(lane.inlet()).take_tunnel().unwrap();
+    lane.push(b"abc", false);
+    let mut space = [0; 2];
+    assert_eq!(tunnel.read(&mut space).await.unwrap(), 2);
+    assert_eq!(lane.take_released(), (2, 0));
+    let large = vec![7; OUTBOUND_BYTES_MAX + 1];
+    let written = tunnel.write(&large).await.unwrap();
+    assert_eq!(written, OUTBOUND_BYTES_MAX);
+    poll_fn(|cx| {
+        assert!(Pin::new(&mut tunnel).poll_write(cx, b"x").is_pending());
+        Poll::Ready(())
+    })
+    .await;
+    assert!(matches!(lane.take_outbound(), Some(Outbound::Data(data)) if data.len() == written));
+    assert!(lane.take_outbound().is_none());
+    tunnel.write_all(b"x").await.unwrap();
+    tunnel.shutdown().await.unwrap();
+    assert!(matches!(lane.take_outbound(), Some(Outbound::Data(_))));
+    assert!(matches!(lane.take_outbound(), Some(Outbound::End)));
+    lane.push(b"", true);
+    let mut rest = Vec::new();
+    tunnel.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(rest, b"c");
+}
+
+#[tokio::test]
+async fn tunnel_that_is_dropped_is_broken_off() {
+    let (lane, _) = lane(None, false);
+    let tunnel = DownstreamBody::Http2(lane.inlet()).take_tunnel().unwrap();
+    drop(tunnel);
+    assert!(matches!(lane.take_outbound(), Some(Outbound::Broken)));
+}

@@ -105,6 +105,7 @@ pub(super) async fn serve<A: Answer>(
         member,
         farewell: Farewell::new(member.now()),
         pulse: Pulse::new(server.settings.http2.keep_alive, member.now()),
+        head_since: None,
         rested: false,
     };
     let end = poll_fn(|cx| service.poll(cx)).await;
@@ -126,6 +127,8 @@ struct Service<'a, A: Answer> {
     member: &'a Member,
     farewell: Farewell,
     pulse: Pulse,
+    /// Since when a request's head has been coming in, and how many came before it.
+    head_since: Option<(Tick, u32)>,
     /// Whether its memory was given back since it was last in use.
     rested: bool,
 }
@@ -137,6 +140,8 @@ enum Last {
     Close,
     /// With what is left to say, and by the reason that it was given.
     Say(Reason),
+    /// Because a request's head was not complete in time.
+    Slow,
     /// With the word that the peer cut off too many of its requests.
     Abuse,
 }
@@ -148,6 +153,7 @@ impl Last {
             Last::Close | Last::Say(Reason::NO_ERROR) => None,
             Last::Say(Reason::ENHANCE_YOUR_CALM) => Some(Counter::ProtocolFlood),
             Last::Say(_) => Some(Counter::ProtocolHttp2),
+            Last::Slow => Some(Counter::ProtocolHeadTimeout),
             Last::Abuse => Some(Counter::ProtocolRapidReset),
         }
     }
@@ -183,6 +189,11 @@ impl<A: Answer> Service<'_, A> {
                 moved: driver.moved(),
                 draining: member.draining(),
             };
+            let head_timeout = self.server.settings.http1.head_timeout;
+            let head_due = head_due(&mut self.head_since, driver, head_timeout, now);
+            if now >= head_due {
+                return Poll::Ready(Last::Slow);
+            }
             let due = match self.farewell.decide(seen, &limits, now) {
                 Action::Close => return Poll::Ready(Last::Close),
                 Action::Leave => {
@@ -211,12 +222,30 @@ impl<A: Answer> Service<'_, A> {
                     continue;
                 }
                 Beat::Wait(ping_due) => {
-                    member.wake_at(cx, due.min(rest_due).min(ping_due));
+                    member.wake_at(cx, due.min(rest_due).min(ping_due).min(head_due));
                     return Poll::Pending;
                 }
             }
         }
     }
+}
+
+/// When a request's head has to be complete, if one is coming in. `head_since` is since when it has been, and how many
+/// came before it.
+fn head_due<A: Answer>(
+    head_since: &mut Option<(Tick, u32)>,
+    driver: &Driver<'_, A>,
+    timeout: Duration,
+    now: Tick,
+) -> Tick {
+    if !driver.is_in_head() {
+        *head_since = None;
+        return Tick::NEVER;
+    }
+    let begun = driver.begun();
+    let same = head_since.filter(|(_, before)| *before == begun);
+    let (since, _) = *head_since.insert(same.unwrap_or((now, begun)));
+    since.after(timeout)
 }
 
 /// Time without a stream after which a connection gives memory back.

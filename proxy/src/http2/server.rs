@@ -194,6 +194,11 @@ impl Server {
         self.open
     }
 
+    /// Whether a header block has begun and not ended.
+    pub fn is_in_block(&self) -> bool {
+        self.block.is_some()
+    }
+
     /// Places that streams have had so far.
     pub fn places(&self) -> usize {
         self.streams.len()

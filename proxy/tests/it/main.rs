@@ -16,6 +16,7 @@ mod cors;
 mod downstream_connections;
 mod downstream_drain;
 mod downstream_http2;
+mod downstream_http2_frames;
 mod downstream_limits;
 mod drain;
 mod edge_headers;

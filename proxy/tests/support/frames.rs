@@ -9,16 +9,48 @@ use super::DEADLINE;
 pub const END_STREAM: u8 = 1;
 /// Flag of HEADERS and CONTINUATION.
 pub const END_HEADERS: u8 = 4;
+/// Flag of HEADERS and DATA.
+pub const PADDED: u8 = 8;
 
 /// Types of frames.
+pub const DATA: u8 = 0;
 pub const HEADERS: u8 = 1;
+pub const PRIORITY: u8 = 2;
 pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
 pub const PING: u8 = 6;
+pub const GOAWAY: u8 = 7;
+pub const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
 
 /// `GET http://a/` in HPACK: three entries of the static table, and a literal authority.
 pub const GET: &[u8] = &[0x82, 0x86, 0x84, 0x41, 0x01, b'a'];
+
+/// A frame.
+#[derive(Debug)]
+pub struct Frame {
+    pub kind: u8,
+    pub flags: u8,
+    pub stream: u32,
+    pub payload: Vec<u8>,
+}
+
+impl Frame {
+    /// A frame as it is sent.
+    pub fn bytes(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        let mut frame = length[1..].to_vec();
+        frame.extend([kind, flags]);
+        frame.extend(stream.to_be_bytes());
+        frame.extend(payload);
+        frame
+    }
+
+    /// Four bytes of the payload as a number.
+    pub fn number(&self, at: usize) -> u32 {
+        u32::from_be_bytes(self.payload[at..at + 4].try_into().unwrap())
+    }
+}
 
 /// A connection whose every frame is ours.
 pub struct Frames {
@@ -41,12 +73,43 @@ impl Frames {
 
     /// Sends a frame; `false` when the peer has closed.
     pub fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> bool {
-        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-        let mut frame = length[1..].to_vec();
-        frame.extend([kind, flags]);
-        frame.extend(stream.to_be_bytes());
-        frame.extend(payload);
+        let frame = Frame::bytes(kind, flags, stream, payload);
         self.stream.write_all(&frame).is_ok()
+    }
+
+    /// The socket.
+    pub fn stream(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
+    /// The next frame; `None` when the peer closes. A reset counts as closed.
+    pub fn next(&mut self) -> Option<Frame> {
+        let mut head = [0; 9];
+        self.read(&mut head)?;
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut payload = vec![0; length as usize];
+        self.read(&mut payload)?;
+        Some(Frame {
+            kind: head[3],
+            flags: head[4],
+            stream: u32::from_be_bytes([head[5], head[6], head[7], head[8]]),
+            payload,
+        })
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> Option<()> {
+        use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+        match self.stream.read_exact(bytes) {
+            Ok(()) => Some(()),
+            Err(error) => {
+                let kind = error.kind();
+                assert!(
+                    matches!(kind, BrokenPipe | ConnectionReset | UnexpectedEof),
+                    "{error}"
+                );
+                None
+            }
+        }
     }
 
     /// Whether the peer closes, whatever it says before. A reset counts as closed.

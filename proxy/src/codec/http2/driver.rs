@@ -156,6 +156,11 @@ impl<'a, A: Answer> Driver<'a, A> {
         self.stream.wire().moved()
     }
 
+    /// Whether a request's head has begun and is not complete.
+    pub(super) fn is_in_head(&self) -> bool {
+        self.engine.is_in_block() || (self.engine.open() == 0 && !self.rest.is_empty())
+    }
+
     /// The machine.
     pub(super) fn engine(&mut self) -> &mut engine::Server {
         &mut self.engine

@@ -2,7 +2,8 @@
 //!
 //! A connection that waits here has no codec and no buffers; it costs its socket and a small task.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -67,10 +68,22 @@ const LINGER_BYTES_MAX: usize = 256 * 1024;
 /// Closing a socket that has unread bytes resets the connection, and the reset may overtake the response: the peer would
 /// never learn why (RFC 9112, section 9.6).
 pub(super) async fn linger(mut stream: Box<Stream>, member: &Member, message: &[u8]) {
-    if stream.finish(message).await.is_err() {
-        return;
-    }
     let due = member.now().after(LINGER);
+    {
+        // a peer that takes nothing does not take the end of a TLS session either
+        let mut finish = pin!(stream.finish(message));
+        let finished = poll_fn(|cx| match finish.as_mut().poll(cx) {
+            Poll::Ready(result) => Poll::Ready(result.is_ok()),
+            Poll::Pending if member.now() >= due => Poll::Ready(false),
+            Poll::Pending => {
+                member.wake_at(cx, due);
+                Poll::Pending
+            }
+        });
+        if !finished.await {
+            return;
+        }
+    }
     let mut discarded = 0;
     poll_fn(|cx| {
         while let Poll::Ready(read) = stream.poll_discard(cx) {

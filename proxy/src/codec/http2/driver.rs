@@ -211,7 +211,10 @@ impl<'a, A: Answer> Driver<'a, A> {
         if let Some(buffer) = self.engine.output().take_buffer() {
             shared.give_back(buffer);
         }
-        self.ready.sleep();
+        // while the peer does not take what there is, no stream can go on: the socket wakes the task
+        if !self.engine.is_full() {
+            self.ready.sleep();
+        }
         end
     }
 

@@ -50,10 +50,13 @@ fn get() -> hyper::http::request::Builder {
 fn rapid_reset_ends_the_connection() {
     let asked = Arc::default();
     let downstream = silent(&asked);
-    // Reset at once, so that h2 sees both before we do, and after a look, so that we have begun to work.
+    // Reset at once, so that both come before we look, and after a look, so that we have begun to work.
     for pause in [false, true] {
+        // below, no connection means that it was closed
+        eventually("the one before is gone", || downstream.connections() == 0);
         let before = asked.load(Ordering::Relaxed);
         let mut client = Frames::connect(downstream.address());
+        eventually("it is accepted", || downstream.connections() == 1);
         for number in 0..20_000 {
             let stream = number * 2 + 1;
             if !client.send(HEADERS, END_STREAM | END_HEADERS, stream, GET) {

@@ -42,8 +42,11 @@ fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<(String, String)>, 
     decoder.decode(block, &mut all).map(|()| all.0)
 }
 
+/// A block, its fields, and the size of the table after it.
+type Block<'a> = (&'a str, &'a [(&'a str, &'a str)], usize);
+
 /// Decodes blocks in order; each must give these fields and leave a table of this size.
-fn check(limit: usize, blocks: &[(&str, &[(&str, &str)], usize)]) {
+fn check(limit: usize, blocks: &[Block<'_>]) {
     let mut decoder = Decoder::new(limit);
     for (hex, fields, table) in blocks {
         let made = decode(&mut decoder, &bytes(hex)).unwrap();
@@ -268,8 +271,10 @@ fn sink_that_wants_no_more_does_not_stop_the_table() {
     assert_eq!(decoder.table_bytes(), 57);
 }
 
-/// Header lists as they are, with a change of the table's size before some of them.
-fn lists() -> impl Strategy<Value = Vec<(Option<usize>, Vec<(u8, u8, usize)>)>> {
+/// A change of the table's size before a list, and the list: kinds of names, kinds of values, and lengths.
+type List = (Option<usize>, Vec<(u8, u8, usize)>);
+
+fn lists() -> impl Strategy<Value = Vec<List>> {
     let size = proptest::option::weighted(0.2, 0_usize..6000);
     let header = (0_u8..40, 0_u8..6, 0_usize..300);
     proptest::collection::vec((size, proptest::collection::vec(header, 0..20)), 1..40)

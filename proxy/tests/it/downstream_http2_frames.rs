@@ -142,13 +142,16 @@ fn what_is_not_http2_is_told_goodbye() {
     assert_eq!(answer(&mut client, 1).unwrap(), b"hello");
 }
 
+/// A head, the frames after it (kind, flags, payload), and the reason of the reset.
+type Broken = (Vec<u8>, Vec<(u8, u8, Vec<u8>)>, u32);
+
 #[test]
 fn stream_errors_leave_the_connection_as_it_was() {
     let downstream = measuring();
     let mut client = Frames::connect(downstream.address());
     let mut stream = 1;
     let with = |fields: &[u8]| [POST, fields].concat();
-    let cases: Vec<(Vec<u8>, Vec<(u8, u8, Vec<u8>)>, u32)> = vec![
+    let cases: Vec<Broken> = vec![
         // upper case, a second path, connection, te, status, no name
         (with(b"\0\x01X\x01y"), vec![], PROTOCOL_ERROR),
         (with(&[0x84]), vec![], PROTOCOL_ERROR),

@@ -351,7 +351,14 @@ impl<A: Answer> Fresh<A> {
     /// Serves HTTP/2 to the connection's end.
     pub async fn http2(mut self) {
         let connection = self.known(DownstreamProtocol::Http2, ConnectionProtocol::Http2);
-        http2::serve(&self.server, self.stream, &connection, &self.member).await;
+        // Boxed, so that connections that wait for their first bytes do not keep room for it.
+        Box::pin(http2::serve(
+            &self.server,
+            self.stream,
+            &connection,
+            &self.member,
+        ))
+        .await;
     }
 
     /// Carries the connection as it is to where one of the routes leads; without routes, closes it and tells so.

@@ -123,7 +123,7 @@ pub(super) async fn serve<A: Answer>(
         match Box::pin(live(server, stream, connection, member, wait)).await {
             Ended::Gone => return,
             Ended::Linger(stream, message) => {
-                return linger(stream, member, message.as_bytes()).await;
+                return Box::pin(linger(stream, member, message.as_bytes())).await;
             }
             Ended::Parked(parked) => stream = parked,
         }

@@ -96,10 +96,8 @@ pub(super) async fn serve<A: Answer>(
     member: &Member,
 ) {
     stream.tunnel();
-    // Boxed, so that connections that wait for their first bytes do not keep room for it.
-    let driver = Box::new(Driver::new(server, connection, stream));
     let mut service = Service {
-        driver,
+        driver: Driver::new(server, connection, stream),
         server,
         connection,
         member,
@@ -121,7 +119,7 @@ pub(super) async fn serve<A: Answer>(
 
 /// A connection as it is served.
 struct Service<'a, A: Answer> {
-    driver: Box<Driver<'a, A>>,
+    driver: Driver<'a, A>,
     server: &'a Rc<Server<A>>,
     connection: &'a Rc<Connection>,
     member: &'a Member,
@@ -161,7 +159,7 @@ impl Last {
 
 impl<A: Answer> Service<'_, A> {
     fn poll(&mut self, cx: &mut std::task::Context<'_>) -> Poll<Last> {
-        let (driver, member) = (&mut *self.driver, self.member);
+        let (driver, member) = (&mut self.driver, self.member);
         self.connection.draining.set(member.draining().is_some());
         let settings = &self.server.settings.http2;
         let limits = Limits {

@@ -23,7 +23,7 @@ use super::check::{self, Http10};
 use super::flight::{Flights, Outgoing};
 use super::framing::{Limits, Place};
 use super::io::{Stream, Wire};
-use super::park::{self, linger};
+use super::park::{self, Done, linger};
 use super::refusal::Refusal;
 use super::roster::Member;
 use super::seat::Seat;
@@ -99,7 +99,7 @@ enum Ended {
     /// The socket is gone: closed, or handed to another protocol.
     Gone,
     /// What the peer may still send is to be read and forgotten, after this last message.
-    Linger(Box<Stream>, String),
+    Linger(Box<Stream>, Done, String),
     /// Idle, and worth no more than its socket.
     Parked(Box<Stream>),
 }
@@ -122,8 +122,8 @@ pub(super) async fn serve<A: Answer>(
         // Boxed, so that the memory goes when the connection is parked.
         match Box::pin(live(server, stream, connection, member, wait)).await {
             Ended::Gone => return,
-            Ended::Linger(stream, message) => {
-                return Box::pin(linger(stream, member, message.as_bytes())).await;
+            Ended::Linger(stream, done, message) => {
+                return Box::pin(linger(stream, member, done, message.as_bytes())).await;
             }
             Ended::Parked(parked) => stream = parked,
         }
@@ -263,12 +263,14 @@ where
                     ..refusal.unserved(None, status)
                 };
                 server.answer.refused(connection, &unserved);
-                Ended::Linger(stream, last_reply(status))
+                Ended::Linger(stream, Done::Refused, last_reply(status))
             }
             Outcome::Close => Ended::Gone,
             Outcome::Done(result) => {
                 let error = result.err();
-                if let Some(counter) = violation(error.as_ref(), self.flights.wire()) {
+                let violation = violation(error.as_ref(), self.flights.wire());
+                let done = violation.map_or(Done::Answered, |_| Done::Refused);
+                if let Some(counter) = violation {
                     server.count(counter);
                 }
                 if let Some(error) = &error {
@@ -281,7 +283,7 @@ where
                 let unread = self.flights.wire().place() != Place::Between
                     || error.as_ref().is_some_and(hyper::Error::is_parse);
                 if unread && !self.flights.wire().is_ended() {
-                    Ended::Linger(stream, String::new())
+                    Ended::Linger(stream, done, String::new())
                 } else {
                     Ended::Gone
                 }

@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use super::io::Stream;
-use super::park::linger;
+use super::park::{Done, linger};
 use super::roster::Member;
 use super::{Answer, Server};
 use crate::exchange::Connection;
@@ -113,7 +113,8 @@ pub(super) async fn serve<A: Answer>(
     if end != Last::Close {
         tracing::debug!(?end, "downstream connection ends");
         let (stream, words) = service.driver.into_last_words();
-        linger(stream, member, &words).await;
+        let done = end.counter().map_or(Done::Answered, |_| Done::Refused);
+        linger(stream, member, done, &words).await;
     }
 }
 

@@ -57,19 +57,33 @@ pub(super) async fn readable_until(stream: &mut Stream, member: &Member, due: Ti
     .await
 }
 
-/// How long a peer may go on sending after we are done with it.
-const LINGER: Duration = Duration::from_secs(1);
+/// How long a peer may go on sending after it was answered; and how long it may pause meanwhile.
+const LINGER: Duration = Duration::from_secs(30);
+const LINGER_PAUSE: Duration = Duration::from_secs(5);
 
-/// How much of that is read.
+/// How long it may once a drain has begun, or after it broke the protocol, and how long it may take for our last message.
+const LINGER_SHORT: Duration = Duration::from_secs(1);
+
+/// How much is read of a peer that broke the protocol.
 const LINGER_BYTES_MAX: usize = 256 * 1024;
+
+/// Why we are done with a peer that may be sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Done {
+    /// It has its response, and what it sends is not wanted any more.
+    Answered,
+    /// It broke the protocol.
+    Refused,
+}
 
 /// Sends a last message, ends our direction and waits for the peer to end its own.
 ///
 /// Closing a socket that has unread bytes resets the connection, and the reset may overtake the response: the peer would
 /// never learn why (RFC 9112, section 9.6).
-pub(super) async fn linger(mut stream: Box<Stream>, member: &Member, message: &[u8]) {
-    let due = member.now().after(LINGER);
+pub(super) async fn linger(mut stream: Box<Stream>, member: &Member, done: Done, message: &[u8]) {
+    let began = member.now();
     {
+        let due = began.after(LINGER_SHORT);
         // a peer that takes nothing does not take the end of a TLS session either
         let mut finish = pin!(stream.finish(message));
         let finished = poll_fn(|cx| match finish.as_mut().poll(cx) {
@@ -84,14 +98,21 @@ pub(super) async fn linger(mut stream: Box<Stream>, member: &Member, message: &[
             return;
         }
     }
-    let mut discarded = 0;
+    let (mut heard, mut discarded) = (member.now(), 0);
     poll_fn(|cx| {
         while let Poll::Ready(read) = stream.poll_discard(cx) {
             discarded += read.as_ref().copied().unwrap_or(0);
-            if !matches!(read, Ok(length) if length > 0) || discarded > LINGER_BYTES_MAX {
+            let too_much = done == Done::Refused && discarded > LINGER_BYTES_MAX;
+            if !matches!(read, Ok(length) if length > 0) || too_much {
                 return Poll::Ready(());
             }
+            heard = member.now();
         }
+        let due = match member.draining() {
+            Some(drain) => began.max(drain).after(LINGER_SHORT),
+            None if done == Done::Refused => began.after(LINGER_SHORT),
+            None => began.after(LINGER).min(heard.after(LINGER_PAUSE)),
+        };
         if member.now() >= due {
             return Poll::Ready(());
         }

@@ -1,6 +1,7 @@
 //! Connections over their life: parking, upgrades, HTTP/2 beside HTTP/1.
 
 use std::convert::Infallible;
+use std::io::{Read, Write};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -32,6 +33,28 @@ fn parked_connections_wake_up_for_requests() {
             }
         }
     }
+}
+
+#[test]
+fn response_before_the_end_of_a_large_upload_is_not_lost() {
+    const PIECE: [u8; 64 * 1024] = [0; 64 * 1024];
+    const PIECES: usize = 256;
+    let downstream = Downstream::start(&settings(), || hello);
+    let mut client = std::net::TcpStream::connect(downstream.address()).unwrap();
+    let length = PIECE.len() * PIECES;
+    write!(
+        client,
+        "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: {length}\r\n\r\n"
+    )
+    .unwrap();
+    // more than all buffers of the kernel hold: a peer that stops to read would block us, one that closes would reset
+    for _ in 0..PIECES {
+        client.write_all(&PIECE).unwrap();
+    }
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut response = String::new();
+    client.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{response}");
 }
 
 #[test]

@@ -42,6 +42,7 @@ mod timeouts;
 mod tls_clients;
 mod tls_names;
 mod tls_reload;
+mod tls_tcp;
 mod tls_versions;
 mod trailers;
 mod unix_listener;

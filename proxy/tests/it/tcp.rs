@@ -2,8 +2,8 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 
 use serde_json::Value;
 
@@ -331,6 +331,35 @@ fn drain_lets_open_connections_finish() {
     client.shutdown(Shutdown::Write).unwrap();
     assert_eq!(read_all(&mut client), b"bye");
     assert!(proxy.wait().success());
+}
+
+#[test]
+fn connection_that_is_idle_for_too_long_is_reset_on_both_sides() {
+    let (tell, told) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    let origin = RawOrigin::start(move |_, mut stream| {
+        let read = stream.read_to_end(&mut Vec::new());
+        let ended = read.map(drop).map_err(|error| error.kind());
+        tell.lock().unwrap().send(ended).unwrap();
+    });
+    let proxy = Proxy::with(|edge| {
+        documents([
+            mesh(edge, &to("a.test", 1)),
+            service("a.test", &[origin.address]),
+            "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: a}\nspec:\n  \
+             host: a.test\n  trafficPolicy: {connectionPool: {tcp: {idleTimeout: 500ms}}}\n"
+                .to_owned(),
+        ])
+    });
+    let mut client = connect(&proxy);
+    client.write_all(b"hello").unwrap();
+    let read = client.read_to_end(&mut Vec::new());
+    assert_eq!(read.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    let ended = told.recv_timeout(DEADLINE).unwrap();
+    assert_eq!(ended, Err(ErrorKind::ConnectionReset));
+    let logged = lines(&proxy, 1).remove(0);
+    assert_eq!(logged["response_flags"], "SI");
+    assert_eq!(logged["bytes_received"], 5);
 }
 
 #[test]

@@ -8,6 +8,9 @@ use bytes::{Buf, Bytes};
 /// Pieces from this size on are not copied.
 const BY_REFERENCE: usize = 2048;
 
+/// Bytes of the buffer that were written and are kept, at least while they are fewer than those that wait.
+const WRITTEN_BYTES_MAX: usize = 4096;
+
 /// Most slices that are offered to be written at once.
 pub const SLICES: usize = 16;
 
@@ -69,6 +72,12 @@ impl Output {
         count
     }
 
+    /// Bytes of the buffer, used or not.
+    #[cfg(test)]
+    fn buffered(&self) -> usize {
+        self.small.capacity()
+    }
+
     /// Takes away what was written.
     pub fn advance(&mut self, mut bytes: usize) {
         while bytes > 0 {
@@ -93,7 +102,19 @@ impl Output {
         if self.is_empty() {
             self.small.clear();
             self.written = 0;
+        } else if self.written >= WRITTEN_BYTES_MAX && self.written * 2 >= self.small.len() {
+            self.compact();
         }
+    }
+
+    /// Forgets what was written of the buffer: a peer that never takes all must not make it grow. What is moved is less
+    /// than what is forgotten.
+    fn compact(&mut self) {
+        self.small.drain(..self.written);
+        for (before, _) in &mut self.large {
+            *before -= self.written;
+        }
+        self.written = 0;
     }
 
     /// Gives the buffer back when nothing waits.
@@ -150,5 +171,34 @@ mod tests {
             assert!(output.take_buffer().is_none());
             assert_eq!(drain(&mut output, step), b"again");
         }
+    }
+
+    #[test]
+    fn buffer_does_not_grow_while_something_always_waits() {
+        let mut output = Output::default();
+        let (mut next, mut read) = (0_u8, 0_u8);
+        for round in 0..20_000_usize {
+            for _ in 0..50 {
+                output.buffer().push(next);
+                next = next.wrapping_add(1);
+            }
+            if round % 100 == 0 {
+                let piece = (0..BY_REFERENCE).map(|by| next.wrapping_add(by as u8));
+                output.push(piece.collect());
+            }
+            // the peer takes all but a few bytes, each time
+            while output.len() > 7 {
+                let mut slices = [IoSlice::new(&[]); SLICES];
+                let count = output.slices(&mut slices);
+                let front: Vec<u8> = slices[..count].iter().flat_map(|s| s.to_vec()).collect();
+                let taken = front.len().min(output.len() - 7).min(40);
+                for byte in &front[..taken] {
+                    assert_eq!(*byte, read);
+                    read = read.wrapping_add(1);
+                }
+                output.advance(taken);
+            }
+        }
+        assert!(output.buffered() < 64 * 1024, "{}", output.buffered());
     }
 }

@@ -22,7 +22,7 @@ use super::output::Output;
 use super::settings::{Peer, Settings};
 use super::stream::Stream;
 
-/// Streams that were reset of late: what is still on its way for them is no violation.
+/// Streams that were reset of late: what is still on its way for them is no violation, as far as their windows went.
 const RECENT_RESETS: usize = 128;
 
 /// Largest number of a stream.
@@ -135,7 +135,7 @@ pub struct Server {
     short_of_room: bool,
     /// DATA is made while fewer bytes wait to be written.
     output_bytes_max: usize,
-    recent_resets: VecDeque<u32>,
+    recent_resets: VecDeque<(u32, ReceiveWindow)>,
     /// Streams that were reset for the peer's errors after their requests were handed out.
     provoked: u32,
     leaving: Leaving,
@@ -325,7 +325,7 @@ impl Server {
 
     /// Whether frames of a stream that is not open may still come.
     fn may_linger(&self, id: u32) -> bool {
-        id > self.last || self.recent_resets.contains(&id)
+        id > self.last || self.recent_resets.iter().any(|(recent, _)| *recent == id)
     }
 
     fn on_data(&mut self, head: &Head, payload: &[u8]) -> Result<Option<Event>, Reason> {
@@ -339,7 +339,7 @@ impl Server {
         let end = head.has(flag::END_STREAM);
         let Some(place) = self.place_of(head.stream) else {
             self.give_back(len);
-            return self.late(head.stream);
+            return self.late(head.stream, len);
         };
         let stream = &mut self.streams[place];
         let bytes = data.len() as u32;
@@ -375,13 +375,17 @@ impl Server {
         }))
     }
 
-    /// A frame came for a stream that is over.
-    fn late(&mut self, id: u32) -> Result<Option<Event>, Reason> {
-        if self.may_linger(id) {
+    /// DATA came for a stream that is over.
+    fn late(&mut self, id: u32, len: u32) -> Result<Option<Event>, Reason> {
+        let mut recent = self.recent_resets.iter_mut();
+        if let Some((_, window)) = recent.find(|(recent, _)| *recent == id && len > 0) {
+            // a peer that writes small frames had many on their way
+            window.receive(len)?;
+        } else if self.may_linger(id) {
             self.guard.idle_frame()?;
         } else {
             self.guard.error_reset()?;
-            self.write_reset(id, Reason::STREAM_CLOSED);
+            self.write_reset(id, Reason::STREAM_CLOSED, None);
         }
         Ok(None)
     }
@@ -463,8 +467,10 @@ impl Server {
             // before it knows our settings it cannot know better
             if self.acknowledged {
                 self.guard.error_reset()?;
+            } else {
+                self.guard.idle_frame()?;
             }
-            self.write_reset(id, Reason::REFUSED_STREAM);
+            self.write_reset(id, Reason::REFUSED_STREAM, None);
             return Ok(None);
         }
         self.guard.request();
@@ -501,7 +507,7 @@ impl Server {
 
     fn malformed(&mut self, id: u32) -> Result<Option<Event>, Reason> {
         self.guard.error_reset()?;
-        self.write_reset(id, Reason::PROTOCOL_ERROR);
+        self.write_reset(id, Reason::PROTOCOL_ERROR, None);
         Ok(None)
     }
 
@@ -652,6 +658,8 @@ impl Server {
     fn on_settings(&mut self, payload: &[u8]) -> Result<(), Reason> {
         let before = self.peer.window_bytes;
         self.peer.update(payload)?;
+        // what a table lost when it shrank is gone, also when it grew again at once (RFC 7541, section 4.2)
+        self.encoder.resize(self.peer.header_table_bytes_least);
         self.encoder.resize(self.peer.header_table_bytes);
         let by = i64::from(self.peer.window_bytes) - i64::from(before);
         for place in 0..self.streams.len() {

@@ -52,6 +52,8 @@ impl Settings {
 pub struct Peer {
     /// Size of its decoder's table.
     pub header_table_bytes: usize,
+    /// The smallest of the sizes that the last update named, or the one before it.
+    pub header_table_bytes_least: usize,
     /// First window of each stream.
     pub window_bytes: u32,
 }
@@ -60,6 +62,7 @@ impl Default for Peer {
     fn default() -> Self {
         Self {
             header_table_bytes: TABLE_BYTES_DEFAULT,
+            header_table_bytes_least: TABLE_BYTES_DEFAULT,
             window_bytes: WINDOW_DEFAULT,
         }
     }
@@ -76,12 +79,15 @@ impl Peer {
         if !rest.is_empty() {
             return Err(Reason::FRAME_SIZE_ERROR);
         }
+        self.header_table_bytes_least = self.header_table_bytes;
         for pair in pairs {
             let name = u16::from_be_bytes([pair[0], pair[1]]);
             let value = u32::from_be_bytes([pair[2], pair[3], pair[4], pair[5]]);
             match name {
                 HEADER_TABLE_SIZE => {
-                    self.header_table_bytes = usize::try_from(value).unwrap_or(usize::MAX);
+                    let bytes = usize::try_from(value).unwrap_or(usize::MAX);
+                    self.header_table_bytes = bytes;
+                    self.header_table_bytes_least = self.header_table_bytes_least.min(bytes);
                 }
                 ENABLE_PUSH | ENABLE_CONNECT_PROTOCOL if value > 1 => {
                     return Err(Reason::PROTOCOL_ERROR);

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
 use super::super::Reason;
+use super::super::flow::ReceiveWindow;
 use super::super::frame::{self, HEAD_BYTES, Kind, PAYLOAD_BYTES_MAX, flag};
 use super::super::stream::Tail;
 use super::{Leaving, PING_ALIVE, PING_LEAVING, RECENT_RESETS, STREAM_MAX, Server};
@@ -258,16 +259,20 @@ impl Server {
     /// Ends a stream early.
     pub fn reset(&mut self, place: usize, reason: Reason) {
         if self.is_open(place) {
-            self.write_reset(self.streams[place].id, reason);
+            let (id, window) = (self.streams[place].id, self.streams[place].receive);
+            self.write_reset(id, reason, Some(window));
             self.free(place);
         }
     }
 
-    pub(super) fn write_reset(&mut self, id: u32, reason: Reason) {
+    /// `window` is what the peer may still send, if the stream was ever open.
+    pub(super) fn write_reset(&mut self, id: u32, reason: Reason, window: Option<ReceiveWindow>) {
         if self.recent_resets.len() == RECENT_RESETS {
             self.recent_resets.pop_front();
         }
-        self.recent_resets.push_back(id);
+        let window =
+            window.unwrap_or_else(|| ReceiveWindow::new(self.settings.stream_window_bytes));
+        self.recent_resets.push_back((id, window));
         frame::write_reset(self.output.buffer(), id, reason);
     }
 

@@ -5,6 +5,7 @@ use super::super::frame::{self, flag};
 use super::super::output::SLICES;
 use super::*;
 
+mod hostile;
 mod simulation;
 
 const SETTINGS: Settings = Settings {

@@ -34,8 +34,14 @@ pub fn head<B>(request: &Request<B>, http10: Http10) -> Result<(), Refusal> {
         (Some(host), None) => host_name(host.as_bytes()),
         // A proxy goes by the target alone and sends its Host on (RFC 9112, section 3.2.2).
         (Some(host), Some(_)) if is_absolute_form(request) => host_name(host.as_bytes()),
-        (Some(host), Some(authority)) => same_host(host.as_bytes(), authority.as_str()),
-        (None, Some(_)) if request.version() >= Version::HTTP_2 => Ok(()),
+        (Some(host), Some(authority)) => {
+            host_name(authority.as_str().as_bytes())?;
+            same_host(host.as_bytes(), authority.as_str())
+        }
+        // what becomes the Host of a request by HTTP/1
+        (None, Some(authority)) if request.version() >= Version::HTTP_2 => {
+            host_name(authority.as_str().as_bytes())
+        }
         (None, _) if request.version() < Version::HTTP_11 => Ok(()),
         (None, _) => Err(Refusal::Host),
     }
@@ -123,6 +129,8 @@ mod tests {
             ("GET", "http://a/", h2, &[], Ok(())),
             ("GET", "http://a/", h2, &["a"], Ok(())),
             ("GET", "http://a/", h2, &["b"], Err(Refusal::Host)),
+            ("GET", "http://a,b/", h2, &[], Err(Refusal::Host)),
+            ("GET", "http://a,b/", h2, &["a,b"], Err(Refusal::Host)),
             ("GET", "http://u:p@a/", h2, &[], Err(Refusal::Target)),
             ("GET", "ftp://a/", h11, &["a"], Err(Refusal::Target)),
             ("GET", "a", h11, &["a"], Err(Refusal::Target)),

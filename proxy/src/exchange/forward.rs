@@ -199,7 +199,11 @@ fn prepare(
 ) -> Result<Ready, LocalReply> {
     let protocol = picked.cluster().protocol;
     let upgrading = request.version() >= Version::HTTP_11 && upgrade::requested(request.headers());
-    if upgrading && protocol != Protocol::Http1 {
+    // by HTTP/2 an upgrade is all that a CONNECT was for
+    let refused = !upgrading
+        && request.version() == Version::HTTP_2
+        && request.headers().contains_key(UPGRADE);
+    if refused || (upgrading && protocol != Protocol::Http1) {
         return Err(LocalReply::UPGRADE_REFUSED);
     }
     let version = request.version();

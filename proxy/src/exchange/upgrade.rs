@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use hyper::header::{CONNECTION, HeaderMap, UPGRADE};
+use hyper::header::{CONNECTION, HeaderMap, HeaderValue, UPGRADE};
 use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -17,15 +17,23 @@ use crate::upstream::http1::Upgraded;
 /// Size of the copy buffer of each direction.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// Whether a request asks to switch protocols (RFC 9110, section 7.8).
+/// Whether a request asks to switch protocols (RFC 9110, section 7.8). One that would switch to HTTP/2 is not listened to:
+/// what came through it would be requests that no rule has seen.
 pub fn requested(headers: &HeaderMap) -> bool {
     headers.contains_key(UPGRADE)
+        && !headers.get_all(UPGRADE).iter().any(names_http2)
         && headers
             .get_all(CONNECTION)
             .iter()
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(','))
             .any(|option| option.trim().eq_ignore_ascii_case("upgrade"))
+}
+
+/// Whether a list of protocols has HTTP/2 without TLS in it (RFC 7540, section 3.2; obsolete).
+fn names_http2(protocols: &HeaderValue) -> bool {
+    let mut names = protocols.as_bytes().split(|byte| *byte == b',');
+    names.any(|name| name.trim_ascii().eq_ignore_ascii_case(b"h2c"))
 }
 
 /// Whether the upstream agreed to switch.
@@ -89,8 +97,6 @@ async fn copy(
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::HeaderValue;
-
     use super::*;
 
     #[test]
@@ -99,6 +105,8 @@ mod tests {
             (&["Upgrade"], Some("websocket"), true),
             (&["keep-alive, Upgrade"], Some("websocket"), true),
             (&["keep-alive", "upgrade"], Some("foo/2"), true),
+            (&["upgrade"], Some("h2c"), false),
+            (&["upgrade, http2-settings"], Some("websocket, H2C"), false),
             (&["keep-alive"], Some("websocket"), false),
             (&["upgrade"], None, false),
             (&[], Some("websocket"), false),

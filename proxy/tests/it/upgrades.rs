@@ -61,12 +61,19 @@ async fn connected(proxy: &Proxy) -> SendRequest<Body> {
 }
 
 async fn connect(sender: &mut SendRequest<Body>, path: &str) -> Response<Incoming> {
+    connect_to(sender, path, Protocol::from_static("websocket")).await
+}
+
+async fn connect_to(
+    sender: &mut SendRequest<Body>,
+    path: &str,
+    protocol: Protocol,
+) -> Response<Incoming> {
     let mut request = Request::connect(format!("http://a.test{path}"))
         .header("sec-websocket-version", "13")
         .header("sec-websocket-protocol", "echo")
         .body(empty())
         .unwrap();
-    let protocol = Protocol::from_static("websocket");
     request.extensions_mut().insert(protocol);
     sender.ready().await.unwrap();
     sender.send_request(request).await.unwrap()
@@ -171,6 +178,32 @@ async fn http2_origins_are_asked_for_no_upgrade() {
         "upgrade_failed"
     );
     assert_eq!(origin.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn no_tunnel_of_http2_goes_past_the_rules() {
+    let origin = Origin::start(Back::H1, chat);
+    let proxy = Proxy::with(|edge| everything_to(edge, &origin));
+    let mut sender = connected(&proxy).await;
+    let protocol = Protocol::from_static("h2c");
+    let answer = connect_to(&mut sender, "/chat", protocol).await;
+    assert_eq!(answer.status(), 403);
+    assert_eq!(origin.seen().len(), 1);
+    // HTTP/1 clients are served as if they had not asked
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    let mut request = get("/plain");
+    for (name, value) in [
+        ("connection", "Upgrade, HTTP2-Settings"),
+        ("upgrade", "h2c"),
+        ("http2-settings", "AAMAAABkAAQCAAAAAAIAAAAA"),
+    ] {
+        request.headers_mut().insert(name, value.parse().unwrap());
+    }
+    assert_eq!(client.call(request).await.status, 200);
+    let seen = origin.seen();
+    for name in ["connection", "upgrade", "http2-settings"] {
+        assert_eq!(seen[1].header(name), None);
+    }
 }
 
 #[tokio::test]

@@ -162,3 +162,19 @@ fn size_counts_each_field_and_its_overhead() {
     let fields = [&GET[..], &[("x", &large), ("X", "y")]].concat();
     assert_eq!(request(&fields).unwrap_err(), Flaw::TooLarge);
 }
+
+#[test]
+fn protocol_of_an_extended_connect_is_one_token() {
+    for (protocol, fits) in [
+        ("websocket", true),
+        ("connect-udp", true),
+        ("foo/2", true),
+        ("", false),
+        ("websocket, h2c", false),
+        ("web socket", false),
+    ] {
+        let pseudo = [(":method", "CONNECT"), (":protocol", protocol)];
+        let made = request(&[&pseudo[..], &GET[1..]].concat());
+        assert_eq!(made.is_ok(), fits, "{protocol:?}");
+    }
+}

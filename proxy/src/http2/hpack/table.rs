@@ -96,7 +96,7 @@ impl Field {
             Name::Malformed(_) => None,
             Name::Method => Method::from_bytes(value).ok().map(Field::Method),
             Name::Path => path(value).map(Field::Path),
-            Name::Protocol => header_value(value).map(Field::Protocol),
+            Name::Protocol => protocol(value).map(Field::Protocol),
             Name::Scheme => Scheme::try_from(value).ok().map(Field::Scheme),
             Name::Status => StatusCode::from_bytes(value).ok().map(Field::Status),
         };
@@ -122,6 +122,15 @@ impl Field {
 fn header_value(bytes: &[u8]) -> Option<HeaderValue> {
     let blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
     if blank(bytes.first()) || blank(bytes.last()) {
+        return None;
+    }
+    HeaderValue::from_bytes(bytes).ok()
+}
+
+/// One protocol, and no list of them: it becomes an Upgrade.
+fn protocol(bytes: &[u8]) -> Option<HeaderValue> {
+    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~/".contains(byte);
+    if bytes.is_empty() || !bytes.iter().all(fits) {
         return None;
     }
     HeaderValue::from_bytes(bytes).ok()

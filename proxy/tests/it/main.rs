@@ -29,6 +29,7 @@ mod grpc;
 mod listeners;
 mod mirrors;
 mod passthrough;
+mod pitfalls_gateways;
 mod pitfalls_http;
 mod protocols;
 mod proxy_protocol;

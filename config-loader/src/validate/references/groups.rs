@@ -70,3 +70,6 @@ fn same_export(a: &ServiceExport, b: &ServiceExport) -> bool {
         && a.target_clusters == b.target_clusters
         && a.service_account == b.service_account
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,8 +47,11 @@ pub(super) fn fill_source_lines(found: &mut [Diagnostic]) {
 fn quote(diagnostic: &mut Diagnostic, line: &str) {
     let word = diagnostic.message.split('`').nth(1).unwrap_or("");
     let start = line.len() - line.trim_start_matches([' ', '-']).len();
-    let span = match line.find(word) {
-        Some(at) if !word.is_empty() => Span::new(at, at + word.len()),
+    // A name may be written without its namespace.
+    let short = word.rsplit('/').next().unwrap_or(word);
+    let mark = |word: &str| Some((line.find(word)?, word.len())).filter(|_| !word.is_empty());
+    let span = match mark(word).or_else(|| mark(short)) {
+        Some((at, len)) => Span::new(at, at + len),
         _ => Span::new(start, line.len()),
     };
     let lines = Lines::new(line);

@@ -152,6 +152,7 @@ fn merge_block(root: &HttpMatch, inner: &HttpMatch) -> HttpMatch {
         } else {
             inner.gateways.clone()
         },
+        gateway_lines: inner.gateway_lines.clone(),
         stat_prefix: if inner.stat_prefix.is_empty() {
             root.stat_prefix.clone()
         } else {

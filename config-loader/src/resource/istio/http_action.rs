@@ -122,6 +122,10 @@ pub struct Destination {
     pub subset: Option<Arc<str>>,
     /// The service's port; none for its only one, or the listener's.
     pub port: Option<u16>,
-    /// Where it was written.
+    /// Where its host was written.
     pub line: Line,
+    /// Where `subset` was written, if it was.
+    pub subset_line: Line,
+    /// Where the number of `port` was written, if it was.
+    pub port_line: Line,
 }

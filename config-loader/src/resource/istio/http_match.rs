@@ -35,6 +35,8 @@ pub struct HttpMatch {
     pub source_namespace: Option<Arc<str>>,
     /// In place of the VirtualService's own; empty for those.
     pub gateways: Vec<GatewayRef>,
+    /// Where each of `gateways` was written.
+    pub gateway_lines: Vec<Line>,
     /// Names the route in metrics; empty if not written.
     pub stat_prefix: Arc<str>,
     /// Where it was written.

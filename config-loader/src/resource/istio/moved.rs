@@ -21,6 +21,7 @@ impl HttpRule {
     fn each_line(&mut self, visit: &impl Fn(&mut Line)) {
         for block in &mut self.matches {
             visit(&mut block.line);
+            block.gateway_lines.iter_mut().for_each(visit);
             let headers = block.headers.iter_mut().chain(&mut block.without_headers);
             headers.for_each(|header| visit(&mut header.line));
             for query in &mut block.query_params {
@@ -38,11 +39,11 @@ impl HttpRule {
             visit(&mut fault.line);
         }
         if let Some(mirror) = &mut self.mirror {
-            visit(&mut mirror.line);
+            mirror.each_line(visit);
         }
         for mirror in &mut self.mirrors {
             visit(&mut mirror.line);
-            visit(&mut mirror.destination.line);
+            mirror.destination.each_line(visit);
         }
         if let Some(cors) = &mut self.cors {
             visit(&mut cors.line);
@@ -63,12 +64,12 @@ impl HttpAction {
             HttpAction::Route(destinations) => {
                 for weighted in destinations {
                     let HttpDestination {
-                        destination: Destination { line, .. },
+                        destination,
                         headers,
                         line: entry,
                         weight: _,
                     } = weighted;
-                    visit(line);
+                    destination.each_line(visit);
                     visit(entry);
                     if let Some(Headers { line, .. }) = headers.as_deref_mut() {
                         visit(line);
@@ -76,5 +77,21 @@ impl HttpAction {
                 }
             }
         }
+    }
+}
+
+impl Destination {
+    fn each_line(&mut self, visit: &impl Fn(&mut Line)) {
+        let Destination {
+            host: _,
+            subset: _,
+            port: _,
+            line,
+            subset_line,
+            port_line,
+        } = self;
+        visit(line);
+        visit(subset_line);
+        visit(port_line);
     }
 }

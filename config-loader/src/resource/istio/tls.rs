@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Lined;
 use crate::span::Line;
 
 /// `tls` of a DestinationRule.
@@ -84,8 +85,17 @@ pub struct ServerTls {
     pub ecdh_curves: Vec<Arc<str>>,
     /// Whether any client certificate will do.
     pub insecure_skip_verify: bool,
+    /// Where the fields that name something were written, by their paths below this, such as `credentialNames[0]`.
+    pub places: Vec<Lined<Arc<str>>>,
     /// Where it was written.
     pub line: Line,
+}
+
+impl ServerTls {
+    /// Whether the field of that path, one of `places`, was written.
+    pub fn has(&self, path: &str) -> bool {
+        self.places.iter().any(|place| *place.value == *path)
+    }
 }
 
 /// What a server does with TLS.

@@ -66,6 +66,8 @@ pub struct TlsMatch {
     pub source_namespace: Option<Arc<str>>,
     /// In place of the VirtualService's own; empty for those.
     pub gateways: Vec<GatewayRef>,
+    /// Where each of `gateways` was written.
+    pub gateway_lines: Vec<Line>,
     /// Where it was written.
     pub line: Line,
 }
@@ -96,6 +98,8 @@ pub struct TcpMatch {
     pub source_namespace: Option<Arc<str>>,
     /// In place of the VirtualService's own; empty for those.
     pub gateways: Vec<GatewayRef>,
+    /// Where each of `gateways` was written.
+    pub gateway_lines: Vec<Line>,
     /// Where it was written.
     pub line: Line,
 }

@@ -24,7 +24,7 @@ pub(super) use server_tls::server_tls;
 pub fn gateway(raw: &raw::istio::Gateway, check: &mut Check<'_>) -> Gateway {
     if !check.name().is_empty() && !scalar::is_dns_label(check.name()) {
         let message = format!("`{}` is not the name of a Gateway", check.name());
-        check.error(GW187, Span::NONE, message).help(
+        check.error(GW187, check.name_span(), message).help(
             "VirtualServices name it as `namespace/name`: use letters, digits and `-`, no dots",
         );
     }
@@ -103,7 +103,7 @@ fn server(raw: &raw::istio::Server, span: Span, check: &mut Check<'_>) -> Server
         None
     };
     if let Some(protocol) = protocol {
-        tls_fits(raw, protocol, span, check);
+        tls_fits(raw, protocol, port.protocol.span(), check);
     }
     let https_redirect = raw
         .tls
@@ -252,7 +252,7 @@ pub(super) fn known_protocol(
     known
 }
 
-/// Whether a server has TLS settings where its protocol wants them, and only there.
+/// Whether a server has TLS settings where its protocol, which stands at `span`, wants them, and only there.
 fn tls_fits(raw: &raw::istio::Server, protocol: Protocol, span: Span, check: &mut Check<'_>) {
     let Some(tls) = raw.tls.get() else {
         if protocol.is_tls() && !raw.tls.is_invalid() {
@@ -263,11 +263,11 @@ fn tls_fits(raw: &raw::istio::Server, protocol: Protocol, span: Span, check: &mu
         return;
     };
     if protocol.is_http() {
-        if let Some(name) = server_tls::first_setting(tls) {
+        for (name, place) in server_tls::settings(tls) {
             check
                 .error(
                     GW205,
-                    raw.tls.span(),
+                    place,
                     format!("`{name}` in tls on a plaintext HTTP port"),
                 )
                 .help("write `protocol: HTTPS`, or leave `httpsRedirect` alone");

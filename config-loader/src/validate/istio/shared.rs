@@ -11,7 +11,7 @@ use crate::diagnostic::Code;
 use crate::diagnostic::codes::common::{CM013, CM016};
 use crate::kind::Name;
 use crate::raw::{self, Field, Map};
-use crate::span::Span;
+use crate::span::{Line, Span};
 use crate::validate::scalar;
 
 /// The text of a field; none if it is empty, which these kinds take for missing.
@@ -68,6 +68,15 @@ pub(super) fn place<T>(field: &Field<T>, around: Span) -> Span {
         field.span()
     } else {
         around
+    }
+}
+
+/// The line of a field; that of the whole object if it was not written.
+pub(super) fn line<T>(field: &Field<T>, check: &Check<'_>) -> Line {
+    if field.is_written() {
+        check.line(field.span())
+    } else {
+        Line::default()
     }
 }
 

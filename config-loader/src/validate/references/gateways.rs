@@ -81,6 +81,7 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
                 format!("spec.servers[{index}]"),
                 message,
             );
+            diagnostic.help("give it another port, `bind` or hosts, or remove one of the two");
             diagnostic.related(place(owner, first.line), "the port is taken here");
             found.push(diagnostic);
         }
@@ -98,7 +99,8 @@ fn is_shared(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> bool
 fn why(server: &Server, older: &Server) -> Option<String> {
     match (server.protocol.is_tls(), older.protocol.is_tls()) {
         (true, true) => {
-            let taken = |host: &str| older.hosts.iter().any(|other| &*other.host == host);
+            let names = || older.hosts.iter().map(|other| &other.host);
+            let taken = |host: &str| names().any(|name| name.eq_ignore_ascii_case(host));
             let host = server.hosts.iter().find(|host| taken(&host.host))?;
             Some(format!("it has the host {}, too", host.host))
         }

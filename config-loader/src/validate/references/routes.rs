@@ -57,6 +57,18 @@ impl<'a> Routes<'a> {
         for (index, rule) in spec.http.iter().enumerate() {
             self.check_rule(object, rule, index);
         }
+        for (index, rule) in spec.tls.iter().enumerate() {
+            for (at, block) in rule.matches.iter().enumerate() {
+                let gateways = block.gateways.iter().zip(&block.gateway_lines);
+                self.check_match_gateways(object, gateways, ("tls", index, at));
+            }
+        }
+        for (index, rule) in spec.tcp.iter().enumerate() {
+            for (at, block) in rule.matches.iter().enumerate() {
+                let gateways = block.gateways.iter().zip(&block.gateway_lines);
+                self.check_match_gateways(object, gateways, ("tcp", index, at));
+            }
+        }
         let tls = spec.tls.iter().map(|rule| ("tls", &rule.route)).enumerate();
         let tcp = spec.tcp.iter().map(|rule| ("tcp", &rule.route)).enumerate();
         for (index, (kind, routes)) in tls.chain(tcp) {
@@ -69,10 +81,8 @@ impl<'a> Routes<'a> {
 
     fn check_rule(&mut self, object: &Vs, rule: &HttpRule, index: usize) {
         for (at, block) in rule.matches.iter().enumerate() {
-            for gateway in &block.gateways {
-                let path = || format!("spec.http[{index}].match[{at}].gateways");
-                self.check_gateway(object, gateway, block.line, &path);
-            }
+            let gateways = block.gateways.iter().zip(&block.gateway_lines);
+            self.check_match_gateways(object, gateways, ("http", index, at));
         }
         match &rule.action {
             HttpAction::Delegate(delegate) => self.check_delegate(object, delegate, index),
@@ -108,6 +118,10 @@ impl<'a> Routes<'a> {
             self.portless.add(object, destination, &host);
         }
         if let Some((message, help)) = check_port(service, destination) {
+            let line = match destination.port {
+                Some(_) => destination.port_line,
+                None => line,
+            };
             let mut diagnostic = warning(object, X277, line, format!("{}.port", path()), message);
             diagnostic.help(help);
             self.found.push(diagnostic);
@@ -123,6 +137,7 @@ impl<'a> Routes<'a> {
             "subset `{subset}` of {} does not exist; requests will get 503 NC",
             destination.host
         );
+        let line = destination.subset_line;
         let mut diagnostic = warning(object, X276, line, format!("{}.subset", path()), message);
         match suggest::nearest(subset, self.rules.subsets(&host)) {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
@@ -157,8 +172,24 @@ impl<'a> Routes<'a> {
             diagnostic.help(format!("did you mean `{near}`?"));
         } else if *host != **written {
             diagnostic.help(format!("the short name stands for `{host}`"));
+        } else {
+            diagnostic
+                .help("write the full name of a Service, or describe the host in a ServiceEntry");
         }
         self.found.push(diagnostic);
+    }
+
+    /// Gateways of a match block, each with its line; the block is that of a kind of rules, a rule and its own index.
+    fn check_match_gateways<'g>(
+        &mut self,
+        object: &Vs,
+        gateways: impl Iterator<Item = (&'g GatewayRef, &'g Line)>,
+        (kind, rule, block): (&str, usize, usize),
+    ) {
+        for (index, (gateway, line)) in gateways.enumerate() {
+            let path = || format!("spec.{kind}[{rule}].match[{block}].gateways[{index}]");
+            self.check_gateway(object, gateway, *line, &path);
+        }
     }
 
     fn check_gateway(
@@ -191,6 +222,8 @@ impl<'a> Routes<'a> {
             diagnostic.help(format!("did you mean `{other}`?"));
         } else if let Some(similar) = similar() {
             diagnostic.help(format!("did you mean `{}/{similar}`?", name.namespace));
+        } else {
+            diagnostic.help("write the name of a Gateway that there is, or add one of this name");
         }
         self.found.push(diagnostic);
     }
@@ -258,7 +291,8 @@ impl<'a> Routes<'a> {
             format!("spec.http[{index}].delegate"),
             message,
         );
-        diagnostic.help("the rule is skipped");
+        diagnostic
+            .help("the rule is skipped: name a VirtualService without hosts that is exported here");
         self.found.push(diagnostic);
     }
 }
@@ -325,6 +359,7 @@ pub(super) fn check_owners(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
                 format!("spec.hosts[{index}]"),
                 message,
             );
+            diagnostic.help("put the rules into that one, or name a gateway under `gateways`");
             diagnostic.related(
                 place(owner, owner.spec.hosts[*at].line),
                 "the host is taken here",

@@ -212,7 +212,8 @@ fn delegates_are_usable() {
     check(&target(rule), &[]);
     let unusable = |why: &str| {
         format!(
-            "X280 7 spec.http[0].delegate: delegate `shop/b` is not usable: {why} (the rule is skipped)"
+            "X280 7 spec.http[0].delegate: delegate `shop/b` is not usable: {why} (the rule is skipped: name a \
+             VirtualService without hosts that is exported here)"
         )
     };
     check(&root, &[&unusable("there is no such VirtualService")]);
@@ -233,7 +234,8 @@ fn a_host_has_one_owner_in_the_mesh() {
     check(
         &format!("{first}---\n{second}"),
         &[
-            "X281 14 spec.hosts[0]: host `a.com` belongs to VirtualService/shop/a; this entry is not used in the mesh",
+            "X281 14 spec.hosts[0]: host `a.com` belongs to VirtualService/shop/a; this entry is not used in the mesh \
+           (put the rules into that one, or name a gateway under `gateways`)",
         ],
     );
     check(
@@ -262,7 +264,7 @@ fn servers_do_not_want_the_same_port() {
     let tcp = "{port: {number: 80, name: tcp, protocol: TCP}, hosts: [\"*\"]}";
     check(&gateway("{app: other}", tcp), &[]);
     let taken = "X282 7 spec.servers[0]: port `80` is taken by Gateway/infra/edge; this server is not used: it speaks \
-                 TCP, and the port HTTP";
+                 TCP, and the port HTTP (give it another port, `bind` or hosts, or remove one of the two)";
     check(&gateway("{app: edge}", tcp), &[taken]);
     check(&gateway("{app: edge, zone: a}", tcp), &[taken]);
     let tls =
@@ -279,7 +281,7 @@ fn servers_do_not_want_the_same_port() {
         &two("a.com"),
         &[
             "X282 8 spec.servers[1]: port `443` is taken by Gateway/infra/late; this server is not used: it has the host \
-           a.com, too",
+           a.com, too (give it another port, `bind` or hosts, or remove one of the two)",
         ],
     );
 }

@@ -13,6 +13,10 @@ use crate::resource::ExportTo;
 use crate::span::Span;
 use crate::validate::Check;
 
+/// What labels are made of.
+const LABEL_FORM: &str =
+    "write up to 63 letters, digits, `-`, `_` and `.`, with a letter or a digit at both ends";
+
 /// The entries of a list that have a value. Null entries are errors.
 pub fn items<'f, T>(
     list: &'f Field<Vec<Field<T>>>,
@@ -39,11 +43,12 @@ pub fn items<'f, T>(
 /// Checks that at most one member of a oneof is set. Each is its name and its span, [`Span::NONE`] if it is not set.
 /// Returns whether that holds.
 pub fn at_most_one(members: &[(&str, Span)], code: Code, check: &mut Check<'_>) -> bool {
-    let set: Vec<&(&str, Span)> = members.iter().filter(|(_, span)| !span.is_none()).collect();
+    let mut set: Vec<&(&str, Span)> = members.iter().filter(|(_, span)| !span.is_none()).collect();
+    let names: Vec<String> = set.iter().map(|(name, _)| format!("`{name}`")).collect();
+    set.sort_by_key(|(_, span)| *span);
     let [first, second, ..] = set.as_slice() else {
         return true;
     };
-    let names: Vec<String> = set.iter().map(|(name, _)| format!("`{name}`")).collect();
     let place = check.place(first.1);
     let last = names.len() - 1;
     let message = format!(
@@ -53,6 +58,7 @@ pub fn at_most_one(members: &[(&str, Span)], code: Code, check: &mut Check<'_>) 
     );
     check
         .error(code, second.1, message)
+        .help("keep the one that is meant, and remove the others")
         .related(place, format!("`{}` is set here", first.0));
     false
 }
@@ -108,14 +114,18 @@ pub fn selector(field: &Field<Map<String>>, check: &mut Check<'_>) -> BTreeMap<S
 
 fn label(key: &str, key_span: Span, value: &str, value_span: Span, check: &mut Check<'_>) {
     if !is_label_key(key) {
-        check.error(CM014, key_span, format!("`{key}` is not a valid label key"));
+        check
+            .error(CM014, key_span, format!("`{key}` is not a valid label key"))
+            .help(LABEL_FORM);
     }
     if !is_label_value(value) {
-        check.error(
-            CM015,
-            value_span,
-            format!("`{value}` is not a valid label value"),
-        );
+        check
+            .error(
+                CM015,
+                value_span,
+                format!("`{value}` is not a valid label value"),
+            )
+            .help(LABEL_FORM);
     }
 }
 
@@ -140,6 +150,7 @@ pub fn export_to(
             let place = check.place(*first);
             check
                 .error(CM004, span, format!("exportTo names `{namespace}` twice"))
+                .help("remove one of the two; `.` stands for the own namespace")
                 .related(place, "first named here");
             continue;
         }
@@ -162,11 +173,13 @@ fn export_to_entry(
 ) {
     match text {
         "*" if !alone => {
-            check.error(
-                CM007,
-                span,
-                "exportTo `*` cannot be combined with other entries",
-            );
+            check
+                .error(
+                    CM007,
+                    span,
+                    "exportTo `*` cannot be combined with other entries",
+                )
+                .help("`*` stands for every namespace: remove it, or the others");
         }
         "~" if !tilde_allowed => {
             check
@@ -174,11 +187,13 @@ fn export_to_entry(
                 .help("write `.` to keep it to its own namespace");
         }
         "~" if !alone => {
-            check.error(
-                CM008,
-                span,
-                "exportTo `~` cannot be combined with other entries",
-            );
+            check
+                .error(
+                    CM008,
+                    span,
+                    "exportTo `~` cannot be combined with other entries",
+                )
+                .help("`~` stands for no namespace: remove it, or the others");
         }
         "*" | "." | "~" => {}
         _ if is_dns_label(text) => {}

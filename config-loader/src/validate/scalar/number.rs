@@ -14,11 +14,13 @@ pub fn port(field: &Field<i64>, check: &mut Check<'_>) -> Option<u16> {
     match u16::try_from(value) {
         Ok(port) if port > 0 => Some(port),
         _ => {
-            check.error(
-                CM016,
-                field.span(),
-                format!("port {value} is outside 1..65535"),
-            );
+            check
+                .error(
+                    CM016,
+                    field.span(),
+                    format!("port {value} is outside 1..65535"),
+                )
+                .help("write a port from 1 to 65535");
             None
         }
     }
@@ -37,6 +39,8 @@ pub fn percent(field: &Field<f64>, code: Code, check: &mut Check<'_>) -> Option<
     );
     if value > 0.0 && value < 0.0001 {
         found.help("the smallest share above 0 is 0.0001 percent");
+    } else {
+        found.help("100 stands for all, 0 for none");
     }
     None
 }
@@ -47,11 +51,13 @@ pub fn int_percent(field: &Field<i64>, code: Code, check: &mut Check<'_>) -> Opt
     match u8::try_from(value) {
         Ok(percent) if percent <= 100 => Some(percent),
         _ => {
-            check.error(
-                code,
-                field.span(),
-                format!("{value} percent is outside 0..100"),
-            );
+            check
+                .error(
+                    code,
+                    field.span(),
+                    format!("{value} percent is outside 0..100"),
+                )
+                .help("100 stands for all, 0 for none");
             None
         }
     }
@@ -66,7 +72,9 @@ pub fn non_negative(
 ) -> Option<u32> {
     let value = *field.get()?;
     if value < 0 {
-        check.error(code, field.span(), format!("negative {what}"));
+        check
+            .error(code, field.span(), format!("negative {what}"))
+            .help("write 0 or more");
         return None;
     }
     let count = u32::try_from(value).ok();
@@ -91,10 +99,12 @@ pub fn in_range(
         return Some(value);
     }
     let (least, most) = (range.start(), range.end());
-    check.error(
-        code,
-        field.span(),
-        format!("{what} {value} is outside {least}..{most}"),
-    );
+    check
+        .error(
+            code,
+            field.span(),
+            format!("{what} {value} is outside {least}..{most}"),
+        )
+        .help(format!("write a {what} from {least} to {most}"));
     None
 }

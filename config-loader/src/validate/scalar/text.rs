@@ -57,11 +57,13 @@ fn checked_duration(field: &Field<String>, zero: bool, check: &mut Check<'_>) ->
         return None;
     }
     if nanos % 1_000_000 != 0 {
-        check.error(
-            CM002,
-            field.span(),
-            format!("duration `{text}` is finer than a millisecond"),
-        );
+        check
+            .error(
+                CM002,
+                field.span(),
+                format!("duration `{text}` is finer than a millisecond"),
+            )
+            .help(format!("write `{}ms`", (nanos / 1_000_000) + 1));
         return None;
     }
     u64::try_from(nanos / 1_000_000)
@@ -203,15 +205,19 @@ pub fn regex(
 ) -> Option<Arc<Regex>> {
     let text = field.get()?;
     if text.is_empty() {
-        check.error(codes.empty, field.span(), "empty regex");
+        check
+            .error(codes.empty, field.span(), "empty regex")
+            .help("to match any text, write `.*`");
         return None;
     }
     if text.len() > REGEX_BYTES_MAX {
-        check.error(
-            codes.long,
-            field.span(),
-            format!("regex is longer than {REGEX_BYTES_MAX} bytes"),
-        );
+        check
+            .error(
+                codes.long,
+                field.span(),
+                format!("regex is longer than {REGEX_BYTES_MAX} bytes"),
+            )
+            .help("split it into several match blocks, which are alternatives");
         return None;
     }
     let problem = match anchored(text) {
@@ -232,6 +238,10 @@ pub fn regex(
         found.help(
             "RE2 has no look-around; withoutHeaders or an earlier rule can often say the same",
         );
+    } else if problem.ends_with("MiB") {
+        found.help("repeat less, or match a shorter part");
+    } else {
+        found.help("the dialect is RE2: no back-references, and brackets are closed");
     }
     None
 }

@@ -35,7 +35,9 @@ pub(super) fn hosts(
             "." => NamespaceFilter::Only(Arc::from(check.namespace())),
             name => {
                 if !scalar::is_dns_label(name) {
-                    check.error(GW200, span, format!("`{name}` is not a namespace"));
+                    check
+                        .error(GW200, span, format!("`{name}` is not a namespace"))
+                        .help("write `*/host`, `./host` or the name of a namespace before the `/`");
                 }
                 NamespaceFilter::Only(Arc::from(name))
             }

@@ -13,7 +13,7 @@ use crate::diagnostic::codes::istio::{
 use crate::raw::istio::ServerTlsSettings;
 use crate::raw::{self, Field};
 use crate::resource::istio::{
-    Certificates, CipherSuite, FileCertificate, ServerTls, ServerTlsMode, TlsVersion,
+    Certificates, CipherSuite, FileCertificate, Lined, ServerTls, ServerTlsMode, TlsVersion,
 };
 use crate::span::Span;
 use crate::validate::istio::shared;
@@ -48,7 +48,8 @@ pub(in crate::validate::istio) fn server_tls(
         Some(ServerTlsMode::default())
     };
     if let Some(mode) = mode {
-        certificates_fit(raw, mode, field.span(), check);
+        let place = shared::place(&raw.mode, field.span());
+        certificates_fit(raw, mode, place, check);
     }
     let (version_min, version_max) = versions(raw, check);
     Some(ServerTls {
@@ -65,12 +66,58 @@ pub(in crate::validate::istio) fn server_tls(
         cipher_suites: cipher_suites(&raw.cipher_suites, check),
         ecdh_curves: shared::texts(&raw.ecdh_curves, check),
         insecure_skip_verify: shared::flag(&raw.insecure_skip_verify),
+        places: places(raw, check),
         line: check.line(field.span()),
     })
 }
 
-/// The name of the first setting other than `httpsRedirect`, if there is one.
-pub(super) fn first_setting(raw: &ServerTlsSettings) -> Option<&'static str> {
+/// Where the fields stand that name certificates, keys and what else may not be there.
+fn places(raw: &ServerTlsSettings, check: &Check<'_>) -> Vec<Lined<Arc<str>>> {
+    let mut places = Vec::new();
+    let mut add = |path: String, field: &Field<String>| {
+        if !shared::text_span(field).is_none() {
+            places.push(Lined {
+                value: Arc::from(path),
+                line: check.line(field.span()),
+            });
+        }
+    };
+    for (name, field) in [
+        ("mode", &raw.mode),
+        ("credentialName", &raw.credential_name),
+        ("serverCertificate", &raw.server_certificate),
+        ("privateKey", &raw.private_key),
+        ("caCertificates", &raw.ca_certificates),
+        ("caCrl", &raw.ca_crl),
+        ("caCertCredentialName", &raw.ca_cert_credential_name),
+    ] {
+        add(name.to_owned(), field);
+    }
+    for (name, list) in [
+        ("credentialNames", &raw.credential_names),
+        ("ecdhCurves", &raw.ecdh_curves),
+    ] {
+        for (index, field) in list.get().into_iter().flatten().enumerate() {
+            add(format!("{name}[{index}]"), field);
+        }
+    }
+    let pairs = raw.tls_certificates.get().into_iter().flatten();
+    for (index, pair) in pairs.filter_map(Field::get).enumerate() {
+        for (name, field) in [
+            ("serverCertificate", &pair.server_certificate),
+            ("privateKey", &pair.private_key),
+            ("caCertificates", &pair.ca_certificates),
+        ] {
+            add(format!("tlsCertificates[{index}].{name}"), field);
+        }
+    }
+    places
+}
+
+/// The settings other than `httpsRedirect` that are written, and where.
+pub(super) fn settings(
+    raw: &ServerTlsSettings,
+) -> impl Iterator<Item = (&'static str, Span)> + use<> {
     let settings = [
         ("mode", shared::text_span(&raw.mode)),
         (
@@ -111,8 +158,7 @@ pub(super) fn first_setting(raw: &ServerTlsSettings) -> Option<&'static str> {
             shared::block(&raw.insecure_skip_verify),
         ),
     ];
-    let set = settings.into_iter().find(|(_, span)| !span.is_none());
-    set.map(|(name, _)| name)
+    settings.into_iter().filter(|(_, span)| !span.is_none())
 }
 
 /// Which sources of certificates are written, and where.
@@ -129,7 +175,7 @@ fn sources(raw: &ServerTlsSettings) -> [(&'static str, Span); 5] {
     ]
 }
 
-/// Whether the certificates are those that the mode wants.
+/// Whether the certificates are those that the mode, which stands at `span`, wants.
 fn certificates_fit(
     raw: &ServerTlsSettings,
     mode: ServerTlsMode,
@@ -139,8 +185,16 @@ fn certificates_fit(
     match mode {
         ServerTlsMode::IstioMutual => istio_mutual(raw, check),
         ServerTlsMode::AutoPassthrough | ServerTlsMode::Passthrough => {
-            if let Some((name, place)) = sources(raw).into_iter().find(|(_, span)| !span.is_none())
-            {
+            let authorities = [
+                ("caCertificates", shared::text_span(&raw.ca_certificates)),
+                (
+                    "caCertCredentialName",
+                    shared::text_span(&raw.ca_cert_credential_name),
+                ),
+                ("caCrl", shared::text_span(&raw.ca_crl)),
+            ];
+            let all = sources(raw).into_iter().chain(authorities);
+            for (name, place) in all.filter(|(_, span)| !span.is_none()) {
                 let mode = mode.as_str();
                 check
                     .warning(GW220, place, format!("`{name}` is ignored in mode {mode}"))
@@ -243,10 +297,14 @@ fn complete(raw: &ServerTlsSettings, mode: ServerTlsMode, span: Span, check: &mu
     }
     for (entry, pair) in scalar::items(&raw.tls_certificates, check) {
         if shared::text(&pair.server_certificate).is_none() {
-            check.error(GW213, entry.span(), "the entry has no serverCertificate");
+            check
+                .error(GW213, entry.span(), "the entry has no serverCertificate")
+                .help("write the path of a PEM file");
         }
         if shared::text(&pair.private_key).is_none() {
-            check.error(GW214, entry.span(), "the entry has no privateKey");
+            check
+                .error(GW214, entry.span(), "the entry has no privateKey")
+                .help("write the path of a PEM file");
         }
     }
     let verifies = matches!(mode, ServerTlsMode::Mutual | ServerTlsMode::OptionalMutual)
@@ -389,11 +447,13 @@ fn cipher_suites(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Ve
             }
             None => "it is unknown",
         };
-        check.warning(
-            GW218,
-            entry.span(),
-            format!("cipher `{name}` is ignored: {why}"),
-        );
+        check
+            .warning(
+                GW218,
+                entry.span(),
+                format!("cipher `{name}` is ignored: {why}"),
+            )
+            .help("remove it; without `cipherSuites` the safe ones are offered");
     }
     suites
 }

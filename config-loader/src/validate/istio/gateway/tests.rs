@@ -140,7 +140,7 @@ fn tls_is_where_the_protocol_wants_it() {
         (&on("HTTP", ", tls: {httpsRedirect: true}"), &[]),
         (
             &on("HTTP", ", tls: {mode: SIMPLE, credentialName: a}"),
-            &["E GW205 6"],
+            &["E GW205 6", "E GW205 6"],
         ),
         (&on("TCP", ", tls: {mode: PASSTHROUGH}"), &["E GW206 6"]),
         (&on("TCP", ""), &[]),

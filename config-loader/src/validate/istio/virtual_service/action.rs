@@ -55,7 +55,7 @@ fn delegate(field: &Field<raw::istio::Delegate>, check: &mut Check<'_>) -> Optio
     let namespace = shared::text(&raw.namespace).unwrap_or(check.namespace());
     Some(Delegate {
         name: shared::name_of(namespace, name.unwrap_or("")),
-        line: check.line(field.span()),
+        line: check.line(shared::place(&raw.name, field.span())),
     })
 }
 
@@ -147,6 +147,8 @@ fn scheme(field: &Field<String>, check: &mut Check<'_>) -> Option<Scheme> {
             );
             if lower == "http" || lower == "https" {
                 found.help(format!("write `{lower}`"));
+            } else {
+                found.help("write `https`, or leave it out to keep the scheme of the request");
             }
             None
         }

@@ -111,6 +111,8 @@ fn header_names(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Vec
             );
             if name.contains(',') {
                 found.help("write each name as an entry of its own");
+            } else {
+                found.help("write the name of a header, or `*`");
             }
         }
         names.push(Arc::from(name.as_str()));

@@ -68,17 +68,24 @@ pub(in crate::validate::istio) fn destination(
         .as_deref()
         .filter(|subset| !scalar::is_dns_label(subset))
     {
-        check.error(
-            VS104,
-            raw.subset.span(),
-            format!("`{subset}` is not a subset name"),
-        );
+        check
+            .error(
+                VS104,
+                raw.subset.span(),
+                format!("`{subset}` is not a subset name"),
+            )
+            .help("write up to 63 letters, digits and `-`, as in the DestinationRule");
     }
     Some(Destination {
         host: Arc::from(host),
         subset,
         port: shared::port_selector(&raw.port, check),
-        line: check.line(field.span()),
+        line: check.line(shared::place(&raw.host, field.span())),
+        subset_line: shared::line(&raw.subset, check),
+        port_line: raw
+            .port
+            .get()
+            .map_or_else(Default::default, |port| shared::line(&port.number, check)),
     })
 }
 

@@ -3,6 +3,7 @@
 use crate::diagnostic::codes::istio::{VS024, VS025, VS026, VS027, VS028};
 use crate::raw::Field;
 use crate::resource::istio::{GatewayRef, Lined};
+use crate::span::Line;
 use crate::validate::istio::shared::name_of;
 use crate::validate::{Check, scalar};
 
@@ -28,16 +29,17 @@ pub(super) fn of_service(
     gateways
 }
 
-/// The gateways of a match block; empty if it names none.
+/// The gateways of a match block and where they stand; empty if it names none.
 pub(super) fn of_match(
     field: &Field<Vec<Field<String>>>,
     check: &mut Check<'_>,
-) -> Vec<GatewayRef> {
+) -> (Vec<GatewayRef>, Vec<Line>) {
     let entries = scalar::items(field, check);
-    let gateways = entries
-        .into_iter()
-        .filter_map(|(entry, text)| gateway(text, entry, check));
-    gateways.collect()
+    let gateways = entries.into_iter().filter_map(|(entry, text)| {
+        let found = gateway(text, entry, check)?;
+        Some((found, check.line(entry.span())))
+    });
+    gateways.unzip()
 }
 
 fn gateway(text: &str, entry: &Field<String>, check: &mut Check<'_>) -> Option<GatewayRef> {
@@ -91,15 +93,19 @@ fn qualified(
     }
     let own = namespace == ".";
     if !own && !scalar::is_dns_label(namespace) {
-        check.error(VS025, span, format!("`{namespace}` is not a namespace"));
+        check
+            .error(VS025, span, format!("`{namespace}` is not a namespace"))
+            .help("write `namespace/name`, or `./name` for the own namespace");
         return None;
     }
     if !scalar::is_dns_label(name) {
-        check.error(
-            VS026,
-            span,
-            format!("`{name}` is not the name of a gateway"),
-        );
+        check
+            .error(
+                VS026,
+                span,
+                format!("`{name}` is not the name of a gateway"),
+            )
+            .help("the name of a Gateway has letters, digits and `-`, no dots");
         return None;
     }
     let namespace = if own { check.namespace() } else { namespace };

@@ -14,6 +14,10 @@ use crate::validate::scalar::{
     operator_problems,
 };
 
+/// What a header name is made of.
+const NAME_FORM: &str =
+    "a header name has letters, digits, `-`, `_` and a few other signs, and no blanks";
+
 /// Which message is edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Message {
@@ -104,13 +108,17 @@ fn values(
 
 fn name_to_set(name: &str, span: Span, message: Message, check: &mut Check<'_>) -> bool {
     if name.is_empty() {
-        check.error(VS060, span, "empty header name");
+        check
+            .error(VS060, span, "empty header name")
+            .help(NAME_FORM);
     } else if message == Message::Response && (is_authority(name) || name.starts_with(':')) {
-        check.error(
-            VS062,
-            span,
-            format!("`{name}` cannot be changed in a response"),
-        );
+        check
+            .error(
+                VS062,
+                span,
+                format!("`{name}` cannot be changed in a response"),
+            )
+            .help("a response has no Host, and its status is that of the upstream: remove this");
     } else if message == Message::Request && is_authority(name) {
         return true;
     } else if name.starts_with(':') {
@@ -120,7 +128,9 @@ fn name_to_set(name: &str, span: Span, message: Message, check: &mut Check<'_>) 
             _ => "of the pseudo-headers only `:authority` can be set",
         });
     } else if !is_header_name(name) {
-        check.error(VS060, span, format!("`{name}` is not a header name"));
+        check
+            .error(VS060, span, format!("`{name}` is not a header name"))
+            .help(NAME_FORM);
     } else {
         return true;
     }
@@ -132,11 +142,15 @@ fn removals(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Vec<Arc
     for (entry, name) in items(field, check) {
         let span = entry.span();
         if name.is_empty() {
-            check.error(VS060, span, "empty header name");
+            check
+                .error(VS060, span, "empty header name")
+                .help(NAME_FORM);
         } else if is_authority(name) || name.starts_with(':') {
-            check.error(VS062, span, format!("`{name}` cannot be removed"));
+            check.error(VS062, span, format!("`{name}` cannot be removed")).help("every request has it: to change the host, set `:authority` or write `rewrite.authority`");
         } else if !is_header_name(name) {
-            check.error(VS060, span, format!("`{name}` is not a header name"));
+            check
+                .error(VS060, span, format!("`{name}` is not a header name"))
+                .help(NAME_FORM);
         }
         names.push(Arc::from(name.to_ascii_lowercase()));
     }
@@ -146,11 +160,13 @@ fn removals(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Vec<Arc
 fn value_is_good(name: &str, text: &str, span: Span, check: &mut Check<'_>) {
     match header_value_problem(text) {
         Some(HeaderValueProblem::Control) => {
-            check.error(
-                VS063,
-                span,
-                format!("the value of `{name}` has control characters"),
-            );
+            check
+                .error(
+                    VS063,
+                    span,
+                    format!("the value of `{name}` has control characters"),
+                )
+                .help("write the value on one line; of control characters only TAB is allowed");
         }
         Some(HeaderValueProblem::OpenPercent) => {
             check

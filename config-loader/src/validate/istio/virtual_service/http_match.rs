@@ -34,6 +34,7 @@ pub(super) fn blocks(
 }
 
 fn block(raw: &raw::istio::HttpMatchRequest, head: Head<'_>, check: &mut Check<'_>) -> HttpMatch {
+    let (gateways, gateway_lines) = gateways::of_match(&raw.gateways, check);
     HttpMatch {
         name: shared::text_or_empty(&raw.name),
         uri: of_present(&raw.uri, Allow::EmptyPrefix, check),
@@ -47,7 +48,8 @@ fn block(raw: &raw::istio::HttpMatchRequest, head: Head<'_>, check: &mut Check<'
         port: scalar::port(&raw.port, check),
         source_labels: scalar::labels(&raw.source_labels, check),
         source_namespace: source_namespace(&raw.source_namespace, check),
-        gateways: gateways::of_match(&raw.gateways, check),
+        gateways,
+        gateway_lines,
         stat_prefix: shared::text_or_empty(&raw.stat_prefix),
         line: Default::default(),
     }
@@ -57,11 +59,13 @@ fn block(raw: &raw::istio::HttpMatchRequest, head: Head<'_>, check: &mut Check<'
 pub(super) fn source_namespace(field: &Field<String>, check: &mut Check<'_>) -> Option<Arc<str>> {
     let namespace = shared::text(field)?;
     if !scalar::is_dns_label(namespace) {
-        check.error(
-            VS059,
-            field.span(),
-            format!("`{namespace}` is not a namespace"),
-        );
+        check
+            .error(
+                VS059,
+                field.span(),
+                format!("`{namespace}` is not a namespace"),
+            )
+            .help("write up to 63 letters, digits and `-`");
     }
     Some(Arc::from(namespace))
 }
@@ -129,7 +133,9 @@ fn header_key(
     check: &mut Check<'_>,
 ) -> Option<HeaderKey> {
     if name.is_empty() {
-        check.error(VS049, key.span(), "empty header name");
+        check
+            .error(VS049, key.span(), "empty header name")
+            .help("write the name of a header, such as `x-user`");
         return None;
     }
     let lower = name.to_ascii_lowercase();
@@ -147,6 +153,8 @@ fn header_key(
         ));
     } else if name.starts_with('@') {
         found.help(format!("JWT claims are written as `{CLAIMS}.name`"));
+    } else {
+        found.help("write the name of a header, without blanks and colons");
     }
     None
 }

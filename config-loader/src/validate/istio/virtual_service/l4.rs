@@ -56,13 +56,15 @@ fn tls_match(
             )
             .help("list the hosts that the connections are for");
     }
+    let (gateways, gateway_lines) = gateways::of_match(&raw.gateways, check);
     TlsMatch {
         sni_hosts: sni_hosts(&raw.sni_hosts, head, check),
         destination_subnets: shared::subnets(&raw.destination_subnets, VS113, check),
         port: scalar::port(&raw.port, check),
         source_labels: scalar::labels(&raw.source_labels, check),
         source_namespace: source_namespace(&raw.source_namespace, check),
-        gateways: gateways::of_match(&raw.gateways, check),
+        gateways,
+        gateway_lines,
         line: check.line(block.span()),
     }
 }
@@ -165,13 +167,15 @@ fn tcp_match(
         }
         net
     });
+    let (gateways, gateway_lines) = gateways::of_match(&raw.gateways, check);
     TcpMatch {
         destination_subnets: shared::subnets(&raw.destination_subnets, VS113, check),
         source_subnet: source_subnet.filter(|_| counts),
         port: scalar::port(&raw.port, check),
         source_labels: scalar::labels(&raw.source_labels, check),
         source_namespace: source_namespace(&raw.source_namespace, check),
-        gateways: gateways::of_match(&raw.gateways, check),
+        gateways,
+        gateway_lines,
         line: check.line(block.span()),
     }
 }

@@ -139,6 +139,7 @@ pub(super) fn tcp(
         let key = |block: &crate::resource::istio::TcpMatch| {
             let mut block = block.clone();
             block.line = Default::default();
+            block.gateway_lines.clear();
             format!("{block:?}")
         };
         blocks.push((rule, span, parsed.matches.iter().map(key).collect()));
@@ -157,6 +158,7 @@ pub(super) fn tls(
         let key = |block: &crate::resource::istio::TlsMatch| {
             let mut block = block.clone();
             block.line = Default::default();
+            block.gateway_lines.clear();
             format!("{block:?}")
         };
         blocks.push((rule, span, parsed.matches.iter().map(key).collect()));

@@ -73,11 +73,13 @@ fn regex_rewrite(
     let raw = field.get()?;
     let written = |text: &Field<String>| text.is_invalid() || !shared::text_span(text).is_none();
     if !written(&raw.r#match) || !written(&raw.rewrite) {
-        check.error(
-            VS069,
-            field.span(),
-            "uriRegexRewrite needs `match` and `rewrite`",
-        );
+        check
+            .error(
+                VS069,
+                field.span(),
+                "uriRegexRewrite needs `match` and `rewrite`",
+            )
+            .help("write what to look for under `match`, and what to put in its place under `rewrite`");
         return None;
     }
     let anchored = string_match::pattern(&raw.r#match, check)?;

@@ -1,0 +1,190 @@
+//! The rules of VirtualService and Gateway, one by one: what breaks a rule is found, with the right code and at the
+//! right words, and is told with a remedy; its neighbour that keeps the rule has no finding at all.
+//!
+//! A case is YAML whose comments say what is to be found on their line: `# E VS024 ns/` is an error VS024 that marks the
+//! word `ns/`. An object with an error is refused, one with warnings is used.
+
+#![allow(clippy::unwrap_used, reason = "tests: what fails is shown")]
+
+mod actions;
+mod common;
+mod gateway;
+mod matches;
+mod opaque;
+mod references;
+mod rules;
+
+use std::collections::BTreeSet;
+
+use config_loader::{Diagnostic, Kind, Loaded, Severity, load_files};
+
+/// Rows of the catalogue, a text that breaks them, and one that does not.
+type Case = (&'static [u16], &'static str, &'static str);
+
+/// Cases with what makes a file of their texts.
+struct Table {
+    around: fn(&str) -> String,
+    /// Whether findings that need several resources count.
+    with_references: bool,
+    cases: &'static [Case],
+}
+
+fn tables() -> Vec<Table> {
+    let tables = [
+        actions::tables(),
+        common::tables(),
+        gateway::tables(),
+        matches::tables(),
+        opaque::tables(),
+        references::tables(),
+        rules::tables(),
+    ];
+    tables.into_iter().flatten().collect()
+}
+
+/// A document of the namespace `ns`.
+fn document(kind: &str, name: &str, spec: &str) -> String {
+    let spec = indent(spec, "  ");
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: {kind}\nmetadata: {{name: {name}, namespace: ns}}\nspec:\n{spec}\n"
+    )
+}
+
+fn indent(text: &str, by: &str) -> String {
+    let lines = text.trim_matches('\n').lines();
+    let lines: Vec<String> = lines.map(|line| format!("{by}{line}")).collect();
+    lines.join("\n")
+}
+
+/// A VirtualService of this spec.
+fn service(spec: &str) -> String {
+    document("VirtualService", "own", spec)
+}
+
+/// A VirtualService for `a.com` with one http rule.
+fn rule(fields: &str) -> String {
+    let fields = indent(fields, "  ");
+    service(&format!("hosts: [a.com]\nhttp:\n-\n{fields}"))
+}
+
+/// As [`rule`], of a rule that forwards.
+fn forwarding(fields: &str) -> String {
+    let fields = fields.trim_matches('\n');
+    rule(&format!("route: [{{destination: {{host: a}}}}]\n{fields}"))
+}
+
+/// The findings that the comments of a text ask for: line, `SEVERITY CODE`, marked words.
+fn wanted(text: &str) -> Vec<(u32, String, String)> {
+    let mut wanted = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        for comment in line.split(" # ").skip(1) {
+            let mut words = comment.splitn(3, ' ');
+            let severity = words.next().unwrap();
+            let code = words.next().unwrap();
+            let marked = words.next().unwrap_or_default().trim();
+            wanted.push((number, format!("{severity} {code}"), marked.to_owned()));
+        }
+    }
+    wanted.sort();
+    wanted
+}
+
+/// Leaves out the marked words where none are asked for, as in a line that is too long to be shown.
+fn forget_marks(wanted: &[(u32, String, String)], seen: &mut [(u32, String, String)]) {
+    for (wanted, seen) in wanted.iter().zip(seen) {
+        if wanted.2.is_empty() {
+            seen.2.clear();
+        }
+    }
+}
+
+/// What was found, in the same form.
+fn seen(found: &[Diagnostic]) -> Vec<(u32, String, String)> {
+    let mut seen: Vec<(u32, String, String)> = found
+        .iter()
+        .map(|found| {
+            let severity = match found.severity {
+                Severity::Error => 'E',
+                Severity::Note => 'N',
+                Severity::Warning => 'W',
+            };
+            let place = &found.place;
+            let skipped = (place.column - 1 - place.source_skipped) as usize;
+            let marked = place.source_line.chars().skip(skipped);
+            let marked: String = marked.take(place.len as usize).collect();
+            let marked = marked.split(" # ").next().unwrap_or_default();
+            let marked = marked.trim().trim_end_matches(':');
+            (
+                place.line,
+                format!("{severity} {}", found.code),
+                marked.to_owned(),
+            )
+        })
+        .collect();
+    seen.sort();
+    seen
+}
+
+fn load(text: &str, with_references: bool) -> Loaded {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("case.yaml");
+    std::fs::write(&path, text).unwrap();
+    let mut loaded = load_files(&[path]);
+    // What has no effect in this version is another matter.
+    loaded.diagnostics.retain(|found| {
+        found.code.0 != "CM024" && (with_references || !found.code.0.starts_with('X'))
+    });
+    loaded
+}
+
+#[test]
+fn what_breaks_a_rule_is_told_where_it_stands_and_its_neighbour_is_good() {
+    let mut failures = Vec::new();
+    for table in tables() {
+        for (rows, bad, good) in table.cases {
+            let text = (table.around)(bad);
+            let loaded = load(&text, table.with_references);
+            let (wanted, mut seen) = (wanted(&text), seen(&loaded.diagnostics));
+            forget_marks(&wanted, &mut seen);
+            if wanted.is_empty() || wanted != seen {
+                failures.push(format!(
+                    "{rows:?}\n{bad}\n  wanted {wanted:?}\n  found  {seen:?}"
+                ));
+            }
+            for found in &loaded.diagnostics {
+                if found.help.is_none() {
+                    failures.push(format!(
+                        "{rows:?} {} has no remedy: {}",
+                        found.code, found.message
+                    ));
+                }
+            }
+            let errors = wanted.iter().any(|(_, code, _)| code.starts_with('E'));
+            let own = [Kind::VirtualService, Kind::Gateway].map(|kind| loaded.set.count(kind));
+            if !table.with_references && (own.iter().sum::<usize>() == 0) != errors {
+                failures.push(format!("{rows:?} refused: {}\n{bad}", !errors));
+            }
+            let text = (table.around)(good);
+            let loaded = load(&text, table.with_references);
+            if !loaded.diagnostics.is_empty() {
+                let seen = self::seen(&loaded.diagnostics);
+                failures.push(format!("{rows:?} is good\n{good}\n  found  {seen:?}"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+#[test]
+fn every_row_has_a_case() {
+    let common = 1..=20;
+    let others = [8, 9, 10, 11, 12, 13];
+    let rows = common.chain(21..=122).chain(187..=221).chain(275..=282);
+    let tables = tables();
+    let cases = tables.iter().flat_map(|table| table.cases);
+    let proven: BTreeSet<u16> = cases.flat_map(|(rows, ..)| *rows).copied().collect();
+    let missing: Vec<u16> = rows
+        .filter(|row| !others.contains(row) && !proven.contains(row))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}

@@ -1,0 +1,328 @@
+//! Rows 275 to 282: what VirtualServices and Gateways name, and who has what first.
+
+use super::{Table, document, service};
+
+pub(super) fn tables() -> Vec<Table> {
+    let table = |around, cases| Table {
+        around,
+        with_references: true,
+        cases,
+    };
+    vec![
+        table(forwarding as fn(&str) -> String, FORWARDING),
+        table(carrying, FORWARDING),
+        table(at_gateways, AT_GATEWAYS),
+        table(in_world, IN_WORLD),
+        table(servers, SERVERS),
+    ]
+}
+
+/// Services `reviews`, with a port and the subset `v1`, and `ratings`, with two ports; a Gateway for `*.a.com`.
+fn world() -> String {
+    let entry = |name: &str, ports: &str| {
+        let spec = format!(
+            "hosts: [{name}.ns.svc.cluster.local]\nresolution: STATIC\nports: [{ports}]\n\
+             endpoints: [{{address: 10.0.0.1, labels: {{version: v1}}}}]"
+        );
+        document("ServiceEntry", name, &spec)
+    };
+    let documents = [
+        entry("reviews", "{number: 80, name: http, protocol: HTTP}"),
+        entry(
+            "ratings",
+            "{number: 80, name: http, protocol: HTTP}, {number: 81, name: grpc, protocol: GRPC}",
+        ),
+        document(
+            "DestinationRule",
+            "reviews",
+            "host: reviews\nsubsets: [{name: v1, labels: {version: v1}}]",
+        ),
+        document(
+            "Gateway",
+            "edge",
+            "servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*.a.com']}]",
+        ),
+    ];
+    documents.join("---\n")
+}
+
+fn in_world(documents: &str) -> String {
+    format!("{}---\n{}\n", world(), documents.trim())
+}
+
+/// A VirtualService of the mesh with this http rule.
+fn forwarding(fields: &str) -> String {
+    let fields = super::indent(fields, "  ");
+    in_world(&service(&format!("hosts: [b.com]\nhttp:\n-\n{fields}")))
+}
+
+/// As [`forwarding`], with a `tcp` rule.
+fn carrying(fields: &str) -> String {
+    let fields = super::indent(fields, "  ");
+    in_world(&service(&format!("hosts: [b.com]\ntcp:\n-\n{fields}")))
+}
+
+/// A VirtualService with this beside a rule that forwards to `reviews`; `OK` forwards so, too.
+fn at_gateways(spec: &str) -> String {
+    let forward = "route: [{destination: {host: reviews}}]";
+    let spec = spec.trim_matches('\n').replace("OK", forward);
+    in_world(&service(&spec))
+}
+
+const FORWARDING: &[super::Case] = &[
+    (
+        &[275],
+        "route:\n- destination:\n    subset: v1\n    host: review # W X275 review",
+        "route:\n- destination:\n    subset: v1\n    host: reviews",
+    ),
+    (
+        &[275],
+        "route:\n- destination: {host: reviews.ns} # W X275 reviews.ns",
+        "route:\n- destination: {host: reviews.ns.svc.cluster.local}",
+    ),
+    (
+        &[276],
+        "route:\n- destination:\n    host: reviews\n    subset: v2 # W X276 v2",
+        "route:\n- destination:\n    host: reviews\n    subset: v1",
+    ),
+    (
+        &[277],
+        "route:\n- destination:\n    host: reviews\n    port:\n      number: 81 # W X277 81",
+        "route:\n- destination:\n    host: reviews\n    port:\n      number: 80",
+    ),
+    (
+        &[277],
+        "route:\n- weight: 1\n  destination:\n    host: ratings # W X277 ratings",
+        "route:\n- weight: 1\n  destination:\n    host: ratings\n    port: {number: 81}",
+    ),
+];
+
+const AT_GATEWAYS: &[super::Case] = &[
+    (
+        &[275],
+        "
+hosts: [b.com]
+http:
+- OK
+  mirrors:
+  - percentage: {value: 1}
+    destination: {host: nobody} # W X275 nobody",
+        "
+hosts: [b.com]
+http:
+- OK
+  mirrors:
+  - percentage: {value: 1}
+    destination: {host: reviews}",
+    ),
+    (
+        &[278],
+        "
+hosts: [x.a.com]
+gateways:
+- edge
+- egde # W X278 egde
+http: [{OK}]",
+        "
+hosts: [x.a.com]
+gateways:
+- edge
+- mesh
+http: [{OK}]",
+    ),
+    (
+        &[278],
+        "
+hosts: [x.a.com]
+gateways: [edge]
+http:
+- match:
+  - uri: {prefix: /a}
+    gateways:
+    - edge
+    - other/edge # W X278 other/edge
+  OK",
+        "
+hosts: [x.a.com]
+gateways: [edge]
+http:
+- match:
+  - uri: {prefix: /a}
+    gateways:
+    - edge
+    - ns/edge
+  OK",
+    ),
+    (
+        &[278],
+        "
+hosts: [x.a.com]
+gateways: [edge]
+tls:
+- match:
+  - sniHosts: [x.a.com]
+    gateways: [none] # W X278 none
+  OK
+tcp:
+- match:
+  - port: 1
+    gateways: [nobody] # W X278 nobody
+  OK",
+        "
+hosts: [x.a.com]
+gateways: [edge]
+tls:
+- match:
+  - sniHosts: [x.a.com]
+    gateways: [edge]
+  OK
+tcp:
+- match:
+  - port: 1
+    gateways: [edge]
+  OK",
+    ),
+    (
+        &[279],
+        "
+hosts:
+- x.a.com
+- a.com # W X279 a.com
+gateways: [edge]
+http: [{OK}]",
+        "
+hosts:
+- x.a.com
+- '*.y.a.com'
+gateways: [edge]
+http: [{OK}]",
+    ),
+    (
+        &[280],
+        "
+hosts: [x.a.com]
+gateways: [edge]
+http:
+- match: [{uri: {prefix: /d}}]
+  delegate:
+    namespace: ns
+    name: nobody # W X280 nobody
+- OK",
+        "
+hosts: [x.a.com]
+gateways: [edge]
+http:
+- match: [{uri: {prefix: /d}}]
+  redirect: {uri: /}
+- OK",
+    ),
+];
+
+const IN_WORLD: &[super::Case] = &[
+    (
+        &[280],
+        "
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: root, namespace: ns}
+spec:
+  hosts: [b.com]
+  http:
+  - match: [{uri: {prefix: /one}}]
+    delegate: {name: one}
+  - match: [{uri: {prefix: /two}}]
+    delegate: {name: two} # W X280 two
+  - match: [{uri: {prefix: /three}}]
+    delegate: {name: three} # W X280 three
+---
+{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: one, namespace: ns},
+ spec: {http: [{redirect: {uri: /}}]}}
+---
+{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: two, namespace: ns},
+ spec: {hosts: [two.com], http: [{redirect: {uri: /}}]}}
+---
+{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: three, namespace: ns},
+ spec: {exportTo: [other], http: [{redirect: {uri: /}}]}}
+",
+        "
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: root, namespace: ns}
+spec:
+  hosts: [b.com]
+  http:
+  - match: [{uri: {prefix: /one}}]
+    delegate: {name: one}
+---
+{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: one, namespace: ns},
+ spec: {http: [{redirect: {uri: /}}]}}
+",
+    ),
+    (
+        &[281],
+        "
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: young, creationTimestamp: '2025-01-02T00:00:00Z'}
+spec:
+  hosts:
+  - c.com
+  - b.com # W X281 b.com
+  http: [{redirect: {uri: /}}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: old, creationTimestamp: '2025-01-01T00:00:00Z'}
+spec:
+  hosts: [b.com]
+  http: [{redirect: {uri: /}}]
+",
+        "
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: young, creationTimestamp: '2025-01-02T00:00:00Z'}
+spec:
+  hosts:
+  - c.com
+  - b.com
+  http: [{redirect: {uri: /}}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: old, creationTimestamp: '2025-01-01T00:00:00Z'}
+spec:
+  hosts: [d.com]
+  http: [{redirect: {uri: /}}]
+",
+    ),
+];
+
+/// A younger Gateway beside one that has port 80 for HTTP and port 443 for TLS to `a.com`.
+fn servers(entry: &str) -> String {
+    let old = document(
+        "Gateway",
+        "old",
+        "servers:\n- {port: {number: 80, name: a, protocol: HTTP}, hosts: ['*']}\n\
+         - {port: {number: 443, name: b, protocol: TLS}, hosts: [a.com], tls: {mode: PASSTHROUGH}}",
+    );
+    let young = document("Gateway", "young", &format!("servers:\n{}", entry.trim()));
+    format!("{old}---\n{young}")
+}
+
+const SERVERS: &[super::Case] = &[
+    (
+        &[282],
+        "- {port: {number: 80, name: a, protocol: TCP}, hosts: ['*']} # W X282 80",
+        "- {port: {number: 80, name: a, protocol: GRPC}, hosts: ['*']}",
+    ),
+    (
+        &[282],
+        "- {port: {number: 443, name: a, protocol: TLS}, hosts: [b.com, A.com], tls: {mode: PASSTHROUGH}} # W X282 443",
+        "- {port: {number: 443, name: a, protocol: TLS}, hosts: [b.com, '*.a.com'], tls: {mode: PASSTHROUGH}}",
+    ),
+    (
+        &[282],
+        "- {port: {number: 443, name: a, protocol: HTTP}, hosts: [b.com]} # W X282 443",
+        "- {port: {number: 443, name: a, protocol: HTTP}, hosts: [b.com], bind: 10.0.0.1}",
+    ),
+];

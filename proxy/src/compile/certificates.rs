@@ -49,16 +49,99 @@ pub struct Use {
     pub object: ObjectRef,
     /// The file that it was written in.
     pub file: Arc<str>,
-    /// The line of its `tls`.
-    pub line: u32,
-    /// The path of its `tls`, such as `spec.servers[0].tls`.
-    pub field: String,
+    /// Where its `tls` and the fields of that are.
+    pub fields: Fields,
     /// The hosts that it serves.
     pub hosts: Vec<Arc<str>>,
     /// How it terminates TLS.
     pub settings: ServerSettings,
     /// Whether it is a mode that verifies clients.
     pub mode: &'static str,
+}
+
+/// The fields of a server's `tls`, for findings about what they name.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    /// The path of the `tls`, such as `spec.servers[0].tls`.
+    pub tls: String,
+    /// Its line in the file.
+    pub line: u32,
+    /// Those that name something, by their paths below `tls`, each with its line in the file.
+    pub lines: Vec<(Arc<str>, u32)>,
+    /// For each certificate that is used: the paths of what names its chain and its key.
+    pub identities: Vec<[String; 2]>,
+    /// The path of what names the authorities of clients.
+    pub authorities: String,
+}
+
+impl Fields {
+    fn new(gateway: &Object<Gateway>, index: usize, tls: &ServerTls) -> Self {
+        let lines = tls.places.iter();
+        let lines = lines.map(|place| (Arc::clone(&place.value), gateway.line_of(place.line)));
+        Self {
+            tls: format!("spec.servers[{index}].tls"),
+            line: gateway.line_of(tls.line),
+            lines: lines.collect(),
+            identities: identity_fields(tls),
+            authorities: authority_field(tls),
+        }
+    }
+
+    /// The whole path and the line of a field of `tls`; those of `tls` itself if that field was not written.
+    pub fn find(&self, path: &str) -> (String, u32) {
+        match self.lines.iter().find(|(known, _)| **known == *path) {
+            Some((path, line)) => (format!("{}.{path}", self.tls), *line),
+            None => (self.tls.clone(), self.line),
+        }
+    }
+
+    /// The field of the chain of a certificate, or of its key.
+    pub fn identity(&self, index: usize, key: bool) -> (String, u32) {
+        let paths = self.identities.get(index);
+        self.find(paths.map_or("mode", |paths| &paths[usize::from(key)]))
+    }
+}
+
+/// What [`identities`] are named by.
+fn identity_fields(tls: &ServerTls) -> Vec<[String; 2]> {
+    let used = |count: usize| 0..count.min(CERTIFICATES_MAX);
+    match &tls.certificates {
+        _ if tls.mode == ServerTlsMode::IstioMutual => Vec::new(),
+        Certificates::None => Vec::new(),
+        Certificates::Files(_) if tls.has("serverCertificate") => {
+            vec![["serverCertificate".to_owned(), "privateKey".to_owned()]]
+        }
+        Certificates::Files(files) => used(files.len())
+            .map(|index| {
+                ["serverCertificate", "privateKey"]
+                    .map(|name| format!("tlsCertificates[{index}].{name}"))
+            })
+            .collect(),
+        Certificates::Secrets(_) if tls.has("credentialName") => {
+            vec![["credentialName".to_owned(), "credentialName".to_owned()]]
+        }
+        Certificates::Secrets(names) => used(names.len())
+            .map(|index| [(); 2].map(|()| format!("credentialNames[{index}]")))
+            .collect(),
+    }
+}
+
+/// What [`authorities`] are named by.
+fn authority_field(tls: &ServerTls) -> String {
+    if tls.mode == ServerTlsMode::IstioMutual {
+        return "mode".to_owned();
+    }
+    let mut paths = vec![
+        "caCertCredentialName".to_owned(),
+        "caCertificates".to_owned(),
+    ];
+    if let Certificates::Files(files) = &tls.certificates {
+        let of = |index| format!("tlsCertificates[{index}].caCertificates");
+        paths.extend((0..files.len()).map(of));
+    }
+    paths.extend(["credentialName".to_owned(), "credentialNames[0]".to_owned()]);
+    let written = paths.into_iter().find(|path| tls.has(path));
+    written.unwrap_or_else(|| "mode".to_owned())
 }
 
 /// Every server that terminates TLS.
@@ -87,8 +170,7 @@ fn one_use(
     Some(Use {
         object: gateway.id.clone(),
         file: Arc::clone(&gateway.provenance.file),
-        line: gateway.line_of(tls.line),
-        field: format!("spec.servers[{index}].tls"),
+        fields: Fields::new(gateway, index, tls),
         hosts: server
             .hosts
             .iter()

@@ -7,21 +7,25 @@ use config_loader::{Code, Diagnostic, Place, Severity};
 
 use crate::compile::certificates::Use;
 use crate::tls::store::Status;
-use crate::tls::{Identity, IdentitySource, Problem, ProblemKind, Store};
+use crate::tls::{AuthoritySource, Identity, IdentitySource, Problem, ProblemKind, Store};
 
 /// What is wrong, once for each server that it matters to.
 pub fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
     let (identities, authorities) = (store.identities(), store.authorities());
     let mut found = Vec::new();
     for one in uses {
-        for source in &one.settings.identities {
+        for (index, source) in one.settings.identities.iter().enumerate() {
             let Some(status) = identities.iter().find(|status| status.source == *source) else {
                 continue;
             };
             let consequence = consequence(status);
             let problems = status.problems.iter();
-            found.extend(problems.map(|problem| tell(one, problem, consequence)));
-            found.extend(hosts(one, source, status.in_force.as_deref()));
+            found.extend(problems.map(|problem| {
+                let field = one.fields.identity(index, is_of_key(problem, source));
+                tell(one, field, problem, consequence)
+            }));
+            let field = one.fields.identity(index, false);
+            found.extend(hosts(one, field, source, status.in_force.as_deref()));
         }
         if one.settings.identities.is_empty() {
             let problem = Problem::new(
@@ -29,12 +33,9 @@ pub fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
                 one.mode,
                 "the server has no certificate",
             );
-            found.push(tell(one, &problem, CLOSED));
+            found.push(tell(one, one.fields.find("mode"), &problem, CLOSED));
         }
-        for name in one.settings.unknown_groups() {
-            let text = format!("curve `{name}` is ignored: it is not offered");
-            found.push(diagnostic(one, Severity::Warning, codes::TLS012, text));
-        }
+        found.extend(curves(one));
         let Some(clients) = &one.settings.clients else {
             continue;
         };
@@ -46,17 +47,60 @@ pub fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
             Some(status) => {
                 let consequence = consequence(status);
                 let problems = status.problems.iter();
-                found.extend(problems.map(|problem| tell(one, problem, consequence)));
+                found.extend(problems.map(|problem| {
+                    let field = authority_field(one, problem, &status.source);
+                    tell(one, field, problem, consequence)
+                }));
             }
             None if clients.skip_verify => {}
             None => {
                 let text = "there is no CA to verify clients with";
                 let problem = Problem::new(ProblemKind::Authorities, one.mode, text);
-                found.push(tell(one, &problem, CLOSED));
+                found.push(tell(one, one.fields.find("mode"), &problem, CLOSED));
             }
         }
     }
     found
+}
+
+/// Whether a problem is one of the key of a certificate, not of its chain.
+fn is_of_key(problem: &Problem, source: &IdentitySource) -> bool {
+    let names_key = matches!(source, IdentitySource::Files { key, .. } if *key == problem.place);
+    names_key || matches!(problem.kind, ProblemKind::Key | ProblemKind::Mismatch)
+}
+
+/// The field to which a problem of the authorities of clients belongs.
+fn authority_field(one: &Use, problem: &Problem, source: &AuthoritySource) -> (String, u32) {
+    let of_revoked = match source {
+        AuthoritySource::Files { revoked, .. } => {
+            let names_it = revoked.as_ref() == Some(&problem.place);
+            names_it
+                || matches!(
+                    problem.kind,
+                    ProblemKind::Revoked | ProblemKind::RevokedStale
+                )
+        }
+        AuthoritySource::Secret { .. } => false,
+    };
+    match of_revoked {
+        true => one.fields.find("caCrl"),
+        false => one.fields.find(&one.fields.authorities),
+    }
+}
+
+/// Curves that are not offered.
+fn curves(one: &Use) -> impl Iterator<Item = Diagnostic> {
+    one.settings.unknown_groups().map(|name| {
+        let mut groups = one.settings.groups.iter();
+        let index = groups.position(|group| group == name);
+        let field = one
+            .fields
+            .find(&format!("ecdhCurves[{}]", index.unwrap_or_default()));
+        let text = format!("curve `{name}` is ignored: it is not offered");
+        let mut found = diagnostic(one, field, (Severity::Warning, codes::TLS012), text);
+        found.help("remove it; without `ecdhCurves` all that are safe are offered");
+        found
+    })
 }
 
 const CLOSED: &str = "clients of this server are turned away until this is mended";
@@ -72,22 +116,27 @@ fn consequence<S, T>(status: &Status<S, T>) -> &'static str {
     }
 }
 
-fn tell(one: &Use, problem: &Problem, consequence: &str) -> Diagnostic {
-    let (severity, code) = kind(problem.kind);
-    let mut found = diagnostic(one, severity, code, problem.to_string());
+fn tell(one: &Use, field: (String, u32), problem: &Problem, consequence: &str) -> Diagnostic {
+    let mut found = diagnostic(one, field, kind(problem.kind), problem.to_string());
     found.help(consequence);
     found
 }
 
-fn diagnostic(one: &Use, severity: Severity, code: Code, message: String) -> Diagnostic {
+/// A finding at a field, given by its path and its line.
+fn diagnostic(
+    one: &Use,
+    (field, line): (String, u32),
+    (severity, code): (Severity, Code),
+    message: String,
+) -> Diagnostic {
     let mut found = Diagnostic::about_file(severity, code, Arc::clone(&one.file), message);
     found.place = Place {
-        line: one.line,
+        line,
         column: 1,
         ..Place::whole_file(Arc::clone(&one.file))
     };
     found.object = Some(one.object.clone());
-    found.field.clone_from(&one.field);
+    found.field = field;
     found
 }
 
@@ -108,7 +157,12 @@ fn kind(kind: ProblemKind) -> (Severity, Code) {
 }
 
 /// Hosts of a server that none of its certificates is for.
-fn hosts(one: &Use, source: &IdentitySource, in_force: Option<&Identity>) -> Option<Diagnostic> {
+fn hosts(
+    one: &Use,
+    field: (String, u32),
+    source: &IdentitySource,
+    in_force: Option<&Identity>,
+) -> Option<Diagnostic> {
     let facts = &in_force?.facts;
     if facts.names.is_empty() {
         return None;
@@ -129,5 +183,11 @@ fn hosts(one: &Use, source: &IdentitySource, in_force: Option<&Identity>) -> Opt
         names.join(", "),
         strangers.join(", ")
     );
-    Some(diagnostic(one, Severity::Warning, codes::TLS011, text))
+    let kind = (Severity::Warning, codes::TLS011);
+    let mut found = diagnostic(one, field, kind, text);
+    found.help("clients that verify names turn away: serve with a certificate for all of `hosts`");
+    Some(found)
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::*;
+use crate::compile::certificates::Fields;
 use crate::tls::ServerSettings;
 
 fn text(path: &Path) -> Arc<str> {
@@ -49,8 +50,7 @@ fn directories_of_links_and_of_what_they_lead_to_are_watched() {
     let one = Use {
         object: config_loader::ObjectRef::new(config_loader::Kind::Gateway, "a", "b"),
         file: "a.yaml".into(),
-        line: 1,
-        field: String::new(),
+        fields: Fields::default(),
         hosts: Vec::new(),
         settings,
         mode: "SIMPLE",

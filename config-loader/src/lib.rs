@@ -33,7 +33,9 @@ pub mod span;
 
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 pub use kind::{Kind, Name, ObjectRef};
-pub use loader::{Loaded, Watch, load_bytes, load_files, load_files_with, watch};
+pub use loader::{
+    Loaded, Watch, fill_source_lines, load_bytes, load_files, load_files_with, watch,
+};
 pub use options::ReadOptions;
 pub use resource::{Object, ResourceSet};
 pub use source::WatchSettings;

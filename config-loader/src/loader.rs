@@ -14,6 +14,8 @@ use crate::validate::references;
 
 mod quote;
 
+pub use quote::fill_source_lines;
+
 /// What was loaded.
 #[derive(Clone, Debug)]
 pub struct Loaded {
@@ -117,7 +119,7 @@ impl Loader {
         found.extend(self.store.diagnostics());
         if !delta.is_empty() {
             self.references = references::check(self.store.set());
-            quote::fill_source_lines(&mut self.references);
+            fill_source_lines(&mut self.references);
         }
         found.extend(self.references.iter().cloned());
         let mut found = found.into_sorted();

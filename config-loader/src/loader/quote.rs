@@ -14,7 +14,7 @@ const QUOTED_MAX: usize = 200;
 
 /// Reads the lines that findings point at from their files, and points at the quoted word in them that the message
 /// names. A file that cannot be read any more is left out.
-pub(super) fn fill_source_lines(found: &mut [Diagnostic]) {
+pub fn fill_source_lines(found: &mut [Diagnostic]) {
     let mut wanted: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
     for (index, diagnostic) in found.iter().enumerate().take(QUOTED_MAX) {
         if diagnostic.place.line > 0 && diagnostic.place.source_line.is_empty() {

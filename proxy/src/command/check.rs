@@ -73,7 +73,8 @@ pub fn run(args: &CheckArgs) -> u8 {
 /// Adds what is wrong with the certificates that are named, in files and Secrets.
 fn check_certificates(loaded: &mut Loaded) {
     let store = Store::default();
-    let look = certificates::look(&store, &loaded.set, Scope::Any, certificates::now());
+    let mut look = certificates::look(&store, &loaded.set, Scope::Any, certificates::now());
+    config_loader::fill_source_lines(&mut look.findings);
     loaded.diagnostics.extend(look.findings);
     loaded.diagnostics.sort_by(|a, b| {
         let place = |found: &Diagnostic| (Arc::clone(&found.place.file), found.place.line);

@@ -247,6 +247,10 @@ fn check_reads_certificates_too() {
         assert!(text.contains(expected), "{key} {host}\n{text}");
         if expected.starts_with("TLS") {
             assert!(text.contains("mesh.yaml:7"), "{text}");
+            assert!(
+                text.contains("tls: {mode: SIMPLE"),
+                "the line is shown: {text}"
+            );
         }
         assert_eq!(output.status.success(), expected != "TLS004", "{text}");
     }

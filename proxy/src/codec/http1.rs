@@ -99,7 +99,7 @@ enum Ended {
     /// The socket is gone: closed, or handed to another protocol.
     Gone,
     /// What the peer may still send is to be read and forgotten, after this last message.
-    Linger(Box<Stream>, Done, String),
+    Linger(Box<Stream>, Done, Box<str>),
     /// Idle, and worth no more than its socket.
     Parked(Box<Stream>),
 }
@@ -263,7 +263,7 @@ where
                     ..refusal.unserved(None, status)
                 };
                 server.answer.refused(connection, &unserved);
-                Ended::Linger(stream, Done::Refused, last_reply(status))
+                Ended::Linger(stream, Done::Refused, last_reply(status).into())
             }
             Outcome::Close => Ended::Gone,
             Outcome::Done(result) => {
@@ -283,7 +283,7 @@ where
                 let unread = self.flights.wire().place() != Place::Between
                     || error.as_ref().is_some_and(hyper::Error::is_parse);
                 if unread && !self.flights.wire().is_ended() {
-                    Ended::Linger(stream, done, String::new())
+                    Ended::Linger(stream, done, Box::default())
                 } else {
                     Ended::Gone
                 }

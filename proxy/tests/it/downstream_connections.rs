@@ -37,7 +37,7 @@ fn parked_connections_wake_up_for_requests() {
 
 #[test]
 fn response_before_the_end_of_a_large_upload_is_not_lost() {
-    const PIECE: [u8; 64 * 1024] = [0; 64 * 1024];
+    static PIECE: [u8; 64 * 1024] = [0; 64 * 1024];
     const PIECES: usize = 256;
     let downstream = Downstream::start(&settings(), || hello);
     let mut client = std::net::TcpStream::connect(downstream.address()).unwrap();

@@ -39,9 +39,7 @@ async fn bytes_inside_tls_go_by_tcp_rules() {
         stream.write_all(b"220 ready\r\n").unwrap();
         let mut said = String::new();
         stream.read_to_string(&mut said).unwrap();
-        stream
-            .write_all(said.to_uppercase().as_bytes())
-            .unwrap();
+        stream.write_all(said.to_uppercase().as_bytes()).unwrap();
     });
     let edge = decrypting(&origin);
     let mut client = edge.visitor().connect("db.example").await.unwrap();

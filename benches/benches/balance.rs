@@ -4,12 +4,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use proxy::balance::{Balancer, Policy};
+use proxy::balance::{Balancer, Simple};
 use proxy::registry::{Address, Cursor, EndpointState, Registry};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-const POLICIES: [Policy; 3] = [Policy::LeastRequest, Policy::Random, Policy::RoundRobin];
+const POLICIES: [Simple; 3] = [Simple::LeastRequest, Simple::Random, Simple::RoundRobin];
 
 fn states(count: usize) -> Vec<Arc<EndpointState>> {
     let registry = Registry::default();

@@ -10,7 +10,7 @@ use config_loader::{Diagnostics, ResourceSet, WatchSettings, load_bytes, watch};
 use criterion::{Criterion, criterion_group, criterion_main};
 use proxy::compile::{Inputs, compile};
 use proxy::identity::Identity;
-use proxy::registry::Registry;
+use proxy::registry::{Moment, Registry};
 use proxy::snapshot::Snapshot;
 use proxy::telemetry::StatsRegistry;
 use proxy::tls::Store;
@@ -95,6 +95,7 @@ impl Compiler {
             registry: &self.registry,
             stats: &self.stats,
             certificates: &self.certificates,
+            now: Moment(1),
         };
         compile(&inputs, previous)
     }

@@ -13,10 +13,11 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use http::{Request, StatusCode};
 use proxy::balance::EndpointIdx;
+use proxy::cluster::Ask;
 use proxy::compile::{Inputs, compile};
 use proxy::filter::{Action, timeout};
 use proxy::identity::Identity;
-use proxy::registry::Registry;
+use proxy::registry::{Moment, Registry};
 use proxy::route::{RequestHead, normalize_host, normalize_path};
 use proxy::snapshot::{Security, Snapshot};
 use proxy::telemetry::StatsRegistry;
@@ -54,6 +55,7 @@ fn snapshot(others: Others) -> Snapshot {
         ..Identity::default()
     };
     let inputs = Inputs {
+        now: Moment(1),
         resources: &resources,
         identity: &identity,
         registry: &Registry::default(),
@@ -98,7 +100,9 @@ fn decide(
     if edited || route.mirrors.is_some() {
         return None;
     }
-    let endpoint = snapshot.cluster(destination.cluster)?.pick(rng);
+    let endpoint = snapshot
+        .cluster(destination.cluster)?
+        .pick(Ask::default(), rng);
     // asked when the response is there
     let conditions = &filters.retry.as_ref()?.conditions;
     let again = conditions.on_response(StatusCode::OK, response);

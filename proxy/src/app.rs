@@ -25,6 +25,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::admin::{self, AdminLimits};
 use crate::codec;
+use crate::control::caretaker::Caretaker;
 use crate::control::certificates::Directories;
 use crate::control::dns::{Follower, system_lookup};
 use crate::control::publish::Publisher;
@@ -174,6 +175,13 @@ impl App {
             board: board.clone(),
         };
         let workers = start_workers(&settings, &shared, &slot, &access_log)?;
+        let caretaker = Caretaker {
+            slot: Arc::clone(&slot),
+            generations: control.publisher.generations(),
+            journal: Arc::clone(control.registry.journal()),
+            telemetry: Arc::clone(&telemetry),
+        };
+        tokio::spawn(caretaker.run());
         tokio::spawn(control.run());
         let quit = Arc::new(Notify::new());
         let sources = views::Sources {

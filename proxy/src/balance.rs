@@ -4,15 +4,24 @@
 //! index. Random numbers and the shared cursor are passed in, so that every pick can be replayed. A pick never fails:
 //! a balancer is only built for a set that is not empty.
 
+pub mod hash;
+mod key;
 mod least_request;
+mod maglev;
 mod random;
+mod ring_hash;
 mod round_robin;
 mod weights;
 
+use std::collections::BTreeMap;
+
 use rand::Rng;
 
+pub use key::{CookieKey, HashKey, Source, of_address};
 pub use least_request::LeastRequest;
+pub use maglev::Maglev;
 pub use random::Random;
+pub use ring_hash::{RING_SIZE_MAX, RingHash};
 pub use round_robin::{RoundRobin, SCHEDULE_LEN_MAX};
 pub use weights::Weights;
 
@@ -24,9 +33,42 @@ pub struct EndpointIdx(pub u32);
 
 /// Which balancer a policy asks for.
 ///
+/// Source: DestinationRule `trafficPolicy.loadBalancer`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// By who is next, who is less busy, or by chance.
+    Simple(Simple),
+    /// By the hash of a key.
+    Hash(HashPolicy),
+    /// The address that the client dialled.
+    Passthrough,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy::Simple(Simple::default())
+    }
+}
+
+impl Policy {
+    /// The name that configuration uses.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Policy::Simple(simple) => simple.name(),
+            Policy::Hash(policy) => match policy.algorithm {
+                HashAlgorithm::RingHash { .. } => "ringHash",
+                HashAlgorithm::Maglev { .. } => "maglev",
+            },
+            Policy::Passthrough => "PASSTHROUGH",
+        }
+    }
+}
+
+/// Balancers that need nothing of a request.
+///
 /// Source: DestinationRule `trafficPolicy.loadBalancer.simple`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Policy {
+pub enum Simple {
     /// Two random choices, the one with fewer active requests for its weight. The default.
     #[default]
     LeastRequest,
@@ -36,14 +78,103 @@ pub enum Policy {
     RoundRobin,
 }
 
-impl Policy {
+impl Simple {
     /// The name that configuration uses.
     pub fn name(self) -> &'static str {
         match self {
-            Policy::LeastRequest => "LEAST_REQUEST",
-            Policy::Random => "RANDOM",
-            Policy::RoundRobin => "ROUND_ROBIN",
+            Simple::LeastRequest => "LEAST_REQUEST",
+            Simple::Random => "RANDOM",
+            Simple::RoundRobin => "ROUND_ROBIN",
         }
+    }
+
+    /// Whether new endpoints can begin with less than their weight.
+    pub fn warms_up(self) -> bool {
+        matches!(self, Simple::LeastRequest | Simple::RoundRobin)
+    }
+}
+
+/// Balancing by the hash of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HashPolicy {
+    /// What is hashed.
+    pub key: HashKey,
+    /// How endpoints are found by the hash.
+    pub algorithm: HashAlgorithm,
+}
+
+/// How endpoints are found by a hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HashAlgorithm {
+    /// A ring of at least this many entries. Default: 1024, at most [`RING_SIZE_MAX`].
+    RingHash {
+        /// Entries.
+        size_min: u64,
+    },
+    /// A table of this many slots, a prime of at least 3. Default: 65537.
+    Maglev {
+        /// Slots.
+        size: u64,
+    },
+}
+
+/// A table in which endpoints are found by a hash.
+#[derive(Debug)]
+pub enum HashTable {
+    /// See [`RingHash`].
+    RingHash(RingHash),
+    /// See [`Maglev`].
+    Maglev(Maglev),
+}
+
+impl HashTable {
+    /// Makes the table; `None` for no hosts.
+    pub fn build(
+        algorithm: HashAlgorithm,
+        hosts: &[(EndpointIdx, hash::Host<'_>)],
+    ) -> Option<Self> {
+        match algorithm {
+            HashAlgorithm::RingHash { size_min } => {
+                RingHash::build(hosts, size_min).map(HashTable::RingHash)
+            }
+            HashAlgorithm::Maglev { size } => Maglev::build(hosts, size).map(HashTable::Maglev),
+        }
+    }
+
+    /// The endpoint of a hash, passing over those that may not be used; `attempt` is how many times the request was tried
+    /// before. `None` if none was found near.
+    #[inline]
+    pub fn pick(
+        &self,
+        hash: u64,
+        attempt: u32,
+        usable: impl Fn(EndpointIdx) -> bool,
+    ) -> Option<EndpointIdx> {
+        match self {
+            HashTable::RingHash(ring) => ring.pick(hash, attempt, usable),
+            HashTable::Maglev(table) => table.pick(hash, attempt, usable),
+        }
+    }
+
+    /// Share of the keys that each endpoint has, all of them usable.
+    pub fn shares(&self) -> BTreeMap<EndpointIdx, f64> {
+        match self {
+            HashTable::RingHash(ring) => ring.shares(),
+            HashTable::Maglev(table) => table.shares(),
+        }
+    }
+
+    /// Entries or slots.
+    pub fn len(&self) -> usize {
+        match self {
+            HashTable::RingHash(ring) => ring.len(),
+            HashTable::Maglev(table) => table.len(),
+        }
+    }
+
+    /// Whether it has none, which it never has.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }
 
@@ -60,18 +191,19 @@ pub enum Balancer {
 
 impl Balancer {
     /// Makes the tables for endpoints of these weights; `None` for an empty set.
-    pub fn build(policy: Policy, weights: &[u32]) -> Option<Self> {
+    pub fn build(policy: Simple, weights: &[u32]) -> Option<Self> {
         if weights.is_empty() {
             return None;
         }
         Some(match policy {
-            Policy::LeastRequest => Balancer::LeastRequest(LeastRequest::build(weights)),
-            Policy::Random => Balancer::Random(Random::build(weights)),
-            Policy::RoundRobin => Balancer::RoundRobin(RoundRobin::build(weights)),
+            Simple::LeastRequest => Balancer::LeastRequest(LeastRequest::build(weights)),
+            Simple::Random => Balancer::Random(Random::build(weights)),
+            Simple::RoundRobin => Balancer::RoundRobin(RoundRobin::build(weights)),
         })
     }
 
     /// Picks one endpoint. `state` gives the live state of an index.
+    #[inline]
     pub fn pick<'a>(
         &self,
         state: impl Fn(EndpointIdx) -> &'a EndpointState,
@@ -86,12 +218,12 @@ impl Balancer {
     }
 
     /// Share of picks that each endpoint gets while all of them are equally busy; sums to 1.
-    pub fn shares(weights: &[u32]) -> Vec<f64> {
-        let total: f64 = weights.iter().map(|&weight| f64::from(weight.max(1))).sum();
-        weights
-            .iter()
-            .map(|&weight| f64::from(weight.max(1)) / total)
-            .collect()
+    pub fn shares(&self) -> Vec<f64> {
+        match self {
+            Balancer::LeastRequest(balancer) => balancer.shares(),
+            Balancer::Random(balancer) => balancer.shares(),
+            Balancer::RoundRobin(balancer) => balancer.shares(),
+        }
     }
 }
 

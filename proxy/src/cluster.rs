@@ -4,24 +4,45 @@
 //! that a member). Clusters are replaced as a whole when their endpoints or policy change; what must survive that is
 //! in the registry, behind the `Arc`s held here.
 
+mod ejection;
+
 pub mod endpoint;
+
+pub mod live;
+
+pub mod locality;
+
+pub mod outlier;
+
+pub mod priorities;
 
 pub mod retry_limit;
 
 pub mod split;
 
-use std::sync::Arc;
+pub mod warmup;
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arc_swap::ArcSwap;
 use rand::Rng;
 
 pub use endpoint::Endpoint;
+pub use live::{Ask, Live};
+pub use locality::{Locality, Plan, Spread};
+pub use outlier::{Outcome, OutlierPolicy};
 pub use retry_limit::{Admission, RetryLimit};
 pub use split::Split;
+pub use warmup::Warmup;
 
-use crate::balance::{Balancer, EndpointIdx, Policy};
+use self::live::{Base, Method};
+use self::locality::Group;
+use crate::balance::hash::Host;
+use crate::balance::{EndpointIdx, HashKey, HashTable, Policy};
 use crate::pool::PoolSettings;
 use crate::provenance::Provenance;
-use crate::registry::{ClusterId, ClusterState};
+use crate::registry::{ClusterId, ClusterState, Moment};
 use crate::telemetry::RequestStats;
 use crate::upstream::Protocol;
 
@@ -35,9 +56,11 @@ pub struct Parts {
     /// What its connections speak.
     pub protocol: Protocol,
     /// How endpoints are picked.
-    pub policy: Policy,
+    pub balance: Balance,
     /// The endpoints.
     pub endpoints: Vec<Endpoint>,
+    /// Endpoints by priority and group.
+    pub plan: Plan,
     /// DNS names of endpoints, with ports, whose addresses are not known yet.
     pub unresolved: Vec<Box<str>>,
     /// Where requests are counted that reached no endpoint.
@@ -52,6 +75,21 @@ pub struct Parts {
     pub fingerprint: u64,
 }
 
+/// How a cluster's endpoints are chosen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Balance {
+    /// The balancer.
+    pub policy: Policy,
+    /// How new endpoints begin; at once with their whole weight if there is none.
+    pub warmup: Option<Warmup>,
+    /// How localities count.
+    pub spread: Spread,
+    /// When endpoints are taken out; never if there is none.
+    pub outlier: Option<OutlierPolicy>,
+    /// The part of a priority's endpoints below which all are used, healthy or not, in percent. Default: 0, never.
+    pub panic_percent: u8,
+}
+
 /// A service port (and subset) with its endpoints and the policy that balances them.
 #[derive(Debug)]
 pub struct Cluster {
@@ -62,7 +100,7 @@ pub struct Cluster {
     /// What its connections speak.
     pub protocol: Protocol,
     /// How endpoints are picked.
-    pub policy: Policy,
+    pub balance: Balance,
     /// Connection limits and times.
     pub pool: PoolSettings,
     /// How many requests may be tried again at the same time.
@@ -76,30 +114,34 @@ pub struct Cluster {
     /// Hash over everything that the cluster is made of; equal for clusters that behave alike.
     pub fingerprint: u64,
     endpoints: Box<[Endpoint]>,
-    balancer: Option<Balancer>,
+    /// Priority of each endpoint; empty when all have the same.
+    priorities: Box<[u8]>,
+    base: Base,
+    live: ArcSwap<Live>,
 }
 
 impl Cluster {
-    /// Builds the balancer's tables for these parts.
-    pub fn build(parts: Parts) -> Self {
-        let weights: Vec<u32> = parts
-            .endpoints
-            .iter()
-            .map(|endpoint| endpoint.weight)
-            .collect();
+    /// Builds the balancer's tables for these parts, as things are now.
+    pub fn build(parts: Parts, now: Moment) -> Self {
+        let endpoints = parts.endpoints.into_boxed_slice();
+        let priorities = by_endpoint(&parts.plan, endpoints.len());
+        let base = base(&parts.balance, parts.plan, &endpoints);
+        let live = Live::build(&base, &endpoints, now);
         Self {
-            balancer: Balancer::build(parts.policy, &weights),
             state: parts.state,
             host: parts.host,
             protocol: parts.protocol,
-            policy: parts.policy,
+            balance: parts.balance,
             pool: parts.pool,
             retry_limit: parts.retry_limit,
             provenance: parts.provenance,
             unresolved: parts.unresolved.into(),
             stats: parts.stats,
             fingerprint: parts.fingerprint,
-            endpoints: parts.endpoints.into_boxed_slice(),
+            endpoints,
+            priorities,
+            base,
+            live: ArcSwap::from_pointee(live),
         }
     }
 
@@ -123,34 +165,141 @@ impl Cluster {
         &self.endpoints[index.0 as usize]
     }
 
-    /// The priority of an endpoint, 0 first: all endpoints have the same, as without outlier detection they must.
-    pub fn priority(&self, _endpoint: EndpointIdx) -> u32 {
-        0
+    /// Endpoints by priority and group.
+    pub fn plan(&self) -> &Plan {
+        &self.base.plan
+    }
+
+    /// The tables as they are now.
+    pub fn live(&self) -> Arc<Live> {
+        self.live.load_full()
+    }
+
+    /// The priority of an endpoint, 0 first.
+    pub fn priority(&self, endpoint: EndpointIdx) -> u32 {
+        let priority = self.priorities.get(endpoint.0 as usize);
+        u32::from(priority.copied().unwrap_or_default())
     }
 
     /// How many priorities there are.
     pub fn priorities(&self) -> usize {
-        1
+        self.base.plan.len().max(1)
+    }
+
+    /// What is hashed of requests for this cluster, if anything is.
+    pub fn hash_key(&self) -> Option<&HashKey> {
+        match &self.balance.policy {
+            Policy::Hash(policy) => Some(&policy.key),
+            Policy::Simple(_) | Policy::Passthrough => None,
+        }
     }
 
     /// Picks an endpoint for one attempt; `None` when there is none that may be used.
     #[inline]
-    pub fn pick(&self, rng: &mut impl Rng) -> Option<EndpointIdx> {
-        let balancer = self.balancer.as_ref()?;
-        Some(balancer.pick(
-            |index| &self.endpoints[index.0 as usize].state,
-            &self.state.cursor,
-            rng,
-        ))
+    pub fn pick(&self, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
+        let live = self.live.load();
+        live.pick(&self.base, &self.endpoints, &self.state.cursors, ask, rng)
     }
 
     /// Probability that each endpoint is picked next while all are equally busy, in endpoint order.
     pub fn shares(&self) -> Vec<f64> {
-        let weights: Vec<u32> = self
-            .endpoints
-            .iter()
-            .map(|endpoint| endpoint.weight)
-            .collect();
-        Balancer::shares(&weights)
+        self.live.load().probabilities(&self.endpoints)
     }
+
+    /// Counts what came of a request to an endpoint; one that has failed too often is taken out.
+    #[inline]
+    pub fn report(&self, endpoint: EndpointIdx, outcome: Outcome, now: impl FnOnce() -> Moment) {
+        let Some(policy) = &self.balance.outlier else {
+            return;
+        };
+        let health = &self.endpoint(endpoint).state.health;
+        if let Some(verdict) = policy.count(health, outcome) {
+            ejection::decide(self, policy, endpoint, verdict, now());
+        }
+    }
+
+    /// Looks at who may come back, and at what is stale; to be called every `interval` of the policy, and when the
+    /// journal has rung.
+    pub fn refresh(&self, now: Moment) {
+        let stale = &self.state.ejections.stale;
+        let warms = || self.live.load().warms_at.is_some_and(|due| due <= now);
+        if stale.swap(false, Ordering::AcqRel) || warms() {
+            self.rebuild(now);
+        }
+    }
+
+    /// Lets ejected endpoints back whose time is over.
+    pub fn sweep(&self, now: Moment) {
+        if let Some(policy) = &self.balance.outlier {
+            ejection::sweep(self, policy, now);
+        }
+        self.refresh(now);
+    }
+
+    fn rebuild(&self, now: Moment) {
+        let live = Arc::new(Live::build(&self.base, &self.endpoints, now));
+        let before = self.live.swap(Arc::clone(&live));
+        ejection::tell_shift(self, &before, &live, now);
+    }
+}
+
+/// What tables are made from.
+fn base(balance: &Balance, plan: Plan, endpoints: &[Endpoint]) -> Base {
+    let method = match &balance.policy {
+        Policy::Simple(simple) => Method::Simple(*simple),
+        Policy::Passthrough => Method::Hash(Box::default()),
+        Policy::Hash(policy) => {
+            let tables = plan.iter().filter_map(|groups| {
+                let hosts = hosts(groups, endpoints);
+                HashTable::build(policy.algorithm, &hosts).map(Arc::new)
+            });
+            Method::Hash(tables.collect())
+        }
+    };
+    Base {
+        method,
+        plan: match balance.policy {
+            // not one of them is dialled
+            Policy::Passthrough => Plan::new(),
+            _ => plan,
+        },
+        panic_percent: balance.panic_percent,
+        warmup: balance.warmup,
+    }
+}
+
+/// The endpoints of one priority as a hash table wants them; weights of groups count where there are several.
+fn hosts<'a>(groups: &[Group], endpoints: &'a [Endpoint]) -> Vec<(EndpointIdx, Host<'a>)> {
+    let mut hosts = Vec::new();
+    for group in groups {
+        let members = || {
+            group
+                .members
+                .iter()
+                .map(|member| &endpoints[*member as usize])
+        };
+        let sum: f64 = members().map(|endpoint| f64::from(endpoint.weight)).sum();
+        for (number, endpoint) in group.members.iter().zip(members()) {
+            let weight = match groups {
+                [_] => f64::from(endpoint.weight),
+                _ => f64::from(group.weight) * f64::from(endpoint.weight) / sum,
+            };
+            let key = endpoint.hash_key();
+            hosts.push((EndpointIdx(*number), Host { key, weight }));
+        }
+    }
+    hosts
+}
+
+fn by_endpoint(plan: &Plan, endpoints: usize) -> Box<[u8]> {
+    if plan.len() < 2 {
+        return Box::default();
+    }
+    let mut priorities = vec![0; endpoints];
+    for (priority, groups) in plan.iter().enumerate() {
+        for member in groups.iter().flat_map(|group| &group.members) {
+            priorities[*member as usize] = priority as u8;
+        }
+    }
+    priorities.into()
 }

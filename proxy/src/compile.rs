@@ -4,6 +4,8 @@
 //! should not do: names are completed, VirtualServices and delegates merged, policies chosen, match tables and
 //! balancers built. Parts of the snapshot before are kept by `Arc` where nothing that they follow from has changed.
 
+mod balance;
+
 pub mod certificates;
 
 mod chains;
@@ -36,6 +38,7 @@ pub mod survey;
 use config_loader::ResourceSet;
 
 use crate::identity::Identity;
+use crate::registry::Moment;
 use crate::registry::Registry;
 use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
@@ -58,6 +61,8 @@ pub struct Inputs<'a> {
     pub stats: &'a StatsRegistry,
     /// Certificates by where they come from.
     pub certificates: &'a Store,
+    /// The time, for endpoints that are new.
+    pub now: Moment,
 }
 
 /// Compiles a snapshot. With `previous` from the same registry, what did not change is taken from there; the result is

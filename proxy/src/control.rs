@@ -2,6 +2,8 @@
 //!
 //! One task on the control runtime owns the way from resources to the snapshot in force. It never runs a request.
 
+pub mod caretaker;
+
 pub mod certificates;
 
 pub mod dns;

@@ -3,7 +3,9 @@
 //! [`run`] owns the order of a request and reads from top to bottom; what it asks (`route`, `filter`, `cluster`)
 //! returns values, and what it sends through (`pool`) returns a response or an error.
 
-pub mod asked;
+mod affinity;
+
+mod asked;
 
 pub mod attempt;
 
@@ -24,6 +26,8 @@ pub mod forward;
 pub mod head;
 
 pub mod headers;
+
+pub mod health;
 
 pub mod interim;
 

@@ -19,6 +19,8 @@ pub struct Identity {
     pub mode: Mode,
     /// Cluster key `region/zone/group/cluster`. Flag `--cluster`, default `default/default/default/local`.
     pub cluster: String,
+    /// `region/zone/subzone` of the workload; empty for region and zone of `cluster`. Flag `--locality`.
+    pub locality: String,
     /// Namespace of the workload. Flag `--namespace`, default `default`.
     pub namespace: String,
     /// Labels of the workload, compared with Gateway selectors and `sourceLabels`. Flag `--labels`.
@@ -41,6 +43,33 @@ pub struct Identity {
 pub struct MeshDefaults {
     /// Whether plain 503 responses are tried again, as in older Istio. Flag `--compat-retry-503`, default no.
     pub retry_503: bool,
+    /// Whether failover that is asked for waits for outlier detection, as in Istio. Flag
+    /// `--failover-needs-outlier-detection`, default no.
+    pub failover_needs_detection: bool,
+    /// Whether `maxEjectionPercent` holds for the first ejection too, as in newer Envoy. Flag
+    /// `--outlier-first-ejection=cap`, default no.
+    pub ejection_cap_holds_always: bool,
+}
+
+impl Identity {
+    /// `region/zone/subzone` of the workload, parts that are not known left out at the end.
+    pub fn locality(&self) -> String {
+        if !self.locality.is_empty() {
+            return self.locality.clone();
+        }
+        let mut parts = self.cluster.split('/');
+        let (region, zone) = (parts.next(), parts.next());
+        format!(
+            "{}/{}",
+            region.unwrap_or_default(),
+            zone.unwrap_or_default()
+        )
+    }
+
+    /// The name of the cluster that the workload is in.
+    pub fn member(&self) -> &str {
+        self.cluster.rsplit('/').next().unwrap_or_default()
+    }
 }
 
 impl Default for Identity {
@@ -48,6 +77,7 @@ impl Default for Identity {
         Self {
             mode: Mode::Gateway,
             cluster: "default/default/default/local".to_owned(),
+            locality: String::new(),
             namespace: "default".to_owned(),
             labels: BTreeMap::new(),
             network: String::new(),

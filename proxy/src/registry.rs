@@ -3,18 +3,22 @@
 //! Requests touch only the atomics behind the `Arc`s that compile() put into the snapshot; the maps here are read
 //! and written by the control thread when configuration changes. Uses nothing above row 0.
 
+mod health;
+mod journal;
 mod retries;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
 use crossbeam_utils::CachePadded;
 use dashmap::DashMap;
 
+pub use health::{Health, Moment, Streak, why};
+pub use journal::{Cause, EVENTS_MAX, Event, Happening, Journal};
 pub use retries::{Retries, RetryPermit};
 
 /// Where an endpoint accepts connections.
@@ -67,21 +71,25 @@ pub struct EndpointKey {
     pub address: Address,
 }
 
-/// What workers share about one endpoint.
+/// What workers share about one endpoint: on cache lines of its own, since every request writes there.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct EndpointState {
     /// Number of this endpoint, unique in the process; keys the workers' pools.
     pub id: u64,
-    active: CachePadded<AtomicU32>,
-    requests: CachePadded<AtomicU64>,
+    requests: AtomicU64,
+    active: AtomicU32,
+    /// Whether it may be used.
+    pub health: Health,
 }
 
 impl EndpointState {
     fn new(id: u64) -> Self {
         Self {
             id,
-            active: CachePadded::new(AtomicU32::new(0)),
-            requests: CachePadded::new(AtomicU64::new(0)),
+            requests: AtomicU64::new(0),
+            active: AtomicU32::new(0),
+            health: Health::default(),
         }
     }
 
@@ -120,6 +128,21 @@ impl Cursor {
     }
 }
 
+/// Rotations of one cluster that have a turn of their own.
+pub const CURSORS: usize = 4;
+
+/// What decides about ejections in one cluster. The lock is taken when an endpoint has failed often enough, and by sweeps;
+/// never by a request that goes well.
+#[derive(Debug, Default)]
+pub struct Ejections {
+    /// One decision at a time, so that the cap holds exactly.
+    pub deciding: Mutex<()>,
+    /// Whether something happened that the tables do not show yet.
+    pub stale: AtomicBool,
+    /// Whether it was told since the last sweep that the cap spared an endpoint.
+    pub spared: AtomicBool,
+}
+
 /// What workers share about one cluster.
 #[derive(Debug)]
 pub struct ClusterState {
@@ -127,8 +150,12 @@ pub struct ClusterState {
     pub id: ClusterId,
     /// Name of the cluster.
     pub name: Arc<str>,
-    /// Turn of the cluster's rotation.
-    pub cursor: Cursor,
+    /// Turns of the cluster's rotations; groups of endpoints beyond these share them.
+    pub cursors: [Cursor; CURSORS],
+    /// Endpoints that are ejected, and how the tables are to be made anew.
+    pub ejections: Ejections,
+    /// Where events are noted.
+    pub journal: Arc<Journal>,
     /// Requests that are being tried again.
     pub retries: Retries,
 }
@@ -155,6 +182,7 @@ pub struct Registry {
     endpoints: DashMap<EndpointKey, Arc<EndpointState>>,
     clusters: DashMap<Arc<str>, Arc<ClusterState>>,
     names: DashMap<Arc<str>, Arc<Resolution>>,
+    journal: Arc<Journal>,
     endpoint_ids: AtomicU64,
     cluster_ids: AtomicU32,
 }
@@ -186,11 +214,18 @@ impl Registry {
             Arc::new(ClusterState {
                 id,
                 name,
-                cursor: Cursor::default(),
+                cursors: Default::default(),
+                ejections: Ejections::default(),
+                journal: Arc::clone(&self.journal),
                 retries: Retries::default(),
             })
         });
         Arc::clone(&state)
+    }
+
+    /// What happened to endpoints.
+    pub fn journal(&self) -> &Arc<Journal> {
+        &self.journal
     }
 
     /// One more than the highest cluster number given out so far.

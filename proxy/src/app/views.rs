@@ -136,7 +136,7 @@ fn cluster_view(cluster: &Cluster) -> ClusterView {
     });
     ClusterView {
         name: cluster.name().to_string(),
-        balancer: cluster.policy.name().to_owned(),
+        balancer: cluster.balance.policy.name().to_owned(),
         protocol: cluster.protocol.name().to_owned(),
         sources: cluster.provenance.iter().map(ToString::to_string).collect(),
         endpoints: endpoints.collect(),

@@ -49,6 +49,11 @@ impl LeastRequest {
         }
     }
 
+    /// Share of picks of each endpoint while none is busy.
+    pub fn shares(&self) -> Vec<f64> {
+        self.draw.shares()
+    }
+
     #[inline]
     fn weight(&self, index: EndpointIdx) -> u32 {
         self.weights.get(index.0 as usize).copied().unwrap_or(1)

@@ -18,6 +18,11 @@ impl Random {
         }
     }
 
+    /// Share of picks of each endpoint.
+    pub fn shares(&self) -> Vec<f64> {
+        self.weights.shares()
+    }
+
     /// Picks one endpoint.
     #[inline]
     pub fn pick(&self, rng: &mut impl Rng) -> EndpointIdx {

@@ -26,6 +26,21 @@ impl RoundRobin {
         RoundRobin::Schedule(smooth_schedule(&reduced))
     }
 
+    /// Share of picks of each endpoint.
+    pub fn shares(&self) -> Vec<f64> {
+        match self {
+            RoundRobin::Equal(len) => vec![f64::from(*len).recip(); *len as usize],
+            RoundRobin::Schedule(schedule) => {
+                let count = schedule.iter().max().map_or(0, |last| *last as usize + 1);
+                let mut shares = vec![0.0; count];
+                for index in schedule {
+                    shares[*index as usize] += (schedule.len() as f64).recip();
+                }
+                shares
+            }
+        }
+    }
+
     /// Picks the endpoint whose turn it is.
     #[inline]
     pub fn pick(&self, cursor: &Cursor) -> EndpointIdx {

@@ -19,7 +19,7 @@ fn states(count: usize) -> Vec<Arc<EndpointState>> {
         .collect()
 }
 
-fn counts(policy: Policy, weights: &[u32], picks: usize) -> Vec<usize> {
+fn counts(policy: Simple, weights: &[u32], picks: usize) -> Vec<usize> {
     let states = states(weights.len());
     let balancer = Balancer::build(policy, weights).unwrap();
     let cursor = Cursor::default();
@@ -35,7 +35,8 @@ fn counts(policy: Policy, weights: &[u32], picks: usize) -> Vec<usize> {
 /// Pearson's chi-square against the shares of the weights.
 fn chi_square(counts: &[usize], weights: &[u32]) -> f64 {
     let total: usize = counts.iter().sum();
-    let shares = Balancer::shares(weights);
+    let balancer = Balancer::build(Simple::Random, weights).unwrap();
+    let shares = balancer.shares();
     counts
         .iter()
         .zip(shares)
@@ -48,18 +49,18 @@ fn chi_square(counts: &[usize], weights: &[u32]) -> f64 {
 
 #[test]
 fn no_balancer_is_built_for_an_empty_set() {
-    assert!(Balancer::build(Policy::Random, &[]).is_none());
+    assert!(Balancer::build(Simple::Random, &[]).is_none());
 }
 
 #[test]
 fn round_robin_is_exact_over_a_cycle() {
-    assert_eq!(counts(Policy::RoundRobin, &[1, 1, 1], 300), [100, 100, 100]);
-    assert_eq!(counts(Policy::RoundRobin, &[1, 2, 4], 700), [100, 200, 400]);
+    assert_eq!(counts(Simple::RoundRobin, &[1, 1, 1], 300), [100, 100, 100]);
+    assert_eq!(counts(Simple::RoundRobin, &[1, 2, 4], 700), [100, 200, 400]);
     assert_eq!(
-        counts(Policy::RoundRobin, &[100, 300], 4_000),
+        counts(Simple::RoundRobin, &[100, 300], 4_000),
         [1_000, 3_000]
     );
-    assert_eq!(counts(Policy::RoundRobin, &[0, 3], 400), [100, 300]);
+    assert_eq!(counts(Simple::RoundRobin, &[0, 3], 400), [100, 300]);
 }
 
 #[test]
@@ -87,7 +88,7 @@ fn round_robin_schedule_stays_bounded() {
 #[test]
 fn random_and_idle_least_request_follow_the_weights() {
     // 99.9th percentiles of chi-square for 1 and 2 degrees of freedom: 10.8 and 13.8
-    for policy in [Policy::Random, Policy::LeastRequest] {
+    for policy in [Simple::Random, Simple::LeastRequest] {
         assert!(
             chi_square(&counts(policy, &[1, 1, 1], 30_000), &[1, 1, 1]) < 13.8,
             "{policy:?}"
@@ -109,7 +110,7 @@ fn least_request_avoids_the_busy_endpoint() {
     for _ in 0..10 {
         states[0].enter();
     }
-    let balancer = Balancer::build(Policy::LeastRequest, &[1, 1]).unwrap();
+    let balancer = Balancer::build(Simple::LeastRequest, &[1, 1]).unwrap();
     let mut rng = SmallRng::seed_from_u64(1);
     let cursor = Cursor::default();
     let busy = (0..10_000)
@@ -139,4 +140,21 @@ fn least_request_weighs_active_requests() {
         .count();
     // the light endpoint only when both draws hit it: 0.2 * 0.2
     assert!((320..480).contains(&light), "{light}");
+}
+
+#[test]
+fn shares_are_those_of_the_weights() {
+    for policy in [Simple::LeastRequest, Simple::Random, Simple::RoundRobin] {
+        for weights in [&[1, 1, 1][..], &[1, 2, 4], &[7, 0, 3, 9]] {
+            let sum: u32 = weights.iter().map(|weight| (*weight).max(1)).sum();
+            let shares = Balancer::build(policy, weights).unwrap().shares();
+            for (share, weight) in shares.iter().zip(weights) {
+                let wanted = f64::from((*weight).max(1)) / f64::from(sum);
+                assert!(
+                    (share - wanted).abs() < 1e-6,
+                    "{policy:?} {weights:?} {shares:?}"
+                );
+            }
+        }
+    }
 }

@@ -36,6 +36,23 @@ impl Weights {
         matches!(self, Weights::Equal(_))
     }
 
+    /// Share of draws of each index.
+    pub fn shares(&self) -> Vec<f64> {
+        match self {
+            Weights::Equal(len) => vec![f64::from(*len).recip(); *len as usize],
+            Weights::Alias(slots) => {
+                let slot_share = (slots.len() as f64).recip();
+                let mut shares = vec![0.0; slots.len()];
+                for (index, slot) in slots.iter().enumerate() {
+                    let kept = f64::from(slot.keep) / f64::from(u32::MAX);
+                    shares[index] += slot_share * kept;
+                    shares[slot.alias as usize] += slot_share * (1.0 - kept);
+                }
+                shares
+            }
+        }
+    }
+
     /// Draws one index.
     #[inline]
     pub fn draw(&self, rng: &mut impl Rng) -> EndpointIdx {

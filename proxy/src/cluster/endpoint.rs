@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::Locality;
 use crate::registry::{Address, EndpointState};
 use crate::telemetry::RequestStats;
 use crate::upstream::Alternates;
@@ -19,11 +20,22 @@ pub struct Endpoint {
     /// Relative share of traffic, at least 1.
     pub weight: u32,
     /// `region/zone/subzone`, empty when not known.
-    pub locality: Arc<str>,
+    pub locality: Locality,
+    /// Network that it is on, empty for the default one.
+    pub network: Arc<str>,
     /// Labels that subsets select by.
     pub labels: Arc<BTreeMap<String, String>>,
     /// Live state shared by all workers.
     pub state: Arc<EndpointState>,
     /// Where its requests are counted; endpoints with the same labels share it.
     pub stats: Arc<RequestStats>,
+}
+
+impl Endpoint {
+    /// What balancers by hash know it as: its address, or the path of a Unix socket.
+    pub fn hash_key(&self) -> &str {
+        self.address_text
+            .strip_prefix("unix://")
+            .unwrap_or(&self.address_text)
+    }
 }

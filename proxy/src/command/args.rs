@@ -81,6 +81,15 @@ pub struct IdentityArgs {
     /// Kubernetes cluster that the proxy runs in: region/zone/group/name, or just the name
     #[arg(long, value_name = "KEY", default_value = "local", env = "STRAIT_CLUSTER", value_parser = cluster_key)]
     pub cluster: String,
+    /// Where the proxy runs: region/zone/subzone; default: region and zone of --cluster
+    #[arg(
+        long,
+        value_name = "LOCALITY",
+        default_value = "",
+        env = "STRAIT_LOCALITY",
+        hide_default_value = true
+    )]
+    pub locality: String,
     /// Namespace of the workload; short names and visibility follow from it
     #[arg(
         long,
@@ -92,7 +101,7 @@ pub struct IdentityArgs {
     /// Labels of the workload, matched against Gateway selectors and sourceLabels: key=value,...
     #[arg(long, value_name = "K=V,...", env = "STRAIT_LABELS", value_delimiter = ',', value_parser = label)]
     pub labels: Vec<Option<(String, String)>>,
-    /// Network that the proxy is on; shown by the admin server, and without effect so far
+    /// Network that the proxy is on, which failoverPriority may compare
     #[arg(
         long,
         value_name = "NAME",
@@ -128,6 +137,31 @@ pub struct IdentityArgs {
     /// Try plain 503 responses again where a rule has no `retries`, as older Istio did
     #[arg(long, env = "STRAIT_COMPAT_RETRY_503", help_heading = "Compatibility")]
     pub compat_retry_503: bool,
+    /// Let failover of localities act only where outlierDetection is configured, as Istio does
+    #[arg(
+        long,
+        env = "STRAIT_FAILOVER_NEEDS_OUTLIER_DETECTION",
+        help_heading = "Compatibility"
+    )]
+    pub failover_needs_outlier_detection: bool,
+    /// Whether one endpoint may be ejected whatever maxEjectionPercent says, as long as another is left
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = FirstEjectionArg::Allow,
+        env = "STRAIT_OUTLIER_FIRST_EJECTION",
+        help_heading = "Compatibility"
+    )]
+    pub outlier_first_ejection: FirstEjectionArg,
+}
+
+/// `--outlier-first-ejection`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FirstEjectionArg {
+    /// It may, as in older Envoy
+    Allow,
+    /// It may not, as in newer Envoy: below 10 endpoints the default of 10 percent ejects nobody
+    Cap,
 }
 
 /// `--mode`.
@@ -145,6 +179,7 @@ impl IdentityArgs {
                 ModeArg::Gateway => Mode::Gateway,
             },
             cluster: self.cluster.clone(),
+            locality: self.locality.clone(),
             namespace: self.namespace.clone(),
             labels: self.labels.iter().flatten().cloned().collect(),
             network: self.network.clone(),
@@ -153,6 +188,8 @@ impl IdentityArgs {
             mesh_certificates: self.mesh_certs.clone(),
             mesh: MeshDefaults {
                 retry_503: self.compat_retry_503,
+                failover_needs_detection: self.failover_needs_outlier_detection,
+                ejection_cap_holds_always: self.outlier_first_ejection == FirstEjectionArg::Cap,
             },
         }
     }

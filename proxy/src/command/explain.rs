@@ -159,10 +159,12 @@ fn answer(args: &ExplainArgs, question: &Question, loaded: &Loaded) -> Answer {
     let found = [&loaded.diagnostics, &look.findings];
     let found: Vec<Diagnostic> = found.into_iter().flatten().cloned().collect();
     tell(&found);
+    let registry = Registry::default();
     let inputs = Inputs {
+        now: registry.journal().now(),
         resources,
         identity: &identity,
-        registry: &Registry::default(),
+        registry: &registry,
         stats: &StatsRegistry::new(1),
         certificates: &store,
     };

@@ -12,12 +12,13 @@ use super::Inputs;
 use super::policies::Policies;
 use super::service::{Labels, Port, Service, Workload};
 use super::services::Services;
-use crate::balance::Policy;
-use crate::cluster::{Cluster, Endpoint, Parts, RetryLimit};
+use crate::cluster::locality::{self, Place};
+use crate::cluster::{Balance, Cluster, Endpoint, Locality, Parts, Plan, RetryLimit};
 use crate::filter::RetryPolicy;
+use crate::identity::Identity;
 use crate::pool::PoolSettings;
 use crate::provenance::Provenance;
-use crate::registry::{Address, ClusterId, Registry};
+use crate::registry::{Address, ClusterId, Moment, Registry};
 use crate::snapshot::Snapshot;
 use crate::telemetry::{Reporter, RequestLabels, RequestStats, RouteStats, StatsRegistry, UNKNOWN};
 use crate::telemetry::{Service as ServiceLabels, Workload as WorkloadLabels};
@@ -26,7 +27,8 @@ use crate::upstream::Alternates;
 /// What balances a cluster: a DestinationRule's settings for one port and subset.
 #[derive(Clone, Debug)]
 pub(super) struct ClusterPolicy {
-    pub balance: Policy,
+    pub balance: Balance,
+    pub retry_limit: RetryLimit,
     pub pool: PoolSettings,
     /// Labels of the subset; `None` for the whole service.
     pub subset: Option<BTreeMap<String, String>>,
@@ -50,6 +52,9 @@ pub(super) struct Clusters<'a> {
     stats: &'a StatsRegistry,
     previous: &'a Snapshot,
     source: Arc<WorkloadLabels>,
+    identity: &'a Identity,
+    locality: Locality,
+    now: Moment,
     member: Arc<str>,
     mesh_retries: Arc<RetryPolicy>,
     /// Built so far; a name of which nothing is known has none.
@@ -65,12 +70,7 @@ impl<'a> Clusters<'a> {
         previous: &'a Snapshot,
     ) -> Self {
         let identity = inputs.identity;
-        let member: Arc<str> = identity
-            .cluster
-            .rsplit('/')
-            .next()
-            .unwrap_or_default()
-            .into();
+        let member: Arc<str> = identity.member().into();
         let source = workload_labels(&identity.labels, &identity.namespace, &member);
         Self {
             services,
@@ -79,6 +79,9 @@ impl<'a> Clusters<'a> {
             stats: inputs.stats,
             previous,
             source: Arc::new(source),
+            identity,
+            locality: identity.locality().into(),
+            now: inputs.now,
             member,
             mesh_retries: Arc::new(RetryPolicy::mesh_default(identity.mesh.retry_503)),
             built: HashMap::new(),
@@ -140,7 +143,7 @@ impl<'a> Clusters<'a> {
         let port: u16 = parts.next()?.parse().ok()?;
         let (subset, host) = (parts.next()?, parts.next()?);
         let service = Arc::clone(self.services.find(host)?);
-        let policy = self.policies.find(host, &service.namespace, port, subset)?;
+        let policy = self.policies.find(host, &service, port, subset)?;
         self.build(name, &service, port, policy)
     }
 
@@ -181,25 +184,51 @@ impl<'a> Clusters<'a> {
             return Some(Arc::clone(before));
         }
         let endpoints = self.endpoints(&state.name, service, port, &members);
+        let plan = self.plan(&policy.balance, &endpoints);
         let provenance = service
             .provenance
             .iter()
             .chain(&policy.provenance)
             .cloned()
             .collect();
-        Some(Arc::new(Cluster::build(Parts {
+        let parts = Parts {
             host: Arc::clone(&service.host),
             protocol: port.protocol,
-            policy: policy.balance,
+            balance: policy.balance,
             endpoints,
+            plan,
             unresolved: self.unresolved(port, &members),
             stats: self.stats_of(service, &WorkloadLabels::default()),
             pool: policy.pool,
-            retry_limit: RetryLimit::default(),
+            retry_limit: policy.retry_limit,
             provenance,
             fingerprint,
             state,
-        })))
+        };
+        Some(Arc::new(Cluster::build(parts, self.now)))
+    }
+
+    /// Which endpoints come first for this proxy.
+    fn plan(&self, balance: &Balance, endpoints: &[Endpoint]) -> Plan {
+        let here = Place {
+            locality: &self.locality,
+            labels: &self.identity.labels,
+            network: &self.identity.network,
+            member: &self.member,
+        };
+        let places: Vec<(Place<'_>, u32)> = endpoints
+            .iter()
+            .map(|endpoint| {
+                let place = Place {
+                    locality: &endpoint.locality,
+                    labels: &endpoint.labels,
+                    network: &endpoint.network,
+                    member: &self.member,
+                };
+                (place, endpoint.weight)
+            })
+            .collect();
+        locality::plan(&balance.spread, &here, &places)
     }
 
     fn fingerprint(
@@ -249,7 +278,8 @@ impl<'a> Clusters<'a> {
                 address_text: address.to_string().into(),
                 alternates,
                 weight: workload.weight.max(1),
-                locality: Arc::clone(&workload.locality),
+                locality: workload.locality.clone(),
+                network: Arc::clone(&workload.network),
                 labels: Labels::clone(&workload.labels),
                 state: self.registry.endpoint(cluster, &address),
                 stats: Arc::clone(stats.entry(Arc::as_ptr(&workload.labels)).or_insert_with(

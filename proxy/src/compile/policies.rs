@@ -6,15 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config_loader::ResourceSet;
+use config_loader::resource::core::TrafficDistribution;
 use config_loader::resource::istio::{
-    Algorithm, ConnectionPool, DestinationRule, LoadBalancer, ProxyProtocolVersion, TrafficPolicy,
+    ConnectionPool, DestinationRule, LoadBalancer, OutlierDetection, ProxyProtocolVersion,
+    RetryBudget, TrafficPolicy,
 };
 use config_loader::resource::{ExportTo, Object};
 
+use super::balance;
 use super::clusters::ClusterPolicy;
 use super::names;
+use super::service::Service;
 use super::services::provenance;
-use crate::balance::Policy;
+use crate::cluster::{Balance, RetryLimit};
 use crate::identity::Identity;
 use crate::pool::PoolSettings;
 use crate::upstream::ProxyProtocol;
@@ -67,11 +71,12 @@ impl<'a> Policies<'a> {
     pub(super) fn find(
         &self,
         host: &str,
-        namespace: &str,
+        service: &Service,
         port: u16,
         subset: &str,
     ) -> Option<ClusterPolicy> {
-        let rules = self.rules(host, namespace);
+        let rules = self.rules(host, &service.namespace);
+        let distribution = service.distribution;
         let mut hasher = DefaultHasher::new();
         for rule in rules {
             (
@@ -101,7 +106,8 @@ impl<'a> Policies<'a> {
             None => rules.first().map(|rule| at(rule, 0)).into_iter().collect(),
         };
         Some(ClusterPolicy {
-            balance: effective.balance(),
+            balance: effective.balance(distribution, self.identity),
+            retry_limit: effective.retry_limit(),
             pool: effective.pool(),
             subset: chosen.map(|(_, subset)| subset.labels.clone()),
             provenance,
@@ -206,6 +212,8 @@ fn is_written(policy: &TrafficPolicy) -> bool {
 struct Effective<'a> {
     load_balancer: Option<&'a LoadBalancer>,
     connection_pool: Option<&'a ConnectionPool>,
+    outlier_detection: Option<&'a OutlierDetection>,
+    retry_budget: Option<RetryBudget>,
     proxy_protocol: Option<ProxyProtocolVersion>,
 }
 
@@ -218,20 +226,41 @@ impl<'a> Effective<'a> {
                 .connection_pool
                 .as_deref()
                 .or(effective.connection_pool);
+            let outlier = policy.outlier_detection.as_deref();
+            effective.outlier_detection = outlier.or(effective.outlier_detection);
+            effective.retry_budget = policy.retry_budget.or(effective.retry_budget);
             effective.proxy_protocol = policy.proxy_protocol.or(effective.proxy_protocol);
             if let Some(port) = policy.port(port) {
                 effective.load_balancer = port.load_balancer.as_deref();
                 effective.connection_pool = port.connection_pool.as_deref();
+                effective.outlier_detection = port.outlier_detection.as_deref();
+                // those that a port cannot set are gone with the rest
+                effective.proxy_protocol = None;
             }
         }
         effective
     }
 
-    fn balance(&self) -> Policy {
-        match self.load_balancer.map(|balancer| &balancer.algorithm) {
-            Some(Algorithm::RoundRobin) => Policy::RoundRobin,
-            Some(Algorithm::Random) => Policy::Random,
-            _ => Policy::LeastRequest,
+    fn balance(&self, distribution: TrafficDistribution, identity: &Identity) -> Balance {
+        balance::balance(
+            self.load_balancer,
+            self.outlier_detection,
+            distribution,
+            identity,
+        )
+    }
+
+    /// A budget counts in place of a number.
+    fn retry_limit(&self) -> RetryLimit {
+        let number = self.connection_pool.map(|pool| pool.http.retries_max);
+        match (self.retry_budget, number) {
+            (Some(budget), _) => RetryLimit::Share {
+                percent: budget.percent.round() as u32,
+                min: budget.retry_concurrency_min,
+                counts_unprocessed: true,
+            },
+            (None, Some(number)) if number < u32::MAX => RetryLimit::Count(number),
+            _ => RetryLimit::default(),
         }
     }
 

@@ -5,6 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
+use config_loader::resource::core::TrafficDistribution;
+
+use crate::cluster::Locality;
 use crate::provenance::Provenance;
 use crate::registry::{Address, Registry};
 use crate::upstream::{Alternates, Protocol};
@@ -27,6 +30,8 @@ pub(super) struct Service {
     pub endpoints: Vec<Workload>,
     /// Whether it is no part of the mesh.
     pub external: bool,
+    /// Which of its endpoints are preferred, where no rule says so.
+    pub distribution: TrafficDistribution,
     /// The resources that describe it, the one that decides first.
     pub provenance: Vec<Provenance>,
     /// Hash over everything that it was made from.
@@ -60,7 +65,9 @@ pub(super) struct Workload {
     /// Relative share of traffic; 0 counts as 1.
     pub weight: u32,
     /// `region/zone/subzone`, empty when not known.
-    pub locality: Arc<str>,
+    pub locality: Locality,
+    /// Network that it is on, empty for the default one.
+    pub network: Arc<str>,
 }
 
 /// Address of a workload before its port is known.

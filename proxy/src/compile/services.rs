@@ -14,6 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
+use config_loader::resource::core::TrafficDistribution;
 use config_loader::resource::{Line, Object, Spec};
 
 use super::service::Service;
@@ -125,6 +126,7 @@ impl Draft {
                 ports: Vec::new(),
                 endpoints: Vec::new(),
                 external: false,
+                distribution: TrafficDistribution::Any,
                 provenance: Vec::new(),
                 fingerprint: 0,
             },

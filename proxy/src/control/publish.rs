@@ -91,6 +91,7 @@ impl Publisher {
         let started = Instant::now();
         let previous = self.slot.load_full();
         let inputs = Inputs {
+            now: self.registry.journal().now(),
             resources: &self.resources,
             identity: &self.identity,
             registry: &self.registry,

@@ -5,11 +5,12 @@ use std::time::SystemTime;
 
 use http::uri::{Authority, PathAndQuery};
 use hyper::body::Body;
-use hyper::header::{EXPECT, HOST, HeaderMap, HeaderValue, UPGRADE};
+use hyper::header::{EXPECT, HOST, HeaderMap, HeaderValue, SET_COOKIE, UPGRADE};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use smallvec::SmallVec;
 
+use super::affinity::Affinity;
 use super::asked::Asked;
 use super::attempt::{Manner, Outgoing};
 use super::body::{Extras, Progress, ReplyBody, StreamBody, UpstreamBody};
@@ -95,6 +96,8 @@ pub struct Going<'a> {
     pub policy: Option<Box<RetryPolicy>>,
     /// Whether a timeout is answered with 204.
     alt_response: bool,
+    /// The cookie that is issued.
+    cookie: Option<Box<HeaderValue>>,
 }
 
 impl Going<'_> {
@@ -137,12 +140,12 @@ fn begin<'a>(
         });
     };
     let destination = forward.worker.random(|rng| split.pick(rng));
-    let ready = pick(forward, destination, record).and_then(|picked| {
+    let ready = pick(forward, destination, &request, record).and_then(|(picked, cookie)| {
         let ready = prepare(forward, destination, &picked, request, record)?;
-        Ok((picked, ready))
+        Ok((picked, ready, cookie))
     });
     match ready {
-        Ok((picked, ready)) => {
+        Ok((picked, ready, cookie)) => {
             record.went_to(picked.clone(), &ready.progress);
             Ok(Going {
                 destination,
@@ -153,6 +156,7 @@ fn begin<'a>(
                 deadline: ready.deadline,
                 policy: ready.policy,
                 alt_response: ready.alt_response,
+                cookie,
             })
         }
         Err(reply) => Err(Stopped {
@@ -163,19 +167,22 @@ fn begin<'a>(
     }
 }
 
-/// Finds the destination's cluster and picks one of its endpoints.
-fn pick(
+/// Finds the destination's cluster and picks one of its endpoints; the cookie that the client is to have, too.
+fn pick<B>(
     forward: &Forward<'_>,
     destination: &Destination,
+    request: &Request<B>,
     record: &mut Record,
-) -> Result<Picked, LocalReply> {
+) -> Result<(Picked, Option<Box<HeaderValue>>), LocalReply> {
     let Some(destined) = Destined::find(forward.snapshot, destination.cluster) else {
         return Err(LocalReply::from_kind(Kind::NoCluster));
     };
     record.destined(&destined);
-    destined
-        .pick(forward.worker)
-        .ok_or(LocalReply::from_kind(Kind::NoHealthyUpstream))
+    let Affinity { ask, cookie } = Affinity::of(forward, &destined, request);
+    match destined.asking(ask).pick(forward.worker) {
+        Some(picked) => Ok((picked, cookie)),
+        None => Err(LocalReply::from_kind(Kind::NoHealthyUpstream)),
+    }
 }
 
 /// A request that is ready to go upstream.
@@ -432,6 +439,9 @@ fn pass(
     hop_by_hop::strip_response(headers, switch.is_some());
     if let Some(took) = took {
         headers.insert(X_ENVOY_UPSTREAM_SERVICE_TIME, headers::millis(took));
+    }
+    if let Some(cookie) = going.cookie {
+        headers.append(SET_COOKIE, *cookie);
     }
     record.saw_headers(headers);
     record.responded(

@@ -15,6 +15,7 @@ use hyper::{Method, Request, Response};
 use tokio::time::Instant;
 
 use super::body::{Progress, ReplyBody};
+use super::health;
 use super::log::{End, LogFields};
 use super::messages::Messages;
 use super::origin::Origin;
@@ -276,6 +277,10 @@ impl Record {
                 self.details = "upstream_response_timeout";
             }
             Ending::UpstreamBroke(kind) => {
+                let outcome = health::of_failure(kind);
+                if let (Some(picked), Some(outcome)) = (&self.picked, outcome) {
+                    picked.report(outcome);
+                }
                 self.flags = match kind {
                     Kind::UpstreamReset => ResponseFlags::UR,
                     Kind::UpstreamProtocol => ResponseFlags::UPE,

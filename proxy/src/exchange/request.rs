@@ -15,7 +15,7 @@ pub use super::connection::{Connection, DownstreamProtocol};
 use super::mirror::Mirroring;
 use super::replay::Memory;
 use crate::balance::EndpointIdx;
-use crate::cluster::{Cluster, Endpoint};
+use crate::cluster::{Ask, Cluster, Endpoint};
 use crate::pool::{Pools, Target};
 use crate::registry::ClusterId;
 use crate::snapshot::{Snapshot, SnapshotSlot};
@@ -183,6 +183,7 @@ impl Worker {
 pub struct Destined {
     snapshot: SnapshotRef,
     cluster: ClusterId,
+    ask: Ask,
 }
 
 impl Destined {
@@ -192,6 +193,7 @@ impl Destined {
         Some(Self {
             snapshot: Rc::clone(snapshot),
             cluster,
+            ask: Ask::default(),
         })
     }
 
@@ -200,6 +202,12 @@ impl Destined {
         self.snapshot
             .cluster(self.cluster)
             .expect("found in this very snapshot")
+    }
+
+    /// With what the request brings to picks.
+    #[must_use]
+    pub fn asking(self, ask: Ask) -> Self {
+        Self { ask, ..self }
     }
 
     /// One of its endpoints by number.
@@ -212,7 +220,7 @@ impl Destined {
 
     /// Picks one of its endpoints; `None` when it has none that may be used.
     pub fn pick(&self, worker: &Worker) -> Option<Picked> {
-        let endpoint = worker.random(|rng| self.cluster().pick(rng))?;
+        let endpoint = worker.random(|rng| self.cluster().pick(self.ask, rng))?;
         Some(Picked {
             destined: self.clone(),
             endpoint,
@@ -238,9 +246,11 @@ impl Picked {
         self.endpoint
     }
 
-    /// Picks an endpoint of the same cluster, this one perhaps.
-    pub fn again(&self, worker: &Worker) -> Option<Self> {
-        self.destined.pick(worker)
+    /// Picks an endpoint of the same cluster, this one perhaps; `attempt` is how many were found unfit before.
+    pub fn again(&self, worker: &Worker, attempt: u32) -> Option<Self> {
+        let hash = self.destined.ask.hash;
+        let ask = Ask { hash, attempt };
+        self.destined.clone().asking(ask).pick(worker)
     }
 
     /// The endpoint.

@@ -12,9 +12,11 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use super::health;
 use super::log::host;
 use super::request::{Destined, Picked, SnapshotRef, Worker};
-use crate::balance::EndpointIdx;
+use crate::balance::{EndpointIdx, HashKey, of_address};
+use crate::cluster::{Ask, Outcome};
 use crate::error::{Error, Kind};
 use crate::registry::{Address, EndpointState};
 use crate::route::OpaqueHead;
@@ -24,6 +26,9 @@ use crate::upstream::{Client, Dialed, Ends, dial};
 
 /// Endpoints that one connection is tried on. Envoy's default is 1; TCP has no retry policy to ask.
 pub const CONNECT_ATTEMPTS_MAX: usize = 3;
+
+/// Draws for an endpoint that was not tried, before all of them are gone through.
+const DRAWS_MAX: u32 = 8;
 
 /// A downstream connection that is to be carried.
 #[derive(Clone, Debug)]
@@ -101,8 +106,9 @@ fn destined(
 /// Connects to an endpoint, and to others when that fails.
 async fn connect(worker: &Rc<Worker>, destined: &Destined, mut record: Record) -> Option<Opened> {
     let mut tried = Vec::new();
+    let ask = ask(destined, &record);
     while tried.len() < CONNECT_ATTEMPTS_MAX {
-        let Some(picked) = destined.pick_other(worker, &mut tried) else {
+        let Some(picked) = destined.pick_other(worker, ask, &mut tried) else {
             break;
         };
         record.goes_to(&picked);
@@ -110,6 +116,7 @@ async fn connect(worker: &Rc<Worker>, destined: &Destined, mut record: Record) -
         let timeout = target.settings.connect_timeout;
         match dial(target.reach, timeout, worker.pools.counts()).await {
             Ok(upstream) => {
+                picked.report(Outcome::Connected);
                 record.ends = Some(Rc::clone(&upstream.ends));
                 let announced = target.announced();
                 return Some(Opened {
@@ -123,6 +130,9 @@ async fn connect(worker: &Rc<Worker>, destined: &Destined, mut record: Record) -
                 let cluster = destined.cluster().name();
                 let endpoint = &*picked.endpoint().address_text;
                 tracing::debug!(%cluster, endpoint, %error, "cannot connect");
+                if let Some(outcome) = health::of_failure(error.kind()) {
+                    picked.report(outcome);
+                }
                 record.failure = Some(failure(&error));
             }
         }
@@ -146,19 +156,50 @@ fn failure(error: &Error) -> Box<str> {
     }
 }
 
+/// The key of a connection, which is its client's address or none.
+fn ask(destined: &Destined, record: &Record) -> Ask {
+    let by_address = matches!(destined.cluster().hash_key(), Some(HashKey::SourceIp));
+    let client = by_address.then(|| record.client.source.ip());
+    Ask {
+        hash: client.map(of_address),
+        attempt: 0,
+    }
+}
+
 impl Destined {
     /// Picks an endpoint that has not been tried, and notes it as tried; `None` when there is none left.
-    pub fn pick_other(&self, worker: &Worker, tried: &mut Vec<EndpointIdx>) -> Option<Picked> {
+    pub fn pick_other(
+        &self,
+        worker: &Worker,
+        ask: Ask,
+        tried: &mut Vec<EndpointIdx>,
+    ) -> Option<Picked> {
         let cluster = self.cluster();
         let all = cluster.endpoints().len();
         if tried.len() >= all {
             return None;
         }
-        let drawn = worker.random(|rng| cluster.pick(rng))?;
-        // In order from the one that was drawn, so that every endpoint gets its turn.
-        let count = u32::try_from(all).ok()?;
-        let mut next = (0..count).map(|step| EndpointIdx((drawn.0 + step) % count));
-        let fresh = next.find(|index| !tried.contains(index))?;
+        let draw = |attempt| {
+            let ask = Ask { attempt, ..ask };
+            worker.random(|rng| cluster.pick(ask, rng))
+        };
+        let drawn = draw(0)?;
+        let mut drawn_again = (1..DRAWS_MAX).filter_map(draw);
+        let fresh = if tried.contains(&drawn) {
+            drawn_again.find(|index| !tried.contains(index))
+        } else {
+            Some(drawn)
+        };
+        // in order from the one that was drawn, so that every endpoint gets its turn
+        let next = || {
+            let count = u32::try_from(all).ok()?;
+            let mut next = (0..count).map(|step| EndpointIdx((drawn.0 + step) % count));
+            let fit = |index: &EndpointIdx| {
+                cluster.endpoint(*index).state.health.is_usable() && !tried.contains(index)
+            };
+            next.find(fit)
+        };
+        let fresh = fresh.or_else(next)?;
         tried.push(fresh);
         Some(self.at(fresh))
     }

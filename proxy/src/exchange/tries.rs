@@ -13,12 +13,12 @@ use hyper::Response;
 use hyper::body::Body;
 use smallvec::SmallVec;
 
-use super::attempt;
 use super::body::UpstreamBody;
 use super::forward::{Forward, Going};
 use super::headers::TryHeaders;
 use super::outcome::Record;
 use super::request::{Picked, Worker};
+use super::{attempt, health};
 use crate::balance::EndpointIdx;
 use crate::cluster::Admission;
 use crate::error::{Error, Kind};
@@ -40,7 +40,7 @@ type Tried = Result<Response<pool::Incoming<UpstreamBody>>, Error>;
 ///
 /// Why the last try got no response.
 pub async fn run(forward: &Forward<'_>, going: &mut Going<'_>, record: &mut Record) -> Tried {
-    let tried = once(forward, going).await;
+    let tried = once(forward, going, record.is_grpc()).await;
     match going.judge(forward, tried) {
         Verdict::Done(tried) => tried,
         // boxed: requests that are tried once need not carry what more tries take
@@ -56,8 +56,17 @@ enum Verdict {
     Done(Tried),
 }
 
+/// One try, whose outcome its endpoint is judged by.
+async fn once(forward: &Forward<'_>, going: &mut Going<'_>, grpc: bool) -> Tried {
+    let tried = within_times(forward, going).await;
+    if let Some(outcome) = health::outcome(&tried, grpc) {
+        going.picked.report(outcome);
+    }
+    tried
+}
+
 /// One try, within the times of the request.
-async fn once(forward: &Forward<'_>, going: &mut Going<'_>) -> Tried {
+async fn within_times(forward: &Forward<'_>, going: &mut Going<'_>) -> Tried {
     let connected = Cell::new(false);
     let Going {
         picked,
@@ -152,7 +161,7 @@ async fn again(
             return Err(Error::new(Kind::DownstreamBody));
         }
         worker.count(counter(reason));
-        tried = once(forward, going).await;
+        tried = once(forward, going, record.is_grpc()).await;
         match going.wants(forward, &tried) {
             Some(why) => reason = why,
             None => {
@@ -182,7 +191,9 @@ fn next(forward: &Forward<'_>, going: &Going<'_>, retry: u32) -> Option<Next> {
         pause: forward
             .worker
             .random(|rng| policy.back_off.draw(retry, rng)),
-        avoid_tried: policy.avoid_tried,
+        avoid_tried: policy
+            .avoid_tried
+            .unwrap_or(going.picked.cluster().hash_key().is_none()),
         avoid_priorities: policy.avoid_priorities,
     })
 }
@@ -215,12 +226,12 @@ impl Picked {
             next.avoid_tried && tried.contains(&index)
                 || left_out.contains(&cluster.priority(index))
         };
-        let mut picked = self.again(worker)?;
-        for _ in 0..REDRAWS_MAX {
+        let mut picked = self.again(worker, 0)?;
+        for attempt in 1..=REDRAWS_MAX {
             if !unwanted(&picked) {
                 break;
             }
-            picked = self.again(worker)?;
+            picked = self.again(worker, attempt)?;
         }
         Some(picked)
     }

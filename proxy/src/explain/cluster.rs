@@ -115,7 +115,7 @@ fn used(cluster: &Cluster, probability: f64) -> ClusterUsed {
     let endpoints = cluster.endpoints().iter().zip(cluster.shares());
     ClusterUsed {
         protocol: cluster.protocol.name().to_owned(),
-        balancer: cluster.policy.name().to_owned(),
+        balancer: cluster.balance.policy.name().to_owned(),
         connect_timeout: effect::duration(cluster.pool.connect_timeout),
         sources: cluster.provenance.iter().map(Into::into).collect(),
         endpoints: endpoints

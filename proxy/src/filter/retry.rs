@@ -40,7 +40,7 @@ pub struct RetryPolicy {
     /// Whether an endpoint that was not tried yet is preferred.
     ///
     /// Source: `retryIgnorePreviousHosts`; true unless written.
-    pub avoid_tried: bool,
+    pub avoid_tried: Option<bool>,
     /// Whether priorities are left out after every two endpoints that were tried of them.
     ///
     /// Source: `retryRemoteLocalities`. A cluster whose endpoints all have one priority has nothing else to offer, and
@@ -69,7 +69,7 @@ impl RetryPolicy {
             per_try_timeout: None,
             conditions,
             back_off: BackOff::default(),
-            avoid_tried: true,
+            avoid_tried: None,
             avoid_priorities: false,
         }
     }

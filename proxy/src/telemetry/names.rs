@@ -315,6 +315,20 @@ series! {
     RetriesOverBudget "strait_upstream_retried_requests_total" [RESULT = "over_budget"] "Requests that their policy tries again, by what came of it.",
     /// A request was not tried again: its body was not kept.
     RetriesWithoutBody "strait_upstream_retried_requests_total" [RESULT = "body_not_kept"] "Requests that their policy tries again, by what came of it.",
+    /// An endpoint was ejected: 5xx responses in a row.
+    EjectedServerErrors "strait_outlier_ejections_total" [REASON = "5xx"] "Endpoints that outlier detection took out, by what was counted in a row.",
+    /// An endpoint was ejected: 502, 503 and 504 responses in a row.
+    EjectedGatewayErrors "strait_outlier_ejections_total" [REASON = "gateway_error"] "Endpoints that outlier detection took out, by what was counted in a row.",
+    /// An endpoint was ejected: failures to get a response in a row.
+    EjectedLocalErrors "strait_outlier_ejections_total" [REASON = "local_origin"] "Endpoints that outlier detection took out, by what was counted in a row.",
+    /// An endpoint was not ejected because of the cap.
+    EndpointsSpared "strait_outlier_ejections_total" [REASON = "spared_by_cap"] "Endpoints that outlier detection took out, by what was counted in a row.",
+    /// An ejected endpoint came back.
+    EndpointsReturned "strait_outlier_returns_total" [] "Endpoints that came back from an ejection.",
+    /// A priority began to use all of its endpoints.
+    Panics "strait_panics_total" [] "Times that a priority had too few healthy endpoints and began to use all of them.",
+    /// Traffic was shared otherwise between priorities.
+    PriorityShifts "strait_priority_shifts_total" [] "Times that traffic was shared otherwise between priorities.",
     /// A mirror answered a copy.
     MirrorsAnswered "strait_mirror_requests_total" [RESULT = "answered"] "Copies of requests for mirrors, by what became of them.",
     /// The request that a copy was made from broke off.
@@ -360,6 +374,8 @@ series! {
     PoolIdle "strait_pool_idle_connections" [] "Pooled upstream connections that no request uses.",
     /// Requests that a rule's fault holds back.
     DelaysActive "strait_fault_delays_active" [] "Requests that rules hold back right now.",
+    /// Endpoints that are ejected.
+    EndpointsEjected "strait_outlier_ejections_active" [] "Endpoints that are ejected right now.",
     /// Copies of requests for mirrors that are under way.
     MirrorsActive "strait_mirrors_active" [] "Copies of requests for mirrors that are under way.",
     /// Upgraded connections (WebSocket and others) that are open.

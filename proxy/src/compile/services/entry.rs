@@ -11,6 +11,7 @@ use config_loader::resource::istio::{
 };
 
 use super::{Collector, Draft};
+use crate::cluster::Locality;
 use crate::compile::service::{Port, Workload, WorkloadHost, protocol};
 
 /// Adds every ServiceEntry that this proxy may see, oldest first: of several for one host in one namespace the
@@ -115,9 +116,10 @@ fn workload(entry: &WorkloadEntry, metadata: &BTreeMap<String, String>) -> Optio
             .map(|(name, port)| (name.to_string(), *port))
             .collect(),
         only_ports: false,
-        labels: Arc::new(labels),
         weight: entry.weight,
-        locality: entry.locality.to_string().into(),
+        locality: locality(entry, &labels),
+        network: Arc::clone(&entry.network),
+        labels: Arc::new(labels),
     })
 }
 
@@ -146,5 +148,16 @@ pub(super) fn select_workloads(
                 .endpoints
                 .extend(workload(&object.spec, &object.labels));
         }
+    }
+}
+
+/// The label that stands in for the field, with dots for slashes.
+const LOCALITY_LABEL: &str = "istio-locality";
+
+fn locality(entry: &WorkloadEntry, labels: &BTreeMap<String, String>) -> Locality {
+    let named = labels.get(LOCALITY_LABEL);
+    match named.filter(|_| entry.locality.is_empty()) {
+        Some(label) => label.replace('.', "/").into(),
+        None => entry.locality.to_string().into(),
     }
 }

@@ -10,6 +10,7 @@ use config_loader::resource::gloo::{
 
 use super::kube::host;
 use super::{Collector, Draft};
+use crate::cluster::Locality;
 use crate::compile::service::{Labels, Port, Workload, WorkloadHost, protocol};
 use crate::upstream::Protocol;
 
@@ -60,7 +61,8 @@ fn external_service(
                 only_ports: false,
                 labels: Labels::default(),
                 weight: 1,
-                locality: "".into(),
+                locality: Locality::default(),
+                network: Arc::default(),
             })
             .collect();
         if draft.service.endpoints.is_empty() && !name.starts_with('*') {
@@ -70,7 +72,8 @@ fn external_service(
                 only_ports: false,
                 labels: Labels::default(),
                 weight: 1,
-                locality: "".into(),
+                locality: Locality::default(),
+                network: Arc::default(),
             });
         }
         collector.add(draft);
@@ -136,7 +139,9 @@ fn endpoints(kube: &KubeService) -> Vec<Workload> {
                 weight: 1,
                 locality: format!("{}/{}/{}", kube.region, endpoint.zone, endpoint.sub_zone)
                     .trim_end_matches('/')
+                    .to_owned()
                     .into(),
+                network: Arc::default(),
             }
         }));
     }

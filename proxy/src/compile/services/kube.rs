@@ -10,7 +10,9 @@ use config_loader::resource::core::{
 use config_loader::resource::flomesh::ImportPort;
 
 use super::{Collector, Draft};
+use crate::cluster::Locality;
 use crate::compile::service::{Labels, Port, Service, Workload, WorkloadHost, protocol};
+use crate::identity::Identity;
 
 /// Adds every Service under `<name>.<namespace>.svc.<domain>`.
 pub(super) fn collect(collector: &mut Collector<'_>) {
@@ -54,6 +56,7 @@ fn service(
         namespace,
     );
     draft.saw(object);
+    draft.service.distribution = object.spec.traffic_distribution;
     draft.service.ports = object
         .spec
         .ports
@@ -63,7 +66,8 @@ fn service(
         .collect();
     for slice in slices {
         draft.saw(slice);
-        draft.service.endpoints.extend(slice_endpoints(slice));
+        let endpoints = slice_endpoints(slice, collector.identity);
+        draft.service.endpoints.extend(endpoints);
     }
     if let Some(external) = object.spec.external_name() {
         draft
@@ -90,7 +94,10 @@ fn port(port: &ServicePort) -> Port {
 }
 
 /// Endpoints that may take traffic. A slice's own labels stand for those of its pods, which are not read.
-fn slice_endpoints(slice: &Object<EndpointSlice>) -> impl Iterator<Item = Workload> + '_ {
+fn slice_endpoints<'a>(
+    slice: &'a Object<EndpointSlice>,
+    identity: &'a Identity,
+) -> impl Iterator<Item = Workload> + 'a {
     let labels: Labels = Arc::new(slice.labels.clone());
     // a slice lists the ports that its endpoints serve; without any, or with one that stands for all, the service's count
     let listed = &slice.spec.ports;
@@ -112,11 +119,17 @@ fn slice_endpoints(slice: &Object<EndpointSlice>) -> impl Iterator<Item = Worklo
             only_ports,
             labels: Arc::clone(&labels),
             weight: 1,
-            locality: endpoint
-                .zone
-                .as_deref()
-                .map_or_else(|| "".into(), |zone| format!("/{zone}").into()),
+            locality: locality(endpoint.zone.as_deref(), identity),
+            network: Arc::default(),
         })
+}
+
+/// Where an endpoint of the proxy's own cluster is: in the cluster's region, and in its zone unless it has one of its own.
+fn locality(zone: Option<&str>, identity: &Identity) -> Locality {
+    let mut key = identity.cluster.split('/');
+    let (region, own_zone) = (key.next(), key.next());
+    let zone = zone.or(own_zone).unwrap_or_default();
+    format!("{}/{zone}", region.unwrap_or_default()).into()
 }
 
 fn external_endpoint(address: &Host) -> Workload {
@@ -126,7 +139,8 @@ fn external_endpoint(address: &Host) -> Workload {
         only_ports: false,
         labels: Labels::default(),
         weight: 1,
-        locality: "".into(),
+        locality: Locality::default(),
+        network: Arc::default(),
     }
 }
 
@@ -202,6 +216,7 @@ fn add_import_port(import: &ImportPort, service: &mut Service) {
         only_ports: true,
         labels: Labels::default(),
         weight: 1,
-        locality: "".into(),
+        locality: Locality::default(),
+        network: Arc::default(),
     }));
 }

@@ -140,7 +140,7 @@ fn dump(snapshot: &Snapshot) -> String {
     }
     for cluster in snapshot.clusters.iter().flatten() {
         let (id, name) = (cluster.id(), cluster.name());
-        let (policy, pool, protocol) = (cluster.policy, &cluster.pool, cluster.protocol);
+        let (policy, pool, protocol) = (&cluster.balance, &cluster.pool, cluster.protocol);
         let (from, unresolved) = (&cluster.provenance, &cluster.unresolved);
         writeln!(
             out,

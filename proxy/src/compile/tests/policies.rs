@@ -23,7 +23,7 @@ fn policy(world: &World, subset: &str) -> String {
         None => "unknown".to_owned(),
         Some(cluster) => {
             let timeout = cluster.pool.connect_timeout;
-            format!("{} {timeout:?}", cluster.policy.name())
+            format!("{} {timeout:?}", cluster.balance.policy.name())
         }
     }
 }

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName, Method};
 use crate::compile::{Inputs, compile};
 use crate::filter::{Action, RedirectRequest};
 use crate::identity::Identity;
-use crate::registry::Registry;
+use crate::registry::{Moment, Registry};
 use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
 use crate::snapshot::{HttpHosts, Listener, Security, Snapshot, VirtualHost};
 use crate::telemetry::StatsRegistry;
@@ -74,6 +74,7 @@ impl World {
             registry: &self.registry,
             stats: &self.stats,
             certificates: &Store::default(),
+            now: Moment(1),
         };
         compile(&inputs, previous)
     }

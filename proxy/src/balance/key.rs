@@ -1,0 +1,235 @@
+//! What of a request is hashed, so that requests with the same find the same endpoint.
+//!
+//! Source: DestinationRule `trafficPolicy.loadBalancer.consistentHash`.
+
+use std::io::{Cursor, Write};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{COOKIE, HeaderMap, HeaderName};
+use smallvec::SmallVec;
+
+use super::hash::{xx_hash, xx_hash_seeded};
+
+/// What is hashed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum HashKey {
+    /// A header.
+    Header(HeaderName),
+    /// A cookie.
+    Cookie(Arc<CookieKey>),
+    /// The client's address.
+    SourceIp,
+    /// A parameter of the query.
+    Query(Arc<str>),
+}
+
+/// A cookie that is hashed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CookieKey {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Where it is valid; nothing is said when there is none.
+    pub path: Option<Arc<str>>,
+    /// How long it lives: zero for as long as the browser runs. `None` if it is never issued by us.
+    pub ttl: Option<Duration>,
+    /// Further attributes, a value or none each.
+    pub attributes: Vec<(Arc<str>, Arc<str>)>,
+}
+
+/// What keys are taken of.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// Headers of the request.
+    pub headers: &'a HeaderMap,
+    /// Its query, without the question mark.
+    pub query: Option<&'a str>,
+    /// The client, as far as it can be believed.
+    pub client: IpAddr,
+}
+
+impl HashKey {
+    /// The hash of the key; `None` when the request does not have it.
+    pub fn hash(&self, source: &Source<'_>) -> Option<u64> {
+        match self {
+            HashKey::Header(name) => of_header(source.headers, name),
+            HashKey::Cookie(cookie) => {
+                let value = cookie_value(source.headers, cookie.name.as_bytes())?;
+                Some(xx_hash(value))
+            }
+            HashKey::SourceIp => Some(of_address(source.client)),
+            HashKey::Query(name) => {
+                let value = query_value(source.query?, name)?;
+                Some(xx_hash(value.as_bytes()))
+            }
+        }
+    }
+}
+
+/// Several lines count together, whatever their order.
+fn of_header(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next()?;
+    let Some(second) = values.next() else {
+        return Some(xx_hash(first.as_bytes()));
+    };
+    let mut sorted: SmallVec<[&[u8]; 4]> = [first, second]
+        .into_iter()
+        .chain(values)
+        .map(|value| value.as_bytes())
+        .collect();
+    sorted.sort_unstable();
+    Some(
+        sorted
+            .iter()
+            .fold(0, |seed, value| xx_hash_seeded(seed, value)),
+    )
+}
+
+/// The hash of a client's address.
+pub fn of_address(address: IpAddr) -> u64 {
+    // the longest IPv6 address has 45 characters
+    let mut text = Cursor::new([0_u8; 48]);
+    let written = write!(text, "{}", address.to_canonical());
+    debug_assert!(written.is_ok(), "there is room for any address");
+    let length = usize::try_from(text.position()).unwrap_or_default();
+    xx_hash(&text.get_ref()[..length])
+}
+
+/// The value of a cookie that is not empty, without quotes around it.
+fn cookie_value<'a>(headers: &'a HeaderMap, name: &[u8]) -> Option<&'a [u8]> {
+    let lines = headers.get_all(COOKIE).iter();
+    let pairs = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
+    let values = pairs.filter_map(|pair| {
+        let pair = pair.trim_ascii_start();
+        let at = pair.iter().position(|byte| *byte == b'=')?;
+        (pair[..at] == *name).then(|| pair[at + 1..].trim_ascii_end())
+    });
+    let unquoted = values.map(|value| match value {
+        [b'"', inner @ .., b'"'] => inner,
+        _ => value,
+    });
+    // the first one counts, though it be empty
+    unquoted.take(1).find(|value| !value.is_empty())
+}
+
+/// The first value of a parameter, as it was written.
+fn query_value<'a>(query: &'a str, name: &str) -> Option<&'a str> {
+    query.split('&').find_map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (key == name).then_some(value)
+    })
+}
+
+impl CookieKey {
+    /// The value that is issued to a client that has none: made of both ends of its connection, so that requests that
+    /// are under way at the same time get the same.
+    pub fn new_value(client: &str, local: &str) -> String {
+        let mut ends = Vec::with_capacity(client.len() + local.len());
+        ends.extend_from_slice(client.as_bytes());
+        ends.extend_from_slice(local.as_bytes());
+        format!("{:016x}", xx_hash(&ends))
+    }
+
+    /// The line of `set-cookie` that issues a value.
+    pub fn set_cookie(&self, value: &str) -> String {
+        let mut line = format!("{}=\"{value}\"", self.name);
+        if let Some(ttl) = self.ttl.filter(|ttl| !ttl.is_zero()) {
+            line.push_str(&format!("; Max-Age={}", ttl.as_secs()));
+        }
+        if let Some(path) = self.path.as_deref().filter(|path| !path.is_empty()) {
+            line.push_str("; Path=");
+            line.push_str(path);
+        }
+        for (name, value) in &self.attributes {
+            line.push_str("; ");
+            line.push_str(name);
+            if !value.is_empty() {
+                line.push('=');
+                line.push_str(value);
+            }
+        }
+        line.push_str("; HttpOnly");
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(headers: &HeaderMap) -> Source<'_> {
+        Source {
+            headers,
+            query: Some("a=1&user=bob&user=eve&flag"),
+            client: "::ffff:10.0.0.9".parse().unwrap(),
+        }
+    }
+
+    fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(*name, value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn keys_are_hashed_as_envoy_hashes_them() {
+        let cookie = |name: &str| {
+            HashKey::Cookie(Arc::new(CookieKey {
+                name: name.into(),
+                path: None,
+                ttl: None,
+                attributes: Vec::new(),
+            }))
+        };
+        let header = |name| HashKey::Header(HeaderName::from_static(name));
+        let headers = headers(&[
+            ("x-user", "alice"),
+            ("x-many", "b"),
+            ("x-many", "a"),
+            ("cookie", "a=1; sid=\"alice\"; empty="),
+            ("cookie", "late=bob; sid=eve"),
+        ]);
+        let chained = xx_hash_seeded(xx_hash(b"a"), b"b");
+        for (key, hash) in [
+            (header("x-user"), Some(xx_hash(b"alice"))),
+            (header("x-many"), Some(chained)),
+            (header("x-none"), None),
+            (cookie("sid"), Some(xx_hash(b"alice"))),
+            (cookie("late"), Some(xx_hash(b"bob"))),
+            (cookie("empty"), None),
+            (cookie("id"), None),
+            (HashKey::SourceIp, Some(xx_hash(b"10.0.0.9"))),
+            (HashKey::Query("user".into()), Some(xx_hash(b"bob"))),
+            (HashKey::Query("flag".into()), Some(xx_hash(b""))),
+            (HashKey::Query("use".into()), None),
+        ] {
+            assert_eq!(key.hash(&source(&headers)), hash, "{key:?}");
+        }
+    }
+
+    #[test]
+    fn cookie_says_what_it_was_told_to() {
+        let cookie = |path: Option<&str>, ttl: Option<u64>| CookieKey {
+            name: "sid".into(),
+            path: path.map(Arc::from),
+            ttl: ttl.map(Duration::from_secs),
+            attributes: vec![
+                ("SameSite".into(), "Lax".into()),
+                ("Secure".into(), "".into()),
+            ],
+        };
+        let line = cookie(Some("/a"), Some(60)).set_cookie("f00");
+        assert_eq!(
+            line,
+            "sid=\"f00\"; Max-Age=60; Path=/a; SameSite=Lax; Secure; HttpOnly"
+        );
+        let session = cookie(None, Some(0)).set_cookie("f00");
+        assert_eq!(session, "sid=\"f00\"; SameSite=Lax; Secure; HttpOnly");
+        let value = CookieKey::new_value("10.0.0.1:5", "10.0.0.2:80");
+        assert_eq!(value.len(), 16);
+    }
+}

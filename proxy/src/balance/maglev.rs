@@ -1,0 +1,257 @@
+//! Maglev: a table of prime size in which every host has its share of slots; a key goes to the slot of its hash.
+//!
+//! The table is Envoy's slot for slot. A host that must not be used is passed over by hashing once more, so that its keys
+//! move and no others do.
+
+use std::collections::BTreeMap;
+
+use super::EndpointIdx;
+use super::hash::{Host, normalize, xx_hash, xx_hash_seeded};
+
+/// Times that a hash is changed, at most, for a host that may be used.
+const STEPS_MAX: u32 = 64;
+
+/// A table, of which each slot takes as many bits as the number of hosts needs.
+#[derive(Debug)]
+pub struct Maglev {
+    slots: Packed,
+    /// Hosts by the numbers that slots hold.
+    hosts: Box<[u32]>,
+    size: u64,
+}
+
+impl Maglev {
+    /// Makes a table of `size` slots, a prime of at least 3, for hosts with the numbers that they are listed under; `None`
+    /// for no hosts.
+    pub fn build(hosts: &[(EndpointIdx, Host<'_>)], size: u64) -> Option<Self> {
+        let mut sorted = hosts.to_vec();
+        sorted.sort_by(|(_, a), (_, b)| a.key.cmp(b.key));
+        let plain: Vec<Host<'_>> = sorted.iter().map(|(_, host)| *host).collect();
+        let weights = normalize(&plain);
+        let heaviest = weights.iter().copied().reduce(f64::max)?;
+        let size = size.max(3);
+        let mut turns: Vec<Turn> = plain.iter().map(|host| Turn::of(host.key, size)).collect();
+        let mut slots = vec![FREE; size as usize];
+        let mut left = size;
+        let mut iteration = 1.0;
+        while left > 0 {
+            for ((number, turn), weight) in turns.iter_mut().enumerate().zip(&weights) {
+                if left == 0 {
+                    break;
+                }
+                if iteration * weight < turn.target {
+                    continue;
+                }
+                turn.target += heaviest;
+                let slot = turn.take(&slots, size);
+                slots[slot] = number as u32;
+                left -= 1;
+            }
+            iteration += 1.0;
+        }
+        Some(Self {
+            slots: Packed::of(&slots, sorted.len()),
+            hosts: sorted.iter().map(|(number, _)| number.0).collect(),
+            size,
+        })
+    }
+
+    /// Slots of the table.
+    pub fn len(&self) -> usize {
+        self.size as usize
+    }
+
+    /// Whether it has no slots, which it never has.
+    pub fn is_empty(&self) -> bool {
+        self.size == 0
+    }
+
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.slots.words) + size_of_val(&*self.hosts)
+    }
+
+    /// Share of the keys that each host has.
+    pub fn shares(&self) -> BTreeMap<EndpointIdx, f64> {
+        let mut shares = BTreeMap::new();
+        for slot in 0..self.size {
+            *shares.entry(self.at(slot)).or_insert(0.0) += (self.size as f64).recip();
+        }
+        shares
+    }
+
+    #[inline]
+    fn at(&self, hash: u64) -> EndpointIdx {
+        let number = self.slots.get((hash % self.size) as usize);
+        EndpointIdx(self.hosts[number as usize])
+    }
+
+    /// The host of a hash, passing over those that may not be used; `attempt` is how many times the request was tried
+    /// before. `None` if none was found.
+    #[inline]
+    pub fn pick(
+        &self,
+        hash: u64,
+        attempt: u32,
+        usable: impl Fn(EndpointIdx) -> bool,
+    ) -> Option<EndpointIdx> {
+        (attempt..attempt.saturating_add(STEPS_MAX)).find_map(|attempt| {
+            // 2^64 - attempt, as in Envoy
+            let hash = match attempt {
+                0 => hash,
+                _ => hash ^ u64::from(attempt).wrapping_neg(),
+            };
+            let host = self.at(hash);
+            usable(host).then_some(host)
+        })
+    }
+}
+
+const FREE: u32 = u32::MAX;
+
+/// A host on its way through its permutation of the slots.
+struct Turn {
+    /// The slot that it would take next, taken or not.
+    slot: u64,
+    skip: u64,
+    target: f64,
+}
+
+impl Turn {
+    fn of(key: &str, size: u64) -> Self {
+        Self {
+            slot: xx_hash(key.as_bytes()) % size,
+            skip: xx_hash_seeded(1, key.as_bytes()) % (size - 1) + 1,
+            target: 0.0,
+        }
+    }
+
+    /// The next slot of the permutation that is free; there must be one.
+    fn take(&mut self, slots: &[u32], size: u64) -> usize {
+        loop {
+            let slot = self.slot as usize;
+            self.slot += self.skip;
+            if self.slot >= size {
+                self.slot -= size;
+            }
+            if slots[slot] == FREE {
+                return slot;
+            }
+        }
+    }
+}
+
+/// Small numbers side by side.
+#[derive(Debug)]
+struct Packed {
+    words: Box<[u64]>,
+    bits: u32,
+}
+
+impl Packed {
+    /// Numbers below `limit`.
+    fn of(numbers: &[u32], limit: usize) -> Self {
+        let bits = limit.next_power_of_two().trailing_zeros().max(1);
+        // one word more, so that any number can be read from two
+        let mut words = vec![0_u64; numbers.len() * bits as usize / 64 + 2];
+        for (index, number) in numbers.iter().enumerate() {
+            let bit = index * bits as usize;
+            let (word, shift) = (bit / 64, bit % 64);
+            let spread = u128::from(*number) << shift;
+            words[word] |= spread as u64;
+            words[word + 1] |= (spread >> 64) as u64;
+        }
+        Self {
+            words: words.into(),
+            bits,
+        }
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> u32 {
+        let bit = index * self.bits as usize;
+        let (word, shift) = (bit / 64, bit % 64);
+        let pair = u128::from(self.words[word]) | u128::from(self.words[word + 1]) << 64;
+        (pair >> shift) as u32 & ((1 << self.bits) - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTS: [&str; 3] = ["10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:8080"];
+
+    fn table(weights: [u32; 3], size: u64) -> Maglev {
+        let hosts: Vec<_> = HOSTS
+            .iter()
+            .zip(weights)
+            .enumerate()
+            .map(|(index, (key, weight))| {
+                let weight = f64::from(weight);
+                (EndpointIdx(index as u32 + 1), Host { key, weight })
+            })
+            .collect();
+        Maglev::build(&hosts, size).unwrap()
+    }
+
+    fn slots(table: &Maglev) -> Vec<u32> {
+        (0..table.size).map(|slot| table.at(slot).0).collect()
+    }
+
+    fn pick(table: &Maglev, key: &str) -> u32 {
+        table.pick(xx_hash(key.as_bytes()), 0, |_| true).unwrap().0
+    }
+
+    #[test]
+    fn small_tables_are_filled_as_by_hand() {
+        let turns = HOSTS.map(|key| Turn::of(key, 11));
+        let turns = turns.map(|turn| (turn.slot, turn.skip));
+        assert_eq!(turns, [(2, 7), (3, 8), (9, 5)]);
+        let equal = table([1, 1, 1], 11);
+        assert_eq!(slots(&equal), [2, 1, 1, 2, 1, 1, 2, 3, 3, 3, 2]);
+        let unequal = table([1, 2, 4], 11);
+        assert_eq!(slots(&unequal), [2, 3, 1, 2, 2, 1, 3, 3, 3, 3, 2]);
+        let picks = ["alice", "bob", "carol", "dave"].map(|key| pick(&equal, key));
+        assert_eq!(picks, [3, 2, 2, 2]);
+    }
+
+    #[test]
+    fn slots_follow_the_weights() {
+        for (weights, counts) in [
+            ([1, 1, 1], [21846, 21846, 21845]),
+            ([1, 2, 4], [9363, 18725, 37449]),
+        ] {
+            let table = table(weights, 65537);
+            let slots = slots(&table);
+            let count = |host| slots.iter().filter(|one| **one == host).count();
+            assert_eq!([1, 2, 3].map(count), counts);
+        }
+        let table = table([1, 1, 1], 65537);
+        let picks = ["alice", "bob", "carol", "dave"].map(|key| pick(&table, key));
+        assert_eq!(picks, [2, 3, 1, 3]);
+    }
+
+    #[test]
+    fn host_that_may_not_be_used_is_passed_over() {
+        let table = table([1, 1, 1], 65537);
+        let hash = xx_hash(b"alice");
+        let other = table.pick(hash, 0, |host| host.0 != 2).unwrap();
+        assert_ne!(other.0, 2);
+        assert_eq!(table.pick(hash, 0, |_| false), None);
+        // Envoy's second choice
+        let second = table.pick(hash, 1, |_| true).unwrap();
+        assert_eq!(second, table.at(hash ^ u64::MAX));
+        assert!(Maglev::build(&[], 11).is_none());
+    }
+
+    #[test]
+    fn packed_numbers_are_what_was_put_in() {
+        for limit in [1, 2, 3, 500, 70_000, 1 << 20] {
+            let numbers: Vec<u32> = (0..1000).map(|index| index * 7919 % limit).collect();
+            let packed = Packed::of(&numbers, limit as usize);
+            let read: Vec<u32> = (0..1000).map(|index| packed.get(index)).collect();
+            assert_eq!(read, numbers, "{limit}");
+        }
+    }
+}

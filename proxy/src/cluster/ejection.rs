@@ -1,0 +1,99 @@
+//! Taking endpoints of a cluster out and letting them back, one decision at a time, and saying so.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use super::outlier::{OutlierPolicy, Verdict};
+use super::{Cluster, Live};
+use crate::balance::EndpointIdx;
+use crate::registry::{Happening, Moment};
+
+/// An endpoint has failed often enough: takes it out, if the cap allows it.
+#[cold]
+pub(super) fn decide(
+    cluster: &Cluster,
+    policy: &OutlierPolicy,
+    endpoint: EndpointIdx,
+    verdict: Verdict,
+    now: Moment,
+) {
+    let state = &cluster.state;
+    let _deciding = state.ejections.deciding.lock();
+    let _deciding = _deciding.unwrap_or_else(PoisonError::into_inner);
+    let health = &cluster.endpoint(endpoint).state.health;
+    if health.is_ejected() {
+        return;
+    }
+    let (out, others) = census(cluster, endpoint);
+    let all = cluster.endpoints().len() as u32;
+    let address = &*cluster.endpoint(endpoint).address_text;
+    let note = |what| state.journal.note(now, &state.name, Some(address), what);
+    if !policy.allows(out, all, others) {
+        health.forget_errors();
+        if !state.ejections.spared.swap(true, Ordering::AcqRel) {
+            let (cause, out) = (verdict.cause, (out, all));
+            note(Happening::Spared { cause, out });
+            state.journal.ring();
+        }
+        return;
+    }
+    if let Some(time) = policy.eject(health, now) {
+        note(Happening::Ejected {
+            cause: verdict.cause,
+            errors: verdict.errors,
+            time,
+            out: (out + 1, all),
+        });
+        state.ejections.stale.store(true, Ordering::Release);
+        state.journal.ring();
+    }
+}
+
+/// How many endpoints are ejected, and whether another than this one may be used.
+fn census(cluster: &Cluster, endpoint: EndpointIdx) -> (u32, bool) {
+    let mut out = 0;
+    let mut others = false;
+    for (number, other) in cluster.endpoints().iter().enumerate() {
+        let health = &other.state.health;
+        out += u32::from(health.is_ejected());
+        others |= number != endpoint.0 as usize && health.is_usable();
+    }
+    (out, others)
+}
+
+/// Lets endpoints back whose time is over.
+pub(super) fn sweep(cluster: &Cluster, policy: &OutlierPolicy, now: Moment) {
+    let state = &cluster.state;
+    let deciding = state.ejections.deciding.lock();
+    let _deciding = deciding.unwrap_or_else(PoisonError::into_inner);
+    state.ejections.spared.store(false, Ordering::Release);
+    for endpoint in cluster.endpoints() {
+        if let Some(out_for) = policy.sweep(&endpoint.state.health, now) {
+            let address = &*endpoint.address_text;
+            let what = Happening::Returned { out_for };
+            state.journal.note(now, &state.name, Some(address), what);
+            state.ejections.stale.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// Says how traffic shifts between priorities, and which of them panic.
+pub(super) fn tell_shift(cluster: &Cluster, before: &Live, live: &Live, now: Moment) {
+    let state = &cluster.state;
+    let note = |what| state.journal.note(now, &state.name, None, what);
+    let loads = |live: &Live| live.shares.iter().map(|share| share.load).collect();
+    let pairs = before.shares.iter().zip(&live.shares).zip(&live.health);
+    for (priority, ((before, share), health)) in pairs.enumerate() {
+        let priority = priority as u8;
+        let healthy = (health.healthy, health.total);
+        match (before.panic, share.panic) {
+            (false, true) => note(Happening::PanicOn { priority, healthy }),
+            (true, false) => note(Happening::PanicOff { priority, healthy }),
+            _ => {}
+        }
+    }
+    let (was, is): (Box<[u8]>, Box<[u8]>) = (loads(before), loads(live));
+    if was != is {
+        note(Happening::Shifted { loads: (was, is) });
+    }
+}

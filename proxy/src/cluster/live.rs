@@ -1,0 +1,354 @@
+//! The tables that requests pick from, made anew when the health or the warm-up of an endpoint changes.
+//!
+//! A table may be a moment behind: whoever picks looks at the endpoint's own health too, draws again, and at last takes any
+//! endpoint that may be used.
+
+use std::sync::Arc;
+
+use rand::{Rng, RngExt};
+
+use super::Endpoint;
+use super::locality::Plan;
+use super::priorities::{self, Health, OVERPROVISIONING_PERCENT, Shares};
+use super::warmup::{PRECISION, Warmup};
+use crate::balance::{Balancer, EndpointIdx, HashTable, Simple, Weights};
+use crate::registry::{CURSORS, Cursor, Moment};
+
+/// Draws from a table whose endpoints may not be used any more.
+const DRAWS_MAX: usize = 4;
+
+/// What a request brings to a pick.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ask {
+    /// The hash of its key, if it has one.
+    pub hash: Option<u64>,
+    /// How many times it was tried before.
+    pub attempt: u32,
+}
+
+/// What tables are made from, besides the state of endpoints.
+#[derive(Debug)]
+pub struct Base {
+    /// Endpoints by priority and group.
+    pub plan: Plan,
+    /// How endpoints of a group are picked.
+    pub method: Method,
+    /// The part of a priority's endpoints below which all are used, in percent; 0 for never.
+    pub panic_percent: u8,
+    /// How new endpoints begin.
+    pub warmup: Option<Warmup>,
+}
+
+/// How endpoints of one priority are picked.
+#[derive(Debug)]
+pub enum Method {
+    /// By a table that is made of those that may be used.
+    Simple(Simple),
+    /// By tables of all of them, one for each priority.
+    Hash(Box<[Arc<HashTable>]>),
+}
+
+/// Tables.
+#[derive(Debug)]
+pub struct Live {
+    levels: Box<[Level]>,
+    /// What each priority gets.
+    pub shares: Shares,
+    /// How healthy each priority is.
+    pub health: Box<[Health]>,
+    /// When tables are to be made anew because some endpoint has less than its weight.
+    pub warms_at: Option<Moment>,
+}
+
+/// A priority that has load.
+#[derive(Debug)]
+struct Level {
+    /// Sum of its load and those before, in percent.
+    upto: u8,
+    panic: bool,
+    choice: Choice,
+}
+
+#[derive(Debug)]
+enum Choice {
+    One(Pool),
+    Groups(Weights, Box<[Pool]>),
+    Hash(Arc<HashTable>),
+}
+
+/// Endpoints of one group.
+#[derive(Debug)]
+struct Pool {
+    /// Their numbers in the cluster; `None` when they are all of its endpoints.
+    members: Option<Box<[u32]>>,
+    balancer: Balancer,
+    cursor: usize,
+}
+
+impl Pool {
+    #[inline]
+    fn global(&self, local: EndpointIdx) -> EndpointIdx {
+        match &self.members {
+            None => local,
+            Some(members) => EndpointIdx(members[local.0 as usize]),
+        }
+    }
+
+    #[inline]
+    fn pick(
+        &self,
+        endpoints: &[Endpoint],
+        cursors: &[Cursor; CURSORS],
+        panic: bool,
+        rng: &mut impl Rng,
+    ) -> Option<EndpointIdx> {
+        let state = |local| &*endpoints[self.global(local).0 as usize].state;
+        for _ in 0..DRAWS_MAX {
+            let local = self.balancer.pick(state, &cursors[self.cursor], rng);
+            if panic || state(local).health.is_usable() {
+                return Some(self.global(local));
+            }
+        }
+        None
+    }
+}
+
+impl Live {
+    /// Makes tables for the endpoints as they are now.
+    pub fn build(base: &Base, endpoints: &[Endpoint], now: Moment) -> Self {
+        let health: Box<[Health]> = base
+            .plan
+            .iter()
+            .map(|groups| {
+                let all = groups.iter().flat_map(|group| &group.members);
+                of_members(endpoints, all.copied())
+            })
+            .collect();
+        let shares = priorities::shares(&health, base.panic_percent);
+        let mut builder = Builder {
+            base,
+            endpoints,
+            now,
+            is_warming: false,
+            pools: 0,
+        };
+        let mut upto = 0;
+        let mut levels = Vec::new();
+        for (number, share) in shares.iter().enumerate() {
+            upto += share.load;
+            if share.load > 0
+                && let Some(choice) = builder.choice(number, share.panic)
+            {
+                levels.push(Level {
+                    upto,
+                    panic: share.panic,
+                    choice,
+                });
+            }
+        }
+        Self {
+            levels: levels.into(),
+            shares,
+            health,
+            warms_at: base.warmup.filter(|_| builder.is_warming).map(|warmup| {
+                let step = u64::try_from(warmup.step().as_millis()).unwrap_or(u64::MAX);
+                Moment(now.0.saturating_add(step))
+            }),
+        }
+    }
+
+    /// Picks an endpoint; `None` when there is none that may be used.
+    #[inline]
+    pub fn pick(
+        &self,
+        base: &Base,
+        endpoints: &[Endpoint],
+        cursors: &[Cursor; CURSORS],
+        ask: Ask,
+        rng: &mut impl Rng,
+    ) -> Option<EndpointIdx> {
+        let level = match &*self.levels {
+            [] => None,
+            [level] => Some(level),
+            levels => {
+                let draw = match ask.hash {
+                    Some(hash) => hash % 100,
+                    None => u64::from(rng.random_range(0..100_u8)),
+                };
+                let found = levels.iter().find(|level| draw < u64::from(level.upto));
+                found.or(levels.last())
+            }
+        };
+        let picked = level.and_then(|level| level.pick(endpoints, cursors, ask, rng));
+        picked.or_else(|| any(base, endpoints, rng))
+    }
+
+    /// Probability of each endpoint to be picked next, while all are equally busy and keys are evenly spread.
+    pub fn probabilities(&self, endpoints: &[Endpoint]) -> Vec<f64> {
+        let mut all = vec![0.0; endpoints.len()];
+        let mut before = 0;
+        for level in &self.levels {
+            let load = f64::from(level.upto - before) / 100.0;
+            before = level.upto;
+            level.add_probabilities(load, &mut all);
+        }
+        all
+    }
+}
+
+impl Level {
+    #[inline]
+    fn pick(
+        &self,
+        endpoints: &[Endpoint],
+        cursors: &[Cursor; CURSORS],
+        ask: Ask,
+        rng: &mut impl Rng,
+    ) -> Option<EndpointIdx> {
+        match &self.choice {
+            Choice::One(pool) => pool.pick(endpoints, cursors, self.panic, rng),
+            Choice::Groups(weights, pools) => {
+                let group = weights.draw(rng).0 as usize;
+                pools[group].pick(endpoints, cursors, self.panic, rng)
+            }
+            Choice::Hash(table) => {
+                let hash = ask.hash.unwrap_or_else(|| rng.random());
+                table.pick(hash, ask.attempt, |endpoint| {
+                    self.panic || endpoints[endpoint.0 as usize].state.health.is_usable()
+                })
+            }
+        }
+    }
+
+    fn add_probabilities(&self, load: f64, all: &mut [f64]) {
+        let mut add = |pool: &Pool, load: f64| {
+            for (local, share) in pool.balancer.shares().into_iter().enumerate() {
+                let global = pool.global(EndpointIdx(local as u32));
+                all[global.0 as usize] += load * share;
+            }
+        };
+        match &self.choice {
+            Choice::One(pool) => add(pool, load),
+            Choice::Groups(weights, pools) => {
+                for (pool, share) in pools.iter().zip(weights.shares()) {
+                    add(pool, load * share);
+                }
+            }
+            Choice::Hash(table) => {
+                for (endpoint, share) in table.shares() {
+                    all[endpoint.0 as usize] += load * share;
+                }
+            }
+        }
+    }
+}
+
+/// Any endpoint that may be used, those of the first priority before others.
+#[cold]
+fn any(base: &Base, endpoints: &[Endpoint], rng: &mut impl Rng) -> Option<EndpointIdx> {
+    base.plan.iter().find_map(|groups| {
+        let members = || groups.iter().flat_map(|group| &group.members);
+        let count = members().count();
+        let from = rng.random_range(0..count.max(1));
+        let turned = members().skip(from).chain(members().take(from));
+        let mut turned = turned.map(|member| EndpointIdx(*member));
+        turned.find(|member| endpoints[member.0 as usize].state.health.is_usable())
+    })
+}
+
+fn of_members(endpoints: &[Endpoint], members: impl Iterator<Item = u32>) -> Health {
+    let mut health = Health::default();
+    for member in members {
+        health.total += 1;
+        let usable = endpoints[member as usize].state.health.is_usable();
+        health.healthy += u32::from(usable);
+    }
+    health
+}
+
+/// Makes the tables of one cluster.
+struct Builder<'a> {
+    base: &'a Base,
+    endpoints: &'a [Endpoint],
+    now: Moment,
+    is_warming: bool,
+    /// Pools made so far.
+    pools: usize,
+}
+
+impl Builder<'_> {
+    fn choice(&mut self, level: usize, panic: bool) -> Option<Choice> {
+        let simple = match &self.base.method {
+            Method::Simple(simple) => *simple,
+            Method::Hash(tables) => return Some(Choice::Hash(Arc::clone(tables.get(level)?))),
+        };
+        let groups = &self.base.plan[level];
+        if let [group] = &**groups {
+            return self.pool(simple, &group.members, panic).map(Choice::One);
+        }
+        let mut pools = Vec::new();
+        let mut weights = Vec::new();
+        for group in groups {
+            let health = of_members(self.endpoints, group.members.iter().copied());
+            let capacity = OVERPROVISIONING_PERCENT * u64::from(health.healthy);
+            let capacity = (capacity / u64::from(health.total).max(1)).min(100) as u32;
+            let weight = group
+                .weight
+                .saturating_mul(if panic { 100 } else { capacity });
+            if weight > 0
+                && let Some(pool) = self.pool(simple, &group.members, panic)
+            {
+                pools.push(pool);
+                weights.push(weight);
+            }
+        }
+        match pools.len() {
+            0 => None,
+            1 => pools.pop().map(Choice::One),
+            _ => Some(Choice::Groups(Weights::build(&weights), pools.into())),
+        }
+    }
+
+    fn pool(&mut self, simple: Simple, members: &[u32], panic: bool) -> Option<Pool> {
+        let usable =
+            |member: &u32| panic || self.endpoints[*member as usize].state.health.is_usable();
+        let members: Vec<u32> = members.iter().copied().filter(usable).collect();
+        let weights = self.weights(&members, simple);
+        let balancer = Balancer::build(simple, &weights)?;
+        let cursor = self.pools % CURSORS;
+        self.pools += 1;
+        Some(Pool {
+            members: (members.len() < self.endpoints.len()).then(|| members.into()),
+            balancer,
+            cursor,
+        })
+    }
+
+    /// Weights, as far as they are warm.
+    fn weights(&mut self, members: &[u32], simple: Simple) -> Vec<u32> {
+        let weight = |member: &u32| self.endpoints[*member as usize].weight;
+        let plain = || members.iter().map(weight).collect();
+        let Some(warmup) = self.base.warmup.filter(|_| simple.warms_up()) else {
+            return plain();
+        };
+        let factors: Vec<Option<f64>> = members
+            .iter()
+            .map(|member| {
+                let health = &self.endpoints[*member as usize].state.health;
+                warmup.factor(self.now.since(health.fresh_since(self.now)))
+            })
+            .collect();
+        if factors.iter().all(Option::is_none) {
+            return plain();
+        }
+        self.is_warming = true;
+        let scaled = members.iter().zip(factors).map(|(member, factor)| {
+            let weight = f64::from(self.endpoints[*member as usize].weight);
+            ((weight * factor.unwrap_or(1.0) * PRECISION).round() as u32).max(1)
+        });
+        scaled.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

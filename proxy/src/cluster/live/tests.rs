@@ -1,0 +1,341 @@
+//! Picks as health changes, by clusters that were compiled by hand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use super::*;
+use crate::balance::{HashAlgorithm, HashKey, HashPolicy, Policy};
+use crate::cluster::locality::{self, Locality, Place};
+use crate::cluster::{Balance, Cluster, Outcome, OutlierPolicy, Parts, RetryLimit, Spread};
+use crate::pool::PoolSettings;
+use crate::registry::{Address, Happening, Registry};
+use crate::telemetry::{Reporter, RequestLabels, StatsRegistry};
+use crate::upstream::{Alternates, Protocol};
+
+const HERE: &str = "r/a";
+
+/// A cluster whose endpoints are `10.0.0.N:80` in these localities, for a proxy in `r/a`.
+fn cluster(balance: Balance, localities: &[&str]) -> Cluster {
+    let registry = Registry::default();
+    let state = registry.cluster("outbound|80||a.test");
+    let stats = StatsRegistry::new(1).request_stats(&RequestLabels {
+        reporter: Reporter::Source,
+        source: Arc::default(),
+        destination: Arc::default(),
+        service: Arc::default(),
+    });
+    let labels = Arc::default();
+    let endpoints: Vec<Endpoint> = localities
+        .iter()
+        .enumerate()
+        .map(|(number, locality)| {
+            let [.., high, low] = (number as u32 + 1).to_be_bytes();
+            let address = Address::Ip(([10, 0, high, low], 80).into());
+            Endpoint {
+                state: registry.endpoint(&state.name, &address),
+                address_text: address.to_string().into(),
+                address,
+                alternates: Alternates::None,
+                weight: 1,
+                locality: Locality::new(*locality),
+                network: Arc::default(),
+                labels: Arc::clone(&labels),
+                stats: Arc::clone(&stats),
+            }
+        })
+        .collect();
+    let here = Locality::new(HERE);
+    let own = BTreeMap::new();
+    let place = |locality| Place {
+        locality,
+        labels: &own,
+        network: "",
+        member: "",
+    };
+    let places: Vec<(Place<'_>, u32)> = endpoints
+        .iter()
+        .map(|endpoint| (place(&endpoint.locality), 1))
+        .collect();
+    let plan = locality::plan(&balance.spread, &place(&here), &places);
+    let parts = Parts {
+        state,
+        host: "a.test".into(),
+        protocol: Protocol::Http1,
+        balance,
+        endpoints,
+        plan,
+        unresolved: Vec::new(),
+        stats,
+        pool: PoolSettings::default(),
+        retry_limit: RetryLimit::default(),
+        provenance: Vec::new(),
+        fingerprint: 0,
+    };
+    Cluster::build(parts, Moment(1))
+}
+
+fn balance(policy: Simple) -> Balance {
+    Balance {
+        policy: Policy::Simple(policy),
+        outlier: Some(OutlierPolicy {
+            percent_max: 100,
+            ..OutlierPolicy::default()
+        }),
+        ..Balance::default()
+    }
+}
+
+fn nearest_first() -> Spread {
+    Spread::Failover {
+        regions: Vec::new(),
+        labels: Vec::new(),
+    }
+}
+
+/// How often each endpoint is picked; the last number is for none.
+fn picks(cluster: &Cluster, count: usize) -> Vec<usize> {
+    let mut rng = SmallRng::seed_from_u64(11);
+    let mut picks = vec![0; cluster.endpoints().len() + 1];
+    for _ in 0..count {
+        let picked = cluster.pick(Ask::default(), &mut rng);
+        let number = picked.map_or(cluster.endpoints().len(), |picked| picked.0 as usize);
+        picks[number] += 1;
+    }
+    picks
+}
+
+fn fail(cluster: &Cluster, endpoint: u32, now: Moment) {
+    for _ in 0..5 {
+        cluster.report(EndpointIdx(endpoint), Outcome::Status(500), || now);
+    }
+}
+
+#[test]
+fn ejected_endpoint_gets_nothing_before_tables_are_made_anew_and_after() {
+    for policy in [Simple::RoundRobin, Simple::Random, Simple::LeastRequest] {
+        let cluster = cluster(balance(policy), &["", "", ""]);
+        assert!(picks(&cluster, 3000)[1] > 800);
+        fail(&cluster, 1, Moment(10));
+        assert_eq!(picks(&cluster, 3000)[1], 0, "{policy:?}");
+        cluster.refresh(Moment(11));
+        let after = picks(&cluster, 3000);
+        assert_eq!((after[1], after[3]), (0, 0));
+        assert!(after[0].abs_diff(1500) < 150, "{after:?}");
+    }
+}
+
+#[test]
+fn t101_endpoint_comes_back_at_the_first_sweep_after_its_time() {
+    let cluster = cluster(balance(Simple::RoundRobin), &["", ""]);
+    fail(&cluster, 0, Moment(1000));
+    cluster.sweep(Moment(30_000));
+    assert_eq!(picks(&cluster, 100), [0, 100, 0]);
+    cluster.sweep(Moment(31_000));
+    assert_eq!(picks(&cluster, 100), [50, 50, 0]);
+    // t102: twice as long
+    fail(&cluster, 0, Moment(32_000));
+    cluster.sweep(Moment(91_999));
+    assert_eq!(picks(&cluster, 100), [0, 100, 0]);
+    cluster.sweep(Moment(92_000));
+    assert_eq!(picks(&cluster, 100), [50, 50, 0]);
+    let names: Vec<&str> = cluster
+        .state
+        .journal
+        .since(0)
+        .iter()
+        .map(|event| event.what.name())
+        .collect();
+    assert_eq!(names, ["ejected", "returned", "ejected", "returned"]);
+}
+
+#[test]
+fn t104_first_ejection_needs_another_endpoint_and_the_second_the_cap() {
+    let capped = |first_always| {
+        let outlier = OutlierPolicy {
+            first_always,
+            ..OutlierPolicy::default()
+        };
+        let balance = Balance {
+            outlier: Some(outlier),
+            ..balance(Simple::RoundRobin)
+        };
+        cluster(balance, &["", "", ""])
+    };
+    let cluster = capped(true);
+    fail(&cluster, 0, Moment(1));
+    fail(&cluster, 1, Moment(2));
+    assert_eq!(picks(&cluster, 90)[0], 0);
+    assert!(picks(&cluster, 90)[1] > 30);
+    let events = cluster.state.journal.since(0);
+    assert!(matches!(
+        events[1].what,
+        Happening::Spared { out: (1, 3), .. }
+    ));
+    let cluster = capped(false);
+    fail(&cluster, 0, Moment(1));
+    assert_eq!(picks(&cluster, 90), [30, 30, 30, 0]);
+}
+
+#[test]
+fn t106_t107_all_ejected_is_nobody_or_panic() {
+    for (panic_percent, none) in [(0, 300), (50, 0)] {
+        let balance = Balance {
+            panic_percent,
+            ..balance(Simple::RoundRobin)
+        };
+        let cluster = cluster(balance, &["", "", ""]);
+        for endpoint in 0..3 {
+            fail(&cluster, endpoint, Moment(1));
+        }
+        cluster.refresh(Moment(2));
+        let picks = picks(&cluster, 300);
+        assert_eq!(picks[3], none);
+        assert!(none > 0 || picks[..3] == [100; 3], "{picks:?}");
+    }
+}
+
+#[test]
+fn t109_t110_near_endpoints_come_first_and_spill_over() {
+    let balance = Balance {
+        spread: nearest_first(),
+        ..balance(Simple::RoundRobin)
+    };
+    let zones = ["r/a", "r/a", "r/a", "r/a", "r/b", "r/b"];
+    let cluster = cluster(balance, &zones);
+    assert_eq!(picks(&cluster, 100), [25, 25, 25, 25, 0, 0, 0]);
+    fail(&cluster, 0, Moment(1));
+    fail(&cluster, 1, Moment(1));
+    cluster.refresh(Moment(2));
+    let picks = picks(&cluster, 10_000);
+    let far = picks[4] + picks[5];
+    // 30 percent; five standard deviations are 229
+    assert!(far.abs_diff(3000) < 229, "{picks:?}");
+    let shift = cluster.state.journal.since(2);
+    assert_eq!(
+        shift[0].what.to_string(),
+        "loads of priorities [100, 0] -> [70, 30] percent"
+    );
+    let shares = cluster.shares();
+    assert!((shares[2] - 0.35).abs() < 1e-9 && (shares[4] - 0.15).abs() < 1e-9);
+}
+
+#[test]
+fn t111_distribution_goes_by_weights_of_localities() {
+    let pattern = |text: &str| locality::Pattern(text.split('/').map(Arc::from).collect());
+    let balance = Balance {
+        spread: Spread::Distribute(vec![(pattern("r/a"), 80), (pattern("r/b"), 20)]),
+        outlier: None,
+        ..balance(Simple::Random)
+    };
+    let cluster = cluster(balance, &["r/a", "r/a", "r/b", "r/c"]);
+    let all = picks(&cluster, 10_000);
+    assert!(all[2].abs_diff(2000) < 200, "{all:?}");
+    assert_eq!((all[3], all[4]), (0, 0));
+    for endpoint in 0..3 {
+        let health = &cluster.endpoint(EndpointIdx(endpoint)).state.health;
+        health.exclude(crate::registry::why::UNHEALTHY);
+    }
+    assert_eq!(picks(&cluster, 10), [0, 0, 0, 0, 10]);
+}
+
+fn by_hash(algorithm: HashAlgorithm, endpoints: usize) -> Cluster {
+    let policy = HashPolicy {
+        key: HashKey::SourceIp,
+        algorithm,
+    };
+    let balance = Balance {
+        policy: Policy::Hash(policy),
+        ..balance(Simple::Random)
+    };
+    cluster(balance, &vec![""; endpoints])
+}
+
+/// The endpoint of each of many keys.
+fn of_keys(cluster: &Cluster) -> Vec<u32> {
+    let mut rng = SmallRng::seed_from_u64(1);
+    (0..20_000_u64)
+        .map(|key| {
+            let hash = Some(crate::balance::hash::xx_hash(&key.to_le_bytes()));
+            let ask = Ask { hash, attempt: 0 };
+            cluster.pick(ask, &mut rng).unwrap().0
+        })
+        .collect()
+}
+
+#[test]
+fn ejection_moves_the_keys_of_the_ejected_and_no_others() {
+    for algorithm in [
+        HashAlgorithm::RingHash { size_min: 1024 },
+        HashAlgorithm::Maglev { size: 65_537 },
+    ] {
+        let cluster = by_hash(algorithm, 10);
+        let before = of_keys(&cluster);
+        fail(&cluster, 3, Moment(1));
+        cluster.refresh(Moment(2));
+        let after = of_keys(&cluster);
+        let mut moved = [0; 10];
+        for (before, after) in before.iter().zip(&after) {
+            assert_ne!(*after, 3, "{algorithm:?}");
+            match before {
+                3 => moved[*after as usize] += 1,
+                _ => assert_eq!(before, after, "{algorithm:?}"),
+            }
+        }
+        // they go to all of the others
+        assert!(
+            moved.iter().filter(|count| **count > 0).count() >= 8,
+            "{moved:?}"
+        );
+    }
+}
+
+#[test]
+fn endpoint_that_leaves_moves_few_other_keys() {
+    for (algorithm, most) in [
+        (HashAlgorithm::RingHash { size_min: 1024 }, 0.10),
+        (HashAlgorithm::Maglev { size: 65_537 }, 0.05),
+    ] {
+        // the last one leaves, so that the others keep their numbers
+        let (before, after) = (
+            of_keys(&by_hash(algorithm, 10)),
+            of_keys(&by_hash(algorithm, 9)),
+        );
+        let stayed = before
+            .iter()
+            .zip(&after)
+            .filter(|(before, _)| **before != 9);
+        let moved = stayed
+            .clone()
+            .filter(|(before, after)| before != after)
+            .count();
+        let share = moved as f64 / stayed.count() as f64;
+        assert!(share < most, "{algorithm:?} {share}");
+    }
+}
+
+#[test]
+fn new_endpoint_warms_up() {
+    let balance = Balance {
+        warmup: Some(Warmup {
+            duration: Duration::from_secs(10),
+            least: 0.1,
+            aggression: 1.0,
+        }),
+        ..balance(Simple::RoundRobin)
+    };
+    let cluster = cluster(balance, &["", ""]);
+    // both began together
+    assert_eq!(picks(&cluster, 1000), [500, 500, 0]);
+    cluster.refresh(Moment(20_000));
+    fail(&cluster, 1, Moment(21_000));
+    cluster.sweep(Moment(52_000));
+    assert_eq!(picks(&cluster, 1100), [1000, 100, 0]);
+    cluster.refresh(Moment(57_000));
+    assert_eq!(picks(&cluster, 1500), [1000, 500, 0]);
+    cluster.refresh(Moment(62_000));
+    assert_eq!(picks(&cluster, 1000), [500, 500, 0]);
+}

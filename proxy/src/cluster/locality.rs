@@ -1,0 +1,249 @@
+//! Where endpoints are, and which of them come first for a proxy that is somewhere. Pure.
+//!
+//! Source: DestinationRule `trafficPolicy.loadBalancer.localityLbSetting`, with Istio's order of priorities.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// `region/zone/subzone`; parts that are not known are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Locality(Arc<str>);
+
+impl Locality {
+    /// Reads `region[/zone[/subzone]]`.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// As it was read; empty when nothing is known.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Region, zone and sub-zone.
+    pub fn parts(&self) -> [&str; 3] {
+        let mut parts = self.0.splitn(3, '/');
+        [(); 3].map(|()| parts.next().unwrap_or_default())
+    }
+
+    /// How many parts agree, from the region on, with those of another.
+    fn agreement(&self, other: &Self) -> usize {
+        let pairs = self.parts().into_iter().zip(other.parts());
+        pairs.take_while(|(a, b)| a == b).count()
+    }
+}
+
+impl From<String> for Locality {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl fmt::Display for Locality {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a proxy or an endpoint is compared by.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// Where it is.
+    pub locality: &'a Locality,
+    /// Its labels.
+    pub labels: &'a BTreeMap<String, String>,
+    /// Its network, empty for the default one.
+    pub network: &'a str,
+    /// The name of the cluster that it is a member of.
+    pub member: &'a str,
+}
+
+/// The label that stands for the network.
+const NETWORK: &str = "topology.istio.io/network";
+
+impl<'a> Place<'a> {
+    /// The value of a label, those of the topology included.
+    fn label(&self, key: &str) -> &'a str {
+        let [region, zone, sub_zone] = self.locality.parts();
+        match key {
+            "topology.kubernetes.io/region" => region,
+            "topology.kubernetes.io/zone" => zone,
+            "topology.istio.io/subzone" => sub_zone,
+            NETWORK => self.network,
+            "topology.istio.io/cluster" => self.member,
+            _ => self.labels.get(key).map_or("", String::as_str),
+        }
+    }
+}
+
+/// `region/zone/subzone` in which parts missing at the end match anything.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pattern(pub Vec<Arc<str>>);
+
+impl Pattern {
+    /// Whether a locality is one of those meant.
+    pub fn matches(&self, locality: &Locality) -> bool {
+        let parts = locality.parts();
+        self.0.len() <= parts.len() && self.0.iter().zip(parts).all(|(a, b)| **a == *b)
+    }
+}
+
+/// An entry of `failoverPriority`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Label {
+    /// The label.
+    pub key: Arc<str>,
+    /// What the endpoint's must be; `None` for the same as the proxy's.
+    pub value: Option<Arc<str>>,
+}
+
+/// How localities count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Spread {
+    /// They do not.
+    #[default]
+    Flat,
+    /// Shares of the traffic, for the proxy that this was compiled for; localities that none is for get nothing.
+    Distribute(Vec<(Pattern, u32)>),
+    /// Nearer ones first.
+    Failover {
+        /// Regions that take over: from, to.
+        regions: Vec<(Arc<str>, Arc<str>)>,
+        /// Labels by whose agreement endpoints are ordered; none for region, zone and sub-zone.
+        labels: Vec<Label>,
+    },
+}
+
+/// The endpoints of one priority that share one draw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Relative share of the priority's traffic.
+    pub weight: u32,
+    /// Endpoints, by number.
+    pub members: Vec<u32>,
+}
+
+/// Groups by priority, first to last. No group and no priority is empty.
+pub type Plan = Vec<Vec<Group>>;
+
+/// Puts endpoints, each with its weight, into priorities and groups, for a proxy that is `here`.
+pub fn plan(spread: &Spread, here: &Place<'_>, endpoints: &[(Place<'_>, u32)]) -> Plan {
+    match spread {
+        _ if endpoints.is_empty() => Plan::new(),
+        Spread::Flat => vec![vec![Group {
+            weight: 1,
+            members: (0..endpoints.len() as u32).collect(),
+        }]],
+        Spread::Distribute(shares) => distribute(shares, endpoints),
+        Spread::Failover { regions, labels } => failover(regions, labels, here, endpoints),
+    }
+}
+
+/// Members of one locality, and the sum of their weights.
+#[derive(Default)]
+struct Gathered {
+    members: Vec<u32>,
+    weight: u64,
+}
+
+/// Every entry shares its weight between the localities that it matches, by the weights of their endpoints, rounded up.
+fn distribute(shares: &[(Pattern, u32)], endpoints: &[(Place<'_>, u32)]) -> Plan {
+    let mut by_locality: BTreeMap<&Locality, Gathered> = BTreeMap::new();
+    for (number, (place, weight)) in endpoints.iter().enumerate() {
+        let gathered = by_locality.entry(place.locality).or_default();
+        gathered.members.push(number as u32);
+        gathered.weight += u64::from((*weight).max(1));
+    }
+    let mut groups = Vec::new();
+    for (pattern, share) in shares {
+        let matching = |locality: &&&Locality| pattern.matches(locality);
+        let localities: Vec<&Locality> = by_locality.keys().filter(matching).copied().collect();
+        let taken: Vec<Gathered> = localities
+            .iter()
+            .filter_map(|locality| by_locality.remove(*locality))
+            .collect();
+        let sum: u64 = taken.iter().map(|gathered| gathered.weight).sum();
+        groups.extend(taken.into_iter().map(|gathered| Group {
+            weight: (u64::from(*share) * gathered.weight).div_ceil(sum.max(1)) as u32,
+            members: gathered.members,
+        }));
+    }
+    match groups.is_empty() {
+        true => Plan::new(),
+        false => vec![groups],
+    }
+}
+
+/// Levels of nearness become priorities; empty ones vanish.
+fn failover(
+    regions: &[(Arc<str>, Arc<str>)],
+    labels: &[Label],
+    here: &Place<'_>,
+    endpoints: &[(Place<'_>, u32)],
+) -> Plan {
+    // compared without regard to the topology, which `labels` then has no entry for
+    let both = !regions.is_empty() && !labels.is_empty();
+    let level = |place: &Place<'_>| {
+        let near = || nearness(regions, here.locality, place.locality);
+        let agreed = || disagreement(labels, here, place);
+        match (labels.is_empty(), both) {
+            (true, _) => near(),
+            (false, false) => agreed(),
+            (false, true) => agreed() * 5 + near(),
+        }
+    };
+    let mut levels: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+    for (number, (place, _)) in endpoints.iter().enumerate() {
+        levels.entry(level(place)).or_default().push(number as u32);
+    }
+    let levels = levels.into_values();
+    levels
+        .map(|members| vec![Group { weight: 1, members }])
+        .collect()
+}
+
+/// 0 for the same sub-zone, 1 for the same zone, 2 for the same region, 3 for others; with an entry for the proxy's own
+/// region, 3 is for the region that it names and 4 for the rest.
+fn nearness(regions: &[(Arc<str>, Arc<str>)], here: &Locality, there: &Locality) -> usize {
+    let level = 3 - here.agreement(there);
+    let [own, ..] = here.parts();
+    let [region, ..] = there.parts();
+    let successor = regions.iter().find(|(from, _)| **from == *own);
+    match successor {
+        Some((_, to)) if level == 3 && **to != *region => 4,
+        _ => level,
+    }
+}
+
+/// How many labels are left from the first that differs on.
+fn disagreement(labels: &[Label], here: &Place<'_>, there: &Place<'_>) -> usize {
+    if here.labels.is_empty() && labels.iter().all(|label| !is_topology(&label.key)) {
+        return 0;
+    }
+    let agrees = |label: &&Label| {
+        let wanted = match &label.value {
+            Some(value) => value,
+            None => here.label(&label.key),
+        };
+        there.label(&label.key) == wanted
+    };
+    let left = |labels: &[Label]| {
+        let agreed = labels.iter().take_while(agrees).count();
+        labels.len() - agreed
+    };
+    match labels.split_first() {
+        // another network is farther than anything in this one, and then the rest counts
+        Some((first, rest)) if &*first.key == NETWORK && !agrees(&first) => {
+            labels.len() + left(rest)
+        }
+        _ => left(labels),
+    }
+}
+
+fn is_topology(key: &str) -> bool {
+    key.starts_with("topology.")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! How traffic is shared between priorities by how healthy they are; Envoy's algorithm. Pure.
+//!
+//! A priority keeps all of its traffic until fewer than 1 / 1.4 of its endpoints are healthy; what it cannot take spills
+//! over to the next one. Past the panic threshold of a priority its ejections are ignored.
+
+use smallvec::SmallVec;
+
+/// How much more traffic than its share a healthy endpoint is trusted with, in percent.
+pub const OVERPROVISIONING_PERCENT: u64 = 140;
+
+/// The endpoints of one priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Endpoints that may be used.
+    pub healthy: u32,
+    /// All endpoints.
+    pub total: u32,
+}
+
+impl Health {
+    /// The part of its traffic that it can take, in percent.
+    fn capacity(self) -> u32 {
+        let total = u64::from(self.total).max(1);
+        let percent = OVERPROVISIONING_PERCENT * u64::from(self.healthy) / total;
+        percent.min(100) as u32
+    }
+
+    fn is_below(self, percent: u8) -> bool {
+        u64::from(self.healthy) * 100 < u64::from(percent) * u64::from(self.total)
+    }
+}
+
+/// What one priority gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Percent of the traffic; all shares sum to 100.
+    pub load: u8,
+    /// Whether all of its endpoints are used, healthy or not.
+    pub panic: bool,
+}
+
+/// Shares of all priorities, first to last.
+pub type Shares = SmallVec<[Share; 4]>;
+
+/// Shares traffic between priorities. `panic_percent` is the part of a priority's endpoints below which it panics; 0 for
+/// never.
+///
+/// Source: DestinationRule `outlierDetection.minHealthPercent`.
+pub fn shares(levels: &[Health], panic_percent: u8) -> Shares {
+    let capacity = |level: &Health| level.capacity();
+    let all = levels.iter().map(capacity).sum::<u32>().min(100);
+    let panics = |level: &Health| all < 100 && level.is_below(panic_percent);
+    let mut shares: Shares = levels
+        .iter()
+        .map(|level| Share {
+            load: 0,
+            panic: panics(level),
+        })
+        .collect();
+    if !shares.is_empty() && shares.iter().all(|share| share.panic) {
+        let total: u64 = levels.iter().map(|level| u64::from(level.total)).sum();
+        let part = |level: &Health| u64::from(level.total) * 100 / total.max(1);
+        fill(&mut shares, levels.iter().map(part));
+    } else if all == 0 {
+        fill(&mut shares, std::iter::once(100));
+    } else {
+        let part = |level: &Health| u64::from(level.capacity() * 100 / all);
+        fill(&mut shares, levels.iter().map(part));
+    }
+    shares
+}
+
+/// Gives parts out until nothing is left; what rounding leaves goes to the first that has some.
+fn fill(shares: &mut Shares, parts: impl Iterator<Item = u64>) {
+    let mut left = 100_u8;
+    for (share, part) in shares.iter_mut().zip(parts) {
+        share.load = u8::try_from(part).unwrap_or(left).min(left);
+        left -= share.load;
+    }
+    let first = shares.iter().position(|share| share.load > 0).unwrap_or(0);
+    if let Some(first) = shares.get_mut(first) {
+        first.load += left;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(levels: &[(u32, u32)], panic_percent: u8) -> Vec<(u8, bool)> {
+        let levels: Vec<Health> = levels
+            .iter()
+            .map(|&(healthy, total)| Health { healthy, total })
+            .collect();
+        let shares = shares(&levels, panic_percent);
+        shares
+            .iter()
+            .map(|share| (share.load, share.panic))
+            .collect()
+    }
+
+    #[test]
+    fn traffic_spills_over_as_endpoints_fail() {
+        for (first, second, loads) in [
+            (100, 0, [100, 0]),
+            (72, 100, [100, 0]),
+            (71, 100, [99, 1]),
+            (50, 100, [70, 30]),
+            (25, 100, [35, 65]),
+            (0, 100, [0, 100]),
+            (25, 25, [50, 50]),
+        ] {
+            let loads = loads.map(|load| (load, false));
+            assert_eq!(
+                of(&[(first, 100), (second, 100)], 0),
+                loads,
+                "{first} {second}"
+            );
+        }
+        // rounding leaves one percent, which the first gets
+        let third = of(&[(10, 100), (10, 100), (10, 100)], 0);
+        assert_eq!(third, [(34, false), (33, false), (33, false)]);
+    }
+
+    #[test]
+    fn panic_needs_a_threshold_and_too_little_capacity() {
+        // 80 percent of one priority can take everything
+        assert_eq!(of(&[(8, 10)], 90), [(100, false)]);
+        assert_eq!(of(&[(7, 10)], 90), [(100, true)]);
+        assert_eq!(of(&[(7, 10)], 70), [(100, false)]);
+        assert_eq!(of(&[(0, 4)], 0), [(100, false)]);
+        assert_eq!(of(&[(0, 4)], 50), [(100, true)]);
+        // one panics, the other does not
+        assert_eq!(of(&[(1, 10), (3, 10)], 20), [(25, true), (75, false)]);
+        // all do: shared by their sizes
+        assert_eq!(of(&[(0, 30), (0, 10)], 1), [(75, true), (25, true)]);
+        assert_eq!(of(&[(0, 10), (0, 10)], 0), [(100, false), (0, false)]);
+        assert!(of(&[], 50).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn shares_sum_to_all(
+            levels in proptest::collection::vec((0_u32..50, 1_u32..50), 1..6),
+            panic_percent in 0_u8..=100,
+        ) {
+            let levels: Vec<(u32, u32)> =
+                levels.iter().map(|&(healthy, total)| (healthy.min(total), total)).collect();
+            let shares = of(&levels, panic_percent);
+            let sum: u32 = shares.iter().map(|(load, _)| u32::from(*load)).sum();
+            prop_assert_eq!(sum, 100);
+            let any = levels.iter().any(|(healthy, _)| *healthy > 0);
+            for ((healthy, total), (load, panic)) in levels.iter().zip(&shares) {
+                // traffic only goes where it can be served, if it can be served anywhere
+                let serves = *healthy * 140 / *total > 0 || *panic;
+                let none_serves = levels.iter().all(|(healthy, total)| *healthy * 140 / *total == 0);
+                prop_assert!(*load == 0 || serves || !any || none_serves);
+            }
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Slow start: an endpoint that is new gets a growing part of its weight. Pure.
+
+use std::time::Duration;
+
+/// How endpoints are warmed up.
+///
+/// Source: DestinationRule `trafficPolicy.loadBalancer.warmup`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Warmup {
+    /// How long. At least 1 ms.
+    pub duration: Duration,
+    /// The part of its weight that an endpoint has at least, 0 to 1. Default: 0.1.
+    pub least: f64,
+    /// The shape of the growth: 1 is a straight line, more grows faster at first. Above 0. Default: 1.
+    pub aggression: f64,
+}
+
+/// What weights are multiplied by while any of them is a fraction.
+pub const PRECISION: f64 = 1000.0;
+
+/// How many steps the growth of a warm-up is made of.
+const STEPS: u32 = 20;
+
+impl Warmup {
+    /// The part of its weight that an endpoint of this age has; `None` when it is warm.
+    pub fn factor(&self, age: Duration) -> Option<f64> {
+        if age >= self.duration {
+            return None;
+        }
+        let age = age.max(Duration::from_millis(1));
+        let line = age.as_secs_f64() / self.duration.as_secs_f64();
+        Some(line.powf(self.aggression.recip()).clamp(self.least, 1.0))
+    }
+
+    /// After how long weights are to be looked at again.
+    pub fn step(&self) -> Duration {
+        (self.duration / STEPS).clamp(Duration::from_millis(50), Duration::from_secs(5))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t121_weight_grows_to_the_whole() {
+        let warmup = |least, aggression| Warmup {
+            duration: Duration::from_secs(10),
+            least,
+            aggression,
+        };
+        for (of, age, factor) in [
+            (warmup(0.1, 1.0), 0, Some(0.1)),
+            (warmup(0.1, 1.0), 1000, Some(0.1)),
+            (warmup(0.1, 1.0), 5000, Some(0.5)),
+            (warmup(0.1, 1.0), 9999, Some(0.9999)),
+            (warmup(0.1, 1.0), 10_000, None),
+            (warmup(0.0, 2.0), 2500, Some(0.5)),
+            (warmup(0.0, 0.5), 5000, Some(0.25)),
+            (warmup(0.0, 1.0), 0, Some(0.0001)),
+        ] {
+            let found = of.factor(Duration::from_millis(age));
+            match (found, factor) {
+                (Some(found), Some(factor)) => assert!((found - factor).abs() < 1e-9),
+                _ => assert_eq!(found, factor, "{of:?} {age}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What a DestinationRule says about choosing endpoints, in the terms of `balance` and `cluster`.
+
+use std::sync::Arc;
+
+use config_loader::resource::core::TrafficDistribution;
+use config_loader::resource::istio::{
+    Algorithm, ConsistentHash, FailoverLabel, HashAlgorithm as AskedAlgorithm, HashKey as AskedKey,
+    LoadBalancer, Locality, LocalityPattern, LocalitySetting, OutlierDetection,
+    Warmup as AskedWarmup,
+};
+use http::HeaderName;
+
+use crate::balance::{CookieKey, HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
+use crate::cluster::locality::{Label, Pattern};
+use crate::cluster::{Balance, OutlierPolicy, Spread, Warmup};
+use crate::identity::Identity;
+
+/// Errors to connect, in a row, after which an endpoint is out where failover is asked for without outlier detection.
+const IMPLIED_LOCAL_ERRORS: u32 = 3;
+
+/// What is said about choosing endpoints of one cluster.
+pub(super) fn balance(
+    balancer: Option<&LoadBalancer>,
+    outlier: Option<&OutlierDetection>,
+    distribution: TrafficDistribution,
+    identity: &Identity,
+) -> Balance {
+    let setting = balancer.and_then(|balancer| balancer.locality.as_deref());
+    let detects = outlier.is_some();
+    let spread = match setting {
+        Some(setting) => asked_spread(setting, detects, identity),
+        None => unasked_spread(distribution, detects),
+    };
+    let implied = || implied_outlier(&spread).filter(|_| !identity.mesh.failover_needs_detection);
+    let outlier_policy = match outlier {
+        Some(outlier) => Some(outlier_policy(outlier, identity)),
+        None => implied(),
+    };
+    Balance {
+        policy: balancer.map_or_else(Policy::default, |balancer| policy(&balancer.algorithm)),
+        warmup: balancer.and_then(|balancer| balancer.warmup.as_ref().map(warmup)),
+        outlier: outlier_policy.filter(|_| !matches!(spread, Spread::Flat) || detects),
+        panic_percent: outlier.map_or(0, |outlier| outlier.health_percent_min),
+        spread,
+    }
+}
+
+fn policy(algorithm: &Algorithm) -> Policy {
+    match algorithm {
+        Algorithm::ConsistentHash(hash) => Policy::Hash(hash_policy(hash)),
+        Algorithm::LeastRequest => Policy::Simple(Simple::LeastRequest),
+        Algorithm::Passthrough => Policy::Passthrough,
+        Algorithm::Random => Policy::Simple(Simple::Random),
+        Algorithm::RoundRobin => Policy::Simple(Simple::RoundRobin),
+    }
+}
+
+fn hash_policy(hash: &ConsistentHash) -> HashPolicy {
+    let key = match &hash.key {
+        AskedKey::Cookie {
+            name,
+            path,
+            ttl,
+            attributes,
+        } => HashKey::Cookie(Arc::new(CookieKey {
+            name: Arc::clone(name),
+            path: path.clone(),
+            ttl: *ttl,
+            attributes: attributes
+                .iter()
+                .map(|attribute| (Arc::clone(&attribute.name), Arc::clone(&attribute.value)))
+                .collect(),
+        })),
+        AskedKey::Header(name) => match HeaderName::try_from(&**name) {
+            Ok(name) => HashKey::Header(name),
+            // no request has such a header
+            Err(_) => HashKey::Query(Arc::clone(name)),
+        },
+        AskedKey::QueryParameter(name) => HashKey::Query(Arc::clone(name)),
+        AskedKey::SourceIp => HashKey::SourceIp,
+    };
+    let algorithm = match hash.algorithm {
+        AskedAlgorithm::Maglev { table_size } => HashAlgorithm::Maglev { size: table_size },
+        AskedAlgorithm::RingHash { ring_size_min } => HashAlgorithm::RingHash {
+            size_min: ring_size_min,
+        },
+    };
+    HashPolicy { key, algorithm }
+}
+
+fn warmup(asked: &AskedWarmup) -> Warmup {
+    Warmup {
+        duration: asked.duration,
+        least: asked.percent_min / 100.0,
+        aggression: asked.aggression.0,
+    }
+}
+
+fn outlier_policy(asked: &OutlierDetection, identity: &Identity) -> OutlierPolicy {
+    OutlierPolicy {
+        server_errors: asked.consecutive_5xx_errors,
+        gateway_errors: asked.consecutive_gateway_errors,
+        local_errors: asked.consecutive_local_origin_failures,
+        split: asked.split_external_local_origin_errors,
+        interval: asked.interval,
+        base_time: asked.base_ejection_time,
+        percent_max: asked.ejection_percent_max,
+        first_always: !identity.mesh.ejection_cap_holds_always,
+        statuses: asked.http_error_codes.as_slice().into(),
+    }
+}
+
+/// Failover that is asked for acts on endpoints that take no connections, though nothing says how to detect others.
+fn implied_outlier(spread: &Spread) -> Option<OutlierPolicy> {
+    matches!(spread, Spread::Failover { .. }).then(|| OutlierPolicy {
+        server_errors: 0,
+        local_errors: IMPLIED_LOCAL_ERRORS,
+        split: true,
+        percent_max: 100,
+        ..OutlierPolicy::default()
+    })
+}
+
+/// What `localityLbSetting` says.
+fn asked_spread(setting: &LocalitySetting, detects: bool, identity: &Identity) -> Spread {
+    if !setting.enabled {
+        return Spread::Flat;
+    }
+    if !setting.distribute.is_empty() {
+        let here = Locality::parse(&identity.locality());
+        let mut entries = setting.distribute.iter();
+        let entry = entries.find(|entry| entry.from.matches(&here));
+        let Some(entry) = entry else {
+            return Spread::Flat;
+        };
+        let shares = entry.to.iter();
+        return Spread::Distribute(shares.map(|(to, share)| (pattern(to), *share)).collect());
+    }
+    let asked = !setting.failover.is_empty() || !setting.failover_priority.is_empty();
+    let acts = detects || (asked && !identity.mesh.failover_needs_detection);
+    if !acts {
+        return Spread::Flat;
+    }
+    let regions = setting.failover.iter();
+    Spread::Failover {
+        regions: regions
+            .map(|entry| (Arc::clone(&entry.from), Arc::clone(&entry.to)))
+            .collect(),
+        labels: setting.failover_priority.iter().map(label).collect(),
+    }
+}
+
+/// What the service says, or else the mesh: where outlier detection is on, nearer endpoints come first.
+fn unasked_spread(distribution: TrafficDistribution, detects: bool) -> Spread {
+    const ZONE: [&str; 3] = [
+        "topology.istio.io/network",
+        "topology.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
+    ];
+    const NODE: [&str; 2] = ["topology.istio.io/subzone", "kubernetes.io/hostname"];
+    let keys = match distribution {
+        TrafficDistribution::PreferSameZone => ZONE.to_vec(),
+        TrafficDistribution::PreferSameNode => [&ZONE[..], &NODE].concat(),
+        TrafficDistribution::Any if detects => Vec::new(),
+        TrafficDistribution::Any => return Spread::Flat,
+    };
+    let labels = keys.into_iter().map(|key| Label {
+        key: key.into(),
+        value: None,
+    });
+    Spread::Failover {
+        regions: Vec::new(),
+        labels: labels.collect(),
+    }
+}
+
+fn label(asked: &FailoverLabel) -> Label {
+    Label {
+        key: Arc::clone(&asked.key),
+        value: asked.value.clone(),
+    }
+}
+
+fn pattern(asked: &LocalityPattern) -> Pattern {
+    Pattern(asked.parts.clone())
+}

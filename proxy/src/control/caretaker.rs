@@ -1,0 +1,149 @@
+//! Looks after the health of endpoints: sweeps ejections, makes tables anew, tells what happened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
+
+use crate::cluster::Cluster;
+use crate::registry::{Cause, Event, Happening, Journal, Moment};
+use crate::snapshot::SnapshotSlot;
+use crate::telemetry::{Counter, Gauge, Telemetry, WorkerId};
+
+/// How exact sweeps and warm-ups are.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Everything that looking after endpoints takes.
+pub struct Caretaker {
+    /// The snapshot in force.
+    pub slot: SnapshotSlot,
+    /// Told of every generation that is put in force.
+    pub generations: watch::Receiver<u64>,
+    /// What happened to endpoints.
+    pub journal: Arc<Journal>,
+    /// Counters.
+    pub telemetry: Arc<Telemetry>,
+}
+
+/// A cluster that needs care, and when it is swept next.
+struct Ward {
+    cluster: Arc<Cluster>,
+    interval: Duration,
+    due: Moment,
+}
+
+impl Caretaker {
+    /// Looks after endpoints until it is dropped.
+    pub async fn run(mut self) {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut wards = self.wards(Vec::new());
+        let mut told = 0;
+        loop {
+            tokio::select! {
+                changed = self.generations.changed() => {
+                    if changed.is_err() {
+                        return; // there is no configuration any more
+                    }
+                    wards = self.wards(wards);
+                }
+                () = self.journal.called() => {}
+                _ = tick.tick(), if !wards.is_empty() => {}
+            }
+            let now = self.journal.now();
+            for ward in &mut wards {
+                ward.look(now);
+            }
+            told = self.tell(told);
+        }
+    }
+
+    /// The clusters of the snapshot in force whose endpoints may come and go; each keeps its turn.
+    fn wards(&self, before: Vec<Ward>) -> Vec<Ward> {
+        let now = self.journal.now();
+        let snapshot = self.slot.load_full();
+        let clusters = snapshot.clusters.iter().flatten();
+        let cared_for = clusters.filter(|cluster| {
+            cluster.balance.outlier.is_some() || cluster.balance.warmup.is_some()
+        });
+        cared_for
+            .map(|cluster| {
+                let outlier = cluster.balance.outlier.as_ref();
+                let interval = outlier.map_or(TICK, |outlier| outlier.interval);
+                let known = before.iter().find(|ward| {
+                    ward.interval == interval && Arc::ptr_eq(&ward.cluster.state, &cluster.state)
+                });
+                Ward {
+                    cluster: Arc::clone(cluster),
+                    interval,
+                    due: known.map_or(now, |ward| ward.due),
+                }
+            })
+            .collect()
+    }
+
+    /// Logs and counts what happened since the last time; returns the number of the next event.
+    fn tell(&self, from: u64) -> u64 {
+        let mut next = from;
+        for event in self.journal.since(from) {
+            next = event.number + 1;
+            self.count(&event.what);
+            log(&event);
+        }
+        next
+    }
+
+    fn count(&self, what: &Happening) {
+        let counters = &self.telemetry.counters;
+        let worker = WorkerId::CONTROL;
+        match what {
+            Happening::Ejected { cause, .. } => {
+                counters.raise(worker, Gauge::EndpointsEjected);
+                counters.increment(worker, ejection(*cause));
+            }
+            Happening::Returned { .. } => {
+                counters.lower(worker, Gauge::EndpointsEjected);
+                counters.increment(worker, Counter::EndpointsReturned);
+            }
+            Happening::Spared { .. } => counters.increment(worker, Counter::EndpointsSpared),
+            Happening::PanicOn { .. } => counters.increment(worker, Counter::Panics),
+            Happening::Shifted { .. } => counters.increment(worker, Counter::PriorityShifts),
+            Happening::Unhealthy { .. } | Happening::Healthy | Happening::PanicOff { .. } => {}
+        }
+    }
+}
+
+impl Ward {
+    fn look(&mut self, now: Moment) {
+        if now < self.due {
+            self.cluster.refresh(now);
+            return;
+        }
+        self.cluster.sweep(now);
+        let interval = u64::try_from(self.interval.as_millis()).unwrap_or(u64::MAX);
+        self.due = Moment(now.0.saturating_add(interval.max(1)));
+    }
+}
+
+fn ejection(cause: Cause) -> Counter {
+    match cause {
+        Cause::ServerErrors => Counter::EjectedServerErrors,
+        Cause::GatewayErrors => Counter::EjectedGatewayErrors,
+        Cause::LocalErrors => Counter::EjectedLocalErrors,
+    }
+}
+
+fn log(event: &Event) {
+    let (cluster, endpoint) = (&*event.cluster, event.endpoint.as_deref());
+    let what = event.what.name();
+    let bad = matches!(
+        event.what,
+        Happening::Ejected { .. } | Happening::PanicOn { .. } | Happening::Unhealthy { .. }
+    );
+    if bad {
+        tracing::warn!(cluster, endpoint, what, "{}", event.what);
+    } else {
+        tracing::info!(cluster, endpoint, what, "{}", event.what);
+    }
+}

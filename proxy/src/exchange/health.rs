@@ -1,0 +1,93 @@
+//! What a try tells of the health of its endpoint.
+
+use http::HeaderMap;
+use hyper::Response;
+
+use super::request::Picked;
+use crate::cluster::Outcome;
+use crate::error::{Error, Kind};
+
+/// What came of a try, as far as it is the endpoint's doing.
+pub fn outcome<B>(tried: &Result<Response<B>, Error>, grpc: bool) -> Option<Outcome> {
+    match tried {
+        Ok(response) => {
+            let status = response.status().as_u16();
+            let told = || grpc_status(response.headers());
+            let status = if grpc {
+                told().unwrap_or(status)
+            } else {
+                status
+            };
+            Some(Outcome::Status(status))
+        }
+        Err(error) => of_failure(error.kind()),
+    }
+}
+
+/// What a failure says; nothing if the endpoint has no part in it.
+pub fn of_failure(kind: Kind) -> Option<Outcome> {
+    match kind {
+        Kind::ConnectFailed
+        | Kind::UpstreamClosed
+        | Kind::UpstreamProtocol
+        | Kind::UpstreamRefusedStream
+        | Kind::UpstreamReset => Some(Outcome::Failed),
+        Kind::ConnectTimeout | Kind::RequestTimeout | Kind::TryTimeout => Some(Outcome::TimedOut),
+        Kind::DownstreamBody | Kind::NoCluster | Kind::NoHealthyUpstream | Kind::Overflow => None,
+    }
+}
+
+/// The status that the gRPC status of a response without a body stands for, as Envoy has it.
+fn grpc_status(headers: &HeaderMap) -> Option<u16> {
+    let status = headers.get("grpc-status")?.to_str().ok()?;
+    Some(match status.parse::<u8>().ok()? {
+        0 => 200,
+        1 => 499,
+        3 | 9 | 11 => 400,
+        4 => 504,
+        5 => 404,
+        6 | 10 => 409,
+        7 => 403,
+        8 => 429,
+        12 => 501,
+        14 => 503,
+        16 => 401,
+        _ => 500,
+    })
+}
+
+impl Picked {
+    /// Tells outlier detection what came of it.
+    pub fn report(&self, outcome: Outcome) {
+        let cluster = self.cluster();
+        cluster.report(self.index(), outcome, || cluster.state.journal.now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grpc_errors_without_a_body_are_errors() {
+        for (status, grpc, outcome) in [
+            ("14", true, 503),
+            ("4", true, 504),
+            ("13", true, 500),
+            ("12", true, 501),
+            ("0", true, 200),
+            ("99", true, 500),
+            ("14", false, 200),
+        ] {
+            let mut response = Response::new(());
+            let value = status.parse().unwrap();
+            response.headers_mut().insert("grpc-status", value);
+            let found = super::outcome(&Ok(response), grpc);
+            assert_eq!(found, Some(Outcome::Status(outcome)), "{status} {grpc}");
+        }
+        let failed = |kind| super::outcome::<()>(&Err(Error::new(kind)), false);
+        assert_eq!(failed(Kind::ConnectFailed), Some(Outcome::Failed));
+        assert_eq!(failed(Kind::TryTimeout), Some(Outcome::TimedOut));
+        assert_eq!(failed(Kind::Overflow), None);
+    }
+}

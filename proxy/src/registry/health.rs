@@ -1,0 +1,194 @@
+//! What is known of an endpoint's health, shared by all workers.
+//!
+//! Only an endpoint that fails is written to: a success finds nothing to reset and leaves the cache line as it is, so
+//! workers don't contend while all is well.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Milliseconds since the process started, and one: 0 is no time at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Moment(pub u64);
+
+impl Moment {
+    /// What has not happened.
+    pub const NEVER: Self = Self(0);
+
+    /// Time gone by since an earlier moment.
+    pub fn since(self, earlier: Self) -> std::time::Duration {
+        std::time::Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Why an endpoint is not used.
+pub mod why {
+    /// Outlier detection has taken it out.
+    pub const EJECTED: u32 = 1;
+    /// It fails its health checks.
+    pub const UNHEALTHY: u32 = 2;
+}
+
+/// Errors in a row of one sort.
+#[derive(Debug, Default)]
+pub struct Streak(AtomicU32);
+
+impl Streak {
+    /// One more; returns how many there are now.
+    pub fn add(&self) -> u32 {
+        self.0.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+
+    /// None any more.
+    #[inline]
+    pub fn reset(&self) {
+        if self.0.load(Ordering::Relaxed) != 0 {
+            self.0.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The health of one endpoint.
+#[derive(Debug, Default)]
+pub struct Health {
+    /// Bits of [`why`]; none when the endpoint may be used.
+    out: AtomicU32,
+    /// 5xx responses in a row.
+    pub server_errors: Streak,
+    /// 502, 503 and 504 in a row.
+    pub gateway_errors: Streak,
+    /// Failures in a row to get a response at all.
+    pub local_errors: Streak,
+    /// By what an ejection's time is multiplied.
+    multiplier: AtomicU32,
+    /// Ejections since the process started.
+    ejections: AtomicU32,
+    ejected_at: AtomicU64,
+    returned_at: AtomicU64,
+    /// When it appeared, or came back; its warm-up begins then.
+    fresh_since: AtomicU64,
+}
+
+impl Health {
+    /// Whether nothing speaks against it.
+    #[inline]
+    pub fn is_usable(&self) -> bool {
+        self.out.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether outlier detection has taken it out.
+    pub fn is_ejected(&self) -> bool {
+        self.out.load(Ordering::Relaxed) & why::EJECTED != 0
+    }
+
+    /// Bits of [`why`].
+    pub fn reasons(&self) -> u32 {
+        self.out.load(Ordering::Relaxed)
+    }
+
+    /// Takes it out for a reason; returns whether that is news.
+    pub fn exclude(&self, reason: u32) -> bool {
+        self.out.fetch_or(reason, Ordering::AcqRel) & reason == 0
+    }
+
+    /// One reason less to be out, since it is well again; returns whether that is news. Its warm-up begins when no reason
+    /// is left.
+    pub fn admit(&self, reason: u32, now: Moment) -> bool {
+        let before = self.out.load(Ordering::Acquire);
+        if before & reason == 0 {
+            return false;
+        }
+        if before == reason {
+            self.fresh_since.store(now.0, Ordering::Relaxed);
+        }
+        self.out.fetch_and(!reason, Ordering::AcqRel) & reason != 0
+    }
+
+    /// Forgets all errors in a row.
+    pub fn forget_errors(&self) {
+        self.server_errors.reset();
+        self.gateway_errors.reset();
+        self.local_errors.reset();
+    }
+
+    /// By what an ejection's time is multiplied.
+    pub fn multiplier(&self) -> u32 {
+        self.multiplier.load(Ordering::Relaxed)
+    }
+
+    /// Changes the multiplier.
+    pub fn set_multiplier(&self, multiplier: u32) {
+        self.multiplier.store(multiplier, Ordering::Relaxed);
+    }
+
+    /// Ejections since the process started.
+    pub fn ejections(&self) -> u32 {
+        self.ejections.load(Ordering::Relaxed)
+    }
+
+    /// Notes an ejection.
+    pub fn ejected(&self, now: Moment) {
+        self.ejections.fetch_add(1, Ordering::Relaxed);
+        self.ejected_at.store(now.0, Ordering::Relaxed);
+    }
+
+    /// When it was ejected last.
+    pub fn ejected_at(&self) -> Moment {
+        Moment(self.ejected_at.load(Ordering::Relaxed))
+    }
+
+    /// Notes that it came back.
+    pub fn returned(&self, now: Moment) {
+        self.returned_at.store(now.0, Ordering::Relaxed);
+    }
+
+    /// When it came back last from an ejection.
+    pub fn returned_at(&self) -> Moment {
+        Moment(self.returned_at.load(Ordering::Relaxed))
+    }
+
+    /// When it appeared or came back, which is now if nobody has said so.
+    pub fn fresh_since(&self, now: Moment) -> Moment {
+        let none = Moment::NEVER.0;
+        let (done, failed) = (Ordering::Relaxed, Ordering::Relaxed);
+        match self.fresh_since.compare_exchange(none, now.0, done, failed) {
+            Ok(_) => now,
+            Err(since) => Moment(since),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoint_is_usable_when_every_reason_is_gone() {
+        let health = Health::default();
+        assert!(health.is_usable());
+        assert!(health.exclude(why::EJECTED));
+        assert!(!health.exclude(why::EJECTED));
+        assert!(health.exclude(why::UNHEALTHY));
+        assert!(health.admit(why::EJECTED, Moment(5)));
+        assert!(!health.admit(why::EJECTED, Moment(6)));
+        assert!(!health.is_usable());
+        assert!(health.admit(why::UNHEALTHY, Moment(7)));
+        assert!(health.is_usable());
+        assert_eq!(health.fresh_since(Moment(9)), Moment(7));
+    }
+
+    #[test]
+    fn warm_up_begins_when_an_endpoint_is_first_looked_at() {
+        let health = Health::default();
+        assert_eq!(health.fresh_since(Moment(3)), Moment(3));
+        assert_eq!(health.fresh_since(Moment(9)), Moment(3));
+    }
+}

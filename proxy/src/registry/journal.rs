@@ -1,0 +1,270 @@
+//! What happened to the health of endpoints, with the numbers that led to it.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::Moment;
+
+/// Events that are kept for the admin page; older ones go.
+pub const EVENTS_MAX: usize = 1_024;
+
+/// What was counted in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// 5xx responses.
+    ServerErrors,
+    /// 502, 503 and 504 responses.
+    GatewayErrors,
+    /// Failures to get a response at all.
+    LocalErrors,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::ServerErrors, Self::GatewayErrors, Self::LocalErrors];
+
+    /// The name that Envoy's log has for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::ServerErrors => "5xx",
+            Cause::GatewayErrors => "GatewayFailure",
+            Cause::LocalErrors => "LocalOriginFailure",
+        }
+    }
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// An endpoint was taken out.
+    Ejected {
+        /// What was counted.
+        cause: Cause,
+        /// How many there were in a row.
+        errors: u32,
+        /// How long it stays out at least.
+        time: Duration,
+        /// Endpoints of the cluster that are out now, and all of them.
+        out: (u32, u32),
+    },
+    /// An endpoint would have been taken out, but for the cap.
+    Spared {
+        /// What was counted.
+        cause: Cause,
+        /// Endpoints of the cluster that are out, and all of them.
+        out: (u32, u32),
+    },
+    /// An endpoint takes traffic again after this time.
+    Returned {
+        /// How long it was out.
+        out_for: Duration,
+    },
+    /// An endpoint fails its health checks.
+    Unhealthy {
+        /// What the last check said.
+        error: Box<str>,
+    },
+    /// An endpoint passes its health checks again.
+    Healthy,
+    /// A priority has too few healthy endpoints: all of its endpoints are used.
+    PanicOn {
+        /// The priority, 0 first.
+        priority: u8,
+        /// Healthy endpoints and all.
+        healthy: (u32, u32),
+    },
+    /// A priority has enough healthy endpoints again.
+    PanicOff {
+        /// The priority, 0 first.
+        priority: u8,
+        /// Healthy endpoints and all.
+        healthy: (u32, u32),
+    },
+    /// Traffic is shared otherwise between priorities.
+    Shifted {
+        /// Percent by priority, before and now.
+        loads: (Box<[u8]>, Box<[u8]>),
+    },
+}
+
+impl Happening {
+    /// One word for it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Happening::Ejected { .. } => "ejected",
+            Happening::Spared { .. } => "spared",
+            Happening::Returned { .. } => "returned",
+            Happening::Unhealthy { .. } => "unhealthy",
+            Happening::Healthy => "healthy",
+            Happening::PanicOn { .. } => "panic_on",
+            Happening::PanicOff { .. } => "panic_off",
+            Happening::Shifted { .. } => "shifted",
+        }
+    }
+}
+
+impl fmt::Display for Happening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Happening::Ejected {
+                cause,
+                errors,
+                time,
+                out: (out, all),
+            } => {
+                let cause = cause.name();
+                write!(
+                    f,
+                    "{errors} x {cause} in a row: out for {time:?}, {out} of {all} are"
+                )
+            }
+            Happening::Spared {
+                cause,
+                out: (out, all),
+            } => {
+                let cause = cause.name();
+                write!(
+                    f,
+                    "{cause} in a row, but {out} of {all} are out: maxEjectionPercent"
+                )
+            }
+            Happening::Returned { out_for } => write!(f, "back after {out_for:?}"),
+            Happening::Unhealthy { error } => write!(f, "fails its health checks: {error}"),
+            Happening::Healthy => f.write_str("passes its health checks"),
+            Happening::PanicOn {
+                priority,
+                healthy: (healthy, all),
+            } => write!(
+                f,
+                "priority {priority} panics: {healthy} of {all} are healthy"
+            ),
+            Happening::PanicOff {
+                priority,
+                healthy: (healthy, all),
+            } => write!(
+                f,
+                "priority {priority} is calm: {healthy} of {all} are healthy"
+            ),
+            Happening::Shifted {
+                loads: (before, now),
+            } => write!(f, "loads of priorities {before:?} -> {now:?} percent"),
+        }
+    }
+}
+
+/// An entry of the journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Number of the entry, from 0 on.
+    pub number: u64,
+    /// When.
+    pub at: Moment,
+    /// Name of the cluster.
+    pub cluster: Arc<str>,
+    /// Address of the endpoint, if it is about one.
+    pub endpoint: Option<Box<str>>,
+    /// What.
+    pub what: Happening,
+}
+
+/// The last events, and a bell for those who act on them.
+#[derive(Debug)]
+pub struct Journal {
+    start: Instant,
+    entries: Mutex<Entries>,
+    /// Whether something happened that the tables of clusters do not show yet.
+    rung: AtomicBool,
+    bell: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Entries {
+    next: u64,
+    last: VecDeque<Event>,
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        Self {
+            start: Instant::now(),
+            entries: Mutex::default(),
+            rung: AtomicBool::new(false),
+            bell: Notify::new(),
+        }
+    }
+}
+
+impl Journal {
+    /// The time.
+    pub fn now(&self) -> Moment {
+        let gone = self.start.elapsed().as_millis();
+        Moment(u64::try_from(gone).unwrap_or(u64::MAX).saturating_add(1))
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes an event. Rare enough for a lock: endpoints fail seldom compared with requests.
+    pub fn note(&self, at: Moment, cluster: &Arc<str>, endpoint: Option<&str>, what: Happening) {
+        let mut entries = self.entries();
+        let number = entries.next;
+        entries.next += 1;
+        if entries.last.len() == EVENTS_MAX {
+            entries.last.pop_front();
+        }
+        entries.last.push_back(Event {
+            number,
+            at,
+            cluster: Arc::clone(cluster),
+            endpoint: endpoint.map(Box::from),
+            what,
+        });
+    }
+
+    /// The events that are kept from this number on, oldest first.
+    pub fn since(&self, number: u64) -> Vec<Event> {
+        let entries = self.entries();
+        let first = entries.last.iter().filter(|event| event.number >= number);
+        first.cloned().collect()
+    }
+
+    /// Calls whoever waits in [`Journal::called`].
+    pub fn ring(&self) {
+        self.rung.store(true, Ordering::Release);
+        self.bell.notify_one();
+    }
+
+    /// Waits until [`Journal::ring`] was called.
+    pub async fn called(&self) {
+        while !self.rung.swap(false, Ordering::AcqRel) {
+            self.bell.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn journal_keeps_the_last_events_and_rings() {
+        let journal = Journal::default();
+        let cluster: Arc<str> = "a".into();
+        for at in 0..EVENTS_MAX as u64 + 2 {
+            journal.note(Moment(at), &cluster, None, Happening::Healthy);
+        }
+        let events = journal.since(0);
+        assert_eq!(events.len(), EVENTS_MAX);
+        assert_eq!(events[0].number, 2);
+        assert_eq!(journal.since(EVENTS_MAX as u64 + 1).len(), 1);
+        journal.ring();
+        journal.called().await;
+    }
+}

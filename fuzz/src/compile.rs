@@ -7,7 +7,7 @@ use std::sync::Arc;
 use config_loader::{Diagnostics, ResourceSet, load_bytes};
 use proxy::compile::{Inputs, compile};
 use proxy::identity::Identity;
-use proxy::registry::Registry;
+use proxy::registry::{Moment, Registry};
 use proxy::snapshot::{HttpHosts, Service, Snapshot};
 use proxy::telemetry::StatsRegistry;
 use proxy::tls::Store;
@@ -30,6 +30,7 @@ pub fn run(bytes: &[u8]) {
                 registry: &registry,
                 stats: &stats,
                 certificates: &certificates,
+                now: Moment(1),
             },
             previous,
         )

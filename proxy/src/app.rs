@@ -175,13 +175,7 @@ impl App {
             board: board.clone(),
         };
         let workers = start_workers(&settings, &shared, &slot, &access_log)?;
-        let caretaker = Caretaker {
-            slot: Arc::clone(&slot),
-            generations: control.publisher.generations(),
-            journal: Arc::clone(control.registry.journal()),
-            telemetry: Arc::clone(&telemetry),
-        };
-        tokio::spawn(caretaker.run());
+        tokio::spawn(Caretaker::of(&control, &slot).run());
         tokio::spawn(control.run());
         let quit = Arc::new(Notify::new());
         let sources = views::Sources {

@@ -58,12 +58,12 @@ impl Identity {
             return self.locality.clone();
         }
         let mut parts = self.cluster.split('/');
-        let (region, zone) = (parts.next(), parts.next());
-        format!(
-            "{}/{}",
-            region.unwrap_or_default(),
-            zone.unwrap_or_default()
-        )
+        match (parts.next(), parts.next()) {
+            // a key of which nothing but the name was given
+            (Some("default"), Some("default")) => String::new(),
+            (Some(region), Some(zone)) => format!("{region}/{zone}"),
+            _ => String::new(),
+        }
     }
 
     /// The name of the cluster that the workload is in.

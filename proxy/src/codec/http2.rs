@@ -114,7 +114,8 @@ pub(super) async fn serve<A: Answer>(
         tracing::debug!(?end, "downstream connection ends");
         let (stream, words) = service.driver.into_last_words();
         let done = end.counter().map_or(Done::Answered, |_| Done::Refused);
-        linger(stream, member, done, &words).await;
+        // boxed: connections that wait need not carry what their end takes
+        Box::pin(linger(stream, member, done, &words)).await;
     }
 }
 

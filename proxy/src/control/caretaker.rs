@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
+use super::Control;
 use crate::cluster::Cluster;
 use crate::registry::{Cause, Event, Happening, Journal, Moment};
 use crate::snapshot::SnapshotSlot;
@@ -34,6 +35,16 @@ struct Ward {
 }
 
 impl Caretaker {
+    /// Looks after the endpoints of what a control task publishes in this slot.
+    pub fn of(control: &Control, slot: &SnapshotSlot) -> Self {
+        Self {
+            slot: Arc::clone(slot),
+            generations: control.publisher.generations(),
+            journal: Arc::clone(control.registry.journal()),
+            telemetry: Arc::clone(&control.telemetry),
+        }
+    }
+
     /// Looks after endpoints until it is dropped.
     pub async fn run(mut self) {
         let mut tick = tokio::time::interval(TICK);

@@ -12,6 +12,7 @@ mod support;
 mod access_log;
 mod admin;
 mod architecture;
+mod balancing;
 mod cors;
 mod downstream_connections;
 mod downstream_drain;

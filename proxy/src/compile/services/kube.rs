@@ -126,10 +126,12 @@ fn slice_endpoints<'a>(
 
 /// Where an endpoint of the proxy's own cluster is: in the cluster's region, and in its zone unless it has one of its own.
 fn locality(zone: Option<&str>, identity: &Identity) -> Locality {
-    let mut key = identity.cluster.split('/');
-    let (region, own_zone) = (key.next(), key.next());
-    let zone = zone.or(own_zone).unwrap_or_default();
-    format!("{}/{zone}", region.unwrap_or_default()).into()
+    let own = Locality::from(identity.locality());
+    let [region, own_zone, _] = own.parts();
+    match zone.unwrap_or(own_zone) {
+        "" => Locality::new(region),
+        zone => format!("{region}/{zone}").into(),
+    }
 }
 
 fn external_endpoint(address: &Host) -> Workload {

@@ -1,0 +1,268 @@
+//! Which endpoint a request goes to: keys, zones, and endpoints that fail, on live sockets.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use hyper::Response;
+
+use crate::support::eventually;
+use crate::support::mesh::{documents, gateway, routes};
+use crate::support::origin::{Back, Origin, full};
+use crate::support::proxy::{Proxy, Start, free_address};
+use crate::support::raw::{Raw, Reply};
+
+/// An origin that says its name, with a status that a test can change.
+struct Named {
+    origin: Origin,
+    status: Arc<AtomicU16>,
+}
+
+impl Named {
+    fn new(name: &'static str) -> Self {
+        let status = Arc::new(AtomicU16::new(200));
+        let now = Arc::clone(&status);
+        let origin = Origin::start(Back::H1, move |_| {
+            let status = now.load(Ordering::Relaxed);
+            async move {
+                let mut response = Response::new(full(name));
+                *response.status_mut() = status.try_into().unwrap();
+                response
+            }
+        });
+        Self { origin, status }
+    }
+
+    fn answers(&self, status: u16) {
+        self.status.store(status, Ordering::Relaxed);
+    }
+}
+
+/// Endpoints of `a.test` with their localities, and a policy in flow style.
+fn mesh(
+    edge: std::net::SocketAddr,
+    endpoints: &[(std::net::SocketAddr, &str)],
+    policy: &str,
+) -> String {
+    let endpoints: Vec<String> = endpoints
+        .iter()
+        .map(|(at, locality)| {
+            format!(
+                "{{address: {}, ports: {{http: {}}}, locality: '{locality}'}}",
+                at.ip(),
+                at.port()
+            )
+        })
+        .collect();
+    documents([
+        gateway(&[edge]),
+        routes(
+            "a",
+            "['*']",
+            "- {retries: {attempts: 0}, route: [{destination: {host: a.test}}]}",
+        ),
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: a}}\nspec:\n  \
+             hosts: [a.test]\n  resolution: STATIC\n  ports: [{{number: 80, name: http, protocol: HTTP}}]\n  \
+             endpoints: [{}]\n",
+            endpoints.join(", ")
+        ),
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: a}}\nspec:\n  \
+             host: a.test\n  trafficPolicy: {policy}\n"
+        ),
+    ])
+}
+
+fn proxy(origins: &[(&Named, &str)], policy: &str, arguments: &[&str]) -> Proxy {
+    let endpoints: Vec<_> = origins
+        .iter()
+        .map(|(named, locality)| (named.origin.address, *locality))
+        .collect();
+    let start = Start::new();
+    let text = mesh(start.edge(), &endpoints, policy);
+    let arguments = arguments.iter().copied();
+    start.args(arguments).file("mesh.yaml", text).start()
+}
+
+fn ask(client: &mut Raw, headers: &str) -> Reply {
+    client
+        .send(format!(
+            "GET /?user=u HTTP/1.1\r\nHost: a.test\r\n{headers}\r\n"
+        ))
+        .reply()
+}
+
+fn name(reply: &Reply) -> String {
+    String::from_utf8(reply.body.clone()).unwrap()
+}
+
+/// Names of the origins that answer this many requests.
+fn names(proxy: &Proxy, headers: &str, count: usize) -> Vec<String> {
+    let mut client = Raw::connect(proxy.edge);
+    (0..count)
+        .map(|_| name(&ask(&mut client, headers)))
+        .collect()
+}
+
+#[test]
+fn requests_with_the_same_key_go_to_the_same_endpoint() {
+    let origins = ["one", "two", "three", "four"].map(Named::new);
+    let origins: Vec<(&Named, &str)> = origins.iter().map(|named| (named, "")).collect();
+    for algorithm in ["ringHash: {}", "maglev: {tableSize: 1009}"] {
+        let policy = format!(
+            "{{loadBalancer: {{consistentHash: {{httpHeaderName: x-user, {algorithm}}}}}}}"
+        );
+        let proxy = proxy(&origins, &policy, &[]);
+        let mut seen = std::collections::BTreeSet::new();
+        for user in 0..24 {
+            let header = format!("x-user: user-{user}\r\n");
+            let all = names(&proxy, &header, 4);
+            assert!(all.iter().all(|name| *name == all[0]), "{all:?}");
+            seen.insert(all[0].clone());
+        }
+        assert_eq!(seen.len(), 4, "{algorithm}");
+        // without the key nothing is sticky
+        let all = names(&proxy, "", 60);
+        assert!(all.iter().any(|name| *name != all[0]));
+    }
+    for key in ["useSourceIp: true", "httpQueryParameterName: user"] {
+        let policy = format!("{{loadBalancer: {{consistentHash: {{{key}}}}}}}");
+        let proxy = proxy(&origins, &policy, &[]);
+        let all = names(&proxy, "", 20);
+        assert!(all.iter().all(|name| *name == all[0]), "{key}: {all:?}");
+    }
+}
+
+#[test]
+fn t98_t99_cookie_is_issued_when_it_has_a_lifetime() {
+    let origins = ["one", "two", "three", "four"].map(Named::new);
+    let origins: Vec<(&Named, &str)> = origins.iter().map(|named| (named, "")).collect();
+    let cookie = |more: &str| {
+        format!("{{loadBalancer: {{consistentHash: {{httpCookie: {{name: sid{more}}}}}}}}}")
+    };
+    let with = proxy(
+        &origins,
+        &cookie(", ttl: 60s, path: /a, attributes: [{name: SameSite, value: Lax}]"),
+        &[],
+    );
+    let mut client = Raw::connect(with.edge);
+    let first = ask(&mut client, "");
+    let issued = first
+        .headers
+        .iter()
+        .find_map(|line| line.strip_prefix("set-cookie: "))
+        .expect("a cookie");
+    let (pair, attributes) = issued.split_once(';').unwrap();
+    assert_eq!(attributes, " Max-Age=60; Path=/a; SameSite=Lax; HttpOnly");
+    for _ in 0..8 {
+        let again = ask(&mut Raw::connect(with.edge), &format!("cookie: {pair}\r\n"));
+        assert_eq!(name(&again), name(&first));
+        assert!(
+            !again
+                .headers
+                .iter()
+                .any(|line| line.starts_with("set-cookie"))
+        );
+    }
+    let session = proxy(&origins, &cookie(", ttl: 0s"), &[]);
+    let reply = ask(&mut Raw::connect(session.edge), "");
+    let issued = reply
+        .headers
+        .iter()
+        .find(|line| line.starts_with("set-cookie"));
+    assert!(!issued.unwrap().contains("Max-Age"), "{issued:?}");
+    let never = proxy(&origins, &cookie(""), &[]);
+    let reply = ask(&mut Raw::connect(never.edge), "");
+    assert!(
+        !reply
+            .headers
+            .iter()
+            .any(|line| line.starts_with("set-cookie"))
+    );
+}
+
+const EJECT: &str = "{loadBalancer: {simple: ROUND_ROBIN}, outlierDetection: \
+    {consecutive5xxErrors: 3, interval: 200ms, baseEjectionTime: 1s, maxEjectionPercent: 50}}";
+
+#[test]
+fn endpoint_that_fails_is_ejected_and_comes_back() {
+    let (good, bad) = (Named::new("good"), Named::new("bad"));
+    bad.answers(500);
+    let proxy = proxy(&[(&good, ""), (&bad, "")], EJECT, &[]);
+    let first = names(&proxy, "", 6);
+    assert_eq!(first.iter().filter(|name| *name == "bad").count(), 3);
+    let after = names(&proxy, "", 20);
+    assert!(after.iter().all(|name| name == "good"), "{after:?}");
+    let ejections = [("reason", "5xx")];
+    eventually("it is counted", || {
+        proxy.metric("strait_outlier_ejections_total", &ejections) == 1.0
+    });
+    assert_eq!(proxy.metric("strait_outlier_ejections_active", &[]), 1.0);
+    bad.answers(200);
+    eventually("it is back", || {
+        names(&proxy, "", 4).iter().any(|name| name == "bad")
+    });
+    let log = proxy.stderr();
+    assert!(
+        log.contains("3 x 5xx in a row: out for 1s, 1 of 2 are"),
+        "{log}"
+    );
+    assert!(log.contains("back after"), "{log}");
+}
+
+#[test]
+fn endpoints_in_the_own_zone_come_first_and_others_take_over() {
+    let (near, far) = (Named::new("near"), Named::new("far"));
+    let origins = [(&far, "r/b"), (&near, "r/a")];
+    let arguments = ["--cluster", "r/a/g/c"];
+    let proxy = proxy(&origins, EJECT, &arguments);
+    let all = names(&proxy, "", 20);
+    assert!(all.iter().all(|name| name == "near"), "{all:?}");
+    near.answers(503);
+    assert_eq!(names(&proxy, "", 3), ["near"; 3]);
+    let all = names(&proxy, "", 10);
+    assert!(all.iter().all(|name| name == "far"), "{all:?}");
+    eventually("the shift is counted", || {
+        proxy.metric("strait_priority_shifts_total", &[]) == 1.0
+    });
+}
+
+#[test]
+fn t108_without_outlier_detection_zones_do_not_matter() {
+    let (near, far) = (Named::new("near"), Named::new("far"));
+    let origins = [(&far, "r/b"), (&near, "r/a")];
+    let policy = "{loadBalancer: {simple: ROUND_ROBIN}}";
+    let proxy = proxy(&origins, policy, &["--cluster", "r/a/g/c"]);
+    let all = names(&proxy, "", 20);
+    assert_eq!(all.iter().filter(|name| *name == "near").count(), 10);
+}
+
+#[test]
+fn failover_that_is_asked_for_acts_on_endpoints_that_are_gone() {
+    let far = Named::new("far");
+    let dead = free_address();
+    let policy =
+        "{loadBalancer: {localityLbSetting: {enabled: true, failover: [{from: r, to: q}]}}}";
+    for (arguments, acts) in [
+        (&["--cluster", "r/a/g/c"][..], true),
+        (
+            &["--cluster", "r/a/g/c", "--failover-needs-outlier-detection"],
+            false,
+        ),
+    ] {
+        let start = Start::new();
+        let endpoints = [(dead, "r/a"), (far.origin.address, "q/a")];
+        let text = mesh(start.edge(), &endpoints, policy);
+        let arguments = arguments.iter().copied();
+        let proxy = start.args(arguments).file("mesh.yaml", text).start();
+        let mut client = Raw::connect(proxy.edge);
+        let statuses: Vec<u16> = (0..40).map(|_| ask(&mut client, "").status).collect();
+        let failed = statuses.iter().filter(|status| **status != 200).count();
+        if acts {
+            assert_eq!(failed, 3, "{statuses:?}");
+        } else {
+            // both are one level, and half of the requests go nowhere
+            assert!((8..32).contains(&failed), "{statuses:?}");
+        }
+    }
+}

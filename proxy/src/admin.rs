@@ -7,6 +7,7 @@ mod certs;
 mod clusters;
 mod config_dump;
 mod drain;
+mod events;
 mod explain;
 mod health;
 mod home;
@@ -26,7 +27,7 @@ pub use explain::Explainer;
 pub use server::{AdminLimits, serve};
 
 use crate::telemetry::{BuildInfo, Exposition, LogControl};
-use view::{CertificateView, ClusterView, ListenerView, QuarantineView, Readiness};
+use view::{CertificateView, ClusterView, EventView, ListenerView, QuarantineView, Readiness};
 
 /// Where the admin server listens unless told otherwise: this machine only.
 pub const DEFAULT_ADDRESS: std::net::SocketAddr =
@@ -45,6 +46,8 @@ pub struct AdminState {
     pub certificates: Source<Vec<CertificateView>>,
     /// Clusters with their endpoints.
     pub clusters: Source<Vec<ClusterView>>,
+    /// What happened to the health of endpoints, oldest first.
+    pub events: Source<Vec<EventView>>,
     /// Listeners, those included that could not be opened.
     pub listeners: Source<Vec<ListenerView>>,
     /// Resources held at their last good version.

@@ -123,6 +123,12 @@ pub fn run(settings: Settings) -> Result<(), StartError> {
     runtime.block_on(async move { App::start(settings, logging).await?.serve().await })
 }
 
+/// Starts the tasks that keep the snapshot and the endpoints in order.
+fn look_after(control: Control, slot: &SnapshotSlot) {
+    tokio::spawn(Caretaker::of(&control, slot).run());
+    tokio::spawn(control.run());
+}
+
 /// The running parts, as far as their end is concerned.
 struct App {
     workers: Workers,
@@ -160,7 +166,7 @@ impl App {
             names,
             listeners,
             quarantine: Arc::clone(&quarantine),
-            registry,
+            registry: Arc::clone(&registry),
             telemetry: Arc::clone(&telemetry),
             directories: Directories::new(),
             told: Told::default(),
@@ -175,12 +181,12 @@ impl App {
             board: board.clone(),
         };
         let workers = start_workers(&settings, &shared, &slot, &access_log)?;
-        tokio::spawn(Caretaker::of(&control, &slot).run());
-        tokio::spawn(control.run());
+        look_after(control, &slot);
         let quit = Arc::new(Notify::new());
         let sources = views::Sources {
             slot,
             certificates,
+            journal: Arc::clone(registry.journal()),
             board,
             quarantine,
             found,

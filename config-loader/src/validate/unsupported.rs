@@ -62,9 +62,7 @@ const WRITTEN: &[(Kind, &[&str])] = &[
         Kind::Destination,
         &[
             "spec.externalService.addresses",
-            "spec.kubeService.endpointSubsets[].endpoints[].subLocality",
             "spec.kubeService.externalAddresses",
-            "spec.kubeService.region",
             "status.appliedAccessPolicies",
             "status.appliedFederation.flatNetwork",
             "status.appliedFederation.tcpKeepalive",
@@ -72,26 +70,17 @@ const WRITTEN: &[(Kind, &[&str])] = &[
             "status.requiredSubsets",
         ],
     ),
-    (
-        Kind::EndpointSlice,
-        &["endpoints[].hints", "endpoints[].zone"],
-    ),
+    (Kind::EndpointSlice, &["endpoints[].hints"]),
     (Kind::GlobalTrafficPolicy, &[""]),
     (Kind::MultiClusterService, &[""]),
     (
         Kind::Service,
-        &[
-            "spec.externalIPs",
-            "spec.sessionAffinityConfig",
-            "spec.trafficDistribution",
-        ],
+        &["spec.externalIPs", "spec.sessionAffinityConfig"],
     ),
     (
         Kind::ServiceEntry,
         &[
             "spec.addresses",
-            "spec.endpoints[].locality",
-            "spec.endpoints[].network",
             "spec.endpoints[].serviceAccount",
             "spec.subjectAltNames",
         ],
@@ -108,10 +97,7 @@ const WRITTEN: &[(Kind, &[&str])] = &[
         ],
     ),
     (Kind::Sidecar, &[""]),
-    (
-        Kind::WorkloadEntry,
-        &["spec.locality", "spec.network", "spec.serviceAccount"],
-    ),
+    (Kind::WorkloadEntry, &["spec.serviceAccount"]),
 ];
 
 /// Fields that say nothing to a data plane: they are for people, for a cluster's own controllers, or for what made the
@@ -230,24 +216,17 @@ const IN_TRAFFIC_POLICIES: &[(&str, When)] = &[
         "connectionPool.http.maxRequestsPerConnection",
         When::Written,
     ),
-    ("connectionPool.http.maxRetries", When::Written),
     ("connectionPool.http.useClientProtocol", When::Written),
     ("connectionPool.tcp.maxConnectionDuration", When::Written),
     ("connectionPool.tcp.maxConnections", When::Written),
     ("connectionPool.tcp.tcpKeepalive", When::Written),
-    ("loadBalancer.consistentHash", When::Written),
-    ("loadBalancer.localityLbSetting", When::Written),
     ("loadBalancer.simple", When::Is(&["PASSTHROUGH"])),
-    ("loadBalancer.warmup", When::Written),
-    ("loadBalancer.warmupDurationSecs", When::Written),
     ("loadBalancer.zoneAwareLbSetting", When::Written),
-    ("outlierDetection", When::Written),
     ("tls", When::Written),
 ];
 
 /// Fields of whole traffic policies, not of those of one port.
-const IN_WHOLE_POLICIES: &[(&str, When)] =
-    &[("retryBudget", When::Written), ("tunnel", When::Written)];
+const IN_WHOLE_POLICIES: &[(&str, When)] = &[("tunnel", When::Written)];
 
 #[cfg(test)]
 mod tests {

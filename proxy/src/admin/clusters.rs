@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::AdminState;
 use super::reply::{Query, Reply};
-use super::view::{ClusterView, EndpointView};
+use super::view::{ClusterView, EndpointView, PriorityView};
 
 /// The page.
 pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
@@ -33,6 +33,10 @@ fn describe(text: &mut String, cluster: &ClusterView) {
     for source in &cluster.sources {
         fact("source", source);
     }
+    for (number, priority) in cluster.priorities.iter().enumerate() {
+        let line = describe_priority(number, priority);
+        fact("priority", &line);
+    }
     fact("endpoints", &cluster.endpoints.len());
     for unresolved in &cluster.unresolved {
         fact("unresolved", unresolved);
@@ -40,6 +44,21 @@ fn describe(text: &mut String, cluster: &ClusterView) {
     for endpoint in &cluster.endpoints {
         describe_endpoint(text, name, endpoint);
     }
+}
+
+fn describe_priority(number: usize, priority: &PriorityView) -> String {
+    let PriorityView {
+        load,
+        healthy,
+        total,
+        panic,
+        localities,
+    } = priority;
+    let mut line = format!("{number} load={load}% healthy={healthy}/{total} panic={panic}");
+    for (locality, weight) in localities {
+        let _ = write!(line, " {locality}={weight}");
+    }
+    line
 }
 
 fn describe_endpoint(text: &mut String, cluster: &str, endpoint: &EndpointView) {
@@ -51,6 +70,10 @@ fn describe_endpoint(text: &mut String, cluster: &str, endpoint: &EndpointView) 
     fact("rq_total", &endpoint.requests);
     fact("weight", &endpoint.weight);
     fact("locality", &endpoint.locality);
+    fact("priority", &endpoint.priority);
+    fact("share", &format_args!("{:.4}", endpoint.share));
+    fact("health", &endpoint.out.as_deref().unwrap_or("healthy"));
+    fact("ejections", &endpoint.ejections);
     for (label, value) in &endpoint.labels {
         fact("label", &format_args!("{label}={value}"));
     }

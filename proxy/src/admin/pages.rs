@@ -4,8 +4,8 @@ use http::{Method, StatusCode};
 
 use super::reply::{Query, Reply};
 use super::{
-    AdminState, certs, clusters, config_dump, drain, explain, health, home, listeners, logging,
-    stats,
+    AdminState, certs, clusters, config_dump, drain, events, explain, health, home, listeners,
+    logging, stats,
 };
 
 /// A page that answers one method. A page with two methods has two rows.
@@ -42,6 +42,11 @@ pub(super) const PAGES: &[Page] = &[
         "/clusters",
         "clusters and their endpoints (?format=json)",
         clusters::show,
+    ),
+    get(
+        "/events",
+        "endpoints ejected and returned, panics, traffic that shifted (?format=json)",
+        events::show,
     ),
     get(
         "/certs",

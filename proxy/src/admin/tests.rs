@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::view::{EndpointView, ListenerState};
+use super::view::{EndpointView, EventView, ListenerState, PriorityView};
 use super::*;
 use crate::compile::Survey;
 use crate::telemetry::{AccessLog, Counter, Telemetry, WorkerId};
@@ -128,6 +128,7 @@ fn state(
         readiness: Box::new(move || readiness.lock().expect("readiness").clone()),
         certificates: Box::new(|| vec![CertificateView::default()]),
         clusters: Box::new(|| vec![cluster()]),
+        events: Box::new(|| vec![EventView::default()]),
         listeners: Box::new(|| vec![listener()]),
         quarantined: Box::new(|| vec![quarantine()]),
         dump: Box::new(|| json!({"generation": 7, "secrets": [{"privateKey": "s3cret"}]})),
@@ -152,11 +153,22 @@ fn cluster() -> ClusterView {
             address: "10.0.0.1:8080".to_owned(),
             weight: 2,
             locality: "r/z".to_owned(),
+            priority: 1,
+            share: 0.25,
+            out: Some("ejected for 3s more, 1 times so far".to_owned()),
+            ejections: 1,
             active_requests: 5,
             requests: 70,
             labels: [("version".to_owned(), "v1".to_owned())].into(),
         }],
         protocol: "HTTP/1.1".to_owned(),
+        priorities: vec![PriorityView {
+            load: 70,
+            healthy: 1,
+            total: 2,
+            panic: false,
+            localities: vec![("r/z".to_owned(), 80)],
+        }],
         unresolved: vec!["b.test:80".to_owned()],
     }
 }
@@ -383,12 +395,17 @@ async fn clusters_show_as_text_and_as_json() {
         "outbound|80||a::balancer::LEAST_REQUEST\n\
          outbound|80||a::protocol::HTTP/1.1\n\
          outbound|80||a::source::ServiceEntry/default/a (a.yaml:3)\n\
+         outbound|80||a::priority::0 load=70% healthy=1/2 panic=false r/z=80\n\
          outbound|80||a::endpoints::1\n\
          outbound|80||a::unresolved::b.test:80\n\
          outbound|80||a::10.0.0.1:8080::rq_active::5\n\
          outbound|80||a::10.0.0.1:8080::rq_total::70\n\
          outbound|80||a::10.0.0.1:8080::weight::2\n\
          outbound|80||a::10.0.0.1:8080::locality::r/z\n\
+         outbound|80||a::10.0.0.1:8080::priority::1\n\
+         outbound|80||a::10.0.0.1:8080::share::0.2500\n\
+         outbound|80||a::10.0.0.1:8080::health::ejected for 3s more, 1 times so far\n\
+         outbound|80||a::10.0.0.1:8080::ejections::1\n\
          outbound|80||a::10.0.0.1:8080::label::version=v1\n"
     );
     let answer = admin.get("/clusters?format=json").await;

@@ -81,10 +81,27 @@ pub struct ClusterView {
     pub sources: Vec<String>,
     /// What its connections speak.
     pub protocol: String,
+    /// Priorities, first to last.
+    pub priorities: Vec<PriorityView>,
     /// Its endpoints.
     pub endpoints: Vec<EndpointView>,
     /// DNS names of endpoints, with ports, that have no address yet.
     pub unresolved: Vec<String>,
+}
+
+/// One priority of a cluster's endpoints.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PriorityView {
+    /// Part of the traffic that it gets, in percent.
+    pub load: u8,
+    /// Endpoints that may be used.
+    pub healthy: u32,
+    /// All of its endpoints.
+    pub total: u32,
+    /// Whether all of them are used, healthy or not.
+    pub panic: bool,
+    /// Its localities with their weights, where traffic is distributed by locality.
+    pub localities: Vec<(String, u32)>,
 }
 
 /// An endpoint of a cluster.
@@ -96,12 +113,37 @@ pub struct EndpointView {
     pub weight: u32,
     /// Region, zone and sub-zone, joined by `/`; empty when unknown.
     pub locality: String,
+    /// Its priority, 0 first.
+    pub priority: u32,
+    /// Part of the cluster's traffic that it gets while all are equally busy.
+    pub share: f64,
+    /// Why it may not be used; nothing if it may.
+    pub out: Option<String>,
+    /// Times that it was ejected.
+    pub ejections: u32,
     /// Requests that it is working on for this proxy.
     pub active_requests: u64,
     /// Requests that this proxy sent it, ever.
     pub requests: u64,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
+}
+
+/// Something that happened to the health of endpoints.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct EventView {
+    /// Number of the event, from 0 on.
+    pub number: u64,
+    /// How long ago.
+    pub seconds_ago: f64,
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Address of the endpoint, if it is about one.
+    pub endpoint: Option<String>,
+    /// `ejected`, `returned`, `spared`, `panic_on`, `panic_off`, `shifted`, `healthy`, `unhealthy`.
+    pub kind: String,
+    /// The numbers that led to it, in words.
+    pub text: String,
 }
 
 /// A listener.

@@ -8,14 +8,19 @@ use tokio::sync::{Notify, watch};
 use super::{build_info, certificates, dump};
 use crate::admin::AdminState;
 use crate::admin::view::{
-    ClusterView, EndpointView, ListenerState, ListenerView, QuarantineView, Readiness,
+    ClusterView, EndpointView, EventView, ListenerState, ListenerView, PriorityView,
+    QuarantineView, Readiness,
 };
+use crate::balance::EndpointIdx;
 use crate::cluster::Cluster;
+use crate::cluster::locality::Group;
+use crate::cluster::priorities::{Health, Share};
 use crate::compile::Survey;
 use crate::control::{Found, Quarantine};
 use crate::explain::{Question, explain};
 use crate::identity::Identity;
 use crate::listener::{Board, ListenerStatus};
+use crate::registry::Journal;
 use crate::runtime::drain::{Stage, Trigger};
 use crate::snapshot::{ListenAddress, Listener, ListenerKey, Service, Snapshot, SnapshotSlot};
 use crate::telemetry::{
@@ -29,6 +34,8 @@ pub struct Sources {
     pub slot: SnapshotSlot,
     /// Certificates by where they come from.
     pub certificates: Arc<Store>,
+    /// What happened to endpoints.
+    pub journal: Arc<Journal>,
     /// What became of each listener.
     pub board: Board,
     /// What is held at its last good version.
@@ -77,12 +84,14 @@ impl Sources {
             explain(question, &slot.load_full(), &survey)
         };
         let certificates = self.certificates;
+        let journal = self.journal;
         let (quarantine, quit, trigger) = (self.quarantine, self.quit, self.drain);
         AdminState {
             build: build_info(),
             readiness: Box::new(readiness),
             certificates: Box::new(move || certificates::views(&certificates)),
             clusters: Box::new(clusters),
+            events: Box::new(move || events(&journal)),
             listeners: Box::new(listeners),
             quarantined: Box::new(move || quarantined(&quarantine)),
             dump: Box::new(dump),
@@ -125,8 +134,29 @@ pub(super) fn clusters(snapshot: &Snapshot) -> Vec<ClusterView> {
     views
 }
 
+fn events(journal: &Journal) -> Vec<EventView> {
+    let now = journal.now();
+    let events = journal.since(0).into_iter();
+    events
+        .map(|event| EventView {
+            number: event.number,
+            seconds_ago: now.since(event.at).as_secs_f64(),
+            cluster: event.cluster.to_string(),
+            endpoint: event.endpoint.map(String::from),
+            kind: event.what.name().to_owned(),
+            text: event.what.to_string(),
+        })
+        .collect()
+}
+
 fn cluster_view(cluster: &Cluster) -> ClusterView {
-    let endpoints = cluster.endpoints().iter().map(|endpoint| EndpointView {
+    let now = cluster.state.journal.now();
+    let numbered = cluster.endpoints().iter().zip(cluster.shares()).enumerate();
+    let endpoints = numbered.map(|(number, (endpoint, share))| EndpointView {
+        priority: cluster.priority(EndpointIdx(number as u32)),
+        share,
+        out: endpoint.why_out(cluster.balance.outlier.as_ref(), now),
+        ejections: endpoint.state.health.ejections(),
         address: endpoint.address_text.to_string(),
         weight: endpoint.weight,
         locality: endpoint.locality.to_string(),
@@ -139,9 +169,36 @@ fn cluster_view(cluster: &Cluster) -> ClusterView {
         balancer: cluster.balance.policy.name().to_owned(),
         protocol: cluster.protocol.name().to_owned(),
         sources: cluster.provenance.iter().map(ToString::to_string).collect(),
+        priorities: priorities(cluster),
         endpoints: endpoints.collect(),
         unresolved: cluster.unresolved.iter().map(|n| n.to_string()).collect(),
     }
+}
+
+fn priorities(cluster: &Cluster) -> Vec<PriorityView> {
+    let live = cluster.live();
+    let levels = live.shares.iter().zip(&live.health).zip(cluster.plan());
+    let view = |((share, health), groups): ((&Share, &Health), &Vec<Group>)| PriorityView {
+        load: share.load,
+        healthy: health.healthy,
+        total: health.total,
+        panic: share.panic,
+        localities: match &**groups {
+            [_] => Vec::new(),
+            groups => groups
+                .iter()
+                .filter_map(|group| locality(cluster, group))
+                .collect(),
+        },
+    };
+    levels.map(view).collect()
+}
+
+/// The locality of a group's endpoints, which is the same for all of them, and its weight.
+fn locality(cluster: &Cluster, group: &Group) -> Option<(String, u32)> {
+    let first = group.members.first()?;
+    let endpoint = cluster.endpoint(EndpointIdx(*first));
+    Some((endpoint.locality.to_string(), group.weight))
 }
 
 /// Everything that accepts or has connections: what the snapshot asks for first, then what is on its way out.

@@ -2,6 +2,7 @@
 //!
 //! Source: DestinationRule `trafficPolicy.loadBalancer.consistentHash`.
 
+use std::fmt;
 use std::io::{Cursor, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use http::header::{COOKIE, HeaderMap, HeaderName};
 use smallvec::SmallVec;
 
-use super::hash::{xx_hash, xx_hash_seeded};
+use super::hash::{combine, xx_hash, xx_hash_seeded};
 
 /// What is hashed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +48,26 @@ pub struct Source<'a> {
     pub query: Option<&'a str>,
     /// The client, as far as it can be believed.
     pub client: IpAddr,
+}
+
+/// The hash of all keys together, in their order; `None` when the request has none of them.
+pub fn combined<'a>(
+    keys: impl IntoIterator<Item = &'a HashKey>,
+    source: &Source<'_>,
+) -> Option<u64> {
+    let hashes = keys.into_iter().filter_map(|key| key.hash(source));
+    hashes.fold(None, |before, hash| Some(combine(before, hash)))
+}
+
+impl fmt::Display for HashKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HashKey::Header(name) => write!(f, "header {name}"),
+            HashKey::Cookie(cookie) => write!(f, "cookie {}", cookie.name),
+            HashKey::SourceIp => f.write_str("client address"),
+            HashKey::Query(name) => write!(f, "query parameter {name}"),
+        }
+    }
 }
 
 impl HashKey {

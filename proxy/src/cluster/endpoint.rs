@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::Locality;
-use crate::registry::{Address, EndpointState};
+use super::{Locality, OutlierPolicy};
+use crate::registry::{Address, EndpointState, Moment, why};
 use crate::telemetry::RequestStats;
 use crate::upstream::Alternates;
 
@@ -37,5 +37,22 @@ impl Endpoint {
         self.address_text
             .strip_prefix("unix://")
             .unwrap_or(&self.address_text)
+    }
+
+    /// Why it may not be used, in words; `None` if it may.
+    pub fn why_out(&self, policy: Option<&OutlierPolicy>, now: Moment) -> Option<String> {
+        let health = &self.state.health;
+        let mut reasons = Vec::new();
+        if health.is_ejected() {
+            let time =
+                policy.map_or_else(Default::default, |policy| policy.time(health.multiplier()));
+            let left = time.saturating_sub(now.since(health.ejected_at()));
+            let times = health.ejections();
+            reasons.push(format!("ejected for {left:.0?} more, {times} times so far"));
+        }
+        if health.reasons() & why::UNHEALTHY != 0 {
+            reasons.push("fails its health checks".to_owned());
+        }
+        (!reasons.is_empty()).then(|| reasons.join(", "))
     }
 }

@@ -290,12 +290,31 @@ pub struct ClusterUsed {
     pub balancer: String,
     /// How long making a connection may take.
     pub connect_timeout: String,
+    /// What is hashed, and which endpoint it leads to; for balancers by hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<String>,
+    /// Priorities, first to last; none where all endpoints have the same and no health counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub priorities: Vec<PriorityUsed>,
     /// The resources that describe it: the service first, then its policy.
     pub sources: Vec<Source>,
     /// Its endpoints.
     pub endpoints: Vec<EndpointUsed>,
     /// DNS names, with ports, whose addresses are found when the proxy runs.
     pub unresolved: Vec<String>,
+}
+
+/// One priority of a cluster's endpoints.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct PriorityUsed {
+    /// Part of the traffic that it gets, in percent.
+    pub load: u8,
+    /// Endpoints that may be used.
+    pub healthy: u32,
+    /// All of its endpoints.
+    pub total: u32,
+    /// Whether all of them are used, healthy or not, since too few are healthy.
+    pub panic: bool,
 }
 
 /// An endpoint of a cluster.
@@ -314,4 +333,10 @@ pub struct EndpointUsed {
     pub locality: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
+    /// Its priority, 0 first; none where there is only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u32>,
+    /// Why it may not be used, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out: Option<String>,
 }

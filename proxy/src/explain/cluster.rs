@@ -1,8 +1,15 @@
 //! Where the winning rule may send the request, down to the endpoints and their probabilities.
 
-use super::answer::{ClusterUsed, DestinationChoice, Edits, EndpointUsed};
+use std::net::{IpAddr, Ipv4Addr};
+
+use http::Request;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use super::answer::{ClusterUsed, DestinationChoice, Edits, EndpointUsed, PriorityUsed};
 use super::effect;
-use crate::cluster::{Cluster, Split};
+use crate::balance::{EndpointIdx, HashKey, Source, combined};
+use crate::cluster::{Ask, Cluster, Split};
 use crate::compile::Survey;
 use crate::error::Kind;
 use crate::exchange::reply::LocalReply;
@@ -13,6 +20,7 @@ pub(super) fn destinations(
     route: &Route,
     snapshot: &Snapshot,
     survey: &Survey<'_>,
+    request: &Request<()>,
 ) -> Vec<DestinationChoice> {
     let Some(split) = &route.split else {
         return Vec::new();
@@ -23,7 +31,61 @@ pub(super) fn destinations(
         edits: effect::edits(&route.filters, Some(destination.position)),
         ..choice((weight, destination), split.total(), snapshot, survey)
     };
-    split.entries().map(asked).collect()
+    let mut choices: Vec<DestinationChoice> = split.entries().map(asked).collect();
+    for ((_, destination), choice) in split.entries().zip(&mut choices) {
+        if let Some(cluster) = snapshot.cluster(destination.cluster)
+            && let Some(used) = &mut choice.cluster
+            && let Some(key) = cluster.hash_key()
+        {
+            let clusters = split
+                .entries()
+                .map(|(_, other)| snapshot.cluster(other.cluster));
+            let keys = clusters.flatten().filter_map(|cluster| cluster.hash_key());
+            let keys: Vec<&HashKey> = keys.collect();
+            follow_key(used, cluster, (key, &keys), request, choice.probability);
+        }
+    }
+    choices
+}
+
+/// Says which key counts, and which endpoint it leads to as far as that is known without a client.
+fn follow_key(
+    used: &mut ClusterUsed,
+    cluster: &Cluster,
+    (own, keys): (&HashKey, &[&HashKey]),
+    request: &Request<()>,
+    probability: f64,
+) {
+    if keys.contains(&&HashKey::SourceIp) {
+        used.affinity = Some(format!(
+            "sticky by {own}, which differs from client to client"
+        ));
+        return;
+    }
+    let source = Source {
+        headers: request.headers(),
+        query: request.uri().query(),
+        client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+    };
+    let hash = combined(keys.iter().copied(), &source);
+    // a hash alone decides: chance has no part in it
+    let ask = Ask { hash, attempt: 0 };
+    let picked = hash.and_then(|_| cluster.pick(ask, &mut SmallRng::seed_from_u64(0)));
+    let Some(picked) = picked else {
+        used.affinity = Some(format!("sticky by {own}, which the request does not have"));
+        return;
+    };
+    let address = &cluster.endpoint(picked).address_text;
+    used.affinity = Some(format!("sticky by {own}, which leads to {address}"));
+    for (number, endpoint) in used.endpoints.iter_mut().enumerate() {
+        let share = if number == picked.0 as usize {
+            1.0
+        } else {
+            0.0
+        };
+        endpoint.share = endpoint.share.map(|_| share);
+        endpoint.probability = endpoint.probability.map(|_| share * probability);
+    }
 }
 
 /// Every destination of a rule for connections, in the order of the rule.
@@ -111,15 +173,24 @@ fn failure(
 }
 
 fn used(cluster: &Cluster, probability: f64) -> ClusterUsed {
+    let several = cluster.priorities() > 1;
     let known = cluster.unresolved.is_empty();
     let endpoints = cluster.endpoints().iter().zip(cluster.shares());
     ClusterUsed {
         protocol: cluster.protocol.name().to_owned(),
         balancer: cluster.balance.policy.name().to_owned(),
         connect_timeout: effect::duration(cluster.pool.connect_timeout),
+        affinity: None,
+        priorities: priorities(cluster),
         sources: cluster.provenance.iter().map(Into::into).collect(),
         endpoints: endpoints
-            .map(|(endpoint, share)| EndpointUsed {
+            .enumerate()
+            .map(|(number, (endpoint, share))| EndpointUsed {
+                priority: several.then(|| cluster.priority(EndpointIdx(number as u32))),
+                out: endpoint.why_out(
+                    cluster.balance.outlier.as_ref(),
+                    cluster.state.journal.now(),
+                ),
                 address: endpoint.address_text.to_string(),
                 share: known.then_some(share),
                 probability: known.then_some(share * probability),
@@ -129,5 +200,25 @@ fn used(cluster: &Cluster, probability: f64) -> ClusterUsed {
             })
             .collect(),
         unresolved: cluster.unresolved.iter().map(|n| n.to_string()).collect(),
+    }
+}
+
+/// What each priority gets; nothing where there is one, of which all endpoints may be used.
+fn priorities(cluster: &Cluster) -> Vec<PriorityUsed> {
+    let live = cluster.live();
+    let all: Vec<PriorityUsed> = live
+        .shares
+        .iter()
+        .zip(&live.health)
+        .map(|(share, health)| PriorityUsed {
+            load: share.load,
+            healthy: health.healthy,
+            total: health.total,
+            panic: share.panic,
+        })
+        .collect();
+    match &*all {
+        [only] if only.healthy == only.total => Vec::new(),
+        _ => all,
     }
 }

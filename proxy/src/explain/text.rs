@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::answer::{
     Action, Answer, Asked, ClusterUsed, Condition, DestinationChoice, Edits, EndpointUsed, Note,
-    Outcome, RuleTried, Source,
+    Outcome, PriorityUsed, RuleTried, Source,
 };
 
 /// Width of the left column.
@@ -312,7 +312,13 @@ impl Page {
             8,
             &format!("{balancer} over {protocol}, connect timeout {timeout}"),
         );
+        if let Some(affinity) = &cluster.affinity {
+            self.under(8, affinity);
+        }
         self.sources(8, &cluster.sources);
+        for (number, priority) in cluster.priorities.iter().enumerate() {
+            self.under(8, &priority_line(number, priority));
+        }
         let address = |endpoint: &EndpointUsed| endpoint.address.len();
         let width = cluster.endpoints.iter().map(address).max().unwrap_or(0);
         for endpoint in &cluster.endpoints {
@@ -333,6 +339,23 @@ impl Page {
 fn lost_by_path(rule: &RuleTried) -> bool {
     let mut uris = rule.conditions.iter();
     uris.any(|condition| condition.field.starts_with("uri.") && !condition.held)
+}
+
+fn priority_line(number: usize, priority: &PriorityUsed) -> String {
+    let PriorityUsed {
+        load,
+        healthy,
+        total,
+        panic,
+    } = priority;
+    let panics = if *panic {
+        ", in panic: all are used"
+    } else {
+        ""
+    };
+    format!(
+        "priority {number}: {load}% of the traffic, {healthy} of {total} endpoints healthy{panics}"
+    )
 }
 
 fn condition_line(condition: &Condition, width: usize) -> String {
@@ -362,6 +385,12 @@ fn endpoint_line(endpoint: &EndpointUsed, width: usize) -> String {
     }
     if !endpoint.locality.is_empty() {
         let _ = write!(line, "  in {}", endpoint.locality);
+    }
+    if let Some(priority) = endpoint.priority {
+        let _ = write!(line, "  priority {priority}");
+    }
+    if let Some(out) = &endpoint.out {
+        let _ = write!(line, "  {out}");
     }
     if !endpoint.labels.is_empty() {
         let labels = endpoint.labels.iter().map(|(k, v)| format!("{k}={v}"));

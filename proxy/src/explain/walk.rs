@@ -67,7 +67,7 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
     match found {
         Ok(found) => {
             won(&mut answer, &found, snapshot, &connection, &request);
-            answer.destinations = cluster::destinations(found.route(), snapshot, survey);
+            answer.destinations = cluster::destinations(found.route(), snapshot, survey, &request);
         }
         Err(refusal) => {
             let virtual_host = virtual_host.map(|host| &**host);

@@ -87,9 +87,9 @@ fn needs_outliers(settings: &[(&str, Span)], check: &mut Check<'_>) {
             .warning(
                 DR172,
                 *span,
-                format!("`{name}` does nothing without outlierDetection"),
+                format!("without outlierDetection, `{name}` acts only on endpoints that take no connection"),
             )
-            .help("write `outlierDetection`, which tells when endpoints have failed");
+            .help("write `outlierDetection`, which tells when endpoints have failed; Istio does nothing without it");
     }
 }
 

@@ -36,7 +36,7 @@ pub use retry_limit::{Admission, RetryLimit};
 pub use split::Split;
 pub use warmup::Warmup;
 
-use self::live::{Base, Method};
+use self::live::{Base, Members, Method};
 use self::locality::Group;
 use crate::balance::hash::Host;
 use crate::balance::{EndpointIdx, HashKey, HashTable, Policy};
@@ -197,8 +197,12 @@ impl Cluster {
     /// Picks an endpoint for one attempt; `None` when there is none that may be used.
     #[inline]
     pub fn pick(&self, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
-        let live = self.live.load();
-        live.pick(&self.base, &self.endpoints, &self.state.cursors, ask, rng)
+        let members = Members {
+            base: &self.base,
+            endpoints: &self.endpoints,
+            cursors: &self.state.cursors,
+        };
+        self.live.load().pick(&members, ask, rng)
     }
 
     /// Probability that each endpoint is picked next while all are equally busy, in endpoint order.

@@ -26,6 +26,17 @@ pub struct Ask {
     pub attempt: u32,
 }
 
+/// What tables speak of.
+#[derive(Clone, Copy, Debug)]
+pub struct Members<'a> {
+    /// What they were made from.
+    pub base: &'a Base,
+    /// All endpoints of the cluster.
+    pub endpoints: &'a [Endpoint],
+    /// Turns of its rotations.
+    pub cursors: &'a [Cursor; CURSORS],
+}
+
 /// What tables are made from, besides the state of endpoints.
 #[derive(Debug)]
 pub struct Base {
@@ -95,16 +106,12 @@ impl Pool {
     }
 
     #[inline]
-    fn pick(
-        &self,
-        endpoints: &[Endpoint],
-        cursors: &[Cursor; CURSORS],
-        panic: bool,
-        rng: &mut impl Rng,
-    ) -> Option<EndpointIdx> {
-        let state = |local| &*endpoints[self.global(local).0 as usize].state;
+    fn pick(&self, members: &Members<'_>, panic: bool, rng: &mut impl Rng) -> Option<EndpointIdx> {
+        let state = |local| &*members.endpoints[self.global(local).0 as usize].state;
         for _ in 0..DRAWS_MAX {
-            let local = self.balancer.pick(state, &cursors[self.cursor], rng);
+            let local = self
+                .balancer
+                .pick(state, &members.cursors[self.cursor], rng);
             if panic || state(local).health.is_usable() {
                 return Some(self.global(local));
             }
@@ -159,14 +166,7 @@ impl Live {
 
     /// Picks an endpoint; `None` when there is none that may be used.
     #[inline]
-    pub fn pick(
-        &self,
-        base: &Base,
-        endpoints: &[Endpoint],
-        cursors: &[Cursor; CURSORS],
-        ask: Ask,
-        rng: &mut impl Rng,
-    ) -> Option<EndpointIdx> {
+    pub fn pick(&self, members: &Members<'_>, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
         let level = match &*self.levels {
             [] => None,
             [level] => Some(level),
@@ -179,8 +179,8 @@ impl Live {
                 found.or(levels.last())
             }
         };
-        let picked = level.and_then(|level| level.pick(endpoints, cursors, ask, rng));
-        picked.or_else(|| any(base, endpoints, rng))
+        let picked = level.and_then(|level| level.pick(members, ask, rng));
+        picked.or_else(|| any(members, rng))
     }
 
     /// Probability of each endpoint to be picked next, while all are equally busy and keys are evenly spread.
@@ -198,23 +198,21 @@ impl Live {
 
 impl Level {
     #[inline]
-    fn pick(
-        &self,
-        endpoints: &[Endpoint],
-        cursors: &[Cursor; CURSORS],
-        ask: Ask,
-        rng: &mut impl Rng,
-    ) -> Option<EndpointIdx> {
+    fn pick(&self, members: &Members<'_>, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
         match &self.choice {
-            Choice::One(pool) => pool.pick(endpoints, cursors, self.panic, rng),
+            Choice::One(pool) => pool.pick(members, self.panic, rng),
             Choice::Groups(weights, pools) => {
                 let group = weights.draw(rng).0 as usize;
-                pools[group].pick(endpoints, cursors, self.panic, rng)
+                pools[group].pick(members, self.panic, rng)
             }
             Choice::Hash(table) => {
                 let hash = ask.hash.unwrap_or_else(|| rng.random());
                 table.pick(hash, ask.attempt, |endpoint| {
-                    self.panic || endpoints[endpoint.0 as usize].state.health.is_usable()
+                    self.panic
+                        || members.endpoints[endpoint.0 as usize]
+                            .state
+                            .health
+                            .is_usable()
                 })
             }
         }
@@ -245,14 +243,14 @@ impl Level {
 
 /// Any endpoint that may be used, those of the first priority before others.
 #[cold]
-fn any(base: &Base, endpoints: &[Endpoint], rng: &mut impl Rng) -> Option<EndpointIdx> {
-    base.plan.iter().find_map(|groups| {
+fn any(of: &Members<'_>, rng: &mut impl Rng) -> Option<EndpointIdx> {
+    of.base.plan.iter().find_map(|groups| {
         let members = || groups.iter().flat_map(|group| &group.members);
         let count = members().count();
         let from = rng.random_range(0..count.max(1));
         let turned = members().skip(from).chain(members().take(from));
         let mut turned = turned.map(|member| EndpointIdx(*member));
-        turned.find(|member| endpoints[member.0 as usize].state.health.is_usable())
+        turned.find(|member| of.endpoints[member.0 as usize].state.health.is_usable())
     })
 }
 

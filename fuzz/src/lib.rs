@@ -10,6 +10,7 @@ pub mod compile;
 pub mod hpack;
 pub mod http1_head;
 pub mod http1_response;
+pub mod http2_client;
 pub mod http2_server;
 pub mod proxy_protocol;
 pub mod route_match;

@@ -34,9 +34,10 @@ pub use settings::{
 
 use self::key::{Key, NumberHash};
 use crate::error::{BoxError, Error};
+use crate::http2::memory::Memory;
 use crate::registry::EndpointState;
 use crate::telemetry::Counter;
-use crate::upstream::http1::Message;
+use crate::upstream::http1::{Interim, Message};
 use crate::upstream::{Announced, Client, ConnectSettings, Counts, Protocol, Reach};
 
 /// What an attempt is sent to.
@@ -76,6 +77,7 @@ impl Target<'_> {
             protocol: self.protocol,
             timeout: self.settings.connect_timeout,
             announced: self.announced(),
+            keep_alive: self.settings.keep_alive,
         }
     }
 
@@ -106,6 +108,14 @@ pub struct Failed {
     pub sent: bool,
 }
 
+/// A request on its way over HTTP/2.
+pub struct Http2Message<B> {
+    /// The request.
+    pub request: Request<B>,
+    /// Who takes interim responses; nobody for a client that must not see them.
+    pub interim: Option<Arc<dyn Interim>>,
+}
+
 /// How many times one attempt may meet a connection that was closed under it before anything was written.
 const STALE_CONNECTIONS_MAX: usize = 8;
 
@@ -129,29 +139,32 @@ impl Choice {
 }
 
 /// Pools by endpoint and protocol.
-type ByEndpoint<B> = HashMap<Key, Rc<EndpointPool<B>>, NumberHash>;
+type ByEndpoint = HashMap<Key, Rc<EndpointPool>, NumberHash>;
 
-/// All pools of one worker. `B` is the body that requests carry.
-pub struct Pools<B> {
-    pools: RefCell<ByEndpoint<B>>,
+/// All pools of one worker.
+pub struct Pools {
+    pools: RefCell<ByEndpoint>,
     counts: Rc<Counts>,
+    memory: Rc<Memory>,
 }
 
 /// Connections of one worker to one endpoint.
-pub(crate) struct EndpointPool<B> {
+pub(crate) struct EndpointPool {
     endpoint: Weak<EndpointState>,
     counts: Rc<Counts>,
+    memory: Rc<Memory>,
     idle_timeout: Duration,
     http1: http1::Stack,
-    http2: http2::Shared<B>,
+    http2: http2::Shared,
 }
 
-impl<B> Pools<B> {
+impl Pools {
     /// Pools without a connection, which report to these counters.
     pub fn new(counts: Rc<Counts>) -> Self {
         Self {
             pools: RefCell::default(),
             counts,
+            memory: Rc::default(),
         }
     }
 
@@ -159,13 +172,7 @@ impl<B> Pools<B> {
     pub fn counts(&self) -> &Rc<Counts> {
         &self.counts
     }
-}
 
-impl<B> Pools<B>
-where
-    B: Body<Data = Bytes> + Unpin + 'static,
-    B::Error: Into<BoxError>,
-{
     /// Sends one request over HTTP/1.1.
     ///
     /// A waiting connection that turns out to be closed before anything was sent is left for the next one. The message is
@@ -174,12 +181,16 @@ where
     /// # Errors
     ///
     /// [`Failed`] with the kind of failure; its retry safety is that of the kind.
-    pub async fn send_http1(
+    pub async fn send_http1<B>(
         &self,
         target: Target<'_>,
         message: &mut Option<Message<B>>,
         choice: Choice,
-    ) -> Result<Response<Incoming<B>>, Failed> {
+    ) -> Result<Response<Incoming>, Failed>
+    where
+        B: Body<Data = Bytes> + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
         let pool = self.pool(&target);
         http1::send(&pool, &target, message, choice).await
     }
@@ -189,23 +200,28 @@ where
     /// # Errors
     ///
     /// As [`Pools::send_http1`].
-    pub async fn send_http2(
+    pub async fn send_http2<B>(
         &self,
         target: Target<'_>,
-        request: Request<B>,
+        message: Http2Message<B>,
         choice: Choice,
-    ) -> Result<Response<Incoming<B>>, Failed> {
+    ) -> Result<Response<Incoming>, Failed>
+    where
+        B: Body<Data = Bytes> + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
         let pool = self.pool(&target);
-        http2::send(&pool, &target, request, choice).await
+        http2::send(&pool, &target, message, choice).await
     }
 
-    fn pool(&self, target: &Target<'_>) -> Rc<EndpointPool<B>> {
+    fn pool(&self, target: &Target<'_>) -> Rc<EndpointPool> {
         let mut pools = self.pools.borrow_mut();
         let pool = pools.entry(target.key()).or_insert_with(|| {
             Rc::new(EndpointPool {
                 endpoint: Arc::downgrade(target.state),
                 idle_timeout: target.idle_timeout(),
                 counts: Rc::clone(&self.counts),
+                memory: Rc::clone(&self.memory),
                 http1: http1::Stack::default(),
                 http2: http2::Shared::default(),
             })

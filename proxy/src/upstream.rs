@@ -1,7 +1,7 @@
 //! Connecting to an endpoint, and what its failures mean.
 //!
-//! An HTTP/1 connection is driven by the request that uses it, in `http1`; an HTTP/2 connection, which many share, by
-//! a task of hyper's on the worker's own thread.
+//! An HTTP/1 connection is driven by the request that uses it, in `http1`; of an HTTP/2 connection, which many share, one
+//! task on the worker's own thread moves the bytes, in `http2`.
 
 pub mod alternates;
 
@@ -15,6 +15,8 @@ pub mod failure;
 
 pub mod http1;
 
+pub mod http2;
+
 pub mod proxy_protocol;
 
 pub mod stream;
@@ -27,7 +29,7 @@ pub use buffers::Buffers;
 
 pub use counts::Counts;
 
-pub use connect::{ConnectSettings, Connected, Dialed, Ends, Http2Sender, Sender, connect, dial};
+pub use connect::{ConnectSettings, Connected, Dialed, Ends, Sender, connect, dial};
 
 pub use proxy_protocol::{Announced, Client, ProxyProtocol};
 

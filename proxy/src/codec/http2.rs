@@ -15,8 +15,9 @@ use super::park::{Done, linger};
 use super::roster::Member;
 use super::{Answer, Server};
 use crate::exchange::Connection;
+use crate::http2::pulse::{Beat, KeepAlive, Pulse};
 use crate::http2::{self as machine, Reason};
-use crate::runtime::clock::Tick;
+use crate::runtime::clock::{TICK, Tick};
 use crate::telemetry::Counter;
 
 pub(super) use self::driver::Shared;
@@ -102,7 +103,13 @@ pub(super) async fn serve<A: Answer>(
         connection,
         member,
         farewell: Farewell::new(member.now()),
-        pulse: Pulse::new(server.settings.http2.keep_alive, member.now()),
+        pulse: server.settings.http2.keep_alive.map(|interval| {
+            let settings = KeepAlive {
+                interval,
+                timeout: PONG_TIMEOUT,
+            };
+            Pulse::new(settings, since_start(member.now()))
+        }),
         head_since: None,
         rested: false,
     };
@@ -126,7 +133,7 @@ struct Service<'a, A: Answer> {
     connection: &'a Rc<Connection>,
     member: &'a Member,
     farewell: Farewell,
-    pulse: Pulse,
+    pulse: Option<Pulse>,
     /// Since when a request's head has been coming in, and how many came before it.
     head_since: Option<(Tick, u32)>,
     /// Whether its memory was given back since it was last in use.
@@ -215,13 +222,14 @@ impl<A: Answer> Service<'_, A> {
                 self.rested = true;
                 continue;
             }
-            match self.pulse.decide(seen.moved, driver.engine().pongs(), now) {
+            match beat(&mut self.pulse, seen.moved, driver.engine().pongs(), now) {
                 Beat::Dead => return Poll::Ready(Last::Close),
                 Beat::Ping => {
                     driver.engine().ping();
                     continue;
                 }
                 Beat::Wait(ping_due) => {
+                    let ping_due = Tick(0).after(ping_due);
                     member.wake_at(cx, due.min(rest_due).min(ping_due).min(head_due));
                     return Poll::Pending;
                 }
@@ -254,61 +262,16 @@ const REST_AFTER: Duration = Duration::from_secs(1);
 /// How long a peer may take to answer a PING.
 const PONG_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Finds out whether a silent peer is still there. Pure.
-#[derive(Clone, Copy, Debug)]
-struct Pulse {
-    interval: Option<Duration>,
-    /// Since when bytes have not moved.
-    silent_since: Tick,
-    moved: u32,
-    pongs: u32,
-    /// When a PING was sent that is not answered.
-    asked: Option<Tick>,
+/// What a pulse says at a time of the worker's clock; none of it if there is no pulse.
+fn beat(pulse: &mut Option<Pulse>, moved: u32, pongs: u32, now: Tick) -> Beat {
+    match pulse {
+        Some(pulse) => pulse.decide(moved, pongs, since_start(now)),
+        None => Beat::Wait(Duration::MAX),
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Beat {
-    Dead,
-    Ping,
-    Wait(Tick),
-}
-
-impl Pulse {
-    fn new(interval: Option<Duration>, now: Tick) -> Self {
-        Self {
-            interval,
-            silent_since: now,
-            moved: 0,
-            pongs: 0,
-            asked: None,
-        }
-    }
-
-    fn decide(&mut self, moved: u32, pongs: u32, now: Tick) -> Beat {
-        let Some(interval) = self.interval else {
-            return Beat::Wait(Tick::NEVER);
-        };
-        if moved != self.moved {
-            self.silent_since = now;
-        }
-        if pongs != self.pongs {
-            self.asked = None;
-        }
-        self.moved = moved;
-        self.pongs = pongs;
-        let due = match self.asked {
-            Some(asked) => asked.after(PONG_TIMEOUT),
-            None => self.silent_since.after(interval),
-        };
-        match self.asked {
-            _ if now < due => Beat::Wait(due),
-            Some(_) => Beat::Dead,
-            None => {
-                self.asked = Some(now);
-                Beat::Ping
-            }
-        }
-    }
+fn since_start(now: Tick) -> Duration {
+    TICK.saturating_mul(u32::try_from(now.0).unwrap_or(u32::MAX))
 }
 
 /// How long a peer that has no stream open may take to acknowledge that we leave.
@@ -468,16 +431,26 @@ mod tests {
 
     #[test]
     fn silent_peer_is_asked_and_then_given_up() {
-        let mut pulse = Pulse::new(Some(Duration::from_secs(10)), Tick(0));
-        assert_eq!(pulse.decide(1, 0, Tick(5)), Beat::Wait(Tick(106)));
-        assert_eq!(pulse.decide(1, 0, Tick(106)), Beat::Ping);
+        let settings = KeepAlive {
+            interval: Duration::from_secs(10),
+            timeout: PONG_TIMEOUT,
+        };
+        let mut pulse = Some(Pulse::new(settings, since_start(Tick(0))));
+        let mut at = |moved, pongs, now| match beat(&mut pulse, moved, pongs, Tick(now)) {
+            Beat::Wait(due) => Beat::Wait(due.min(TICK * 10_000)),
+            other => other,
+        };
+        assert_eq!(at(1, 0, 5), Beat::Wait(TICK * 105));
+        assert_eq!(at(1, 0, 105), Beat::Ping);
         // the PING itself moves bytes, and is no answer
-        assert_eq!(pulse.decide(2, 0, Tick(106)), Beat::Wait(Tick(307)));
-        assert_eq!(pulse.decide(3, 1, Tick(110)), Beat::Wait(Tick(211)));
-        assert_eq!(pulse.decide(3, 1, Tick(211)), Beat::Ping);
-        assert_eq!(pulse.decide(3, 1, Tick(412)), Beat::Dead);
-        let mut never = Pulse::new(None, Tick(0));
-        assert_eq!(never.decide(1, 0, Tick(9_999)), Beat::Wait(Tick::NEVER));
+        assert_eq!(at(2, 0, 105), Beat::Wait(TICK * 305));
+        assert_eq!(at(3, 1, 110), Beat::Wait(TICK * 210));
+        assert_eq!(at(3, 1, 210), Beat::Ping);
+        assert_eq!(at(3, 1, 410), Beat::Dead);
+        assert_eq!(
+            beat(&mut None, 1, 0, Tick(9_999)),
+            Beat::Wait(Duration::MAX)
+        );
     }
 
     #[test]

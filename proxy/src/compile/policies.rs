@@ -277,6 +277,7 @@ impl<'a> Effective<'a> {
         };
         PoolSettings {
             proxy_protocol,
+            keep_alive: None,
             // without one, connections may be idle for ever
             tcp_idle_timeout: Some(pool.tcp.idle_timeout.unwrap_or(Duration::MAX)),
             connect_timeout: pool.tcp.connect_timeout,

@@ -14,7 +14,7 @@ use super::replay::Source;
 use super::request::{Connection, Picked, Worker};
 use super::spare::Spare;
 use crate::error::{Error, Kind, Retry};
-use crate::pool::{Choice, Failed, Incoming, Target};
+use crate::pool::{Choice, Failed, Http2Message, Incoming, Target};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Interim, Message};
 use crate::upstream::{Client, Protocol};
@@ -48,6 +48,8 @@ struct Http2 {
     /// Taken when the request is handed on.
     request: Option<Request<UpstreamBody>>,
     again: Option<Again>,
+    /// Who takes interim responses.
+    interim: Option<Arc<dyn Interim>>,
 }
 
 /// What a request can be made from once more.
@@ -103,7 +105,12 @@ impl Outgoing {
                 // of several requests that wait for a new connection one goes first, so that any may meet a used one
                 let again = (retriable || repeatable).then(|| spare(&parts));
                 let request = Some(Request::from_parts(parts, body));
-                Form::Http2(Box::new(Http2 { request, again }))
+                let interim = interim(forward.connection, version);
+                Form::Http2(Box::new(Http2 {
+                    request,
+                    again,
+                    interim,
+                }))
             }
         };
         Self {
@@ -211,7 +218,7 @@ pub async fn run(
     picked: &Picked,
     outgoing: &mut Outgoing,
     connected: &Cell<bool>,
-) -> Result<Response<Incoming<UpstreamBody>>, Error> {
+) -> Result<Response<Incoming>, Error> {
     let way = Way {
         worker: forward.worker,
         client: &forward.connection.client,
@@ -253,7 +260,7 @@ async fn over_http1(
     message: &mut Option<Message<UpstreamBody>>,
     repeatable: bool,
     sent: &mut bool,
-) -> Result<Response<Incoming<UpstreamBody>>, Error> {
+) -> Result<Response<Incoming>, Error> {
     let worker = way.worker;
     let mut choice = Choice::Any;
     loop {
@@ -277,12 +284,19 @@ async fn over_http2(
     http2: &mut Http2,
     repeatable: bool,
     sent: &mut bool,
-) -> Result<Response<Incoming<UpstreamBody>>, Error> {
+) -> Result<Response<Incoming>, Error> {
     let (worker, target) = (way.worker, way.target());
     let Some(request) = http2.request.take() else {
         return Err(Error::new(Kind::DownstreamBody));
     };
-    let failed = match worker.pools.send_http2(target, request, Choice::Any).await {
+    let message = |request| Http2Message {
+        request,
+        interim: http2.interim.clone(),
+    };
+    let first = worker
+        .pools
+        .send_http2(target, message(request), Choice::Any);
+    let failed = match first.await {
         Ok(response) => return Ok(response),
         Err(failed) => failed,
     };
@@ -291,7 +305,9 @@ async fn over_http2(
         Some(again) if repeatable && may_replay(&failed) => {
             worker.count(Counter::UpstreamReplays);
             let request = Request::from_parts(again.spare.parts(), UpstreamBody::Empty);
-            let again = worker.pools.send_http2(target, request, Choice::Fresh);
+            let again = worker
+                .pools
+                .send_http2(target, message(request), Choice::Fresh);
             again.await.map_err(|failed| {
                 *sent |= failed.sent;
                 failed.error

@@ -212,7 +212,7 @@ pub enum ReplyBody {
 
 /// A response body on its way downstream, with all that its end must settle.
 pub struct StreamBody {
-    incoming: pool::Incoming<UpstreamBody>,
+    incoming: pool::Incoming,
     /// Taken when the exchange ends; records a downstream disconnect if it is dropped before.
     record: Option<Box<Record>>,
     deadline: Option<Box<Deadline>>,
@@ -221,7 +221,7 @@ pub struct StreamBody {
 impl StreamBody {
     /// Wraps the upstream's body.
     pub fn new(
-        incoming: pool::Incoming<UpstreamBody>,
+        incoming: pool::Incoming,
         record: Box<Record>,
         deadline: Option<Box<Deadline>>,
     ) -> Self {

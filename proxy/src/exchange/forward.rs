@@ -425,7 +425,7 @@ fn refuse(
 fn pass(
     forward: &Forward<'_>,
     mut going: Going<'_>,
-    mut response: Response<pool::Incoming<UpstreamBody>>,
+    mut response: Response<pool::Incoming>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
     going.outgoing.settle();

@@ -25,7 +25,7 @@ use super::readdress::readdress;
 use super::request::{Destined, Picked, Worker};
 use crate::error::{BoxError, Error};
 use crate::filter::mirror::{WHOLE, shadow};
-use crate::pool::Choice;
+use crate::pool::{Choice, Http2Message};
 use crate::snapshot::Destination;
 use crate::telemetry::{Counter, Gauge};
 use crate::upstream::http1::Message;
@@ -181,7 +181,11 @@ impl Copying {
             }
             Protocol::Http2 => {
                 let request = Request::from_parts(parts, body);
-                pools.send_http2(target, request, Choice::Any).await
+                let message = Http2Message {
+                    request,
+                    interim: None,
+                };
+                pools.send_http2(target, message, Choice::Any).await
             }
         };
         let mut response = response.map_err(|failed| failed.error)?;

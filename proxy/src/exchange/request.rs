@@ -10,7 +10,6 @@ use hyper::header::HeaderValue;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use super::body::UpstreamBody;
 pub use super::connection::{Connection, DownstreamProtocol};
 use super::mirror::Mirroring;
 use super::replay::Memory;
@@ -93,7 +92,7 @@ pub struct Worker {
     /// Number of the worker.
     pub id: WorkerId,
     /// Upstream connections.
-    pub pools: Pools<UpstreamBody>,
+    pub pools: Pools,
     /// Counters of all workers.
     pub telemetry: Arc<Telemetry>,
     /// Statistics of requests that no route took.

@@ -13,7 +13,6 @@ use hyper::Response;
 use hyper::body::Body;
 use smallvec::SmallVec;
 
-use super::body::UpstreamBody;
 use super::forward::{Forward, Going};
 use super::headers::TryHeaders;
 use super::outcome::Record;
@@ -32,7 +31,7 @@ use crate::telemetry::{Counter, ResponseFlags};
 const DRAIN_BYTES_MAX: usize = 64 * 1024;
 
 /// How a try ended.
-type Tried = Result<Response<pool::Incoming<UpstreamBody>>, Error>;
+type Tried = Result<Response<pool::Incoming>, Error>;
 
 /// Sends the request, more than once if its policy says so.
 ///
@@ -252,7 +251,7 @@ async fn pause(going: &mut Going<'_>, time: std::time::Duration) -> Result<(), K
 }
 
 /// Reads what is there of a response that is not passed on; with it the connection is free, or ends.
-async fn drain(mut response: Response<pool::Incoming<UpstreamBody>>) {
+async fn drain(mut response: Response<pool::Incoming>) {
     let mut bytes = 0;
     let body = response.body_mut();
     poll_fn(|cx| {

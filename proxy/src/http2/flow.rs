@@ -65,6 +65,18 @@ impl ReceiveWindow {
         }
     }
 
+    /// What the peer may still send.
+    #[inline]
+    pub fn available(self) -> u32 {
+        self.available
+    }
+
+    /// What was received and is not consumed.
+    #[cfg(test)]
+    pub fn withheld(self) -> u32 {
+        self.size - self.available - self.consumed
+    }
+
     /// The peer sent bytes.
     ///
     /// # Errors

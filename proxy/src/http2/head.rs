@@ -1,8 +1,8 @@
-//! Header lists to heads of requests and trailers, by the rules of RFC 9113, section 8.
+//! Header lists to heads of requests and responses, and to trailers, by the rules of RFC 9113, section 8.
 
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TE};
 use http::uri::{Authority, Parts, PathAndQuery, Scheme};
-use http::{Method, Uri};
+use http::{Method, StatusCode, Uri};
 
 use super::hpack::decoder::Sink;
 use super::hpack::encoder::is_of_connection;
@@ -19,6 +19,17 @@ pub struct Request {
     pub headers: HeaderMap,
     /// The protocol of an extended CONNECT (RFC 8441).
     pub protocol: Option<HeaderValue>,
+    /// Bytes of its body, if it says so.
+    pub content_length: Option<u64>,
+}
+
+/// The head of a response.
+#[derive(Debug)]
+pub struct Response {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
     /// Bytes of its body, if it says so.
     pub content_length: Option<u64>,
 }
@@ -40,6 +51,7 @@ pub struct Builder {
     authority: Option<Authority>,
     path: Option<PathAndQuery>,
     protocol: Option<HeaderValue>,
+    status: Option<StatusCode>,
     headers: HeaderMap,
     content_length: Option<u64>,
     /// Bytes that further fields may have.
@@ -50,7 +62,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Gathers the head of a request of at most so many bytes into `headers`, which are empty.
+    /// Gathers the head of a message of at most so many bytes into `headers`, which are empty.
     pub fn head(headers: HeaderMap, bytes_max: usize) -> Self {
         Self {
             method: None,
@@ -58,6 +70,7 @@ impl Builder {
             authority: None,
             path: None,
             protocol: None,
+            status: None,
             headers,
             content_length: None,
             room: bytes_max,
@@ -102,7 +115,7 @@ impl Builder {
             (false, false) => whole,
         };
         let asterisk = self.path.as_ref().is_some_and(|path| path.as_str() == "*");
-        if !fits || (asterisk && method != Method::OPTIONS) {
+        if !fits || self.status.is_some() || (asterisk && method != Method::OPTIONS) {
             return Err(Flaw::Malformed);
         }
         let mut parts = Parts::default();
@@ -115,6 +128,30 @@ impl Builder {
             uri: Uri::from_parts(parts).map_err(|_| Flaw::Malformed)?,
             headers: self.headers,
             protocol: self.protocol,
+            content_length: self.content_length,
+        })
+    }
+
+    /// The head of a response.
+    ///
+    /// # Errors
+    ///
+    /// When it breaks a rule or is too large.
+    pub fn into_response(self) -> Result<Response, Flaw> {
+        if let Some(flaw) = self.flaw {
+            return Err(flaw);
+        }
+        let of_request = self.method.is_some()
+            || self.scheme.is_some()
+            || self.authority.is_some()
+            || self.path.is_some()
+            || self.protocol.is_some();
+        if of_request {
+            return Err(Flaw::Malformed);
+        }
+        Ok(Response {
+            status: self.status.ok_or(Flaw::Malformed)?,
+            headers: self.headers,
             content_length: self.content_length,
         })
     }
@@ -173,11 +210,12 @@ impl Sink for Builder {
         let fits = match field {
             Field::Authority(value) => Self::pseudo(pseudo, &mut self.authority, value),
             Field::Header(name, value) => self.header(name, value),
-            Field::Malformed(_) | Field::Status(_) => None,
+            Field::Malformed(_) => None,
             Field::Method(value) => Self::pseudo(pseudo, &mut self.method, value),
             Field::Path(value) => Self::pseudo(pseudo, &mut self.path, value),
             Field::Protocol(value) => Self::pseudo(pseudo, &mut self.protocol, value),
             Field::Scheme(value) => Self::pseudo(pseudo, &mut self.scheme, value),
+            Field::Status(value) => Self::pseudo(pseudo, &mut self.status, value),
         };
         if fits.is_none() {
             self.malformed();

@@ -23,9 +23,21 @@ pub struct Output {
     /// Large pieces, each with the length of `small` that goes before it.
     large: VecDeque<(usize, Bytes)>,
     large_bytes: usize,
+    /// Bytes that were written so far.
+    gone: u64,
 }
 
 impl Output {
+    /// Bytes that were written so far.
+    pub fn sent(&self) -> u64 {
+        self.gone
+    }
+
+    /// Bytes that were added so far.
+    pub fn end(&self) -> u64 {
+        self.gone + self.len() as u64
+    }
+
     /// Bytes that wait.
     pub fn len(&self) -> usize {
         self.small.len() - self.written + self.large_bytes
@@ -80,6 +92,7 @@ impl Output {
 
     /// Takes away what was written.
     pub fn advance(&mut self, mut bytes: usize) {
+        let waiting = self.len();
         while bytes > 0 {
             let next = self.large.front().map_or(self.small.len(), |one| one.0);
             let small = bytes.min(next - self.written);
@@ -99,6 +112,7 @@ impl Output {
                 self.large.pop_front();
             }
         }
+        self.gone += (waiting - self.len()) as u64;
         if self.is_empty() {
             self.small.clear();
             self.written = 0;

@@ -16,7 +16,7 @@ const ENABLE_CONNECT_PROTOCOL: u16 = 8;
 /// What we allow a peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Streams that it may have open.
+    /// Streams that it may open; of no use to a client, whose peers open none.
     pub concurrent_streams_max: u32,
     /// Bytes of a header list; each field counts 32 more.
     pub header_list_bytes_max: u32,
@@ -31,19 +31,37 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Writes what a peer has to know.
+    /// Writes what a server has to know.
+    pub fn write_as_client(&self, output: &mut Vec<u8>) {
+        write_pairs(
+            &[
+                (ENABLE_PUSH, 0),
+                (INITIAL_WINDOW_SIZE, self.stream_window_bytes),
+                (MAX_HEADER_LIST_SIZE, self.header_list_bytes_max),
+            ],
+            output,
+        );
+    }
+
+    /// Writes what a client has to know.
     pub fn write(&self, output: &mut Vec<u8>) {
-        let pairs = [
-            (MAX_CONCURRENT_STREAMS, self.concurrent_streams_max),
-            (INITIAL_WINDOW_SIZE, self.stream_window_bytes),
-            (MAX_HEADER_LIST_SIZE, self.header_list_bytes_max),
-            (ENABLE_CONNECT_PROTOCOL, 1),
-        ];
-        frame::write_head(output, 6 * pairs.len(), Kind::Settings, 0, 0);
-        for (name, value) in pairs {
-            output.extend_from_slice(&name.to_be_bytes());
-            output.extend_from_slice(&value.to_be_bytes());
-        }
+        write_pairs(
+            &[
+                (MAX_CONCURRENT_STREAMS, self.concurrent_streams_max),
+                (INITIAL_WINDOW_SIZE, self.stream_window_bytes),
+                (MAX_HEADER_LIST_SIZE, self.header_list_bytes_max),
+                (ENABLE_CONNECT_PROTOCOL, 1),
+            ],
+            output,
+        );
+    }
+}
+
+fn write_pairs(pairs: &[(u16, u32)], output: &mut Vec<u8>) {
+    frame::write_head(output, 6 * pairs.len(), Kind::Settings, 0, 0);
+    for (name, value) in pairs {
+        output.extend_from_slice(&name.to_be_bytes());
+        output.extend_from_slice(&value.to_be_bytes());
     }
 }
 
@@ -56,6 +74,8 @@ pub struct Peer {
     pub header_table_bytes_least: usize,
     /// First window of each stream.
     pub window_bytes: u32,
+    /// Streams that it takes at a time; any number if it did not say.
+    pub concurrent_streams_max: Option<u32>,
 }
 
 impl Default for Peer {
@@ -64,6 +84,7 @@ impl Default for Peer {
             header_table_bytes: TABLE_BYTES_DEFAULT,
             header_table_bytes_least: TABLE_BYTES_DEFAULT,
             window_bytes: WINDOW_DEFAULT,
+            concurrent_streams_max: None,
         }
     }
 }
@@ -89,6 +110,7 @@ impl Peer {
                     self.header_table_bytes = bytes;
                     self.header_table_bytes_least = self.header_table_bytes_least.min(bytes);
                 }
+                MAX_CONCURRENT_STREAMS => self.concurrent_streams_max = Some(value),
                 ENABLE_PUSH | ENABLE_CONNECT_PROTOCOL if value > 1 => {
                     return Err(Reason::PROTOCOL_ERROR);
                 }

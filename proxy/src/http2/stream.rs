@@ -1,4 +1,4 @@
-//! One stream: its state (RFC 9113, section 5.1), its windows, and what of its response waits.
+//! One stream: its state (RFC 9113, section 5.1), its windows, and what waits to be sent on it.
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -89,10 +89,18 @@ pub struct Stream {
     pub receive: ReceiveWindow,
     /// Body bytes that came and were not consumed yet.
     pub held: u32,
-    /// Body bytes that are still to come, if the request said how many.
+    /// Body bytes that are still to come, if the message's head said how many.
     pub expected: Option<u64>,
-    /// Whether the response's head was sent.
+    /// Whether the head of the final response has gone by.
     pub responded: bool,
+    /// Whether no head of a message came yet: nothing else may.
+    pub awaits_head: bool,
+    /// Interim responses so far.
+    pub interims: u32,
+    /// Whether the response can have no body, whatever its head says.
+    pub bodiless: bool,
+    /// Where in all that we say the stream begins.
+    pub begins_at: u64,
     /// Body bytes that wait for a window, or for room.
     pub pending: Bytes,
     /// What follows them.
@@ -112,19 +120,23 @@ impl Stream {
             held: 0,
             expected,
             responded: false,
+            awaits_head: false,
+            interims: 0,
+            bodiless: false,
+            begins_at: 0,
             pending: Bytes::new(),
             tail: Tail::More,
             in_line: false,
         }
     }
 
-    /// Whether something of the response waits.
+    /// Whether something that we send waits.
     #[inline]
     pub fn waits(&self) -> bool {
         !self.pending.is_empty() || !matches!(self.tail, Tail::More)
     }
 
-    /// Counts body bytes that came; `false` if they are not as many as the request said.
+    /// Counts body bytes that came; `false` if they are not as many as the head said.
     #[inline]
     pub fn count(&mut self, bytes: usize, end: bool) -> bool {
         let Some(left) = self.expected else {

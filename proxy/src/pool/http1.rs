@@ -13,7 +13,7 @@ use super::{Choice, EndpointPool, Failed, IDLE_CONNECTIONS_MAX, Incoming, Target
 use crate::error::{BoxError, Error, Kind};
 use crate::telemetry::{Counter, Gauge};
 use crate::upstream::http1::{Connection, Message};
-use crate::upstream::{Connected, Counts, Sender, connect};
+use crate::upstream::{Counts, Sender, connect};
 
 /// Waiting connections, oldest first.
 #[derive(Default)]
@@ -68,11 +68,11 @@ impl Stack {
 
 /// Sends a request on a waiting connection, or on a new one.
 pub(super) async fn send<B>(
-    pool: &Rc<EndpointPool<B>>,
+    pool: &Rc<EndpointPool>,
     target: &Target<'_>,
     message: &mut Option<Message<B>>,
     choice: Choice,
-) -> Result<Response<Incoming<B>>, Failed>
+) -> Result<Response<Incoming>, Failed>
 where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
@@ -109,13 +109,9 @@ where
     }
 }
 
-async fn open<B>(pool: &EndpointPool<B>, target: &Target<'_>) -> Result<Box<Connection>, Error>
-where
-    B: Body<Data = Bytes> + Unpin + 'static,
-    B::Error: Into<BoxError>,
-{
+async fn open(pool: &EndpointPool, target: &Target<'_>) -> Result<Box<Connection>, Error> {
     let settings = target.connect_settings();
-    let connected: Connected<B> = connect(target.reach, settings, &pool.counts).await?;
+    let connected = connect(target.reach, settings, &pool.counts, &pool.memory).await?;
     match connected.sender {
         Sender::Http1(connection) => Ok(connection),
         Sender::Http2(_) => Err(Error::new(Kind::UpstreamProtocol)),

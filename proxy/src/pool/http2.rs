@@ -10,27 +10,25 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyper::Response;
 use hyper::body::Body;
-use hyper::client::conn::http2::SendRequest;
-use hyper::{Request, Response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{
-    Choice, EndpointPool, Failed, HTTP2_CONNECTIONS_MAX, Incoming, STALE_CONNECTIONS_MAX, Target,
-    WAITING_REQUESTS_MAX, end_of_wait,
+    Choice, EndpointPool, Failed, HTTP2_CONNECTIONS_MAX, Http2Message, Incoming,
+    STALE_CONNECTIONS_MAX, Target, WAITING_REQUESTS_MAX, end_of_wait,
 };
 use crate::error::{BoxError, Error, Kind};
 use crate::registry::Address;
 use crate::upstream::{
-    Alternates, ConnectSettings, Connected, Counts, Ends, Http2Sender, Reach, Sender, StreamLimit,
-    connect, failure,
+    Alternates, ConnectSettings, Connected, Counts, Ends, Reach, Sender, connect, http2,
 };
 
 /// Open connections, and the requests that wait for a stream of one.
-pub(super) struct Shared<B> {
-    open: RefCell<Vec<Rc<Connection<B>>>>,
-    waiting: RefCell<VecDeque<Waiter<B>>>,
+pub(super) struct Shared {
+    open: RefCell<Vec<Rc<Connection>>>,
+    waiting: RefCell<VecDeque<Waiter>>,
     /// Connections that are being made, or whose peer has not yet said how many streams it takes.
     opening: Cell<usize>,
     /// Streams that the peer allowed on the last connection; all of them until one is known.
@@ -39,11 +37,10 @@ pub(super) struct Shared<B> {
 }
 
 /// Gives a request its stream, or says why there is none; dropped to have it ask again.
-type Waiter<B> = oneshot::Sender<Result<StreamHold<B>, Kind>>;
+type Waiter = oneshot::Sender<Result<StreamHold, Kind>>;
 
-struct Connection<B> {
-    sender: SendRequest<B>,
-    limit: Rc<StreamLimit>,
+struct Connection {
+    sender: http2::Sender,
     ends: Rc<Ends>,
     active: Cell<usize>,
     /// Whether a request has been given to it.
@@ -53,15 +50,23 @@ struct Connection<B> {
     serial: u64,
 }
 
+impl Connection {
+    /// Whether the peer takes another stream. Requests that have a stream, or are about to, count, and so do streams whose
+    /// response is complete while the request is not.
+    fn has_room(&self) -> bool {
+        let active = self.active.get().max(self.sender.open());
+        active < self.sender.limit().allowed()
+    }
+}
+
 /// One stream's place on a shared connection, which stays open as long.
-pub(super) struct StreamHold<B> {
-    pool: Rc<EndpointPool<B>>,
-    connection: Rc<Connection<B>>,
-    sender: SendRequest<B>,
+pub(super) struct StreamHold {
+    pool: Rc<EndpointPool>,
+    connection: Rc<Connection>,
     reused: bool,
 }
 
-impl<B> StreamHold<B> {
+impl StreamHold {
     pub(super) fn ends(&self) -> &Rc<Ends> {
         &self.connection.ends
     }
@@ -74,7 +79,7 @@ impl<B> StreamHold<B> {
     }
 }
 
-impl<B> Drop for StreamHold<B> {
+impl Drop for StreamHold {
     fn drop(&mut self) {
         self.connection.active.set(self.connection.active.get() - 1);
         if self.pool.http2.has_waiters() {
@@ -83,7 +88,7 @@ impl<B> Drop for StreamHold<B> {
     }
 }
 
-impl<B> Default for Shared<B> {
+impl Default for Shared {
     fn default() -> Self {
         Self {
             open: RefCell::default(),
@@ -95,14 +100,14 @@ impl<B> Default for Shared<B> {
     }
 }
 
-impl<B> Shared<B> {
+impl Shared {
     /// The newest connection with room for a stream; closed ones are dropped on the way.
-    fn with_room(&self) -> Option<Rc<Connection<B>>> {
+    fn with_room(&self) -> Option<Rc<Connection>> {
         let mut open = self.open.borrow_mut();
         open.retain(|connection| !connection.sender.is_closed());
         open.iter()
             .rev()
-            .find(|connection| connection.active.get() < connection.limit.allowed())
+            .find(|connection| connection.has_room())
             .cloned()
     }
 
@@ -126,7 +131,7 @@ impl<B> Shared<B> {
     }
 
     /// Gets in line.
-    fn wait(&self) -> Result<oneshot::Receiver<Result<StreamHold<B>, Kind>>, Error> {
+    fn wait(&self) -> Result<oneshot::Receiver<Result<StreamHold, Kind>>, Error> {
         let mut waiting = self.waiting.borrow_mut();
         if waiting.len() >= WAITING_REQUESTS_MAX {
             waiting.retain(|waiter| !waiter.is_closed());
@@ -149,12 +154,11 @@ impl<B> Shared<B> {
         coming < waiting.len()
     }
 
-    fn add(&self, sender: Http2Sender<B>, ends: Rc<Ends>) {
+    fn add(&self, sender: http2::Sender, ends: Rc<Ends>) {
         let serial = self.serial.get() + 1;
         self.serial.set(serial);
         self.open.borrow_mut().push(Rc::new(Connection {
-            sender: sender.sender,
-            limit: sender.limit,
+            sender,
             ends,
             active: Cell::new(0),
             carried: Cell::new(false),
@@ -175,6 +179,8 @@ impl<B> Shared<B> {
             let end = end_of_wait(connection.sender.is_closed(), gone, waited_too_long);
             if let Some(why) = end {
                 counts.add(why, 1);
+            } else if connection.active.get() == 0 {
+                connection.sender.rest();
             }
             end.is_none()
         });
@@ -183,20 +189,24 @@ impl<B> Shared<B> {
 
 /// Sends a request on a connection with room, or on the next one that has some.
 pub(super) async fn send<B>(
-    pool: &Rc<EndpointPool<B>>,
+    pool: &Rc<EndpointPool>,
     target: &Target<'_>,
-    mut request: Request<B>,
+    message: Http2Message<B>,
     choice: Choice,
-) -> Result<Response<Incoming<B>>, Failed>
+) -> Result<Response<Incoming>, Failed>
 where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
     let stale_max = choice.stale_max();
     let mut stale = 0;
+    let Http2Message {
+        mut request,
+        interim,
+    } = message;
     loop {
         let picked = (stale < stale_max).then(|| pick(pool)).flatten();
-        let mut hold = match picked {
+        let hold = match picked {
             Some(hold) => hold,
             // boxed, so that requests that find a connection need not carry what making one takes
             None => Box::pin(stream(pool, target))
@@ -208,22 +218,25 @@ where
                 })?,
         };
         target.connects();
-        let mut error = match hold.sender.try_send_request(request).await {
+        let sending = hold.connection.sender.send(request, interim.clone());
+        let http2::Failed {
+            error,
+            unsent,
+            sent,
+        } = match sending.await {
             Ok(response) => return Ok(response.map(|body| Incoming::http2(body, hold))),
-            Err(error) => error,
+            Err(failed) => failed,
         };
-        let unsent = error.take_message();
-        let error = failure::before_response(error.into_error());
         if error.kind() == Kind::UpstreamClosed {
             hold.retire();
         }
         request = match unsent {
             Some(unsent) if hold.reused && stale <= stale_max => unsent,
-            unsent => {
+            _ => {
                 return Err(Failed {
                     error,
                     reused: hold.reused,
-                    sent: unsent.is_none(),
+                    sent,
                 });
             }
         };
@@ -232,20 +245,19 @@ where
 }
 
 /// A stream of a connection that has room.
-fn pick<B>(pool: &Rc<EndpointPool<B>>) -> Option<StreamHold<B>> {
+fn pick(pool: &Rc<EndpointPool>) -> Option<StreamHold> {
     let connection = pool.http2.with_room()?;
     connection.active.set(connection.active.get() + 1);
     connection.used.set(Instant::now());
     Some(StreamHold {
         pool: Rc::clone(pool),
-        sender: connection.sender.clone(),
         reused: connection.carried.replace(true),
         connection,
     })
 }
 
 /// Gives the streams that are free to those who wait for one, in their order.
-fn hand_out<B>(pool: &Rc<EndpointPool<B>>) {
+fn hand_out(pool: &Rc<EndpointPool>) {
     let shared = &pool.http2;
     while shared.has_waiters() {
         let Some(mut hold) = pick(pool) else {
@@ -268,11 +280,7 @@ fn hand_out<B>(pool: &Rc<EndpointPool<B>>) {
 }
 
 /// A stream: of a connection with room, or the next one that becomes free.
-async fn stream<B>(pool: &Rc<EndpointPool<B>>, target: &Target<'_>) -> Result<StreamHold<B>, Error>
-where
-    B: Body<Data = Bytes> + Unpin + 'static,
-    B::Error: Into<BoxError>,
-{
+async fn stream(pool: &Rc<EndpointPool>, target: &Target<'_>) -> Result<StreamHold, Error> {
     for _ in 0..STALE_CONNECTIONS_MAX {
         if let Some(hold) = pick(pool) {
             return Ok(hold);
@@ -315,11 +323,7 @@ impl Order {
 }
 
 /// Opens as many connections as the line needs, by what the peer allowed on the last one.
-fn open_more<B>(pool: &Rc<EndpointPool<B>>, order: &Order)
-where
-    B: Body<Data = Bytes> + Unpin + 'static,
-    B::Error: Into<BoxError>,
-{
+fn open_more(pool: &Rc<EndpointPool>, order: &Order) {
     let shared = &pool.http2;
     let open = shared.open.borrow().len();
     while shared.needs_more() && open + shared.opening.get() < HTTP2_CONNECTIONS_MAX {
@@ -329,19 +333,15 @@ where
 }
 
 /// Opens one connection, tells those who wait, and follows what its peer allows until its end.
-async fn open_one<B>(pool: Rc<EndpointPool<B>>, order: Order)
-where
-    B: Body<Data = Bytes> + Unpin + 'static,
-    B::Error: Into<BoxError>,
-{
+async fn open_one(pool: Rc<EndpointPool>, order: Order) {
     let shared = &pool.http2;
-    let connected = connect(order.reach(), order.settings, &pool.counts).await;
+    let connected = connect(order.reach(), order.settings, &pool.counts, &pool.memory).await;
     let limit = match connected {
         Ok(Connected {
             sender: Sender::Http2(sender),
             ends,
         }) => {
-            let limit = Rc::clone(&sender.limit);
+            let limit = Rc::clone(sender.limit());
             shared.add(sender, ends);
             hand_out(&pool);
             limit.known(order.settings.timeout).await;

@@ -11,31 +11,31 @@ use tokio::time::Instant;
 use super::EndpointPool;
 use super::http2::StreamHold;
 use crate::error::Error;
-use crate::upstream::{Ends, failure, http1};
+use crate::upstream::{Ends, http1, http2};
 
 /// The body of a response, from either kind of connection.
 ///
 /// Read to its end, it gives an HTTP/1 connection back to its pool; dropped before, it closes it. On an HTTP/2
 /// connection both end the stream only.
-pub struct Incoming<B> {
-    source: Source<B>,
+pub struct Incoming {
+    source: Source,
     ends: Rc<Ends>,
 }
 
-enum Source<B> {
+enum Source {
     Http1 {
         body: http1::Incoming,
-        pool: Rc<EndpointPool<B>>,
+        pool: Rc<EndpointPool>,
     },
     Http2 {
-        body: hyper::body::Incoming,
+        body: http2::Incoming,
         /// Given up at the body's end.
-        hold: Option<StreamHold<B>>,
+        hold: Option<StreamHold>,
     },
 }
 
-impl<B> Incoming<B> {
-    pub(super) fn http1(body: http1::Incoming, pool: &Rc<EndpointPool<B>>, ends: Rc<Ends>) -> Self {
+impl Incoming {
+    pub(super) fn http1(body: http1::Incoming, pool: &Rc<EndpointPool>, ends: Rc<Ends>) -> Self {
         let pool = Rc::clone(pool);
         let source = Source::Http1 { body, pool };
         let mut incoming = Self { source, ends };
@@ -43,7 +43,7 @@ impl<B> Incoming<B> {
         incoming
     }
 
-    pub(super) fn http2(body: hyper::body::Incoming, hold: StreamHold<B>) -> Self {
+    pub(super) fn http2(body: http2::Incoming, hold: StreamHold) -> Self {
         let ends = Rc::clone(hold.ends());
         let hold = Some(hold);
         let source = Source::Http2 { body, hold };
@@ -82,7 +82,7 @@ impl<B> Incoming<B> {
     }
 }
 
-impl<B> Body for Incoming<B> {
+impl Body for Incoming {
     type Data = Bytes;
     type Error = Error;
 
@@ -94,11 +94,11 @@ impl<B> Body for Incoming<B> {
         let polled = match &mut this.source {
             Source::Http1 { body, .. } => body.poll_frame(cx),
             Source::Http2 { body, hold } => {
-                let polled = Pin::new(body).poll_frame(cx);
+                let polled = body.poll_frame(cx);
                 if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
                     *hold = None;
                 }
-                polled.map_err(failure::after_response)
+                polled
             }
         };
         if polled.is_ready() {

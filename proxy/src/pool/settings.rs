@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::http2::pulse::KeepAlive;
 use crate::upstream::ProxyProtocol;
 
 /// Most connections that wait for a request, per worker and endpoint; a further one is closed after its response.
@@ -33,6 +34,8 @@ pub struct PoolSettings {
     ///
     /// Unit: time, > 0; none for the proxy's own, 1 h. Source: DestinationRule `connectionPool.tcp.idleTimeout`.
     pub tcp_idle_timeout: Option<Duration>,
+    /// When the peer of an HTTP/2 connection that is silent is asked whether it is still there; never by default.
+    pub keep_alive: Option<KeepAlive>,
     /// The header that tells the endpoint of a connection who the client is; none by default.
     ///
     /// Source: DestinationRule `proxyProtocol`.
@@ -45,6 +48,7 @@ impl Default for PoolSettings {
             connect_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(3_600),
             tcp_idle_timeout: None,
+            keep_alive: None,
             proxy_protocol: None,
         }
     }

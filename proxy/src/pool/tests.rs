@@ -24,7 +24,7 @@ const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0
 
 /// A pool with an endpoint, and what it counts.
 struct World {
-    pools: Pools<Empty<Bytes>>,
+    pools: Pools,
     telemetry: Arc<Telemetry>,
     state: Arc<EndpointState>,
     settings: PoolSettings,
@@ -75,16 +75,16 @@ impl World {
         }
     }
 
-    async fn get(&self) -> Result<Response<Incoming<Empty<Bytes>>>, Failed> {
+    async fn get(&self) -> Result<Response<Incoming>, Failed> {
         tokio::task::LocalSet::new().run_until(self.send()).await
     }
 
     /// Must run within a local set.
-    async fn send(&self) -> Result<Response<Incoming<Empty<Bytes>>>, Failed> {
+    async fn send(&self) -> Result<Response<Incoming>, Failed> {
         self.send_by(Choice::Any).await
     }
 
-    async fn send_by(&self, choice: Choice) -> Result<Response<Incoming<Empty<Bytes>>>, Failed> {
+    async fn send_by(&self, choice: Choice) -> Result<Response<Incoming>, Failed> {
         let request = Request::get("http://a.test/").header("host", "a.test");
         let request = request.body(Empty::new()).expect("a request");
         match self.protocol {
@@ -96,7 +96,11 @@ impl World {
                 sent.await
             }
             Protocol::Http2 => {
-                let sent = self.pools.send_http2(self.target(), request, choice);
+                let message = Http2Message {
+                    request,
+                    interim: None,
+                };
+                let sent = self.pools.send_http2(self.target(), message, choice);
                 sent.await
             }
         }

@@ -13,32 +13,24 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-use hyper::body::Body;
-use hyper::client::conn::http2;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 
 use super::Protocol;
 use super::alternates::Reach;
 use super::counts::{Counted, Counts};
-use super::http1::{Connection, RESPONSE_HEAD_BYTES_MAX};
+use super::http1::Connection;
+use super::http2;
 use super::proxy_protocol::Announced;
 use super::stream::Stream;
-use super::streams::{ConnectionTasks, StreamLimit, UNKNOWN};
 use crate::error::{BoxError, Error, Kind};
+use crate::http2::memory::Memory;
+use crate::http2::pulse::KeepAlive;
 use crate::registry::Address;
-use crate::runtime::gather::Gathered;
 
 /// Time after which the next address is tried while the one before has not answered; one that is refused is followed at
 /// once. RFC 8305, section 5, recommends it.
 pub const NEXT_ADDRESS_DELAY: Duration = Duration::from_millis(250);
-
-/// Receive window of one HTTP/2 stream and of a connection: large enough to fill a fast link, small enough to bound
-/// what a slow reader makes us hold.
-const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
-const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
 /// How a connection is to be made.
 #[derive(Clone, Copy, Debug)]
@@ -49,12 +41,14 @@ pub struct ConnectSettings {
     pub timeout: Duration,
     /// What it begins with.
     pub announced: Option<Announced>,
+    /// When the peer of an HTTP/2 connection is asked whether it is still there; never by default.
+    pub keep_alive: Option<KeepAlive>,
 }
 
 /// A connection that was just made.
-pub struct Connected<B> {
+pub struct Connected {
     /// Its sending half.
-    pub sender: Sender<B>,
+    pub sender: Sender,
     /// What it connects.
     pub ends: Rc<Ends>,
 }
@@ -69,19 +63,11 @@ pub struct Ends {
 }
 
 /// The sending half of an upstream connection.
-pub enum Sender<B> {
+pub enum Sender {
     /// One request at a time.
     Http1(Box<Connection>),
     /// Many requests at a time.
-    Http2(Http2Sender<B>),
-}
-
-/// The sending half of an HTTP/2 connection.
-pub struct Http2Sender<B> {
-    /// Sends requests.
-    pub sender: http2::SendRequest<B>,
-    /// How many streams the peer allows at a time, kept up to date by the driver.
-    pub limit: Rc<StreamLimit>,
+    Http2(http2::Sender),
 }
 
 /// Connects and starts the connection's driver.
@@ -90,16 +76,13 @@ pub struct Http2Sender<B> {
 ///
 /// [`Kind::ConnectFailed`] when no address of the endpoint takes a connection, [`Kind::ConnectTimeout`] when none does
 /// within the timeout. Nothing of a request has been sent in either case.
-pub async fn connect<B>(
+pub async fn connect(
     reach: Reach<'_>,
     settings: ConnectSettings,
     counts: &Rc<Counts>,
-) -> Result<Connected<B>, Error>
-where
-    B: Body<Data = Bytes> + Unpin + 'static,
-    B::Error: Into<BoxError>,
-{
-    let opening = open(reach, &settings, counts);
+    memory: &Rc<Memory>,
+) -> Result<Connected, Error> {
+    let opening = open(reach, &settings, counts, memory);
     within(settings.timeout, opening, counts).await
 }
 
@@ -168,15 +151,12 @@ async fn socket(reach: Reach<'_>, counts: &Rc<Counts>) -> Result<(Stream, Rc<End
     Ok((stream, Rc::new(Ends { local, remote })))
 }
 
-async fn open<B>(
+async fn open(
     reach: Reach<'_>,
     settings: &ConnectSettings,
     counts: &Rc<Counts>,
-) -> Result<Connected<B>, Error>
-where
-    B: Body<Data = Bytes> + Unpin + 'static,
-    B::Error: Into<BoxError>,
-{
+    memory: &Rc<Memory>,
+) -> Result<Connected, Error> {
     let (mut stream, ends) = socket(reach, counts).await?;
     if let Some(announced) = &settings.announced {
         let failed = |error| connect_failed(error, counts);
@@ -185,12 +165,15 @@ where
             .await
             .map_err(failed)?;
     }
+    let counted = Counted::opened(counts);
     let sender = match settings.protocol {
-        Protocol::Http1 => {
-            let counted = Counted::opened(counts);
-            Sender::Http1(Connection::new(stream, Rc::clone(&ends), counted))
-        }
-        Protocol::Http2 => Sender::Http2(http2_handshake(stream, counts).await?),
+        Protocol::Http1 => Sender::Http1(Connection::new(stream, Rc::clone(&ends), counted)),
+        Protocol::Http2 => Sender::Http2(http2::Sender::new(
+            stream,
+            counted,
+            memory,
+            settings.keep_alive,
+        )),
     };
     Ok(Connected { sender, ends })
 }
@@ -276,37 +259,4 @@ impl Race {
         }
         Poll::Pending
     }
-}
-
-/// Starts the connection's driver, a task of the worker's own thread; it ends when the peer closes or when the last
-/// sender is dropped.
-async fn http2_handshake<B>(stream: Stream, counts: &Rc<Counts>) -> Result<Http2Sender<B>, Error>
-where
-    B: Body<Data = Bytes> + Unpin + 'static,
-    B::Error: Into<BoxError>,
-{
-    let failed = |error: hyper::Error| connect_failed(error, counts);
-    let io = TokioIo::new(Gathered(stream));
-    let limit = StreamLimit::new();
-    let (sender, mut connection) = http2::Builder::new(ConnectionTasks::new(&limit))
-        .timer(TokioTimer::new())
-        .initial_max_send_streams(UNKNOWN)
-        .initial_stream_window_size(STREAM_WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .max_header_list_size(RESPONSE_HEAD_BYTES_MAX as u32)
-        .handshake(io)
-        .await
-        .map_err(failed)?;
-    let announced = Rc::clone(&limit);
-    let counted = Counted::opened(counts);
-    tokio::task::spawn_local(poll_fn(move |cx| {
-        let _open = &counted;
-        let polled = Pin::new(&mut connection).poll(cx);
-        announced.update(connection.current_max_send_streams(), cx);
-        if polled.is_ready() {
-            announced.end();
-        }
-        polled.map(drop)
-    }));
-    Ok(Http2Sender { sender, limit })
 }

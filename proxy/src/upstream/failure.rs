@@ -1,51 +1,94 @@
-//! What a failed attempt means.
-
-use std::error::Error as _;
+//! What the end of an HTTP/2 stream means for its request.
 
 use crate::error::{Error, Kind};
+use crate::http2::Reason;
 
-/// Classifies hyper's error for a request that got no response head.
-pub fn before_response(error: hyper::Error) -> Error {
-    Error::new(kind(&error)).with_source(error)
+/// Why a stream is over before its response was complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The connection ended.
+    Closed,
+    /// The request's body broke off.
+    Downstream,
+    /// The peer did not look at it: it refused the stream, or left and named it as one of those above the last that it
+    /// processed (RFC 9113, sections 6.8 and 8.7).
+    Refused,
+    /// The peer reset it.
+    Reset(Reason),
+    /// The peer broke the protocol, on the stream or on its connection.
+    Violation(Reason),
 }
 
-/// Classifies hyper's error for a response that broke off after its head.
-pub fn after_response(error: hyper::Error) -> Error {
-    let kind = match kind(&error) {
-        Kind::UpstreamRefusedStream => Kind::UpstreamReset,
-        kind => kind,
-    };
-    Error::new(kind).with_source(error)
-}
-
-fn kind(error: &hyper::Error) -> Kind {
-    if let Some(h2) = find_h2(error) {
-        return match h2.reason() {
-            // streams above the last one that GOAWAY names were not processed (RFC 9113, section 6.8)
-            Some(_) if h2.is_go_away() && h2.is_remote() => Kind::UpstreamRefusedStream,
-            Some(h2::Reason::REFUSED_STREAM) if h2.is_reset() => Kind::UpstreamRefusedStream,
-            Some(_) if h2.is_reset() && h2.is_remote() => Kind::UpstreamReset,
-            Some(h2::Reason::PROTOCOL_ERROR) => Kind::UpstreamProtocol,
-            _ => Kind::UpstreamClosed,
-        };
-    }
-    if error.is_user() {
-        // the only user of the connection is the body that we stream from downstream
-        return Kind::DownstreamBody;
-    }
-    if error.is_parse() || error.is_parse_too_large() {
-        return Kind::UpstreamProtocol;
-    }
-    Kind::UpstreamClosed
-}
-
-fn find_h2(error: &hyper::Error) -> Option<&h2::Error> {
-    let mut cause = error.source();
-    while let Some(current) = cause {
-        if let Some(found) = current.downcast_ref() {
-            return Some(found);
+impl Fault {
+    /// What the peer meant by a reset.
+    pub fn of_reset(reason: Reason) -> Self {
+        match reason {
+            Reason::REFUSED_STREAM => Fault::Refused,
+            reason => Fault::Reset(reason),
         }
-        cause = current.source();
     }
-    None
+
+    /// For a request that got no response.
+    pub fn before_response(self) -> Error {
+        match self {
+            Fault::Closed => Error::new(Kind::UpstreamClosed),
+            Fault::Downstream => Error::new(Kind::DownstreamBody),
+            Fault::Refused => {
+                Error::new(Kind::UpstreamRefusedStream).with_source(Reason::REFUSED_STREAM)
+            }
+            Fault::Reset(reason) => Error::new(Kind::UpstreamReset).with_source(reason),
+            Fault::Violation(reason) => Error::new(Kind::UpstreamProtocol).with_source(reason),
+        }
+    }
+
+    /// For a response that broke off after its head.
+    pub fn after_response(self) -> Error {
+        match self {
+            Fault::Refused => Fault::Reset(Reason::REFUSED_STREAM).before_response(),
+            fault => fault.before_response(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Retry;
+
+    #[test]
+    fn only_what_was_not_processed_may_always_go_again() {
+        let rows = [
+            (
+                Fault::Closed,
+                Kind::UpstreamClosed,
+                Retry::IfConnectionReused,
+            ),
+            (Fault::Downstream, Kind::DownstreamBody, Retry::Never),
+            (
+                Fault::of_reset(Reason::REFUSED_STREAM),
+                Kind::UpstreamRefusedStream,
+                Retry::Always,
+            ),
+            (
+                Fault::of_reset(Reason::CANCEL),
+                Kind::UpstreamReset,
+                Retry::Never,
+            ),
+            (
+                Fault::of_reset(Reason::NO_ERROR),
+                Kind::UpstreamReset,
+                Retry::Never,
+            ),
+            (
+                Fault::Violation(Reason::PROTOCOL_ERROR),
+                Kind::UpstreamProtocol,
+                Retry::Never,
+            ),
+        ];
+        for (fault, kind, retry) in rows {
+            let error = fault.before_response();
+            assert_eq!((error.kind(), error.retry()), (kind, retry), "{fault:?}");
+            assert_ne!(fault.after_response().retry(), Retry::Always, "{fault:?}");
+        }
+    }
 }

@@ -30,12 +30,20 @@ impl Stream {
     ///
     /// Costs no system call unless the poller has seen an event.
     pub fn is_stale(&self) -> bool {
-        let mut byte = [0];
-        let read = match self {
-            Stream::Tcp(stream) => stream.try_read(&mut byte),
-            Stream::Unix(stream) => stream.try_read(&mut byte),
-        };
+        let read = self.try_read(&mut [0]);
         !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    /// Reads what is there, without waiting.
+    ///
+    /// # Errors
+    ///
+    /// Those of the socket; [`io::ErrorKind::WouldBlock`] when nothing is there.
+    pub fn try_read(&self, space: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.try_read(space),
+            Stream::Unix(stream) => stream.try_read(space),
+        }
     }
 }
 

@@ -37,6 +37,11 @@ fn http1_response_holds_on_its_corpus() {
 }
 
 #[test]
+fn http2_client_holds_on_its_corpus() {
+    run_corpus("http2_client", targets::http2_client::run);
+}
+
+#[test]
 fn http2_server_holds_on_its_corpus() {
     run_corpus("http2_server", targets::http2_server::run);
 }

@@ -51,3 +51,4 @@ mod unix_listener;
 mod upgrades;
 mod upstream_addresses;
 mod upstream_http2;
+mod upstream_http2_frames;

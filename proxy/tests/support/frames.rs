@@ -1,4 +1,4 @@
-//! An HTTP/2 client that sends exactly the frames it is told to.
+//! An HTTP/2 peer, client or server, that sends exactly the frames it is told to.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -69,6 +69,28 @@ impl Frames {
         let mut this = Self { stream };
         this.send(SETTINGS, 0, 0, &[]);
         this
+    }
+
+    /// Takes a connection, reads the client's preface, and sends settings.
+    pub fn accept(mut stream: TcpStream, settings: &[u8]) -> Self {
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        stream.set_write_timeout(Some(DEADLINE)).unwrap();
+        let mut preface = [0; 24];
+        stream.read_exact(&mut preface).unwrap();
+        assert!(preface.starts_with(b"PRI * HTTP/2.0"));
+        let mut this = Self { stream };
+        this.send(SETTINGS, 0, 0, settings);
+        this
+    }
+
+    /// The next frame of this type.
+    pub fn next_of(&mut self, kind: u8) -> Option<Frame> {
+        loop {
+            let frame = self.next()?;
+            if frame.kind == kind {
+                return Some(frame);
+            }
+        }
     }
 
     /// Sends a frame; `false` when the peer has closed.

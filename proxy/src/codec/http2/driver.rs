@@ -23,14 +23,11 @@ use super::slot::{Seats, Slot, Work};
 use crate::exchange::downstream::{Lane, Outbound};
 use crate::exchange::{Connection, DownstreamBody};
 use crate::http2::Reason;
-use crate::http2::frame::{HEAD_BYTES, PAYLOAD_BYTES_MAX};
 use crate::http2::head;
+use crate::http2::memory::Memory;
 use crate::http2::output::SLICES;
 use crate::http2::server::{self as engine, Event};
 use crate::runtime::gather;
-
-/// Memory of a worker for what is read: what is left of a frame, and as much again.
-pub(in crate::codec) const SCRATCH_BYTES: usize = 2 * (HEAD_BYTES + PAYLOAD_BYTES_MAX) + 32 * 1024;
 
 /// Reads in one turn, so that other connections get theirs.
 const READS: usize = 4;
@@ -38,35 +35,18 @@ const READS: usize = 4;
 /// Times that bodies are taken further and written in one turn.
 const ROUNDS: usize = 8;
 
-/// Largest buffer that a worker keeps for connections to come, and how many it keeps.
-const BUFFER_BYTES_MAX: usize = 64 * 1024;
-const BUFFERS_MAX: usize = 64;
-
-/// Memory that the connections of a worker share, each for as long as it is polled or has something to write.
+/// What the connections of a worker share.
 #[derive(Debug)]
 pub(in crate::codec) struct Shared {
-    input: std::cell::RefCell<Vec<u8>>,
-    buffers: std::cell::RefCell<Vec<Vec<u8>>>,
+    memory: Memory,
     dates: super::date::Dates,
 }
 
 impl Shared {
     pub(in crate::codec) fn new() -> Self {
         Self {
-            input: std::cell::RefCell::default(),
-            buffers: std::cell::RefCell::default(),
+            memory: Memory::default(),
             dates: super::date::Dates::default(),
-        }
-    }
-
-    fn take_buffer(&self) -> Vec<u8> {
-        self.buffers.borrow_mut().pop().unwrap_or_default()
-    }
-
-    fn give_back(&self, buffer: Vec<u8>) {
-        let mut buffers = self.buffers.borrow_mut();
-        if buffer.capacity() <= BUFFER_BYTES_MAX && buffers.len() < BUFFERS_MAX {
-            buffers.push(buffer);
         }
     }
 }
@@ -200,16 +180,16 @@ impl<'a, A: Answer> Driver<'a, A> {
 
     /// One turn. Ready when the connection is over.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, tick: u64) -> Poll<End> {
-        let shared = &self.server.http2;
+        let memory = &self.server.http2.memory;
         if !self.ready.is_of(cx.waker()) {
             self.watch_anew(cx.waker());
         }
         self.ready.awake();
         self.engine.advance(tick);
-        self.engine.output().lend_buffer(|| shared.take_buffer());
+        self.engine.output().lend_buffer(|| memory.take_buffer());
         let end = self.turn(cx);
         if let Some(buffer) = self.engine.output().take_buffer() {
-            shared.give_back(buffer);
+            memory.give_back(buffer);
         }
         // while the peer does not take what there is, no stream can go on: the socket wakes the task
         if !self.engine.is_full() {
@@ -272,8 +252,7 @@ impl<'a, A: Answer> Driver<'a, A> {
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         let server = self.server;
-        let mut scratch = server.http2.input.borrow_mut();
-        scratch.resize(SCRATCH_BYTES, 0);
+        let mut scratch = server.http2.memory.input();
         for _ in 0..READS {
             self.unread = self.engine.is_full();
             if self.unread {

@@ -8,8 +8,9 @@
 use std::collections::VecDeque;
 
 use http::header::{
-    AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, SET_COOKIE,
+    AUTHORIZATION, COOKIE, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, SET_COOKIE, TE,
 };
+use http::{Method, Uri};
 
 use super::table::STATIC;
 use super::{ENTRY_OVERHEAD, TABLE_BYTES_DEFAULT, huffman, integer};
@@ -108,18 +109,49 @@ impl Encoder {
             404 => 13,
             500 => 14,
             _ => {
-                let value = HeaderValue::from_str(status.as_str());
-                let value = value.expect("three digits");
-                return self.write(8, b":status", &value, output);
+                return self.write(8, b":status", status.as_str().as_bytes(), output);
             }
         };
         output.push(0x80 | index);
     }
 
+    /// Writes `:method`, `:scheme`, `:authority` and `:path`, as far as the request has them.
+    pub fn request(&mut self, method: &Method, uri: &Uri, output: &mut Vec<u8>) {
+        match method.as_str() {
+            "GET" => output.push(0x80 | 2),
+            "POST" => output.push(0x80 | 3),
+            other => self.write(2, b":method", other.as_bytes(), output),
+        }
+        match uri.scheme_str() {
+            Some("http") => output.push(0x80 | 6),
+            Some("https") => output.push(0x80 | 7),
+            Some(other) => literal(0, 4, 6, (b":scheme", other.as_bytes()), output),
+            None => {}
+        }
+        if let Some(authority) = uri.authority() {
+            self.write(1, b":authority", authority.as_str().as_bytes(), output);
+        }
+        match uri.path_and_query() {
+            Some(path) if path.as_str() == "/" => output.push(0x80 | 4),
+            // what a query holds may be a secret, and is rarely asked twice
+            Some(path) if path.query().is_some() => {
+                literal(0, 4, 4, (b":path", path.as_str().as_bytes()), output);
+            }
+            Some(path) => self.write(4, b":path", path.as_str().as_bytes(), output),
+            None => {}
+        }
+    }
+
     /// Writes all headers but those that speak of one connection only, which HTTP/2 forbids (RFC 9113, section 8.2.2).
     pub fn headers(&mut self, headers: &HeaderMap, output: &mut Vec<u8>) {
         for (name, value) in headers {
-            if !is_of_connection(name) {
+            // lengths first: nearly all names are told apart by them
+            let passes = match name.as_str().len() {
+                2 => *name != TE || value.as_bytes().eq_ignore_ascii_case(b"trailers"),
+                7 | 10 | 16 | 17 => !is_of_connection(name),
+                _ => true,
+            };
+            if passes {
                 self.header(name, value, output);
             }
         }
@@ -139,17 +171,12 @@ impl Encoder {
             return;
         }
         let text = name.as_str();
-        if text.len() + value.len() > ADDED_BYTES_MAX {
-            let index = static_index(text);
-            literal(0, 4, index, (text.as_bytes(), value.as_bytes()), output);
-            return;
-        }
         let index = || static_index(text);
         self.write_with(index, text.as_bytes(), value.as_bytes(), output);
     }
 
-    fn write(&mut self, index: usize, name: &[u8], value: &HeaderValue, output: &mut Vec<u8>) {
-        self.write_with(|| index, name, value.as_bytes(), output);
+    fn write(&mut self, index: usize, name: &[u8], value: &[u8], output: &mut Vec<u8>) {
+        self.write_with(|| index, name, value, output);
     }
 
     /// Writes a field as its entry, as a new entry, or as itself.
@@ -161,6 +188,9 @@ impl Encoder {
         value: &[u8],
         output: &mut Vec<u8>,
     ) {
+        if name.len() + value.len() > ADDED_BYTES_MAX {
+            return literal(0, 4, index(), (name, value), output);
+        }
         let hash = hash(name, value);
         let places = self
             .places

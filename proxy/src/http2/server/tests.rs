@@ -1,8 +1,9 @@
 use bytes::Bytes;
 use http::StatusCode;
 
-use super::super::frame::{self, flag};
-use super::super::output::SLICES;
+use super::super::flow::WINDOW_DEFAULT;
+use super::super::frame::{self, Kind, flag};
+use super::super::tests::{frame, said};
 use super::*;
 
 mod hostile;
@@ -22,43 +23,6 @@ const GET: &[u8] = &[0x82, 0x86, 0x84, 0x41, 0x01, b'a'];
 
 const END: u8 = flag::END_STREAM;
 const BOTH: u8 = flag::END_STREAM | flag::END_HEADERS;
-
-fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    // longer ones are written by hand
-    frame::write_head(&mut bytes, 0, kind, flags, stream);
-    bytes[..3].copy_from_slice(&(payload.len() as u32).to_be_bytes()[1..]);
-    bytes.extend_from_slice(payload);
-    bytes
-}
-
-/// What the machine says: kind, flags, stream, payload.
-type Said = (Kind, u8, u32, Vec<u8>);
-
-fn said(server: &mut Server) -> Vec<Said> {
-    let mut bytes = Vec::new();
-    while !server.output().is_empty() {
-        let mut slices = [std::io::IoSlice::new(&[]); SLICES];
-        let count = server.output().slices(&mut slices);
-        let front: Vec<u8> = slices[..count].iter().flat_map(|s| s.to_vec()).collect();
-        bytes.extend_from_slice(&front);
-        server.output().advance(front.len());
-    }
-    let mut frames = Vec::new();
-    let mut rest = &bytes[..];
-    while let Some(head) = Head::parse(rest) {
-        let end = HEAD_BYTES + head.len;
-        frames.push((
-            head.kind,
-            head.flags,
-            head.stream,
-            rest[HEAD_BYTES..end].to_vec(),
-        ));
-        rest = &rest[end..];
-    }
-    assert!(rest.is_empty());
-    frames
-}
 
 fn take(server: &mut Server, input: &[u8]) -> Result<Vec<Event>, Reason> {
     let mut events = Vec::new();

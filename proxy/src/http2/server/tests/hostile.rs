@@ -1,6 +1,8 @@
 //! What a peer might do to be served badly, or to have others served badly.
 
 use super::*;
+use crate::http2::hpack::TABLE_BYTES_DEFAULT;
+use crate::http2::hpack::decoder::Decoder;
 
 #[test]
 fn what_was_on_its_way_to_a_reset_stream_is_no_flood() {

@@ -1,16 +1,20 @@
-//! What goes out: heads, bodies as windows and room allow, windows of ours, resets, the end.
+//! What goes out: header blocks, bodies as windows and room allow, windows of ours, resets.
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 
 use super::super::Reason;
 use super::super::flow::ReceiveWindow;
 use super::super::frame::{self, HEAD_BYTES, Kind, PAYLOAD_BYTES_MAX, flag};
-use super::super::stream::Tail;
-use super::{Leaving, PING_ALIVE, PING_LEAVING, RECENT_RESETS, STREAM_MAX, Server};
+use super::super::hpack::encoder::Encoder;
+use super::super::stream::{Stream, Tail};
+use super::{Connection, LATE_FRAMES, RECENT_RESETS};
 
-impl Server {
-    /// Whether a response's body can be taken further: nothing of it waits.
+/// Payload of our PINGs that ask whether the peer is still there.
+const PING_ALIVE: [u8; 8] = *b"is alive";
+
+impl<R> Connection<R> {
+    /// Whether the body that we send can be taken further: nothing of it waits.
     pub fn wants(&self, place: usize) -> bool {
         self.streams
             .get(place)
@@ -19,28 +23,8 @@ impl Server {
 
     /// Whether body bytes wait for the peer to open a window.
     pub fn is_blocked(&self) -> bool {
-        let waits = |stream: &super::Stream| stream.id != 0 && !stream.pending.is_empty();
+        let waits = |stream: &Stream| stream.id != 0 && !stream.pending.is_empty();
         self.open > 0 && self.streams.iter().any(waits)
-    }
-
-    /// Sends an interim response (1xx), unless the final one has gone out.
-    pub fn interim(&mut self, place: usize, status: StatusCode, headers: &HeaderMap) {
-        if self.wants(place) && !self.streams[place].responded {
-            self.send_block(place, Some(status), headers, 0);
-        }
-    }
-
-    /// Sends the head of the final response; `end` if it has no body.
-    pub fn respond(&mut self, place: usize, status: StatusCode, headers: &HeaderMap, end: bool) {
-        if !self.wants(place) || self.streams[place].responded {
-            return;
-        }
-        self.streams[place].responded = true;
-        let flags = if end { flag::END_STREAM } else { 0 };
-        self.send_block(place, Some(status), headers, flags);
-        if end {
-            self.end_sent(place);
-        }
     }
 
     /// Sends bytes of a body, or as many as can be; the rest waits. `end` if they are the last.
@@ -155,6 +139,8 @@ impl Server {
             frame::write_head(self.output.buffer(), len, Kind::Data, flags, stream.id);
             self.output.push(piece);
             if last {
+                // so that no update of its window ends it again
+                self.streams[place].tail = Tail::More;
                 self.end_sent(place);
                 return false;
             }
@@ -170,7 +156,9 @@ impl Server {
                 self.end_sent(place);
             }
             Tail::Trailers(trailers) => {
-                self.send_block(place, None, &trailers, flag::END_STREAM);
+                self.send_block(place, flag::END_STREAM, |encoder, output| {
+                    encoder.headers(&trailers, output);
+                });
                 self.end_sent(place);
             }
         }
@@ -178,22 +166,18 @@ impl Server {
     }
 
     /// Sends a header block, in as many frames as it takes.
-    fn send_block(
+    pub(in super::super) fn send_block(
         &mut self,
         place: usize,
-        status: Option<StatusCode>,
-        headers: &HeaderMap,
         flags: u8,
+        fields: impl FnOnce(&mut Encoder, &mut Vec<u8>),
     ) {
         let id = self.streams[place].id;
         let output = self.output.buffer();
         let start = output.len();
         frame::write_head(output, 0, Kind::Headers, 0, id);
         self.encoder.begin(output);
-        if let Some(status) = status {
-            self.encoder.status(status, output);
-        }
-        self.encoder.headers(headers, output);
+        fields(&mut self.encoder, output);
         let len = output.len() - start - HEAD_BYTES;
         let first = len.min(PAYLOAD_BYTES_MAX);
         let all = if first == len { flag::END_HEADERS } else { 0 };
@@ -214,27 +198,30 @@ impl Server {
         }
     }
 
-    fn end_sent(&mut self, place: usize) {
+    pub(in super::super) fn end_sent(&mut self, place: usize) {
         let stream = &mut self.streams[place];
         stream.state = stream.state.end_sent();
         self.free_if_over(place);
     }
 
-    /// Body bytes of a request were consumed.
+    /// Body bytes that came were consumed.
     pub fn release(&mut self, place: usize, bytes: u32) {
-        let Some(stream) = self.streams.get_mut(place).filter(|stream| stream.id != 0) else {
+        let Some(stream) = self.streams.get_mut(place) else {
             return;
         };
         // not more than it holds, whoever counted wrongly
         let bytes = bytes.min(stream.held);
+        if bytes == 0 {
+            return;
+        }
         stream.held -= bytes;
         self.give_back(bytes);
         self.give_back_on(place, bytes);
     }
 
-    /// Body bytes of a request were thrown away: others may use the connection, the stream gets no more.
+    /// Body bytes that came were thrown away: others may use the connection, the stream gets no more.
     pub fn discard(&mut self, place: usize, bytes: u32) {
-        if let Some(stream) = self.streams.get_mut(place).filter(|stream| stream.id != 0) {
+        if let Some(stream) = self.streams.get_mut(place) {
             let bytes = bytes.min(stream.held);
             stream.held -= bytes;
             self.give_back(bytes);
@@ -265,10 +252,28 @@ impl Server {
         }
     }
 
+    /// Ends a stream early though its peer did nothing wrong: what is on its way for it is not held against the peer.
+    pub(in super::super) fn give_up(&mut self, place: usize, reason: Reason) {
+        if self.is_open(place) {
+            self.late.frames = self.late.frames.saturating_add(LATE_FRAMES);
+            self.reset(place, reason);
+        }
+    }
+
     /// `window` is what the peer may still send, if the stream was ever open.
-    pub(super) fn write_reset(&mut self, id: u32, reason: Reason, window: Option<ReceiveWindow>) {
-        if self.recent_resets.len() == RECENT_RESETS {
-            self.recent_resets.pop_front();
+    pub(in super::super) fn write_reset(
+        &mut self,
+        id: u32,
+        reason: Reason,
+        window: Option<ReceiveWindow>,
+    ) {
+        if self.recent_resets.len() == RECENT_RESETS
+            && let Some((_, window)) = self.recent_resets.pop_front()
+        {
+            self.late.bytes = self
+                .late
+                .bytes
+                .saturating_add(u64::from(window.available()));
         }
         let window =
             window.unwrap_or_else(|| ReceiveWindow::new(self.settings.stream_window_bytes));
@@ -276,7 +281,7 @@ impl Server {
         frame::write_reset(self.output.buffer(), id, reason);
     }
 
-    /// Whether a stream has had its whole response, but the peer is still sending.
+    /// Whether we have sent everything on a stream, but the peer is still sending.
     pub fn is_answered(&self, place: usize) -> bool {
         self.is_open(place) && !self.streams[place].state.can_send()
     }
@@ -284,29 +289,5 @@ impl Server {
     /// Asks whether the peer is still there.
     pub fn ping(&mut self) {
         frame::write_ping(self.output.buffer(), 0, PING_ALIVE);
-    }
-
-    /// Announces that we leave. What the peer sent before it learns of it is still served.
-    pub fn leave(&mut self) {
-        if self.leaving == Leaving::No {
-            self.leaving = Leaving::Announced;
-            frame::write_go_away(self.output.buffer(), STREAM_MAX, Reason::NO_ERROR);
-            frame::write_ping(self.output.buffer(), 0, PING_LEAVING);
-        }
-    }
-
-    pub(super) fn leave_for_good(&mut self) {
-        self.leaving = Leaving::Final;
-        frame::write_go_away(self.output.buffer(), self.last, Reason::NO_ERROR);
-    }
-
-    /// Whether we have left: nothing is open and nothing more is taken.
-    pub fn has_left(&self) -> bool {
-        self.leaving == Leaving::Final && self.open == 0
-    }
-
-    /// Tells the peer why the connection ends.
-    pub fn fail(&mut self, reason: Reason) {
-        frame::write_go_away(self.output.buffer(), self.last, reason);
     }
 }

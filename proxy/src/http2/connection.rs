@@ -1,0 +1,692 @@
+//! What both sides of a connection have in common: streams and windows, and frames that mean the same to both.
+//!
+//! [`Connection`] is generic over what only one side has; its sides are `server` and `client`. Streams live in places
+//! that are used again; their numbers are what callers name them by. On the server's side a place is free as soon as its
+//! stream is over, so whoever keeps something per place looks at [`Connection::is_open`] after each call; on the
+//! client's side it stays until it is given back. Sending is in `send`.
+
+mod places;
+mod send;
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use http::HeaderMap;
+
+use self::places::Places;
+use super::Reason;
+use super::flow::{ReceiveWindow, SendWindow, WINDOW_DEFAULT};
+use super::frame::{self, HEAD_BYTES, Head, Kind, PAYLOAD_BYTES_MAX, flag};
+use super::guard::{BLOCK_FRAMES_MAX, Guard};
+use super::head::Builder;
+use super::hpack::TABLE_BYTES_DEFAULT;
+use super::hpack::decoder::Decoder;
+use super::hpack::encoder::Encoder;
+use super::output::Output;
+use super::settings::{Peer, Settings};
+use super::stream::{State, Stream};
+
+/// Streams that were reset of late: what is still on its way for them is no violation, as far as their windows went.
+const RECENT_RESETS: usize = 128;
+
+/// Largest number of a stream.
+pub(super) const STREAM_MAX: u32 = (1 << 31) - 1;
+
+/// Empty maps of headers that wait to be used again, and the largest that does.
+const SPARE_MAPS: usize = 16;
+const SPARE_MAP_HEADERS: usize = 64;
+
+/// Frames that may come for a stream that we gave up, besides its DATA: its head, its trailers, windows.
+const LATE_FRAMES: u32 = 8;
+
+/// What came for one stream. `place` names it.
+#[derive(Debug)]
+pub(super) enum OfStream {
+    /// Bytes of a body.
+    Data {
+        place: usize,
+        /// Where the bytes are in the input.
+        range: Range<usize>,
+        end: bool,
+    },
+    /// The end of a body.
+    Trailers { place: usize, trailers: HeaderMap },
+    /// The stream was reset, by the peer or for what it did.
+    Reset {
+        place: usize,
+        reason: Reason,
+        by_peer: bool,
+    },
+}
+
+/// What was made of a frame.
+#[derive(Debug)]
+pub(super) enum Taken<'a> {
+    /// Nothing that matters to anyone else, or more bytes are needed.
+    Nothing,
+    /// Something for one stream.
+    Stream(OfStream),
+    /// A whole header block.
+    Block(Block, Cow<'a, [u8]>),
+    /// The peer's settings.
+    Settings,
+    /// The answer to a PING.
+    Pong([u8; 8]),
+    /// The peer leaves, and looks at no stream above `last`.
+    GoAway { last: u32, reason: Reason },
+}
+
+/// What a header block is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    pub(super) stream: u32,
+    pub(super) end_stream: bool,
+    /// Whether its stream is said to depend on itself.
+    pub(super) depends_on_itself: bool,
+}
+
+/// A header block that has begun and not ended.
+#[derive(Debug)]
+struct Partial {
+    block: Block,
+    fragments: Vec<u8>,
+    frames: u32,
+}
+
+/// Which side of a connection we are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Opens streams.
+    Client,
+    /// Answers them.
+    Server,
+}
+
+/// One side of a connection. `R` is what the other side does not have.
+#[derive(Debug)]
+pub struct Connection<R> {
+    pub(super) role: R,
+    side: Side,
+    pub(super) settings: Settings,
+    pub(super) peer: Peer,
+    decoder: Decoder,
+    pub(super) encoder: Encoder,
+    pub(super) output: Output,
+    pub(super) streams: Vec<Stream>,
+    places: Places,
+    pub(super) open: usize,
+    /// The highest stream that was opened.
+    pub(super) last: u32,
+    /// Whether streams above `last` may come, and are ignored.
+    pub(super) ignores_new: bool,
+    send: SendWindow,
+    receive: ReceiveWindow,
+    pub(super) guard: Guard,
+    partial: Option<Partial>,
+    /// Whether the peer's first SETTINGS came.
+    introduced: bool,
+    /// Whether the peer knows our settings.
+    pub(super) acknowledged: bool,
+    /// Places of streams that can send, in turns.
+    line: VecDeque<usize>,
+    /// Whether something was held back because as much waits to be written.
+    short_of_room: bool,
+    /// DATA is made while fewer bytes wait to be written.
+    output_bytes_max: usize,
+    recent_resets: VecDeque<(u32, ReceiveWindow)>,
+    /// What may still come for streams that we gave up for reasons of our own.
+    late: Late,
+    pongs: u32,
+    pub(super) spare_maps: Vec<HeaderMap>,
+}
+
+/// What a peer may send for streams that were given up before it could know: frames without data, and data of streams
+/// that were reset so long ago that nobody knows them any more.
+#[derive(Debug, Default)]
+struct Late {
+    frames: u32,
+    bytes: u64,
+}
+
+impl<R> Connection<R> {
+    /// A connection, of which `output` is the beginning of what we say.
+    pub(super) fn with(
+        role: R,
+        side: Side,
+        settings: Settings,
+        mut output: Output,
+        output_bytes_max: usize,
+    ) -> Self {
+        let window = settings.connection_window_bytes.max(WINDOW_DEFAULT);
+        if window > WINDOW_DEFAULT {
+            frame::write_window_update(output.buffer(), 0, window - WINDOW_DEFAULT);
+        }
+        Self {
+            role,
+            side,
+            peer: Peer::default(),
+            decoder: Decoder::new(TABLE_BYTES_DEFAULT),
+            encoder: Encoder::new(),
+            output,
+            streams: Vec::new(),
+            places: Places::default(),
+            open: 0,
+            last: 0,
+            ignores_new: false,
+            send: SendWindow::new(WINDOW_DEFAULT),
+            receive: ReceiveWindow::new(window),
+            guard: Guard::new(settings.error_resets_max, settings.pending_resets_max),
+            settings,
+            partial: None,
+            introduced: false,
+            acknowledged: false,
+            line: VecDeque::new(),
+            short_of_room: false,
+            output_bytes_max,
+            recent_resets: VecDeque::new(),
+            late: Late::default(),
+            pongs: 0,
+            spare_maps: Vec::new(),
+        }
+    }
+
+    /// What waits to be written.
+    pub fn output(&mut self) -> &mut Output {
+        &mut self.output
+    }
+
+    /// Whether so much waits to be written that nothing should be added.
+    pub fn is_full(&self) -> bool {
+        self.output.len() >= self.output_bytes_max
+    }
+
+    /// Streams that are open.
+    pub fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Whether a header block has begun and not ended.
+    pub fn is_in_block(&self) -> bool {
+        self.partial.is_some()
+    }
+
+    /// Places that streams have had so far.
+    pub fn places(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether there is a stream in this place.
+    pub fn is_open(&self, place: usize) -> bool {
+        self.streams.get(place).is_some_and(|stream| stream.id != 0)
+    }
+
+    /// Answers to our PINGs so far.
+    pub fn pongs(&self) -> u32 {
+        self.pongs
+    }
+
+    /// Time has come to this tick of a tenth of a second, and all requests so far were looked at.
+    pub fn advance(&mut self, tick: u64) {
+        self.guard.advance(tick);
+    }
+
+    /// Takes back a map of headers for heads to come.
+    pub fn recycle(&mut self, mut headers: HeaderMap) {
+        if self.spare_maps.len() < SPARE_MAPS && headers.capacity() <= SPARE_MAP_HEADERS {
+            headers.clear();
+            self.spare_maps.push(headers);
+        }
+    }
+
+    /// Gives back memory that a connection without streams does not need.
+    pub fn rest(&mut self) {
+        if self.open == 0 && self.partial.is_none() {
+            if self.places.are_all_vacant(self.streams.len()) {
+                self.streams = Vec::new();
+                self.places = Places::default();
+                self.line = VecDeque::new();
+            }
+            self.spare_maps = Vec::new();
+            self.recent_resets.shrink_to_fit();
+        }
+    }
+
+    /// Takes one frame from the front of the input; how many bytes it had, none when more are needed.
+    pub(super) fn receive_frame<'a>(
+        &mut self,
+        input: &'a [u8],
+    ) -> Result<(usize, Taken<'a>), Reason> {
+        let Some(head) = Head::parse(input) else {
+            return Ok((0, Taken::Nothing));
+        };
+        self.check_head(&head)?;
+        let used = HEAD_BYTES + head.len;
+        let Some(payload) = input.get(HEAD_BYTES..used) else {
+            return Ok((0, Taken::Nothing));
+        };
+        let taken = match head.kind {
+            Kind::Data => self.on_data(&head, payload)?,
+            Kind::Headers => self.on_headers(&head, payload)?,
+            Kind::Continuation => self.on_continuation(&head, payload)?,
+            Kind::RstStream => self.on_reset(&head, payload)?,
+            Kind::WindowUpdate => self.on_window_update(&head, payload)?,
+            Kind::Priority => self.on_priority(&head, payload)?,
+            Kind::PushPromise => return Err(Reason::PROTOCOL_ERROR),
+            Kind::Settings | Kind::Ping | Kind::GoAway | Kind::Unknown => {
+                self.guard.idle_frame()?;
+                self.on_connection_frame(&head, payload)?
+            }
+        };
+        Ok((used, taken))
+    }
+
+    /// What can be said of a frame before its payload is there.
+    fn check_head(&self, head: &Head) -> Result<(), Reason> {
+        if head.len > PAYLOAD_BYTES_MAX {
+            return Err(Reason::FRAME_SIZE_ERROR);
+        }
+        // SETTINGS come first; servers that ask for a sign of life before are answered
+        let introduces = head.kind == Kind::Settings && !head.has(flag::ACK);
+        let asks = head.kind == Kind::Ping && self.side == Side::Client;
+        if !self.introduced && !introduces && !asks {
+            return Err(Reason::PROTOCOL_ERROR);
+        }
+        let continues = head.kind == Kind::Continuation;
+        match &self.partial {
+            Some(partial) if !continues || partial.block.stream != head.stream => {
+                Err(Reason::PROTOCOL_ERROR)
+            }
+            None if continues => Err(Reason::PROTOCOL_ERROR),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn place_of(&mut self, id: u32) -> Option<usize> {
+        self.places.find(id, &self.streams)
+    }
+
+    /// Whether a stream is one that was not opened.
+    fn is_idle(&self, id: u32) -> bool {
+        id.is_multiple_of(2) || (id > self.last && !self.ignores_new)
+    }
+
+    /// Whether frames of a stream that is not open may still come.
+    pub(super) fn may_linger(&self, id: u32) -> bool {
+        let mut recent = self.recent_resets.iter();
+        self.side == Side::Client || id > self.last || recent.any(|(recent, _)| *recent == id)
+    }
+
+    fn on_data(&mut self, head: &Head, payload: &[u8]) -> Result<Taken<'static>, Reason> {
+        let len = payload.len() as u32;
+        if self.is_idle(head.stream) {
+            return Err(Reason::PROTOCOL_ERROR);
+        }
+        // of whatever stream: the connection's window is everyone's
+        self.receive.receive(len)?;
+        let data = frame::unpad(head, payload)?;
+        let end = head.has(flag::END_STREAM);
+        let Some(place) = self.place_of(head.stream) else {
+            self.give_back(len);
+            return self.late(head.stream, len);
+        };
+        let stream = &mut self.streams[place];
+        let bytes = data.len() as u32;
+        let fault = if !stream.state.can_receive() {
+            Some(Reason::STREAM_CLOSED)
+        } else if let Err(reason) = stream.receive.receive(len) {
+            Some(reason)
+        } else if stream.awaits_head || !stream.count(data.len(), end) {
+            Some(Reason::PROTOCOL_ERROR)
+        } else {
+            None
+        };
+        if let Some(reason) = fault {
+            self.give_back(len);
+            return self.error(place, reason).map(Taken::Stream);
+        }
+        if bytes > 0 {
+            self.guard.data_received();
+        } else if !end {
+            self.guard.idle_frame()?;
+        }
+        stream.held += bytes;
+        let padding = len - bytes;
+        if padding > 0 {
+            self.give_back(padding);
+            self.give_back_on(place, padding);
+        }
+        self.end_received(place, end);
+        Ok(Taken::Stream(OfStream::Data {
+            place,
+            range: HEAD_BYTES + data.start..HEAD_BYTES + data.end,
+            end,
+        }))
+    }
+
+    /// A frame came for a stream that is over.
+    pub(super) fn late(&mut self, id: u32, bytes: u32) -> Result<Taken<'static>, Reason> {
+        let mut recent = self.recent_resets.iter_mut();
+        if let Some((_, window)) = recent.find(|(recent, _)| *recent == id && bytes > 0) {
+            // a peer that writes small frames had many on their way
+            window.receive(bytes)?;
+        } else if !self.may_linger(id) {
+            self.guard.error_reset()?;
+            self.write_reset(id, Reason::STREAM_CLOSED, None);
+        } else if self.side == Side::Client && bytes > 0 && u64::from(bytes) <= self.late.bytes {
+            self.late.bytes -= u64::from(bytes);
+        } else if self.late.frames > 0 {
+            self.late.frames -= 1;
+        } else {
+            self.guard.idle_frame()?;
+        }
+        Ok(Taken::Nothing)
+    }
+
+    fn on_headers<'a>(&mut self, head: &Head, payload: &'a [u8]) -> Result<Taken<'a>, Reason> {
+        if self.is_idle(head.stream) && self.side == Side::Client || head.stream.is_multiple_of(2) {
+            return Err(Reason::PROTOCOL_ERROR);
+        }
+        let range = frame::unpad(head, payload)?;
+        let mut fragment = &payload[range];
+        let mut depends_on_itself = false;
+        if head.has(flag::PRIORITY) {
+            let (priority, rest) = fragment
+                .split_at_checked(5)
+                .ok_or(Reason::FRAME_SIZE_ERROR)?;
+            fragment = rest;
+            depends_on_itself = depends_on(priority, head.stream);
+        }
+        let block = Block {
+            stream: head.stream,
+            end_stream: head.has(flag::END_STREAM),
+            depends_on_itself,
+        };
+        if head.has(flag::END_HEADERS) {
+            return Ok(Taken::Block(block, Cow::Borrowed(fragment)));
+        }
+        self.partial = Some(Partial {
+            block,
+            fragments: fragment.to_vec(),
+            frames: 1,
+        });
+        Ok(Taken::Nothing)
+    }
+
+    fn on_continuation(&mut self, head: &Head, payload: &[u8]) -> Result<Taken<'static>, Reason> {
+        let Some(mut partial) = self.partial.take() else {
+            return Err(Reason::PROTOCOL_ERROR);
+        };
+        // Half as much again as the list may have: what is a little too large can be told so.
+        let bytes_max = self.settings.header_list_bytes_max as usize / 2 * 3;
+        partial.frames += 1;
+        let bytes = partial.fragments.len() + payload.len();
+        if bytes > bytes_max || partial.frames > BLOCK_FRAMES_MAX {
+            return Err(Reason::ENHANCE_YOUR_CALM);
+        }
+        partial.fragments.extend_from_slice(payload);
+        if !head.has(flag::END_HEADERS) {
+            self.partial = Some(partial);
+            return Ok(Taken::Nothing);
+        }
+        Ok(Taken::Block(partial.block, Cow::Owned(partial.fragments)))
+    }
+
+    /// Decodes a header block. This must be done with each, whatever becomes of it.
+    pub(super) fn decode(&mut self, block: &[u8], builder: &mut Builder) -> Result<(), Reason> {
+        let decoded = self.decoder.decode(block, builder);
+        decoded.map_err(|_| Reason::COMPRESSION_ERROR)
+    }
+
+    /// Decodes a header block that is the trailers of a stream.
+    pub(super) fn on_trailers(
+        &mut self,
+        place: usize,
+        block: Block,
+        fragments: &[u8],
+    ) -> Result<OfStream, Reason> {
+        let bytes_max = self.settings.header_list_bytes_max as usize;
+        let mut trailers = Builder::trailers(bytes_max);
+        self.decode(fragments, &mut trailers)?;
+        let stream = &mut self.streams[place];
+        if !stream.state.can_receive() {
+            return self.error(place, Reason::STREAM_CLOSED);
+        }
+        let whole = block.end_stream && !block.depends_on_itself && stream.count(0, true);
+        match trailers.into_trailers() {
+            Ok(trailers) if whole => {
+                self.end_received(place, true);
+                Ok(OfStream::Trailers { place, trailers })
+            }
+            _ => self.error(place, Reason::PROTOCOL_ERROR),
+        }
+    }
+
+    /// Finds a place for a stream that is opened.
+    pub(super) fn open_stream(&mut self, mut stream: Stream) -> usize {
+        let id = stream.id;
+        self.last = id;
+        let place = match self.places.take_vacant() {
+            Some(place) => {
+                // the stream before it may have left the place standing in line
+                stream.in_line = self.streams[place].in_line;
+                self.streams[place] = stream;
+                place
+            }
+            None => {
+                self.streams.push(stream);
+                self.streams.len() - 1
+            }
+        };
+        self.places.note(id, place, &self.streams);
+        self.open += 1;
+        place
+    }
+
+    pub(super) fn end_received(&mut self, place: usize, end: bool) {
+        if end {
+            let stream = &mut self.streams[place];
+            stream.state = stream.state.end_received();
+            self.free_if_over(place);
+        }
+    }
+
+    fn on_reset(&mut self, head: &Head, payload: &[u8]) -> Result<Taken<'static>, Reason> {
+        if payload.len() != 4 {
+            return Err(Reason::FRAME_SIZE_ERROR);
+        }
+        if self.is_idle(head.stream) {
+            return Err(Reason::PROTOCOL_ERROR);
+        }
+        let reason = Reason(frame::number(payload).unwrap_or_default());
+        let Some(place) = self.place_of(head.stream) else {
+            self.guard.idle_frame()?;
+            return Ok(Taken::Nothing);
+        };
+        self.free(place);
+        Ok(Taken::Stream(OfStream::Reset {
+            place,
+            reason,
+            by_peer: true,
+        }))
+    }
+
+    fn on_window_update(&mut self, head: &Head, payload: &[u8]) -> Result<Taken<'static>, Reason> {
+        if payload.len() != 4 {
+            return Err(Reason::FRAME_SIZE_ERROR);
+        }
+        self.guard.idle_frame()?;
+        let by = i64::from(frame::number(payload).unwrap_or_default() & STREAM_MAX);
+        if head.stream == 0 {
+            if by == 0 {
+                return Err(Reason::PROTOCOL_ERROR);
+            }
+            self.send.change(by)?;
+            return Ok(Taken::Nothing);
+        }
+        if self.is_idle(head.stream) {
+            return Err(Reason::PROTOCOL_ERROR);
+        }
+        let Some(place) = self.place_of(head.stream) else {
+            return Ok(Taken::Nothing);
+        };
+        let changed = match by {
+            0 => Err(Reason::PROTOCOL_ERROR),
+            by => self.streams[place].send.change(by),
+        };
+        match changed {
+            Ok(()) => {
+                self.stand_in_line(place);
+                Ok(Taken::Nothing)
+            }
+            Err(reason) => self.error(place, reason).map(Taken::Stream),
+        }
+    }
+
+    fn on_priority(&mut self, head: &Head, payload: &[u8]) -> Result<Taken<'static>, Reason> {
+        self.guard.idle_frame()?;
+        if head.stream == 0 {
+            return Err(Reason::PROTOCOL_ERROR);
+        }
+        let reason = if payload.len() != 5 {
+            Reason::FRAME_SIZE_ERROR
+        } else if depends_on(payload, head.stream) {
+            Reason::PROTOCOL_ERROR
+        } else {
+            return Ok(Taken::Nothing);
+        };
+        match self.place_of(head.stream) {
+            Some(place) => self.error(place, reason).map(Taken::Stream),
+            // a stream that is not open cannot be reset
+            None if self.is_idle(head.stream) => Err(reason),
+            None => Ok(Taken::Nothing),
+        }
+    }
+
+    fn on_connection_frame(
+        &mut self,
+        head: &Head,
+        payload: &[u8],
+    ) -> Result<Taken<'static>, Reason> {
+        if head.kind == Kind::Unknown {
+            return Ok(Taken::Nothing);
+        }
+        if head.stream != 0 {
+            return Err(Reason::PROTOCOL_ERROR);
+        }
+        match head.kind {
+            Kind::Settings if head.has(flag::ACK) => {
+                if !payload.is_empty() {
+                    return Err(Reason::FRAME_SIZE_ERROR);
+                }
+                self.acknowledged = true;
+                Ok(Taken::Nothing)
+            }
+            Kind::Settings => self.on_settings(payload),
+            Kind::Ping => self.on_ping(head, payload),
+            _ => {
+                let (Some(last), Some(reason)) = (
+                    frame::number(payload),
+                    payload.get(4..).and_then(frame::number),
+                ) else {
+                    return Err(Reason::FRAME_SIZE_ERROR);
+                };
+                Ok(Taken::GoAway {
+                    last: last & STREAM_MAX,
+                    reason: Reason(reason),
+                })
+            }
+        }
+    }
+
+    fn on_settings(&mut self, payload: &[u8]) -> Result<Taken<'static>, Reason> {
+        let before = self.peer.window_bytes;
+        self.peer.update(payload)?;
+        // what a table lost when it shrank is gone, also when it grew again at once (RFC 7541, section 4.2)
+        self.encoder.resize(self.peer.header_table_bytes_least);
+        self.encoder.resize(self.peer.header_table_bytes);
+        let by = i64::from(self.peer.window_bytes) - i64::from(before);
+        for place in 0..self.streams.len() {
+            if by != 0 && self.streams[place].id != 0 {
+                self.streams[place].send.change(by)?;
+                self.stand_in_line(place);
+            }
+        }
+        self.introduced = true;
+        frame::write_head(self.output.buffer(), 0, Kind::Settings, flag::ACK, 0);
+        Ok(Taken::Settings)
+    }
+
+    fn on_ping(&mut self, head: &Head, payload: &[u8]) -> Result<Taken<'static>, Reason> {
+        let payload = <[u8; 8]>::try_from(payload).map_err(|_| Reason::FRAME_SIZE_ERROR)?;
+        if !head.has(flag::ACK) {
+            frame::write_ping(self.output.buffer(), flag::ACK, payload);
+            return Ok(Taken::Nothing);
+        }
+        self.pongs = self.pongs.wrapping_add(1);
+        Ok(Taken::Pong(payload))
+    }
+
+    /// The peer broke a rule on an open stream.
+    pub(super) fn error(&mut self, place: usize, reason: Reason) -> Result<OfStream, Reason> {
+        self.guard.error_reset()?;
+        self.reset(place, reason);
+        Ok(OfStream::Reset {
+            place,
+            reason,
+            by_peer: false,
+        })
+    }
+
+    /// The stream in a place is over. The server's side gives back what it holds of the connection's window, and uses
+    /// the place again.
+    pub(super) fn free(&mut self, place: usize) {
+        let stream = &mut self.streams[place];
+        stream.id = 0;
+        stream.state = State::Closed;
+        stream.pending = bytes::Bytes::new();
+        stream.tail = super::stream::Tail::More;
+        self.open -= 1;
+        if self.side == Side::Server {
+            self.make_vacant(place);
+        }
+    }
+
+    /// A place whose stream is over may be used again; what is still held for it counts as consumed.
+    pub(super) fn make_vacant(&mut self, place: usize) {
+        let held = std::mem::take(&mut self.streams[place].held);
+        self.places.give_back(place);
+        self.give_back(held);
+    }
+
+    fn free_if_over(&mut self, place: usize) {
+        if self.streams[place].state == State::Closed {
+            self.free(place);
+        }
+    }
+}
+
+/// The windows of a connection.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Windows {
+    pub(super) sending: usize,
+    pub(super) receiving: usize,
+    pub(super) withheld: u32,
+}
+
+#[cfg(test)]
+impl<R> Connection<R> {
+    pub(super) fn windows(&self) -> Windows {
+        Windows {
+            sending: self.send.available(),
+            receiving: self.receive.available() as usize,
+            withheld: self.receive.withheld(),
+        }
+    }
+}
+
+/// Whether the stream that a priority names is this one.
+fn depends_on(priority: &[u8], stream: u32) -> bool {
+    frame::number(priority).is_some_and(|number| number & STREAM_MAX == stream)
+}

@@ -1,0 +1,298 @@
+//! HTTP/2 to an endpoint: many requests at a time on a connection, each driven by itself.
+//!
+//! A request talks to the machine (`crate::http2::client`) in place: it opens its stream, hands over its body, and takes
+//! what came of the response. One task per connection, the driver, moves the bytes: it reads, tells those whose streams
+//! got something, and writes what all requests that ran since had to say in one go. So a request costs no task, no channel
+//! and no lock; only a body that is still on its way when the response begins goes on in a task.
+//!
+//! Back pressure: a body is taken further only when all of it so far went out; what came of a response counts against
+//! the windows until it is taken. The driver always reads, also while the peer takes nothing, so that two proxies never
+//! wait for each other.
+
+mod call;
+mod driver;
+mod incoming;
+mod slot;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::task::Waker;
+
+use bytes::Bytes;
+use hyper::body::Body;
+use hyper::{Request, StatusCode};
+
+pub use self::call::Failed;
+pub use self::incoming::Incoming;
+
+use self::slot::Slot;
+use super::counts::Counted;
+use super::failure::Fault;
+use super::http1::{Interim, RESPONSE_HEAD_BYTES_MAX};
+use super::stream::Stream;
+use super::streams::StreamLimit;
+use crate::error::BoxError;
+use crate::http2::client::{Client, Event};
+use crate::http2::memory::Memory;
+use crate::http2::settings::Settings;
+use crate::http2::{Reason, pulse};
+
+/// Receive window of one stream and of a connection: large enough to fill a fast link, small enough to bound what a
+/// slow reader makes us hold.
+const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+
+/// Bytes that wait to be written, past which no request and no body adds more.
+const OUTPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// Streams that we reset for the peer's errors before the connection goes with them.
+const ERROR_RESETS_MAX: usize = 1024;
+
+/// Interim responses to one request that wait; further ones are dropped, which their sender must expect.
+const INTERIMS_WAITING_MAX: usize = 8;
+
+/// The sending half of a connection, which ends with the last request once this is dropped.
+#[derive(Debug)]
+pub struct Sender {
+    link: Rc<Link>,
+    limit: Rc<StreamLimit>,
+}
+
+impl Sender {
+    /// Begins to speak on a socket; a task of the worker's own thread drives the connection.
+    pub fn new(
+        stream: Stream,
+        counted: Counted,
+        memory: &Rc<Memory>,
+        keep_alive: Option<pulse::KeepAlive>,
+    ) -> Self {
+        let limit = StreamLimit::new();
+        let settings = Settings {
+            concurrent_streams_max: 0,
+            header_list_bytes_max: RESPONSE_HEAD_BYTES_MAX as u32,
+            stream_window_bytes: STREAM_WINDOW_BYTES,
+            connection_window_bytes: CONNECTION_WINDOW_BYTES,
+            error_resets_max: ERROR_RESETS_MAX,
+            pending_resets_max: 0,
+        };
+        let link = Rc::new(Link(RefCell::new(State {
+            engine: Client::new(settings, OUTPUT_BYTES_MAX),
+            stream: Some(stream),
+            moved: 0,
+            memory: Rc::clone(memory),
+            rest: Vec::new(),
+            slots: Vec::new(),
+            for_room: Vec::new(),
+            driver: None,
+            woken: true,
+            retired: false,
+            end: None,
+            limit: Rc::clone(&limit),
+        })));
+        tokio::task::spawn_local(driver::drive(Rc::clone(&link), counted, keep_alive));
+        Self { link, limit }
+    }
+
+    /// How many streams the peer allows at a time.
+    pub fn limit(&self) -> &Rc<StreamLimit> {
+        &self.limit
+    }
+
+    /// Whether it takes no more requests.
+    pub fn is_closed(&self) -> bool {
+        self.limit.is_ended()
+    }
+
+    /// Streams that are open.
+    pub fn open(&self) -> usize {
+        self.link.0.borrow().engine.open()
+    }
+
+    /// Gives back memory that a connection without requests does not need.
+    pub fn rest(&self) {
+        let state = &mut *self.link.0.borrow_mut();
+        if state.engine.open() == 0 {
+            state.engine.rest();
+            if state.engine.places() == 0 {
+                state.slots = Vec::new();
+            }
+            if state.rest.is_empty() {
+                state.rest = Vec::new();
+            }
+        }
+    }
+
+    /// Sends a request and waits for the head of its response. The body of the request goes on in a task if the response
+    /// comes first.
+    ///
+    /// # Errors
+    ///
+    /// [`Failed`] with the reason, and the request if nothing was done with it.
+    pub async fn send<B>(
+        &self,
+        request: Request<B>,
+        interim: Option<std::sync::Arc<dyn Interim>>,
+    ) -> Result<hyper::Response<Incoming>, Failed<B>>
+    where
+        B: Body<Data = Bytes> + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
+        call::Call::new(&self.link, request, interim).await
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        let mut state = self.link.0.borrow_mut();
+        state.retired = true;
+        state.wake_driver();
+    }
+}
+
+/// A connection, for its driver and its requests.
+#[derive(Debug)]
+struct Link(RefCell<State>);
+
+#[derive(Debug)]
+struct State {
+    engine: Client,
+    /// Until it is over.
+    stream: Option<Stream>,
+    memory: Rc<Memory>,
+    /// Reads that brought something.
+    moved: u32,
+    /// The beginning of a frame of which the rest is not there yet.
+    rest: Vec<u8>,
+    /// What came for each stream, by its place.
+    slots: Vec<Slot>,
+    /// Requests that wait until less waits to be written.
+    for_room: Vec<Waker>,
+    driver: Option<Waker>,
+    /// Whether the driver is going to run.
+    woken: bool,
+    /// Whether no further request comes.
+    retired: bool,
+    /// Why it is over, once it is.
+    end: Option<Fault>,
+    limit: Rc<StreamLimit>,
+}
+
+impl State {
+    /// Makes the driver run, once for all that is said until then.
+    fn wake_driver(&mut self) {
+        if !self.woken {
+            self.woken = true;
+            if let Some(driver) = &self.driver {
+                driver.wake_by_ref();
+            }
+        }
+    }
+
+    /// The same, if there is anything to write.
+    fn flush(&mut self) {
+        if !self.woken && !self.engine.output().is_empty() {
+            self.wake_driver();
+        }
+    }
+
+    /// Takes all whole frames from the input; how much of it that is.
+    fn take(&mut self, input: &[u8]) -> Result<usize, Reason> {
+        let mut at = 0;
+        loop {
+            let received = self.engine.receive(&input[at..])?;
+            if received.used == 0 {
+                return Ok(at);
+            }
+            if let Some(event) = received.event {
+                self.on_event(event, &input[at..]);
+            }
+            at += received.used;
+        }
+    }
+
+    fn on_event(&mut self, event: Event, input: &[u8]) {
+        match event {
+            Event::Response { place, head, end } => {
+                let slot = &mut self.slots[place];
+                slot.head = Some(head);
+                slot.got(end);
+            }
+            Event::Interim {
+                place,
+                status,
+                headers,
+            } => {
+                let slot = &mut self.slots[place];
+                // nobody asked for it: `Expect` is answered downstream
+                let wanted = status != StatusCode::CONTINUE;
+                if wanted && slot.interims.len() < INTERIMS_WAITING_MAX {
+                    slot.interims.push((status, headers));
+                    slot.got(false);
+                }
+            }
+            Event::Data { place, range, end } => {
+                let slot = &mut self.slots[place];
+                slot.push(&input[range]);
+                slot.got(end);
+            }
+            Event::Trailers { place, trailers } => {
+                let slot = &mut self.slots[place];
+                slot.trailers = Some(trailers);
+                slot.got(true);
+            }
+            Event::Reset {
+                place,
+                reason,
+                by_peer,
+            } => {
+                let fault = match by_peer {
+                    true => Fault::of_reset(reason),
+                    false => Fault::Violation(reason),
+                };
+                self.slots[place].fail(fault);
+                self.settle(place);
+            }
+            Event::Limit => self.limit.update(self.engine.streams_max()),
+            Event::Leaving { reason } => {
+                tracing::debug!(%reason, "upstream connection leaves");
+                self.limit.end();
+                for place in 0..self.slots.len() {
+                    if !self.engine.is_open(place) {
+                        self.slots[place].fail(Fault::Refused);
+                        self.settle(place);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The connection is over, and with it all of its streams.
+    fn end(&mut self, fault: Fault) {
+        if self.end.is_some() {
+            return;
+        }
+        self.end = Some(fault);
+        self.limit.end();
+        self.engine.end();
+        for place in 0..self.slots.len() {
+            self.slots[place].fail(fault);
+            self.settle(place);
+        }
+        for waiter in self.for_room.drain(..) {
+            waiter.wake();
+        }
+        self.wake_driver();
+    }
+
+    /// A stream may be over of which nobody wants anything any more but that the request was still being sent.
+    fn settle(&mut self, place: usize) {
+        let slot = &mut self.slots[place];
+        if slot.detached && !self.engine.is_open(place) {
+            slot.detached = false;
+            self.engine.vacate(place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

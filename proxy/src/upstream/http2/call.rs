@@ -1,0 +1,296 @@
+//! One request on its way, until the head of its response is there.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, HeaderValue};
+use hyper::body::Body;
+use hyper::{Method, Request, Response, Version};
+
+use super::super::failure::Fault;
+use super::super::http1::Interim;
+use super::incoming::Incoming;
+use super::slot::{Hold, Slot};
+use super::{Link, State};
+use crate::error::{BoxError, Error};
+use crate::http2::Reason;
+
+/// Why a request got no response.
+#[derive(Debug)]
+pub struct Failed<B> {
+    /// What went wrong.
+    pub error: Error,
+    /// The request, if nothing was done with it.
+    pub unsent: Option<Request<B>>,
+    /// Whether any byte of it may have been written.
+    pub sent: bool,
+}
+
+/// A request that waits for its response.
+pub(super) struct Call<'a, B> {
+    link: &'a Rc<Link>,
+    /// Until its stream is open.
+    request: Option<Request<B>>,
+    /// From then on.
+    hold: Option<Hold>,
+    /// As long as there is something of it to send.
+    body: Option<B>,
+    interim: Option<Arc<dyn Interim>>,
+}
+
+impl<'a, B> Call<'a, B>
+where
+    B: Body<Data = Bytes> + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    pub(super) fn new(
+        link: &'a Rc<Link>,
+        request: Request<B>,
+        interim: Option<Arc<dyn Interim>>,
+    ) -> Self {
+        Self {
+            link,
+            request: Some(request),
+            hold: None,
+            body: None,
+            interim,
+        }
+    }
+
+    /// Opens the stream, if the connection can take it.
+    fn begin(&mut self, cx: &Context<'_>) -> Poll<Result<(), Failed<B>>> {
+        let state = &mut *self.link.0.borrow_mut();
+        if state.engine.open() == 0 {
+            // the last look before the first byte
+            state.look();
+        }
+        if state.end.is_none() && state.engine.is_full() {
+            if !state.for_room.iter().any(|one| one.will_wake(cx.waker())) {
+                state.for_room.push(cx.waker().clone());
+            }
+            return Poll::Pending;
+        }
+        let request = self
+            .request
+            .take()
+            .expect("a call that has not begun has its request");
+        let opened = match state.end {
+            None => state.open(request),
+            Some(fault) => Err((request, fault)),
+        };
+        match opened {
+            Ok((place, body)) => {
+                self.hold = Some(Hold::new(self.link, place));
+                self.body = body;
+                Poll::Ready(Ok(()))
+            }
+            Err((request, fault)) => Poll::Ready(Err(Failed {
+                error: fault.before_response(),
+                unsent: Some(request),
+                sent: false,
+            })),
+        }
+    }
+
+    /// What came of the response so far.
+    fn poll_head(
+        &mut self,
+        hold: Hold,
+        cx: &Context<'_>,
+    ) -> Poll<Result<Response<Incoming>, Failed<B>>> {
+        let place = hold.place;
+        let mut state = self.link.0.borrow_mut();
+        let slot = &mut state.slots[place];
+        let interims = std::mem::take(&mut slot.interims);
+        if let Some(interim) = &self.interim {
+            for (status, headers) in interims {
+                interim.tell(status, headers);
+            }
+        }
+        if let Some(head) = slot.head.take() {
+            let done = slot.is_done();
+            drop(state);
+            if let Some(body) = self.body.take() {
+                tokio::task::spawn_local(Rest {
+                    hold: hold.for_the_rest(),
+                    body,
+                });
+            }
+            let incoming = match done {
+                true => Incoming::empty(),
+                false => Incoming::new(hold, head.content_length),
+            };
+            let mut response = Response::new(incoming);
+            *response.status_mut() = head.status;
+            *response.headers_mut() = head.headers;
+            *response.version_mut() = Version::HTTP_2;
+            return Poll::Ready(Ok(response));
+        }
+        if let Some(fault) = slot.fault {
+            let sent = state.engine.is_sent(place);
+            drop(state);
+            return Poll::Ready(Err(Failed {
+                error: fault.before_response(),
+                unsent: None,
+                sent,
+            }));
+        }
+        slot.wait_to_read(cx.waker());
+        drop(state);
+        self.hold = Some(hold);
+        Poll::Pending
+    }
+}
+
+impl<B> Future for Call<'_, B>
+where
+    B: Body<Data = Bytes> + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Output = Result<Response<Incoming>, Failed<B>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        if this.request.is_some() {
+            std::task::ready!(this.begin(cx))?;
+        }
+        let hold = this
+            .hold
+            .take()
+            .expect("a call that has begun has its stream");
+        if let Some(body) = &mut this.body
+            && poll_send(&hold, body, cx).is_ready()
+        {
+            this.body = None;
+        }
+        this.poll_head(hold, cx)
+    }
+}
+
+/// Sends as much of a body as there is, and as the peer takes; ready when there is nothing more to send.
+fn poll_send<B>(hold: &Hold, body: &mut B, cx: &mut Context<'_>) -> Poll<()>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    let place = hold.place;
+    loop {
+        {
+            let state = &mut *hold.link.0.borrow_mut();
+            if !state.engine.is_sending(place) {
+                return Poll::Ready(());
+            }
+            let full = state.engine.is_full();
+            if full || !state.engine.wants(place) {
+                if full && state.engine.wants(place) {
+                    state.engine.wait_for_room(place);
+                }
+                state.slots[place].wait_to_write(cx.waker());
+                return Poll::Pending;
+            }
+        }
+        // the body may do anything but use this connection; still, it is asked while nothing is borrowed
+        let frame = std::task::ready!(Pin::new(&mut *body).poll_frame(cx));
+        let end = body.is_end_stream();
+        let state = &mut *hold.link.0.borrow_mut();
+        state.lend_buffer();
+        let over = match frame.map(|frame| frame.map(|frame| frame.into_data())) {
+            Some(Ok(Ok(data))) => {
+                if !data.is_empty() || end {
+                    state.engine.data(place, data, end);
+                }
+                end
+            }
+            Some(Ok(Err(frame))) => {
+                state.engine.finish(place, frame.into_trailers().ok());
+                true
+            }
+            None => {
+                state.engine.finish(place, None);
+                true
+            }
+            Some(Err(error)) => {
+                let error: BoxError = error.into();
+                tracing::debug!(%error, "request body broke off");
+                state.engine.cancel(place, Reason::CANCEL);
+                state.slots[place].fail(Fault::Downstream);
+                true
+            }
+        };
+        state.flush();
+        if over {
+            return Poll::Ready(());
+        }
+    }
+}
+
+/// Sends the rest of a request whose response has begun.
+struct Rest<B> {
+    hold: Hold,
+    body: B,
+}
+
+impl<B> Future for Rest<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        poll_send(&this.hold, &mut this.body, cx)
+    }
+}
+
+impl State {
+    /// A buffer to write to, if there is none.
+    pub(super) fn lend_buffer(&mut self) {
+        let Self { engine, memory, .. } = self;
+        engine.output().lend_buffer(|| memory.take_buffer());
+    }
+
+    /// Opens a stream for a request: its place, and the body that is still to be sent.
+    fn open<B: Body>(
+        &mut self,
+        mut request: Request<B>,
+    ) -> Result<(usize, Option<B>), (Request<B>, Fault)> {
+        if !self.engine.can_request() {
+            return Err((request, Fault::Refused));
+        }
+        announce_length(&mut request);
+        self.lend_buffer();
+        let (parts, body) = request.into_parts();
+        let end = body.is_end_stream();
+        let place = self
+            .engine
+            .request(&parts.method, &parts.uri, &parts.headers, end);
+        let place = place.expect("it can take requests");
+        self.engine.recycle(parts.headers);
+        if self.slots.len() <= place {
+            self.slots.resize_with(place + 1, Slot::default);
+        }
+        self.slots[place].holders = 1;
+        self.wake_driver();
+        Ok((place, (!end).then_some(body)))
+    }
+}
+
+/// A length that is known is said, as over HTTP/1, where methods that usually have a body also say that it is empty.
+fn announce_length<B: Body>(request: &mut Request<B>) {
+    let Some(length) = request.body().size_hint().exact() else {
+        return;
+    };
+    let usual = !matches!(
+        *request.method(),
+        Method::GET | Method::HEAD | Method::DELETE | Method::CONNECT
+    );
+    if (length > 0 || usual) && !request.headers().contains_key(CONTENT_LENGTH) {
+        let length = HeaderValue::from(length);
+        request.headers_mut().insert(CONTENT_LENGTH, length);
+    }
+}

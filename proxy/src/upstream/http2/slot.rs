@@ -1,0 +1,169 @@
+//! What came for a stream and waits to be taken, and the hold that its request has on it.
+
+use std::rc::Rc;
+use std::task::Waker;
+
+use bytes::{Bytes, BytesMut};
+use hyper::{HeaderMap, StatusCode};
+
+use super::super::failure::Fault;
+use super::Link;
+use crate::http2::Reason;
+use crate::http2::head::Response;
+
+/// What came for one stream. Bounded by the stream's window, the limit of header lists, and the number of interim
+/// responses that wait.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    pub(super) head: Option<Response>,
+    pub(super) interims: Vec<(StatusCode, HeaderMap)>,
+    data: Bytes,
+    /// What came after `data` while nobody took it.
+    more: BytesMut,
+    pub(super) trailers: Option<HeaderMap>,
+    /// Whether the response is complete.
+    pub(super) ended: bool,
+    /// Why it never will be.
+    pub(super) fault: Option<Fault>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    /// Holds on it: the one who reads, and perhaps a task that writes.
+    pub(super) holders: u8,
+    /// Whether the rest of the request goes out though nobody has a hold.
+    pub(super) detached: bool,
+}
+
+impl Slot {
+    /// Adds bytes of the body.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        // many small pieces must not cost more than they weigh
+        if self.data.is_empty() && self.more.is_empty() {
+            self.data = Bytes::copy_from_slice(bytes);
+        } else {
+            self.more.extend_from_slice(bytes);
+        }
+    }
+
+    /// Takes bytes of the body, if there are any.
+    pub(super) fn take_data(&mut self) -> Option<Bytes> {
+        if self.data.is_empty() {
+            return None;
+        }
+        let next = if self.more.is_empty() {
+            Bytes::new()
+        } else {
+            std::mem::take(&mut self.more).freeze()
+        };
+        Some(std::mem::replace(&mut self.data, next))
+    }
+
+    /// Whether all of the response was taken.
+    pub(super) fn is_done(&self) -> bool {
+        self.ended && self.data.is_empty() && self.trailers.is_none()
+    }
+
+    /// Something came.
+    pub(super) fn got(&mut self, end: bool) {
+        self.ended |= end;
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+
+    /// The stream is over; that matters only if its response is not complete.
+    pub(super) fn fail(&mut self, fault: Fault) {
+        if !self.ended && self.fault.is_none() {
+            self.fault = Some(fault);
+        }
+        self.got(false);
+        self.wake_writer();
+    }
+
+    /// The request can be sent further, or not at all.
+    pub(super) fn wake_writer(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.wake();
+        }
+    }
+
+    pub(super) fn wait_to_read(&mut self, waker: &Waker) {
+        wait(&mut self.reader, waker);
+    }
+
+    pub(super) fn wait_to_write(&mut self, waker: &Waker) {
+        wait(&mut self.writer, waker);
+    }
+}
+
+fn wait(place: &mut Option<Waker>, waker: &Waker) {
+    match place {
+        Some(known) => known.clone_from(waker),
+        None => *place = Some(waker.clone()),
+    }
+}
+
+/// What a hold on a stream is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// The response.
+    Read,
+    /// The rest of the request.
+    Write,
+}
+
+/// A hold on a stream. With the one that reads ends the stream, unless its response is complete.
+#[derive(Debug)]
+pub(super) struct Hold {
+    pub(super) link: Rc<Link>,
+    pub(super) place: usize,
+    purpose: Use,
+}
+
+impl Hold {
+    /// A hold of the one who opened the stream in this place.
+    pub(super) fn new(link: &Rc<Link>, place: usize) -> Self {
+        Self {
+            link: Rc::clone(link),
+            place,
+            purpose: Use::Read,
+        }
+    }
+
+    /// A hold of a task that sends the rest of the request.
+    pub(super) fn for_the_rest(&self) -> Self {
+        self.link.0.borrow_mut().slots[self.place].holders += 1;
+        Self {
+            link: Rc::clone(&self.link),
+            place: self.place,
+            purpose: Use::Write,
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let place = self.place;
+        let state = &mut *self.link.0.borrow_mut();
+        let slot = &mut state.slots[place];
+        slot.holders -= 1;
+        let last = slot.holders == 0;
+        let complete = slot.ended;
+        if self.purpose == Use::Read && !complete {
+            state.engine.cancel(place, Reason::CANCEL);
+            slot.wake_writer();
+        }
+        if last {
+            // the next stream in the place finds nothing of this one
+            *slot = Slot::default();
+            if complete && state.engine.is_sending(place) {
+                slot.detached = true;
+            } else {
+                state.engine.vacate(place);
+            }
+        }
+        state.flush();
+    }
+}

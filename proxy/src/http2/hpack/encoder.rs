@@ -47,6 +47,8 @@ struct Place {
     hash: u32,
     /// Number of its entry, counted from the first that was ever added, plus one.
     added: u32,
+    /// Whether the entry was named since another field wanted the place: values that differ each time must not push it out.
+    used: bool,
 }
 
 /// The encoding half of a connection's compression.
@@ -197,13 +199,21 @@ impl Encoder {
             .get_or_insert_with(|| Box::new([Place::default(); PLACES]));
         let place = &mut places[hash as usize % PLACES];
         if place.hash != hash {
-            *place = Place { hash, added: 0 };
+            if place.used {
+                place.used = false;
+            } else {
+                *place = Place {
+                    hash,
+                    ..Place::default()
+                };
+            }
             return literal(0, 4, index(), (name, value), output);
         }
         if place.added != 0 {
             let age = (self.added + 1 - place.added) as usize;
             if let Some(entry) = self.entries.get(age) {
                 if entry.is(name, value) {
+                    place.used = true;
                     integer::write(output, 0x80, 7, STATIC + 1 + age);
                     return;
                 }
@@ -237,6 +247,7 @@ impl Encoder {
             places[hash as usize % PLACES] = Place {
                 hash,
                 added: self.added + 1,
+                used: true,
             };
         }
     }
@@ -249,14 +260,20 @@ impl Encoder {
 
     fn evict(&mut self, room: usize) {
         while self.size + room > self.size_max {
+            let before = self.entries.len() as u32;
             let Some(oldest) = self.entries.pop_back() else {
                 return;
             };
             self.size -= oldest.size();
             if let Some(places) = &mut self.places {
                 let place = &mut places[oldest.hash as usize % PLACES];
-                if place.hash == oldest.hash {
-                    place.added = 0;
+                // the same field may have been added again since: that entry stays
+                let number = self.added.wrapping_sub(before).wrapping_add(2);
+                if place.hash == oldest.hash && place.added == number {
+                    *place = Place {
+                        hash: place.hash,
+                        ..Place::default()
+                    };
                 }
             }
         }
@@ -416,6 +433,31 @@ mod tests {
         assert!(server[1] > 2 && server[2..] == [1, 1], "{server:?}");
         assert!(sizes(SET_COOKIE, "a=b").iter().all(|&size| size > 4));
         assert_eq!(encoder.entries.len(), 1);
+    }
+
+    #[test]
+    fn fields_that_repeat_stay_short_among_those_that_differ() {
+        let mut encoder = Encoder::new();
+        let mut output = Vec::new();
+        let mut sizes = Vec::new();
+        for number in 0..20_000_u32 {
+            output.clear();
+            encoder.begin(&mut output);
+            for (place, name) in NAMES[..12].iter().enumerate() {
+                encoder.header(name, &HeaderValue::from(place), &mut output);
+            }
+            sizes.push(output.len());
+            let random = HeaderValue::from(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            encoder.header(&http::header::ETAG, &random, &mut output);
+            // what changes now and then takes room in the table until it is full
+            encoder.header(
+                &http::header::AGE,
+                &HeaderValue::from(number / 3),
+                &mut output,
+            );
+        }
+        let last: usize = sizes[19_000..].iter().sum();
+        assert!(last < 1000 * 12 * 2, "{last}");
     }
 
     #[test]

@@ -74,26 +74,23 @@ where
             }
             return Poll::Pending;
         }
-        let request = self
-            .request
-            .take()
-            .expect("a call that has not begun has its request");
-        let opened = match state.end {
-            None => state.open(request),
-            Some(fault) => Err((request, fault)),
+        let request = self.request.take();
+        let request = request.expect("a call that has not begun has its request");
+        let fault = match state.end {
+            None if !state.engine.can_request() => Some(Fault::Refused),
+            end => end,
         };
-        match opened {
-            Ok((place, body)) => {
-                self.hold = Some(Hold::new(self.link, place));
-                self.body = body;
-                Poll::Ready(Ok(()))
-            }
-            Err((request, fault)) => Poll::Ready(Err(Failed {
+        if let Some(fault) = fault {
+            return Poll::Ready(Err(Failed {
                 error: fault.before_response(),
                 unsent: Some(request),
                 sent: false,
-            })),
+            }));
         }
+        let (place, body) = state.open(request);
+        self.hold = Some(Hold::new(self.link, place));
+        self.body = body;
+        Poll::Ready(Ok(()))
     }
 
     /// What came of the response so far.
@@ -255,13 +252,7 @@ impl State {
     }
 
     /// Opens a stream for a request: its place, and the body that is still to be sent.
-    fn open<B: Body>(
-        &mut self,
-        mut request: Request<B>,
-    ) -> Result<(usize, Option<B>), (Request<B>, Fault)> {
-        if !self.engine.can_request() {
-            return Err((request, Fault::Refused));
-        }
+    fn open<B: Body>(&mut self, mut request: Request<B>) -> (usize, Option<B>) {
         announce_length(&mut request);
         self.lend_buffer();
         let (parts, body) = request.into_parts();
@@ -269,14 +260,14 @@ impl State {
         let place = self
             .engine
             .request(&parts.method, &parts.uri, &parts.headers, end);
-        let place = place.expect("it can take requests");
+        let place = place.expect("whoever opens a stream has asked whether it can be");
         self.engine.recycle(parts.headers);
         if self.slots.len() <= place {
             self.slots.resize_with(place + 1, Slot::default);
         }
         self.slots[place].holders = 1;
         self.wake_driver();
-        Ok((place, (!end).then_some(body)))
+        (place, (!end).then_some(body))
     }
 }
 

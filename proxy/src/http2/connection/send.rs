@@ -89,7 +89,7 @@ impl<R> Connection<R> {
         self.short_of_room
     }
 
-    /// Asks to be told of this place by [`Server::pump`] when there is room.
+    /// Asks to be told of this place by [`Connection::pump`] when there is room.
     pub fn wait_for_room(&mut self, place: usize) {
         self.short_of_room = true;
         let stream = &mut self.streams[place];

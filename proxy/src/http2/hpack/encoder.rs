@@ -117,7 +117,8 @@ impl Encoder {
         output.push(0x80 | index);
     }
 
-    /// Writes `:method`, `:scheme`, `:authority` and `:path`, as far as the request has them.
+    /// Writes `:method`, `:scheme`, `:authority` and `:path`; only CONNECT can do without a scheme and a path (RFC 9113,
+    /// section 8.3.1).
     pub fn request(&mut self, method: &Method, uri: &Uri, output: &mut Vec<u8>) {
         match method.as_str() {
             "GET" => output.push(0x80 | 2),
@@ -125,10 +126,10 @@ impl Encoder {
             other => self.write(2, b":method", other.as_bytes(), output),
         }
         match uri.scheme_str() {
-            Some("http") => output.push(0x80 | 6),
+            None if *method == Method::CONNECT => {}
+            None | Some("http") => output.push(0x80 | 6),
             Some("https") => output.push(0x80 | 7),
             Some(other) => literal(0, 4, 6, (b":scheme", other.as_bytes()), output),
-            None => {}
         }
         if let Some(authority) = uri.authority() {
             self.write(1, b":authority", authority.as_str().as_bytes(), output);
@@ -140,7 +141,8 @@ impl Encoder {
                 literal(0, 4, 4, (b":path", path.as_str().as_bytes()), output);
             }
             Some(path) => self.write(4, b":path", path.as_str().as_bytes(), output),
-            None => {}
+            None if *method == Method::CONNECT => {}
+            None => output.push(0x80 | 4),
         }
     }
 

@@ -266,6 +266,10 @@ impl State {
             self.slots.resize_with(place + 1, Slot::default);
         }
         self.slots[place].holders = 1;
+        if !self.engine.can_request() {
+            // that was the last number
+            self.limit.end();
+        }
         self.wake_driver();
         (place, (!end).then_some(body))
     }

@@ -57,7 +57,6 @@ pub fn rows() -> &'static [Row] {
 
 /// Kinds and fields that have no effect at all.
 const WRITTEN: &[(Kind, &[&str])] = &[
-    (Kind::Gateway, &["spec.servers[].defaultEndpoint"]),
     (
         Kind::Destination,
         &[
@@ -133,6 +132,7 @@ pub const FOR_OTHERS: &[(Kind, &[&str])] = &[
     (
         Kind::Gateway,
         &[
+            "spec.servers[].defaultEndpoint",
             "spec.servers[].name",
             "spec.servers[].port.name",
             "spec.servers[].port.targetPort",

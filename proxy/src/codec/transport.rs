@@ -64,10 +64,15 @@ impl Transport {
     /// When the peer is gone already, so that the kernel cannot tell.
     pub fn local(&self) -> io::Result<SocketAddr> {
         match self {
-            Self::Tcp(stream) => stream.local_addr(),
+            Self::Tcp(stream) => stream.local_addr().map(canonical),
             Self::Tls(_) | Self::Unix(_) => Ok(UNIX_PEER),
         }
     }
+}
+
+/// The address as people know it: an IPv4 one where a socket for both families says `::ffff:192.0.2.1`.
+pub fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// An accepted socket on its way from one worker to another.

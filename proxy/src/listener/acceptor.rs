@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::Entrance;
 use super::socket::Listening;
 use crate::codec::Answer;
-use crate::codec::transport::Transport;
+use crate::codec::transport::{Transport, canonical};
 use crate::snapshot::{ListenerKey, UNIX_PEER};
 use crate::telemetry::Counter;
 
@@ -42,7 +42,7 @@ impl Socket {
         match self {
             Self::Tcp(listener) => {
                 let (tcp, remote) = ready!(listener.poll_accept(cx))?;
-                Poll::Ready(Ok((Transport::Tcp(tcp), remote)))
+                Poll::Ready(Ok((Transport::Tcp(tcp), canonical(remote))))
             }
             Self::Unix(listener) => {
                 let (unix, _) = ready!(listener.poll_accept(cx))?;
@@ -170,4 +170,23 @@ fn concerns_one_connection(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionReset
             | io::ErrorKind::Interrupted
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr, TcpStream};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_of_ipv4_has_an_address_of_ipv4_on_a_socket_for_both() {
+        let listener = std::net::TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let socket = Socket::new(Listening::Tcp(listener)).unwrap();
+        let client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        let (transport, remote) = poll_fn(|cx| socket.poll_accept(cx)).await.unwrap();
+        assert_eq!(remote, client.local_addr().unwrap());
+        assert_eq!(transport.local().unwrap(), client.peer_addr().unwrap());
+    }
 }

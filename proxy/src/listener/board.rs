@@ -174,10 +174,26 @@ impl Listeners {
     ) -> io::Result<(ListenAddress, Listening)> {
         let listener = match bound(&self.states, key).and_then(ListenAddress::ip) {
             Some(bound) => socket::listen(bound, backlog)?,
+            // The probe would take our own sockets for somebody else's.
+            None if self.overlaps_own(address) => socket::listen(address, backlog)?,
             None => socket::probe(address).and_then(|()| socket::listen(address, backlog))?,
         };
         let bound = ListenAddress::Ip(listener.local_addr()?);
         Ok((bound, Listening::Tcp(listener)))
+    }
+
+    /// Whether a listener of ours has the port on all addresses, or on one while `address` stands for all. The kernel
+    /// gives a connection to the more specific of the two.
+    fn overlaps_own(&self, address: SocketAddr) -> bool {
+        let states = self.states.values().flat_map(BTreeMap::values);
+        let own = states.filter_map(|state| match state {
+            State::Closing(address) | State::Open(address) => address.ip(),
+            State::Failed { .. } => None,
+        });
+        let wildcard = |at: SocketAddr| at.ip().is_unspecified();
+        own.into_iter().any(|own| {
+            own.port() == address.port() && own != address && (wildcard(own) || wildcard(address))
+        })
     }
 
     fn open_unix(
@@ -290,6 +306,25 @@ mod tests {
         assert!(status.error().unwrap().contains("in use"), "{status:?}");
         board.closing(0, &listener);
         assert_eq!(board.listeners(), []);
+    }
+
+    #[test]
+    fn one_address_and_all_addresses_share_a_port() {
+        let ours = |board: &Board, ip: [u8; 4], port| {
+            let opened = board.open(0, &key(SocketAddr::from((ip, port))), 16);
+            address(&opened.expect("nobody else listens"))
+        };
+        for (first, second) in [([127, 0, 0, 1], [0; 4]), ([0; 4], [127, 0, 0, 1])] {
+            let board = Board::default();
+            let any = key(SocketAddr::from((first, 0)));
+            let kept = board.open(0, &any, 16).unwrap();
+            let port = address(&kept).port();
+            assert_eq!(ours(&board, second, port).port(), port);
+            // What another process has is refused all the same.
+            let stranger = Board::default();
+            let both = key(SocketAddr::from((second, port)));
+            assert!(stranger.open(0, &both, 16).is_none());
+        }
     }
 
     #[test]

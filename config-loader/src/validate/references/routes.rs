@@ -223,7 +223,9 @@ impl<'a> Routes<'a> {
         } else if let Some(similar) = similar() {
             diagnostic.help(format!("did you mean `{}/{similar}`?", name.namespace));
         } else {
-            diagnostic.help("write the name of a Gateway that there is, or add one of this name");
+            diagnostic.help(
+                "write the name of a Gateway that there is, or add one of this name; one that is refused does not count",
+            );
         }
         self.found.push(diagnostic);
     }

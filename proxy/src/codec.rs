@@ -65,7 +65,7 @@ pub trait Answer: 'static {
 
     /// The listener as it is configured now. `None` when it is not, or when that is nobody's business here: its
     /// connections are then taken to carry HTTP.
-    fn listener(&self, _key: &ListenerKey) -> Option<Arc<Listener>> {
+    fn listener(&self, _key: &ListenerKey, _local: SocketAddr) -> Option<Arc<Listener>> {
         None
     }
 
@@ -299,7 +299,10 @@ impl<A: Answer> Fresh<A> {
     /// What its listener does with connections now, and whether they begin with a PROXY header; see
     /// [`Answer::listener`].
     pub fn service(&self) -> Option<(Service, ProxyHeader)> {
-        let listener = self.server.answer.listener(&self.downstream.listener)?;
+        let Downstream {
+            listener, local, ..
+        } = &self.downstream;
+        let listener = self.server.answer.listener(listener, *local)?;
         Some((listener.service.clone(), listener.proxy_protocol))
     }
 

@@ -15,6 +15,8 @@ mod effect;
 
 pub mod question;
 
+pub mod secret;
+
 pub mod text;
 
 mod walk;

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -237,6 +237,26 @@ impl Snapshot {
     /// The cluster with this number, if this snapshot has it.
     pub fn cluster(&self, id: ClusterId) -> Option<&Arc<Cluster>> {
         self.clusters.get(id.0 as usize)?.as_ref()
+    }
+
+    /// The listener that a connection to `local`, accepted on `key`, belongs to now: where that one is gone, the one that
+    /// would accept it today. A Gateway that goes from all addresses to one, or back, disturbs nobody who is connected.
+    pub fn listener(&self, key: &ListenerKey, local: SocketAddr) -> Option<&Arc<Listener>> {
+        self.listeners.get(key).or_else(|| self.heir(key, local))
+    }
+
+    #[cold]
+    fn heir(&self, key: &ListenerKey, local: SocketAddr) -> Option<&Arc<Listener>> {
+        let port = key.address.ip()?.port();
+        let all = [
+            IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        ];
+        // what a PROXY header says of our address need not be one of ours
+        let own = (local.port() == port).then_some(local.ip());
+        let addresses = own.into_iter().chain(all);
+        let mut heirs = addresses.map(|ip| ListenerKey::from(SocketAddr::new(ip, port)));
+        heirs.find_map(|heir| self.listeners.get(&heir))
     }
 }
 

@@ -3,6 +3,7 @@
 //! A worker takes nothing new once a drain begins, and ends when its last connection has, or at the hard stage.
 
 use std::io;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -154,8 +155,8 @@ impl<A: Answer> Answer for Recorded<A> {
         self.answer.answer(connection, request)
     }
 
-    fn listener(&self, key: &ListenerKey) -> Option<Arc<Listener>> {
-        self.worker.snapshot().listeners.get(key).cloned()
+    fn listener(&self, key: &ListenerKey, local: SocketAddr) -> Option<Arc<Listener>> {
+        self.worker.snapshot().listener(key, local).cloned()
     }
 
     fn open(&self, asked: Asked) -> impl Future<Output = Option<Opened>> + 'static {

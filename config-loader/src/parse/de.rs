@@ -113,20 +113,38 @@ impl<'a> Reader<'a> {
         Error::Recorded
     }
 
+    /// Whether the key in front of `node` is that of a duration, where quotes alone would not do.
+    fn is_duration(&self, node: &Node) -> bool {
+        const ENDINGS: &[&str] = &[
+            "backoff", "delay", "duration", "interval", "maxage", "time", "timeout", "ttl",
+        ];
+        let before = self.locator.text.get(..node.span.start as usize);
+        let Some(key) = before.and_then(|text| text.trim_end().strip_suffix(':')) else {
+            return false;
+        };
+        let key = key.trim_end_matches(['"', '\'', ' ']);
+        let start = key.rfind(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
+        let name = key[start.map_or(0, |at| at + 1)..].to_ascii_lowercase();
+        ENDINGS.iter().any(|ending| name.ends_with(ending))
+    }
+
     /// Records that a text is missing its quotes.
     fn unquoted(&self, node: &Node) -> Error {
         let (secret, written) = (self.locator.secret, self.written(node));
-        let (what, help) = match node.value {
-            Value::Bool(_) => ("a boolean", "quote it"),
-            _ => ("a number", "quote it"),
+        let (what, is_number) = match node.value {
+            Value::Bool(_) => ("a boolean", false),
+            _ => ("a number", true),
         };
         let (message, help) = if secret || written.starts_with(['*', '&', '!']) {
-            (format!("expected a text, found {what}"), help.to_owned())
+            let message = format!("expected a text, found {what}");
+            (message, "quote it".to_owned())
         } else {
-            (
-                format!("expected a text, but YAML reads `{written}` as {what}"),
-                format!("{help}: `\"{written}\"`"),
-            )
+            let help = match is_number && self.is_duration(node) {
+                true => format!("write the unit, too: `{written}s`"),
+                false => format!("quote it: `\"{written}\"`"),
+            };
+            let message = format!("expected a text, but YAML reads `{written}` as {what}");
+            (message, help)
         };
         self.record(
             Diagnostic::at(Severity::Error, CM028, node.span, message).with_help(Some(help)),

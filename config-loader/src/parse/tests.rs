@@ -163,6 +163,16 @@ fn all_wrong_types_are_found_at_once() {
 }
 
 #[test]
+fn number_for_a_duration_lacks_its_unit() {
+    check_read(
+        "labels:\n  timeout: 10\n  \"maxAge\" : 1.5\n  message: 4\n",
+        "CM028 2:12 labels.timeout: expected a text, but YAML reads `10` as a number (write the unit, too: `10s`)\n\
+         CM028 3:14 labels.maxAge: expected a text, but YAML reads `1.5` as a number (write the unit, too: `1.5s`)\n\
+         CM028 4:12 labels.message: expected a text, but YAML reads `4` as a number (quote it: `\"4\"`)",
+    );
+}
+
+#[test]
 fn unquoted_booleans_and_numbers_are_no_texts() {
     check_read(
         "text: no\nlabels: {a: on, b: 1.10, c: y, d: \"on\"}\nlist: [0755, 1e3]\n",

@@ -1,7 +1,6 @@
 //! The configuration in force, as `/config_dump` shows it: what the snapshot routes by, and what it was made from.
 //!
-//! Values of Secrets are never part of it. Header edits stand as `name: value`, so that the page blanks those whose name
-//! says that they are secret.
+//! Values of Secrets are never part of it, nor what rules write to headers that open doors or want to read there.
 
 use config_loader::ResourceSet;
 use config_loader::resource::{Object, Spec};
@@ -9,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::views;
 use crate::explain;
+use crate::explain::secret::{self, REDACTED};
 use crate::filter::mirror::WHOLE;
 use crate::filter::{Action, HeaderEdit, PathChange, PathRewrite, Redirect, RedirectPort};
 use crate::identity::Identity;
@@ -17,9 +17,6 @@ use crate::route::explain::conditions;
 use crate::snapshot::{
     Chain, Handling, HttpHosts, Listener, OpaqueRoutes, Route, Service, Snapshot, Then,
 };
-
-/// What stands for a value that is not shown.
-const REDACTED: &str = "[redacted]";
 
 /// The dump of a snapshot. `resources` is the newest set; it may be ahead of the snapshot for a moment.
 pub(super) fn of(snapshot: &Snapshot, resources: &ResourceSet, identity: &Identity) -> Value {
@@ -125,7 +122,10 @@ fn route(route: &Route, rule: &Rule) -> Value {
     let filters = &route.filters;
     let matched: Map<String, Value> = conditions(rule)
         .into_iter()
-        .map(|(field, wanted)| (field, Value::from(wanted)))
+        .map(|(field, wanted)| {
+            let wanted = Value::from(secret::wanted(&field, wanted));
+            (field, wanted)
+        })
         .collect();
     let mut out = json!({
         "name": &*route.name,
@@ -229,10 +229,11 @@ fn edits(out: &mut Value, route: &Route, destination: Option<usize>) {
 }
 
 fn edit(edit: &HeaderEdit<'_>) -> Value {
+    let value = secret::edited(edit);
     match edit {
-        HeaderEdit::Add(name, value) => json!({"add": {name.as_str(): value}}),
+        HeaderEdit::Add(name, _) => json!({"add": {name.as_str(): value}}),
         HeaderEdit::Remove(name) => json!({"remove": name.as_str()}),
-        HeaderEdit::Set(name, value) => json!({"set": {name.as_str(): value}}),
+        HeaderEdit::Set(name, _) => json!({"set": {name.as_str(): value}}),
     }
 }
 

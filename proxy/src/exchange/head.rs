@@ -55,8 +55,7 @@ pub fn find_route<B>(
     let authority = authority(request).ok_or(LocalReply::NO_HOST)?;
     let host = normalize_host(authority);
     let listener = snapshot
-        .listeners
-        .get(&connection.listener)
+        .listener(&connection.listener, connection.client.destination)
         .ok_or(LocalReply::NO_ROUTE)?;
     let hosts = listener
         .http(connection.security())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Request;
 
 use super::answer::{Action, Change, Edit, Edits, MirrorChoice, Outcome, Retries};
-use super::early;
+use super::{early, secret};
 use crate::exchange::head;
 use crate::exchange::request::Connection;
 use crate::filter::mirror::WHOLE;
@@ -108,10 +108,11 @@ fn path(filters: &RouteFilters, request: &Request<()>) -> Option<Change> {
 }
 
 fn edit(edit: HeaderEdit<'_>) -> Edit {
-    let (operation, name, value) = match edit {
-        HeaderEdit::Add(name, value) => ("add", name, Some(value.into_owned())),
-        HeaderEdit::Remove(name) => ("remove", name, None),
-        HeaderEdit::Set(name, value) => ("set", name, Some(value.into_owned())),
+    let value = secret::edited(&edit);
+    let (operation, name) = match edit {
+        HeaderEdit::Add(name, _) => ("add", name),
+        HeaderEdit::Remove(name) => ("remove", name),
+        HeaderEdit::Set(name, _) => ("set", name),
     };
     Edit {
         operation: operation.to_owned(),

@@ -11,7 +11,7 @@ use super::answer::{
     Answer, Asked, Condition, HostChoice, ListenerChoice, Note, Outcome, RuleTried, Source,
 };
 use super::question::ListenerWish;
-use super::{Question, cluster, connection, effect};
+use super::{Question, cluster, connection, effect, secret};
 use crate::compile::Survey;
 use crate::compile::survey::{Idle, Part, nearest_host};
 use crate::exchange::connection::Handshake;
@@ -255,8 +255,8 @@ fn tried(
         conditions: route::explain::explain(rule, &matched)
             .into_iter()
             .map(|line| Condition {
+                wanted: secret::wanted(&line.field, line.wanted),
                 field: line.field,
-                wanted: line.wanted,
                 got: line.got,
                 held: line.held,
             })

@@ -144,15 +144,15 @@ fn local_replies_count_by_flag_and_other_endings_do_not() {
 }
 
 #[test]
-fn dump_shows_routes_and_resources_and_no_secret() {
+fn dump_and_explanation_show_routes_and_resources_and_no_secret() {
     let start = Start::new();
     let secret =
         "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: hunter2}\n";
     let rules = "\
-- match: [{uri: {prefix: /a}, headers: {x-user: {exact: ann}}}]
+- match: [{uri: {prefix: /a}, headers: {x-user: {exact: ann}, authorization: {exact: hunter2}}}]
   rewrite: {uri: /b}
   timeout: 3s
-  headers: {request: {set: {authorization: hunter2, x-from: edge}}}
+  headers: {request: {set: {authorization: hunter2, x-from: edge}}, response: {set: {x-api-key: hunter2}}}
   route: [{destination: {host: web.test}}]
 - redirect: {uri: /moved, redirectCode: 308}";
     let mesh = documents([
@@ -191,6 +191,16 @@ fn dump_shows_routes_and_resources_and_no_secret() {
         "[redacted]"
     );
     assert_eq!(routes[0]["requestHeaders"][1]["set"]["x-from"], "edge");
+    let page = |query: &str| proxy.page(&format!("/explain?url=http://{}/a{query}", proxy.edge));
+    for query in [
+        "",
+        "&format=json",
+        "&header=x-user:ann&header=authorization:x",
+    ] {
+        let text = page(query);
+        assert!(text.contains("[redacted]"), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+    }
     assert_eq!(routes[1]["redirect"]["path"], "/moved");
     assert_eq!(routes[1]["redirect"]["status"], 308);
 }

@@ -1,6 +1,9 @@
 //! Hosts, visibility, and several resources on one listener.
 
+use std::net::SocketAddr;
+
 use super::world::World;
+use crate::snapshot::Snapshot;
 
 /// A VirtualService with one rule for each prefix, which answers with its own name.
 fn answering(name: &str, hosts: &str, more: &str, prefixes: &[&str]) -> String {
@@ -186,6 +189,29 @@ fn ports_and_binds_are_listeners_of_their_own() {
         .map(|key| key.address.to_string())
         .collect();
     assert_eq!(addresses, ["127.0.0.1:81", "[::]:80", "[::]:82"]);
+}
+
+#[test]
+fn connections_of_a_listener_that_is_gone_belong_to_the_one_that_would_take_them_now() {
+    let on = |bind: &str| {
+        let gateway = format!(
+            "Gateway default/gw {{servers: [{{port: {{number: 80, name: a, protocol: HTTP}}, hosts: ['*']{bind}}}]}}"
+        );
+        World::only(&[&gateway]).snapshot
+    };
+    let serves = |snapshot: &Snapshot, accepted: &str, local: &str| {
+        let accepted: SocketAddr = accepted.parse().unwrap();
+        let local = local.parse().unwrap();
+        snapshot.listener(&accepted.into(), local).is_some()
+    };
+    let all = on("");
+    assert!(serves(&all, "127.0.0.1:80", "127.0.0.1:80"));
+    assert!(!serves(&all, "127.0.0.1:81", "127.0.0.1:81"));
+    let one = on(", bind: 127.0.0.1");
+    assert!(serves(&one, "[::]:80", "127.0.0.1:80"));
+    assert!(!serves(&one, "[::]:80", "127.0.0.2:80"));
+    // A PROXY header may speak of another port.
+    assert!(!serves(&one, "[::]:81", "127.0.0.1:80"));
 }
 
 #[test]

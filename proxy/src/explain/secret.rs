@@ -1,0 +1,71 @@
+//! What explanations and dumps do not show: they are pasted into tickets, and pages show them without a password.
+
+use crate::filter::HeaderEdit;
+
+/// What stands for a value that is not shown.
+pub const REDACTED: &str = "[redacted]";
+
+/// Parts of names of headers and parameters whose values open doors.
+const CREDENTIALS: &[&str] = &[
+    "api-key",
+    "api_key",
+    "apikey",
+    "authorization",
+    "credential",
+    "password",
+    "secret",
+    "token",
+];
+
+/// What a rule wants of `field`, such as `headers[x-tenant].exact`, as it may be shown. Cookies are: rules tell versions
+/// and testers apart by them.
+pub fn wanted(field: &str, text: String) -> String {
+    let key = field
+        .split_once('[')
+        .and_then(|(_, rest)| rest.rsplit_once(']'));
+    let shown = text.is_empty() || !key.is_some_and(|(name, _)| is_credential(name));
+    if shown { text } else { REDACTED.to_owned() }
+}
+
+/// The value that a header edit writes, as it may be shown.
+pub fn edited(edit: &HeaderEdit<'_>) -> Option<String> {
+    let (HeaderEdit::Add(name, value) | HeaderEdit::Set(name, value)) = edit else {
+        return None;
+    };
+    let name = name.as_str();
+    let hidden = is_credential(name) || matches!(name, "cookie" | "set-cookie");
+    let shown = if hidden { REDACTED } else { value };
+    Some(shown.to_owned())
+}
+
+fn is_credential(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    // claims of a token are no secret
+    !name.starts_with("@request") && CREDENTIALS.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_opens_doors_is_hidden_and_what_tells_requests_apart_is_not() {
+        let of = |field: &str| wanted(field, "value".to_owned());
+        for hidden in [
+            "headers[authorization].exact",
+            "headers[X-Api-Key].prefix",
+            "withoutHeaders[x-auth-token].regex",
+            "queryParams[access_token].exact",
+        ] {
+            assert_eq!(of(hidden), REDACTED, "{hidden}");
+        }
+        for shown in [
+            "uri.prefix",
+            "headers[cookie].regex",
+            "headers[x-key].exact",
+        ] {
+            assert_eq!(of(shown), "value", "{shown}");
+        }
+        assert_eq!(wanted("headers[authorization].present", String::new()), "");
+    }
+}

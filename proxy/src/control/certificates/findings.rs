@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use config_loader::diagnostic::codes::tls as codes;
+use config_loader::resource::istio::ServerTlsMode;
 use config_loader::{Code, Diagnostic, Place, Severity};
 
 use crate::compile::certificates::Use;
@@ -164,7 +165,9 @@ fn hosts(
     in_force: Option<&Identity>,
 ) -> Option<Diagnostic> {
     let facts = &in_force?.facts;
-    if facts.names.is_empty() {
+    // Clients of the mesh look for an identity such as `spiffe://cluster.local/ns/a/sa/b`, not for the host.
+    let of_mesh = one.mode == ServerTlsMode::IstioMutual.as_str();
+    if of_mesh || facts.names.is_empty() {
         return None;
     }
     let all = |host: &&Arc<str>| ***host == *"*" || facts.covers(host);

@@ -132,6 +132,29 @@ fn findings_point_at_the_field_that_is_at_fault() {
 }
 
 #[test]
+fn mesh_identity_need_not_name_the_hosts() {
+    let directory = tempfile::tempdir().unwrap();
+    let ca = Authority::new("mesh");
+    let workload = ca.server(&["gateway.istio-system"]);
+    let files = [
+        ("cert-chain.pem", &workload.chain),
+        ("key.pem", &workload.key),
+        ("root-cert.pem", &ca.pem()),
+    ];
+    for (name, text) in files {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
+    let text = gateway("mode: ISTIO_MUTUAL", Path::new(""));
+    let resources = load_bytes("a.yaml", text.as_bytes(), &mut Diagnostics::default());
+    let proxy = Proxy {
+        mesh_certificates: directory.path().to_string_lossy().into_owned(),
+        ..Proxy::default()
+    };
+    let looked = look(&Store::default(), &resources, Scope::Proxy(&proxy), now());
+    assert!(looked.findings.is_empty(), "{:?}", looked.findings);
+}
+
+#[test]
 fn mesh_identity_that_is_missing_is_told_at_the_mode() {
     let text = gateway(
         "minProtocolVersion: TLSV1_3\nmode: ISTIO_MUTUAL",

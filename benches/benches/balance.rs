@@ -1,47 +1,39 @@
-//! Picks of every balancer by number of endpoints, and building their tables.
+//! Picks of every balancer by number of endpoints, outcomes, and making tables.
 
 use std::hint::black_box;
-use std::sync::Arc;
 
+use benches::clusters::{balance, cluster, endpoints, policies};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use proxy::balance::{Balancer, Simple};
-use proxy::registry::{Address, Cursor, EndpointState, Registry};
+use proxy::balance::{EndpointIdx, HashAlgorithm, Policy, Simple};
+use proxy::cluster::{Ask, Cluster, Outcome, Spread};
+use proxy::registry::{Moment, why};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-const POLICIES: [Simple; 3] = [Simple::LeastRequest, Simple::Random, Simple::RoundRobin];
-
-fn states(count: usize) -> Vec<Arc<EndpointState>> {
-    let registry = Registry::default();
-    let cluster: Arc<str> = "outbound|80||a".into();
-    (0..count)
-        .map(|index| {
-            let [.., a, b] = (index as u32).to_be_bytes();
-            registry.endpoint(&cluster, &Address::Ip(([10, 0, a, b], 80).into()))
-        })
-        .collect()
-}
-
-fn weights(count: usize, equal: bool) -> Vec<u32> {
-    let of = |index: usize| if equal { 1 } else { 1 + index as u32 % 5 };
-    (0..count).map(of).collect()
+/// Picks with a hash that differs each time.
+fn picks_of(cluster: &Cluster) -> impl FnMut() -> Option<EndpointIdx> {
+    let mut rng = SmallRng::seed_from_u64(1);
+    let mut hash = 0_u64;
+    move || {
+        hash = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let ask = Ask {
+            hash: Some(hash),
+            attempt: 0,
+        };
+        black_box(cluster.pick(ask, &mut rng))
+    }
 }
 
 fn picks(criterion: &mut Criterion) {
     for equal in [true, false] {
         let kind = if equal { "equal" } else { "weighted" };
         let mut group = criterion.benchmark_group(format!("pick/{kind}"));
-        for policy in POLICIES {
+        for (name, policy) in policies() {
             for count in [10, 1_000, 10_000] {
-                let states = states(count);
-                let balancer = Balancer::build(policy, &weights(count, equal)).expect("endpoints");
-                let (cursor, mut rng) = (Cursor::default(), SmallRng::seed_from_u64(1));
-                let id = BenchmarkId::new(policy.name(), count);
-                group.bench_function(id, |bencher| {
-                    bencher.iter(|| {
-                        let state = |index: proxy::balance::EndpointIdx| &*states[index.0 as usize];
-                        black_box(balancer.pick(state, &cursor, &mut rng))
-                    });
+                let cluster = cluster(balance(policy.clone()), &endpoints(count, equal));
+                let mut pick = picks_of(&cluster);
+                group.bench_function(BenchmarkId::new(name, count), |bencher| {
+                    bencher.iter(&mut pick);
                 });
             }
         }
@@ -49,16 +41,97 @@ fn picks(criterion: &mut Criterion) {
     }
 }
 
+/// Three zones, a part of the nearest out, so that traffic is shared between priorities.
+fn spilling(criterion: &mut Criterion) {
+    let mut balance = balance(Policy::Simple(Simple::LeastRequest));
+    balance.spread = Spread::Failover {
+        regions: Vec::new(),
+        labels: Vec::new(),
+    };
+    let cluster = cluster(balance, &endpoints(1_000, true));
+    for number in (0..1_000).step_by(6) {
+        let health = &cluster.endpoint(EndpointIdx(number)).state.health;
+        health.exclude(why::UNHEALTHY);
+    }
+    cluster
+        .state
+        .ejections
+        .stale
+        .store(true, std::sync::atomic::Ordering::Relaxed);
+    cluster.refresh(Moment(2));
+    let mut pick = picks_of(&cluster);
+    criterion.bench_function("pick/spilling/1000", |bencher| bencher.iter(&mut pick));
+}
+
+fn outcomes(criterion: &mut Criterion) {
+    let cluster = cluster(
+        balance(Policy::Simple(Simple::Random)),
+        &endpoints(1_000, true),
+    );
+    let mut number = 0;
+    criterion.bench_function("outcome/success", |bencher| {
+        bencher.iter(|| {
+            number = (number + 1) % 1_000;
+            cluster.report(EndpointIdx(number), Outcome::Status(200), || Moment(1));
+        });
+    });
+}
+
 fn builds(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("build/weighted");
-    for policy in POLICIES {
-        let weights = weights(1_000, false);
-        group.bench_function(BenchmarkId::new(policy.name(), 1_000), |bencher| {
-            bencher.iter(|| black_box(Balancer::build(policy, black_box(&weights))));
+    let mut group = criterion.benchmark_group("build");
+    for (name, policy) in policies() {
+        for count in [500, 10_000] {
+            let endpoints = endpoints(count, false);
+            group.bench_function(BenchmarkId::new(name, count), |bencher| {
+                bencher.iter(|| cluster(balance(policy.clone()), black_box(&endpoints)));
+            });
+        }
+    }
+    group.finish();
+    for (name, algorithm) in [
+        ("maglev 65537", HashAlgorithm::Maglev { size: 65_537 }),
+        ("ring 1024", HashAlgorithm::RingHash { size_min: 1024 }),
+    ] {
+        let names: Vec<String> = (0..500)
+            .map(|n| format!("10.0.{}.{}:80", n / 250, n % 250))
+            .collect();
+        let hosts: Vec<_> = (0..)
+            .zip(&names)
+            .map(|(number, key)| {
+                let host = proxy::balance::hash::Host { key, weight: 1.0 };
+                (EndpointIdx(number), host)
+            })
+            .collect();
+        let build =
+            || proxy::balance::HashTable::build(algorithm, black_box(&hosts)).expect("hosts");
+        println!("table of {name}, 500 endpoints: {} bytes", build().bytes());
+        criterion.bench_function(&format!("table/{name}/500"), |bencher| bencher.iter(build));
+    }
+}
+
+/// One of many endpoints is ejected, and the tables are made anew.
+fn ejection(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("refresh/10000");
+    for (name, policy) in policies() {
+        let cluster = cluster(balance(policy), &endpoints(10_000, false));
+        let mut number = 0;
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                number = (number + 1) % 10_000;
+                let health = &cluster.endpoint(EndpointIdx(number)).state.health;
+                health.exclude(why::UNHEALTHY);
+                cluster
+                    .state
+                    .ejections
+                    .stale
+                    .store(true, std::sync::atomic::Ordering::Relaxed);
+                cluster.refresh(Moment(2));
+                health.admit(why::UNHEALTHY, Moment(2));
+            });
         });
     }
     group.finish();
 }
 
-criterion_group!(benches, picks, builds);
+criterion_group!(benches, picks, spilling, outcomes, builds, ejection);
 criterion_main!(benches);

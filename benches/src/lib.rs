@@ -1,3 +1,5 @@
 //! Shared pieces of the benches.
 
+pub mod clusters;
+
 pub mod compare;

@@ -164,6 +164,14 @@ impl HashTable {
         }
     }
 
+    /// Bytes that it takes.
+    pub fn bytes(&self) -> usize {
+        match self {
+            HashTable::RingHash(ring) => ring.bytes(),
+            HashTable::Maglev(table) => table.bytes(),
+        }
+    }
+
     /// Entries or slots.
     pub fn len(&self) -> usize {
         match self {

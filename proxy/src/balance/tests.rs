@@ -1,5 +1,7 @@
 //! Distributions under fixed seeds, and the exactness of rotations.
 
+mod envoy;
+
 use std::sync::Arc;
 
 use rand::SeedableRng;

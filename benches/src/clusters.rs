@@ -1,0 +1,105 @@
+//! Clusters made by hand, to pick from.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proxy::balance::{HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
+use proxy::cluster::locality::{self, Place};
+use proxy::cluster::{Balance, Cluster, Endpoint, Locality, OutlierPolicy, Parts, RetryLimit};
+use proxy::pool::PoolSettings;
+use proxy::registry::{Address, Moment, Registry};
+use proxy::telemetry::{Reporter, RequestLabels, StatsRegistry};
+use proxy::upstream::{Alternates, Protocol};
+
+/// Every balancer, by name.
+pub fn policies() -> [(&'static str, Policy); 5] {
+    let hash = |algorithm| {
+        Policy::Hash(HashPolicy {
+            key: HashKey::SourceIp,
+            algorithm,
+        })
+    };
+    [
+        ("LEAST_REQUEST", Policy::Simple(Simple::LeastRequest)),
+        ("RANDOM", Policy::Simple(Simple::Random)),
+        ("ROUND_ROBIN", Policy::Simple(Simple::RoundRobin)),
+        ("maglev", hash(HashAlgorithm::Maglev { size: 65_537 })),
+        ("ringHash", hash(HashAlgorithm::RingHash { size_min: 1024 })),
+    ]
+}
+
+/// A balancer with outlier detection at its defaults.
+pub fn balance(policy: Policy) -> Balance {
+    Balance {
+        policy,
+        outlier: Some(OutlierPolicy::default()),
+        ..Balance::default()
+    }
+}
+
+/// A cluster of endpoints with these localities and weights, for a proxy in `region/zone-0`.
+pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
+    let registry = Registry::default();
+    let state = registry.cluster("outbound|80||a.test");
+    let stats = StatsRegistry::new(1).request_stats(&RequestLabels {
+        reporter: Reporter::Source,
+        source: Arc::default(),
+        destination: Arc::default(),
+        service: Arc::default(),
+    });
+    let labels = Arc::default();
+    let endpoints: Vec<Endpoint> = of
+        .iter()
+        .enumerate()
+        .map(|(number, (locality, weight))| {
+            let [_, high, middle, low] = (number as u32 + 1).to_be_bytes();
+            let address = Address::Ip(([10, high, middle, low], 80).into());
+            Endpoint {
+                state: registry.endpoint(&state.name, &address),
+                address_text: address.to_string().into(),
+                address,
+                alternates: Alternates::None,
+                weight: *weight,
+                locality: Locality::new(locality.as_str()),
+                network: Arc::default(),
+                labels: Arc::clone(&labels),
+                stats: Arc::clone(&stats),
+            }
+        })
+        .collect();
+    let (here, own) = (Locality::new("region/zone-0"), BTreeMap::new());
+    let place = |locality| Place {
+        locality,
+        labels: &own,
+        network: "",
+        member: "",
+    };
+    let places: Vec<(Place<'_>, u32)> = endpoints
+        .iter()
+        .map(|endpoint| (place(&endpoint.locality), endpoint.weight))
+        .collect();
+    let plan = locality::plan(&balance.spread, &place(&here), &places);
+    let parts = Parts {
+        state,
+        host: "a.test".into(),
+        protocol: Protocol::Http1,
+        balance,
+        endpoints,
+        plan,
+        unresolved: Vec::new(),
+        stats,
+        pool: PoolSettings::default(),
+        retry_limit: RetryLimit::default(),
+        provenance: Vec::new(),
+        fingerprint: 0,
+    };
+    Cluster::build(parts, Moment(1))
+}
+
+/// Endpoints over three zones, of equal weights or not.
+pub fn endpoints(count: usize, equal: bool) -> Vec<(String, u32)> {
+    let weight = |number: usize| if equal { 1 } else { 1 + number as u32 % 5 };
+    (0..count)
+        .map(|number| (format!("region/zone-{}", number % 3), weight(number)))
+        .collect()
+}

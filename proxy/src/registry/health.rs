@@ -3,7 +3,7 @@
 //! Only an endpoint that fails is written to: a success finds nothing to reset and leaves the cache line as it is, so
 //! workers don't contend while all is well.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::runtime::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Milliseconds since the process started, and one: 0 is no time at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,16 +99,14 @@ impl Health {
         self.out.fetch_or(reason, Ordering::AcqRel) & reason == 0
     }
 
-    /// One reason less to be out, since it is well again; returns whether that is news. Its warm-up begins when no reason
-    /// is left.
+    /// One reason less to be out, since it is well again; returns whether that is news. Its warm-up begins then: of
+    /// several reasons, with the last.
     pub fn admit(&self, reason: u32, now: Moment) -> bool {
-        let before = self.out.load(Ordering::Acquire);
-        if before & reason == 0 {
+        if self.out.load(Ordering::Acquire) & reason == 0 {
             return false;
         }
-        if before == reason {
-            self.fresh_since.store(now.0, Ordering::Relaxed);
-        }
+        // before it may be used, so that nobody takes it for warm; another reason that goes later says it again
+        self.fresh_since.store(now.0, Ordering::Relaxed);
         self.out.fetch_and(!reason, Ordering::AcqRel) & reason != 0
     }
 
@@ -190,5 +188,62 @@ mod tests {
         let health = Health::default();
         assert_eq!(health.fresh_since(Moment(3)), Moment(3));
         assert_eq!(health.fresh_since(Moment(9)), Moment(3));
+    }
+}
+
+#[cfg(all(test, feature = "models"))]
+mod models {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Runs the same in two threads and tells what each came to.
+    fn twice<T: Send + 'static>(run: fn(&Health) -> T) -> (Arc<Health>, [T; 2]) {
+        let health = Arc::new(Health::default());
+        let threads = [(), ()].map(|()| {
+            let health = Arc::clone(&health);
+            loom::thread::spawn(move || run(&health))
+        });
+        (health, threads.map(|thread| thread.join().unwrap()))
+    }
+
+    #[test]
+    fn one_of_two_threads_learns_that_it_took_an_endpoint_out() {
+        loom::model(|| {
+            let (health, news) = twice(|health| health.exclude(why::EJECTED));
+            assert_eq!(news.iter().filter(|news| **news).count(), 1);
+            assert!(health.is_ejected());
+        });
+    }
+
+    #[test]
+    fn no_error_in_a_row_is_lost() {
+        loom::model(|| {
+            let (health, counts) = twice(|health| health.server_errors.add());
+            assert!(counts.contains(&2), "one of them is the second");
+            assert_eq!(health.server_errors.len(), 2);
+        });
+    }
+
+    #[test]
+    fn what_is_out_for_two_reasons_is_out_until_both_are_gone() {
+        loom::model(|| {
+            let health = Arc::new(Health::default());
+            health.exclude(why::EJECTED);
+            health.exclude(why::UNHEALTHY);
+            let threads = [why::EJECTED, why::UNHEALTHY].map(|reason| {
+                let health = Arc::clone(&health);
+                loom::thread::spawn(move || {
+                    let news = health.admit(reason, Moment(5));
+                    assert!(news);
+                })
+            });
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            assert!(health.is_usable());
+            // whoever was last has said when
+            assert_eq!(health.fresh_since(Moment(9)), Moment(5));
+        });
     }
 }

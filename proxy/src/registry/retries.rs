@@ -84,7 +84,7 @@ mod tests {
     }
 }
 
-#[cfg(all(test, loom))]
+#[cfg(all(test, feature = "models"))]
 mod models {
     use super::*;
 

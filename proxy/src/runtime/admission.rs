@@ -178,7 +178,7 @@ mod tests {
     }
 }
 
-#[cfg(all(test, loom))]
+#[cfg(all(test, feature = "models"))]
 mod models {
     use super::*;
 

@@ -1,6 +1,7 @@
-//! The atomics of what threads share, replaced by loom's under `--cfg loom` so that models can explore every order.
+//! The atomics of what threads share, replaced by loom's with the feature `models`, so that models can explore every order:
+//! `cargo test --workspace --lib --features proxy/models models::`.
 
-#[cfg(loom)]
-pub use loom::sync::atomic::{AtomicUsize, Ordering};
-#[cfg(not(loom))]
-pub use std::sync::atomic::{AtomicUsize, Ordering};
+#[cfg(feature = "models")]
+pub use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+#[cfg(not(feature = "models"))]
+pub use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};

@@ -1,0 +1,266 @@
+//! Timelines of failures, played against a cluster with a clock and random numbers of our own.
+//!
+//! Each seed makes endpoints, zones and a policy, and then brown-outs, zone losses, flapping, mass ejections and recoveries.
+//! After each step the invariants hold. A failure names its seed: `SEED=n cargo test -p benches --test simulation`.
+
+use std::time::Duration;
+
+use benches::clusters::{cluster, policies};
+use proxy::balance::{EndpointIdx, HashAlgorithm, Policy};
+use proxy::cluster::{Ask, Balance, Cluster, Outcome, OutlierPolicy, Spread, Warmup};
+use proxy::registry::{Happening, Moment};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+const SEEDS: u64 = 300;
+const STEPS: usize = 120;
+const REQUESTS: usize = 60;
+
+/// How an endpoint behaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Conduct {
+    Well,
+    /// Fails this part of its requests.
+    Poor(f64),
+    Gone,
+}
+
+struct World {
+    cluster: Cluster,
+    policy: OutlierPolicy,
+    conduct: Vec<Conduct>,
+    zones: Vec<usize>,
+    now: Moment,
+    swept: Moment,
+    rng: SmallRng,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let count = rng.random_range(1..24_usize);
+        let zones: Vec<usize> = (0..count).map(|_| rng.random_range(0..3)).collect();
+        let endpoints: Vec<(String, u32)> = zones
+            .iter()
+            .map(|zone| (format!("region/zone-{zone}"), rng.random_range(1..5)))
+            .collect();
+        let (_, mut lb) = policies()[rng.random_range(0..5)].clone();
+        if let Policy::Hash(hash) = &mut lb
+            && let HashAlgorithm::Maglev { size } = &mut hash.algorithm
+        {
+            // a small one, to play many seeds
+            *size = 251;
+        }
+        let policy = OutlierPolicy {
+            server_errors: rng.random_range(1..6),
+            split: rng.random_bool(0.3),
+            local_errors: rng.random_range(1..4),
+            interval: Duration::from_secs(rng.random_range(1..12)),
+            base_time: Duration::from_secs(rng.random_range(1..40)),
+            percent_max: [10, 33, 50, 100][rng.random_range(0..4)],
+            first_always: rng.random_bool(0.8),
+            ..OutlierPolicy::default()
+        };
+        let nearest = Spread::Failover {
+            regions: Vec::new(),
+            labels: Vec::new(),
+        };
+        let balance = Balance {
+            policy: lb,
+            warmup: rng.random_bool(0.3).then_some(Warmup {
+                duration: Duration::from_secs(20),
+                least: 0.1,
+                aggression: 1.0,
+            }),
+            spread: if rng.random_bool(0.6) {
+                nearest
+            } else {
+                Spread::Flat
+            },
+            outlier: Some(policy.clone()),
+            panic_percent: [0, 0, 30, 60][rng.random_range(0..4)],
+        };
+        Self {
+            cluster: cluster(balance, &endpoints),
+            policy,
+            conduct: vec![Conduct::Well; count],
+            zones,
+            now: Moment(1),
+            swept: Moment(1),
+            rng,
+        }
+    }
+
+    /// Something happens in the world.
+    fn fate(&mut self) {
+        let count = self.conduct.len();
+        let one = self.rng.random_range(0..count);
+        match self.rng.random_range(0..9) {
+            0 => self.conduct[one] = Conduct::Gone,
+            1 => self.conduct[one] = Conduct::Poor(self.rng.random_range(0.1..1.0)),
+            2 | 3 => self.conduct[one] = Conduct::Well,
+            4 => {
+                let zone = self.rng.random_range(0..3);
+                self.in_zone(zone, Conduct::Gone);
+            }
+            5 => {
+                let zone = self.rng.random_range(0..3);
+                self.in_zone(zone, Conduct::Well);
+            }
+            6 if self.rng.random_bool(0.2) => self.conduct.fill(Conduct::Gone),
+            7 => self.conduct.fill(Conduct::Well),
+            _ => {}
+        }
+    }
+
+    fn in_zone(&mut self, zone: usize, conduct: Conduct) {
+        for (one, _) in self.zones.iter().enumerate().filter(|(_, of)| **of == zone) {
+            self.conduct[one] = conduct;
+        }
+    }
+
+    fn outcome(&mut self, endpoint: EndpointIdx) -> Outcome {
+        match self.conduct[endpoint.0 as usize] {
+            Conduct::Well => Outcome::Status(200),
+            Conduct::Poor(part) if self.rng.random_bool(part) => Outcome::Status(500),
+            Conduct::Poor(_) => Outcome::Status(200),
+            Conduct::Gone => Outcome::Failed,
+        }
+    }
+
+    fn usable(&self, one: usize) -> bool {
+        let endpoint = EndpointIdx(one as u32);
+        self.cluster.endpoint(endpoint).state.health.is_usable()
+    }
+
+    fn any_usable(&self) -> bool {
+        (0..self.conduct.len()).any(|one| self.usable(one))
+    }
+
+    /// One request: whom it goes to, and what is learnt of that.
+    fn request(&mut self) {
+        let ask = Ask {
+            hash: Some(self.rng.random()),
+            attempt: 0,
+        };
+        let picked = self.cluster.pick(ask, &mut self.rng);
+        let live = self.cluster.live();
+        let panics = live.shares.iter().any(|share| share.panic);
+        let Some(picked) = picked else {
+            assert!(
+                !self.any_usable(),
+                "nobody was picked, though one may be used"
+            );
+            return;
+        };
+        let usable = self.usable(picked.0 as usize);
+        assert!(
+            usable || panics,
+            "{picked:?} is out and was picked without panic"
+        );
+        let outcome = self.outcome(picked);
+        let now = self.now;
+        self.cluster.report(picked, outcome, || now);
+    }
+
+    fn step(&mut self) {
+        self.fate();
+        for _ in 0..REQUESTS {
+            self.request();
+        }
+        self.now = Moment(self.now.0 + self.rng.random_range(50..3000));
+        self.cluster.refresh(self.now);
+        if self.now.since(self.swept) >= self.policy.interval {
+            self.cluster.sweep(self.now);
+            self.swept = self.now;
+        }
+        self.check();
+    }
+
+    /// What holds after each step.
+    fn check(&self) {
+        let all = self.conduct.len();
+        let out = (0..all).filter(|one| !self.usable(*one)).count();
+        let cap = all * usize::from(self.policy.percent_max) / 100;
+        let allowed = if self.policy.first_always {
+            cap.max(1)
+        } else {
+            cap
+        };
+        assert!(out <= allowed, "{out} of {all} are out, {allowed} may be");
+        let live = self.cluster.live();
+        let loads: u32 = live.shares.iter().map(|share| u32::from(share.load)).sum();
+        assert_eq!(loads, 100);
+        let healthy: u32 = live.health.iter().map(|health| health.healthy).sum();
+        assert_eq!(healthy as usize, all - out, "tables are as health is");
+        let shares: f64 = self.cluster.shares().iter().sum();
+        let serves = self.any_usable() || live.shares.iter().any(|share| share.panic);
+        assert!(
+            !serves || (shares - 1.0).abs() < 1e-3,
+            "shares sum to {shares}"
+        );
+    }
+
+    /// When all is well for long, everybody is back, with the whole weight.
+    fn recover(&mut self) {
+        self.conduct.fill(Conduct::Well);
+        for _ in 0..200 {
+            for _ in 0..5 {
+                self.request();
+            }
+            self.now = Moment(self.now.0 + 10_000);
+            self.cluster.sweep(self.now);
+        }
+        assert!((0..self.conduct.len()).all(|one| self.usable(one)));
+        assert!(self.cluster.live().warms_at.is_none());
+        let events = self.cluster.state.journal.since(0);
+        let count =
+            |of: fn(&Happening) -> bool| events.iter().filter(|event| of(&event.what)).count();
+        let ejected = count(|what| matches!(what, Happening::Ejected { .. }));
+        let returned = count(|what| matches!(what, Happening::Returned { .. }));
+        // the journal keeps the last events only
+        assert!(
+            events[..].len() >= 1024 || ejected == returned,
+            "{ejected} {returned}"
+        );
+    }
+}
+
+fn play(seed: u64) {
+    let mut world = World::new(seed);
+    for _ in 0..STEPS {
+        world.step();
+    }
+    world.recover();
+}
+
+#[test]
+fn invariants_hold_through_failures_of_every_sort() {
+    let seeds = match std::env::var("SEED") {
+        Ok(seed) => {
+            let seed: u64 = seed.parse().expect("a number");
+            seed..seed + 1
+        }
+        Err(_) => 0..SEEDS,
+    };
+    for seed in seeds {
+        let played = std::panic::catch_unwind(|| play(seed));
+        assert!(played.is_ok(), "seed {seed}");
+    }
+}
+
+#[test]
+fn play_is_the_same_for_the_same_seed() {
+    let tell = |seed| {
+        let mut world = World::new(seed);
+        (0..STEPS).for_each(|_| world.step());
+        let events = world.cluster.state.journal.since(0);
+        let lines = events
+            .iter()
+            .map(|event| format!("{} {}", event.at.0, event.what));
+        lines.collect::<Vec<_>>()
+    };
+    let told: Vec<_> = (0..10).map(tell).collect();
+    assert_eq!(told, (0..10).map(tell).collect::<Vec<_>>());
+    assert!(told.iter().any(|lines| lines.len() > 10));
+}

@@ -104,7 +104,6 @@ fn builds(criterion: &mut Criterion) {
             .collect();
         let build =
             || proxy::balance::HashTable::build(algorithm, black_box(&hosts)).expect("hosts");
-        println!("table of {name}, 500 endpoints: {} bytes", build().bytes());
         criterion.bench_function(&format!("table/{name}/500"), |bencher| bencher.iter(build));
     }
 }

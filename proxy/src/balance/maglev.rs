@@ -246,6 +246,19 @@ mod tests {
     }
 
     #[test]
+    fn table_of_many_hosts_is_small() {
+        let keys: Vec<String> = (0..500)
+            .map(|n| format!("10.0.{}.{}:80", n / 250, n % 250))
+            .collect();
+        let hosts: Vec<_> = (0..)
+            .zip(&keys)
+            .map(|(number, key)| (EndpointIdx(number), Host { key, weight: 1.0 }))
+            .collect();
+        let table = Maglev::build(&hosts, 65_537).unwrap();
+        assert!(table.bytes() < 76 * 1024, "{}", table.bytes());
+    }
+
+    #[test]
     fn packed_numbers_are_what_was_put_in() {
         for limit in [1, 2, 3, 500, 70_000, 1 << 20] {
             let numbers: Vec<u32> = (0..1000).map(|index| index * 7919 % limit).collect();

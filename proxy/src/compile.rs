@@ -35,6 +35,8 @@ mod services;
 
 pub mod survey;
 
+use std::collections::BTreeMap;
+
 use config_loader::ResourceSet;
 
 use crate::identity::Identity;
@@ -78,6 +80,7 @@ pub fn compile(inputs: &Inputs<'_>, previous: &Snapshot) -> Snapshot {
         listeners,
         clusters,
         dns_names,
+        retired: BTreeMap::new(),
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
@@ -21,7 +22,7 @@ pub use service::{
 use crate::cluster::{Cluster, Split};
 use crate::filter::{Mirrors, RouteFilters};
 use crate::provenance::Provenance;
-use crate::registry::ClusterId;
+use crate::registry::{ClusterId, Moment};
 use crate::route::{RuleIdx, Table};
 use crate::telemetry::RouteStats;
 
@@ -231,6 +232,18 @@ pub struct Snapshot {
     pub clusters: Box<[Option<Arc<Cluster>>]>,
     /// DNS names whose addresses are endpoints of this snapshot.
     pub dns_names: BTreeSet<Arc<str>>,
+    /// Listeners that went away of late, with the clusters that they lead to: connections that they accepted are served
+    /// to their end.
+    pub retired: BTreeMap<ListenerKey, Retired>,
+}
+
+/// A listener that accepts no more.
+#[derive(Clone, Debug)]
+pub struct Retired {
+    /// As it was last.
+    pub listener: Arc<Listener>,
+    /// When it went away.
+    pub since: Moment,
 }
 
 impl Snapshot {
@@ -242,7 +255,34 @@ impl Snapshot {
     /// The listener that a connection to `local`, accepted on `key`, belongs to now: where that one is gone, the one that
     /// would accept it today. A Gateway that goes from all addresses to one, or back, disturbs nobody who is connected.
     pub fn listener(&self, key: &ListenerKey, local: SocketAddr) -> Option<&Arc<Listener>> {
-        self.listeners.get(key).or_else(|| self.heir(key, local))
+        let here = self.listeners.get(key);
+        here.or_else(|| self.heir(key, local))
+            .or_else(|| Some(&self.retired.get(key)?.listener))
+    }
+
+    /// Keeps what the snapshot before had and this one does not, for connections that are open: each listener for this
+    /// long from when it went away.
+    pub fn retire(&mut self, previous: &Snapshot, now: Moment, time: Duration) {
+        let gone = previous.listeners.iter().map(|(key, listener)| {
+            let listener = Arc::clone(listener);
+            let since = now;
+            (key, Retired { listener, since })
+        });
+        let before = previous.retired.iter();
+        let all = gone.chain(before.map(|(key, retired)| (key, retired.clone())));
+        for (key, retired) in all {
+            let is_fresh = now.since(retired.since) < time;
+            if is_fresh && !self.listeners.contains_key(key) {
+                self.retired.entry(key.clone()).or_insert(retired);
+            }
+        }
+        if !self.retired.is_empty() {
+            for (own, before) in self.clusters.iter_mut().zip(&previous.clusters) {
+                if own.is_none() {
+                    own.clone_from(before);
+                }
+            }
+        }
     }
 
     #[cold]

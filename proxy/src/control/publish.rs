@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use config_loader::ResourceSet;
 use tokio::sync::watch;
@@ -14,6 +14,9 @@ use crate::registry::Registry;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{Counter, Reload, Telemetry, WorkerId};
 use crate::tls::Store;
+
+/// How long connections of a listener that goes away are served by what it said last; codecs end them by then.
+const RETIREMENT: Duration = Duration::from_secs(60);
 
 /// Owns the way from resources to the snapshot in force; there is one per process.
 pub struct Publisher {
@@ -110,6 +113,7 @@ impl Publisher {
             return previous;
         };
         snapshot.generation = previous.generation + 1;
+        snapshot.retire(&previous, inputs.now, RETIREMENT);
         let snapshot = Arc::new(snapshot);
         self.slot.store(Arc::clone(&snapshot));
         self.generation.send_replace(snapshot.generation);

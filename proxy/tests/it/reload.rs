@@ -10,10 +10,11 @@ use hyper::Response;
 use tokio::sync::Notify;
 
 use crate::support::client::{Client, Front, get};
-use crate::support::mesh::{documents, gateway, routes, service, subsets};
+use crate::support::mesh::{documents, everything_to_address, gateway, routes, service, subsets};
 use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::{Proxy, Start, free_address};
-use crate::support::until;
+use crate::support::raw::{GET, Raw};
+use crate::support::{eventually, until};
 
 const BROKEN: &str = "\
 apiVersion: networking.istio.io/v1
@@ -401,4 +402,20 @@ async fn port_in_use_keeps_nobody_else_from_serving() {
         Client::try_connect(Front::H1, address).await.is_ok()
     })
     .await;
+}
+
+#[test]
+fn connection_of_a_listener_that_goes_away_is_served_to_its_end() {
+    let origin = Origin::named(Back::H1, "one");
+    let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H1, origin.address));
+    let mut client = Raw::connect(proxy.edge);
+    assert_eq!(client.send(GET).reply().status, 200);
+    proxy.remove("mesh.yaml");
+    eventually("it takes no more connections", || {
+        std::net::TcpStream::connect(proxy.edge).is_err()
+    });
+    let last = client.send(GET).reply();
+    assert_eq!(last.status, 200);
+    assert!(last.has("connection: close"));
+    assert!(client.is_closed());
 }

@@ -108,14 +108,6 @@ pub struct Failed {
     pub sent: bool,
 }
 
-/// A request on its way over HTTP/2.
-pub struct Http2Message<B> {
-    /// The request.
-    pub request: Request<B>,
-    /// Who takes interim responses; nobody for a client that must not see them.
-    pub interim: Option<Arc<dyn Interim>>,
-}
-
 /// How many times one attempt may meet a connection that was closed under it before anything was written.
 const STALE_CONNECTIONS_MAX: usize = 8;
 
@@ -195,23 +187,25 @@ impl Pools {
         http1::send(&pool, &target, message, choice).await
     }
 
-    /// Sends one request over HTTP/2.
+    /// Sends one request over HTTP/2. The request is taken once something was done with it; `interim` is told of interim
+    /// responses, if their client may see them.
     ///
     /// # Errors
     ///
     /// As [`Pools::send_http1`].
-    pub async fn send_http2<B>(
+    pub fn send_http2<'a, B>(
         &self,
-        target: Target<'_>,
-        message: Http2Message<B>,
+        target: Target<'a>,
+        request: &'a mut Option<Request<B>>,
+        interim: Option<&'a Arc<dyn Interim>>,
         choice: Choice,
-    ) -> Result<Response<Incoming>, Failed>
+    ) -> impl Future<Output = Result<Response<Incoming>, Failed>> + use<'a, B>
     where
         B: Body<Data = Bytes> + Unpin + 'static,
         B::Error: Into<BoxError>,
     {
-        let pool = self.pool(&target);
-        http2::send(&pool, &target, message, choice).await
+        let message = http2::Message { request, interim };
+        http2::send(self.pool(&target), target, message, choice)
     }
 
     fn pool(&self, target: &Target<'_>) -> Rc<EndpointPool> {

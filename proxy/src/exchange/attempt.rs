@@ -13,8 +13,8 @@ use super::headers::TryHeaders;
 use super::replay::Source;
 use super::request::{Connection, Picked, Worker};
 use super::spare::Spare;
-use crate::error::{Error, Kind, Retry};
-use crate::pool::{Choice, Failed, Http2Message, Incoming, Target};
+use crate::error::{Error, Retry};
+use crate::pool::{Choice, Failed, Incoming, Target};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Interim, Message};
 use crate::upstream::{Client, Protocol};
@@ -285,35 +285,34 @@ async fn over_http2(
     repeatable: bool,
     sent: &mut bool,
 ) -> Result<Response<Incoming>, Error> {
-    let (worker, target) = (way.worker, way.target());
-    let Some(request) = http2.request.take() else {
-        return Err(Error::new(Kind::DownstreamBody));
-    };
-    let message = |request| Http2Message {
+    let worker = way.worker;
+    let Http2 {
         request,
-        interim: http2.interim.clone(),
-    };
-    let first = worker
-        .pools
-        .send_http2(target, message(request), Choice::Any);
-    let failed = match first.await {
-        Ok(response) => return Ok(response),
-        Err(failed) => failed,
-    };
-    *sent |= failed.sent;
-    match &http2.again {
-        Some(again) if repeatable && may_replay(&failed) => {
-            worker.count(Counter::UpstreamReplays);
-            let request = Request::from_parts(again.spare.parts(), UpstreamBody::Empty);
-            let again = worker
-                .pools
-                .send_http2(target, message(request), Choice::Fresh);
-            again.await.map_err(|failed| {
-                *sent |= failed.sent;
-                failed.error
-            })
-        }
-        _ => Err(failed.error),
+        again,
+        interim,
+    } = http2;
+    let mut choice = Choice::Any;
+    loop {
+        let interim = interim.as_ref();
+        let pools = &worker.pools;
+        let failed = match pools
+            .send_http2(way.target(), request, interim, choice)
+            .await
+        {
+            Ok(response) => return Ok(response),
+            Err(failed) => failed,
+        };
+        *sent |= failed.sent;
+        let replays = choice == Choice::Any && repeatable && may_replay(&failed);
+        let Some(again) = again.as_ref().filter(|_| replays) else {
+            return Err(failed.error);
+        };
+        worker.count(Counter::UpstreamReplays);
+        *request = Some(Request::from_parts(
+            again.spare.parts(),
+            UpstreamBody::Empty,
+        ));
+        choice = Choice::Fresh;
     }
 }
 

@@ -25,7 +25,7 @@ use super::readdress::readdress;
 use super::request::{Destined, Picked, Worker};
 use crate::error::{BoxError, Error};
 use crate::filter::mirror::{WHOLE, shadow};
-use crate::pool::{Choice, Http2Message};
+use crate::pool::Choice;
 use crate::snapshot::Destination;
 use crate::telemetry::{Counter, Gauge};
 use crate::upstream::http1::Message;
@@ -180,12 +180,9 @@ impl Copying {
                 pools.send_http1(target, &mut message, Choice::Any).await
             }
             Protocol::Http2 => {
-                let request = Request::from_parts(parts, body);
-                let message = Http2Message {
-                    request,
-                    interim: None,
-                };
-                pools.send_http2(target, message, Choice::Any).await
+                let mut request = Some(Request::from_parts(parts, body));
+                let sent = pools.send_http2(target, &mut request, None, Choice::Any);
+                sent.await
             }
         };
         let mut response = response.map_err(|failed| failed.error)?;

@@ -7,20 +7,22 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::Response;
 use hyper::body::Body;
+use hyper::{Request, Response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{
-    Choice, EndpointPool, Failed, HTTP2_CONNECTIONS_MAX, Http2Message, Incoming,
-    STALE_CONNECTIONS_MAX, Target, WAITING_REQUESTS_MAX, end_of_wait,
+    Choice, EndpointPool, Failed, HTTP2_CONNECTIONS_MAX, Incoming, STALE_CONNECTIONS_MAX, Target,
+    WAITING_REQUESTS_MAX, end_of_wait,
 };
 use crate::error::{BoxError, Error, Kind};
 use crate::registry::Address;
+use crate::upstream::http1::Interim;
 use crate::upstream::{
     Alternates, ConnectSettings, Connected, Counts, Ends, Reach, Sender, connect, http2,
 };
@@ -187,11 +189,19 @@ impl Shared {
     }
 }
 
+/// A request on its way.
+pub(super) struct Message<'a, B> {
+    /// Taken once something was done with it.
+    pub(super) request: &'a mut Option<Request<B>>,
+    /// Who takes interim responses.
+    pub(super) interim: Option<&'a Arc<dyn Interim>>,
+}
+
 /// Sends a request on a connection with room, or on the next one that has some.
 pub(super) async fn send<B>(
-    pool: &Rc<EndpointPool>,
-    target: &Target<'_>,
-    message: Http2Message<B>,
+    pool: Rc<EndpointPool>,
+    target: Target<'_>,
+    message: Message<'_, B>,
     choice: Choice,
 ) -> Result<Response<Incoming>, Failed>
 where
@@ -200,16 +210,13 @@ where
 {
     let stale_max = choice.stale_max();
     let mut stale = 0;
-    let Http2Message {
-        mut request,
-        interim,
-    } = message;
+    let Message { request, interim } = message;
     loop {
-        let picked = (stale < stale_max).then(|| pick(pool)).flatten();
+        let picked = (stale < stale_max).then(|| pick(&pool)).flatten();
         let hold = match picked {
             Some(hold) => hold,
             // boxed, so that requests that find a connection need not carry what making one takes
-            None => Box::pin(stream(pool, target))
+            None => Box::pin(stream(&pool, &target))
                 .await
                 .map_err(|error| Failed {
                     error,
@@ -218,28 +225,21 @@ where
                 })?,
         };
         target.connects();
-        let sending = hold.connection.sender.send(request, interim.clone());
-        let http2::Failed {
-            error,
-            unsent,
-            sent,
-        } = match sending.await {
+        // awaited where it is made: a name would cost its size once more
+        let failed = match hold.connection.sender.send(request, interim).await {
             Ok(response) => return Ok(response.map(|body| Incoming::http2(body, hold))),
             Err(failed) => failed,
         };
-        if error.kind() == Kind::UpstreamClosed {
+        if failed.error.kind() == Kind::UpstreamClosed {
             hold.retire();
         }
-        request = match unsent {
-            Some(unsent) if hold.reused && stale <= stale_max => unsent,
-            _ => {
-                return Err(Failed {
-                    error,
-                    reused: hold.reused,
-                    sent,
-                });
-            }
-        };
+        if request.is_none() || !hold.reused || stale > stale_max {
+            return Err(Failed {
+                error: failed.error,
+                reused: hold.reused,
+                sent: failed.sent,
+            });
+        }
         stale += 1;
     }
 }

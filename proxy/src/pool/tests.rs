@@ -96,11 +96,9 @@ impl World {
                 sent.await
             }
             Protocol::Http2 => {
-                let message = Http2Message {
-                    request,
-                    interim: None,
-                };
-                let sent = self.pools.send_http2(self.target(), message, choice);
+                let target = self.target();
+                let mut request = Some(request);
+                let sent = self.pools.send_http2(target, &mut request, None, choice);
                 sent.await
             }
         }

@@ -16,13 +16,14 @@ mod slot;
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::Bytes;
 use hyper::body::Body;
 use hyper::{Request, StatusCode};
 
-pub use self::call::Failed;
+pub use self::call::{Call, Failed};
 pub use self::incoming::Incoming;
 
 use self::slot::Slot;
@@ -127,17 +128,17 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// [`Failed`] with the reason, and the request if nothing was done with it.
-    pub async fn send<B>(
-        &self,
-        request: Request<B>,
-        interim: Option<std::sync::Arc<dyn Interim>>,
-    ) -> Result<hyper::Response<Incoming>, Failed<B>>
+    /// [`Failed`] with the reason; the request is still there if nothing was done with it.
+    pub fn send<'a, B>(
+        &'a self,
+        request: &'a mut Option<Request<B>>,
+        interim: Option<&'a Arc<dyn Interim>>,
+    ) -> Call<'a, B>
     where
         B: Body<Data = Bytes> + Unpin + 'static,
         B::Error: Into<BoxError>,
     {
-        call::Call::new(&self.link, request, interim).await
+        Call::new(&self.link, request, interim)
     }
 }
 

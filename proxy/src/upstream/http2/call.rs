@@ -21,25 +21,24 @@ use crate::http2::Reason;
 
 /// Why a request got no response.
 #[derive(Debug)]
-pub struct Failed<B> {
+pub struct Failed {
     /// What went wrong.
     pub error: Error,
-    /// The request, if nothing was done with it.
-    pub unsent: Option<Request<B>>,
     /// Whether any byte of it may have been written.
     pub sent: bool,
 }
 
 /// A request that waits for its response.
-pub(super) struct Call<'a, B> {
+#[must_use = "nothing is sent until it is polled"]
+pub struct Call<'a, B> {
     link: &'a Rc<Link>,
-    /// Until its stream is open.
-    request: Option<Request<B>>,
+    /// Taken when its stream is opened.
+    request: &'a mut Option<Request<B>>,
     /// From then on.
     hold: Option<Hold>,
     /// As long as there is something of it to send.
     body: Option<B>,
-    interim: Option<Arc<dyn Interim>>,
+    interim: Option<&'a Arc<dyn Interim>>,
 }
 
 impl<'a, B> Call<'a, B>
@@ -49,12 +48,12 @@ where
 {
     pub(super) fn new(
         link: &'a Rc<Link>,
-        request: Request<B>,
-        interim: Option<Arc<dyn Interim>>,
+        request: &'a mut Option<Request<B>>,
+        interim: Option<&'a Arc<dyn Interim>>,
     ) -> Self {
         Self {
             link,
-            request: Some(request),
+            request,
             hold: None,
             body: None,
             interim,
@@ -62,7 +61,7 @@ where
     }
 
     /// Opens the stream, if the connection can take it.
-    fn begin(&mut self, cx: &Context<'_>) -> Poll<Result<(), Failed<B>>> {
+    fn begin(&mut self, cx: &Context<'_>) -> Poll<Result<(), Failed>> {
         let state = &mut *self.link.0.borrow_mut();
         if state.engine.open() == 0 {
             // the last look before the first byte
@@ -74,19 +73,23 @@ where
             }
             return Poll::Pending;
         }
-        let request = self.request.take();
-        let request = request.expect("a call that has not begun has its request");
         let fault = match state.end {
             None if !state.engine.can_request() => Some(Fault::Refused),
             end => end,
         };
-        if let Some(fault) = fault {
-            return Poll::Ready(Err(Failed {
-                error: fault.before_response(),
-                unsent: Some(request),
-                sent: false,
-            }));
-        }
+        let request = match fault {
+            None => self.request.take().ok_or(Fault::Downstream),
+            Some(fault) => Err(fault),
+        };
+        let request = match request {
+            Ok(request) => request,
+            Err(fault) => {
+                return Poll::Ready(Err(Failed {
+                    error: fault.before_response(),
+                    sent: false,
+                }));
+            }
+        };
         let (place, body) = state.open(request);
         self.hold = Some(Hold::new(self.link, place));
         self.body = body;
@@ -98,12 +101,12 @@ where
         &mut self,
         hold: Hold,
         cx: &Context<'_>,
-    ) -> Poll<Result<Response<Incoming>, Failed<B>>> {
+    ) -> Poll<Result<Response<Incoming>, Failed>> {
         let place = hold.place;
         let mut state = self.link.0.borrow_mut();
         let slot = &mut state.slots[place];
         let interims = std::mem::take(&mut slot.interims);
-        if let Some(interim) = &self.interim {
+        if let Some(interim) = self.interim {
             for (status, headers) in interims {
                 interim.tell(status, headers);
             }
@@ -132,7 +135,6 @@ where
             drop(state);
             return Poll::Ready(Err(Failed {
                 error: fault.before_response(),
-                unsent: None,
                 sent,
             }));
         }
@@ -148,11 +150,11 @@ where
     B: Body<Data = Bytes> + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    type Output = Result<Response<Incoming>, Failed<B>>;
+    type Output = Result<Response<Incoming>, Failed>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        if this.request.is_some() {
+        if this.hold.is_none() {
             std::task::ready!(this.begin(cx))?;
         }
         let hold = this

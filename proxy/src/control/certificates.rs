@@ -189,7 +189,10 @@ impl Reader<'_> {
         }
         match self.find(namespace, name) {
             Some(secret) => Ok(secret),
-            None => wrong(ProblemKind::Missing, "there is no such secret".to_owned()),
+            None => wrong(
+                ProblemKind::Missing,
+                "there is no such secret, or it cannot be used".to_owned(),
+            ),
         }
     }
 }

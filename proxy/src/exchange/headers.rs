@@ -206,7 +206,7 @@ fn is_control(name: &HeaderName) -> bool {
 }
 
 /// A random UUID (version 4, RFC 9562).
-fn request_id(rng: &mut impl Rng) -> HeaderValue {
+pub fn request_id(rng: &mut impl Rng) -> HeaderValue {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let bits: u128 = rng.random();
     let bits = bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);

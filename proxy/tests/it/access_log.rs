@@ -272,3 +272,38 @@ async fn heads_that_http2_cannot_have_are_told_apart() {
     let noted = noted.lock().unwrap();
     assert_eq!(*noted, [(400, expected, Duration::ZERO)]);
 }
+
+#[test]
+fn request_that_is_answered_here_has_an_id_and_its_client_in_the_log() {
+    let proxy = Proxy::with(|edge| {
+        documents([
+            gateway(&[edge]),
+            routes("all", "[a.test]", "- {directResponse: {status: 200}}"),
+        ])
+    });
+    let mut client = Raw::connect(proxy.edge);
+    let ip = client.local().ip().to_string();
+    for (path, host, headers, chain) in [
+        ("/here", "a.test", "", ip.clone()),
+        ("/nowhere", "b.test", "", ip.clone()),
+        (
+            "/behind",
+            "a.test",
+            "x-forwarded-for: 192.0.2.1\r\n",
+            format!("192.0.2.1,{ip}"),
+        ),
+    ] {
+        client
+            .send(format!(
+                "GET {path} HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n"
+            ))
+            .reply();
+        let logged = proxy.logged(path);
+        assert_eq!(logged["x_forwarded_for"], chain, "{path}");
+        assert_eq!(logged["request_id"].as_str().unwrap().len(), 36, "{path}");
+    }
+    client
+        .send("GET /own HTTP/1.1\r\nHost: a.test\r\nx-request-id: mine\r\n\r\n")
+        .reply();
+    assert_eq!(proxy.logged("/own")["request_id"], "mine");
+}

@@ -78,6 +78,7 @@ impl Target<'_> {
             timeout: self.settings.connect_timeout,
             announced: self.announced(),
             keep_alive: self.settings.keep_alive,
+            tcp_keepalive: self.settings.tcp_keepalive,
         }
     }
 

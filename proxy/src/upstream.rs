@@ -29,7 +29,7 @@ pub use buffers::Buffers;
 
 pub use counts::Counts;
 
-pub use connect::{ConnectSettings, Connected, Dialed, Ends, Sender, connect, dial};
+pub use connect::{ConnectSettings, Connected, Dialed, Ends, Sender, TcpKeepalive, connect, dial};
 
 pub use proxy_protocol::{Announced, Client, ProxyProtocol};
 

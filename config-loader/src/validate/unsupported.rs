@@ -209,7 +209,6 @@ const TRAFFIC_POLICIES: &[(&str, bool)] = &[
 const IN_TRAFFIC_POLICIES: &[(&str, When)] = &[
     ("connectionPool.http.h2UpgradePolicy", When::Written),
     ("connectionPool.http.http1MaxPendingRequests", When::Written),
-    ("connectionPool.http.http2KeepAlive", When::Written),
     ("connectionPool.http.http2MaxRequests", When::Written),
     ("connectionPool.http.maxConcurrentStreams", When::Written),
     (
@@ -219,7 +218,6 @@ const IN_TRAFFIC_POLICIES: &[(&str, When)] = &[
     ("connectionPool.http.useClientProtocol", When::Written),
     ("connectionPool.tcp.maxConnectionDuration", When::Written),
     ("connectionPool.tcp.maxConnections", When::Written),
-    ("connectionPool.tcp.tcpKeepalive", When::Written),
     ("loadBalancer.simple", When::Is(&["PASSTHROUGH"])),
     ("loadBalancer.zoneAwareLbSetting", When::Written),
     ("tls", When::Written),

@@ -19,9 +19,10 @@ use super::names;
 use super::service::Service;
 use super::services::provenance;
 use crate::cluster::{Balance, RetryLimit};
+use crate::http2::pulse::KeepAlive;
 use crate::identity::Identity;
 use crate::pool::PoolSettings;
-use crate::upstream::ProxyProtocol;
+use crate::upstream::{ProxyProtocol, TcpKeepalive};
 
 type Rule = Arc<Object<DestinationRule>>;
 
@@ -277,7 +278,15 @@ impl<'a> Effective<'a> {
         };
         PoolSettings {
             proxy_protocol,
-            keep_alive: None,
+            keep_alive: pool.http.http2_keep_alive.map(|asked| KeepAlive {
+                interval: asked.interval,
+                timeout: asked.timeout,
+            }),
+            tcp_keepalive: pool.tcp.keepalive.map(|asked| TcpKeepalive {
+                time: asked.time,
+                interval: asked.interval,
+                probes: asked.probes,
+            }),
             // without one, connections may be idle for ever
             tcp_idle_timeout: Some(pool.tcp.idle_timeout.unwrap_or(Duration::MAX)),
             connect_timeout: pool.tcp.connect_timeout,

@@ -114,7 +114,8 @@ async fn connect(worker: &Rc<Worker>, destined: &Destined, mut record: Record) -
         record.goes_to(&picked);
         let target = picked.target(&record.client);
         let timeout = target.settings.connect_timeout;
-        match dial(target.reach, timeout, worker.pools.counts()).await {
+        let keepalive = target.settings.tcp_keepalive;
+        match dial(target.reach, timeout, keepalive, worker.pools.counts()).await {
             Ok(upstream) => {
                 picked.report(Outcome::Connected);
                 record.ends = Some(Rc::clone(&upstream.ends));

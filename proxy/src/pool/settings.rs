@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::http2::pulse::KeepAlive;
-use crate::upstream::ProxyProtocol;
+use crate::upstream::{ProxyProtocol, TcpKeepalive};
 
 /// Most connections that wait for a request, per worker and endpoint; a further one is closed after its response.
 pub const IDLE_CONNECTIONS_MAX: usize = 1_024;
@@ -35,7 +35,13 @@ pub struct PoolSettings {
     /// Unit: time, > 0; none for the proxy's own, 1 h. Source: DestinationRule `connectionPool.tcp.idleTimeout`.
     pub tcp_idle_timeout: Option<Duration>,
     /// When the peer of an HTTP/2 connection that is silent is asked whether it is still there; never by default.
+    ///
+    /// Source: DestinationRule `connectionPool.http.http2KeepAlive`.
     pub keep_alive: Option<KeepAlive>,
+    /// Probes of the kernel on silent connections; none by default.
+    ///
+    /// Source: DestinationRule `connectionPool.tcp.tcpKeepalive`.
+    pub tcp_keepalive: Option<TcpKeepalive>,
     /// The header that tells the endpoint of a connection who the client is; none by default.
     ///
     /// Source: DestinationRule `proxyProtocol`.
@@ -49,6 +55,7 @@ impl Default for PoolSettings {
             idle_timeout: Duration::from_secs(3_600),
             tcp_idle_timeout: None,
             keep_alive: None,
+            tcp_keepalive: None,
             proxy_protocol: None,
         }
     }

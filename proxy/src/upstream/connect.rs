@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use socket2::SockRef;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 
@@ -43,6 +44,37 @@ pub struct ConnectSettings {
     pub announced: Option<Announced>,
     /// When the peer of an HTTP/2 connection is asked whether it is still there; never by default.
     pub keep_alive: Option<KeepAlive>,
+    /// Probes of the kernel on silent connections; none by default.
+    pub tcp_keepalive: Option<TcpKeepalive>,
+}
+
+/// How the kernel finds out whether a silent peer is still there. What is not said is the system's own choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TcpKeepalive {
+    /// Silence before the first probe.
+    pub time: Option<Duration>,
+    /// Time between probes.
+    pub interval: Option<Duration>,
+    /// Probes without an answer after which the connection is broken.
+    pub probes: Option<u32>,
+}
+
+impl TcpKeepalive {
+    fn set(&self, stream: &TcpStream) -> io::Result<()> {
+        let mut asked = socket2::TcpKeepalive::new();
+        if let Some(time) = self.time {
+            asked = asked.with_time(time);
+        }
+        if let Some(interval) = self.interval {
+            asked = asked.with_interval(interval);
+        }
+        if let Some(probes) = self.probes {
+            asked = asked.with_retries(probes);
+        }
+        let socket = SockRef::from(stream);
+        socket.set_keepalive(true)?;
+        socket.set_tcp_keepalive(&asked)
+    }
 }
 
 /// A connection that was just made.
@@ -121,9 +153,10 @@ pub struct Dialed {
 pub async fn dial(
     reach: Reach<'_>,
     timeout: Duration,
+    keepalive: Option<TcpKeepalive>,
     counts: &Rc<Counts>,
 ) -> Result<Dialed, Error> {
-    let (stream, ends) = within(timeout, socket(reach, counts), counts).await?;
+    let (stream, ends) = within(timeout, socket(reach, keepalive, counts), counts).await?;
     Ok(Dialed {
         stream,
         ends,
@@ -132,7 +165,11 @@ pub async fn dial(
 }
 
 /// A connected socket.
-async fn socket(reach: Reach<'_>, counts: &Rc<Counts>) -> Result<(Stream, Rc<Ends>), Error> {
+async fn socket(
+    reach: Reach<'_>,
+    keepalive: Option<TcpKeepalive>,
+    counts: &Rc<Counts>,
+) -> Result<(Stream, Rc<Ends>), Error> {
     let failed = |error: io::Error| connect_failed(error, counts);
     let (stream, remote) = match reach.address {
         Address::Unix(path) => {
@@ -144,6 +181,9 @@ async fn socket(reach: Reach<'_>, counts: &Rc<Counts>) -> Result<(Stream, Rc<End
         Address::Ip(_) | Address::Name { .. } => {
             let (stream, remote) = first_to_connect(&reach.candidates(), counts).await?;
             stream.set_nodelay(true).map_err(failed)?;
+            if let Some(keepalive) = keepalive {
+                keepalive.set(&stream).map_err(failed)?;
+            }
             (Stream::Tcp(stream), Address::Ip(remote))
         }
     };
@@ -157,7 +197,7 @@ async fn open(
     counts: &Rc<Counts>,
     memory: &Rc<Memory>,
 ) -> Result<Connected, Error> {
-    let (mut stream, ends) = socket(reach, counts).await?;
+    let (mut stream, ends) = socket(reach, settings.tcp_keepalive, counts).await?;
     if let Some(announced) = &settings.announced {
         let failed = |error| connect_failed(error, counts);
         stream

@@ -266,3 +266,39 @@ fn failover_that_is_asked_for_acts_on_endpoints_that_are_gone() {
         }
     }
 }
+
+/// Whether the kernel's timer of the established connection to this address is that of keepalive probes (`02`).
+fn has_keepalive(to: std::net::SocketAddr) -> bool {
+    let std::net::SocketAddr::V4(to) = to else {
+        panic!("tests are on IPv4")
+    };
+    let address = u32::from_le_bytes(to.ip().octets());
+    let wanted = format!("{address:08X}:{:04X}", to.port());
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let established = table.lines().filter_map(|line| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let is_it = *columns.get(2)? == wanted && *columns.get(3)? == "01";
+        is_it.then(|| columns[5].starts_with("02:"))
+    });
+    established.into_iter().any(|probes| probes)
+}
+
+#[test]
+fn silent_connections_are_probed_when_asked() {
+    for (policy, probed) in [
+        (
+            "{connectionPool: {tcp: {tcpKeepalive: {time: 7200s, interval: 75s, probes: 3}}}}",
+            true,
+        ),
+        ("{connectionPool: {tcp: {connectTimeout: 5s}}}", false),
+    ] {
+        let origin = Named::new("one");
+        let proxy = proxy(&[(&origin, "")], policy, &[]);
+        assert_eq!(names(&proxy, "", 1), ["one"]);
+        if probed {
+            eventually("the timer runs", || has_keepalive(origin.origin.address));
+        } else {
+            assert!(!has_keepalive(origin.origin.address));
+        }
+    }
+}

@@ -432,3 +432,31 @@ async fn settings_and_pings_of_the_origin_are_answered() {
         [(SETTINGS, Vec::new()), (PING, b"12345678".to_vec())]
     );
 }
+
+#[tokio::test]
+async fn silent_endpoint_is_asked_and_given_up_when_the_rule_says_so() {
+    let (tell, told) = mpsc::channel();
+    let tell = std::sync::Mutex::new(tell);
+    let origin = origin(move |mut peer| {
+        while let Some(frame) = peer.next() {
+            if frame.kind == HEADERS {
+                peer.send(HEADERS, BOTH, frame.stream, OK);
+            } else if frame.kind == PING && frame.flags == 0 {
+                // no answer: the connection has to end by itself
+                let closed = peer.is_closed();
+                tell.lock().unwrap().send(closed).unwrap();
+            }
+        }
+    });
+    let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: web}\nspec:\n  \
+        host: web.test\n  trafficPolicy: {connectionPool: {http: {http2KeepAlive: \
+        {interval: 200ms, timeout: 200ms}}}}\n";
+    let proxy = Proxy::with(|edge| {
+        let mesh = everything_to_address(edge, Back::H2, origin.address);
+        crate::support::mesh::documents([mesh.as_str(), rule])
+    });
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    assert_eq!(client.call(get("/")).await.status, 200);
+    let asked = tokio::task::spawn_blocking(move || told.recv_timeout(DEADLINE));
+    assert_eq!(asked.await.unwrap(), Ok(true));
+}

@@ -302,3 +302,71 @@ fn silent_connections_are_probed_when_asked() {
         }
     }
 }
+
+#[test]
+fn traffic_is_distributed_over_localities_as_told() {
+    let (near, far, off) = (Named::new("near"), Named::new("far"), Named::new("off"));
+    let policy = "{loadBalancer: {simple: ROUND_ROBIN, localityLbSetting: {enabled: true, distribute: \
+        [{from: r/a, to: {r/a: 80, r/b: 20}}]}}}";
+    let origins = [(&near, "r/a"), (&far, "r/b"), (&off, "r/c")];
+    let proxy = proxy(&origins, policy, &["--cluster", "r/a/g/c"]);
+    let all = names(&proxy, "", 1000);
+    let count = |name: &str| all.iter().filter(|one| *one == name).count();
+    // five standard deviations of a binomial(1000, 0.2) are 63
+    assert!(count("far").abs_diff(200) < 63, "{}", count("far"));
+    assert_eq!(count("off"), 0);
+}
+
+#[test]
+fn service_prefers_its_own_zone_when_it_says_so() {
+    let (near, far) = (Named::new("near"), Named::new("far"));
+    for (distribution, near_only) in [("trafficDistribution: PreferSameZone, ", true), ("", false)]
+    {
+        let start = Start::new();
+        let slice = |name: &str, named: &Named, zone: &str| {
+            let at = named.origin.address;
+            format!(
+                "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: {name}, labels: \
+                 {{kubernetes.io/service-name: s}}}}\naddressType: IPv4\nports: [{{name: http, port: {}}}]\n\
+                 endpoints: [{{addresses: [{}], zone: {zone}}}]\n",
+                at.port(),
+                at.ip()
+            )
+        };
+        let text = documents([
+            gateway(&[start.edge()]),
+            routes("s", "['*']", "- {route: [{destination: {host: s}}]}"),
+            format!(
+                "apiVersion: v1\nkind: Service\nmetadata: {{name: s}}\nspec: {{{distribution}ports: \
+                 [{{name: http, port: 80}}], selector: {{app: s}}}}\n"
+            ),
+            slice("near", &near, "a"),
+            slice("far", &far, "b"),
+        ]);
+        let arguments = ["--cluster", "r/a/g/c"];
+        let proxy = start.args(arguments).file("mesh.yaml", text).start();
+        let all = names(&proxy, "", 40);
+        assert_eq!(all.iter().all(|name| name == "near"), near_only, "{all:?}");
+    }
+}
+
+#[test]
+fn t106_t107_ejections_of_all_are_no_endpoint_or_panic() {
+    for (panic_percent, status) in [(0, 503), (50, 500)] {
+        let bad = [Named::new("one"), Named::new("two")];
+        bad.iter().for_each(|named| named.answers(500));
+        let policy = format!(
+            "{{loadBalancer: {{simple: ROUND_ROBIN}}, outlierDetection: {{consecutive5xxErrors: 1, \
+             maxEjectionPercent: 100, minHealthPercent: {panic_percent}}}}}"
+        );
+        let proxy = proxy(&[(&bad[0], ""), (&bad[1], "")], &policy, &[]);
+        let mut client = Raw::connect(proxy.edge);
+        for _ in 0..2 {
+            assert_eq!(ask(&mut client, "").status, 500);
+        }
+        eventually("the tables know", || ask(&mut client, "").status == status);
+        if status == 503 {
+            assert_eq!(name(&ask(&mut client, "")), "no healthy upstream");
+        }
+    }
+}

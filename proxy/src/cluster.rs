@@ -240,6 +240,23 @@ impl Cluster {
         self.refresh(now);
     }
 
+    /// Makes the tables anew whatever they show: of a cluster that has just come into force, something may have happened
+    /// since it was compiled. Without outlier detection nobody stays ejected, since nobody would let them back.
+    pub fn adopt(&self, now: Moment) {
+        if self.balance.outlier.is_none() {
+            ejection::pardon(self, now);
+        }
+        self.rebuild(now);
+    }
+
+    /// Endpoints that are ejected.
+    pub fn ejected(&self) -> usize {
+        let endpoints = self.endpoints.iter();
+        endpoints
+            .filter(|endpoint| endpoint.state.health.is_ejected())
+            .count()
+    }
+
     fn rebuild(&self, now: Moment) {
         let live = Arc::new(Live::build(&self.base, &self.endpoints, now));
         let before = self.live.swap(Arc::clone(&live));

@@ -38,6 +38,17 @@ pub(super) fn normalize(hosts: &[Host<'_>]) -> Vec<f64> {
     hosts.iter().map(|host| host.weight / sum).collect()
 }
 
+/// Three hosts by these weights, numbered from 1; those of the test vectors.
+#[cfg(test)]
+pub(super) fn three_hosts(weights: [u32; 3]) -> Vec<(super::EndpointIdx, Host<'static>)> {
+    const KEYS: [&str; 3] = ["10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:8080"];
+    let hosts = KEYS.iter().zip(weights).map(|(key, weight)| Host {
+        key,
+        weight: f64::from(weight),
+    });
+    (1..).map(super::EndpointIdx).zip(hosts).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -179,20 +179,10 @@ impl Packed {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const HOSTS: [&str; 3] = ["10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:8080"];
+    use crate::balance::hash::three_hosts;
 
     fn table(weights: [u32; 3], size: u64) -> Maglev {
-        let hosts: Vec<_> = HOSTS
-            .iter()
-            .zip(weights)
-            .enumerate()
-            .map(|(index, (key, weight))| {
-                let weight = f64::from(weight);
-                (EndpointIdx(index as u32 + 1), Host { key, weight })
-            })
-            .collect();
-        Maglev::build(&hosts, size).unwrap()
+        Maglev::build(&three_hosts(weights), size).unwrap()
     }
 
     fn slots(table: &Maglev) -> Vec<u32> {
@@ -205,8 +195,11 @@ mod tests {
 
     #[test]
     fn small_tables_are_filled_as_by_hand() {
-        let turns = HOSTS.map(|key| Turn::of(key, 11));
-        let turns = turns.map(|turn| (turn.slot, turn.skip));
+        let turns = three_hosts([1; 3])
+            .iter()
+            .map(|(_, host)| Turn::of(host.key, 11))
+            .collect::<Vec<_>>();
+        let turns: Vec<_> = turns.iter().map(|turn| (turn.slot, turn.skip)).collect();
         assert_eq!(turns, [(2, 7), (3, 8), (9, 5)]);
         let equal = table([1, 1, 1], 11);
         assert_eq!(slots(&equal), [2, 1, 1, 2, 1, 1, 2, 3, 3, 3, 2]);

@@ -157,21 +157,10 @@ fn push_decimal(out: &mut Vec<u8>, mut number: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::balance::hash::xx_hash;
-
-    const HOSTS: [&str; 3] = ["10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:8080"];
+    use crate::balance::hash::three_hosts;
 
     fn ring(weights: [u32; 3], size_min: u64) -> RingHash {
-        let hosts: Vec<_> = HOSTS
-            .iter()
-            .zip(weights)
-            .enumerate()
-            .map(|(index, (key, weight))| {
-                let weight = f64::from(weight);
-                (EndpointIdx(index as u32 + 1), Host { key, weight })
-            })
-            .collect();
-        RingHash::build(&hosts, size_min).unwrap()
+        RingHash::build(&three_hosts(weights), size_min).unwrap()
     }
 
     fn pick(ring: &RingHash, key: &str) -> u32 {

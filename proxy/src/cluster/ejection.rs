@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::outlier::{OutlierPolicy, Verdict};
 use super::{Cluster, Live};
 use crate::balance::EndpointIdx;
-use crate::registry::{Happening, Moment};
+use crate::registry::{Happening, Moment, why};
 
 /// An endpoint has failed often enough: takes it out, if the cap allows it.
 #[cold]
@@ -73,6 +73,22 @@ pub(super) fn sweep(cluster: &Cluster, policy: &OutlierPolicy, now: Moment) {
             let what = Happening::Returned { out_for };
             state.journal.note(now, &state.name, Some(address), what);
             state.ejections.stale.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// Lets all ejected endpoints back.
+pub(super) fn pardon(cluster: &Cluster, now: Moment) {
+    let state = &cluster.state;
+    for endpoint in cluster.endpoints() {
+        let health = &endpoint.state.health;
+        let out_for = now.since(health.ejected_at());
+        if health.admit(why::EJECTED, now) {
+            health.forget_errors();
+            health.set_multiplier(0);
+            let address = &*endpoint.address_text;
+            let what = Happening::Returned { out_for };
+            state.journal.note(now, &state.name, Some(address), what);
         }
     }
 }

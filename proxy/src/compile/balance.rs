@@ -31,15 +31,15 @@ pub(super) fn balance(
         Some(setting) => asked_spread(setting, detects, identity),
         None => unasked_spread(distribution, detects),
     };
-    let implied = || implied_outlier(&spread).filter(|_| !identity.mesh.failover_needs_detection);
     let outlier_policy = match outlier {
         Some(outlier) => Some(outlier_policy(outlier, identity)),
-        None => implied(),
+        None if identity.mesh.failover_needs_detection => None,
+        None => implied_outlier(&spread),
     };
     Balance {
         policy: balancer.map_or_else(Policy::default, |balancer| policy(&balancer.algorithm)),
         warmup: balancer.and_then(|balancer| balancer.warmup.as_ref().map(warmup)),
-        outlier: outlier_policy.filter(|_| !matches!(spread, Spread::Flat) || detects),
+        outlier: outlier_policy,
         panic_percent: outlier.map_or(0, |outlier| outlier.health_percent_min),
         spread,
     }
@@ -47,7 +47,10 @@ pub(super) fn balance(
 
 fn policy(algorithm: &Algorithm) -> Policy {
     match algorithm {
-        Algorithm::ConsistentHash(hash) => Policy::Hash(hash_policy(hash)),
+        // no request has a key whose name is none: nothing is sticky
+        Algorithm::ConsistentHash(hash) => {
+            hash_policy(hash).map_or(Policy::Simple(Simple::Random), Policy::Hash)
+        }
         Algorithm::LeastRequest => Policy::Simple(Simple::LeastRequest),
         Algorithm::Passthrough => Policy::Passthrough,
         Algorithm::Random => Policy::Simple(Simple::Random),
@@ -55,7 +58,8 @@ fn policy(algorithm: &Algorithm) -> Policy {
     }
 }
 
-fn hash_policy(hash: &ConsistentHash) -> HashPolicy {
+/// `None` for a header that cannot be.
+fn hash_policy(hash: &ConsistentHash) -> Option<HashPolicy> {
     let key = match &hash.key {
         AskedKey::Cookie {
             name,
@@ -71,11 +75,7 @@ fn hash_policy(hash: &ConsistentHash) -> HashPolicy {
                 .map(|attribute| (Arc::clone(&attribute.name), Arc::clone(&attribute.value)))
                 .collect(),
         })),
-        AskedKey::Header(name) => match HeaderName::try_from(&**name) {
-            Ok(name) => HashKey::Header(name),
-            // no request has such a header
-            Err(_) => HashKey::Query(Arc::clone(name)),
-        },
+        AskedKey::Header(name) => HashKey::Header(HeaderName::try_from(&**name).ok()?),
         AskedKey::QueryParameter(name) => HashKey::Query(Arc::clone(name)),
         AskedKey::SourceIp => HashKey::SourceIp,
     };
@@ -85,7 +85,7 @@ fn hash_policy(hash: &ConsistentHash) -> HashPolicy {
             size_min: ring_size_min,
         },
     };
-    HashPolicy { key, algorithm }
+    Some(HashPolicy { key, algorithm })
 }
 
 fn warmup(asked: &AskedWarmup) -> Warmup {

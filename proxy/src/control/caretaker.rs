@@ -1,5 +1,6 @@
 //! Looks after the health of endpoints: sweeps ejections, makes tables anew, tells what happened.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::Control;
 use crate::cluster::Cluster;
-use crate::registry::{Cause, Event, Happening, Journal, Moment};
+use crate::registry::{Cause, ClusterId, Event, Happening, Journal, Moment};
 use crate::snapshot::SnapshotSlot;
 use crate::telemetry::{Counter, Gauge, Telemetry, WorkerId};
 
@@ -50,14 +51,16 @@ impl Caretaker {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut wards = self.wards(Vec::new());
-        let mut told = 0;
+        let (mut told, mut ejected) = (0, 0);
         loop {
+            let mut replaced = false;
             tokio::select! {
                 changed = self.generations.changed() => {
                     if changed.is_err() {
                         return; // there is no configuration any more
                     }
                     wards = self.wards(wards);
+                    replaced = true;
                 }
                 () = self.journal.called() => {}
                 _ = tick.tick(), if !wards.is_empty() => {}
@@ -66,7 +69,11 @@ impl Caretaker {
             for ward in &mut wards {
                 ward.look(now);
             }
+            let before = told;
             told = self.tell(told);
+            if told != before || replaced {
+                ejected = self.show_ejected(&wards, ejected);
+            }
         }
     }
 
@@ -74,22 +81,35 @@ impl Caretaker {
     fn wards(&self, before: Vec<Ward>) -> Vec<Ward> {
         let now = self.journal.now();
         let snapshot = self.slot.load_full();
+        let mut before: HashMap<ClusterId, Ward> = before
+            .into_iter()
+            .map(|ward| (ward.cluster.id(), ward))
+            .collect();
         let clusters = snapshot.clusters.iter().flatten();
-        let cared_for = clusters.filter(|cluster| {
-            cluster.balance.outlier.is_some() || cluster.balance.warmup.is_some()
-        });
-        cared_for
-            .map(|cluster| {
+        clusters
+            .filter_map(|cluster| {
+                let known = before.remove(&cluster.id());
+                let balance = &cluster.balance;
+                if balance.outlier.is_none() && balance.warmup.is_none() {
+                    if known.is_some() {
+                        cluster.adopt(now);
+                    }
+                    return None;
+                }
+                if known
+                    .as_ref()
+                    .is_none_or(|ward| !Arc::ptr_eq(&ward.cluster, cluster))
+                {
+                    cluster.adopt(now);
+                }
                 let outlier = cluster.balance.outlier.as_ref();
                 let interval = outlier.map_or(TICK, |outlier| outlier.interval);
-                let known = before.iter().find(|ward| {
-                    ward.interval == interval && Arc::ptr_eq(&ward.cluster.state, &cluster.state)
-                });
-                Ward {
+                let known = known.filter(|ward| ward.interval == interval);
+                Some(Ward {
                     cluster: Arc::clone(cluster),
                     interval,
                     due: known.map_or(now, |ward| ward.due),
-                }
+                })
             })
             .collect()
     }
@@ -105,18 +125,25 @@ impl Caretaker {
         next
     }
 
+    /// Brings the gauge from what it shows to what is so, and returns that.
+    fn show_ejected(&self, wards: &[Ward], shown: usize) -> usize {
+        let ejected = wards.iter().map(|ward| ward.cluster.ejected()).sum();
+        let counters = &self.telemetry.counters;
+        for _ in shown..ejected {
+            counters.raise(WorkerId::CONTROL, Gauge::EndpointsEjected);
+        }
+        for _ in ejected..shown {
+            counters.lower(WorkerId::CONTROL, Gauge::EndpointsEjected);
+        }
+        ejected
+    }
+
     fn count(&self, what: &Happening) {
         let counters = &self.telemetry.counters;
         let worker = WorkerId::CONTROL;
         match what {
-            Happening::Ejected { cause, .. } => {
-                counters.raise(worker, Gauge::EndpointsEjected);
-                counters.increment(worker, ejection(*cause));
-            }
-            Happening::Returned { .. } => {
-                counters.lower(worker, Gauge::EndpointsEjected);
-                counters.increment(worker, Counter::EndpointsReturned);
-            }
+            Happening::Ejected { cause, .. } => counters.increment(worker, ejection(*cause)),
+            Happening::Returned { .. } => counters.increment(worker, Counter::EndpointsReturned),
             Happening::Spared { .. } => counters.increment(worker, Counter::EndpointsSpared),
             Happening::PanicOn { .. } => counters.increment(worker, Counter::Panics),
             Happening::Shifted { .. } => counters.increment(worker, Counter::PriorityShifts),

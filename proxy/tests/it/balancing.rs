@@ -211,6 +211,33 @@ fn endpoint_that_fails_is_ejected_and_comes_back() {
 }
 
 #[test]
+fn ejected_endpoint_is_back_when_the_rule_is_gone() {
+    let (good, bad) = (Named::new("good"), Named::new("bad"));
+    bad.answers(500);
+    let policy = "{loadBalancer: {simple: ROUND_ROBIN}, outlierDetection: \
+        {consecutive5xxErrors: 1, baseEjectionTime: 3600s, maxEjectionPercent: 50}}";
+    let proxy = proxy(&[(&good, ""), (&bad, "")], policy, &[]);
+    assert_eq!(names(&proxy, "", 2).len(), 2);
+    eventually("it is ejected", || {
+        proxy.metric("strait_outlier_ejections_active", &[]) == 1.0
+    });
+    bad.answers(200);
+    let endpoints = [(good.origin.address, ""), (bad.origin.address, "")];
+    let without = mesh(
+        proxy.edge,
+        &endpoints,
+        "{loadBalancer: {simple: ROUND_ROBIN}}",
+    );
+    proxy.write("mesh.yaml", without);
+    eventually("it serves again", || {
+        names(&proxy, "", 4).iter().any(|name| name == "bad")
+    });
+    eventually("nobody is shown as ejected", || {
+        proxy.metric("strait_outlier_ejections_active", &[]) == 0.0
+    });
+}
+
+#[test]
 fn endpoints_in_the_own_zone_come_first_and_others_take_over() {
     let (near, far) = (Named::new("near"), Named::new("far"));
     let origins = [(&far, "r/b"), (&near, "r/a")];

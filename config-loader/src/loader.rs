@@ -94,6 +94,7 @@ pub fn watch(
 #[derive(Debug, Default)]
 struct Loader {
     store: Store,
+    options: ReadOptions,
     /// What does not fit together in the set in force.
     references: Vec<Diagnostic>,
     diagnostics: Vec<Diagnostic>,
@@ -103,6 +104,7 @@ impl Loader {
     fn new(options: ReadOptions) -> Loader {
         Loader {
             store: Store::with_options(options),
+            options,
             ..Loader::default()
         }
     }
@@ -118,7 +120,7 @@ impl Loader {
         found.extend(look.problems);
         found.extend(self.store.diagnostics());
         if !delta.is_empty() {
-            self.references = references::check(self.store.set());
+            self.references = references::check(self.store.set(), self.options);
             fill_source_lines(&mut self.references);
         }
         found.extend(self.references.iter().cloned());

@@ -1,4 +1,4 @@
-//! What is forgiven, for those who come from readers that forgive more.
+//! What is forgiven, for those who come from readers that forgive more, and what the proxy is told to do besides.
 
 /// How strictly resources are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,4 +12,7 @@ pub struct ReadOptions {
     /// `sourceSubnet` of a match block in `tcp` counts. By default it is left out with a warning, since Istio does not
     /// evaluate it.
     pub source_subnet_counts: bool,
+    /// `maxEjectionPercent` holds for the first ejection, too, as in newer Envoy: where it lets nobody be ejected there is
+    /// a warning. By default one endpoint may be out whatever it says, as long as another is left.
+    pub first_ejection_is_capped: bool,
 }

@@ -222,6 +222,8 @@ fn tell(told: &mut HashSet<String>, diagnostics: &[Diagnostic]) {
             match diagnostic.severity {
                 Severity::Error => tracing::error!("{line}"),
                 Severity::Warning => tracing::warn!("{line}"),
+                // what is in force together, and not only what was passed over
+                Severity::Note if diagnostic.code.0.starts_with('X') => tracing::info!("{line}"),
                 Severity::Note => tracing::debug!("{line}"),
             }
         }

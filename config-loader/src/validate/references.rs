@@ -1,6 +1,6 @@
 //! Checks that need the whole set: what names something that is not there, or can never be used.
 //!
-//! All of them are warnings. An object is never refused for what another one says: the other may come later.
+//! None of them is an error. An object is never refused for what another one says: the other may come later.
 
 mod gateways;
 mod groups;
@@ -11,19 +11,20 @@ mod routes;
 mod rules;
 mod services;
 
+use crate::ReadOptions;
 use crate::diagnostic::{Code, Diagnostic, Place, Severity};
 use crate::resource::{Object, ResourceSet};
 use crate::span::{Line, Span};
 
 /// What does not fit together.
-pub fn check(set: &ResourceSet) -> Vec<Diagnostic> {
+pub fn check(set: &ResourceSet, options: ReadOptions) -> Vec<Diagnostic> {
     let mut routes = routes::Routes::new(set);
     for object in set.virtual_services.values() {
         routes.check(object);
     }
     let routes::Routes {
         services,
-        portless,
+        implicit,
         mut found,
         ..
     } = routes;
@@ -31,7 +32,12 @@ pub fn check(set: &ResourceSet) -> Vec<Diagnostic> {
     merged::check(set, &mut found);
     gateways::check(set, &mut found);
     rules::check(set, &services, &mut found);
-    policies::check(set, &services, &portless, &mut found);
+    let world = policies::World {
+        services: &services,
+        implicit: &implicit,
+        first_ejection_is_capped: options.first_ejection_is_capped,
+    };
+    policies::check(set, &world, &mut found);
     groups::check(set, &mut found);
     found
 }

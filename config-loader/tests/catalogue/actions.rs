@@ -5,6 +5,7 @@ use super::{Table, forwarding, rule};
 pub(super) fn tables() -> Vec<Table> {
     let table = |around, cases| Table {
         around,
+        path: "",
         with_references: false,
         cases,
     };

@@ -5,6 +5,7 @@ use super::{Table, document};
 pub(super) fn tables() -> Vec<Table> {
     let table = |around, cases| Table {
         around,
+        path: "",
         with_references: false,
         cases,
     };
@@ -31,24 +32,16 @@ fn named(name: &str) -> String {
     )
 }
 
-/// A comment on the first line, and the rest.
-fn first_comment(text: &str) -> (&str, &str) {
-    match text.split_once('\n') {
-        Some((found, rest)) if found.starts_with('#') => (found, rest),
-        _ => ("", text),
-    }
-}
-
 /// A server with these fields beside its hosts. A comment that comes first is of the server as a whole.
 fn serving(fields: &str) -> String {
-    let (found, fields) = first_comment(fields);
+    let (found, fields) = super::first_comment(fields);
     let fields = super::indent(fields, "  ");
     gateway(&format!("servers:\n- hosts: [a.com] {found}\n{fields}"))
 }
 
 /// A server with these fields of its port. A comment that comes first is of the port as a whole.
 fn port(fields: &str) -> String {
-    let (found, fields) = first_comment(fields);
+    let (found, fields) = super::first_comment(fields);
     let fields = super::indent(fields, "  ");
     serving(&format!("port: {found}\n{fields}"))
 }

@@ -5,6 +5,7 @@ use super::{Table, forwarding};
 pub(super) fn tables() -> Vec<Table> {
     vec![Table {
         around: block,
+        path: "",
         with_references: false,
         cases: CASES,
     }]

@@ -5,6 +5,7 @@ use super::{Table, rule, service};
 pub(super) fn tables() -> Vec<Table> {
     let table = |around, cases| Table {
         around,
+        path: "",
         with_references: false,
         cases,
     };

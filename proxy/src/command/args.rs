@@ -61,12 +61,13 @@ pub enum ZeroTimeoutArg {
 }
 
 impl ReadingArgs {
-    /// The options that these arguments describe.
-    pub fn options(&self) -> ReadOptions {
+    /// The options that these arguments describe, together with what outlier detection may do.
+    pub fn options(&self, ejection: &EjectionArgs) -> ReadOptions {
         ReadOptions {
             unknown_fields_pass: self.unknown_fields == UnknownFieldsArg::Warning,
             zero_timeout_passes: self.zero_timeout == ZeroTimeoutArg::None,
             source_subnet_counts: self.enforce_source_subnet,
+            first_ejection_is_capped: ejection.first_is_capped(),
         }
     }
 }
@@ -144,6 +145,14 @@ pub struct IdentityArgs {
         help_heading = "Compatibility"
     )]
     pub failover_needs_outlier_detection: bool,
+    /// What outlier detection may do.
+    #[command(flatten)]
+    pub ejection: EjectionArgs,
+}
+
+/// What outlier detection may do.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct EjectionArgs {
     /// Whether one endpoint may be ejected whatever maxEjectionPercent says, as long as another is left
     #[arg(
         long,
@@ -162,6 +171,13 @@ pub enum FirstEjectionArg {
     Allow,
     /// It may not, as in newer Envoy: below 10 endpoints the default of 10 percent ejects nobody
     Cap,
+}
+
+impl EjectionArgs {
+    /// Whether `maxEjectionPercent` holds for the first ejection, too.
+    pub fn first_is_capped(&self) -> bool {
+        self.outlier_first_ejection == FirstEjectionArg::Cap
+    }
 }
 
 /// `--mode`.
@@ -189,7 +205,7 @@ impl IdentityArgs {
             mesh: MeshDefaults {
                 retry_503: self.compat_retry_503,
                 failover_needs_detection: self.failover_needs_outlier_detection,
-                ejection_cap_holds_always: self.outlier_first_ejection == FirstEjectionArg::Cap,
+                ejection_cap_holds_always: self.ejection.first_is_capped(),
             },
         }
     }

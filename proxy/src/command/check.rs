@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use config_loader::diagnostic::render;
 use config_loader::{Diagnostic, Loaded, Severity};
 
-use super::args::ConfigArgs;
+use super::args::{ConfigArgs, EjectionArgs};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL};
 use crate::compile::certificates::Scope;
 use crate::control::certificates;
@@ -26,6 +26,9 @@ pub struct CheckArgs {
     /// Where configuration comes from.
     #[command(flatten)]
     pub config: ConfigArgs,
+    /// What outlier detection may do.
+    #[command(flatten)]
+    pub ejection: EjectionArgs,
     /// How findings are written
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub output: Output,
@@ -47,8 +50,10 @@ pub enum Output {
 
 /// Loads, validates, prints.
 pub fn run(args: &CheckArgs) -> u8 {
-    let mut loaded =
-        config_loader::load_files_with(&args.config.paths, args.config.reading.options());
+    let mut loaded = config_loader::load_files_with(
+        &args.config.paths,
+        args.config.reading.options(&args.ejection),
+    );
     check_certificates(&mut loaded);
     let text = render(&loaded, args.output, style());
     let mut out = std::io::stdout().lock();

@@ -102,7 +102,10 @@ pub fn run(args: &ExplainArgs) -> u8 {
     };
     let answer = match &args.admin {
         None => {
-            let loaded = config_loader::load_files_with(&args.paths, args.reading.options());
+            let loaded = config_loader::load_files_with(
+                &args.paths,
+                args.reading.options(&args.identity.ejection),
+            );
             if let Some(missing) = unreadable(&loaded.diagnostics) {
                 report(&format!("{}: {}", missing.place.file, missing.message));
                 return EXIT_INPUT;

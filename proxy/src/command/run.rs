@@ -155,7 +155,7 @@ impl RunArgs {
         let mut settings = self
             .serve
             .settings(self.config.paths.clone(), self.identity.identity())?;
-        settings.read = self.config.reading.options();
+        settings.read = self.config.reading.options(&self.identity.ejection);
         Ok(settings)
     }
 }

@@ -15,4 +15,7 @@ codes! {
     X286 Warning "a hash key of one port is not lost for routes that name none";
     X287 Warning "each match of a delegate's rule fits a match of its root rule";
     X288 Warning "no rule repeats what an older VirtualService takes at the same host of a Gateway";
+    X289 Warning "a failover leads to a region that has endpoints";
+    X290 Warning "an entry of distribute sends traffic to localities that have endpoints";
+    X291 Note "a hash key of the only port counts for routes that name none";
 }

@@ -114,6 +114,8 @@ pub struct Failover {
     pub from: Arc<str>,
     /// The region that takes over.
     pub to: Arc<str>,
+    /// Where it was written.
+    pub line: Line,
 }
 
 /// An entry of `failoverPriority`: `key` or `key=value`.

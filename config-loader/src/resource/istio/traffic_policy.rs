@@ -72,7 +72,7 @@ pub struct OutlierDetection {
     pub health_percent_min: u8,
     /// The statuses that count in place of all 5xx, sorted; empty for all 5xx.
     pub http_error_codes: Vec<u16>,
-    /// Where it was written.
+    /// Where `ejection_percent_max` was written, or else the whole.
     pub line: Line,
 }
 

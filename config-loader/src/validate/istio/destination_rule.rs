@@ -126,6 +126,7 @@ fn subsets(
             let place = check.place(first);
             check
                 .error(DR127, span, format!("subset `{name}` is defined twice"))
+                .help("give it another name, or remove one of the two")
                 .related(place, "first defined here");
         }
         let labels: BTreeMap<String, String> = scalar::labels(&raw.labels, check);

@@ -1,44 +1,56 @@
 //! Traffic policies that cannot do what they say, for what other objects say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::{complete, is_covered};
-use super::services::Services;
+use super::services::{Endpoint, Services};
 use super::{place, warning};
-use crate::diagnostic::codes::references::{X285, X286};
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::codes::references::{X285, X286, X289, X290, X291};
+use crate::diagnostic::{Code, Diagnostic, Place, Severity};
 use crate::resource::istio::{
-    Algorithm, ConsistentHash, Destination, DestinationRule, LoadBalancer, OutlierDetection,
-    TrafficPolicy, VirtualService,
+    Algorithm, ConsistentHash, Destination, DestinationRule, Failover, LoadBalancer, Locality,
+    LocalitySetting, OutlierDetection, TrafficPolicy, VirtualService,
 };
 use crate::resource::{Object, ResourceSet};
+use crate::span::Line;
 
-/// Routes to services of several ports that name none of them: the first to each host and subset.
+/// Routes that name no port: the first to each host and subset.
 #[derive(Default)]
-pub(super) struct PortlessRoutes {
-    by_host: BTreeMap<String, BTreeMap<Option<String>, Place>>,
+pub(super) struct ImplicitPorts {
+    /// Those to services of several ports.
+    of_several: ByHost,
+    /// Those to services of one port, which is then the one.
+    of_one: ByHost,
 }
 
-impl PortlessRoutes {
+/// Places by host and subset.
+#[derive(Default)]
+struct ByHost(BTreeMap<String, BTreeMap<Option<String>, Place>>);
+
+impl ImplicitPorts {
     pub(super) fn add(
         &mut self,
         object: &Object<VirtualService>,
         destination: &Destination,
         host: &str,
+        of_several: bool,
     ) {
-        let of_host = self.by_host.entry(host.to_owned()).or_default();
+        let by_host = match of_several {
+            true => &mut self.of_several.0,
+            false => &mut self.of_one.0,
+        };
+        let of_host = by_host.entry(host.to_owned()).or_default();
         let subset = destination.subset.as_deref().map(str::to_owned);
         of_host
             .entry(subset)
             .or_insert_with(|| place(object, destination.line));
     }
+}
 
+impl ByHost {
     /// The first route to a host that a rule for `pattern` covers, and to `subset` if there is one.
     fn first(&self, pattern: &str, subset: Option<&str>) -> Option<&Place> {
-        let mut covered = self
-            .by_host
-            .iter()
-            .filter(|(host, _)| is_covered(host, pattern));
+        let mut covered = self.0.iter().filter(|(host, _)| is_covered(host, pattern));
         covered.find_map(|(_, routes)| match subset {
             None => routes.values().next(),
             Some(subset) => routes.get(&Some(subset.to_owned())),
@@ -46,19 +58,23 @@ impl PortlessRoutes {
     }
 }
 
-pub(super) fn check(
-    set: &ResourceSet,
-    services: &Services<'_>,
-    portless: &PortlessRoutes,
-    found: &mut Vec<Diagnostic>,
-) {
+/// What policies are compared with.
+#[derive(Clone, Copy)]
+pub(super) struct World<'a> {
+    pub(super) services: &'a Services<'a>,
+    pub(super) implicit: &'a ImplicitPorts,
+    pub(super) first_ejection_is_capped: bool,
+}
+
+pub(super) fn check(set: &ResourceSet, world: &World<'_>, found: &mut Vec<Diagnostic>) {
     for object in set.destination_rules.values() {
         let host = complete(&object.spec.host, &object.id.namespace);
+        let service = world.services.find(&host);
         let mut checker = Checker {
             object,
             host: &host,
-            services,
-            portless,
+            endpoints: service.and_then(|service| service.endpoints.as_deref()),
+            world,
             found,
         };
         let base = &object.spec.traffic_policy;
@@ -68,34 +84,39 @@ pub(super) fn check(
             let labels = Some((&*subset.name, &subset.labels));
             checker.policy(&subset.traffic_policy, labels, &path);
         }
+        checker.inherited_ejection();
     }
 }
+
+/// The name and the labels of a subset.
+type Subset<'a> = Option<(&'a str, &'a BTreeMap<String, String>)>;
 
 struct Checker<'a> {
     object: &'a Object<DestinationRule>,
     host: &'a str,
-    services: &'a Services<'a>,
-    portless: &'a PortlessRoutes,
+    /// Those of the service, where all are known.
+    endpoints: Option<&'a [Endpoint<'a>]>,
+    world: &'a World<'a>,
     found: &'a mut Vec<Diagnostic>,
 }
 
-impl Checker<'_> {
-    fn policy(
-        &mut self,
-        policy: &TrafficPolicy,
-        subset: Option<(&str, &BTreeMap<String, String>)>,
-        path: &str,
-    ) {
-        let ports = policy.ports.iter().enumerate();
-        let ports = ports.map(|(index, port)| (format!("{path}.portLevelSettings[{index}]"), port));
-        let ports: Vec<_> = ports.collect();
-        let of_ports = ports
-            .iter()
-            .map(|(path, port)| (path.as_str(), &port.outlier_detection));
-        let own = [(path, &policy.outlier_detection)];
-        for (path, outliers) in own.into_iter().chain(of_ports) {
+impl<'a> Checker<'a> {
+    fn policy(&mut self, policy: &TrafficPolicy, subset: Subset<'_>, path: &str) {
+        let mut blocks = vec![(
+            path.to_owned(),
+            &policy.load_balancer,
+            &policy.outlier_detection,
+        )];
+        blocks.extend(policy.ports.iter().enumerate().map(|(index, port)| {
+            let path = format!("{path}.portLevelSettings[{index}]");
+            (path, &port.load_balancer, &port.outlier_detection)
+        }));
+        for (path, balancer, outliers) in &blocks {
             if let Some(outliers) = outliers {
-                self.ejection(outliers, subset.map(|(_, labels)| labels), path);
+                self.ejection(outliers, subset, path);
+            }
+            if let Some(balancer) = balancer {
+                self.localities(balancer, subset, path);
             }
         }
         let base = &self.object.spec.traffic_policy;
@@ -107,48 +128,171 @@ impl Checker<'_> {
         {
             return;
         }
-        for (path, port) in &ports {
-            if let Some(hash) = port.load_balancer.as_deref().and_then(hash) {
+        for (path, balancer, _) in &blocks[1..] {
+            if let Some(hash) = balancer.as_deref().and_then(hash) {
                 self.hash_of_port(hash, subset.map(|(name, _)| name), path);
             }
         }
     }
 
-    /// The only endpoint of a service is ejected at 100 percent, or never.
-    fn ejection(
-        &mut self,
-        outliers: &OutlierDetection,
-        labels: Option<&BTreeMap<String, String>>,
-        path: &str,
-    ) {
-        let service = self.services.find(self.host);
-        let Some(endpoints) = service.and_then(|service| service.endpoints.as_ref()) else {
+    /// The endpoints of the service or of a subset, where all are known.
+    fn endpoints(&self, subset: Subset<'_>) -> Option<Vec<Endpoint<'a>>> {
+        let all = self.endpoints?.iter().copied();
+        Some(match subset {
+            Some((_, labels)) => all.filter(|endpoint| endpoint.has_labels(labels)).collect(),
+            None => all.collect(),
+        })
+    }
+
+    /// With too few endpoints for its share, outlier detection ejects nobody.
+    fn ejection(&mut self, outliers: &OutlierDetection, subset: Subset<'_>, path: &str) {
+        let Some(count) = self.futile(outliers, subset) else {
             return;
         };
-        let selected = |endpoint: &&&BTreeMap<String, String>| {
-            let mut wanted = labels.into_iter().flatten();
-            wanted.all(|(key, value)| endpoint.get(key) == Some(value))
+        let field = format!("{path}.outlierDetection.maxEjectionPercent");
+        let endpoints = match count {
+            1 => "1 endpoint".to_owned(),
+            count => format!("{count} endpoints"),
         };
-        if endpoints.iter().filter(selected).count() != 1 || outliers.ejection_percent_max == 100 {
+        let of_subset = subset.map_or_else(String::new, |(name, _)| format!(" of subset `{name}`"));
+        let message = format!("with {endpoints}{of_subset} nothing can be ejected");
+        let mut diagnostic = warning(self.object, X285, outliers.line, field, message);
+        match count {
+            1 => diagnostic
+                .help("write 100 to eject the last endpoint too, or remove outlierDetection"),
+            count => diagnostic.help(format!(
+                "write {} or more, or leave out --outlier-first-ejection=cap",
+                100_usize.div_ceil(count)
+            )),
+        };
+        self.found.push(diagnostic);
+    }
+
+    /// How many endpoints there are, if none of them can ever be ejected.
+    fn futile(&self, outliers: &OutlierDetection, subset: Subset<'_>) -> Option<usize> {
+        let endpoints = self.endpoints(subset)?;
+        let count = endpoints.len();
+        let names = endpoints.iter().any(|endpoint| endpoint.is_name);
+        let first_is_capped = self.world.first_ejection_is_capped || count == 1;
+        let share = usize::from(outliers.ejection_percent_max);
+        (!names && first_is_capped && (1..100).contains(&(share * count))).then_some(count)
+    }
+
+    /// Where the cap holds always, a subset may be too small for what it inherits though the service is not.
+    fn inherited_ejection(&mut self) {
+        let base = &self.object.spec.traffic_policy;
+        let Some(outliers) = base.outlier_detection.as_deref() else {
+            return;
+        };
+        if !self.world.first_ejection_is_capped || self.futile(outliers, None).is_some() {
             return;
         }
-        let field = format!("{path}.outlierDetection.maxEjectionPercent");
-        let message = "with 1 endpoint nothing can be ejected".to_owned();
-        let mut diagnostic = warning(self.object, X285, outliers.line, field, message);
-        diagnostic.help("write 100 to eject the last endpoint too, or remove outlierDetection");
+        for subset in &self.object.spec.subsets {
+            if subset.traffic_policy.outlier_detection.is_none() {
+                let subset = Some((&*subset.name, &subset.labels));
+                self.ejection(outliers, subset, "spec.trafficPolicy");
+            }
+        }
+    }
+
+    /// Settings that lead to where nobody is.
+    fn localities(&mut self, balancer: &LoadBalancer, subset: Subset<'_>, path: &str) {
+        let Some(endpoints) = self.endpoints(subset).filter(|all| !all.is_empty()) else {
+            return;
+        };
+        let places: Option<Vec<Locality>> = endpoints.iter().map(Endpoint::locality).collect();
+        let Some(places) = places else {
+            return;
+        };
+        let path = format!("{path}.loadBalancer");
+        if let Some(setting) = balancer
+            .locality
+            .as_deref()
+            .filter(|setting| setting.enabled)
+        {
+            let path = format!("{path}.localityLbSetting");
+            self.failovers(&setting.failover, &places, &path);
+            self.shares(setting, &places, &path);
+        }
+        if let Some(setting) = balancer.zone_aware.as_deref().filter(|one| one.enabled) {
+            let path = format!("{path}.zoneAwareLbSetting");
+            self.failovers(&setting.failover, &places, &path);
+        }
+    }
+
+    fn failovers(&mut self, failovers: &[Failover], places: &[Locality], path: &str) {
+        for (index, failover) in failovers.iter().enumerate() {
+            let to = &failover.to;
+            if places.iter().any(|place| place.region == *to) {
+                continue;
+            }
+            let message = format!("no endpoint is in region `{to}`: nothing can fail over to it");
+            let field = format!("{path}.failover[{index}].to");
+            self.nobody_there((X289, failover.line), field, message, places);
+        }
+    }
+
+    fn shares(&mut self, setting: &LocalitySetting, places: &[Locality], path: &str) {
+        for (index, entry) in setting.distribute.iter().enumerate() {
+            let empty = entry.to.keys().filter(|to| {
+                let mut matching = places.iter().filter(|place| to.matches(place));
+                matching.next().is_none()
+            });
+            let empty: Vec<String> = empty
+                .map(|to| format!("`{}`", to.parts.join("/")))
+                .collect();
+            if empty.is_empty() {
+                continue;
+            }
+            let what = if empty.len() == entry.to.len() {
+                "requests will get 503 UH"
+            } else {
+                "its share goes to the others"
+            };
+            let message = format!("no endpoint is in {}: {what}", empty.join(" or "));
+            let field = format!("{path}.distribute[{index}].to");
+            self.nobody_there((X290, entry.line), field, message, places);
+        }
+    }
+
+    fn nobody_there(
+        &mut self,
+        (code, line): (Code, Line),
+        field: String,
+        message: String,
+        places: &[Locality],
+    ) {
+        let known: BTreeSet<String> = places
+            .iter()
+            .filter(|place| !place.is_empty())
+            .map(Locality::to_string)
+            .collect();
+        let mut diagnostic = warning(self.object, code, line, field, message);
+        let known: Vec<String> = known.into_iter().collect();
+        diagnostic.help(match known.is_empty() {
+            true => format!("write `locality` at the endpoints of {}", self.host),
+            false => format!("the endpoints of {} are in {}", self.host, known.join(", ")),
+        });
         self.found.push(diagnostic);
     }
 
     fn hash_of_port(&mut self, hash: &ConsistentHash, subset: Option<&str>, path: &str) {
-        let Some(route) = self.portless.first(self.host, subset) else {
-            return;
-        };
         let field = format!("{path}.loadBalancer.consistentHash");
-        let message = "hash key is not used by routes without port".to_owned();
-        let mut diagnostic = warning(self.object, X286, hash.line, field, message);
-        diagnostic.help("write it beside portLevelSettings, or write the port of the route");
-        diagnostic.related(route.clone(), "this route names no port");
-        self.found.push(diagnostic);
+        let implicit = self.world.implicit;
+        if let Some(route) = implicit.of_several.first(self.host, subset) {
+            let message = "hash key is not used by routes without port".to_owned();
+            let mut diagnostic = warning(self.object, X286, hash.line, field, message);
+            diagnostic.help("write it beside portLevelSettings, or write the port of the route");
+            diagnostic.related(route.clone(), "this route names no port");
+            self.found.push(diagnostic);
+        } else if let Some(route) = implicit.of_one.first(self.host, subset) {
+            let message = "hash key is used by routes without port, too: there is one port only";
+            let mut diagnostic = warning(self.object, X291, hash.line, field, message.to_owned());
+            diagnostic.severity = Severity::Note;
+            diagnostic.help("for Istio, which does not use it there, write the port of the route");
+            diagnostic.related(route.clone(), "this route names no port");
+            self.found.push(diagnostic);
+        }
     }
 }
 

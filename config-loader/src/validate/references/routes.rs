@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::gateways::Gateways;
 use super::names::complete;
-use super::policies::PortlessRoutes;
+use super::policies::ImplicitPorts;
 use super::rules::Rules;
 use super::services::{Service, Services};
 use super::{place, warning};
@@ -26,7 +26,7 @@ pub(super) struct Routes<'a> {
     pub(super) services: Services<'a>,
     pub(super) rules: Rules<'a>,
     pub(super) gateways: Gateways<'a>,
-    pub(super) portless: PortlessRoutes,
+    pub(super) implicit: ImplicitPorts,
     pub(super) found: Vec<Diagnostic>,
     suggestions: usize,
 }
@@ -40,7 +40,7 @@ impl<'a> Routes<'a> {
             services: Services::new(set),
             rules: Rules::new(set),
             gateways: Gateways::new(set),
-            portless: PortlessRoutes::default(),
+            implicit: ImplicitPorts::default(),
             found: Vec::new(),
             suggestions: 0,
         }
@@ -114,8 +114,9 @@ impl<'a> Routes<'a> {
         let Some(service) = self.services.find(&host) else {
             return self.unknown_service(object, destination, &host, path);
         };
-        if destination.port.is_none() && service.port_count() > 1 {
-            self.portless.add(object, destination, &host);
+        if destination.port.is_none() {
+            let of_several = service.port_count() > 1;
+            self.implicit.add(object, destination, &host, of_several);
         }
         if let Some((message, help)) = check_port(service, destination) {
             let line = match destination.port {

@@ -82,12 +82,9 @@ fn check_subsets(
             .labels
             .keys()
             .any(|key| key.starts_with("topology.istio.io/"));
-        let selects = endpoints.iter().any(|labels| {
-            subset
-                .labels
-                .iter()
-                .all(|(key, value)| labels.get(key) == Some(value))
-        });
+        let selects = endpoints
+            .iter()
+            .any(|endpoint| endpoint.has_labels(&subset.labels));
         if selects || derived {
             continue;
         }
@@ -145,6 +142,9 @@ fn check_hidden(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
                 "spec.host".to_owned(),
                 message,
             );
+            diagnostic.help(format!(
+                "repeat in {narrow_name} what is to hold for {host}, too"
+            ));
             diagnostic.related(
                 place(narrow, narrow.spec.host_line),
                 "the more specific rule",

@@ -6,8 +6,11 @@ use super::names::{DOMAIN, complete, is_covered};
 use crate::diagnostic::suggest;
 use crate::resource::core::EndpointSlice;
 use crate::resource::gloo::Backing;
-use crate::resource::istio::ServiceEntry;
+use crate::resource::istio::{EndpointAddress, Locality, ServiceEntry, WorkloadEntry};
 use crate::resource::{Name, Object, ResourceSet};
+
+/// The label that stands in for `locality`, with dots for slashes.
+const LOCALITY_LABEL: &str = "istio-locality";
 
 /// The domain of services that span clusters.
 const CLUSTER_SET_DOMAIN: &str = "clusterset.local";
@@ -24,10 +27,64 @@ pub(super) struct Services<'a> {
 pub(super) struct Service<'a> {
     /// Ports, by number and name; a port may stand here twice. Empty if they are not known.
     pub(super) ports: Vec<(u16, &'a str)>,
-    /// The labels of every endpoint; none if they are not all known.
-    pub(super) endpoints: Option<Vec<&'a BTreeMap<String, String>>>,
+    /// Every endpoint; none if they are not all known.
+    pub(super) endpoints: Option<Vec<Endpoint<'a>>>,
     /// Whether nothing was said about it yet.
     fresh: bool,
+}
+
+/// What is known of an endpoint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Endpoint<'a> {
+    /// Its labels; of two values of one label, that of the first counts.
+    labels: [Option<&'a BTreeMap<String, String>>; 2],
+    /// Where it was written to be; none if it is where its cluster is.
+    locality: Option<&'a Locality>,
+    /// Whether it is a name, which has as many addresses as DNS says.
+    pub(super) is_name: bool,
+}
+
+impl<'a> Endpoint<'a> {
+    /// An endpoint of a slice, whose labels stand for those of its pods.
+    fn of_slice(labels: &'a BTreeMap<String, String>) -> Endpoint<'a> {
+        Endpoint {
+            labels: [Some(labels), None],
+            locality: None,
+            is_name: false,
+        }
+    }
+
+    /// An endpoint that is written, with the labels of its metadata if it has some.
+    fn of_entry(
+        entry: &'a WorkloadEntry,
+        metadata: Option<&'a BTreeMap<String, String>>,
+    ) -> Endpoint<'a> {
+        Endpoint {
+            labels: [metadata, Some(&entry.labels)],
+            locality: Some(&entry.locality),
+            is_name: matches!(entry.address, EndpointAddress::Dns(_)),
+        }
+    }
+
+    fn label(&self, key: &str) -> Option<&'a String> {
+        self.labels.iter().flatten().find_map(|of| of.get(key))
+    }
+
+    /// Whether it carries all of `wanted`.
+    pub(super) fn has_labels(&self, wanted: &BTreeMap<String, String>) -> bool {
+        wanted
+            .iter()
+            .all(|(key, value)| self.label(key) == Some(value))
+    }
+
+    /// Where it is; none if that is not written.
+    pub(super) fn locality(&self) -> Option<Locality> {
+        let written = self.locality?;
+        match self.label(LOCALITY_LABEL) {
+            Some(label) if written.is_empty() => Some(Locality::parse(&label.replace('.', "/"))),
+            _ => Some(written.clone()),
+        }
+    }
 }
 
 impl Service<'_> {
@@ -98,7 +155,7 @@ impl<'a> Services<'a> {
         &mut self,
         host: String,
         ports: Vec<(u16, &'a str)>,
-        endpoints: Option<Vec<&'a BTreeMap<String, String>>>,
+        endpoints: Option<Vec<Endpoint<'a>>>,
     ) {
         let service = if host.starts_with('*') {
             self.wildcards.push((
@@ -147,10 +204,10 @@ impl<'a> Services<'a> {
                 .collect();
             // A slice's labels stand for those of its pods. Without slices the endpoints are not known from files.
             let endpoints = slices.get(name).map(|slices| {
-                let labels = |slice: &&'a Object<EndpointSlice>| {
-                    vec![&slice.labels; slice.spec.endpoints.len()]
+                let each = |slice: &&'a Object<EndpointSlice>| {
+                    vec![Endpoint::of_slice(&slice.labels); slice.spec.endpoints.len()]
                 };
-                slices.iter().flat_map(labels).collect()
+                slices.iter().flat_map(each).collect()
             });
             self.add(
                 format!("{}.{}.svc.{DOMAIN}", name.name, name.namespace),
@@ -162,27 +219,24 @@ impl<'a> Services<'a> {
 
     fn add_entry(&mut self, set: &'a ResourceSet, object: &'a Object<ServiceEntry>) {
         let spec = &object.spec;
-        let endpoints: Option<Vec<&BTreeMap<String, String>>> = match &spec.workload_selector {
+        let endpoints: Option<Vec<Endpoint<'_>>> = match &spec.workload_selector {
             None if spec.endpoints.is_empty() => None,
-            None => Some(
-                spec.endpoints
-                    .iter()
-                    .map(|endpoint| &endpoint.labels)
-                    .collect(),
-            ),
+            None => {
+                let written = spec.endpoints.iter();
+                Some(
+                    written
+                        .map(|entry| Endpoint::of_entry(entry, None))
+                        .collect(),
+                )
+            }
             Some(selector) => {
                 let own = set
                     .workload_entries
                     .values()
                     .filter(|entry| entry.id.namespace == object.id.namespace);
-                let selects = |labels: &BTreeMap<String, String>| {
-                    selector
-                        .iter()
-                        .all(|(key, value)| labels.get(key) == Some(value))
-                };
                 Some(
-                    own.map(|entry| &entry.spec.labels)
-                        .filter(|labels| selects(labels))
+                    own.map(|entry| Endpoint::of_entry(&entry.spec, Some(&entry.labels)))
+                        .filter(|endpoint| endpoint.has_labels(selector))
                         .collect(),
                 )
             }

@@ -322,7 +322,8 @@ fn rules_for_many_hosts_are_not_hidden() {
     check(
         &rule("wide", "\"*.svc.cluster.local\"", "{}"),
         &[
-            "X284 5 spec.host: wide is replaced by reviews for reviews.shop.svc.cluster.local; nothing is inherited",
+            "X284 5 spec.host: wide is replaced by reviews for reviews.shop.svc.cluster.local; nothing is inherited \
+             (repeat in reviews what is to hold for reviews.shop.svc.cluster.local, too)",
         ],
     );
     check(
@@ -355,6 +356,83 @@ fn the_only_endpoint_is_not_ejected() {
         &policies("{host: ratings, trafficPolicy: {outlierDetection: {}}}"),
         &[],
     );
+}
+
+/// What is said where the cap holds for the first ejection, too: each finding's line and message.
+fn capped(text: &str) -> Vec<String> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.yaml");
+    std::fs::write(&path, text).unwrap();
+    let options = crate::ReadOptions {
+        first_ejection_is_capped: true,
+        ..crate::ReadOptions::default()
+    };
+    let found = crate::load_files_with(&[path], options).diagnostics;
+    let found = found.iter().filter(|found| found.code.0 == "X285");
+    found
+        .map(|found| {
+            let help = found.help.as_deref().unwrap_or_default();
+            format!("{} {} ({help})", found.field, found.message)
+        })
+        .collect()
+}
+
+#[test]
+fn under_a_cap_too_few_endpoints_are_never_ejected() {
+    let entry = |count: usize| {
+        let endpoint = |number: usize| {
+            let version = if number == 0 { "v1" } else { "v2" };
+            format!("{{address: 10.0.0.{number}, labels: {{version: {version}}}}}")
+        };
+        let endpoints: Vec<String> = (0..count).map(endpoint).collect();
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: s}}\nspec: {{hosts: [s.com], \
+             resolution: STATIC, ports: [{{number: 80, name: http, protocol: HTTP}}], endpoints: [{}]}}\n",
+            endpoints.join(", ")
+        )
+    };
+    let rule = |policy: &str| {
+        let rule = policies(&format!("{{host: s.com, {policy}}}"));
+        rule.replace("outliers", "outlierDetection")
+    };
+    let said = |count, policy: &str| capped(&format!("{}---\n{}", entry(count), rule(policy)));
+    let of_rule = "spec.trafficPolicy.outlierDetection.maxEjectionPercent";
+    let (base, third) = (
+        "trafficPolicy: {outliers: {}}",
+        "trafficPolicy: {outliers: {maxEjectionPercent: 34}}",
+    );
+    assert_eq!(
+        said(9, base),
+        [format!(
+            "{of_rule} with 9 endpoints nothing can be ejected (write 12 or more, or leave out \
+             --outlier-first-ejection=cap)"
+        )]
+    );
+    assert!(said(10, base).is_empty());
+    assert!(said(3, third).is_empty());
+    assert_eq!(said(2, third).len(), 1);
+    // without the cap one of several may be out
+    check(&format!("{}---\n{}", entry(9), rule(base)), &[]);
+    // a subset inherits it, and is smaller
+    let subset = "subsets: [{name: v1, labels: {version: v1}}, {name: v2, labels: {version: v2}}]";
+    assert_eq!(
+        said(12, &format!("{base}, {subset}")),
+        [format!(
+            "{of_rule} with 1 endpoint of subset `v1` nothing can be ejected (write 100 to eject the last endpoint \
+             too, or remove outlierDetection)"
+        )]
+    );
+    let own = "subsets: [{name: v2, labels: {version: v2}, trafficPolicy: {outliers: {maxEjectionPercent: 5}}}]";
+    let found = said(12, &format!("{base}, {own}"));
+    assert!(found[0].starts_with(
+        "spec.subsets[0].trafficPolicy.outlierDetection.maxEjectionPercent with 11 endpoints of subset `v2`"
+    ));
+    // nobody knows how many addresses names have
+    let names = entry(2)
+        .replace("STATIC", "DNS")
+        .replace("10.0.0.0", "a.com")
+        .replace("10.0.0.1", "b.com");
+    assert!(capped(&format!("{names}---\n{}", rule(base))).is_empty());
 }
 
 #[test]

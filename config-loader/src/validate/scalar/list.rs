@@ -92,18 +92,22 @@ pub fn selector(field: &Field<Map<String>>, check: &mut Check<'_>) -> BTreeMap<S
         let value = value_field.get().map_or("", String::as_str);
         let (key_span, value_span) = (key_field.span(), value_field.span());
         if key.is_empty() {
-            check.error(CM011, key_span, "selector has an empty key");
+            check
+                .error(CM011, key_span, "selector has an empty key")
+                .help("write the name of a label, such as `app`");
         } else if key.contains('*') || value.contains('*') {
             let span = if key.contains('*') {
                 key_span
             } else {
                 value_span
             };
-            check.error(
-                CM012,
-                span,
-                format!("selector `{key}: {value}` must not contain wildcards"),
-            );
+            check
+                .error(
+                    CM012,
+                    span,
+                    format!("selector `{key}: {value}` must not contain wildcards"),
+                )
+                .help("write the whole label; labels that may be any are left out");
         } else {
             label(key, key_span, value, value_span, check);
         }

@@ -40,7 +40,7 @@ pub fn percent(field: &Field<f64>, code: Code, check: &mut Check<'_>) -> Option<
     if value > 0.0 && value < 0.0001 {
         found.help("the smallest share above 0 is 0.0001 percent");
     } else {
-        found.help("100 stands for all, 0 for none");
+        found.help("write a number from 0 to 100");
     }
     None
 }
@@ -57,7 +57,7 @@ pub fn int_percent(field: &Field<i64>, code: Code, check: &mut Check<'_>) -> Opt
                     field.span(),
                     format!("{value} percent is outside 0..100"),
                 )
-                .help("100 stands for all, 0 for none");
+                .help("write a number from 0 to 100");
             None
         }
     }

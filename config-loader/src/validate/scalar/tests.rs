@@ -282,7 +282,7 @@ fn numbers_are_within_their_ranges() {
     }
     assert_eq!(
         run(|check| int_percent(&field(101), CM029, check)).1,
-        "CM029 101 percent is outside 0..100 (100 stands for all, 0 for none)"
+        "CM029 101 percent is outside 0..100 (write a number from 0 to 100)"
     );
     assert_eq!(
         run(|check| non_negative(&field(-1), "attempts", CM029, check)).1,
@@ -430,7 +430,7 @@ fn selectors_have_no_wildcards() {
         (&[("app", "a b")], "CM015 `a b` is not a valid label value"),
     ] {
         let found = run(|check| selector(&map(entries), check)).1;
-        let found = found.split(" (write up to 63").next().unwrap_or_default();
+        let found = found.split(" (write ").next().unwrap_or_default();
         assert_eq!(found, wanted, "{entries:?}");
     }
 }

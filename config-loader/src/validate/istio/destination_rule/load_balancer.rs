@@ -142,7 +142,9 @@ fn cookie(field: &Field<raw::istio::HttpCookie>, check: &mut Check<'_>) -> Optio
         let span = shared::place(&raw.name, entry.span());
         let name = shared::text(&raw.name).unwrap_or("");
         if name.is_empty() {
-            check.error(DR154, span, "cookie attribute without name");
+            check
+                .error(DR154, span, "cookie attribute without name")
+                .help("write for example `{name: SameSite, value: Lax}`");
         } else if let Some(first) = names.insert(name.to_ascii_lowercase(), span) {
             let place = check.place(first);
             check
@@ -151,6 +153,7 @@ fn cookie(field: &Field<raw::istio::HttpCookie>, check: &mut Check<'_>) -> Optio
                     span,
                     format!("cookie attribute `{name}` is given twice"),
                 )
+                .help("remove one of the two")
                 .related(place, "first given here");
         }
         attributes.push(CookieAttribute {
@@ -235,9 +238,18 @@ fn table_size(field: &Field<i64>, check: &mut Check<'_>) -> u64 {
                 field.span(),
                 format!("tableSize {size} is not a prime of at least 3"),
             )
-            .help(default);
+            .help(format!("write {}, or {default}", near_prime(size)));
     }
     size
+}
+
+/// The next size of a table; for the largest ones the one before.
+fn near_prime(size: u64) -> u64 {
+    let larger = (size.max(3)..HashAlgorithm::TABLE_SIZE_LIMIT).find(|one| is_prime(*one));
+    let mut smaller = (3..size).rev();
+    larger
+        .or_else(|| smaller.find(|one| is_prime(*one)))
+        .unwrap_or(HashAlgorithm::TABLE_SIZE_DEFAULT)
 }
 
 fn is_prime(number: u64) -> bool {
@@ -283,11 +295,13 @@ fn warmup(raw: &raw::istio::LoadBalancerSettings, check: &mut Check<'_>) -> Opti
     }
     let percent = settings.minimum_percent.get().copied();
     if let Some(percent) = percent.filter(|percent| !(0.0..=100.0).contains(percent)) {
-        check.error(
-            DR175,
-            settings.minimum_percent.span(),
-            format!("{percent} percent is outside 0..100"),
-        );
+        check
+            .error(
+                DR175,
+                settings.minimum_percent.span(),
+                format!("{percent} percent is outside 0..100"),
+            )
+            .help(format!("leave it out for {}", Warmup::PERCENT_MIN_DEFAULT));
     }
     let aggression = settings.aggression.get().copied();
     if aggression.is_some_and(|aggression| aggression.is_nan() || aggression <= 0.0) {
@@ -305,4 +319,23 @@ fn warmup(raw: &raw::istio::LoadBalancerSettings, check: &mut Check<'_>) -> Opti
         aggression: aggression.map(Aggression).unwrap_or_default(),
         ..plain(duration)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prime_that_is_near_can_be_the_size_of_a_table() {
+        for (size, near) in [
+            (1, 3),
+            (2, 3),
+            (4, 5),
+            (1000, 1009),
+            (65_536, 65_537),
+            (5_000_010, 4_999_999),
+        ] {
+            assert_eq!(near_prime(size), near, "{size}");
+        }
+    }
 }

@@ -202,6 +202,7 @@ fn overlap(a: (&str, Span), b: (&str, Span), check: &mut Check<'_>) {
             second.1,
             format!("locality `{}` overlaps `{}`", second.0, first.0),
         )
+        .help("a locality may be meant by one entry only: remove one, or narrow it to a zone")
         .related(place, format!("`{}` stands here", first.0));
 }
 
@@ -222,7 +223,11 @@ fn failovers(
                 )
                 .help("name another region under `to`");
         }
-        failovers.push(Failover { from, to });
+        failovers.push(Failover {
+            from,
+            to,
+            line: check.line(shared::place(&raw.to, entry.span())),
+        });
     }
     failovers
 }

@@ -152,11 +152,15 @@ fn tunnel(field: &Field<raw::istio::TunnelSettings>, check: &mut Check<'_>) -> O
     };
     let host = shared::text(&raw.target_host).unwrap_or("");
     if !raw.target_host.is_invalid() && !scalar::is_fqdn(host) && scalar::ip(host).is_none() {
+        let message = match host {
+            "" => "the tunnel has no targetHost".to_owned(),
+            host => format!("`{host}` is not the target of a tunnel"),
+        };
         check
             .error(
                 DR178,
                 shared::place(&raw.target_host, field.span()),
-                format!("`{host}` is not the target of a tunnel"),
+                message,
             )
             .help("write a domain name or an IP address as `targetHost`");
     }
@@ -167,11 +171,13 @@ fn tunnel(field: &Field<raw::istio::TunnelSettings>, check: &mut Check<'_>) -> O
             || "the tunnel has no targetPort".to_owned(),
             |port| format!("port {port} is outside 1..65535"),
         );
-        check.error(
-            DR179,
-            shared::place(&raw.target_port, field.span()),
-            message,
-        );
+        check
+            .error(
+                DR179,
+                shared::place(&raw.target_port, field.span()),
+                message,
+            )
+            .help("write the port that the target takes connections on, such as 443");
     }
     Some(Tunnel {
         method,
@@ -210,11 +216,13 @@ fn retry_budget(
     let default = RetryBudget::default();
     let percent = raw.percent.get().copied();
     if let Some(percent) = percent.filter(|percent| !(0.0..=100.0).contains(percent)) {
-        check.error(
-            DR304,
-            raw.percent.span(),
-            format!("{percent} percent is outside 0..100"),
-        );
+        check
+            .error(
+                DR304,
+                raw.percent.span(),
+                format!("{percent} percent is outside 0..100"),
+            )
+            .help(format!("leave it out for {}", default.percent));
     }
     let least = scalar::non_negative(
         &raw.min_retry_concurrency,

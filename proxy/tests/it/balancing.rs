@@ -12,13 +12,13 @@ use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::{Raw, Reply};
 
 /// An origin that says its name, with a status that a test can change.
-struct Named {
-    origin: Origin,
+pub(crate) struct Named {
+    pub(crate) origin: Origin,
     status: Arc<AtomicU16>,
 }
 
 impl Named {
-    fn new(name: &'static str) -> Self {
+    pub(crate) fn new(name: &'static str) -> Self {
         let status = Arc::new(AtomicU16::new(200));
         let now = Arc::clone(&status);
         let origin = Origin::start(Back::H1, move |_| {
@@ -32,13 +32,13 @@ impl Named {
         Self { origin, status }
     }
 
-    fn answers(&self, status: u16) {
+    pub(crate) fn answers(&self, status: u16) {
         self.status.store(status, Ordering::Relaxed);
     }
 }
 
 /// Endpoints of `a.test` with their localities, and a policy in flow style.
-fn mesh(
+pub(crate) fn mesh(
     edge: std::net::SocketAddr,
     endpoints: &[(std::net::SocketAddr, &str)],
     policy: &str,
@@ -73,7 +73,7 @@ fn mesh(
     ])
 }
 
-fn proxy(origins: &[(&Named, &str)], policy: &str, arguments: &[&str]) -> Proxy {
+pub(crate) fn proxy(origins: &[(&Named, &str)], policy: &str, arguments: &[&str]) -> Proxy {
     let endpoints: Vec<_> = origins
         .iter()
         .map(|(named, locality)| (named.origin.address, *locality))
@@ -84,7 +84,7 @@ fn proxy(origins: &[(&Named, &str)], policy: &str, arguments: &[&str]) -> Proxy 
     start.args(arguments).file("mesh.yaml", text).start()
 }
 
-fn ask(client: &mut Raw, headers: &str) -> Reply {
+pub(crate) fn ask(client: &mut Raw, headers: &str) -> Reply {
     client
         .send(format!(
             "GET /?user=u HTTP/1.1\r\nHost: a.test\r\n{headers}\r\n"
@@ -92,12 +92,12 @@ fn ask(client: &mut Raw, headers: &str) -> Reply {
         .reply()
 }
 
-fn name(reply: &Reply) -> String {
+pub(crate) fn name(reply: &Reply) -> String {
     String::from_utf8(reply.body.clone()).unwrap()
 }
 
 /// Names of the origins that answer this many requests.
-fn names(proxy: &Proxy, headers: &str, count: usize) -> Vec<String> {
+pub(crate) fn names(proxy: &Proxy, headers: &str, count: usize) -> Vec<String> {
     let mut client = Raw::connect(proxy.edge);
     (0..count)
         .map(|_| name(&ask(&mut client, headers)))
@@ -185,7 +185,7 @@ const EJECT: &str = "{loadBalancer: {simple: ROUND_ROBIN}, outlierDetection: \
     {consecutive5xxErrors: 3, interval: 200ms, baseEjectionTime: 1s, maxEjectionPercent: 50}}";
 
 #[test]
-fn endpoint_that_fails_is_ejected_and_comes_back() {
+fn t101_endpoint_that_fails_is_ejected_and_comes_back() {
     let (good, bad) = (Named::new("good"), Named::new("bad"));
     bad.answers(500);
     let proxy = proxy(&[(&good, ""), (&bad, "")], EJECT, &[]);
@@ -238,7 +238,7 @@ fn ejected_endpoint_is_back_when_the_rule_is_gone() {
 }
 
 #[test]
-fn endpoints_in_the_own_zone_come_first_and_others_take_over() {
+fn t109_endpoints_in_the_own_zone_come_first_and_others_take_over() {
     let (near, far) = (Named::new("near"), Named::new("far"));
     let origins = [(&far, "r/b"), (&near, "r/a")];
     let arguments = ["--cluster", "r/a/g/c"];
@@ -295,7 +295,7 @@ fn failover_that_is_asked_for_acts_on_endpoints_that_are_gone() {
 }
 
 /// Whether the kernel's timer of the established connection to this address is that of keepalive probes (`02`).
-fn has_keepalive(to: std::net::SocketAddr) -> bool {
+pub(crate) fn has_keepalive(to: std::net::SocketAddr) -> bool {
     let std::net::SocketAddr::V4(to) = to else {
         panic!("tests are on IPv4")
     };
@@ -331,7 +331,7 @@ fn silent_connections_are_probed_when_asked() {
 }
 
 #[test]
-fn traffic_is_distributed_over_localities_as_told() {
+fn t111_traffic_is_distributed_over_localities_as_told() {
     let (near, far, off) = (Named::new("near"), Named::new("far"), Named::new("off"));
     let policy = "{loadBalancer: {simple: ROUND_ROBIN, localityLbSetting: {enabled: true, distribute: \
         [{from: r/a, to: {r/a: 80, r/b: 20}}]}}}";

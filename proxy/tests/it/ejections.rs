@@ -1,0 +1,260 @@
+//! Endpoints that outlier detection takes out, and what takes their place, on live sockets.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hyper::Response;
+
+use crate::balancing::{Named, ask, names, proxy};
+use crate::support::eventually;
+use crate::support::mesh::{documents, gateway, routes};
+use crate::support::origin::{Back, Origin, full};
+use crate::support::proxy::{Proxy, Start};
+use crate::support::raw::Raw;
+
+fn policy(balancer: &str, outliers: &str) -> String {
+    format!("{{loadBalancer: {{{balancer}}}, outlierDetection: {{{outliers}}}}}")
+}
+
+fn turns(outliers: &str) -> String {
+    policy("simple: ROUND_ROBIN", outliers)
+}
+
+fn ejections(proxy: &Proxy, reason: &str) -> f64 {
+    proxy.metric("strait_outlier_ejections_total", &[("reason", reason)])
+}
+
+fn out(proxy: &Proxy) -> f64 {
+    proxy.metric("strait_outlier_ejections_active", &[])
+}
+
+fn count(names: &[String], name: &str) -> usize {
+    names.iter().filter(|one| *one == name).count()
+}
+
+#[test]
+fn t102_second_ejection_is_twice_as_long() {
+    let (good, bad) = (Named::new("good"), Named::new("bad"));
+    bad.answers(500);
+    let outliers =
+        "consecutive5xxErrors: 2, interval: 50ms, baseEjectionTime: 300ms, maxEjectionPercent: 50";
+    let proxy = proxy(&[(&good, ""), (&bad, "")], &turns(outliers), &[]);
+    eventually("it is out again", || {
+        names(&proxy, "", 4);
+        ejections(&proxy, "5xx") >= 2.0
+    });
+    let log = proxy.stderr();
+    let (first, second) = (log.find("out for 300ms"), log.find("out for 600ms"));
+    assert!(first.is_some() && first < second, "{log}");
+}
+
+/// An origin that gives these statuses one after the other, and then 200.
+fn scripted(statuses: &'static [u16]) -> Origin {
+    let asked = Arc::new(AtomicUsize::new(0));
+    Origin::start(Back::H1, move |_| {
+        let turn = asked.fetch_add(1, Ordering::SeqCst);
+        let status = statuses.get(turn).copied().unwrap_or(200);
+        async move {
+            let mut response = Response::new(full("scripted"));
+            *response.status_mut() = status.try_into().unwrap();
+            response
+        }
+    })
+}
+
+/// A proxy before a good endpoint and a scripted one, which take turns.
+fn with_scripted(statuses: &'static [u16], outliers: &str) -> (Proxy, Origin, Named) {
+    let (good, scripted) = (Named::new("good"), scripted(statuses));
+    let start = Start::new();
+    let endpoints = [(good.origin.address, ""), (scripted.address, "")];
+    let text = crate::balancing::mesh(start.edge(), &endpoints, &turns(outliers));
+    (start.file("mesh.yaml", text).start(), scripted, good)
+}
+
+#[test]
+fn t103_success_between_failures_begins_anew() {
+    let statuses = &[500, 500, 200, 500, 500, 200, 500, 500, 404, 500, 500];
+    let outliers = "consecutive5xxErrors: 3, maxEjectionPercent: 100";
+    let (proxy, scripted, _good) = with_scripted(statuses, outliers);
+    assert_eq!(count(&names(&proxy, "", 30), "scripted"), 15);
+    assert_eq!(scripted.seen().len(), 15);
+    assert_eq!(ejections(&proxy, "5xx"), 0.0);
+}
+
+#[test]
+fn t105_gateway_errors_are_counted_apart() {
+    let statuses = &[500, 500, 500, 500, 200, 503, 503];
+    let outliers = "consecutiveGatewayErrors: 2, maxEjectionPercent: 100";
+    let (proxy, scripted, _good) = with_scripted(statuses, outliers);
+    names(&proxy, "", 12);
+    assert_eq!(scripted.seen().len(), 6);
+    assert_eq!(out(&proxy), 0.0);
+    assert_eq!(count(&names(&proxy, "", 22), "scripted"), 1);
+    assert_eq!(scripted.seen().len(), 7);
+    eventually("it is counted", || {
+        ejections(&proxy, "gateway_error") == 1.0
+    });
+    assert_eq!(ejections(&proxy, "5xx"), 0.0);
+}
+
+#[test]
+fn t104_one_of_three_is_ejected_under_the_default_cap() {
+    for (arguments, ejected) in [(&[][..], 1), (&["--outlier-first-ejection", "cap"], 0)] {
+        let [good, bad, worse] = ["good", "bad", "worse"].map(Named::new);
+        bad.answers(500);
+        worse.answers(500);
+        let origins = [(&good, ""), (&bad, ""), (&worse, "")];
+        let outliers = "consecutive5xxErrors: 2, baseEjectionTime: 1h";
+        let proxy = proxy(&origins, &turns(outliers), arguments);
+        names(&proxy, "", 30);
+        let after = names(&proxy, "", 30);
+        let used = ["bad", "worse"].map(|name| usize::from(count(&after, name) > 0));
+        assert_eq!(used.iter().sum::<usize>(), 2 - ejected, "{after:?}");
+        assert!(ejections(&proxy, "spared_by_cap") >= 1.0);
+        assert_eq!(ejections(&proxy, "5xx"), ejected as f64);
+    }
+}
+
+const OUT_FOR_LONG: &str = "consecutive5xxErrors: 1, baseEjectionTime: 1h, maxEjectionPercent: 100";
+
+#[test]
+fn t110_what_a_zone_cannot_take_spills_over() {
+    let near = ["n1", "n2", "n3", "n4"].map(Named::new);
+    let far = ["f1", "f2"].map(Named::new);
+    let origins: Vec<(&Named, &str)> = near
+        .iter()
+        .map(|named| (named, "r/a"))
+        .chain(far.iter().map(|named| (named, "r/b")))
+        .collect();
+    let proxy = proxy(&origins, &turns(OUT_FOR_LONG), &["--cluster", "r/a/g/c"]);
+    let all = names(&proxy, "", 40);
+    assert_eq!(count(&all, "f1") + count(&all, "f2"), 0);
+    near[..2].iter().for_each(|named| named.answers(500));
+    eventually("two are out", || {
+        names(&proxy, "", 4);
+        out(&proxy) == 2.0
+    });
+    let all = names(&proxy, "", 2000);
+    let far = count(&all, "f1") + count(&all, "f2");
+    // five standard deviations of a binomial(2000, 0.3) are 103
+    assert!(far.abs_diff(600) <= 103, "{far}");
+    assert_eq!(count(&all, "n1") + count(&all, "n2"), 0);
+}
+
+#[test]
+fn t111_localities_that_nothing_is_sent_to_are_no_last_resort() {
+    let [near, far, off] = ["near", "far", "off"].map(Named::new);
+    let policy =
+        "{loadBalancer: {localityLbSetting: {distribute: [{from: r/a, to: {r/a: 80, r/b: 20}}]}}}";
+    let origins = [(&near, "r/a"), (&far, "r/b"), (&off, "r/c")];
+    let proxy = proxy(&origins, policy, &["--cluster", "r/a/g/c"]);
+    assert_eq!(count(&names(&proxy, "", 50), "off"), 0);
+    let only = [(off.origin.address, "r/c")];
+    let text = crate::balancing::mesh(proxy.edge, &only, policy);
+    proxy.write("mesh.yaml", text);
+    let mut client = Raw::connect(proxy.edge);
+    eventually("nobody is left", || ask(&mut client, "").status == 503);
+    assert!(off.origin.seen().is_empty());
+}
+
+#[test]
+fn t112_networks_come_before_regions() {
+    let origins = ["here", "region", "network", "neither"].map(Named::new);
+    let places = ["r net", "q net", "r other", "q other"];
+    let endpoints: Vec<String> = origins
+        .iter()
+        .zip(places)
+        .map(|(named, place)| {
+            let (region, network) = place.split_once(' ').unwrap();
+            let at: SocketAddr = named.origin.address;
+            format!(
+                "{{address: {}, ports: {{http: {}}}, locality: {region}, network: {network}}}",
+                at.ip(),
+                at.port()
+            )
+        })
+        .collect();
+    let start = Start::new();
+    let policy = policy(
+        "simple: ROUND_ROBIN, localityLbSetting: {failoverPriority: [topology.istio.io/network, \
+         topology.kubernetes.io/region]}",
+        OUT_FOR_LONG,
+    );
+    let text = documents([
+        gateway(&[start.edge()]),
+        routes(
+            "a",
+            "['*']",
+            "- {retries: {attempts: 0}, route: [{destination: {host: a.test}}]}",
+        ),
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: a}}\nspec: {{hosts: [a.test], \
+             resolution: STATIC, ports: [{{number: 80, name: http, protocol: HTTP}}], endpoints: [{}]}}\n",
+            endpoints.join(", ")
+        ),
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: a}}\nspec: {{host: a.test, \
+             trafficPolicy: {policy}}}\n"
+        ),
+    ]);
+    let place = ["--locality", "r/a", "--network", "net"];
+    let proxy = start.args(place).file("mesh.yaml", text).start();
+    for (named, name) in origins.iter().zip(["here", "region", "network", "neither"]) {
+        assert_eq!(names(&proxy, "", 10), [name; 10]);
+        named.answers(500);
+        assert_eq!(names(&proxy, "", 1), [name]);
+    }
+    let mut client = Raw::connect(proxy.edge);
+    eventually("all are out", || ask(&mut client, "").status == 503);
+}
+
+#[test]
+fn t121_new_endpoint_warms_up() {
+    let (old, new) = (Named::new("old"), Named::new("new"));
+    let policy =
+        "{loadBalancer: {simple: ROUND_ROBIN, warmup: {duration: 2s, minimumPercent: 10}}}";
+    let proxy = proxy(&[(&old, "")], policy, &[]);
+    assert_eq!(names(&proxy, "", 1), ["old"]);
+    let began = std::time::Instant::now();
+    eventually("the old one is warm", || began.elapsed().as_secs() >= 2);
+    let endpoints = [(old.origin.address, ""), (new.origin.address, "")];
+    let text = crate::balancing::mesh(proxy.edge, &endpoints, policy);
+    proxy.write("mesh.yaml", text);
+    eventually("it takes its first requests", || {
+        count(&names(&proxy, "", 22), "new") > 0
+    });
+    let cold = count(&names(&proxy, "", 100), "new");
+    assert!((1..35).contains(&cold), "{cold}");
+    eventually("it is half of all", || {
+        count(&names(&proxy, "", 100), "new") == 50
+    });
+    assert!(began.elapsed().as_secs() >= 4);
+}
+
+#[test]
+fn t151_panic_begins_where_priorities_cannot_carry_the_load() {
+    let origins = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"].map(Named::new);
+    let all: Vec<(&Named, &str)> = origins.iter().map(|named| (named, "")).collect();
+    let outliers = format!("{OUT_FOR_LONG}, minHealthPercent: 90");
+    let proxy = proxy(&all, &turns(&outliers), &[]);
+    let mut client = Raw::connect(proxy.edge);
+    let mut failed = |wanted: f64| {
+        eventually("they are out", || {
+            ask(&mut client, "");
+            out(&proxy) == wanted
+        });
+    };
+    origins[..2].iter().for_each(|named| named.answers(500));
+    failed(2.0);
+    let healthy = names(&proxy, "", 80);
+    assert_eq!(count(&healthy, "0") + count(&healthy, "1"), 0);
+    origins[2].answers(500);
+    failed(3.0);
+    eventually("all are used", || {
+        let all = names(&proxy, "", 100);
+        ["0", "1", "2", "3"]
+            .iter()
+            .all(|name| count(&all, name) == 10)
+    });
+}

@@ -90,6 +90,7 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
         stats,
         pool: PoolSettings::default(),
         retry_limit: RetryLimit::default(),
+        check: None,
         provenance: Vec::new(),
         fingerprint: 0,
     };

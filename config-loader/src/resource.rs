@@ -6,12 +6,14 @@
 pub mod core;
 pub mod flomesh;
 pub mod gloo;
+mod health_check;
 pub mod istio;
 pub mod karmada;
 mod object;
 mod set;
 mod values;
 
+pub use health_check::{HealthCheck, HealthChecked, Probe};
 pub use object::{AnyObject, Object, Order, Provenance, Spec};
 pub use set::{Objects, ResourceSet};
 pub use values::{ExportTo, Percent};

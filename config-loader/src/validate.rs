@@ -3,6 +3,7 @@
 //! One function per kind takes the raw type and a [`Check`], and returns the checked one as best it can; the object
 //! is refused if the check failed. Validators name places by [`Span`]s; the field path is found from the document.
 
+pub mod annotations;
 mod api;
 mod api_status;
 pub mod core;
@@ -23,6 +24,8 @@ use crate::diagnostic::{Code, Diagnostic, FINDINGS_MAX, Locator, Place, Severity
 use crate::kind::{Kind, ObjectRef};
 use crate::span::{Line, Span};
 
+pub use annotations::Annotations;
+
 /// What a validator knows of the object that it checks, and where its findings go.
 #[derive(Debug)]
 pub struct Check<'a> {
@@ -31,6 +34,7 @@ pub struct Check<'a> {
     body: Span,
     name_span: Span,
     labels: Option<&'a BTreeMap<String, String>>,
+    annotations: Option<&'a Annotations>,
     found: Vec<Diagnostic>,
     /// The last finding past the limit.
     dropped: Option<Diagnostic>,
@@ -47,6 +51,7 @@ impl<'a> Check<'a> {
             body,
             name_span: Span::NONE,
             labels: None,
+            annotations: None,
             found: Vec::new(),
             dropped: None,
             failed: false,
@@ -74,6 +79,17 @@ impl<'a> Check<'a> {
         self.name_span = name_span;
         self.labels = Some(labels);
         self
+    }
+
+    /// The check, knowing those of the object's annotations that are ours.
+    pub fn with_annotations(mut self, annotations: &'a Annotations) -> Check<'a> {
+        self.annotations = Some(annotations);
+        self
+    }
+
+    /// Those of the object's annotations that are ours.
+    pub fn annotations(&self) -> &'a Annotations {
+        self.annotations.unwrap_or(const { &Annotations::NONE })
     }
 
     /// Says that the object is refused already, for what stands in its text.

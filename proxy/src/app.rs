@@ -28,6 +28,7 @@ use crate::codec;
 use crate::control::caretaker::Caretaker;
 use crate::control::certificates::Directories;
 use crate::control::dns::{Follower, system_lookup};
+use crate::control::health::Checker;
 use crate::control::publish::Publisher;
 use crate::control::{Control, DNS_CHANGES_MAX, Found, Quarantine, Told};
 use crate::exchange::request::ExchangeSettings;
@@ -63,6 +64,8 @@ pub struct Settings {
     pub workers: NonZeroUsize,
     /// Address of the admin server.
     pub admin: SocketAddr,
+    /// DNS servers that are asked instead of the system's.
+    pub dns_servers: Vec<SocketAddr>,
     /// Format of the access log; `None` for none.
     pub access_log: Option<AccessLogFormat>,
     /// Where the access log goes.
@@ -120,12 +123,17 @@ pub fn run(settings: Settings) -> Result<(), StartError> {
         .enable_all()
         .build()
         .map_err(broken("cannot start the control runtime"))?;
-    runtime.block_on(async move { App::start(settings, logging).await?.serve().await })
+    // health checks use what workers connect by, which stays on its thread
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async move {
+        App::start(settings, logging).await?.serve().await
+    })
 }
 
 /// Starts the tasks that keep the snapshot and the endpoints in order.
 fn look_after(control: Control, slot: &SnapshotSlot) {
     tokio::spawn(Caretaker::of(&control, slot).run());
+    tokio::task::spawn_local(Checker::of(&control, slot).run());
     tokio::spawn(control.run());
 }
 
@@ -156,7 +164,8 @@ impl App {
         let live = (Arc::clone(&registry), Arc::clone(&certificates));
         let publisher = publisher(&settings, live, &telemetry, &slot);
         let (names_sender, names) = mpsc::channel(DNS_CHANGES_MAX);
-        let lookup = system_lookup().map_err(failed("the DNS resolver cannot be set up"))?;
+        let lookup = system_lookup(&settings.dns_servers)
+            .map_err(failed("the DNS resolver cannot be set up"))?;
         let (listeners, wanted) = watch::channel(Arc::<BTreeSet<_>>::default());
         let quarantine = Quarantine::default();
         let mut control = Control {

@@ -4,6 +4,7 @@
 //! that a member). Clusters are replaced as a whole when their endpoints or policy change; what must survive that is
 //! in the registry, behind the `Arc`s held here.
 
+mod check;
 mod ejection;
 
 pub mod endpoint;
@@ -28,6 +29,7 @@ use std::sync::atomic::Ordering;
 use arc_swap::ArcSwap;
 use rand::Rng;
 
+pub use check::{HealthCheck, Probe};
 pub use endpoint::Endpoint;
 pub use live::{Ask, Live};
 pub use locality::{Locality, Plan, Spread};
@@ -40,6 +42,7 @@ use self::live::{Base, Members, Method};
 use self::locality::Group;
 use crate::balance::hash::Host;
 use crate::balance::{EndpointIdx, HashKey, HashTable, Policy};
+use crate::error::Kind;
 use crate::pool::PoolSettings;
 use crate::provenance::Provenance;
 use crate::registry::{ClusterId, ClusterState, Moment};
@@ -69,6 +72,8 @@ pub struct Parts {
     pub pool: PoolSettings,
     /// How many requests may be tried again at the same time.
     pub retry_limit: RetryLimit,
+    /// How endpoints are asked how they are, if they are.
+    pub check: Option<Arc<HealthCheck>>,
     /// The resources that had a say: the service first, then its policy.
     pub provenance: Vec<Provenance>,
     /// Hash over everything that the cluster is made of; equal for clusters that behave alike.
@@ -105,6 +110,8 @@ pub struct Cluster {
     pub pool: PoolSettings,
     /// How many requests may be tried again at the same time.
     pub retry_limit: RetryLimit,
+    /// How endpoints are asked how they are, if they are.
+    pub check: Option<Arc<HealthCheck>>,
     /// The resources that had a say: the service first, then its policy.
     pub provenance: Vec<Provenance>,
     /// DNS names of endpoints, with ports, whose addresses are not known yet.
@@ -134,6 +141,7 @@ impl Cluster {
             balance: parts.balance,
             pool: parts.pool,
             retry_limit: parts.retry_limit,
+            check: parts.check,
             provenance: parts.provenance,
             unresolved: parts.unresolved.into(),
             stats: parts.stats,
@@ -179,6 +187,14 @@ impl Cluster {
     pub fn priority(&self, endpoint: EndpointIdx) -> u32 {
         let priority = self.priorities.get(endpoint.0 as usize);
         u32::from(priority.copied().unwrap_or_default())
+    }
+
+    /// Why a pick comes to nothing.
+    pub fn why_none(&self) -> Kind {
+        match self.balance.policy {
+            Policy::Passthrough => Kind::NoOriginalDestination,
+            Policy::Hash(_) | Policy::Simple(_) => Kind::NoHealthyUpstream,
+        }
     }
 
     /// How many priorities there are.
@@ -241,8 +257,12 @@ impl Cluster {
     }
 
     /// Makes the tables anew whatever they show: of a cluster that has just come into force, something may have happened
-    /// since it was compiled. Without outlier detection nobody stays ejected, since nobody would let them back.
+    /// since it was compiled. Without outlier detection nobody stays ejected, since nobody would let them back, and
+    /// without health checks nobody is out for failing them.
     pub fn adopt(&self, now: Moment) {
+        if self.check.is_none() {
+            self.pardon_unchecked(now);
+        }
         if self.balance.outlier.is_none() {
             ejection::pardon(self, now);
         }
@@ -286,6 +306,10 @@ fn base(balance: &Balance, plan: Plan, endpoints: &[Endpoint]) -> Base {
         },
         panic_percent: balance.panic_percent,
         warmup: balance.warmup,
+        zones_from: match balance.spread {
+            Spread::ZoneAware { size_min, .. } => Some(size_min),
+            Spread::Distribute(_) | Spread::Failover { .. } | Spread::Flat => None,
+        },
     }
 }
 

@@ -8,6 +8,8 @@ pub mod certificates;
 
 pub mod dns;
 
+pub mod health;
+
 pub mod publish;
 
 use std::collections::{BTreeSet, HashSet};

@@ -21,6 +21,8 @@ pub enum Kind {
     NoCluster,
     /// The destination's cluster has no endpoint that may be used.
     NoHealthyUpstream,
+    /// The destination is where the client dialled, and this proxy does not know where that was.
+    NoOriginalDestination,
     /// A limit on connections or pending requests was reached.
     Overflow,
     /// The route's timeout ran out.
@@ -79,6 +81,7 @@ impl Error {
             Kind::DownstreamBody => (Origin::Downstream, Retry::Never),
             Kind::NoCluster
             | Kind::NoHealthyUpstream
+            | Kind::NoOriginalDestination
             | Kind::Overflow
             | Kind::RequestTimeout
             | Kind::TryTimeout => (Origin::Internal, Retry::Never),
@@ -124,6 +127,7 @@ impl fmt::Display for Error {
             Kind::DownstreamBody => "downstream body broke off",
             Kind::NoCluster => "destination is not known",
             Kind::NoHealthyUpstream => "no healthy upstream",
+            Kind::NoOriginalDestination => "no original destination is known",
             Kind::Overflow => "upstream limit reached",
             Kind::RequestTimeout => "request timed out",
             Kind::TryTimeout => "try timed out",

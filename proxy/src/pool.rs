@@ -72,7 +72,8 @@ impl Target<'_> {
         }
     }
 
-    fn connect_settings(&self) -> ConnectSettings {
+    /// How a connection for it is made.
+    pub fn connect_settings(&self) -> ConnectSettings {
         ConnectSettings {
             protocol: self.protocol,
             timeout: self.settings.connect_timeout,

@@ -3,6 +3,7 @@
 //! Requests touch only the atomics behind the `Arc`s that compile() put into the snapshot; the maps here are read
 //! and written by the control thread when configuration changes. Uses nothing above row 0.
 
+mod checked;
 mod health;
 mod journal;
 mod retries;
@@ -13,10 +14,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use crossbeam_utils::CachePadded;
 use dashmap::DashMap;
 
+pub use checked::{Checked, Thresholds};
 pub use health::{Health, Moment, Streak, why};
 pub use journal::{Cause, EVENTS_MAX, Event, Happening, Journal};
 pub use retries::{Retries, RetryPermit};
@@ -81,6 +83,7 @@ pub struct EndpointState {
     active: AtomicU32,
     /// Whether it may be used.
     pub health: Health,
+    checked: ArcSwapOption<Checked>,
 }
 
 impl EndpointState {
@@ -90,6 +93,7 @@ impl EndpointState {
             requests: AtomicU64::new(0),
             active: AtomicU32::new(0),
             health: Health::default(),
+            checked: ArcSwapOption::empty(),
         }
     }
 
@@ -101,6 +105,16 @@ impl EndpointState {
     /// Requests sent to this endpoint since the process started.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
+    }
+
+    /// What active health checks came to; nothing before the first, or where none are made.
+    pub fn checked(&self) -> Option<Arc<Checked>> {
+        self.checked.load_full()
+    }
+
+    /// Notes what active health checks came to.
+    pub fn set_checked(&self, checked: Option<Arc<Checked>>) {
+        self.checked.store(checked);
     }
 
     /// Counts one request in; [`EndpointState::leave`] counts it out again.

@@ -17,7 +17,7 @@ use crate::parse::{Node, Reader};
 use crate::raw::{Field, ObjectMeta};
 use crate::resource::{AnyObject, Object, Order, Provenance, Spec};
 use crate::span::{Line, Span};
-use crate::validate::Check;
+use crate::validate::{Check, annotations};
 
 /// What stands around `spec`.
 #[derive(Debug, Default, Deserialize)]
@@ -189,6 +189,7 @@ impl<'a> Draft<'a> {
             .unwrap_or_else(|| ObjectRef::new(self.row.kind, "default", ""));
         let mut check = Check::new(&id, self.locator, body)
             .with_metadata(self.metadata.name_span, &self.metadata.labels)
+            .with_annotations(&self.metadata.own_annotations)
             .with_options(self.options);
         if self
             .found
@@ -198,6 +199,7 @@ impl<'a> Draft<'a> {
             check.refuse();
         }
         let spec = validate(&raw, &mut check);
+        annotations::report_strange(&mut check);
         self.found.append(&mut check.into_found());
         if self.failed() || self.id.is_none() {
             return None;

@@ -10,7 +10,7 @@ use crate::kind::{Kind, ObjectRef};
 use crate::parse::Node;
 use crate::raw::{Field, Map, ObjectMeta};
 use crate::span::Span;
-use crate::validate::{Check, scalar};
+use crate::validate::{Annotations, Check, scalar};
 
 /// Checked metadata.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub(super) struct Metadata {
     pub(super) namespace: Arc<str>,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) annotations: BTreeMap<String, String>,
+    /// Those of them that are ours, as they were written.
+    pub(super) own_annotations: Annotations,
     pub(super) created: Option<i64>,
 }
 
@@ -56,6 +58,7 @@ pub(super) fn check(
         namespace: namespace(&meta.namespace, &mut check),
         labels: scalar::labels(&meta.labels, &mut check),
         annotations: annotations(&meta.annotations),
+        own_annotations: Annotations::of(&meta.annotations),
         created: created(&meta.creation_timestamp, &mut check),
     };
     found.append(&mut check.into_found());

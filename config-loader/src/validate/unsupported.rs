@@ -124,7 +124,6 @@ pub const FOR_OTHERS: &[(Kind, &[&str])] = &[
             "endpoints[].conditions.terminating",
             "endpoints[].deprecatedTopology",
             "endpoints[].hostname",
-            "endpoints[].nodeName",
             "endpoints[].targetRef",
             "ports[].appProtocol",
         ],
@@ -170,14 +169,9 @@ const SOME_VALUES: &[(Kind, &str, When)] = &[
         When::Is(&["UDP"]),
     ),
     (
-        Kind::Service,
-        "spec.sessionAffinity",
-        When::Is(&["ClientIP"]),
-    ),
-    (
         Kind::ServiceEntry,
         "spec.resolution",
-        When::Is(&["", "NONE", "DYNAMIC_DNS"]),
+        When::Is(&["DYNAMIC_DNS"]),
     ),
     (
         Kind::Service,
@@ -188,11 +182,6 @@ const SOME_VALUES: &[(Kind, &str, When)] = &[
         Kind::Service,
         "spec.internalTrafficPolicy",
         When::Is(&["Local"]),
-    ),
-    (
-        Kind::ServiceImport,
-        "spec.sessionAffinity",
-        When::Is(&["ClientIP"]),
     ),
     (Kind::ServiceImport, "spec.type", When::Is(&["Headless"])),
 ];
@@ -218,8 +207,6 @@ const IN_TRAFFIC_POLICIES: &[(&str, When)] = &[
     ("connectionPool.http.useClientProtocol", When::Written),
     ("connectionPool.tcp.maxConnectionDuration", When::Written),
     ("connectionPool.tcp.maxConnections", When::Written),
-    ("loadBalancer.simple", When::Is(&["PASSTHROUGH"])),
-    ("loadBalancer.zoneAwareLbSetting", When::Written),
     ("tls", When::Written),
 ];
 

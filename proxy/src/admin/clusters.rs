@@ -30,6 +30,9 @@ fn describe(text: &mut String, cluster: &ClusterView) {
     };
     fact("balancer", &cluster.balancer);
     fact("protocol", &cluster.protocol);
+    if let Some(check) = &cluster.health_check {
+        fact("health_check", check);
+    }
     for source in &cluster.sources {
         fact("source", source);
     }
@@ -73,6 +76,9 @@ fn describe_endpoint(text: &mut String, cluster: &str, endpoint: &EndpointView) 
     fact("priority", &endpoint.priority);
     fact("share", &format_args!("{:.4}", endpoint.share));
     fact("health", &endpoint.out.as_deref().unwrap_or("healthy"));
+    if let Some(check) = &endpoint.check {
+        fact("check", check);
+    }
     fact("ejections", &endpoint.ejections);
     for (label, value) in &endpoint.labels {
         fact("label", &format_args!("{label}={value}"));

@@ -156,12 +156,14 @@ fn cluster() -> ClusterView {
             priority: 1,
             share: 0.25,
             out: Some("ejected for 3s more, 1 times so far".to_owned()),
+            check: Some("passed 2 in a row, last: 200, 1.5s ago".to_owned()),
             ejections: 1,
             active_requests: 5,
             requests: 70,
             labels: [("version".to_owned(), "v1".to_owned())].into(),
         }],
         protocol: "HTTP/1.1".to_owned(),
+        health_check: Some("GET / every 10s".to_owned()),
         priorities: vec![PriorityView {
             load: 70,
             healthy: 1,
@@ -394,6 +396,7 @@ async fn clusters_show_as_text_and_as_json() {
         admin.get("/clusters").await.body,
         "outbound|80||a::balancer::LEAST_REQUEST\n\
          outbound|80||a::protocol::HTTP/1.1\n\
+         outbound|80||a::health_check::GET / every 10s\n\
          outbound|80||a::source::ServiceEntry/default/a (a.yaml:3)\n\
          outbound|80||a::priority::0 load=70% healthy=1/2 panic=false r/z=80\n\
          outbound|80||a::endpoints::1\n\
@@ -405,6 +408,7 @@ async fn clusters_show_as_text_and_as_json() {
          outbound|80||a::10.0.0.1:8080::priority::1\n\
          outbound|80||a::10.0.0.1:8080::share::0.2500\n\
          outbound|80||a::10.0.0.1:8080::health::ejected for 3s more, 1 times so far\n\
+         outbound|80||a::10.0.0.1:8080::check::passed 2 in a row, last: 200, 1.5s ago\n\
          outbound|80||a::10.0.0.1:8080::ejections::1\n\
          outbound|80||a::10.0.0.1:8080::label::version=v1\n"
     );

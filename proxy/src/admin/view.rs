@@ -81,6 +81,8 @@ pub struct ClusterView {
     pub sources: Vec<String>,
     /// What its connections speak.
     pub protocol: String,
+    /// How its endpoints are asked how they are, if they are.
+    pub health_check: Option<String>,
     /// Priorities, first to last.
     pub priorities: Vec<PriorityView>,
     /// Its endpoints.
@@ -119,6 +121,8 @@ pub struct EndpointView {
     pub share: f64,
     /// Why it may not be used; nothing if it may.
     pub out: Option<String>,
+    /// What its health checks came to; nothing before the first, and where none are made.
+    pub check: Option<String>,
     /// Times that it was ejected.
     pub ejections: u32,
     /// Requests that it is working on for this proxy.

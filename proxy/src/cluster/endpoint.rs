@@ -51,8 +51,18 @@ impl Endpoint {
             reasons.push(format!("ejected for {left:.0?} more, {times} times so far"));
         }
         if health.reasons() & why::UNHEALTHY != 0 {
-            reasons.push("fails its health checks".to_owned());
+            reasons.push(match self.state.checked() {
+                Some(_) => "fails its health checks".to_owned(),
+                None => "waits for its first health check".to_owned(),
+            });
         }
         (!reasons.is_empty()).then(|| reasons.join(", "))
+    }
+
+    /// What its health checks came to, in words; `None` before the first, and where none are made.
+    pub fn check_results(&self, now: Moment) -> Option<String> {
+        let checked = self.state.checked()?;
+        let ago = now.since(checked.at);
+        Some(format!("{checked}, {ago:.1?} ago"))
     }
 }

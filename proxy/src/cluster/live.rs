@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rand::{Rng, RngExt};
 
 use super::Endpoint;
-use super::locality::Plan;
+use super::locality::{self, Group, Plan};
 use super::priorities::{self, Health, OVERPROVISIONING_PERCENT, Shares};
 use super::warmup::{PRECISION, Warmup};
 use crate::balance::{Balancer, EndpointIdx, HashTable, Simple, Weights};
@@ -48,6 +48,8 @@ pub struct Base {
     pub panic_percent: u8,
     /// How new endpoints begin.
     pub warmup: Option<Warmup>,
+    /// The fewest endpoints for which zones, which then are the groups, matter; none where groups have weights.
+    pub zones_from: Option<u32>,
 }
 
 /// How endpoints of one priority are picked.
@@ -284,6 +286,9 @@ impl Builder<'_> {
         if let [group] = &**groups {
             return self.pool(simple, &group.members, panic).map(Choice::One);
         }
+        if let Some(size_min) = self.base.zones_from {
+            return self.zones(simple, groups, panic, size_min);
+        }
         let mut pools = Vec::new();
         let mut weights = Vec::new();
         for group in groups {
@@ -303,6 +308,42 @@ impl Builder<'_> {
         match pools.len() {
             0 => None,
             1 => pools.pop().map(Choice::One),
+            _ => Some(Choice::Groups(Weights::build(&weights), pools.into())),
+        }
+    }
+
+    /// Zones, the own one first, each with its share; one pool when they do not matter.
+    fn zones(
+        &mut self,
+        simple: Simple,
+        groups: &[Group],
+        panic: bool,
+        size_min: u32,
+    ) -> Option<Choice> {
+        let healthy = |group: &Group| {
+            let members = group.members.iter().copied();
+            of_members(self.endpoints, members).healthy
+        };
+        let healthy: Vec<u32> = groups.iter().map(healthy).collect();
+        let shares = locality::zone_shares(&healthy, size_min).filter(|_| !panic);
+        let Some(shares) = shares else {
+            let all = groups.iter().flat_map(|group| &group.members);
+            let mut all: Vec<u32> = all.copied().collect();
+            all.sort_unstable();
+            return self.pool(simple, &all, panic).map(Choice::One);
+        };
+        let mut pools = Vec::new();
+        let mut weights = Vec::new();
+        for (group, share) in groups.iter().zip(shares) {
+            if share > 0
+                && let Some(pool) = self.pool(simple, &group.members, panic)
+            {
+                pools.push(pool);
+                weights.push(share);
+            }
+        }
+        match pools.len() {
+            0 | 1 => pools.pop().map(Choice::One),
             _ => Some(Choice::Groups(Weights::build(&weights), pools.into())),
         }
     }

@@ -113,6 +113,16 @@ pub enum Spread {
         /// Labels by whose agreement endpoints are ordered; none for region, zone and sub-zone.
         labels: Vec<Label>,
     },
+    /// Regions as with [`Spread::Failover`]; within the own one, the own zone takes what is its share and other zones the
+    /// rest.
+    ZoneAware {
+        /// The fewest endpoints that may be used for which zones matter.
+        size_min: u32,
+        /// Regions that take over: from, to.
+        regions: Vec<(Arc<str>, Arc<str>)>,
+        /// Labels by whose agreement endpoints are ordered before regions are looked at.
+        labels: Vec<Label>,
+    },
 }
 
 /// The endpoints of one priority that share one draw.
@@ -137,6 +147,9 @@ pub fn plan(spread: &Spread, here: &Place<'_>, endpoints: &[(Place<'_>, u32)]) -
         }]],
         Spread::Distribute(shares) => distribute(shares, endpoints),
         Spread::Failover { regions, labels } => failover(regions, labels, here, endpoints),
+        Spread::ZoneAware {
+            regions, labels, ..
+        } => zone_aware(regions, labels, here, endpoints),
     }
 }
 
@@ -201,6 +214,89 @@ fn failover(
     levels
         .map(|members| vec![Group { weight: 1, members }])
         .collect()
+}
+
+/// Regions become priorities; in the one that the own zone is in, zones are groups, the own one first.
+fn zone_aware(
+    regions: &[(Arc<str>, Arc<str>)],
+    labels: &[Label],
+    here: &Place<'_>,
+    endpoints: &[(Place<'_>, u32)],
+) -> Plan {
+    let [own_region, own_zone, _] = here.locality.parts();
+    let mut levels: BTreeMap<usize, BTreeMap<(bool, &str, &str), Vec<u32>>> = BTreeMap::new();
+    for (number, (place, _)) in endpoints.iter().enumerate() {
+        let near = match nearness(regions, here.locality, place.locality) {
+            level @ (3 | 4) => level,
+            _ => 0, // the region alone counts
+        };
+        let level = disagreement(labels, here, place) * 5 + near;
+        let [region, zone, _] = place.locality.parts();
+        let is_other = (region, zone) != (own_region, own_zone);
+        let zones = levels.entry(level).or_default();
+        let zone = zones.entry((is_other, region, zone)).or_default();
+        zone.push(number as u32);
+    }
+    let groups = |zones: BTreeMap<(bool, &str, &str), Vec<u32>>| {
+        let has_own = zones.keys().any(|(is_other, ..)| !is_other);
+        let weight = |members: &Vec<u32>| {
+            let weights = members.iter().map(|member| endpoints[*member as usize].1);
+            weights.map(|weight| weight.max(1)).sum::<u32>().max(1)
+        };
+        match has_own {
+            true => zones
+                .into_values()
+                .map(|members| Group {
+                    weight: weight(&members),
+                    members,
+                })
+                .collect(),
+            false => {
+                let mut members: Vec<u32> = zones.into_values().flatten().collect();
+                members.sort_unstable();
+                vec![Group { weight: 1, members }]
+            }
+        }
+    };
+    levels.into_values().map(groups).collect()
+}
+
+/// What each zone gets, the own one first, by how many endpoints of each may be used; `None` when zones do not matter.
+///
+/// Envoy's algorithm: as much as is right stays in the own zone, while all endpoints get about as many requests. It wants
+/// to know how many clients each zone has; which of them this proxy does not know, so that zones count as equally large.
+pub(super) fn zone_shares(healthy: &[u32], size_min: u32) -> Option<Vec<u32>> {
+    const ALL: u64 = 10_000;
+    let total: u64 = healthy.iter().copied().map(u64::from).sum();
+    let own = *healthy.first()?;
+    if healthy.len() < 2 || own == 0 || total < u64::from(size_min) {
+        return None;
+    }
+    let clients = ALL / healthy.len() as u64;
+    let parts: Vec<u64> = healthy
+        .iter()
+        .map(|healthy| ALL * u64::from(*healthy) / total)
+        .collect();
+    let mut shares = vec![0_u64; healthy.len()];
+    if parts[0] >= clients {
+        return Some(
+            (0..healthy.len())
+                .map(|zone| u32::from(zone == 0))
+                .collect(),
+        );
+    }
+    let stays = parts[0] * ALL / clients;
+    let spare = |part: &u64| part.saturating_sub(clients);
+    let all_spare: u64 = parts.iter().map(spare).sum();
+    if all_spare == 0 {
+        return None; // rounding ate it
+    }
+    shares[0] = stays * all_spare;
+    for (share, part) in shares.iter_mut().zip(&parts).skip(1) {
+        *share = (ALL - stays) * spare(part);
+    }
+    // at most 10^8 each
+    Some(shares.into_iter().map(|share| share as u32).collect())
 }
 
 /// 0 for the same sub-zone, 1 for the same zone, 2 for the same region, 3 for others; with an entry for the proxy's own

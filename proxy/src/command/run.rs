@@ -58,6 +58,14 @@ pub struct ServeArgs {
         env = "STRAIT_ADMIN"
     )]
     pub admin: SocketAddr,
+    /// DNS server that is asked for the names of endpoints, instead of those of /etc/resolv.conf. May be repeated
+    #[arg(
+        long = "dns-server",
+        value_name = "IP:PORT",
+        env = "STRAIT_DNS_SERVER",
+        value_delimiter = ','
+    )]
+    pub dns_servers: Vec<SocketAddr>,
     /// Access log: Istio's text format, JSON, or none
     #[arg(long, value_enum, default_value_t = AccessLogArg::Text, env = "STRAIT_ACCESS_LOG")]
     pub access_log: AccessLogArg,
@@ -178,6 +186,7 @@ impl ServeArgs {
             identity,
             workers: self.workers(),
             admin: self.admin,
+            dns_servers: self.dns_servers.clone(),
             access_log: match self.access_log {
                 AccessLogArg::Text => Some(AccessLogFormat::Text),
                 AccessLogArg::Json => Some(AccessLogFormat::Json),

@@ -6,14 +6,19 @@ use config_loader::resource::core::TrafficDistribution;
 use config_loader::resource::istio::{
     Algorithm, ConsistentHash, FailoverLabel, HashAlgorithm as AskedAlgorithm, HashKey as AskedKey,
     LoadBalancer, Locality, LocalityPattern, LocalitySetting, OutlierDetection,
-    Warmup as AskedWarmup,
+    Warmup as AskedWarmup, ZoneAwareSetting,
 };
 use http::HeaderName;
+
+use super::service::Service;
 
 use crate::balance::{CookieKey, HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
 use crate::cluster::locality::{Label, Pattern};
 use crate::cluster::{Balance, OutlierPolicy, Spread, Warmup};
 use crate::identity::Identity;
+
+/// Entries of a ring where nothing is said.
+const RING_SIZE_MIN: u64 = 1_024;
 
 /// Errors to connect, in a row, after which an endpoint is out where failover is asked for without outlier detection.
 const IMPLIED_LOCAL_ERRORS: u32 = 3;
@@ -22,14 +27,16 @@ const IMPLIED_LOCAL_ERRORS: u32 = 3;
 pub(super) fn balance(
     balancer: Option<&LoadBalancer>,
     outlier: Option<&OutlierDetection>,
-    distribution: TrafficDistribution,
+    service: &Service,
     identity: &Identity,
 ) -> Balance {
     let setting = balancer.and_then(|balancer| balancer.locality.as_deref());
+    let zones = balancer.and_then(|balancer| balancer.zone_aware.as_deref());
     let detects = outlier.is_some();
-    let spread = match setting {
-        Some(setting) => asked_spread(setting, detects, identity),
-        None => unasked_spread(distribution, detects),
+    let spread = match (zones, setting) {
+        (Some(zones), _) => zone_aware(zones),
+        (None, Some(setting)) => asked_spread(setting, detects, identity),
+        (None, None) => unasked_spread(service.distribution, detects),
     };
     let outlier_policy = match outlier {
         Some(outlier) => Some(outlier_policy(outlier, identity)),
@@ -37,7 +44,12 @@ pub(super) fn balance(
         None => implied_outlier(&spread),
     };
     Balance {
-        policy: balancer.map_or_else(Policy::default, |balancer| policy(&balancer.algorithm)),
+        policy: match balancer {
+            _ if service.original_destination => Policy::Passthrough,
+            Some(balancer) => policy(&balancer.algorithm),
+            None if service.sticky => by_client(),
+            None => Policy::default(),
+        },
         warmup: balancer.and_then(|balancer| balancer.warmup.as_ref().map(warmup)),
         outlier: outlier_policy,
         panic_percent: outlier.map_or(0, |outlier| outlier.health_percent_min),
@@ -55,6 +67,32 @@ fn policy(algorithm: &Algorithm) -> Policy {
         Algorithm::Passthrough => Policy::Passthrough,
         Algorithm::Random => Policy::Simple(Simple::Random),
         Algorithm::RoundRobin => Policy::Simple(Simple::RoundRobin),
+    }
+}
+
+/// The endpoint of a client, whichever proxy it comes to. Kubernetes remembers it for as long as `sessionAffinityConfig`
+/// says; nothing is remembered here, so that there is nothing to forget.
+fn by_client() -> Policy {
+    Policy::Hash(HashPolicy {
+        key: HashKey::SourceIp,
+        algorithm: HashAlgorithm::RingHash {
+            size_min: RING_SIZE_MIN,
+        },
+    })
+}
+
+/// What `zoneAwareLbSetting` says.
+fn zone_aware(setting: &ZoneAwareSetting) -> Spread {
+    if !setting.enabled {
+        return Spread::Flat;
+    }
+    let regions = setting.failover.iter();
+    Spread::ZoneAware {
+        size_min: setting.cluster_size_min,
+        regions: regions
+            .map(|entry| (Arc::clone(&entry.from), Arc::clone(&entry.to)))
+            .collect(),
+        labels: setting.failover_priority.iter().map(label).collect(),
     }
 }
 

@@ -8,17 +8,21 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use config_loader::resource::{HealthChecked, Probe as AskedProbe};
+
 use super::Inputs;
 use super::policies::Policies;
 use super::service::{Labels, Port, Service, Workload};
 use super::services::Services;
 use crate::cluster::locality::{self, Place};
-use crate::cluster::{Balance, Cluster, Endpoint, Locality, Parts, Plan, RetryLimit};
+use crate::cluster::{
+    Balance, Cluster, Endpoint, HealthCheck, Locality, Parts, Plan, Probe, RetryLimit,
+};
 use crate::filter::RetryPolicy;
 use crate::identity::Identity;
 use crate::pool::PoolSettings;
 use crate::provenance::Provenance;
-use crate::registry::{Address, ClusterId, Moment, Registry};
+use crate::registry::{Address, ClusterId, Moment, Registry, Thresholds};
 use crate::snapshot::Snapshot;
 use crate::telemetry::{Reporter, RequestLabels, RequestStats, RouteStats, StatsRegistry, UNKNOWN};
 use crate::telemetry::{Service as ServiceLabels, Workload as WorkloadLabels};
@@ -30,6 +34,8 @@ pub(super) struct ClusterPolicy {
     pub balance: Balance,
     pub retry_limit: RetryLimit,
     pub pool: PoolSettings,
+    /// What it says about health checks.
+    pub health_check: HealthChecked,
     /// Labels of the subset; `None` for the whole service.
     pub subset: Option<BTreeMap<String, String>>,
     pub provenance: Vec<Provenance>,
@@ -201,6 +207,7 @@ impl<'a> Clusters<'a> {
             stats: self.stats_of(service, &WorkloadLabels::default()),
             pool: policy.pool,
             retry_limit: policy.retry_limit,
+            check: health_check(&policy.health_check, &service.health_check),
             provenance,
             fingerprint,
             state,
@@ -317,6 +324,36 @@ impl<'a> Clusters<'a> {
             }),
         })
     }
+}
+
+/// How endpoints are checked: as their policy says, else as their service says.
+fn health_check(policy: &HealthChecked, service: &HealthChecked) -> Option<Arc<HealthCheck>> {
+    let asked = match (policy, service) {
+        (HealthChecked::By(asked), _) | (HealthChecked::Unsaid, HealthChecked::By(asked)) => asked,
+        (HealthChecked::Never | HealthChecked::Unsaid, _) => return None,
+    };
+    Some(Arc::new(HealthCheck {
+        probe: match asked.probe.clone() {
+            AskedProbe::Grpc { service, host } => Probe::Grpc { service, host },
+            AskedProbe::Http {
+                path,
+                host,
+                statuses,
+            } => Probe::Http {
+                path,
+                host,
+                statuses,
+            },
+            AskedProbe::Tcp => Probe::Tcp,
+        },
+        port: asked.port,
+        interval: asked.interval,
+        timeout: asked.timeout,
+        thresholds: Thresholds {
+            healthy: asked.healthy_threshold,
+            unhealthy: asked.unhealthy_threshold,
+        },
+    }))
 }
 
 /// What Istio's metrics say of a workload with these labels.

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config_loader::ResourceSet;
-use config_loader::resource::core::TrafficDistribution;
 use config_loader::resource::istio::{
     ConnectionPool, DestinationRule, LoadBalancer, OutlierDetection, ProxyProtocolVersion,
     RetryBudget, TrafficPolicy,
 };
-use config_loader::resource::{ExportTo, Object};
+use config_loader::resource::{ExportTo, HealthChecked, Object};
 
 use super::balance;
 use super::clusters::ClusterPolicy;
@@ -77,7 +76,6 @@ impl<'a> Policies<'a> {
         subset: &str,
     ) -> Option<ClusterPolicy> {
         let rules = self.rules(host, &service.namespace);
-        let distribution = service.distribution;
         let mut hasher = DefaultHasher::new();
         for rule in rules {
             (
@@ -107,9 +105,15 @@ impl<'a> Policies<'a> {
             None => rules.first().map(|rule| at(rule, 0)).into_iter().collect(),
         };
         Some(ClusterPolicy {
-            balance: effective.balance(distribution, self.identity),
+            balance: effective.balance(service, self.identity),
             retry_limit: effective.retry_limit(),
             pool: effective.pool(),
+            health_check: rules
+                .iter()
+                .map(|rule| &rule.spec.health_check)
+                .find(|said| **said != HealthChecked::Unsaid)
+                .cloned()
+                .unwrap_or_default(),
             subset: chosen.map(|(_, subset)| subset.labels.clone()),
             provenance,
             fingerprint: hasher.finish(),
@@ -242,11 +246,11 @@ impl<'a> Effective<'a> {
         effective
     }
 
-    fn balance(&self, distribution: TrafficDistribution, identity: &Identity) -> Balance {
+    fn balance(&self, service: &Service, identity: &Identity) -> Balance {
         balance::balance(
             self.load_balancer,
             self.outlier_detection,
-            distribution,
+            service,
             identity,
         )
     }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 
+use config_loader::resource::HealthChecked;
 use config_loader::resource::core::TrafficDistribution;
 
 use crate::cluster::Locality;
@@ -28,8 +29,14 @@ pub(super) struct Service {
     pub ports: Vec<Port>,
     /// Its endpoints, joined over all resources that add to it.
     pub endpoints: Vec<Workload>,
+    /// Whether its requests go where their clients dialled.
+    pub original_destination: bool,
+    /// Whether requests of one client stay with one endpoint, where no rule says otherwise.
+    pub sticky: bool,
     /// Whether it is no part of the mesh.
     pub external: bool,
+    /// Whether and how its endpoints are asked how they are.
+    pub health_check: HealthChecked,
     /// Which of its endpoints are preferred, where no rule says so.
     pub distribution: TrafficDistribution,
     /// The resources that describe it, the one that decides first.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use config_loader::ResourceSet;
 use config_loader::resource::core::TrafficDistribution;
-use config_loader::resource::{Line, Object, Spec};
+use config_loader::resource::{HealthChecked, Line, Object, Spec};
 
 use super::service::Service;
 use crate::identity::Identity;
@@ -125,7 +125,10 @@ impl Draft {
                 namespace: namespace.into(),
                 ports: Vec::new(),
                 endpoints: Vec::new(),
+                original_destination: false,
+                sticky: false,
                 external: false,
+                health_check: HealthChecked::Unsaid,
                 distribution: TrafficDistribution::Any,
                 provenance: Vec::new(),
                 fingerprint: 0,

@@ -28,6 +28,13 @@ pub struct Caretaker {
     pub telemetry: Arc<Telemetry>,
 }
 
+/// What the gauges show.
+#[derive(Clone, Copy, Default)]
+struct Shown {
+    ejected: usize,
+    unhealthy: usize,
+}
+
 /// A cluster that needs care, and when it is swept next.
 struct Ward {
     cluster: Arc<Cluster>,
@@ -51,7 +58,7 @@ impl Caretaker {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut wards = self.wards(Vec::new());
-        let (mut told, mut ejected) = (0, 0);
+        let (mut told, mut shown) = (0, Shown::default());
         loop {
             let mut replaced = false;
             tokio::select! {
@@ -72,7 +79,7 @@ impl Caretaker {
             let before = told;
             told = self.tell(told);
             if told != before || replaced {
-                ejected = self.show_ejected(&wards, ejected);
+                shown = self.show(&wards, shown);
             }
         }
     }
@@ -90,7 +97,8 @@ impl Caretaker {
             .filter_map(|cluster| {
                 let known = before.remove(&cluster.id());
                 let balance = &cluster.balance;
-                if balance.outlier.is_none() && balance.warmup.is_none() {
+                if balance.outlier.is_none() && balance.warmup.is_none() && cluster.check.is_none()
+                {
                     if known.is_some() {
                         cluster.adopt(now);
                     }
@@ -125,17 +133,26 @@ impl Caretaker {
         next
     }
 
-    /// Brings the gauge from what it shows to what is so, and returns that.
-    fn show_ejected(&self, wards: &[Ward], shown: usize) -> usize {
-        let ejected = wards.iter().map(|ward| ward.cluster.ejected()).sum();
+    /// Brings the gauges from what they show to what is so, and returns that.
+    fn show(&self, wards: &[Ward], shown: Shown) -> Shown {
+        let clusters = || wards.iter().map(|ward| &ward.cluster);
+        let now = Shown {
+            ejected: clusters().map(|cluster| cluster.ejected()).sum(),
+            unhealthy: clusters().map(|cluster| cluster.unhealthy()).sum(),
+        };
+        self.bring(Gauge::EndpointsEjected, shown.ejected, now.ejected);
+        self.bring(Gauge::EndpointsUnhealthy, shown.unhealthy, now.unhealthy);
+        now
+    }
+
+    fn bring(&self, gauge: Gauge, from: usize, to: usize) {
         let counters = &self.telemetry.counters;
-        for _ in shown..ejected {
-            counters.raise(WorkerId::CONTROL, Gauge::EndpointsEjected);
+        for _ in from..to {
+            counters.raise(WorkerId::CONTROL, gauge);
         }
-        for _ in ejected..shown {
-            counters.lower(WorkerId::CONTROL, Gauge::EndpointsEjected);
+        for _ in to..from {
+            counters.lower(WorkerId::CONTROL, gauge);
         }
-        ejected
     }
 
     fn count(&self, what: &Happening) {
@@ -147,7 +164,9 @@ impl Caretaker {
             Happening::Spared { .. } => counters.increment(worker, Counter::EndpointsSpared),
             Happening::PanicOn { .. } => counters.increment(worker, Counter::Panics),
             Happening::Shifted { .. } => counters.increment(worker, Counter::PriorityShifts),
-            Happening::Unhealthy { .. } | Happening::Healthy | Happening::PanicOff { .. } => {}
+            Happening::Unhealthy { .. } => counters.increment(worker, Counter::TurnedUnhealthy),
+            Happening::Healthy => counters.increment(worker, Counter::TurnedHealthy),
+            Happening::Unchecked | Happening::PanicOff { .. } => {}
         }
     }
 }

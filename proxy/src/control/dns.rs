@@ -1,21 +1,25 @@
 //! Keeps the addresses of DNS endpoints fresh: one task for each name that a snapshot uses.
 //!
-//! An answer is renewed when its TTL is over, but not more often than every [`RENEW_MIN`]. A failed lookup keeps the
-//! last addresses and is tried again after a pause that doubles from [`RETRY_FIRST`] to [`RETRY_MAX`].
+//! An answer is renewed when the shortest TTL of it is over, those of the aliases on the way included, but not more often
+//! than every [`RENEW_MIN`]. A failed lookup keeps the last addresses and is tried again after a pause that doubles from
+//! [`RETRY_FIRST`] to [`RETRY_MAX`].
 
 use std::collections::{BTreeSet, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::{Resolver, ResolverBuilder, system_conf};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
 use crate::registry::Registry;
 
 /// Shortest time between two lookups of a name, whatever its TTL.
-pub const RENEW_MIN: Duration = Duration::from_secs(5);
+pub const RENEW_MIN: Duration = Duration::from_secs(1);
 
 /// Longest time that an answer is used without a new lookup.
 pub const RENEW_MAX: Duration = Duration::from_secs(3_600);
@@ -26,6 +30,9 @@ pub const RETRY_FIRST: Duration = Duration::from_secs(1);
 /// Longest pause after failed lookups.
 pub const RETRY_MAX: Duration = Duration::from_secs(60);
 
+/// Lookups that are under way at the same time; others wait for their turn.
+pub const LOOKUPS_MAX: usize = 64;
+
 /// Addresses of a name and how long they may be used.
 pub type Answer = Result<(Vec<IpAddr>, Duration), String>;
 
@@ -33,13 +40,16 @@ pub type Answer = Result<(Vec<IpAddr>, Duration), String>;
 pub type Lookup =
     Arc<dyn Fn(Arc<str>) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
 
-/// The system's resolver configuration (`/etc/resolv.conf` and `/etc/hosts`), both address families.
+/// The system's resolver configuration (`/etc/resolv.conf` and `/etc/hosts`), both address families; of these servers, if
+/// there are any, instead of the system's.
 ///
 /// # Errors
 ///
 /// When the resolver configuration cannot be read.
-pub fn system_lookup() -> Result<Lookup, String> {
-    let builder = hickory_resolver::Resolver::builder_tokio().map_err(|error| error.to_string())?;
+pub fn system_lookup(servers: &[SocketAddr]) -> Result<Lookup, String> {
+    let mut builder = builder(servers)?;
+    // whoever keeps answers here is the registry: a cache would add its time to theirs
+    builder.options_mut().cache_size = 0;
     let resolver = Arc::new(builder.build().map_err(|error| error.to_string())?);
     Ok(Arc::new(move |name: Arc<str>| {
         let resolver = Arc::clone(&resolver);
@@ -48,12 +58,30 @@ pub fn system_lookup() -> Result<Lookup, String> {
                 .lookup_ip(&*name)
                 .await
                 .map_err(|error| error.to_string())?;
-            let ttl = found
-                .valid_until()
-                .saturating_duration_since(std::time::Instant::now());
+            let records = found.as_lookup().answers().iter();
+            let ttl = records.map(|record| record.ttl).min().unwrap_or(0);
+            let ttl = Duration::from_secs(ttl.into());
             Ok((found.iter().collect(), ttl))
         })
     }))
+}
+
+fn builder(servers: &[SocketAddr]) -> Result<ResolverBuilder<TokioRuntimeProvider>, String> {
+    if servers.is_empty() {
+        return Resolver::builder_tokio().map_err(|error| error.to_string());
+    }
+    let (system, options) = system_conf::read_system_conf().unwrap_or_default();
+    let (domain, search, _) = system.into_parts();
+    let servers = servers.iter().map(|server| {
+        let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
+        for connection in &mut connections {
+            connection.port = server.port();
+        }
+        NameServerConfig::new(server.ip(), true, connections)
+    });
+    let config = ResolverConfig::from_parts(domain, search, servers.collect());
+    let builder = Resolver::builder_with_config(config, TokioRuntimeProvider::default());
+    Ok(builder.with_options(options))
 }
 
 /// Tasks that follow names; dropping it ends them.
@@ -61,6 +89,7 @@ pub struct Follower {
     lookup: Lookup,
     registry: Arc<Registry>,
     changed: mpsc::Sender<Arc<str>>,
+    turns: Arc<Semaphore>,
     tasks: HashMap<Arc<str>, JoinHandle<()>>,
 }
 
@@ -71,6 +100,7 @@ impl Follower {
             lookup,
             registry,
             changed,
+            turns: Arc::new(Semaphore::new(LOOKUPS_MAX)),
             tasks: HashMap::new(),
         }
     }
@@ -86,9 +116,17 @@ impl Follower {
         });
         for name in names {
             if !self.tasks.contains_key(name) {
+                let (lookup, turns) = (Arc::clone(&self.lookup), Arc::clone(&self.turns));
+                let in_turn: Lookup = Arc::new(move |name| {
+                    let (lookup, turns) = (Arc::clone(&lookup), Arc::clone(&turns));
+                    Box::pin(async move {
+                        let _turn = turns.acquire().await.map_err(|error| error.to_string())?;
+                        lookup(name).await
+                    })
+                });
                 let follow = follow_name(
                     Arc::clone(name),
-                    Arc::clone(&self.lookup),
+                    in_turn,
                     Arc::clone(&self.registry),
                     self.changed.clone(),
                 );
@@ -196,7 +234,7 @@ mod tests {
             .collect();
         assert_eq!(
             at,
-            [0, 30, 35],
+            [0, 30, 31],
             "TTL, then the shortest time between lookups"
         );
     }

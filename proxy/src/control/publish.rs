@@ -112,6 +112,9 @@ impl Publisher {
             );
             return previous;
         };
+        for cluster in snapshot.clusters.iter().flatten() {
+            cluster.hold_new();
+        }
         snapshot.generation = previous.generation + 1;
         snapshot.retire(&previous, inputs.now, RETIREMENT);
         let snapshot = Arc::new(snapshot);

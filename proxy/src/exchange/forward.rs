@@ -179,9 +179,10 @@ fn pick<B>(
     };
     record.destined(&destined);
     let Affinity { ask, cookie } = Affinity::of(forward, &destined, request);
-    match destined.asking(ask).pick(forward.worker) {
+    let destined = destined.asking(ask);
+    match destined.pick(forward.worker) {
         Some(picked) => Ok((picked, cookie)),
-        None => Err(LocalReply::from_kind(Kind::NoHealthyUpstream)),
+        None => Err(LocalReply::from_kind(destined.cluster().why_none())),
     }
 }
 

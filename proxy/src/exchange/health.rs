@@ -33,7 +33,11 @@ pub fn of_failure(kind: Kind) -> Option<Outcome> {
         | Kind::UpstreamRefusedStream
         | Kind::UpstreamReset => Some(Outcome::Failed),
         Kind::ConnectTimeout | Kind::RequestTimeout | Kind::TryTimeout => Some(Outcome::TimedOut),
-        Kind::DownstreamBody | Kind::NoCluster | Kind::NoHealthyUpstream | Kind::Overflow => None,
+        Kind::DownstreamBody
+        | Kind::NoCluster
+        | Kind::NoHealthyUpstream
+        | Kind::NoOriginalDestination
+        | Kind::Overflow => None,
     }
 }
 

@@ -136,6 +136,9 @@ impl LocalReply {
                 "no healthy upstream",
                 "no_healthy_upstream",
             ),
+            Kind::NoOriginalDestination => {
+                Self::new(S::BAD_GATEWAY, F::NR, "", "no_original_destination")
+            }
             Kind::ConnectFailed => Self::new(
                 S::SERVICE_UNAVAILABLE,
                 F::UF,
@@ -324,6 +327,13 @@ mod tests {
     /// Every kind with its status, flag, body and details.
     const ROWS: &[(Kind, u16, &str, &str, &str)] = &[
         (Kind::NoCluster, 503, "NC", "", "cluster_not_found"),
+        (
+            Kind::NoOriginalDestination,
+            502,
+            "NR",
+            "",
+            "no_original_destination",
+        ),
         (
             Kind::NoHealthyUpstream,
             503,

@@ -139,8 +139,12 @@ async fn connect(worker: &Rc<Worker>, destined: &Destined, mut record: Record) -
         }
     }
     if tried.is_empty() {
-        record.details = Some("no_healthy_upstream");
-        record.finish(ResponseFlags::UH, None);
+        let (flags, details) = match destined.cluster().why_none() {
+            Kind::NoOriginalDestination => (ResponseFlags::NR, "no_original_destination"),
+            _ => (ResponseFlags::UH, "no_healthy_upstream"),
+        };
+        record.details = Some(details);
+        record.finish(flags, None);
     } else {
         record.finish(ResponseFlags::UF.union(ResponseFlags::URX), None);
     }

@@ -293,6 +293,9 @@ pub struct ClusterUsed {
     /// What is hashed, and which endpoint it leads to; for balancers by hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<String>,
+    /// How endpoints are asked how they are, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_check: Option<String>,
     /// Priorities, first to last; none where all endpoints have the same and no health counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priorities: Vec<PriorityUsed>,
@@ -339,4 +342,7 @@ pub struct EndpointUsed {
     /// Why it may not be used, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out: Option<String>,
+    /// What its health checks came to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
 }

@@ -156,6 +156,10 @@ fn failure(
             let why = survey.missing_cluster(&host, port, &subset);
             ("unknown", Kind::NoCluster, why)
         }
+        Some(cluster) if cluster.why_none() == Kind::NoOriginalDestination => {
+            let why = "it is where the client dialled, which a gateway does not know";
+            ("nowhere", Kind::NoOriginalDestination, why.to_owned())
+        }
         Some(cluster) if cluster.endpoints().is_empty() && cluster.unresolved.is_empty() => {
             let why = if subset.is_empty() {
                 "the service has no endpoint".to_owned()
@@ -181,6 +185,7 @@ fn used(cluster: &Cluster, probability: f64) -> ClusterUsed {
         balancer: cluster.balance.policy.name().to_owned(),
         connect_timeout: effect::duration(cluster.pool.connect_timeout),
         affinity: None,
+        health_check: cluster.check.as_ref().map(ToString::to_string),
         priorities: priorities(cluster),
         sources: cluster.provenance.iter().map(Into::into).collect(),
         endpoints: endpoints
@@ -191,6 +196,7 @@ fn used(cluster: &Cluster, probability: f64) -> ClusterUsed {
                     cluster.balance.outlier.as_ref(),
                     cluster.state.journal.now(),
                 ),
+                check: endpoint.check_results(cluster.state.journal.now()),
                 address: endpoint.address_text.to_string(),
                 share: known.then_some(share),
                 probability: known.then_some(share * probability),

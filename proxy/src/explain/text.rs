@@ -315,6 +315,9 @@ impl Page {
         if let Some(affinity) = &cluster.affinity {
             self.under(8, affinity);
         }
+        if let Some(check) = &cluster.health_check {
+            self.under(8, &format!("health check: {check}"));
+        }
         self.sources(8, &cluster.sources);
         for (number, priority) in cluster.priorities.iter().enumerate() {
             self.under(8, &priority_line(number, priority));
@@ -391,6 +394,9 @@ fn endpoint_line(endpoint: &EndpointUsed, width: usize) -> String {
     }
     if let Some(out) = &endpoint.out {
         let _ = write!(line, "  {out}");
+    }
+    if let Some(check) = &endpoint.check {
+        let _ = write!(line, "  checks: {check}");
     }
     if !endpoint.labels.is_empty() {
         let labels = endpoint.labels.iter().map(|(k, v)| format!("{k}={v}"));

@@ -72,6 +72,8 @@ pub enum Happening {
     },
     /// An endpoint passes its health checks again.
     Healthy,
+    /// An endpoint that failed its health checks is not checked any more.
+    Unchecked,
     /// A priority has too few healthy endpoints: all of its endpoints are used.
     PanicOn {
         /// The priority, 0 first.
@@ -102,6 +104,7 @@ impl Happening {
             Happening::Returned { .. } => "returned",
             Happening::Unhealthy { .. } => "unhealthy",
             Happening::Healthy => "healthy",
+            Happening::Unchecked => "unchecked",
             Happening::PanicOn { .. } => "panic_on",
             Happening::PanicOff { .. } => "panic_off",
             Happening::Shifted { .. } => "shifted",
@@ -137,6 +140,7 @@ impl fmt::Display for Happening {
             Happening::Returned { out_for } => write!(f, "back after {out_for:?}"),
             Happening::Unhealthy { error } => write!(f, "fails its health checks: {error}"),
             Happening::Healthy => f.write_str("passes its health checks"),
+            Happening::Unchecked => f.write_str("is not checked any more"),
             Happening::PanicOn {
                 priority,
                 healthy: (healthy, all),

@@ -325,6 +325,14 @@ series! {
     EndpointsSpared "strait_outlier_ejections_total" [REASON = "spared_by_cap"] "Endpoints that outlier detection took out, by what was counted in a row.",
     /// An ejected endpoint came back.
     EndpointsReturned "strait_outlier_returns_total" [] "Endpoints that came back from an ejection.",
+    /// A health check passed.
+    ChecksPassed "strait_health_checks_total" [RESULT = "passed"] "Active health checks, by what came of them.",
+    /// A health check failed.
+    ChecksFailed "strait_health_checks_total" [RESULT = "failed"] "Active health checks, by what came of them.",
+    /// An endpoint became healthy by its checks.
+    TurnedHealthy "strait_health_changes_total" [RESULT = "healthy"] "Endpoints whose health checks came to another result than before.",
+    /// An endpoint became unhealthy by its checks.
+    TurnedUnhealthy "strait_health_changes_total" [RESULT = "unhealthy"] "Endpoints whose health checks came to another result than before.",
     /// A priority began to use all of its endpoints.
     Panics "strait_panics_total" [] "Times that a priority had too few healthy endpoints and began to use all of them.",
     /// Traffic was shared otherwise between priorities.
@@ -376,6 +384,8 @@ series! {
     DelaysActive "strait_fault_delays_active" [] "Requests that rules hold back right now.",
     /// Endpoints that are ejected.
     EndpointsEjected "strait_outlier_ejections_active" [] "Endpoints that are ejected right now.",
+    /// Endpoints that fail their health checks.
+    EndpointsUnhealthy "strait_endpoints_unhealthy" [] "Endpoints that fail their health checks, or wait for the first.",
     /// Copies of requests for mirrors that are under way.
     MirrorsActive "strait_mirrors_active" [] "Copies of requests for mirrors that are under way.",
     /// Upgraded connections (WebSocket and others) that are open.

@@ -10,6 +10,8 @@
 
 #[path = "client.rs"]
 pub mod client;
+#[path = "dns.rs"]
+pub mod dns;
 #[path = "downstream.rs"]
 pub mod downstream;
 #[path = "frames.rs"]

@@ -33,6 +33,8 @@ codes! {
     CM030 Error "a resource has a valid namespace and name";
     CM031 Warning "a creationTimestamp is written as RFC 3339 has it";
     CM032 Error "the program reads a document without a fault of its own; please report it";
+    CM033 Warning "an annotation of strait.io is one that has an effect on its kind";
+    CM034 Error "an annotation of strait.io has a value that it takes";
     YAML001 Error "the document is well-formed YAML";
     YAML002 Error "a mapping has each key once";
     YAML003 Error "a document, its aliases expanded, has a bounded number of nodes";

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::TrafficPolicy;
-use crate::resource::ExportTo;
+use crate::resource::{ExportTo, HealthChecked};
 use crate::span::Line;
 
 /// A checked DestinationRule.
@@ -22,6 +22,8 @@ pub struct DestinationRule {
     pub export_to: ExportTo,
     /// The client workloads of the own namespace that it is for; none for every client.
     pub workload_selector: Option<BTreeMap<String, String>>,
+    /// Whether and how the service's endpoints are asked how they are.
+    pub health_check: HealthChecked,
 }
 
 impl DestinationRule {

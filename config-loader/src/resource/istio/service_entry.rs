@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 
 use super::{Lined, Protocol, WorkloadEntry};
-use crate::resource::ExportTo;
+use crate::resource::{ExportTo, HealthChecked};
 use crate::span::Line;
 
 /// A checked ServiceEntry.
@@ -30,6 +30,8 @@ pub struct ServiceEntry {
     pub export_to: ExportTo,
     /// Names that its certificates may carry.
     pub subject_alt_names: Vec<Arc<str>>,
+    /// Whether and how its endpoints are asked how they are.
+    pub health_check: HealthChecked,
 }
 
 impl ServiceEntry {

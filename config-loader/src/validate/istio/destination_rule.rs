@@ -17,7 +17,7 @@ use crate::diagnostic::codes::istio::{DR123, DR126, DR127};
 use crate::raw::{self, Field};
 use crate::resource::istio::{DestinationRule, Subset};
 use crate::span::Span;
-use crate::validate::scalar;
+use crate::validate::{annotations, scalar};
 
 pub(super) use connection_pool::connection_pool;
 
@@ -41,6 +41,7 @@ pub fn destination_rule(
         subsets: subsets(&raw.subsets, outliers, check),
         export_to: scalar::export_to(&raw.export_to, false, check),
         workload_selector,
+        health_check: annotations::health_check(check),
     }
 }
 

@@ -19,7 +19,7 @@ use crate::resource::istio::{
     WorkloadEntry,
 };
 use crate::span::Span;
-use crate::validate::scalar;
+use crate::validate::{annotations, scalar};
 
 /// The most hosts of one object.
 const HOSTS_MAX: usize = 256;
@@ -58,6 +58,7 @@ pub fn service_entry(raw: &raw::istio::ServiceEntry, check: &mut Check<'_>) -> S
         }),
         export_to: scalar::export_to(&raw.export_to, true, check),
         subject_alt_names: shared::texts(&raw.subject_alt_names, check),
+        health_check: annotations::health_check(check),
     };
     if !raw.resolution.is_invalid() {
         fits_resolution(raw, &entry, check);

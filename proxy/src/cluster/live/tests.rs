@@ -10,9 +10,11 @@ use rand::rngs::SmallRng;
 use super::*;
 use crate::balance::{HashAlgorithm, HashKey, HashPolicy, Policy};
 use crate::cluster::locality::{self, Locality, Place};
-use crate::cluster::{Balance, Cluster, Outcome, OutlierPolicy, Parts, RetryLimit, Spread};
+use crate::cluster::{
+    Balance, Cluster, HealthCheck, Outcome, OutlierPolicy, Parts, Probe, RetryLimit, Spread,
+};
 use crate::pool::PoolSettings;
-use crate::registry::{Address, Happening, Registry};
+use crate::registry::{Address, Happening, Registry, Thresholds};
 use crate::telemetry::{Reporter, RequestLabels, StatsRegistry};
 use crate::upstream::{Alternates, Protocol};
 
@@ -72,6 +74,7 @@ fn cluster(balance: Balance, localities: &[&str]) -> Cluster {
         stats,
         pool: PoolSettings::default(),
         retry_limit: RetryLimit::default(),
+        check: None,
         provenance: Vec::new(),
         fingerprint: 0,
     };
@@ -338,4 +341,121 @@ fn new_endpoint_warms_up() {
     assert_eq!(picks(&cluster, 1500), [1000, 500, 0]);
     cluster.refresh(Moment(62_000));
     assert_eq!(picks(&cluster, 1000), [500, 500, 0]);
+}
+
+fn zone_aware(policy: Simple) -> Balance {
+    Balance {
+        spread: Spread::ZoneAware {
+            size_min: 4,
+            regions: Vec::new(),
+            labels: Vec::new(),
+        },
+        ..balance(policy)
+    }
+}
+
+#[test]
+fn zones_share_by_endpoints_that_may_be_used() {
+    for policy in [Simple::Random, Simple::RoundRobin, Simple::LeastRequest] {
+        let zones = ["r/a", "r/a", "r/a", "r/b", "r/b", "r/b"];
+        let cluster = cluster(zone_aware(policy), &zones);
+        let all = picks(&cluster, 3_000);
+        assert_eq!(all[..3].iter().sum::<usize>(), 3_000, "{all:?}");
+        // one of four in the own zone, for half of the clients: half of the traffic stays
+        fail(&cluster, 0, Moment(1));
+        fail(&cluster, 1, Moment(1));
+        cluster.refresh(Moment(2));
+        let all = picks(&cluster, 10_000);
+        assert!(all[2].abs_diff(5_000) < 250, "{all:?}");
+        // too few for zones to matter
+        fail(&cluster, 3, Moment(3));
+        cluster.refresh(Moment(4));
+        let all = picks(&cluster, 9_000);
+        assert!(all[2] < 4_000 && all[4] > 2_000, "{all:?}");
+    }
+}
+
+/// A cluster that is checked, with these endpoints.
+fn checked_cluster(endpoints: usize) -> Cluster {
+    let mut cluster = cluster(balance(Simple::RoundRobin), &vec![""; endpoints]);
+    cluster.check = Some(Arc::new(HealthCheck {
+        probe: Probe::Tcp,
+        port: None,
+        interval: Duration::from_secs(1),
+        timeout: Duration::from_secs(1),
+        thresholds: Thresholds {
+            healthy: 2,
+            unhealthy: 2,
+        },
+    }));
+    cluster
+}
+
+#[test]
+fn endpoint_is_out_while_it_fails_its_checks() {
+    let cluster = checked_cluster(3);
+    let check = |endpoint, passed, at| {
+        cluster.checked(EndpointIdx(endpoint), (passed, "said".into()), Moment(at));
+        cluster.refresh(Moment(at));
+    };
+    (0..3).for_each(|endpoint| check(endpoint, true, 1));
+    check(1, false, 2);
+    assert_eq!(picks(&cluster, 9), [3, 3, 3, 0]);
+    check(1, false, 3);
+    assert_eq!(
+        (picks(&cluster, 8), cluster.unhealthy()),
+        (vec![4, 0, 4, 0], 1)
+    );
+    let out = cluster.endpoint(EndpointIdx(1)).why_out(None, Moment(4));
+    assert_eq!(out.unwrap(), "fails its health checks");
+    // an ejection besides is another reason
+    fail(&cluster, 1, Moment(5));
+    check(1, true, 6);
+    check(1, true, 7);
+    assert_eq!(cluster.unhealthy(), 0);
+    assert_eq!(picks(&cluster, 8), [4, 0, 4, 0]);
+    let events = cluster.state.journal.since(0);
+    let events: Vec<&str> = events.iter().map(|event| event.what.name()).collect();
+    assert_eq!(events, ["unhealthy", "ejected", "healthy"]);
+}
+
+#[test]
+fn new_endpoint_waits_for_its_first_check_beside_healthy_ones() {
+    let cluster = checked_cluster(3);
+    let usable = |cluster: &Cluster| {
+        let health = |endpoint: &Endpoint| endpoint.state.health.is_usable();
+        cluster.endpoints().iter().map(health).collect::<Vec<_>>()
+    };
+    // nobody knows anything: all take part
+    cluster.hold_new();
+    assert_eq!(usable(&cluster), [true; 3]);
+    cluster.checked(EndpointIdx(0), (false, "no".into()), Moment(1));
+    cluster.hold_new();
+    assert_eq!(usable(&cluster), [false, true, true]);
+    cluster.checked(EndpointIdx(1), (true, "yes".into()), Moment(2));
+    cluster.hold_new();
+    assert_eq!(usable(&cluster), [false, true, false]);
+    let out = cluster.endpoint(EndpointIdx(2)).why_out(None, Moment(3));
+    assert_eq!(out.unwrap(), "waits for its first health check");
+    cluster.checked(EndpointIdx(2), (true, "yes".into()), Moment(4));
+    assert_eq!(usable(&cluster), [false, true, true]);
+}
+
+#[test]
+fn nobody_is_out_for_checks_that_are_not_made() {
+    let mut cluster = checked_cluster(2);
+    cluster.checked(EndpointIdx(0), (false, "no".into()), Moment(1));
+    cluster.adopt(Moment(2));
+    assert_eq!(picks(&cluster, 4), [0, 4, 0]);
+    cluster.check = None;
+    cluster.adopt(Moment(3));
+    assert_eq!(picks(&cluster, 4), [2, 2, 0]);
+    let last = cluster.state.journal.since(0).pop().unwrap();
+    assert_eq!(last.what.to_string(), "is not checked any more");
+    assert!(
+        cluster
+            .endpoint(EndpointIdx(0))
+            .check_results(Moment(4))
+            .is_none()
+    );
 }

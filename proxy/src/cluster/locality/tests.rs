@@ -174,3 +174,49 @@ fn pattern_matches_what_it_does_not_say() {
         assert_eq!(Pattern(parts).matches(&Locality::new(locality)), matches);
     }
 }
+
+#[test]
+fn zones_of_the_own_region_are_groups_and_other_regions_priorities() {
+    let spread = |regions: &[(&str, &str)]| Spread::ZoneAware {
+        size_min: 6,
+        regions: regions
+            .iter()
+            .map(|(from, to)| (Arc::from(*from), Arc::from(*to)))
+            .collect(),
+        labels: Vec::new(),
+    };
+    let endpoints = [
+        ("r/b", 1),
+        ("r/a/x", 2),
+        ("q/a", 1),
+        ("r/a/y", 3),
+        ("p/a", 1),
+    ];
+    assert_eq!(
+        planned(&spread(&[]), "r/a/x", &endpoints),
+        "5:13 1:0 / 1:24"
+    );
+    assert_eq!(
+        planned(&spread(&[("r", "p")]), "r/a", &endpoints),
+        "5:13 1:0 / 1:4 / 1:2"
+    );
+    // a region in which the own zone has nobody
+    assert_eq!(planned(&spread(&[]), "r/c", &endpoints), "1:013 / 1:24");
+}
+
+#[test]
+fn own_zone_keeps_what_is_its_share() {
+    for (healthy, size_min, shares) in [
+        (&[3, 3][..], 6, Some(vec![1, 0])),
+        (&[4, 2], 6, Some(vec![1, 0])),
+        (&[3, 3], 7, None),
+        (&[6], 6, None),
+        (&[0, 6], 6, None),
+        // a third of the endpoints for a half of the clients: two thirds stay
+        (&[2, 4], 6, Some(vec![6_666 * 1_666, 3_334 * 1_666])),
+        // zones without endpoints to spare get nothing
+        (&[1, 2, 5], 6, Some(vec![3_750 * 2_917, 0, 6_250 * 2_917])),
+    ] {
+        assert_eq!(zone_shares(healthy, size_min), shares, "{healthy:?}");
+    }
+}

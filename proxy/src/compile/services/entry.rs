@@ -48,6 +48,8 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
 fn draft(host: &str, object: &Object<ServiceEntry>) -> Draft {
     let mut draft = Draft::new(host, host, &object.id.namespace);
     draft.service.ports = object.spec.ports.iter().map(port).collect();
+    draft.service.original_destination = object.spec.resolution == Resolution::None;
+    draft.service.health_check = object.spec.health_check.clone();
     draft.service.external = object.spec.location == Location::MeshExternal;
     draft
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use config_loader::resource::Object;
 use config_loader::resource::core::{
-    EndpointSlice, Host, Protocol, Service as Kube, ServicePort, TargetPort,
+    EndpointSlice, Host, Protocol, Service as Kube, ServicePort, SessionAffinity, TargetPort,
+    TrafficDistribution,
 };
 use config_loader::resource::flomesh::ImportPort;
 
@@ -57,6 +58,7 @@ fn service(
     );
     draft.saw(object);
     draft.service.distribution = object.spec.traffic_distribution;
+    draft.service.sticky = object.spec.session_affinity != SessionAffinity::None;
     draft.service.ports = object
         .spec
         .ports
@@ -66,7 +68,8 @@ fn service(
         .collect();
     for slice in slices {
         draft.saw(slice);
-        let endpoints = slice_endpoints(slice, collector.identity);
+        let by_node = object.spec.traffic_distribution == TrafficDistribution::PreferSameNode;
+        let endpoints = slice_endpoints(slice, collector.identity, by_node);
         draft.service.endpoints.extend(endpoints);
     }
     if let Some(external) = object.spec.external_name() {
@@ -93,10 +96,15 @@ fn port(port: &ServicePort) -> Port {
     }
 }
 
-/// Endpoints that may take traffic. A slice's own labels stand for those of its pods, which are not read.
+/// The label that says on which node something runs.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// Endpoints that may take traffic. A slice's own labels stand for those of its pods, which are not read; the node is
+/// added where it counts.
 fn slice_endpoints<'a>(
     slice: &'a Object<EndpointSlice>,
     identity: &'a Identity,
+    by_node: bool,
 ) -> impl Iterator<Item = Workload> + 'a {
     let labels: Labels = Arc::new(slice.labels.clone());
     // a slice lists the ports that its endpoints serve; without any, or with one that stands for all, the service's count
@@ -117,7 +125,14 @@ fn slice_endpoints<'a>(
             host: host(&endpoint.address),
             ports: ports.clone(),
             only_ports,
-            labels: Arc::clone(&labels),
+            labels: match endpoint.node_name.as_ref().filter(|_| by_node) {
+                Some(node) => {
+                    let mut labels = BTreeMap::clone(&labels);
+                    labels.insert(HOSTNAME.to_owned(), node.to_string());
+                    Arc::new(labels)
+                }
+                None => Arc::clone(&labels),
+            },
             weight: 1,
             locality: locality(endpoint.zone.as_deref(), identity),
             network: Arc::default(),
@@ -171,6 +186,7 @@ pub(super) fn collect_imports(collector: &mut Collector<'_>) {
         {
             draft.join(native);
         }
+        draft.service.sticky |= object.spec.session_affinity != SessionAffinity::None;
         for port in &object.spec.ports {
             add_import_port(port, &mut draft.service);
         }

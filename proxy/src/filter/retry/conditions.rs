@@ -219,6 +219,7 @@ impl Conditions {
             Kind::DownstreamBody
             | Kind::NoCluster
             | Kind::NoHealthyUpstream
+            | Kind::NoOriginalDestination
             | Kind::Overflow
             | Kind::RequestTimeout => return None,
         };

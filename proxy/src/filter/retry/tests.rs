@@ -26,12 +26,13 @@ fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
     pairs.collect()
 }
 
-const FAILURES: [Kind; 12] = [
+const FAILURES: [Kind; 13] = [
     Kind::ConnectFailed,
     Kind::ConnectTimeout,
     Kind::DownstreamBody,
     Kind::NoCluster,
     Kind::NoHealthyUpstream,
+    Kind::NoOriginalDestination,
     Kind::Overflow,
     Kind::RequestTimeout,
     Kind::TryTimeout,

@@ -1,0 +1,191 @@
+//! Active health checks: one task for each endpoint that is checked, on the control thread, for all workers.
+//!
+//! An endpoint is asked as soon as it is known, then after a random part of the interval so that checks spread, and from
+//! then on once each interval. It is followed by its identity: a reload that leaves it and its check as they are changes
+//! nothing.
+
+mod probe;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rand::RngExt;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+
+use self::probe::Means;
+use super::Control;
+use crate::balance::EndpointIdx;
+use crate::cluster::{Cluster, HealthCheck};
+use crate::registry::{Journal, why};
+use crate::snapshot::{Snapshot, SnapshotSlot};
+use crate::telemetry::{Counter, Telemetry, WorkerId};
+use crate::upstream::Counts;
+
+/// Checks that are under way at the same time; others wait for their turn.
+pub const CHECKS_MAX: usize = 256;
+
+/// Checks the endpoints of the snapshot in force.
+pub struct Checker {
+    slot: SnapshotSlot,
+    generations: watch::Receiver<u64>,
+    shared: Rc<Shared>,
+    /// By number of the endpoint, which is unique in the process.
+    followed: HashMap<u64, Followed>,
+}
+
+/// What all checks use.
+struct Shared {
+    journal: Arc<Journal>,
+    telemetry: Arc<Telemetry>,
+    means: Means,
+    turns: Semaphore,
+}
+
+/// An endpoint that is checked.
+struct Followed {
+    subject: Rc<Subject>,
+    task: JoinHandle<()>,
+}
+
+/// Where an endpoint is found now.
+struct Subject(RefCell<(Arc<Cluster>, EndpointIdx)>);
+
+impl Subject {
+    fn now(&self) -> (Arc<Cluster>, EndpointIdx) {
+        self.0.borrow().clone()
+    }
+}
+
+impl Checker {
+    /// Checks the endpoints of what a control task publishes in this slot.
+    pub fn of(control: &Control, slot: &SnapshotSlot) -> Self {
+        let counts = Counts::new(Arc::clone(&control.telemetry), WorkerId::CONTROL);
+        Self {
+            slot: Arc::clone(slot),
+            generations: control.publisher.generations(),
+            shared: Rc::new(Shared {
+                journal: Arc::clone(control.registry.journal()),
+                telemetry: Arc::clone(&control.telemetry),
+                means: Means::new(counts),
+                turns: Semaphore::new(CHECKS_MAX),
+            }),
+            followed: HashMap::new(),
+        }
+    }
+
+    /// Checks until it is dropped.
+    ///
+    /// # Panics
+    ///
+    /// Outside a `tokio::task::LocalSet`.
+    pub async fn run(mut self) {
+        loop {
+            let snapshot = self.slot.load_full();
+            self.follow(&snapshot);
+            drop(snapshot);
+            if self.generations.changed().await.is_err() {
+                return; // there is no configuration any more
+            }
+        }
+    }
+
+    /// Follows exactly the endpoints of a snapshot that are to be checked.
+    fn follow(&mut self, snapshot: &Snapshot) {
+        let mut before = std::mem::take(&mut self.followed);
+        for cluster in snapshot.clusters.iter().flatten() {
+            let Some(check) = &cluster.check else {
+                continue;
+            };
+            for (number, endpoint) in cluster.endpoints().iter().enumerate() {
+                let place = (Arc::clone(cluster), EndpointIdx(number as u32));
+                let known = before.remove(&endpoint.state.id);
+                let known = known.filter(|known| known.goes_on(check));
+                let followed = match known {
+                    Some(known) => {
+                        known.subject.0.replace(place);
+                        known
+                    }
+                    None => self.begin(place),
+                };
+                self.followed.insert(endpoint.state.id, followed);
+            }
+        }
+        for gone in before.into_values() {
+            gone.forget(snapshot, &self.shared.journal);
+        }
+    }
+
+    fn begin(&self, place: (Arc<Cluster>, EndpointIdx)) -> Followed {
+        let subject = Rc::new(Subject(RefCell::new(place)));
+        let task = follow(Rc::clone(&subject), Rc::clone(&self.shared));
+        Followed {
+            subject,
+            task: tokio::task::spawn_local(task),
+        }
+    }
+}
+
+impl Followed {
+    /// Whether its task goes on under this check, which it does if that is the one that it began with.
+    fn goes_on(&self, check: &Arc<HealthCheck>) -> bool {
+        let (cluster, _) = self.subject.now();
+        cluster.check.as_ref() == Some(check) && !self.task.is_finished()
+    }
+
+    /// Its endpoint is not checked any more: should it come back, it is a new one.
+    fn forget(&self, snapshot: &Snapshot, journal: &Journal) {
+        let (cluster, index) = self.subject.now();
+        let now = snapshot.cluster(cluster.id());
+        // the caretaker does the same to clusters that stay without checks, and tells of it
+        if now.is_none_or(|now| now.check.is_some()) {
+            let state = &cluster.endpoint(index).state;
+            state.set_checked(None);
+            state.health.admit(why::UNHEALTHY, journal.now());
+        }
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Checks one endpoint again and again.
+async fn follow(subject: Rc<Subject>, shared: Rc<Shared>) {
+    let mut first = true;
+    loop {
+        let Ok(turn) = shared.turns.acquire().await else {
+            return;
+        };
+        let (cluster, index) = subject.now();
+        let Some(check) = cluster.check.clone() else {
+            return;
+        };
+        let asked = probe::ask(&shared.means, &cluster, index, &check);
+        let (passed, said) = match tokio::time::timeout(check.timeout, asked).await {
+            Ok(result) => result,
+            Err(_) => (false, format!("no answer within {:?}", check.timeout)),
+        };
+        drop((turn, cluster));
+        let counter = match passed {
+            true => Counter::ChecksPassed,
+            false => Counter::ChecksFailed,
+        };
+        let counters = &shared.telemetry.counters;
+        counters.increment(WorkerId::CONTROL, counter);
+        // a reload may have replaced the cluster meanwhile
+        let (cluster, index) = subject.now();
+        cluster.checked(index, (passed, said.into()), shared.journal.now());
+        drop(cluster);
+        let part = match first {
+            true => rand::rng().random_range(0.0..1.0),
+            false => 1.0,
+        };
+        first = false;
+        tokio::time::sleep(check.interval.mul_f64(part)).await;
+    }
+}

@@ -1,0 +1,358 @@
+//! One question to one endpoint, on a connection of its own: made as those for requests are, by the same settings.
+
+use std::error::Error as _;
+use std::future::poll_fn;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::{Empty, Full};
+use hyper::body::Body;
+use hyper::header::{
+    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, TE, USER_AGENT,
+};
+use hyper::{Method, Request, StatusCode};
+
+use crate::balance::EndpointIdx;
+use crate::cluster::{Cluster, Endpoint, HealthCheck, Probe};
+use crate::error::{BoxError, Error};
+use crate::http2::memory::Memory;
+use crate::pool::{PoolSettings, Target};
+use crate::registry::Address;
+use crate::upstream::http1::Message;
+use crate::upstream::{
+    Alternates, Buffers, Client, Connected, Counts, Protocol, Reach, Sender, connect, http2,
+};
+
+/// What servers see in their logs.
+const AGENT: HeaderValue = HeaderValue::from_static("strait-health-check");
+
+/// The method of the standard health service.
+const GRPC_CHECK: &str = "/grpc.health.v1.Health/Check";
+
+/// Most bytes of a gRPC answer that are looked at; a health status takes seven.
+const GRPC_ANSWER_BYTES_MAX: usize = 1_024;
+
+/// Whom a header of the PROXY protocol tells of: two families stand for nobody, as the protocol says of connections that
+/// the proxy makes for itself.
+const NOBODY: Client = Client {
+    source: SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
+    destination: SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
+};
+
+/// What connections need.
+pub(super) struct Means {
+    counts: Rc<Counts>,
+    memory: Rc<Memory>,
+    buffers: Rc<Buffers>,
+}
+
+impl Means {
+    pub(super) fn new(counts: Rc<Counts>) -> Self {
+        Self {
+            counts,
+            memory: Rc::default(),
+            buffers: Rc::default(),
+        }
+    }
+}
+
+/// Whether an endpoint passes a check, and what it said.
+pub(super) async fn ask(
+    means: &Means,
+    cluster: &Cluster,
+    index: EndpointIdx,
+    check: &HealthCheck,
+) -> (bool, String) {
+    let endpoint = cluster.endpoint(index);
+    let result = match &check.probe {
+        Probe::Grpc { service, host } => {
+            let host = host
+                .as_deref()
+                .unwrap_or_else(|| host_of(cluster, endpoint));
+            grpc(means, cluster, endpoint, (check, host, service)).await
+        }
+        Probe::Http {
+            path,
+            host,
+            statuses,
+        } => {
+            let host = host
+                .as_deref()
+                .unwrap_or_else(|| host_of(cluster, endpoint));
+            let status = http(means, cluster, endpoint, (check, host, path)).await;
+            status.map(|status| {
+                let status = status.as_u16();
+                let passed = statuses.iter().any(|range| range.contains(&status));
+                (passed, status.to_string())
+            })
+        }
+        Probe::Tcp => connected(means, cluster, endpoint, (check, Protocol::Http1))
+            .await
+            .map(|_| (true, "connected".to_owned())),
+    };
+    result.unwrap_or_else(|error| (false, words(&error)))
+}
+
+/// The host that is asked for where nothing says which.
+fn host_of<'a>(cluster: &'a Cluster, endpoint: &'a Endpoint) -> &'a str {
+    match cluster.host.starts_with('*') {
+        true => endpoint.hash_key(),
+        false => &cluster.host,
+    }
+}
+
+/// An error with its cause.
+fn words(error: &Error) -> String {
+    match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// A connection to the endpoint's own address: what stands in for it where requests are concerned does not count here.
+async fn connected(
+    means: &Means,
+    cluster: &Cluster,
+    endpoint: &Endpoint,
+    (check, protocol): (&HealthCheck, Protocol),
+) -> Result<Connected, Error> {
+    let (address, alternates) = whereabouts(endpoint, check.port);
+    let settings = PoolSettings {
+        connect_timeout: check.timeout.max(Duration::from_millis(1)),
+        keep_alive: None,
+        ..cluster.pool.clone()
+    };
+    let target = Target {
+        reach: Reach {
+            address: &address,
+            alternates: &alternates,
+        },
+        state: &endpoint.state,
+        protocol,
+        settings: &settings,
+        client: &NOBODY,
+        connected: None,
+    };
+    let settings = target.connect_settings();
+    connect(target.reach, settings, &means.counts, &means.memory).await
+}
+
+/// Where a check goes: to the port that it names, if it names one.
+fn whereabouts(endpoint: &Endpoint, other: Option<u16>) -> (Address, Alternates) {
+    let address = match (&endpoint.address, other) {
+        (Address::Ip(address), Some(port)) => Address::Ip(SocketAddr::new(address.ip(), port)),
+        (Address::Name { name, .. }, Some(port)) => Address::Name {
+            name: name.clone(),
+            port,
+        },
+        (address, _) => address.clone(),
+    };
+    let alternates = match &endpoint.alternates {
+        Alternates::Name { resolution, port } => Alternates::Name {
+            resolution: resolution.clone(),
+            port: other.unwrap_or(*port),
+        },
+        Alternates::None | Alternates::SameName(_) => Alternates::None,
+    };
+    (address, alternates)
+}
+
+/// The status of the answer to a GET.
+async fn http(
+    means: &Means,
+    cluster: &Cluster,
+    endpoint: &Endpoint,
+    (check, host, path): (&HealthCheck, &str, &str),
+) -> Result<StatusCode, Error> {
+    let connected = connected(means, cluster, endpoint, (check, cluster.protocol)).await?;
+    let mut request = Request::new(Empty::<Bytes>::new());
+    request.headers_mut().insert(USER_AGENT, AGENT);
+    match connected.sender {
+        Sender::Http1(connection) => {
+            *request.uri_mut() = path.parse().map_err(unasked)?;
+            let host = HeaderValue::try_from(host).map_err(unasked)?;
+            request.headers_mut().insert(HOST, host);
+            let close = HeaderValue::from_static("close");
+            request.headers_mut().insert(CONNECTION, close);
+            let (parts, body) = request.into_parts();
+            let mut message = Some(Message::new(means.buffers.take(), parts, body));
+            Ok(connection.exchange(&mut message).await?.status())
+        }
+        Sender::Http2(sender) => {
+            *request.uri_mut() = absolute(host, path)?;
+            Ok(response(&sender, request).await?.0)
+        }
+    }
+}
+
+fn absolute(host: &str, path: &str) -> Result<hyper::Uri, Error> {
+    let uri = hyper::Uri::builder().scheme("http").authority(host);
+    uri.path_and_query(path).build().map_err(unasked)
+}
+
+/// The question cannot be put; checked resources do not come to this.
+fn unasked(error: impl Into<BoxError>) -> Error {
+    Error::new(crate::error::Kind::UpstreamProtocol).with_source(error)
+}
+
+/// Status and headers of an answer over HTTP/2, and its body.
+async fn response<B>(
+    sender: &http2::Sender,
+    request: Request<B>,
+) -> Result<(StatusCode, HeaderMap, http2::Incoming), Error>
+where
+    B: Body<Data = Bytes> + Unpin + 'static,
+    B::Error: Into<BoxError>,
+{
+    let mut request = Some(request);
+    let sent = sender.send(&mut request, None).await;
+    let (parts, body) = sent.map_err(|failed| failed.error)?.into_parts();
+    Ok((parts.status, parts.headers, body))
+}
+
+/// Whether a service is SERVING, and what it said.
+async fn grpc(
+    means: &Means,
+    cluster: &Cluster,
+    endpoint: &Endpoint,
+    (check, host, service): (&HealthCheck, &str, &str),
+) -> Result<(bool, String), Error> {
+    let connected = connected(means, cluster, endpoint, (check, Protocol::Http2)).await?;
+    let Sender::Http2(sender) = connected.sender else {
+        return Ok((false, "no HTTP/2".to_owned()));
+    };
+    let mut request = Request::new(Full::new(grpc_question(service)));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = absolute(host, GRPC_CHECK)?;
+    let headers = request.headers_mut();
+    headers.insert(USER_AGENT, AGENT);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers.insert(TE, HeaderValue::from_static("trailers"));
+    let (status, mut headers, mut body) = response(&sender, request).await?;
+    if status != StatusCode::OK {
+        return Ok((false, format!("status {}", status.as_u16())));
+    }
+    let mut answer = BytesMut::new();
+    while let Some(frame) = poll_fn(|cx| body.poll_frame(cx)).await {
+        match frame?.into_data() {
+            Ok(data) if answer.len() + data.len() <= GRPC_ANSWER_BYTES_MAX => {
+                answer.extend_from_slice(&data);
+            }
+            Ok(_) => return Ok((false, "too long an answer".to_owned())),
+            Err(frame) => headers.extend(frame.into_trailers().unwrap_or_default()),
+        }
+    }
+    const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+    match headers.get(GRPC_STATUS).map(HeaderValue::as_bytes) {
+        Some(b"0") => {}
+        Some(b"5") => return Ok((false, "unknown service".to_owned())),
+        Some(other) => {
+            let other = String::from_utf8_lossy(other);
+            return Ok((false, format!("grpc-status {other}")));
+        }
+        None => return Ok((false, "no grpc-status".to_owned())),
+    }
+    Ok(match grpc_answer(&answer) {
+        Some(1) => (true, "SERVING".to_owned()),
+        Some(2) => (false, "NOT_SERVING".to_owned()),
+        Some(3) => (false, "SERVICE_UNKNOWN".to_owned()),
+        Some(other) => (false, format!("health status {other}")),
+        None => (false, "not a health status".to_owned()),
+    })
+}
+
+/// `HealthCheckRequest{service = 1}` in gRPC's framing: five bytes, then the message.
+fn grpc_question(service: &str) -> Bytes {
+    let mut message = Vec::new();
+    if !service.is_empty() {
+        message.push(1 << 3 | 2);
+        varint(service.len() as u64, &mut message);
+        message.extend_from_slice(service.as_bytes());
+    }
+    let mut framed = vec![0];
+    framed.extend_from_slice(&(message.len() as u32).to_be_bytes());
+    framed.extend_from_slice(&message);
+    framed.into()
+}
+
+fn varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// The status of a `HealthCheckResponse{status = 1}` in gRPC's framing; 0 when it is left out, as protobuf does. Other
+/// fields are passed over.
+fn grpc_answer(framed: &[u8]) -> Option<u64> {
+    let (head, mut rest) = framed.split_at_checked(5)?;
+    let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]);
+    if head[0] != 0 || length as usize != rest.len() {
+        return None;
+    }
+    let mut status = 0;
+    while !rest.is_empty() {
+        let tag = take_varint(&mut rest)?;
+        match (tag >> 3, tag & 7) {
+            (1, 0) => status = take_varint(&mut rest)?,
+            (_, 0) => drop(take_varint(&mut rest)?),
+            (_, 1) => rest = rest.get(8..)?,
+            (_, 2) => {
+                let length = usize::try_from(take_varint(&mut rest)?).ok()?;
+                rest = rest.get(length..)?;
+            }
+            (_, 5) => rest = rest.get(4..)?,
+            _ => return None,
+        }
+    }
+    Some(status)
+}
+
+fn take_varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, after) = rest.split_first()?;
+        *rest = after;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grpc_question_is_framed_protobuf() {
+        assert_eq!(&*grpc_question(""), [0, 0, 0, 0, 0]);
+        assert_eq!(&*grpc_question("ab"), [0, 0, 0, 0, 4, 10, 2, b'a', b'b']);
+        let long = grpc_question(&"x".repeat(300));
+        assert_eq!(long[..8], [0, 0, 0, 1, 47, 10, 0xac, 2]);
+    }
+
+    #[test]
+    fn grpc_answer_is_read_and_nonsense_is_none() {
+        let framed = |message: &[u8]| [&[0, 0, 0, 0, message.len() as u8], message].concat();
+        for (message, status) in [
+            (&[8, 1][..], Some(1)),
+            (&[], Some(0)),
+            (&[8, 2], Some(2)),
+            (&[18, 1, 7, 8, 1], Some(1)), // an unknown field before it
+            (&[8], None),
+            (&[18, 200, 1], None),
+            (&[8, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255], None),
+            (&[11], None),
+        ] {
+            assert_eq!(grpc_answer(&framed(message)), status, "{message:?}");
+        }
+        assert_eq!(grpc_answer(&[0, 0, 0, 0, 9, 8, 1]), None);
+        assert_eq!(grpc_answer(&[1, 0, 0, 0, 2, 8, 1]), None);
+        assert_eq!(grpc_answer(&[]), None);
+    }
+}

@@ -1,0 +1,99 @@
+//! What active health checks of one endpoint came to.
+
+use std::fmt;
+
+use super::Moment;
+
+/// The standing of an endpoint after a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// Whether the endpoint counts as healthy.
+    pub healthy: bool,
+    /// Whether the last check passed.
+    pub passed: bool,
+    /// How many checks in a row ended alike.
+    pub in_a_row: u32,
+    /// What the last check said: a status, or why there is none.
+    pub said: Box<str>,
+    /// When that was.
+    pub at: Moment,
+}
+
+/// How many checks in a row it takes to change one's mind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Thresholds {
+    /// Passed ones, for an unhealthy endpoint to be healthy.
+    pub healthy: u32,
+    /// Failed ones, for a healthy endpoint to be unhealthy.
+    pub unhealthy: u32,
+}
+
+impl Checked {
+    /// The standing after one more check. The first alone decides; after that it takes as many as the thresholds say.
+    pub fn after(
+        before: Option<&Self>,
+        (passed, said): (bool, Box<str>),
+        thresholds: Thresholds,
+        at: Moment,
+    ) -> Self {
+        let alike = before.filter(|before| before.passed == passed);
+        let in_a_row = alike.map_or(1, |before| before.in_a_row.saturating_add(1));
+        let healthy = match before {
+            None => passed,
+            Some(before) if before.healthy => passed || in_a_row < thresholds.unhealthy,
+            Some(_) => passed && in_a_row >= thresholds.healthy,
+        };
+        Self {
+            healthy,
+            passed,
+            in_a_row,
+            said,
+            at,
+        }
+    }
+}
+
+impl fmt::Display for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = if self.passed { "passed" } else { "failed" };
+        write!(f, "{word} {} in a row, last: {}", self.in_a_row, self.said)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THRESHOLDS: Thresholds = Thresholds {
+        healthy: 2,
+        unhealthy: 3,
+    };
+
+    /// Whether an endpoint is healthy after each check, `+` for a passed one.
+    fn play(checks: &str) -> String {
+        let mut standing: Option<Checked> = None;
+        let mut healthy = String::new();
+        for check in checks.chars() {
+            let result = (check == '+', "said".into());
+            let next = Checked::after(standing.as_ref(), result, THRESHOLDS, Moment(1));
+            healthy.push(if next.healthy { 'H' } else { 'U' });
+            standing = Some(next);
+        }
+        healthy
+    }
+
+    #[test]
+    fn first_check_decides_and_thresholds_after_it() {
+        assert_eq!(play("+--+---+-++-"), "HHHHHHUUUUHH");
+        assert_eq!(play("-+-++"), "UUUUH");
+    }
+
+    #[test]
+    fn standing_tells_how_many_in_a_row_and_what_was_said() {
+        let fail = || (false, "503".into());
+        let one = Checked::after(None, fail(), THRESHOLDS, Moment(1));
+        let two = Checked::after(Some(&one), fail(), THRESHOLDS, Moment(2));
+        assert_eq!(two.to_string(), "failed 2 in a row, last: 503");
+        assert_eq!(two.at, Moment(2));
+    }
+}

@@ -154,8 +154,7 @@ impl App {
     async fn start(settings: Settings, logging: LogControl) -> Result<Self, StartError> {
         let telemetry = Telemetry::new(settings.workers.get(), build_info());
         let access_log = Arc::new(open_access_log(&settings)?);
-        let admin = bind_admin(settings.admin).await?;
-        let admin_address = admin.local_addr().unwrap_or(settings.admin);
+        let (admin, admin_address) = bind_admin(settings.admin).await?;
         let (found_sender, found) = watch::channel(Found::default());
         let watch = load(&settings, found_sender)?;
         let registry = Arc::new(Registry::default());
@@ -164,8 +163,8 @@ impl App {
         let live = (Arc::clone(&registry), Arc::clone(&certificates));
         let publisher = publisher(&settings, live, &telemetry, &slot);
         let (names_sender, names) = mpsc::channel(DNS_CHANGES_MAX);
-        let lookup = system_lookup(&settings.dns_servers)
-            .map_err(failed("the DNS resolver cannot be set up"))?;
+        let no_resolver = failed("the DNS resolver cannot be set up");
+        let lookup = system_lookup(&settings.dns_servers).map_err(no_resolver)?;
         let (listeners, wanted) = watch::channel(Arc::<BTreeSet<_>>::default());
         let quarantine = Quarantine::default();
         let mut control = Control {
@@ -258,9 +257,11 @@ fn publisher(
     Publisher::new(identity, live, Arc::clone(telemetry), Arc::clone(slot))
 }
 
-async fn bind_admin(address: SocketAddr) -> Result<TcpListener, StartError> {
+async fn bind_admin(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
     let what = format!("the admin server cannot listen on {address} (--admin)");
-    TcpListener::bind(address).await.map_err(failed(&what))
+    let listener = TcpListener::bind(address).await.map_err(failed(&what))?;
+    let bound = listener.local_addr().unwrap_or(address);
+    Ok((listener, bound))
 }
 
 fn serve_admin(listener: TcpListener, sources: views::Sources) {

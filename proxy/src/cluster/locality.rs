@@ -216,6 +216,9 @@ fn failover(
         .collect()
 }
 
+/// Endpoints by whether they are elsewhere than the proxy, region and zone.
+type Zones<'a> = BTreeMap<(bool, &'a str, &'a str), Vec<u32>>;
+
 /// Regions become priorities; in the one that the own zone is in, zones are groups, the own one first.
 fn zone_aware(
     regions: &[(Arc<str>, Arc<str>)],
@@ -224,7 +227,7 @@ fn zone_aware(
     endpoints: &[(Place<'_>, u32)],
 ) -> Plan {
     let [own_region, own_zone, _] = here.locality.parts();
-    let mut levels: BTreeMap<usize, BTreeMap<(bool, &str, &str), Vec<u32>>> = BTreeMap::new();
+    let mut levels: BTreeMap<usize, Zones<'_>> = BTreeMap::new();
     for (number, (place, _)) in endpoints.iter().enumerate() {
         let near = match nearness(regions, here.locality, place.locality) {
             level @ (3 | 4) => level,
@@ -237,7 +240,7 @@ fn zone_aware(
         let zone = zones.entry((is_other, region, zone)).or_default();
         zone.push(number as u32);
     }
-    let groups = |zones: BTreeMap<(bool, &str, &str), Vec<u32>>| {
+    let groups = |zones: Zones<'_>| {
         let has_own = zones.keys().any(|(is_other, ..)| !is_other);
         let weight = |members: &Vec<u32>| {
             let weights = members.iter().map(|member| endpoints[*member as usize].1);

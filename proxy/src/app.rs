@@ -35,7 +35,7 @@ use crate::exchange::request::ExchangeSettings;
 use crate::exchange::{Worker, WorkerParts};
 use crate::identity::Identity;
 use crate::listener::Board;
-use crate::registry::Registry;
+use crate::registry::{Bell, Registry};
 use crate::runtime::drain::{self, Stage, Trigger};
 use crate::snapshot::SnapshotSlot;
 use crate::telemetry::{
@@ -351,16 +351,23 @@ fn load(settings: &Settings, sender: watch::Sender<Found>) -> Result<Watch, Star
     Ok(watch)
 }
 
-/// Lets go of a worker's upstream connections that waited too long, about once a second.
-async fn sweep(worker: Weak<Worker>) {
+/// Lets go of a worker's upstream connections: those that waited too long, about once a second, and at once those that
+/// requests on other workers wait for.
+async fn sweep(worker: Weak<Worker>, bell: Arc<Bell>) {
     let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let now = ticks.tick().await;
+        let now = tokio::select! {
+            now = ticks.tick() => Some(now),
+            () = bell.rung() => None,
+        };
         let Some(worker) = worker.upgrade() else {
             return;
         };
-        worker.pools.sweep(now);
+        match now {
+            Some(now) => worker.pools.sweep(now),
+            None => worker.pools.answer(),
+        }
     }
 }
 
@@ -398,7 +405,8 @@ fn start_workers(
             seed: rand::random(),
         };
         let worker = Rc::new(Worker::new(parts));
-        tokio::task::spawn_local(sweep(Rc::downgrade(&worker)));
+        let bell = Arc::clone(worker.pools.bell());
+        tokio::task::spawn_local(sweep(Rc::downgrade(&worker), bell));
         worker::answer_with(worker)
     };
     worker::start(&threads, shared, make)

@@ -4,10 +4,15 @@
 //! one request at a time and wait in a stack between requests; HTTP/2 connections are shared by many. A request that
 //! finds that its reused connection was closed before anything was written goes to the next connection; the caller
 //! decides about everything else.
+//!
+//! How many connections a cluster has over all workers is counted in the registry. Where it has a limit, connections that
+//! no request uses are announced there, and go to requests that wait on other workers: see [`crate::registry::Connections`].
 
 mod http1;
 
 mod http2;
+
+mod idle;
 
 mod incoming;
 
@@ -28,14 +33,16 @@ use tokio::time::Instant;
 
 pub use incoming::Incoming;
 pub use settings::{
-    ANNOUNCED_IDLE_MAX, HTTP2_CONNECTIONS_MAX, IDLE_CONNECTIONS_MAX, PoolSettings,
+    ANNOUNCED_IDLE_MAX, HTTP2_CONNECTIONS_MAX, IDLE_CONNECTIONS_MAX, Limits, PoolSettings, Speaks,
     WAITING_REQUESTS_MAX,
 };
 
 use self::key::{Key, NumberHash};
-use crate::error::{BoxError, Error};
+use crate::error::{BoxError, Error, Kind};
 use crate::http2::memory::Memory;
-use crate::registry::EndpointState;
+use crate::registry::{
+    Bell, ClusterState, EndpointState, PendingPermit, RequestPermit,
+};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Interim, Message};
 use crate::upstream::{Announced, Client, ConnectSettings, Counts, Protocol, Reach};
@@ -45,6 +52,8 @@ use crate::upstream::{Announced, Client, ConnectSettings, Counts, Protocol, Reac
 pub struct Target<'a> {
     /// Where to connect.
     pub reach: Reach<'a>,
+    /// What workers share about the cluster.
+    pub cluster: &'a Arc<ClusterState>,
     /// Identity of the endpoint.
     pub state: &'a Arc<EndpointState>,
     /// What to speak.
@@ -90,6 +99,40 @@ impl Target<'_> {
         Some(Announced { version, client })
     }
 
+    fn terms(&self) -> Terms {
+        let settings = self.settings;
+        Terms {
+            idle_timeout: self.idle_timeout(),
+            duration_max: settings.connection_duration_max,
+            requests_max: settings.requests_per_connection_max.unwrap_or(u32::MAX),
+            streams_max: settings.streams_max.unwrap_or(u32::MAX),
+            limited: settings.limits.connections < u32::MAX,
+        }
+    }
+
+    /// Counts the request in as one that has a connection; none where there is no limit.
+    fn admit(&self, counts: &Counts) -> Result<Option<RequestPermit>, Error> {
+        let max = self.settings.limits.requests;
+        if max == u32::MAX {
+            return Ok(None);
+        }
+        let permit = RequestPermit::acquire(self.cluster, max as usize);
+        permit.map(Some).ok_or_else(|| {
+            counts.add(Counter::OverflowRequests, 1);
+            Error::new(Kind::Overflow)
+        })
+    }
+
+    /// Counts the request in as one that waits; none where there is no limit.
+    fn wait(&self, counts: &Counts) -> Result<Option<PendingPermit>, Error> {
+        let max = self.settings.limits.pending;
+        if max == u32::MAX {
+            return Ok(None);
+        }
+        let permit = PendingPermit::acquire(self.cluster, max as usize);
+        permit.map(Some).ok_or_else(|| too_many_wait(counts))
+    }
+
     fn idle_timeout(&self) -> Duration {
         let most = match self.settings.proxy_protocol {
             Some(_) => ANNOUNCED_IDLE_MAX,
@@ -132,6 +175,40 @@ impl Choice {
     }
 }
 
+fn too_many_wait(counts: &Counts) -> Error {
+    counts.add(Counter::OverflowPending, 1);
+    Error::new(Kind::Overflow)
+}
+
+/// How long connections of a pool are used, as of its last request.
+#[derive(Clone, Copy, Debug)]
+struct Terms {
+    idle_timeout: Duration,
+    duration_max: Option<Duration>,
+    requests_max: u32,
+    streams_max: u32,
+    /// Whether the cluster has a limit of connections.
+    limited: bool,
+}
+
+impl Terms {
+    /// Whether connections go out of use by themselves.
+    fn is_finite(&self) -> bool {
+        self.limited || self.requests_max < u32::MAX || self.duration_max.is_some()
+    }
+
+    /// Why a connection takes no further request, if it takes none.
+    fn end_of_use(&self, carried: u32, made: Instant) -> Option<Counter> {
+        if carried >= self.requests_max {
+            Some(Counter::PoolRequestsMax)
+        } else if self.duration_max.is_some_and(|max| made.elapsed() >= max) {
+            Some(Counter::PoolDurationMax)
+        } else {
+            None
+        }
+    }
+}
+
 /// Pools by endpoint and protocol.
 type ByEndpoint = HashMap<Key, Rc<EndpointPool>, NumberHash>;
 
@@ -140,15 +217,18 @@ pub struct Pools {
     pools: RefCell<ByEndpoint>,
     counts: Rc<Counts>,
     memory: Rc<Memory>,
+    bell: Arc<Bell>,
 }
 
 /// Connections of one worker to one endpoint.
 pub(crate) struct EndpointPool {
+    cluster: Arc<ClusterState>,
     endpoint: Weak<EndpointState>,
+    endpoint_id: u64,
     counts: Rc<Counts>,
     memory: Rc<Memory>,
-    idle_timeout: Duration,
-    http1: http1::Stack,
+    terms: Cell<Terms>,
+    http1: idle::Stack,
     http2: http2::Shared,
 }
 
@@ -159,6 +239,7 @@ impl Pools {
             pools: RefCell::default(),
             counts,
             memory: Rc::default(),
+            bell: Arc::default(),
         }
     }
 
@@ -213,16 +294,32 @@ impl Pools {
     fn pool(&self, target: &Target<'_>) -> Rc<EndpointPool> {
         let mut pools = self.pools.borrow_mut();
         let pool = pools.entry(target.key()).or_insert_with(|| {
+            target.cluster.connections.attend(&self.bell);
             Rc::new(EndpointPool {
+                cluster: Arc::clone(target.cluster),
                 endpoint: Arc::downgrade(target.state),
-                idle_timeout: target.idle_timeout(),
+                endpoint_id: target.state.id,
+                terms: Cell::new(target.terms()),
                 counts: Rc::clone(&self.counts),
                 memory: Rc::clone(&self.memory),
-                http1: http1::Stack::default(),
+                http1: idle::Stack::default(),
                 http2: http2::Shared::default(),
             })
         });
+        pool.terms.set(target.terms());
         Rc::clone(pool)
+    }
+
+    /// Rung when connections that no request uses are needed elsewhere: [`Pools::answer`] is to be called then.
+    pub fn bell(&self) -> &Arc<Bell> {
+        &self.bell
+    }
+
+    /// Lets go of connections that no request uses, where requests on other workers wait for one.
+    pub fn answer(&self) {
+        let pools = self.pools.borrow();
+        let crowded = |pool: &&Rc<EndpointPool>| pool.cluster.connections.is_crowded();
+        pools.values().filter(crowded).for_each(|pool| pool.answer());
     }
 
     /// Closes connections that waited too long, that the peer closed, or whose endpoint is gone; called by the
@@ -230,11 +327,21 @@ impl Pools {
     pub fn sweep(&self, now: Instant) {
         self.pools.borrow_mut().retain(|_, pool| {
             let gone = pool.endpoint.strong_count() == 0;
-            pool.http1.sweep(now, pool.idle_timeout, gone, &pool.counts);
-            pool.http2.sweep(now, pool.idle_timeout, gone, &pool.counts);
+            pool.http1.sweep(pool, now, gone);
+            pool.http2.sweep(pool, now, gone);
+            if pool.cluster.connections.is_crowded() {
+                pool.answer();
+            }
             // a pool in use is held by its requests
             !(gone || pool.http1.is_empty() && pool.http2.is_empty()) || Rc::strong_count(pool) > 1
         });
+    }
+}
+
+impl EndpointPool {
+    fn answer(&self) {
+        self.http1.answer(self);
+        self.http2.answer(self);
     }
 }
 

@@ -4,9 +4,10 @@
 //! and written by the control thread when configuration changes. Uses nothing above row 0.
 
 mod checked;
+mod connections;
 mod health;
 mod journal;
-mod retries;
+mod tally;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -19,9 +20,12 @@ use crossbeam_utils::CachePadded;
 use dashmap::DashMap;
 
 pub use checked::{Checked, Thresholds};
+pub use connections::{
+    Bell, Closing, ConnectionPermit, Connections, IdleMark, Offer, PASSED_OVER_MAX, Place, Turn,
+};
 pub use health::{Health, Moment, Streak, why};
 pub use journal::{Cause, EVENTS_MAX, Event, Happening, Journal};
-pub use retries::{Retries, RetryPermit};
+pub use tally::{PendingPermit, Permit, RequestPermit, RetryPermit, Tally};
 
 /// Where an endpoint accepts connections.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -171,7 +175,13 @@ pub struct ClusterState {
     /// Where events are noted.
     pub journal: Arc<Journal>,
     /// Requests that are being tried again.
-    pub retries: Retries,
+    pub retries: Tally,
+    /// Requests under way, where their number has a limit.
+    pub requests: Tally,
+    /// Requests that wait for a connection or a stream, where their number has a limit.
+    pub pending: Tally,
+    /// Connections that there are, and who waits for one.
+    pub connections: Connections,
 }
 
 /// Addresses that a DNS name resolved to, as of its last successful lookup.
@@ -231,7 +241,10 @@ impl Registry {
                 cursors: Default::default(),
                 ejections: Ejections::default(),
                 journal: Arc::clone(&self.journal),
-                retries: Retries::default(),
+                retries: Tally::default(),
+                requests: Tally::default(),
+                pending: Tally::default(),
+                connections: Connections::default(),
             })
         });
         Arc::clone(&state)

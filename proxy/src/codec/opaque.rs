@@ -14,6 +14,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
 use super::Timeouts;
 use super::roster::Member;
@@ -158,6 +159,7 @@ struct Pair {
 struct Limits {
     idle: Duration,
     drain: Duration,
+    end: Tick,
 }
 
 /// Carries bytes until both sides have ended, or one breaks, or neither moves for too long.
@@ -172,9 +174,12 @@ pub(super) async fn carry(
         upstream,
         preface,
         idle_timeout,
+        ends_at,
+        permit,
         record,
     } = opened;
-    let _counted = upstream.counted;
+    // dropped after the sockets
+    let _counted = (upstream.counted, permit);
     let mut pair = Pair {
         downstream,
         upstream: upstream.stream,
@@ -188,6 +193,9 @@ pub(super) async fn carry(
         limits: Limits {
             idle: idle_timeout.unwrap_or(settings.idle_timeout),
             drain: timeouts.drain,
+            end: ends_at.map_or(Tick::NEVER, |end| {
+                member.now().after(end.saturating_duration_since(Instant::now()))
+            }),
         },
     };
     let outcome = poll_fn(|cx| pair.poll(cx, member, scratch)).await;
@@ -221,11 +229,16 @@ impl Pair {
         if drain.is_some_and(|drain| now >= drain) {
             return Poll::Ready(Outcome::Closed(ResponseFlags::NONE, "drain_timeout"));
         }
+        if now >= self.limits.end {
+            let details = "max_duration_timeout";
+            return Poll::Ready(Outcome::Closed(ResponseFlags::DT, details));
+        }
         if now >= idle {
             let details = "tcp_session_idle_timeout";
             return Poll::Ready(Outcome::Closed(ResponseFlags::SI, details));
         }
-        member.wake_at(cx, drain.map_or(idle, |drain| drain.min(idle)));
+        let due = idle.min(self.limits.end);
+        member.wake_at(cx, drain.map_or(due, |drain| drain.min(due)));
         Poll::Pending
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use config_loader::ResourceSet;
 use config_loader::resource::istio::{
     ConnectionPool, DestinationRule, LoadBalancer, OutlierDetection, ProxyProtocolVersion,
-    RetryBudget, TrafficPolicy,
+    RetryBudget, TrafficPolicy, UpgradePolicy,
 };
 use config_loader::resource::{ExportTo, HealthChecked, Object};
 
@@ -20,7 +20,7 @@ use super::services::provenance;
 use crate::cluster::{Balance, RetryLimit};
 use crate::http2::pulse::KeepAlive;
 use crate::identity::Identity;
-use crate::pool::PoolSettings;
+use crate::pool::{Limits, PoolSettings, Speaks};
 use crate::upstream::{ProxyProtocol, TcpKeepalive};
 
 type Rule = Arc<Object<DestinationRule>>;
@@ -281,6 +281,15 @@ impl<'a> Effective<'a> {
             };
         };
         PoolSettings {
+            limits: Limits {
+                connections: pool.tcp.connections_max,
+                pending: pool.http.pending_requests_max,
+                requests: pool.http.requests_max,
+            },
+            requests_per_connection_max: pool.http.requests_per_connection_max,
+            connection_duration_max: pool.tcp.connection_duration_max,
+            streams_max: pool.http.concurrent_streams_max,
+            speaks: speaks(pool),
             proxy_protocol,
             keep_alive: pool.http.http2_keep_alive.map(|asked| KeepAlive {
                 interval: asked.interval,
@@ -299,5 +308,16 @@ impl<'a> Effective<'a> {
                 .idle_timeout
                 .unwrap_or(PoolSettings::default().idle_timeout),
         }
+    }
+}
+
+/// The client's protocol counts in place of an upgrade.
+fn speaks(pool: &ConnectionPool) -> Speaks {
+    if pool.http.use_client_protocol {
+        Speaks::AsClient
+    } else if pool.http.upgrade == UpgradePolicy::Upgrade {
+        Speaks::Http2
+    } else {
+        Speaks::Declared
     }
 }

@@ -118,6 +118,7 @@ impl Publisher {
         snapshot.generation = previous.generation + 1;
         snapshot.retire(&previous, inputs.now, RETIREMENT);
         let snapshot = Arc::new(snapshot);
+        limit_connections(&snapshot);
         self.slot.store(Arc::clone(&snapshot));
         self.generation.send_replace(snapshot.generation);
         self.telemetry.control.reloaded(Reload::Succeeded {
@@ -126,6 +127,17 @@ impl Publisher {
             took: started.elapsed(),
         });
         snapshot
+    }
+}
+
+/// Tells clusters how many connections they may have: connections outlive snapshots, and so does their number.
+fn limit_connections(snapshot: &Snapshot) {
+    for cluster in snapshot.clusters.iter().flatten() {
+        let max = match cluster.pool.limits.connections {
+            u32::MAX => usize::MAX,
+            max => max as usize,
+        };
+        cluster.state.connections.set_max(max);
     }
 }
 

@@ -247,10 +247,10 @@ struct Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    fn target(self) -> Target<'a> {
+    fn target(self, protocol: Protocol) -> Target<'a> {
         Target {
             connected: Some(self.connected),
-            ..self.picked.target(self.client)
+            ..self.picked.target(self.client, protocol)
         }
     }
 }
@@ -265,7 +265,8 @@ async fn over_http1(
     let mut choice = Choice::Any;
     loop {
         let pools = &worker.pools;
-        let failed = match pools.send_http1(way.target(), message, choice).await {
+        let target = way.target(Protocol::Http1);
+        let failed = match pools.send_http1(target, message, choice).await {
             Ok(response) => return Ok(response),
             Err(failed) => failed,
         };
@@ -296,7 +297,7 @@ async fn over_http2(
         let interim = interim.as_ref();
         let pools = &worker.pools;
         let failed = match pools
-            .send_http2(way.target(), request, interim, choice)
+            .send_http2(way.target(Protocol::Http2), request, interim, choice)
             .await
         {
             Ok(response) => return Ok(response),

@@ -205,8 +205,8 @@ fn prepare(
     mut request: Request<DownstreamBody>,
     record: &mut Record,
 ) -> Result<Ready, LocalReply> {
-    let protocol = picked.cluster().protocol;
     let upgrading = request.version() >= Version::HTTP_11 && upgrade::requested(request.headers());
+    let protocol = picked.protocol(request.version(), upgrading);
     // by HTTP/2 an upgrade is all that a CONNECT was for
     let refused = !upgrading
         && request.version() == Version::HTTP_2

@@ -76,9 +76,10 @@ pub fn begin(
             Some(feed) => UpstreamBody::Copy(CopyBody(Rc::clone(feed))),
             None => UpstreamBody::Empty,
         };
-        let parts = copy(forward, parts, authority, picked.cluster().protocol);
+        let protocol = picked.protocol(parts.version, false);
+        let parts = copy(forward, parts, authority, protocol);
         let time = forward.found.route().filters.timeout;
-        let copying = Copying::new(forward, picked, feed.clone());
+        let copying = Copying::new(forward, (picked, protocol), feed.clone());
         tokio::task::spawn_local(copying.run(parts, body, time.unwrap_or(MIRROR_TIME_MAX)));
         feeds.extend(feed);
     }
@@ -129,11 +130,16 @@ struct Copying {
     worker: Rc<Worker>,
     client: Client,
     picked: Picked,
+    protocol: Protocol,
     feed: Option<Rc<Feed>>,
 }
 
 impl Copying {
-    fn new(forward: &Forward<'_>, picked: Picked, feed: Option<Rc<Feed>>) -> Self {
+    fn new(
+        forward: &Forward<'_>,
+        (picked, protocol): (Picked, Protocol),
+        feed: Option<Rc<Feed>>,
+    ) -> Self {
         let worker = Rc::clone(forward.worker);
         let active = &worker.mirroring.active;
         active.set(active.get() + 1);
@@ -143,6 +149,7 @@ impl Copying {
             worker,
             client: forward.connection.client,
             picked,
+            protocol,
             feed,
         }
     }
@@ -172,8 +179,8 @@ impl Copying {
     /// Sends the copy and reads its response to the end.
     async fn send(&self, parts: Parts, body: UpstreamBody) -> Result<(), Error> {
         let pools = &self.worker.pools;
-        let target = self.picked.target(&self.client);
-        let response = match self.picked.cluster().protocol {
+        let target = self.picked.target(&self.client, self.protocol);
+        let response = match self.protocol {
             Protocol::Http1 => {
                 let message = Message::new(self.worker.buffers.take(), parts, body);
                 let mut message = Some(message);

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arc_swap::Cache;
+use hyper::Version;
 use hyper::header::HeaderValue;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -19,7 +20,7 @@ use crate::pool::{Pools, Target};
 use crate::registry::ClusterId;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
-use crate::upstream::{Buffers, Client, Counts, Reach};
+use crate::upstream::{Buffers, Client, Counts, Protocol, Reach};
 
 /// Default of [`ExchangeSettings::replay_body_bytes_max`]: Envoy's limit of a request's buffer.
 pub const REPLAY_BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -257,8 +258,19 @@ impl Picked {
         self.cluster().endpoint(self.endpoint)
     }
 
-    /// What the pool needs to know of it, for a request of this client.
-    pub fn target<'a>(&'a self, client: &'a Client) -> Target<'a> {
+    /// What a request to it goes out in: `version` is what it came in, `upgrading` whether it asks for another protocol.
+    pub fn protocol(&self, version: Version, upgrading: bool) -> Protocol {
+        let cluster = self.cluster();
+        let client = match version {
+            Version::HTTP_2 => Protocol::Http2,
+            _ => Protocol::Http1,
+        };
+        let speaks = cluster.pool.speaks;
+        speaks.choose(cluster.protocol, client, upgrading)
+    }
+
+    /// What the pool needs to know of it, for a request of this client in this protocol.
+    pub fn target<'a>(&'a self, client: &'a Client, protocol: Protocol) -> Target<'a> {
         let cluster = self.cluster();
         let endpoint = cluster.endpoint(self.endpoint);
         Target {
@@ -266,8 +278,9 @@ impl Picked {
                 address: &endpoint.address,
                 alternates: &endpoint.alternates,
             },
+            cluster: &cluster.state,
             state: &endpoint.state,
-            protocol: cluster.protocol,
+            protocol,
             settings: &cluster.pool,
             client,
             connected: None,

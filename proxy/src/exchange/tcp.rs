@@ -18,10 +18,10 @@ use super::request::{Destined, Picked, SnapshotRef, Worker};
 use crate::balance::{EndpointIdx, HashKey, of_address};
 use crate::cluster::{Ask, Outcome};
 use crate::error::{Error, Kind};
-use crate::registry::{Address, EndpointState};
+use crate::registry::{Address, ConnectionPermit, EndpointState};
 use crate::route::OpaqueHead;
 use crate::snapshot::{Destination, OpaqueRoutes};
-use crate::telemetry::{Entry, RequestStats, ResponseFlags};
+use crate::telemetry::{Counter, Entry, RequestStats, ResponseFlags};
 use crate::upstream::{Client, Dialed, Ends, dial};
 
 /// Endpoints that one connection is tried on. Envoy's default is 1; TCP has no retry policy to ask.
@@ -51,6 +51,10 @@ pub struct Opened {
     pub preface: Bytes,
     /// How long it may be idle; none for the proxy's own time.
     pub idle_timeout: Option<Duration>,
+    /// When it is closed, whatever it carries.
+    pub ends_at: Option<Instant>,
+    /// Counts the connection to the endpoint until it is closed.
+    pub permit: ConnectionPermit,
     /// Tells its end.
     pub record: Record,
 }
@@ -112,10 +116,18 @@ async fn connect(worker: &Rc<Worker>, destined: &Destined, mut record: Record) -
             break;
         };
         record.goes_to(&picked);
-        let target = picked.target(&record.client);
+        let target = picked.target(&record.client, destined.cluster().protocol);
+        let counts = worker.pools.counts();
+        let Some(permit) = ConnectionPermit::acquire_strictly(target.cluster, target.state.id) else {
+            counts.add(Counter::OverflowConnections, 1);
+            record.details = Some("upstream_reset_before_response_started{overflow}");
+            record.finish(ResponseFlags::UO, None);
+            return None;
+        };
+        let made = Instant::now();
         let timeout = target.settings.connect_timeout;
         let keepalive = target.settings.tcp_keepalive;
-        match dial(target.reach, timeout, keepalive, worker.pools.counts()).await {
+        match dial(target.reach, timeout, keepalive, counts).await {
             Ok(upstream) => {
                 picked.report(Outcome::Connected);
                 record.ends = Some(Rc::clone(&upstream.ends));
@@ -124,6 +136,8 @@ async fn connect(worker: &Rc<Worker>, destined: &Destined, mut record: Record) -
                     upstream,
                     preface: announced.map(|who| who.header()).unwrap_or_default(),
                     idle_timeout: target.settings.tcp_idle_timeout,
+                    ends_at: target.settings.connection_duration_max.map(|max| made + max),
+                    permit,
                     record,
                 });
             }

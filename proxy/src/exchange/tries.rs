@@ -132,6 +132,7 @@ async fn again(
             Admission::Refused => {
                 record.also(ResponseFlags::UO);
                 worker.count(Counter::RetriesOverBudget);
+                worker.count(Counter::OverflowRetries);
                 return tried;
             }
         };

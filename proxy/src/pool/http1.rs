@@ -1,70 +1,19 @@
-//! HTTP/1 connections: a stack of those that wait, the last used on top.
+//! HTTP/1 connections: one that waits, a new one, or, where there may be no more, the next one that becomes free.
 
-use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::Response;
 use hyper::body::Body;
-use tokio::time::Instant;
 
-use super::{Choice, EndpointPool, Failed, IDLE_CONNECTIONS_MAX, Incoming, Target, end_of_wait};
+use super::{
+    Choice, EndpointPool, Failed, Incoming, Target, WAITING_REQUESTS_MAX, too_many_wait,
+};
 use crate::error::{BoxError, Error, Kind};
-use crate::telemetry::{Counter, Gauge};
+use crate::registry::{ConnectionPermit, Place, RequestPermit, Turn};
+use crate::telemetry::Counter;
 use crate::upstream::http1::{Connection, Message};
-use crate::upstream::{Counts, Sender, connect};
-
-/// Waiting connections, oldest first.
-#[derive(Default)]
-pub(super) struct Stack {
-    waiting: RefCell<Vec<(Box<Connection>, Instant)>>,
-}
-
-impl Stack {
-    /// Puts a connection on top.
-    pub(super) fn push(&self, mut connection: Box<Connection>, now: Instant, counts: &Counts) {
-        let mut waiting = self.waiting.borrow_mut();
-        if waiting.len() < IDLE_CONNECTIONS_MAX {
-            connection.rest();
-            waiting.push((connection, now));
-            counts.raise(Gauge::PoolIdle);
-        } else {
-            counts.add(Counter::PoolIdleLimit, 1);
-        }
-    }
-
-    /// Takes the last used connection. Closed ones on the way are dropped.
-    fn pop(&self, counts: &Counts) -> Option<Box<Connection>> {
-        let mut waiting = self.waiting.borrow_mut();
-        while let Some((connection, _)) = waiting.pop() {
-            counts.lower(Gauge::PoolIdle);
-            if !connection.is_stale() {
-                counts.add(Counter::PoolReused, 1);
-                return Some(connection);
-            }
-            counts.add(Counter::PoolPeerClosed, 1);
-        }
-        None
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.waiting.borrow().is_empty()
-    }
-
-    /// Drops what waited too long or was closed; all of it if the endpoint is gone.
-    pub(super) fn sweep(&self, now: Instant, idle_timeout: Duration, gone: bool, counts: &Counts) {
-        self.waiting.borrow_mut().retain(|(connection, since)| {
-            let waited_too_long = now.saturating_duration_since(*since) >= idle_timeout;
-            let end = end_of_wait(connection.is_stale(), gone, waited_too_long);
-            if let Some(why) = end {
-                counts.lower(Gauge::PoolIdle);
-                counts.add(why, 1);
-            }
-            end.is_none()
-        });
-    }
-}
+use crate::upstream::{Sender, connect};
 
 /// Sends a request on a waiting connection, or on a new one.
 pub(super) async fn send<B>(
@@ -79,21 +28,25 @@ where
 {
     let mut stale = 0;
     loop {
-        let waiting = (stale < choice.stale_max()).then(|| pool.http1.pop(&pool.counts));
-        let connection = match waiting.flatten() {
-            Some(connection) => connection,
+        let reuses = stale < choice.stale_max();
+        let waiting = reuses.then(|| take(pool, target)).flatten();
+        let found = match waiting {
+            Some(found) => found,
             // boxed, so that requests that find a connection need not carry what making one takes
-            None => Box::pin(open(pool, target)).await.map_err(|error| Failed {
-                error,
-                reused: false,
-                sent: false,
-            })?,
+            None => Box::pin(open(pool, target, reuses)).await,
         };
+        let (connection, permit) = found.map_err(|error| Failed {
+            error,
+            reused: false,
+            sent: false,
+        })?;
         target.connects();
         let reused = connection.is_used();
         let ends = Rc::clone(connection.ends());
         let error = match connection.exchange(message).await {
-            Ok(response) => return Ok(response.map(|body| Incoming::http1(body, pool, ends))),
+            Ok(response) => {
+                return Ok(Incoming::http1(response, pool, ends, permit));
+            }
             Err(error) => error,
         };
         // closed under us before a byte was written
@@ -109,11 +62,96 @@ where
     }
 }
 
-async fn open(pool: &EndpointPool, target: &Target<'_>) -> Result<Box<Connection>, Error> {
+/// A connection, and leave to send a request on it.
+type Found = (Box<Connection>, Option<RequestPermit>);
+
+/// A connection that waits.
+fn take(pool: &EndpointPool, target: &Target<'_>) -> Option<Result<Found, Error>> {
+    let connection = pool.http1.pop(pool)?;
+    Some(admitted(pool, target, connection))
+}
+
+fn admitted(
+    pool: &EndpointPool,
+    target: &Target<'_>,
+    connection: Box<Connection>,
+) -> Result<Found, Error> {
+    match target.admit(&pool.counts) {
+        Ok(permit) => Ok((connection, permit)),
+        Err(error) => {
+            pool.park(connection);
+            Err(error)
+        }
+    }
+}
+
+/// A new connection, or one that becomes free if there may be no more of them.
+async fn open(pool: &EndpointPool, target: &Target<'_>, reuses: bool) -> Result<Found, Error> {
+    let permit = match ConnectionPermit::acquire(&pool.cluster, pool.endpoint_id) {
+        Some(permit) => permit,
+        None => match wait(pool, target, reuses).await? {
+            Turned::Leave(permit) => permit,
+            Turned::Connection(connection) => return admitted(pool, target, connection),
+        },
+    };
+    let admitted = target.admit(&pool.counts)?;
     let settings = target.connect_settings();
     let connected = connect(target.reach, settings, &pool.counts, &pool.memory).await?;
     match connected.sender {
-        Sender::Http1(connection) => Ok(connection),
+        Sender::Http1(connection) => {
+            connection.hold(permit);
+            Ok((connection, admitted))
+        }
         Sender::Http2(_) => Err(Error::new(Kind::UpstreamProtocol)),
+    }
+}
+
+/// What waiting came to.
+enum Turned {
+    Leave(ConnectionPermit),
+    Connection(Box<Connection>),
+}
+
+/// Waits in line. One that must have a fresh connection waits until it may make one.
+async fn wait(pool: &EndpointPool, target: &Target<'_>, reuses: bool) -> Result<Turned, Error> {
+    pool.counts.add(Counter::OverflowConnections, 1);
+    let _pending = target.wait(&pool.counts)?;
+    let place = match Place::join(&pool.cluster, pool.endpoint_id) {
+        Ok(place) => place,
+        Err(permit) => return Ok(Turned::Leave(permit)),
+    };
+    let waiting = Waiting { pool, place };
+    if reuses {
+        let mut line = pool.http1.line.borrow_mut();
+        if line.len() >= WAITING_REQUESTS_MAX {
+            return Err(too_many_wait(&pool.counts));
+        }
+        line.push_back(waiting.place.ticket());
+    }
+    match waiting.place.turn().await {
+        Turn::Connect(permit) => Ok(Turned::Leave(permit)),
+        Turn::Reuse => {
+            let connection = pool.http1.take_aside(waiting.place.ticket());
+            // put there before it was told
+            let connection = connection.ok_or_else(|| Error::new(Kind::UpstreamClosed))?;
+            Ok(Turned::Connection(connection))
+        }
+    }
+}
+
+/// One that waits; what was put aside for it goes to another when it leaves.
+struct Waiting<'a> {
+    pool: &'a EndpointPool,
+    place: Place,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let ticket = self.place.ticket();
+        let stack = &self.pool.http1;
+        stack.line.borrow_mut().retain(|one| *one != ticket);
+        if let Some(connection) = stack.take_aside(ticket) {
+            self.pool.park(connection);
+        }
     }
 }

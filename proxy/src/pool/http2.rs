@@ -2,13 +2,12 @@
 //!
 //! A request that finds no room waits in line, and more connections are opened: one to begin with, and as many as the
 //! line needs once the peer has said how many streams it takes on each. Whoever ends a stream hands its place to the
-//! first in line.
+//! first in line. Where there may be no more connections, those that are needed get in the line of the cluster.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Body;
@@ -17,11 +16,14 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{
-    Choice, EndpointPool, Failed, HTTP2_CONNECTIONS_MAX, Incoming, STALE_CONNECTIONS_MAX, Target,
-    WAITING_REQUESTS_MAX, end_of_wait,
+    Choice, EndpointPool, Failed, HTTP2_CONNECTIONS_MAX, Incoming, STALE_CONNECTIONS_MAX, Target, Terms,
+    WAITING_REQUESTS_MAX, end_of_wait, too_many_wait,
 };
 use crate::error::{BoxError, Error, Kind};
-use crate::registry::Address;
+use crate::registry::{
+    Address, ConnectionPermit, IdleMark, Offer, Place, RequestPermit, Turn,
+};
+use crate::telemetry::Counter;
 use crate::upstream::http1::Interim;
 use crate::upstream::{
     Alternates, ConnectSettings, Connected, Counts, Ends, Reach, Sender, connect, http2,
@@ -36,6 +38,12 @@ pub(super) struct Shared {
     /// Streams that the peer allowed on the last connection; all of them until one is known.
     expected: Cell<usize>,
     serial: Cell<u64>,
+    /// Places of this pool in the cluster's line for connections.
+    tickets: RefCell<VecDeque<u64>>,
+    /// Whether a connection was taken out of use since somebody has looked who waits.
+    retired: Cell<bool>,
+    /// How further connections are made.
+    order: RefCell<Option<Order>>,
 }
 
 /// Gives a request its stream, or says why there is none; dropped to have it ask again.
@@ -45,8 +53,11 @@ struct Connection {
     sender: http2::Sender,
     ends: Rc<Ends>,
     active: Cell<usize>,
-    /// Whether a request has been given to it.
-    carried: Cell<bool>,
+    /// Requests that were given to it.
+    carried: Cell<u32>,
+    made: Instant,
+    /// Tells other workers that it carries no request, where there is a limit of connections.
+    mark: Cell<Option<IdleMark>>,
     used: Cell<Instant>,
     /// Later ones have higher numbers.
     serial: u64,
@@ -55,9 +66,9 @@ struct Connection {
 impl Connection {
     /// Whether the peer takes another stream. Requests that have a stream, or are about to, count, and so do streams whose
     /// response is complete while the request is not.
-    fn has_room(&self) -> bool {
+    fn has_room(&self, streams_max: u32) -> bool {
         let active = self.active.get().max(self.sender.open());
-        active < self.sender.limit().allowed()
+        active < self.sender.limit().allowed().min(streams_max as usize)
     }
 }
 
@@ -66,6 +77,8 @@ pub(super) struct StreamHold {
     pool: Rc<EndpointPool>,
     connection: Rc<Connection>,
     reused: bool,
+    /// Counts the request in.
+    permit: Option<RequestPermit>,
 }
 
 impl StreamHold {
@@ -83,9 +96,14 @@ impl StreamHold {
 
 impl Drop for StreamHold {
     fn drop(&mut self) {
+        // before its place, which somebody may wait for
+        self.permit = None;
         self.connection.active.set(self.connection.active.get() - 1);
         if self.pool.http2.has_waiters() {
             hand_out(&self.pool);
+        }
+        if self.connection.active.get() == 0 && self.pool.terms.get().limited {
+            self.pool.http2.park(&self.pool, &self.connection);
         }
     }
 }
@@ -98,19 +116,80 @@ impl Default for Shared {
             opening: Cell::new(0),
             expected: Cell::new(usize::MAX),
             serial: Cell::new(0),
+            tickets: RefCell::default(),
+            retired: Cell::new(false),
+            order: RefCell::default(),
         }
     }
 }
 
 impl Shared {
     /// The newest connection with room for a stream; closed ones are dropped on the way.
-    fn with_room(&self) -> Option<Rc<Connection>> {
+    fn with_room(&self, terms: &Terms, counts: &Counts) -> Option<Rc<Connection>> {
         let mut open = self.open.borrow_mut();
         open.retain(|connection| !connection.sender.is_closed());
+        if terms.duration_max.is_some() {
+            open.retain(|one| {
+                let end = terms.end_of_use(one.carried.get(), one.made);
+                if let Some(why) = end {
+                    counts.add(why, 1);
+                    self.retired.set(true);
+                }
+                end.is_none()
+            });
+        }
         open.iter()
             .rev()
-            .find(|connection| connection.has_room())
+            .find(|connection| connection.has_room(terms.streams_max))
             .cloned()
+    }
+
+    /// Takes a connection out of use; its streams go on.
+    fn retire(&self, connection: &Rc<Connection>) {
+        connection.mark.take();
+        let mut open = self.open.borrow_mut();
+        open.retain(|one| !Rc::ptr_eq(one, connection));
+        self.retired.set(true);
+    }
+
+    /// A connection carries no request any more: it is announced, or closed for a request on another worker.
+    fn park(&self, pool: &EndpointPool, connection: &Rc<Connection>) {
+        let is_open = |one: &Rc<Connection>| Rc::ptr_eq(one, connection);
+        if !self.open.borrow().iter().any(is_open) {
+            return; // it is on its way out
+        }
+        let (mark, crowded) = IdleMark::new(&pool.cluster);
+        connection.mark.set(Some(mark));
+        if crowded {
+            self.offer(pool, connection);
+        }
+    }
+
+    /// Closes a connection that carries no request, if that is wanted; whether it is.
+    fn offer(&self, pool: &EndpointPool, connection: &Rc<Connection>) -> bool {
+        let connections = &pool.cluster.connections;
+        match connections.offer(pool.endpoint_id, &mut VecDeque::new()) {
+            Offer::Close(closing) => {
+                connection.sender.promise(closing);
+                pool.counts.add(Counter::PoolHandedOver, 1);
+                self.retire(connection);
+                true
+            }
+            Offer::Give(_) | Offer::Keep => false,
+        }
+    }
+
+    /// Lets go of connections without a request that are needed elsewhere.
+    pub(super) fn answer(&self, pool: &EndpointPool) {
+        let idle = |one: &&Rc<Connection>| one.active.get() == 0;
+        let open = self.open.borrow();
+        let idle: Vec<Rc<Connection>> = open.iter().filter(idle).cloned().collect();
+        drop(open);
+        for connection in idle {
+            if !self.offer(pool, &connection) {
+                return;
+            }
+        }
     }
 
     fn has_waiters(&self) -> bool {
@@ -133,40 +212,47 @@ impl Shared {
     }
 
     /// Gets in line.
-    fn wait(&self) -> Result<oneshot::Receiver<Result<StreamHold, Kind>>, Error> {
+    fn wait(&self) -> Option<oneshot::Receiver<Result<StreamHold, Kind>>> {
         let mut waiting = self.waiting.borrow_mut();
         if waiting.len() >= WAITING_REQUESTS_MAX {
             waiting.retain(|waiter| !waiter.is_closed());
         }
         if waiting.len() >= WAITING_REQUESTS_MAX {
-            return Err(Error::new(Kind::Overflow));
+            return None;
         }
         let (waiter, turn) = oneshot::channel();
         waiting.push_back(waiter);
-        Ok(turn)
+        Some(turn)
     }
 
     /// Whether more requests wait than the connections that are being made will carry.
-    fn needs_more(&self) -> bool {
+    fn needs_more(&self, terms: &Terms) -> bool {
         let mut waiting = self.waiting.borrow_mut();
-        let coming = self.opening.get().saturating_mul(self.expected.get());
+        let each = terms.streams_max.min(terms.requests_max) as usize;
+        let each = self.expected.get().min(each);
+        let coming = self.opening.get().saturating_mul(each);
         if coming < waiting.len() {
             waiting.retain(|waiter| !waiter.is_closed());
         }
         coming < waiting.len()
     }
 
-    fn add(&self, sender: http2::Sender, ends: Rc<Ends>) {
+    fn add(&self, sender: http2::Sender, ends: Rc<Ends>) -> Rc<Connection> {
         let serial = self.serial.get() + 1;
         self.serial.set(serial);
-        self.open.borrow_mut().push(Rc::new(Connection {
+        let now = Instant::now();
+        let connection = Rc::new(Connection {
             sender,
             ends,
             active: Cell::new(0),
-            carried: Cell::new(false),
-            used: Cell::new(Instant::now()),
+            carried: Cell::new(0),
+            made: now,
+            mark: Cell::default(),
+            used: Cell::new(now),
             serial,
-        }));
+        });
+        self.open.borrow_mut().push(Rc::clone(&connection));
+        connection
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -174,15 +260,22 @@ impl Shared {
     }
 
     /// Drops what waited too long or was closed; all of it if the endpoint is gone.
-    pub(super) fn sweep(&self, now: Instant, idle_timeout: Duration, gone: bool, counts: &Counts) {
+    pub(super) fn sweep(&self, pool: &EndpointPool, now: Instant, gone: bool) {
+        let terms = pool.terms.get();
+        let limited = pool.cluster.connections.max() < usize::MAX;
         self.open.borrow_mut().retain(|connection| {
-            let waited_too_long = connection.active.get() == 0
-                && now.saturating_duration_since(connection.used.get()) >= idle_timeout;
+            let idle = connection.active.get() == 0;
+            let waited = now.saturating_duration_since(connection.used.get());
+            let waited_too_long = idle && waited >= terms.idle_timeout;
             let end = end_of_wait(connection.sender.is_closed(), gone, waited_too_long);
+            let end = end.or_else(|| terms.end_of_use(connection.carried.get(), connection.made));
             if let Some(why) = end {
-                counts.add(why, 1);
-            } else if connection.active.get() == 0 {
+                pool.counts.add(why, 1);
+            } else if idle {
                 connection.sender.rest();
+                let mark = connection.mark.take();
+                let mark = mark.or_else(|| limited.then(|| IdleMark::new(&pool.cluster).0));
+                connection.mark.set(mark);
             }
             end.is_none()
         });
@@ -213,7 +306,7 @@ where
     let Message { request, interim } = message;
     loop {
         let picked = (stale < stale_max).then(|| pick(&pool)).flatten();
-        let hold = match picked {
+        let mut hold = match picked {
             Some(hold) => hold,
             // boxed, so that requests that find a connection need not carry what making one takes
             None => Box::pin(stream(&pool, &target))
@@ -224,6 +317,11 @@ where
                     sent: false,
                 })?,
         };
+        hold.permit = target.admit(&pool.counts).map_err(|error| Failed {
+            error,
+            reused: false,
+            sent: false,
+        })?;
         target.connects();
         // awaited where it is made: a name would cost its size once more
         let failed = match hold.connection.sender.send(request, interim).await {
@@ -246,13 +344,33 @@ where
 
 /// A stream of a connection that has room.
 fn pick(pool: &Rc<EndpointPool>) -> Option<StreamHold> {
-    let connection = pool.http2.with_room()?;
+    let shared = &pool.http2;
+    let terms = pool.terms.get();
+    let connection = loop {
+        let connection = shared.with_room(&terms, &pool.counts)?;
+        let connections = &pool.cluster.connections;
+        let crowded = terms.limited && connections.is_crowded();
+        if !(crowded && connections.pass_over(&shared.tickets.borrow())) {
+            break connection;
+        }
+        // somebody else has waited for its place long enough
+        pool.counts.add(Counter::PoolHandedOver, 1);
+        shared.retire(&connection);
+    };
+    connection.mark.take();
     connection.active.set(connection.active.get() + 1);
     connection.used.set(Instant::now());
+    let carried = connection.carried.get();
+    connection.carried.set(carried.saturating_add(1));
+    if carried + 1 >= terms.requests_max {
+        pool.counts.add(Counter::PoolRequestsMax, 1);
+        shared.retire(&connection);
+    }
     Some(StreamHold {
         pool: Rc::clone(pool),
-        reused: connection.carried.replace(true),
+        reused: carried > 0,
         connection,
+        permit: None,
     })
 }
 
@@ -274,8 +392,18 @@ fn hand_out(pool: &Rc<EndpointPool>) {
             }
         }
     }
-    if shared.has_waiters() && shared.is_forsaken() {
-        shared.dismiss(None);
+    let retired = shared.retired.take();
+    if !shared.has_waiters() {
+        return;
+    }
+    let order = shared.order.borrow().clone().filter(|_| retired);
+    match order {
+        // ours, and others are to take its place
+        Some(order) => {
+            open_more(pool, &order);
+        }
+        None if shared.is_forsaken() => shared.dismiss(None),
+        None => (),
     }
 }
 
@@ -285,8 +413,17 @@ async fn stream(pool: &Rc<EndpointPool>, target: &Target<'_>) -> Result<StreamHo
         if let Some(hold) = pick(pool) {
             return Ok(hold);
         }
-        let turn = pool.http2.wait()?;
-        open_more(pool, &Order::of(target));
+        let turn = pool.http2.wait();
+        let turn = turn.ok_or_else(|| too_many_wait(&pool.counts))?;
+        let order = Order::of(target);
+        if pool.terms.get().is_finite() {
+            pool.http2.order.replace(Some(order.clone()));
+        }
+        // one whose connection is being made does not count as waiting
+        let _pending = match open_more(pool, &order) {
+            true => None,
+            false => target.wait(&pool.counts)?,
+        };
         match turn.await {
             Ok(Ok(hold)) => return Ok(hold),
             Ok(Err(kind)) => return Err(Error::new(kind)),
@@ -322,19 +459,56 @@ impl Order {
     }
 }
 
-/// Opens as many connections as the line needs, by what the peer allowed on the last one.
-fn open_more(pool: &Rc<EndpointPool>, order: &Order) {
+/// Opens as many connections as the line needs, by what the peer allowed on the last one. Whether any of them is begun at
+/// once.
+fn open_more(pool: &Rc<EndpointPool>, order: &Order) -> bool {
     let shared = &pool.http2;
+    let terms = pool.terms.get();
     let open = shared.open.borrow().len();
-    while shared.needs_more() && open + shared.opening.get() < HTTP2_CONNECTIONS_MAX {
+    let mut begun = false;
+    while shared.needs_more(&terms) && open + shared.opening.get() < HTTP2_CONNECTIONS_MAX {
         shared.opening.set(shared.opening.get() + 1);
-        tokio::task::spawn_local(open_one(Rc::clone(pool), order.clone()));
+        let permit = ConnectionPermit::acquire(&pool.cluster, pool.endpoint_id);
+        begun |= permit.is_some();
+        tokio::task::spawn_local(open_one(Rc::clone(pool), order.clone(), permit));
+    }
+    begun
+}
+
+/// Waits until one more connection may be made; `None` when nobody needs it any more.
+async fn leave_to_open(pool: &EndpointPool) -> Option<ConnectionPermit> {
+    let shared = &pool.http2;
+    pool.counts.add(Counter::OverflowConnections, 1);
+    let place = match Place::join(&pool.cluster, pool.endpoint_id) {
+        Ok(place) => place,
+        Err(permit) => return Some(permit),
+    };
+    shared.tickets.borrow_mut().push_back(place.ticket());
+    let turn = place.turn().await;
+    let mut tickets = shared.tickets.borrow_mut();
+    tickets.retain(|ticket| *ticket != place.ticket());
+    drop(tickets);
+    let mut waiting = shared.waiting.borrow_mut();
+    waiting.retain(|waiter| !waiter.is_closed());
+    match turn {
+        Turn::Connect(permit) if !waiting.is_empty() => Some(permit),
+        Turn::Connect(_) | Turn::Reuse => None,
     }
 }
 
 /// Opens one connection, tells those who wait, and follows what its peer allows until its end.
-async fn open_one(pool: Rc<EndpointPool>, order: Order) {
+async fn open_one(pool: Rc<EndpointPool>, order: Order, permit: Option<ConnectionPermit>) {
     let shared = &pool.http2;
+    let permit = match permit {
+        Some(permit) => permit,
+        None => match leave_to_open(&pool).await {
+            Some(permit) => permit,
+            None => {
+                shared.opening.set(shared.opening.get() - 1);
+                return;
+            }
+        },
+    };
     let connected = connect(order.reach(), order.settings, &pool.counts, &pool.memory).await;
     let limit = match connected {
         Ok(Connected {
@@ -342,8 +516,14 @@ async fn open_one(pool: Rc<EndpointPool>, order: Order) {
             ends,
         }) => {
             let limit = Rc::clone(sender.limit());
-            shared.add(sender, ends);
+            sender.hold(permit);
+            let connection = shared.add(sender, ends);
             hand_out(&pool);
+            if pool.terms.get().limited && connection.active.get() == 0 {
+                shared.park(&pool, &connection);
+            }
+            // which would hold up its end
+            drop(connection);
             limit.known(order.settings.timeout).await;
             Ok(limit)
         }

@@ -6,11 +6,12 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use tokio::time::Instant;
+use hyper::{Response, StatusCode};
 
 use super::EndpointPool;
 use super::http2::StreamHold;
 use crate::error::Error;
+use crate::registry::RequestPermit;
 use crate::upstream::{Ends, http1, http2};
 
 /// The body of a response, from either kind of connection.
@@ -24,6 +25,9 @@ pub struct Incoming {
 
 enum Source {
     Http1 {
+        /// Given up at the body's end, unless another protocol follows; before the connection, which somebody may wait for.
+        permit: Option<RequestPermit>,
+        switches: bool,
         body: http1::Incoming,
         pool: Rc<EndpointPool>,
     },
@@ -35,9 +39,26 @@ enum Source {
 }
 
 impl Incoming {
-    pub(super) fn http1(body: http1::Incoming, pool: &Rc<EndpointPool>, ends: Rc<Ends>) -> Self {
+    pub(super) fn http1(
+        response: Response<http1::Incoming>,
+        pool: &Rc<EndpointPool>,
+        ends: Rc<Ends>,
+        permit: Option<RequestPermit>,
+    ) -> Response<Self> {
+        let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         let pool = Rc::clone(pool);
-        let source = Source::Http1 { body, pool };
+        response.map(|body| {
+            let source = Source::Http1 {
+                permit,
+                switches,
+                body,
+                pool,
+            };
+            Self::settled(source, ends)
+        })
+    }
+
+    fn settled(source: Source, ends: Rc<Ends>) -> Self {
         let mut incoming = Self { source, ends };
         incoming.settle();
         incoming
@@ -46,10 +67,7 @@ impl Incoming {
     pub(super) fn http2(body: http2::Incoming, hold: StreamHold) -> Self {
         let ends = Rc::clone(hold.ends());
         let hold = Some(hold);
-        let source = Source::Http2 { body, hold };
-        let mut incoming = Self { source, ends };
-        incoming.settle();
-        incoming
+        Self::settled(Source::Http2 { body, hold }, ends)
     }
 
     /// What the connection connects.
@@ -60,7 +78,7 @@ impl Incoming {
     /// The raw connection after a 101; `None` on HTTP/2, which has none.
     pub fn into_upgraded(self) -> Option<http1::Upgraded> {
         match self.source {
-            Source::Http1 { body, .. } => body.into_upgraded(),
+            Source::Http1 { body, permit, .. } => body.into_upgraded(permit),
             Source::Http2 { .. } => None,
         }
     }
@@ -68,9 +86,17 @@ impl Incoming {
     /// Lets go of the connection once nothing more comes on it for this body.
     fn settle(&mut self) {
         match &mut self.source {
-            Source::Http1 { body, pool } => {
+            Source::Http1 {
+                permit,
+                switches,
+                body,
+                pool,
+            } => {
+                if body.is_end_stream() && !*switches {
+                    *permit = None;
+                }
                 if let Some(connection) = body.take_free() {
-                    pool.http1.push(connection, Instant::now(), &pool.counts);
+                    pool.park(connection);
                 }
             }
             Source::Http2 { body, hold } => {

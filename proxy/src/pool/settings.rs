@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::http2::pulse::KeepAlive;
-use crate::upstream::{ProxyProtocol, TcpKeepalive};
+use crate::upstream::{Protocol, ProxyProtocol, TcpKeepalive};
 
 /// Most connections that wait for a request, per worker and endpoint; a further one is closed after its response.
 pub const IDLE_CONNECTIONS_MAX: usize = 1_024;
@@ -12,12 +12,72 @@ pub const IDLE_CONNECTIONS_MAX: usize = 1_024;
 /// requests wait for one to end.
 pub const HTTP2_CONNECTIONS_MAX: usize = 1_024;
 
-/// Most requests that wait for a stream of an HTTP/2 connection, per worker and endpoint; a further one overflows.
+/// Most requests that wait for a connection, or for a stream of an HTTP/2 connection, per worker and endpoint; a further
+/// one overflows.
 pub const WAITING_REQUESTS_MAX: usize = 1_024;
 
 /// Longest time that a connection of HTTP which told its endpoint of a client waits for the next request of that client;
 /// nobody else may use it, and nothing says that the client has gone.
 pub const ANNOUNCED_IDLE_MAX: Duration = Duration::from_secs(10);
+
+/// How many connections and requests a cluster takes, over all workers; `u32::MAX` for any number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// Connections, of all its endpoints together. An endpoint without any may have one in spite of it.
+    ///
+    /// Source: DestinationRule `connectionPool.tcp.maxConnections`.
+    pub connections: u32,
+    /// Requests that wait for a connection or a stream that is not being made for them.
+    ///
+    /// Source: DestinationRule `connectionPool.http.http1MaxPendingRequests`.
+    pub pending: u32,
+    /// Requests that have a connection, of any version of HTTP.
+    ///
+    /// Source: DestinationRule `connectionPool.http.http2MaxRequests`.
+    pub requests: u32,
+}
+
+impl Limits {
+    /// No limit at all.
+    pub const NONE: Self = Self {
+        connections: u32::MAX,
+        pending: u32::MAX,
+        requests: u32::MAX,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// What connections speak, given what the port declares and what the client spoke.
+///
+/// Source: DestinationRule `connectionPool.http.h2UpgradePolicy` and `useClientProtocol`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Speaks {
+    /// What the port declares.
+    #[default]
+    Declared,
+    /// What the client speaks.
+    AsClient,
+    /// HTTP/2, but for requests that ask for another protocol, which only HTTP/1.1 can pass on.
+    Http2,
+}
+
+impl Speaks {
+    /// What a request goes out in: `client` is what it came in, `upgrading` whether it asks for another protocol.
+    pub fn choose(self, declared: Protocol, client: Protocol, upgrading: bool) -> Protocol {
+        match self {
+            Self::Declared => declared,
+            Self::AsClient if upgrading => Protocol::Http1,
+            Self::AsClient => client,
+            Self::Http2 if upgrading => declared,
+            Self::Http2 => Protocol::Http2,
+        }
+    }
+}
 
 /// Limits and times of a cluster's upstream connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +106,24 @@ pub struct PoolSettings {
     ///
     /// Source: DestinationRule `proxyProtocol`.
     pub proxy_protocol: Option<ProxyProtocol>,
+    /// How many connections and requests there may be.
+    pub limits: Limits,
+    /// How many requests a connection carries before it is closed; any number by default.
+    ///
+    /// Source: DestinationRule `connectionPool.http.maxRequestsPerConnection`.
+    pub requests_per_connection_max: Option<u32>,
+    /// How long a connection is used, from when it was made; for ever by default. Requests that it carries by then end
+    /// first; bytes that are carried as they are do not.
+    ///
+    /// Source: DestinationRule `connectionPool.tcp.maxConnectionDuration`.
+    pub connection_duration_max: Option<Duration>,
+    /// How many streams an HTTP/2 connection carries at a time, where its peer allows more; what the peer allows by
+    /// default.
+    ///
+    /// Source: DestinationRule `connectionPool.http.maxConcurrentStreams`.
+    pub streams_max: Option<u32>,
+    /// What connections speak.
+    pub speaks: Speaks,
 }
 
 impl Default for PoolSettings {
@@ -57,6 +135,11 @@ impl Default for PoolSettings {
             keep_alive: None,
             tcp_keepalive: None,
             proxy_protocol: None,
+            limits: Limits::NONE,
+            requests_per_connection_max: None,
+            connection_duration_max: None,
+            streams_max: None,
+            speaks: Speaks::default(),
         }
     }
 }

@@ -26,6 +26,7 @@ const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0
 struct World {
     pools: Pools,
     telemetry: Arc<Telemetry>,
+    cluster: Arc<ClusterState>,
     state: Arc<EndpointState>,
     settings: PoolSettings,
     protocol: Protocol,
@@ -40,10 +41,12 @@ impl World {
             revision: String::new(),
         };
         let telemetry = Telemetry::new(1, build);
-        let cluster = Arc::from("outbound|80||a.test");
+        let registry = Registry::default();
+        let cluster = registry.cluster("outbound|80||a.test");
         Self {
             pools: Pools::new(Counts::new(Arc::clone(&telemetry), WorkerId(0))),
-            state: Registry::default().endpoint(&cluster, &address),
+            state: registry.endpoint(&cluster.name, &address),
+            cluster,
             telemetry,
             settings: PoolSettings {
                 connect_timeout: Duration::from_secs(10),
@@ -69,6 +72,7 @@ impl World {
                 address: &self.address,
                 alternates: &self.alternates,
             },
+            cluster: &self.cluster,
             state: &self.state,
             protocol: self.protocol,
             settings: &self.settings,

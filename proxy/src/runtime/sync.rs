@@ -1,7 +1,11 @@
-//! The atomics of what threads share, replaced by loom's with the feature `models`, so that models can explore every order:
+//! The atomics and locks of what threads share, replaced by loom's with the feature `models`, so that models can explore every order:
 //! `cargo test --workspace --lib --features proxy/models models::`.
 
+#[cfg(feature = "models")]
+pub use loom::sync::{Mutex, MutexGuard};
 #[cfg(feature = "models")]
 pub use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 #[cfg(not(feature = "models"))]
 pub use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+#[cfg(not(feature = "models"))]
+pub use std::sync::{Mutex, MutexGuard};

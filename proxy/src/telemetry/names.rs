@@ -291,6 +291,14 @@ series! {
     ConnectOther "strait_upstream_connect_failures_total" [REASON = "other"] "Upstream connections that could not be made, by reason.",
     /// A pooled connection turned out closed and the request was sent again on a fresh one.
     UpstreamReplays "strait_upstream_replays_total" [] "Requests sent again because a pooled connection turned out to be closed and nothing of them was consumed.",
+    /// The limit of connections kept one from being made.
+    OverflowConnections "strait_upstream_overflows_total" [LIMIT = "connections"] "Times that a limit of a destination was reached, by limit.",
+    /// A request did not wait for a connection: too many do.
+    OverflowPending "strait_upstream_overflows_total" [LIMIT = "pending"] "Times that a limit of a destination was reached, by limit.",
+    /// A request was not sent: too many are under way.
+    OverflowRequests "strait_upstream_overflows_total" [LIMIT = "requests"] "Times that a limit of a destination was reached, by limit.",
+    /// A request was not tried again: too many are.
+    OverflowRetries "strait_upstream_overflows_total" [LIMIT = "retries"] "Times that a limit of a destination was reached, by limit.",
     /// A request was tried again: its connection could not be made.
     RetryConnectFailure "strait_upstream_retries_total" [REASON = "connect_failure"] "Tries of requests after the first, by reason.",
     /// A request was tried again: the gRPC status in its response's headers.
@@ -361,6 +369,12 @@ series! {
     PoolPeerClosed "strait_pool_evicted_total" [REASON = "peer_closed"] "Pooled connections that were closed, by reason.",
     /// A pooled connection was closed because its endpoint left the configuration.
     PoolEndpointGone "strait_pool_evicted_total" [REASON = "endpoint_gone"] "Pooled connections that were closed, by reason.",
+    /// A pooled connection was closed after as many requests as it may carry.
+    PoolRequestsMax "strait_pool_evicted_total" [REASON = "requests_max"] "Pooled connections that were closed, by reason.",
+    /// A pooled connection was closed after as long as it may be used.
+    PoolDurationMax "strait_pool_evicted_total" [REASON = "duration_max"] "Pooled connections that were closed, by reason.",
+    /// A pooled connection was closed for a request that may have another in its place, or because the limit was lowered.
+    PoolHandedOver "strait_pool_evicted_total" [REASON = "handed_over"] "Pooled connections that were closed, by reason.",
     /// A rule's fault held a request back.
     FaultDelays "strait_faults_injected_total" [FAULT = "delay"] "Faults that rules injected into requests, by kind.",
     /// A rule's fault answered a request.

@@ -21,6 +21,7 @@ use bytes::{Bytes, BytesMut};
 use http::{Response, StatusCode};
 use hyper::body::Body;
 use tokio::io::AsyncReadExt;
+use tokio::time::Instant;
 
 pub use head::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
 pub use incoming::{Incoming, Upgraded};
@@ -33,6 +34,7 @@ use super::connect::Ends;
 use super::counts::Counted;
 use super::stream::Stream;
 use crate::error::{BoxError, Error, Kind};
+use crate::registry::{Closing, ConnectionPermit};
 
 /// Bytes that are read at once, at first and at most: it doubles while a peer fills it.
 const READ_BYTES: usize = 8 * 1024;
@@ -48,8 +50,9 @@ pub struct Connection {
     /// Read, and not yet decoded.
     input: BytesMut,
     read_bytes: usize,
-    /// Whether it has carried a request.
-    used: bool,
+    /// Requests that it has carried.
+    carried: u32,
+    made: Instant,
     /// Interim responses to the request that it carries.
     interim: u32,
     ends: Rc<Ends>,
@@ -60,6 +63,8 @@ pub struct Connection {
 struct Wire {
     stream: RefCell<Stream>,
     _counted: Counted,
+    /// Given up after the socket.
+    permit: RefCell<Option<ConnectionPermit>>,
 }
 
 impl Wire {
@@ -75,10 +80,12 @@ impl Connection {
             wire: Rc::new(Wire {
                 stream: RefCell::new(stream),
                 _counted: counted,
+                permit: RefCell::default(),
             }),
             input: BytesMut::new(),
             read_bytes: READ_BYTES,
-            used: false,
+            carried: 0,
+            made: Instant::now(),
             interim: 0,
             ends,
         })
@@ -91,7 +98,29 @@ impl Connection {
 
     /// Whether it has carried a request before.
     pub fn is_used(&self) -> bool {
-        self.used
+        self.carried > 0
+    }
+
+    /// Requests that it has carried.
+    pub fn carried(&self) -> u32 {
+        self.carried
+    }
+
+    /// When it was made.
+    pub fn made(&self) -> Instant {
+        self.made
+    }
+
+    /// Holds on to a permit until the socket is closed.
+    pub fn hold(&self, permit: ConnectionPermit) {
+        self.wire.permit.replace(Some(permit));
+    }
+
+    /// Closes the connection for this reason.
+    pub fn close(self: Box<Self>, closing: Closing) {
+        if let Some(permit) = &mut *self.wire.permit.borrow_mut() {
+            permit.promise(closing);
+        }
     }
 
     /// Whether the peer closed it while it waited, or spoke out of turn.
@@ -127,7 +156,7 @@ impl Connection {
             None => Poll::Ready(Err(Error::new(Kind::DownstreamBody))),
         });
         let head = head.await?;
-        self.used = true;
+        self.carried = self.carried.saturating_add(1);
         self.interim = 0;
         let sent = match step {
             Step::Sent => Sent::Whole,
@@ -166,7 +195,7 @@ impl Connection {
         }
         if *step == Step::Send {
             // The last look before the first byte: what is there now was not asked for.
-            if self.used && !message.is_begun() && self.is_stale() {
+            if self.is_used() && !message.is_begun() && self.is_stale() {
                 let text = "ended, or spoke, while it waited";
                 return Poll::Ready(Err(Error::new(Kind::UpstreamClosed).with_source(text)));
             }

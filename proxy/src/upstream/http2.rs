@@ -37,6 +37,7 @@ use crate::http2::client::{Client, Event};
 use crate::http2::memory::Memory;
 use crate::http2::settings::Settings;
 use crate::http2::{Reason, pulse};
+use crate::registry::{Closing, ConnectionPermit};
 
 /// Receive window of one stream and of a connection: large enough to fill a fast link, small enough to bound what a
 /// slow reader makes us hold.
@@ -79,6 +80,7 @@ impl Sender {
         let link = Rc::new(Link(RefCell::new(State {
             engine: Client::new(settings, OUTPUT_BYTES_MAX),
             stream: Some(stream),
+            permit: None,
             moved: 0,
             memory: Rc::clone(memory),
             rest: Vec::new(),
@@ -102,6 +104,20 @@ impl Sender {
     /// Whether it takes no more requests.
     pub fn is_closed(&self) -> bool {
         self.limit.is_ended()
+    }
+
+    /// Holds on to a permit until the socket is closed.
+    pub fn hold(&self, permit: ConnectionPermit) {
+        let state = &mut *self.link.0.borrow_mut();
+        // the connection may be over already
+        state.permit = state.stream.is_some().then_some(permit);
+    }
+
+    /// The connection is about to be closed for this reason.
+    pub fn promise(&self, closing: Closing) {
+        if let Some(permit) = &mut self.link.0.borrow_mut().permit {
+            permit.promise(closing);
+        }
     }
 
     /// Streams that are open.
@@ -159,6 +175,8 @@ struct State {
     engine: Client,
     /// Until it is over.
     stream: Option<Stream>,
+    /// Given up after the socket.
+    permit: Option<ConnectionPermit>,
     memory: Rc<Memory>,
     /// Reads that brought something.
     moved: u32,

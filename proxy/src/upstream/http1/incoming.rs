@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::decoder::{Decoder, Step};
 use super::{Connection, Wire};
 use crate::error::{Error, Kind};
+use crate::registry::RequestPermit;
 
 /// A response body that is still with its connection.
 #[derive(Debug)]
@@ -128,11 +129,12 @@ impl Incoming {
     }
 
     /// The connection as it is, after a 101.
-    pub fn into_upgraded(mut self) -> Option<Upgraded> {
+    pub fn into_upgraded(mut self, permit: Option<RequestPermit>) -> Option<Upgraded> {
         let connection = self.connection.take().or_else(|| self.free.take())?;
         Some(Upgraded {
             wire: connection.wire,
             ahead: connection.input,
+            _permit: permit,
         })
     }
 
@@ -161,6 +163,8 @@ pub struct Upgraded {
     wire: Rc<Wire>,
     /// Read before the protocol changed.
     ahead: BytesMut,
+    /// Counts it as a request under way.
+    _permit: Option<RequestPermit>,
 }
 
 impl AsyncRead for Upgraded {

@@ -63,6 +63,7 @@ pub(super) async fn drive(link: Rc<Link>, counted: Counted, keep_alive: Option<K
             // whoever still waits learns of it
             state.end(Fault::Closed);
             state.stream = None;
+            state.permit = None;
         }
         state.woken = false;
         polled

@@ -1,16 +1,17 @@
-//! How many requests to a cluster are being tried again, over all workers.
+//! How much of one sort is under way to a cluster, over all workers: retries, requests, requests that wait.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::ClusterState;
 use crate::runtime::sync::{AtomicUsize, Ordering};
 
-/// Counts retries under way; never lets in more than the caller allows.
+/// Counts what is under way; never lets in more than the caller allows.
 #[derive(Debug, Default)]
-pub struct Retries(AtomicUsize);
+pub struct Tally(AtomicUsize);
 
-impl Retries {
-    /// Retries under way.
+impl Tally {
+    /// How much is under way.
     pub fn active(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -41,25 +42,72 @@ impl Retries {
     }
 }
 
-/// One retry under way; counted out when dropped.
-#[derive(Debug)]
-pub struct RetryPermit {
-    cluster: Arc<ClusterState>,
+/// What a [`Permit`] is for.
+pub trait Sort {
+    /// Where it is counted.
+    fn tally(cluster: &ClusterState) -> &Tally;
 }
 
-impl RetryPermit {
-    /// A permit for one more retry to this cluster, unless `max` are under way.
+/// Requests that have a connection, until the end of their response.
+#[derive(Debug)]
+pub enum Active {}
+
+/// Requests that wait for a connection, or for a stream of one.
+#[derive(Debug)]
+pub enum Pending {}
+
+/// Requests that are being tried again.
+#[derive(Debug)]
+pub enum Retrying {}
+
+impl Sort for Active {
+    fn tally(cluster: &ClusterState) -> &Tally {
+        &cluster.requests
+    }
+}
+
+impl Sort for Pending {
+    fn tally(cluster: &ClusterState) -> &Tally {
+        &cluster.pending
+    }
+}
+
+impl Sort for Retrying {
+    fn tally(cluster: &ClusterState) -> &Tally {
+        &cluster.retries
+    }
+}
+
+/// One of its sort under way; counted out when dropped.
+#[derive(Debug)]
+pub struct Permit<S: Sort> {
+    cluster: Arc<ClusterState>,
+    sort: PhantomData<S>,
+}
+
+/// A request under way.
+pub type RequestPermit = Permit<Active>;
+
+/// A request that waits.
+pub type PendingPermit = Permit<Pending>;
+
+/// A retry under way.
+pub type RetryPermit = Permit<Retrying>;
+
+impl<S: Sort> Permit<S> {
+    /// A permit for one more to this cluster, unless `max` are under way.
     pub fn acquire(cluster: &Arc<ClusterState>, max: usize) -> Option<Self> {
-        let entered = cluster.retries.enter(max);
+        let entered = S::tally(cluster).enter(max);
         entered.then(|| Self {
             cluster: Arc::clone(cluster),
+            sort: PhantomData,
         })
     }
 }
 
-impl Drop for RetryPermit {
+impl<S: Sort> Drop for Permit<S> {
     fn drop(&mut self) {
-        self.cluster.retries.leave();
+        S::tally(&self.cluster).leave();
     }
 }
 
@@ -82,6 +130,19 @@ mod tests {
         assert_eq!(cluster.retries.active(), 0);
         assert!(RetryPermit::acquire(&cluster, 0).is_none());
     }
+
+    #[test]
+    fn each_sort_counts_for_itself() {
+        let registry = Registry::default();
+        let cluster = registry.cluster("outbound|80||a");
+        let request = RequestPermit::acquire(&cluster, 1).unwrap();
+        let pending = PendingPermit::acquire(&cluster, 1).unwrap();
+        assert!(RequestPermit::acquire(&cluster, 1).is_none());
+        drop(pending);
+        assert_eq!((cluster.requests.active(), cluster.pending.active()), (1, 0));
+        drop(request);
+        assert_eq!(cluster.requests.active(), 0);
+    }
 }
 
 #[cfg(all(test, feature = "models"))]
@@ -91,22 +152,22 @@ mod models {
     #[test]
     fn no_order_of_events_lets_in_more_than_allowed_or_refuses_without_need() {
         loom::model(|| {
-            let retries = Arc::new(Retries::default());
+            let tally = Arc::new(Tally::default());
             let threads: Vec<_> = (0..3)
                 .map(|_| {
-                    let retries = Arc::clone(&retries);
+                    let tally = Arc::clone(&tally);
                     loom::thread::spawn(move || {
-                        let entered = retries.enter(2);
-                        assert!(retries.active() <= 2);
+                        let entered = tally.enter(2);
+                        assert!(tally.active() <= 2);
                         entered
                     })
                 })
                 .collect();
             let entered = threads.into_iter().map(|thread| thread.join().unwrap());
             assert_eq!(entered.filter(|entered| *entered).count(), 2);
-            retries.leave();
-            retries.leave();
-            assert_eq!(retries.active(), 0);
+            tally.leave();
+            tally.leave();
+            assert_eq!(tally.active(), 0);
         });
     }
 }

@@ -1,0 +1,173 @@
+//! HTTP/1 connections that no request uses: a stack, the last used on top.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use tokio::time::Instant;
+
+use super::{EndpointPool, IDLE_CONNECTIONS_MAX, end_of_wait};
+use crate::registry::{IdleMark, Offer};
+use crate::telemetry::{Counter, Gauge};
+use crate::upstream::http1::Connection;
+
+/// Waiting connections, oldest first, and the requests of this worker that wait for one.
+#[derive(Default)]
+pub(super) struct Stack {
+    waiting: RefCell<VecDeque<Idle>>,
+    /// Tickets of the requests that wait, in their order; some may have left the line.
+    pub(super) line: RefCell<VecDeque<u64>>,
+    /// Connections that are given to a request, by its ticket, until it takes its turn.
+    aside: RefCell<Vec<(u64, Box<Connection>)>>,
+}
+
+struct Idle {
+    connection: Box<Connection>,
+    since: Instant,
+    /// Tells other workers of it, where there is a limit.
+    mark: Option<IdleMark>,
+}
+
+impl Stack {
+    /// Takes the last used connection. Closed ones on the way are dropped.
+    pub(super) fn pop(&self, pool: &EndpointPool) -> Option<Box<Connection>> {
+        let counts = &pool.counts;
+        loop {
+            // dropped ones must not be while this is borrowed
+            let last = self.waiting.borrow_mut().pop_back();
+            let connection = last?.connection;
+            counts.lower(Gauge::PoolIdle);
+            let ended = match connection.is_stale() {
+                true => Some(Counter::PoolPeerClosed),
+                false => pool.end_of_use(&connection),
+            };
+            let Some(why) = ended else {
+                counts.add(Counter::PoolReused, 1);
+                return Some(connection);
+            };
+            counts.add(why, 1);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.borrow().is_empty()
+    }
+
+    /// The connection that was put aside for the request with this ticket.
+    pub(super) fn take_aside(&self, ticket: u64) -> Option<Box<Connection>> {
+        let mut aside = self.aside.borrow_mut();
+        let at = aside.iter().position(|(whose, _)| *whose == ticket)?;
+        Some(aside.swap_remove(at).1)
+    }
+
+    /// Puts a connection on top, for good.
+    fn push(&self, pool: &EndpointPool, idle: Idle) {
+        let mut waiting = self.waiting.borrow_mut();
+        if waiting.len() < IDLE_CONNECTIONS_MAX {
+            waiting.push_back(idle);
+            pool.counts.raise(Gauge::PoolIdle);
+        } else {
+            drop(waiting);
+            pool.counts.add(Counter::PoolIdleLimit, 1);
+        }
+    }
+
+    /// Drops what waited too long or was closed; all of it if the endpoint is gone. What came before its cluster had a
+    /// limit is announced.
+    pub(super) fn sweep(&self, pool: &EndpointPool, now: Instant, gone: bool) {
+        let idle_timeout = pool.terms.get().idle_timeout;
+        let limited = pool.cluster.connections.max() < usize::MAX;
+        let mut ended = Vec::new();
+        let mut waiting = self.waiting.borrow_mut();
+        for mut idle in std::mem::take(&mut *waiting) {
+            let waited_too_long = now.saturating_duration_since(idle.since) >= idle_timeout;
+            let connection = &idle.connection;
+            let end = end_of_wait(connection.is_stale(), gone, waited_too_long);
+            match end.or_else(|| pool.end_of_use(connection)) {
+                Some(why) => {
+                    pool.counts.lower(Gauge::PoolIdle);
+                    pool.counts.add(why, 1);
+                    ended.push(idle);
+                }
+                None => {
+                    if limited && idle.mark.is_none() {
+                        idle.mark = Some(IdleMark::new(&pool.cluster).0);
+                    }
+                    waiting.push_back(idle);
+                }
+            }
+        }
+    }
+
+    /// Lets go of connections that are needed elsewhere, oldest first.
+    pub(super) fn answer(&self, pool: &EndpointPool) {
+        loop {
+            let first = self.waiting.borrow_mut().pop_front();
+            let Some(idle) = first else {
+                return;
+            };
+            let Some(kept) = self.offer(pool, idle) else {
+                pool.counts.lower(Gauge::PoolIdle);
+                continue;
+            };
+            self.waiting.borrow_mut().push_front(kept);
+            return;
+        }
+    }
+
+    /// Gives a connection to whoever waits for it; returned if nobody does.
+    fn offer(&self, pool: &EndpointPool, idle: Idle) -> Option<Idle> {
+        let offer = {
+            let mut line = self.line.borrow_mut();
+            let connections = &pool.cluster.connections;
+            connections.offer(pool.endpoint_id, &mut line)
+        };
+        match offer {
+            Offer::Keep => return Some(idle),
+            Offer::Close(closing) => {
+                pool.counts.add(Counter::PoolHandedOver, 1);
+                drop(idle.mark);
+                idle.connection.close(closing);
+            }
+            Offer::Give(ticket) => {
+                self.aside.borrow_mut().push((ticket, idle.connection));
+            }
+        }
+        None
+    }
+}
+
+impl EndpointPool {
+    fn end_of_use(&self, connection: &Connection) -> Option<Counter> {
+        let terms = self.terms.get();
+        terms.end_of_use(connection.carried(), connection.made())
+    }
+
+    /// Takes back a connection that can carry another request: for one that waits, or for later.
+    pub(super) fn park(&self, mut connection: Box<Connection>) {
+        if let Some(why) = self.end_of_use(&connection) {
+            self.counts.add(why, 1);
+            return;
+        }
+        connection.rest();
+        let since = Instant::now();
+        let idle = |mark| Idle {
+            connection,
+            since,
+            mark,
+        };
+        if !self.terms.get().limited {
+            self.http1.push(self, idle(None));
+            return;
+        }
+        // announced first: whoever gets in line from now on sees it, and who is in line already is seen here
+        let (mark, crowded) = IdleMark::new(&self.cluster);
+        let idle = idle(Some(mark));
+        let kept = match crowded {
+            true => self.http1.offer(self, idle),
+            false => Some(idle),
+        };
+        if let Some(idle) = kept {
+            self.http1.push(self, idle);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+use super::*;
+
+fn of(max: usize) -> Arc<Connections> {
+    let connections = Connections::default();
+    connections.set_max(max);
+    Arc::new(connections)
+}
+
+/// Makes a connection when it may, perhaps after waiting, and closes it again.
+fn come_and_go(connections: &Connections) {
+    let context = Context::from_waker(Waker::noop());
+    if let Err(ticket) = connections.join(1) {
+        while connections.poll_turn(ticket, &context).is_pending() {
+            loom::thread::yield_now();
+        }
+    }
+    assert_eq!(connections.open(), 1);
+    connections.leave(1, None);
+}
+
+#[test]
+fn everybody_gets_a_turn_and_never_two_at_once() {
+    loom::model(|| {
+        let connections = of(1);
+        let other = Arc::clone(&connections);
+        let thread = loom::thread::spawn(move || come_and_go(&other));
+        come_and_go(&connections);
+        thread.join().unwrap();
+        assert_eq!(connections.open(), 0);
+        assert!(!connections.is_crowded());
+    });
+}
+
+#[test]
+fn one_who_leaves_takes_no_turn_along() {
+    loom::model(|| {
+        let connections = of(1);
+        connections.join(1).unwrap();
+        let left = connections.join(1).unwrap_err();
+        let stays = connections.join(1).unwrap_err();
+        let other = Arc::clone(&connections);
+        let thread = loom::thread::spawn(move || other.leave(1, None));
+        connections.abandon(left);
+        thread.join().unwrap();
+        let context = Context::from_waker(Waker::noop());
+        assert_eq!(connections.poll_turn(stays, &context), Poll::Ready(Given::Leave));
+        connections.leave(1, None);
+        assert_eq!(connections.open(), 0);
+    });
+}
+
+#[test]
+fn one_who_waits_and_one_who_parks_do_not_miss_each_other() {
+    loom::model(|| {
+        let connections = of(1);
+        connections.join(1).unwrap();
+        let other = Arc::clone(&connections);
+        let waits = loom::thread::spawn(move || {
+            other.join(1).unwrap_err();
+            // what `join` looks at before it rings
+            other.crowd.load(Ordering::Relaxed) % ONE_WAITS > 0
+        });
+        let parks = is_crowded(connections.crowd.fetch_add(1, Ordering::AcqRel));
+        assert!(waits.join().unwrap() || parks);
+    });
+}

@@ -1,0 +1,238 @@
+use std::task::Poll;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::registry::Registry;
+
+fn cluster(max: usize) -> Arc<ClusterState> {
+    let cluster = Registry::default().cluster("outbound|80||a");
+    cluster.connections.set_max(max);
+    cluster
+}
+
+fn acquire(cluster: &Arc<ClusterState>, endpoint: u64) -> Option<ConnectionPermit> {
+    ConnectionPermit::acquire(cluster, endpoint)
+}
+
+fn join(cluster: &Arc<ClusterState>, endpoint: u64) -> Place {
+    Place::join(cluster, endpoint).expect("a place in line")
+}
+
+/// The turn of one who waits, if it is its turn.
+fn turn(place: &Place) -> Option<Turn> {
+    let mut turn = std::pin::pin!(place.turn());
+    match turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(turn) => Some(turn),
+        Poll::Pending => None,
+    }
+}
+
+fn own(places: &[&Place]) -> VecDeque<u64> {
+    places.iter().map(|place| place.ticket()).collect()
+}
+
+#[test]
+fn closed_connection_makes_room_for_the_first_in_line() {
+    let cluster = cluster(2);
+    let (one, two) = (acquire(&cluster, 1), acquire(&cluster, 1));
+    assert!(one.is_some() && two.is_some() && acquire(&cluster, 1).is_none());
+    let (first, second) = (join(&cluster, 1), join(&cluster, 1));
+    assert!(turn(&first).is_none());
+    drop(one);
+    assert!(turn(&second).is_none());
+    let Some(Turn::Connect(permit)) = turn(&first) else {
+        panic!("not its turn");
+    };
+    assert_eq!(cluster.connections.open(), 2);
+    drop((permit, two));
+    assert!(matches!(turn(&second), Some(Turn::Connect(_))));
+    assert_eq!(cluster.connections.open(), 0);
+}
+
+#[test]
+fn one_who_leaves_the_line_passes_its_turn_on() {
+    let cluster = cluster(1);
+    let held = acquire(&cluster, 1);
+    let (first, second, third) = (join(&cluster, 1), join(&cluster, 1), join(&cluster, 1));
+    drop(second);
+    drop(held);
+    drop(first);
+    assert!(matches!(turn(&third), Some(Turn::Connect(_))));
+    drop(third);
+    assert_eq!(cluster.connections.open(), 0);
+    assert!(!cluster.connections.is_crowded());
+}
+
+#[test]
+fn endpoint_without_a_connection_gets_one_in_spite_of_the_limit() {
+    let cluster = cluster(1);
+    let (one, other) = (acquire(&cluster, 1), acquire(&cluster, 2));
+    assert!(one.is_some() && other.is_some());
+    assert!(ConnectionPermit::acquire_strictly(&cluster, 3).is_none());
+    let (waits, waits_too) = (join(&cluster, 1), join(&cluster, 2));
+    // the first goes on waiting: there is one too many
+    drop(other);
+    assert!(turn(&waits).is_none());
+    assert!(matches!(turn(&waits_too), Some(Turn::Connect(_))));
+    drop(one);
+    assert!(matches!(turn(&waits), Some(Turn::Connect(_))));
+}
+
+#[test]
+fn first_in_line_is_passed_over_a_few_times_only() {
+    let cluster = cluster(1);
+    let held = acquire(&cluster, 1);
+    let elsewhere = join(&cluster, 1);
+    let here: Vec<Place> = (0..=PASSED_OVER_MAX).map(|_| join(&cluster, 1)).collect();
+    let mut own = own(&here.iter().collect::<Vec<_>>());
+    for place in here.iter().take(PASSED_OVER_MAX as usize) {
+        let offer = cluster.connections.offer(1, &mut own);
+        assert_eq!(offer, Offer::Give(place.ticket()));
+        assert!(matches!(turn(place), Some(Turn::Reuse)));
+    }
+    let offer = cluster.connections.offer(1, &mut own);
+    assert_eq!(offer, Offer::Close(Closing::ForAnother));
+    let mut held = held.expect("a connection");
+    held.promise(Closing::ForAnother);
+    drop(held);
+    assert!(matches!(turn(&elsewhere), Some(Turn::Connect(_))));
+}
+
+#[test]
+fn shared_connection_is_given_up_for_who_is_passed_over_too_often() {
+    let cluster = cluster(1);
+    let _held = acquire(&cluster, 1);
+    let more = join(&cluster, 1);
+    let own = own(&[&more]);
+    assert!(!cluster.connections.pass_over(&own));
+    let elsewhere = join(&cluster, 1);
+    let mut times = 1;
+    while !cluster.connections.pass_over(&own) {
+        times += 1;
+    }
+    assert_eq!(times, PASSED_OVER_MAX + 1);
+    drop(elsewhere);
+}
+
+#[test]
+fn no_more_connections_are_closed_than_there_are_who_wait() {
+    let cluster = cluster(3);
+    let held: Vec<_> = (0..3).map(|_| acquire(&cluster, 1)).collect();
+    let _waits = join(&cluster, 1);
+    let mut none = VecDeque::new();
+    let offers = [(); 3].map(|()| cluster.connections.offer(1, &mut none));
+    let close = Offer::Close(Closing::ForAnother);
+    assert_eq!(offers, [close, Offer::Keep, Offer::Keep]);
+    drop(held);
+}
+
+#[test]
+fn lower_limit_closes_what_is_too_many_and_a_higher_one_lets_in_who_waits() {
+    let cluster = cluster(usize::MAX);
+    let mut held: Vec<_> = (0..4).filter_map(|_| acquire(&cluster, 1)).collect();
+    assert!(!cluster.connections.is_crowded());
+    cluster.connections.set_max(2);
+    assert!(cluster.connections.is_crowded());
+    assert!(acquire(&cluster, 1).is_none());
+    let waits = join(&cluster, 1);
+    let mut none = VecDeque::new();
+    for _ in 0..2 {
+        let offer = cluster.connections.offer(1, &mut none);
+        assert_eq!(offer, Offer::Close(Closing::Excess));
+        let mut one = held.pop().expect("a connection");
+        one.promise(Closing::Excess);
+        drop(one);
+        assert!(turn(&waits).is_none());
+    }
+    cluster.connections.set_max(3);
+    assert!(matches!(turn(&waits), Some(Turn::Connect(_))));
+}
+
+#[tokio::test]
+async fn bell_rings_when_connections_without_a_request_are_needed() {
+    let cluster = cluster(1);
+    let bell = Arc::new(Bell::default());
+    cluster.connections.attend(&bell);
+    let _held = acquire(&cluster, 1);
+    let (mark, crowded) = IdleMark::new(&cluster);
+    assert!(!crowded);
+    let _waits = join(&cluster, 1);
+    bell.rung().await;
+    drop(mark);
+    // one who parks later sees who waits
+    assert!(IdleMark::new(&cluster).1);
+}
+
+/// What a random walk does.
+#[derive(Clone, Debug)]
+enum Step {
+    Open(u64),
+    Close(usize),
+    Leave(usize),
+    Limit(usize),
+    Free(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..3_u64).prop_map(Step::Open),
+        2 => (0..16_usize).prop_map(Step::Close),
+        1 => (0..16_usize).prop_map(Step::Leave),
+        1 => (1..5_usize).prop_map(Step::Limit),
+        2 => (0..16_usize).prop_map(Step::Free),
+    ]
+}
+
+proptest! {
+    /// Whatever happens: what is counted is what is held, nobody waits while there is room, an endpoint whose requests
+    /// wait has a connection, and everything is counted out at the end.
+    #[test]
+    fn connections_are_counted_exactly(steps in proptest::collection::vec(step(), 1..120)) {
+        let cluster = cluster(3);
+        let mut held: Vec<ConnectionPermit> = Vec::new();
+        let mut line: Vec<Place> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Open(endpoint) => match Place::join(&cluster, endpoint) {
+                    Ok(place) => line.push(place),
+                    Err(permit) => held.push(permit),
+                },
+                Step::Close(which) if which < held.len() => drop(held.remove(which)),
+                Step::Leave(which) if which < line.len() => drop(line.remove(which)),
+                Step::Limit(max) => cluster.connections.set_max(max),
+                Step::Free(which) if which < held.len() => {
+                    let endpoint = held[which].endpoint;
+                    let mut own = line.iter().filter(|one| one.endpoint == endpoint);
+                    let mut own = own.by_ref().map(Place::ticket).collect();
+                    if let Offer::Close(closing) = cluster.connections.offer(endpoint, &mut own) {
+                        let mut permit = held.remove(which);
+                        permit.promise(closing);
+                    }
+                }
+                Step::Close(_) | Step::Leave(_) | Step::Free(_) => (),
+            }
+            let mut waiting = Vec::new();
+            for place in std::mem::take(&mut line) {
+                match turn(&place) {
+                    Some(Turn::Connect(permit)) => held.push(permit),
+                    Some(Turn::Reuse) => (),
+                    None => waiting.push(place),
+                }
+            }
+            line = waiting;
+            let connections = &cluster.connections;
+            prop_assert_eq!(connections.open(), held.len());
+            prop_assert!(line.is_empty() || connections.open() >= connections.max());
+            for place in &line {
+                prop_assert!(held.iter().any(|one| one.endpoint == place.endpoint));
+            }
+            let crowded = !line.is_empty() || connections.open() > connections.max();
+            prop_assert_eq!(connections.is_crowded(), crowded);
+        }
+        drop((held, line));
+        prop_assert_eq!(cluster.connections.open(), 0);
+        prop_assert!(!cluster.connections.is_crowded());
+        prop_assert_eq!(cluster.connections.lock().promised, 0);
+    }
+}

@@ -196,17 +196,6 @@ const TRAFFIC_POLICIES: &[(&str, bool)] = &[
 
 /// Fields of every traffic policy.
 const IN_TRAFFIC_POLICIES: &[(&str, When)] = &[
-    ("connectionPool.http.h2UpgradePolicy", When::Written),
-    ("connectionPool.http.http1MaxPendingRequests", When::Written),
-    ("connectionPool.http.http2MaxRequests", When::Written),
-    ("connectionPool.http.maxConcurrentStreams", When::Written),
-    (
-        "connectionPool.http.maxRequestsPerConnection",
-        When::Written,
-    ),
-    ("connectionPool.http.useClientProtocol", When::Written),
-    ("connectionPool.tcp.maxConnectionDuration", When::Written),
-    ("connectionPool.tcp.maxConnections", When::Written),
     ("tls", When::Written),
 ];
 

@@ -33,6 +33,12 @@ fn describe(text: &mut String, cluster: &ClusterView) {
     if let Some(check) = &cluster.health_check {
         fact("health_check", check);
     }
+    for limit in &cluster.limits {
+        match limit.max {
+            Some(max) => fact(&limit.name, &format_args!("{}/{max}", limit.active)),
+            None => fact(&limit.name, &limit.active),
+        }
+    }
     for source in &cluster.sources {
         fact("source", source);
     }

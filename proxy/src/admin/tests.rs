@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::view::{EndpointView, EventView, ListenerState, PriorityView};
+use super::view::{EndpointView, EventView, LimitView, ListenerState, PriorityView};
 use super::*;
 use crate::compile::Survey;
 use crate::telemetry::{AccessLog, Counter, Telemetry, WorkerId};
@@ -164,6 +164,18 @@ fn cluster() -> ClusterView {
         }],
         protocol: "HTTP/1.1".to_owned(),
         health_check: Some("GET / every 10s".to_owned()),
+        limits: vec![
+            LimitView {
+                name: "connections".to_owned(),
+                active: 2,
+                max: Some(3),
+            },
+            LimitView {
+                name: "requests".to_owned(),
+                active: 5,
+                max: None,
+            },
+        ],
         priorities: vec![PriorityView {
             load: 70,
             healthy: 1,
@@ -397,6 +409,8 @@ async fn clusters_show_as_text_and_as_json() {
         "outbound|80||a::balancer::LEAST_REQUEST\n\
          outbound|80||a::protocol::HTTP/1.1\n\
          outbound|80||a::health_check::GET / every 10s\n\
+         outbound|80||a::connections::2/3\n\
+         outbound|80||a::requests::5\n\
          outbound|80||a::source::ServiceEntry/default/a (a.yaml:3)\n\
          outbound|80||a::priority::0 load=70% healthy=1/2 panic=false r/z=80\n\
          outbound|80||a::endpoints::1\n\

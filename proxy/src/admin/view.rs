@@ -83,12 +83,25 @@ pub struct ClusterView {
     pub protocol: String,
     /// How its endpoints are asked how they are, if they are.
     pub health_check: Option<String>,
+    /// Connections, requests and retries, with their limits.
+    pub limits: Vec<LimitView>,
     /// Priorities, first to last.
     pub priorities: Vec<PriorityView>,
     /// Its endpoints.
     pub endpoints: Vec<EndpointView>,
     /// DNS names of endpoints, with ports, that have no address yet.
     pub unresolved: Vec<String>,
+}
+
+/// How much of something there is, and how much there may be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LimitView {
+    /// `connections`, `pending`, `requests` or `retries`.
+    pub name: String,
+    /// How much there is, over all workers.
+    pub active: u64,
+    /// How much there may be; none for no limit.
+    pub max: Option<u32>,
 }
 
 /// One priority of a cluster's endpoints.

@@ -8,11 +8,11 @@ use tokio::sync::{Notify, watch};
 use super::{build_info, certificates, dump};
 use crate::admin::AdminState;
 use crate::admin::view::{
-    ClusterView, EndpointView, EventView, ListenerState, ListenerView, PriorityView,
+    ClusterView, EndpointView, EventView, LimitView, ListenerState, ListenerView, PriorityView,
     QuarantineView, Readiness,
 };
 use crate::balance::EndpointIdx;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, RetryLimit};
 use crate::cluster::locality::Group;
 use crate::cluster::priorities::{Health, Share};
 use crate::compile::Survey;
@@ -168,13 +168,43 @@ fn cluster_view(cluster: &Cluster) -> ClusterView {
     ClusterView {
         name: cluster.name().to_string(),
         balancer: cluster.balance.policy.name().to_owned(),
-        protocol: cluster.protocol.name().to_owned(),
         health_check: cluster.check.as_ref().map(ToString::to_string),
+        protocol: cluster.pool.speaks.name(cluster.protocol).to_owned(),
+        limits: limits(cluster),
         sources: cluster.provenance.iter().map(ToString::to_string).collect(),
         priorities: priorities(cluster),
         endpoints: endpoints.collect(),
         unresolved: cluster.unresolved.iter().map(|n| n.to_string()).collect(),
     }
+}
+
+/// What a cluster's limits are about, as it is now; what is not limited is not counted apart.
+fn limits(cluster: &Cluster) -> Vec<LimitView> {
+    let (state, limits) = (&cluster.state, &cluster.pool.limits);
+    let view = |name: &str, active: usize, max: u32| LimitView {
+        name: name.to_owned(),
+        active: active as u64,
+        max: (max < u32::MAX).then_some(max),
+    };
+    let at_endpoints = cluster.endpoints().iter();
+    let at_endpoints = at_endpoints.map(|endpoint| endpoint.state.active() as usize);
+    let requests = match limits.requests {
+        u32::MAX => at_endpoints.sum(),
+        _ => state.requests.active(),
+    };
+    let mut views = vec![
+        view("connections", state.connections.open(), limits.connections),
+        view("requests", requests, limits.requests),
+    ];
+    if limits.pending < u32::MAX {
+        views.push(view("pending", state.pending.active(), limits.pending));
+    }
+    let retries = match cluster.retry_limit {
+        RetryLimit::Count(max) => max,
+        RetryLimit::Share { .. } => u32::MAX,
+    };
+    views.push(view("retries", state.retries.active(), retries));
+    views
 }
 
 fn priorities(cluster: &Cluster) -> Vec<PriorityView> {

@@ -290,6 +290,9 @@ pub struct ClusterUsed {
     pub balancer: String,
     /// How long making a connection may take.
     pub connect_timeout: String,
+    /// What connections and requests are limited by, if by anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<String>,
     /// What is hashed, and which endpoint it leads to; for balancers by hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<String>,

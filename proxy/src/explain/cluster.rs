@@ -13,6 +13,7 @@ use crate::cluster::{Ask, Cluster, Split};
 use crate::compile::Survey;
 use crate::error::Kind;
 use crate::exchange::reply::LocalReply;
+use crate::pool::PoolSettings;
 use crate::snapshot::{Destination, Route, Snapshot};
 
 /// Every destination of a route, in the order of the rule; those that take no traffic say why.
@@ -181,7 +182,8 @@ fn used(cluster: &Cluster, probability: f64) -> ClusterUsed {
     let known = cluster.unresolved.is_empty();
     let endpoints = cluster.endpoints().iter().zip(cluster.shares());
     ClusterUsed {
-        protocol: cluster.protocol.name().to_owned(),
+        protocol: cluster.pool.speaks.name(cluster.protocol).to_owned(),
+        limits: limits(&cluster.pool),
         balancer: cluster.balance.policy.name().to_owned(),
         connect_timeout: effect::duration(cluster.pool.connect_timeout),
         affinity: None,
@@ -207,6 +209,27 @@ fn used(cluster: &Cluster, probability: f64) -> ClusterUsed {
             .collect(),
         unresolved: cluster.unresolved.iter().map(|n| n.to_string()).collect(),
     }
+}
+
+/// What connections and requests are limited by, in words.
+fn limits(pool: &PoolSettings) -> Vec<String> {
+    let count = |max: u32, what: &str| {
+        let plural = if max == 1 { "" } else { "s" };
+        (max < u32::MAX).then(|| format!("at most {max} {what}{plural}"))
+    };
+    let limits = &pool.limits;
+    let each = pool.requests_per_connection_max.unwrap_or(u32::MAX);
+    let streams = pool.streams_max.unwrap_or(u32::MAX);
+    let lasts = pool.connection_duration_max;
+    let all = [
+        count(limits.connections, "connection"),
+        count(limits.pending, "waiting request"),
+        count(limits.requests, "active request"),
+        count(each, "request").map(|text| text + " per connection"),
+        count(streams, "stream").map(|text| text + " per HTTP/2 connection"),
+        lasts.map(|max| format!("connections last {}", effect::duration(max))),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// What each priority gets; nothing where there is one, of which all endpoints may be used.

@@ -312,6 +312,9 @@ impl Page {
             8,
             &format!("{balancer} over {protocol}, connect timeout {timeout}"),
         );
+        if !cluster.limits.is_empty() {
+            self.under(8, &cluster.limits.join(", "));
+        }
         if let Some(affinity) = &cluster.affinity {
             self.under(8, affinity);
         }

@@ -67,6 +67,16 @@ pub enum Speaks {
 }
 
 impl Speaks {
+    /// For people.
+    pub const fn name(self, declared: Protocol) -> &'static str {
+        match (self, declared) {
+            (Self::Declared, declared) => declared.name(),
+            (Self::AsClient, _) => "the client's protocol",
+            (Self::Http2, Protocol::Http1) => "HTTP/2 (upgraded)",
+            (Self::Http2, Protocol::Http2) => Protocol::Http2.name(),
+        }
+    }
+
     /// What a request goes out in: `client` is what it came in, `upgrading` whether it asks for another protocol.
     pub fn choose(self, declared: Protocol, client: Protocol, upgrading: bool) -> Protocol {
         match self {
@@ -140,6 +150,32 @@ impl Default for PoolSettings {
             connection_duration_max: None,
             streams_max: None,
             speaks: Speaks::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protocol_follows_the_port_the_client_or_the_upgrade() {
+        use Protocol::{Http1, Http2};
+        use Speaks::{AsClient, Declared};
+        for (speaks, declared, client, upgrading, expected) in [
+            (Declared, Http1, Http2, false, Http1),
+            (Declared, Http2, Http1, false, Http2),
+            (Declared, Http2, Http1, true, Http2),
+            (Speaks::Http2, Http1, Http1, false, Http2),
+            (Speaks::Http2, Http1, Http2, false, Http2),
+            (Speaks::Http2, Http1, Http1, true, Http1),
+            (Speaks::Http2, Http2, Http1, true, Http2),
+            (AsClient, Http1, Http2, false, Http2),
+            (AsClient, Http2, Http1, false, Http1),
+            (AsClient, Http2, Http2, true, Http1),
+        ] {
+            let chosen = speaks.choose(declared, client, upgrading);
+            assert_eq!(chosen, expected, "{speaks:?} {declared:?} {client:?} {upgrading}");
         }
     }
 }

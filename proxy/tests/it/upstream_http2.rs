@@ -139,6 +139,28 @@ async fn burst_opens_as_many_connections_as_the_limit_of_streams_asks_for() {
 }
 
 #[tokio::test]
+async fn policy_may_allow_fewer_streams_or_requests_on_a_connection() {
+    for pool in ["maxConcurrentStreams: 5", "maxRequestsPerConnection: 5"] {
+        let origin = Narrow::start(100).await;
+        let proxy = Proxy::with(|edge| {
+            let rule = format!(
+                "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: web}}\n\
+                 spec: {{host: web.test, trafficPolicy: {{connectionPool: {{http: {{{pool}}}}}}}}}"
+            );
+            let mesh = everything_to_address(edge, Back::H2, origin.address);
+            format!("{mesh}---\n{rule}\n")
+        });
+        let requests = burst(&proxy, 12).await;
+        until("all are at the origin", async || origin.held() == 12).await;
+        origin.gate.add_permits(12);
+        assert_eq!(statuses(requests).await, [200; 12]);
+        assert_eq!(origin.connections(), 3, "{pool}");
+        let most = origin.most.load(Ordering::SeqCst);
+        assert!(most <= 5, "{most} of 5 streams");
+    }
+}
+
+#[tokio::test]
 async fn stream_that_ends_makes_room_for_the_next_request() {
     let origin = Narrow::start(3).await;
     let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, origin.address));

@@ -95,6 +95,12 @@ impl Raw {
         bytes
     }
 
+    /// Reads this many bytes, unless the peer closes before.
+    pub fn try_read(&mut self, length: usize) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; length];
+        self.reader.read_exact(&mut bytes).ok().map(|()| bytes)
+    }
+
     /// Whether the peer closes without sending anything more. A reset counts as closed.
     pub fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();

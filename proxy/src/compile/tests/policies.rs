@@ -264,3 +264,59 @@ fn subset_takes_the_endpoints_with_its_labels() {
     assert_eq!(endpoints("v1"), ["10.0.0.1:80"]);
     assert!(endpoints("v2").is_empty());
 }
+
+#[test]
+fn connection_pool_sets_limits_and_zero_sets_none() {
+    use crate::pool::{PoolSettings, Speaks};
+    type Row = (&'static str, fn(&mut PoolSettings));
+    let rows: [Row; 12] = [
+        ("tcp: {maxConnections: 3}", |s| s.limits.connections = 3),
+        ("tcp: {maxConnections: 0}", |_| ()),
+        ("http: {http1MaxPendingRequests: 4}", |s| s.limits.pending = 4),
+        ("http: {http1MaxPendingRequests: 0}", |_| ()),
+        ("http: {http2MaxRequests: 5}", |s| s.limits.requests = 5),
+        ("http: {http2MaxRequests: 0}", |_| ()),
+        ("http: {maxRequestsPerConnection: 1}", |s| {
+            s.requests_per_connection_max = Some(1);
+        }),
+        ("http: {maxRequestsPerConnection: 0, maxConcurrentStreams: 0}", |_| ()),
+        ("http: {maxConcurrentStreams: 7}", |s| s.streams_max = Some(7)),
+        ("tcp: {maxConnectionDuration: 2s}", |s| {
+            s.connection_duration_max = Some(Duration::from_secs(2));
+        }),
+        ("http: {h2UpgradePolicy: UPGRADE}", |s| s.speaks = Speaks::Http2),
+        ("http: {useClientProtocol: true}", |s| s.speaks = Speaks::AsClient),
+    ];
+    for (text, amend) in rows {
+        let rule = format!(
+            "DestinationRule default/s {{host: s, trafficPolicy: {{connectionPool: {{{text}}}}}}}"
+        );
+        let world = World::of(&[SERVICE, &rule]);
+        let name = "outbound|80||s.default.svc.cluster.local";
+        let id = world.registry.cluster(name).id;
+        let found = &world.snapshot.cluster(id).expect("the cluster").pool;
+        let mut expected = PoolSettings {
+            // as soon as there is a block, it has a time of its own
+            tcp_idle_timeout: found.tcp_idle_timeout,
+            ..PoolSettings::default()
+        };
+        amend(&mut expected);
+        assert_eq!(*found, expected, "{text}");
+    }
+}
+
+#[test]
+fn t93_subset_with_a_block_of_its_own_has_no_limit_of_the_rule() {
+    let rule = "DestinationRule default/s {host: s, \
+        trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}}}, subsets: [\
+        {name: v1, labels: {version: v1}, \
+        trafficPolicy: {connectionPool: {http: {maxRetries: 3}}}}, \
+        {name: v2, labels: {version: v2}}]}";
+    let world = World::of(&[SERVICE, rule]);
+    for (subset, max) in [("", 1), ("v1", u32::MAX), ("v2", 1)] {
+        let name = format!("outbound|80|{subset}|s.default.svc.cluster.local");
+        let id = world.registry.cluster(&name).id;
+        let cluster = world.snapshot.cluster(id).expect("the cluster");
+        assert_eq!(cluster.pool.limits.connections, max, "{subset}");
+    }
+}

@@ -40,9 +40,7 @@ pub use settings::{
 use self::key::{Key, NumberHash};
 use crate::error::{BoxError, Error, Kind};
 use crate::http2::memory::Memory;
-use crate::registry::{
-    Bell, ClusterState, EndpointState, PendingPermit, RequestPermit,
-};
+use crate::registry::{Bell, ClusterState, EndpointState, PendingPermit, RequestPermit};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Interim, Message};
 use crate::upstream::{Announced, Client, ConnectSettings, Counts, Protocol, Reach};
@@ -319,7 +317,10 @@ impl Pools {
     pub fn answer(&self) {
         let pools = self.pools.borrow();
         let crowded = |pool: &&Rc<EndpointPool>| pool.cluster.connections.is_crowded();
-        pools.values().filter(crowded).for_each(|pool| pool.answer());
+        pools
+            .values()
+            .filter(crowded)
+            .for_each(|pool| pool.answer());
     }
 
     /// Closes connections that waited too long, that the peer closed, or whose endpoint is gone; called by the

@@ -12,9 +12,9 @@ use crate::admin::view::{
     QuarantineView, Readiness,
 };
 use crate::balance::EndpointIdx;
-use crate::cluster::{Cluster, RetryLimit};
 use crate::cluster::locality::Group;
 use crate::cluster::priorities::{Health, Share};
+use crate::cluster::{Cluster, RetryLimit};
 use crate::compile::Survey;
 use crate::control::{Found, Quarantine};
 use crate::explain::{Question, explain};

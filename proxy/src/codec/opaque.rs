@@ -194,7 +194,9 @@ pub(super) async fn carry(
             idle: idle_timeout.unwrap_or(settings.idle_timeout),
             drain: timeouts.drain,
             end: ends_at.map_or(Tick::NEVER, |end| {
-                member.now().after(end.saturating_duration_since(Instant::now()))
+                member
+                    .now()
+                    .after(end.saturating_duration_since(Instant::now()))
             }),
         },
     };

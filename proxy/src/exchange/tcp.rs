@@ -118,7 +118,8 @@ async fn connect(worker: &Rc<Worker>, destined: &Destined, mut record: Record) -
         record.goes_to(&picked);
         let target = picked.target(&record.client, destined.cluster().protocol);
         let counts = worker.pools.counts();
-        let Some(permit) = ConnectionPermit::acquire_strictly(target.cluster, target.state.id) else {
+        let Some(permit) = ConnectionPermit::acquire_strictly(target.cluster, target.state.id)
+        else {
             counts.add(Counter::OverflowConnections, 1);
             record.details = Some("upstream_reset_before_response_started{overflow}");
             record.finish(ResponseFlags::UO, None);
@@ -136,7 +137,10 @@ async fn connect(worker: &Rc<Worker>, destined: &Destined, mut record: Record) -
                     upstream,
                     preface: announced.map(|who| who.header()).unwrap_or_default(),
                     idle_timeout: target.settings.tcp_idle_timeout,
-                    ends_at: target.settings.connection_duration_max.map(|max| made + max),
+                    ends_at: target
+                        .settings
+                        .connection_duration_max
+                        .map(|max| made + max),
                     permit,
                     record,
                 });

@@ -6,9 +6,7 @@ use bytes::Bytes;
 use hyper::Response;
 use hyper::body::Body;
 
-use super::{
-    Choice, EndpointPool, Failed, Incoming, Target, WAITING_REQUESTS_MAX, too_many_wait,
-};
+use super::{Choice, EndpointPool, Failed, Incoming, Target, WAITING_REQUESTS_MAX, too_many_wait};
 use crate::error::{BoxError, Error, Kind};
 use crate::registry::{ConnectionPermit, Place, RequestPermit, Turn};
 use crate::telemetry::Counter;

@@ -16,13 +16,11 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{
-    Choice, EndpointPool, Failed, HTTP2_CONNECTIONS_MAX, Incoming, STALE_CONNECTIONS_MAX, Target, Terms,
-    WAITING_REQUESTS_MAX, end_of_wait, too_many_wait,
+    Choice, EndpointPool, Failed, HTTP2_CONNECTIONS_MAX, Incoming, STALE_CONNECTIONS_MAX, Target,
+    Terms, WAITING_REQUESTS_MAX, end_of_wait, too_many_wait,
 };
 use crate::error::{BoxError, Error, Kind};
-use crate::registry::{
-    Address, ConnectionPermit, IdleMark, Offer, Place, RequestPermit, Turn,
-};
+use crate::registry::{Address, ConnectionPermit, IdleMark, Offer, Place, RequestPermit, Turn};
 use crate::telemetry::Counter;
 use crate::upstream::http1::Interim;
 use crate::upstream::{

@@ -32,7 +32,6 @@ impl Stack {
     pub(super) fn pop(&self, pool: &EndpointPool) -> Option<Box<Connection>> {
         let counts = &pool.counts;
         loop {
-            // dropped ones must not be while this is borrowed
             let last = self.waiting.borrow_mut().pop_back();
             let connection = last?.connection;
             counts.lower(Gauge::PoolIdle);
@@ -76,26 +75,19 @@ impl Stack {
     pub(super) fn sweep(&self, pool: &EndpointPool, now: Instant, gone: bool) {
         let idle_timeout = pool.terms.get().idle_timeout;
         let limited = pool.cluster.connections.max() < usize::MAX;
-        let mut ended = Vec::new();
-        let mut waiting = self.waiting.borrow_mut();
-        for mut idle in std::mem::take(&mut *waiting) {
+        self.waiting.borrow_mut().retain_mut(|idle| {
             let waited_too_long = now.saturating_duration_since(idle.since) >= idle_timeout;
             let connection = &idle.connection;
             let end = end_of_wait(connection.is_stale(), gone, waited_too_long);
-            match end.or_else(|| pool.end_of_use(connection)) {
-                Some(why) => {
-                    pool.counts.lower(Gauge::PoolIdle);
-                    pool.counts.add(why, 1);
-                    ended.push(idle);
-                }
-                None => {
-                    if limited && idle.mark.is_none() {
-                        idle.mark = Some(IdleMark::new(&pool.cluster).0);
-                    }
-                    waiting.push_back(idle);
-                }
+            let end = end.or_else(|| pool.end_of_use(connection));
+            if let Some(why) = end {
+                pool.counts.lower(Gauge::PoolIdle);
+                pool.counts.add(why, 1);
+            } else if limited && idle.mark.is_none() {
+                idle.mark = Some(IdleMark::new(&pool.cluster).0);
             }
-        }
+            end.is_none()
+        });
     }
 
     /// Lets go of connections that are needed elsewhere, oldest first.
@@ -126,7 +118,8 @@ impl Stack {
             Offer::Close(closing) => {
                 pool.counts.add(Counter::PoolHandedOver, 1);
                 drop(idle.mark);
-                idle.connection.close(closing);
+                idle.connection.promise(closing);
+                drop(idle.connection);
             }
             Offer::Give(ticket) => {
                 self.aside.borrow_mut().push((ticket, idle.connection));

@@ -175,7 +175,10 @@ mod tests {
             (AsClient, Http2, Http2, true, Http1),
         ] {
             let chosen = speaks.choose(declared, client, upgrading);
-            assert_eq!(chosen, expected, "{speaks:?} {declared:?} {client:?} {upgrading}");
+            assert_eq!(
+                chosen, expected,
+                "{speaks:?} {declared:?} {client:?} {upgrading}"
+            );
         }
     }
 }

@@ -163,7 +163,8 @@ impl Connections {
     /// Counts a connection in, if there may be one more. An endpoint that has none may have one in any case if `always`.
     fn enter(&self, endpoint: u64, always: bool) -> bool {
         let mut state = self.lock();
-        let entered = state.open < self.max() || always && !state.by_endpoint.contains_key(&endpoint);
+        let entered =
+            state.open < self.max() || always && !state.by_endpoint.contains_key(&endpoint);
         if entered {
             state.add(endpoint);
             self.note(&mut state);
@@ -202,7 +203,7 @@ impl Connections {
         };
         state.line.insert(ticket, waiter);
         let before = self.crowd.fetch_add(ONE_WAITS, Ordering::AcqRel);
-        if before % ONE_WAITS > 0 {
+        if idle(before) > 0 {
             state.ring();
         }
         Err(ticket)
@@ -243,7 +244,10 @@ impl Connections {
         while own.front().is_some_and(|one| !state.line.contains_key(one)) {
             own.pop_front();
         }
-        let spare = state.by_endpoint.get(&endpoint).is_some_and(|open| *open > 1);
+        let spare = state
+            .by_endpoint
+            .get(&endpoint)
+            .is_some_and(|open| *open > 1);
         if spare && state.open - state.shed > self.max() {
             state.shed += 1;
             return Offer::Close(Closing::Excess);
@@ -278,7 +282,9 @@ impl Connections {
         let mut wakers = Wakers::new();
         if let Some(waiter) = state.line.remove(&ticket) {
             self.crowd.fetch_sub(ONE_WAITS, Ordering::AcqRel);
-            state.turns.insert(ticket, (Given::Connection, waiter.endpoint));
+            state
+                .turns
+                .insert(ticket, (Given::Connection, waiter.endpoint));
             wakers.extend(waiter.waker);
         }
         wakers
@@ -347,6 +353,10 @@ impl Connections {
 
 const fn is_crowded(crowd: u64) -> bool {
     crowd >= ONE_WAITS
+}
+
+const fn idle(crowd: u64) -> u64 {
+    crowd & (ONE_WAITS - 1)
 }
 
 fn wake(wakers: Wakers) {

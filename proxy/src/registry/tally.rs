@@ -139,7 +139,10 @@ mod tests {
         let pending = PendingPermit::acquire(&cluster, 1).unwrap();
         assert!(RequestPermit::acquire(&cluster, 1).is_none());
         drop(pending);
-        assert_eq!((cluster.requests.active(), cluster.pending.active()), (1, 0));
+        assert_eq!(
+            (cluster.requests.active(), cluster.pending.active()),
+            (1, 0)
+        );
         drop(request);
         assert_eq!(cluster.requests.active(), 0);
     }

@@ -2,9 +2,9 @@
 //! `cargo test --workspace --lib --features proxy/models models::`.
 
 #[cfg(feature = "models")]
-pub use loom::sync::{Mutex, MutexGuard};
-#[cfg(feature = "models")]
 pub use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+#[cfg(feature = "models")]
+pub use loom::sync::{Mutex, MutexGuard};
 #[cfg(not(feature = "models"))]
 pub use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 #[cfg(not(feature = "models"))]

@@ -116,8 +116,8 @@ impl Connection {
         self.wire.permit.replace(Some(permit));
     }
 
-    /// Closes the connection for this reason.
-    pub fn close(self: Box<Self>, closing: Closing) {
+    /// The connection is about to be closed for this reason.
+    pub fn promise(&self, closing: Closing) {
         if let Some(permit) = &mut *self.wire.permit.borrow_mut() {
             permit.promise(closing);
         }

@@ -163,7 +163,9 @@ fn now(proxy: &Proxy, what: &str) -> String {
     let prefix = format!("outbound|80||a.test::{what}::");
     let mut lines = page.lines();
     let value = lines.find_map(|line| line.strip_prefix(&prefix));
-    value.unwrap_or_else(|| panic!("no {what} in {page}")).to_owned()
+    value
+        .unwrap_or_else(|| panic!("no {what} in {page}"))
+        .to_owned()
 }
 
 fn overflows(proxy: &Proxy, limit: &str) -> f64 {
@@ -195,7 +197,13 @@ fn t113_one_is_active_one_waits_and_one_overflows() {
         String::from_utf8_lossy(&refused.body),
         "upstream connect error or disconnect/reset before headers. reset reason: overflow"
     );
-    assert_eq!((overflows(&proxy, "pending"), overflows(&proxy, "connections")), (1.0, 2.0));
+    assert_eq!(
+        (
+            overflows(&proxy, "pending"),
+            overflows(&proxy, "connections")
+        ),
+        (1.0, 2.0)
+    );
     eventually("the log has it", || {
         let mut lines = proxy.access_log().into_iter();
         lines.any(|line| line["response_flags"] == "UO" && line["response_code"] == 503)
@@ -220,7 +228,9 @@ fn t114_t115_overflow_is_neither_tried_again_nor_counted_against_its_endpoint() 
     assert_eq!(proxy.metric("strait_outlier_ejections_total", &[]), 0.0);
     origin.let_through(2);
     assert_eq!(statuses(first), [200]);
-    eventually("the next one is let in", || ask(&proxy).reply().status == 200);
+    eventually("the next one is let in", || {
+        ask(&proxy).reply().status == 200
+    });
     assert_eq!(origin.connections(), 1);
 }
 
@@ -241,7 +251,8 @@ fn t116_connection_is_closed_after_as_many_requests() {
 #[test]
 fn limits_hold_exactly_over_all_workers_and_leak_nothing() {
     let origin = Gated::start();
-    let pool = "{tcp: {maxConnections: 2}, http: {http1MaxPendingRequests: 5, http2MaxRequests: 2}}";
+    let pool =
+        "{tcp: {maxConnections: 2}, http: {http1MaxPendingRequests: 5, http2MaxRequests: 2}}";
     let proxy = proxy(&[origin.address], pool);
     for round in 0..5 {
         let replies = replies((0..30).map(|_| ask(&proxy)).collect());
@@ -289,7 +300,12 @@ fn everybody_is_served_by_few_connections() {
         // who waits on another worker does not get every second connection
         let made: usize = origins.iter().map(Gated::connections).sum();
         assert!(made < 24 * 40 / 4, "{made} connections");
-        let open: usize = now(&proxy, "connections").split('/').next().unwrap().parse().unwrap();
+        let open: usize = now(&proxy, "connections")
+            .split('/')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
         assert!(open <= max, "{open}");
     }
 }
@@ -346,15 +362,27 @@ fn higher_limit_lets_in_who_waits() {
     let proxy = proxy(&[origin.address], "{tcp: {maxConnections: 1}}");
     let replies = replies((0..3).map(|_| ask(&proxy)).collect());
     eventually("one is at the origin", || origin.held() == 1);
-    let text = mesh(proxy.edge, &[origin.address], "{tcp: {maxConnections: 3}}", ("", ""));
+    let text = mesh(
+        proxy.edge,
+        &[origin.address],
+        "{tcp: {maxConnections: 3}}",
+        ("", ""),
+    );
     proxy.write("mesh.yaml", text);
     eventually("all are at the origin", || origin.held() == 3);
     assert_eq!(now(&proxy, "connections"), "3/3");
     origin.let_through(3);
     assert_eq!(statuses(replies), [200; 3]);
-    let text = mesh(proxy.edge, &[origin.address], "{tcp: {maxConnections: 1}}", ("", ""));
+    let text = mesh(
+        proxy.edge,
+        &[origin.address],
+        "{tcp: {maxConnections: 1}}",
+        ("", ""),
+    );
     proxy.write("mesh.yaml", text);
-    eventually("those too many are closed", || now(&proxy, "connections") == "1/1");
+    eventually("those too many are closed", || {
+        now(&proxy, "connections") == "1/1"
+    });
 }
 
 #[test]
@@ -368,7 +396,9 @@ fn connection_is_not_used_for_longer_than_it_may() {
         assert_eq!(client.send(GET).reply().status, 200);
         origin.connections() == 2
     });
-    eventually("without a request it is closed", || now(&proxy, "connections") == "0");
+    eventually("without a request it is closed", || {
+        now(&proxy, "connections") == "0"
+    });
 }
 
 /// A TCP listener in front of an origin, with this connection pool.
@@ -420,7 +450,9 @@ fn connection_too_many_is_closed() {
     });
     assert_eq!(overflows(&proxy, "connections"), 10.0);
     held.pop();
-    eventually("there is room again", || is_carried(&mut Raw::connect(proxy.edge)));
+    eventually("there is room again", || {
+        is_carried(&mut Raw::connect(proxy.edge))
+    });
 }
 
 #[test]
@@ -448,7 +480,12 @@ async fn t119_requests_are_upgraded_where_the_port_says_http() {
         let mut client = Client::connect(front, proxy.edge).await;
         assert_eq!(client.get("/").await.text(), "two");
     }
-    assert!(origin.seen().iter().all(|seen| seen.version == Version::HTTP_2));
+    assert!(
+        origin
+            .seen()
+            .iter()
+            .all(|seen| seen.version == Version::HTTP_2)
+    );
     let plain = Origin::named(Back::H1, "one");
     let pool = "{http: {h2UpgradePolicy: DO_NOT_UPGRADE}}";
     let proxy = self::proxy(&[plain.address], pool);

@@ -272,20 +272,31 @@ fn connection_pool_sets_limits_and_zero_sets_none() {
     let rows: [Row; 12] = [
         ("tcp: {maxConnections: 3}", |s| s.limits.connections = 3),
         ("tcp: {maxConnections: 0}", |_| ()),
-        ("http: {http1MaxPendingRequests: 4}", |s| s.limits.pending = 4),
+        ("http: {http1MaxPendingRequests: 4}", |s| {
+            s.limits.pending = 4
+        }),
         ("http: {http1MaxPendingRequests: 0}", |_| ()),
         ("http: {http2MaxRequests: 5}", |s| s.limits.requests = 5),
         ("http: {http2MaxRequests: 0}", |_| ()),
         ("http: {maxRequestsPerConnection: 1}", |s| {
             s.requests_per_connection_max = Some(1);
         }),
-        ("http: {maxRequestsPerConnection: 0, maxConcurrentStreams: 0}", |_| ()),
-        ("http: {maxConcurrentStreams: 7}", |s| s.streams_max = Some(7)),
+        (
+            "http: {maxRequestsPerConnection: 0, maxConcurrentStreams: 0}",
+            |_| (),
+        ),
+        ("http: {maxConcurrentStreams: 7}", |s| {
+            s.streams_max = Some(7)
+        }),
         ("tcp: {maxConnectionDuration: 2s}", |s| {
             s.connection_duration_max = Some(Duration::from_secs(2));
         }),
-        ("http: {h2UpgradePolicy: UPGRADE}", |s| s.speaks = Speaks::Http2),
-        ("http: {useClientProtocol: true}", |s| s.speaks = Speaks::AsClient),
+        ("http: {h2UpgradePolicy: UPGRADE}", |s| {
+            s.speaks = Speaks::Http2
+        }),
+        ("http: {useClientProtocol: true}", |s| {
+            s.speaks = Speaks::AsClient
+        }),
     ];
     for (text, amend) in rows {
         let rule = format!(

@@ -195,9 +195,7 @@ const TRAFFIC_POLICIES: &[(&str, bool)] = &[
 ];
 
 /// Fields of every traffic policy.
-const IN_TRAFFIC_POLICIES: &[(&str, When)] = &[
-    ("tls", When::Written),
-];
+const IN_TRAFFIC_POLICIES: &[(&str, When)] = &[("tls", When::Written)];
 
 /// Fields of whole traffic policies, not of those of one port.
 const IN_WHOLE_POLICIES: &[(&str, When)] = &[("tunnel", When::Written)];

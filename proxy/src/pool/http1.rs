@@ -8,7 +8,7 @@ use hyper::body::Body;
 
 use super::{Choice, EndpointPool, Failed, Incoming, Target, WAITING_REQUESTS_MAX, too_many_wait};
 use crate::error::{BoxError, Error, Kind};
-use crate::registry::{ConnectionPermit, Place, RequestPermit, Turn};
+use crate::registry::{ConnectionPermit, Place, Turn};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Connection, Message};
 use crate::upstream::{Sender, connect};
@@ -27,13 +27,13 @@ where
     let mut stale = 0;
     loop {
         let reuses = stale < choice.stale_max();
-        let waiting = reuses.then(|| take(pool, target)).flatten();
+        let waiting = reuses.then(|| pool.http1.pop(pool)).flatten();
         let found = match waiting {
-            Some(found) => found,
+            Some(connection) => admitted(pool, target, connection),
             // boxed, so that requests that find a connection need not carry what making one takes
             None => Box::pin(open(pool, target, reuses)).await,
         };
-        let (connection, permit) = found.map_err(|error| Failed {
+        let connection = found.map_err(|error| Failed {
             error,
             reused: false,
             sent: false,
@@ -43,7 +43,7 @@ where
         let ends = Rc::clone(connection.ends());
         let error = match connection.exchange(message).await {
             Ok(response) => {
-                return Ok(Incoming::http1(response, pool, ends, permit));
+                return Ok(response.map(|body| Incoming::http1(body, pool, ends)));
             }
             Err(error) => error,
         };
@@ -60,22 +60,17 @@ where
     }
 }
 
-/// A connection, and leave to send a request on it.
-type Found = (Box<Connection>, Option<RequestPermit>);
-
-/// A connection that waits.
-fn take(pool: &EndpointPool, target: &Target<'_>) -> Option<Result<Found, Error>> {
-    let connection = pool.http1.pop(pool)?;
-    Some(admitted(pool, target, connection))
-}
-
+/// The connection with leave to send a request on it; parked again if there is none.
 fn admitted(
     pool: &EndpointPool,
     target: &Target<'_>,
-    connection: Box<Connection>,
-) -> Result<Found, Error> {
+    mut connection: Box<Connection>,
+) -> Result<Box<Connection>, Error> {
     match target.admit(&pool.counts) {
-        Ok(permit) => Ok((connection, permit)),
+        Ok(permit) => {
+            connection.carry(permit);
+            Ok(connection)
+        }
         Err(error) => {
             pool.park(connection);
             Err(error)
@@ -84,7 +79,11 @@ fn admitted(
 }
 
 /// A new connection, or one that becomes free if there may be no more of them.
-async fn open(pool: &EndpointPool, target: &Target<'_>, reuses: bool) -> Result<Found, Error> {
+async fn open(
+    pool: &EndpointPool,
+    target: &Target<'_>,
+    reuses: bool,
+) -> Result<Box<Connection>, Error> {
     let permit = match ConnectionPermit::acquire(&pool.cluster, pool.endpoint_id) {
         Some(permit) => permit,
         None => match wait(pool, target, reuses).await? {
@@ -92,13 +91,14 @@ async fn open(pool: &EndpointPool, target: &Target<'_>, reuses: bool) -> Result<
             Turned::Connection(connection) => return admitted(pool, target, connection),
         },
     };
-    let admitted = target.admit(&pool.counts)?;
+    let request = target.admit(&pool.counts)?;
     let settings = target.connect_settings();
     let connected = connect(target.reach, settings, &pool.counts, &pool.memory).await?;
     match connected.sender {
-        Sender::Http1(connection) => {
+        Sender::Http1(mut connection) => {
             connection.hold(permit);
-            Ok((connection, admitted))
+            connection.carry(request);
+            Ok(connection)
         }
         Sender::Http2(_) => Err(Error::new(Kind::UpstreamProtocol)),
     }

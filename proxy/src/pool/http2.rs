@@ -165,6 +165,11 @@ impl Shared {
 
     /// Closes a connection that carries no request, if that is wanted; whether it is.
     fn offer(&self, pool: &EndpointPool, connection: &Rc<Connection>) -> bool {
+        if !connection.sender.has_permit() {
+            // it is over, and its place is another's already
+            self.retire(connection);
+            return true;
+        }
         let connections = &pool.cluster.connections;
         match connections.offer(pool.endpoint_id, &mut VecDeque::new()) {
             Offer::Close(closing) => {
@@ -266,7 +271,11 @@ impl Shared {
             let waited = now.saturating_duration_since(connection.used.get());
             let waited_too_long = idle && waited >= terms.idle_timeout;
             let end = end_of_wait(connection.sender.is_closed(), gone, waited_too_long);
-            let end = end.or_else(|| terms.end_of_use(connection.carried.get(), connection.made));
+            let end = end.or_else(|| {
+                let why = terms.end_of_use(connection.carried.get(), connection.made);
+                self.retired.set(self.retired.get() || why.is_some());
+                why
+            });
             if let Some(why) = end {
                 pool.counts.add(why, 1);
             } else if idle {

@@ -6,12 +6,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use hyper::{Response, StatusCode};
 
 use super::EndpointPool;
 use super::http2::StreamHold;
 use crate::error::Error;
-use crate::registry::RequestPermit;
 use crate::upstream::{Ends, http1, http2};
 
 /// The body of a response, from either kind of connection.
@@ -25,9 +23,6 @@ pub struct Incoming {
 
 enum Source {
     Http1 {
-        /// Given up at the body's end, unless another protocol follows; before the connection, which somebody may wait for.
-        permit: Option<RequestPermit>,
-        switches: bool,
         body: http1::Incoming,
         pool: Rc<EndpointPool>,
     },
@@ -39,23 +34,9 @@ enum Source {
 }
 
 impl Incoming {
-    pub(super) fn http1(
-        response: Response<http1::Incoming>,
-        pool: &Rc<EndpointPool>,
-        ends: Rc<Ends>,
-        permit: Option<RequestPermit>,
-    ) -> Response<Self> {
-        let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    pub(super) fn http1(body: http1::Incoming, pool: &Rc<EndpointPool>, ends: Rc<Ends>) -> Self {
         let pool = Rc::clone(pool);
-        response.map(|body| {
-            let source = Source::Http1 {
-                permit,
-                switches,
-                body,
-                pool,
-            };
-            Self::settled(source, ends)
-        })
+        Self::settled(Source::Http1 { body, pool }, ends)
     }
 
     fn settled(source: Source, ends: Rc<Ends>) -> Self {
@@ -78,7 +59,7 @@ impl Incoming {
     /// The raw connection after a 101; `None` on HTTP/2, which has none.
     pub fn into_upgraded(self) -> Option<http1::Upgraded> {
         match self.source {
-            Source::Http1 { body, permit, .. } => body.into_upgraded(permit),
+            Source::Http1 { body, .. } => body.into_upgraded(),
             Source::Http2 { .. } => None,
         }
     }
@@ -86,15 +67,7 @@ impl Incoming {
     /// Lets go of the connection once nothing more comes on it for this body.
     fn settle(&mut self) {
         match &mut self.source {
-            Source::Http1 {
-                permit,
-                switches,
-                body,
-                pool,
-            } => {
-                if body.is_end_stream() && !*switches {
-                    *permit = None;
-                }
+            Source::Http1 { body, pool } => {
                 if let Some(connection) = body.take_free() {
                     pool.park(connection);
                 }

@@ -34,7 +34,7 @@ use super::connect::Ends;
 use super::counts::Counted;
 use super::stream::Stream;
 use crate::error::{BoxError, Error, Kind};
-use crate::registry::{Closing, ConnectionPermit};
+use crate::registry::{Closing, ConnectionPermit, RequestPermit};
 
 /// Bytes that are read at once, at first and at most: it doubles while a peer fills it.
 const READ_BYTES: usize = 8 * 1024;
@@ -46,6 +46,8 @@ const INTERIM_MAX: u32 = 32;
 /// A connection to an endpoint.
 #[derive(Debug)]
 pub struct Connection {
+    /// Counts its request in; given up before the socket, which somebody may wait for.
+    request: Option<RequestPermit>,
     wire: Rc<Wire>,
     /// Read, and not yet decoded.
     input: BytesMut,
@@ -77,6 +79,7 @@ impl Connection {
     /// A connection that was just made.
     pub fn new(stream: Stream, ends: Rc<Ends>, counted: Counted) -> Box<Self> {
         Box::new(Self {
+            request: None,
             wire: Rc::new(Wire {
                 stream: RefCell::new(stream),
                 _counted: counted,
@@ -109,6 +112,11 @@ impl Connection {
     /// When it was made.
     pub fn made(&self) -> Instant {
         self.made
+    }
+
+    /// Holds on to the permit of its next request until the end of the response.
+    pub fn carry(&mut self, request: Option<RequestPermit>) {
+        self.request = request;
     }
 
     /// Holds on to a permit until the socket is closed.

@@ -113,9 +113,16 @@ impl Sender {
         state.permit = state.stream.is_some().then_some(permit);
     }
 
-    /// The connection is about to be closed for this reason.
+    /// Whether its permit is with it, which goes with its socket.
+    pub fn has_permit(&self) -> bool {
+        self.link.0.borrow().permit.is_some()
+    }
+
+    /// The connection, which has its permit, is about to be closed for this reason.
     pub fn promise(&self, closing: Closing) {
-        if let Some(permit) = &mut self.link.0.borrow_mut().permit {
+        let permit = &mut self.link.0.borrow_mut().permit;
+        debug_assert!(permit.is_some(), "nobody would keep this promise");
+        if let Some(permit) = permit {
             permit.promise(closing);
         }
     }

@@ -1,3 +1,5 @@
+//! Every order in which threads make and close connections, wait for them and leave them idle.
+
 use super::*;
 
 fn of(max: usize) -> Arc<Connections> {

@@ -129,12 +129,12 @@ impl Incoming {
     }
 
     /// The connection as it is, after a 101.
-    pub fn into_upgraded(mut self, permit: Option<RequestPermit>) -> Option<Upgraded> {
+    pub fn into_upgraded(mut self) -> Option<Upgraded> {
         let connection = self.connection.take().or_else(|| self.free.take())?;
         Some(Upgraded {
             wire: connection.wire,
             ahead: connection.input,
-            _permit: permit,
+            _request: connection.request,
         })
     }
 
@@ -145,7 +145,10 @@ impl Incoming {
         }
         // whoever sends more than it promised is not asked again
         if self.sent.is_whole() {
-            let connection = self.connection.take();
+            let mut connection = self.connection.take();
+            if let Some(connection) = &mut connection {
+                connection.request = None;
+            }
             self.free = connection.filter(|connection| connection.input.is_empty());
         }
     }
@@ -164,7 +167,7 @@ pub struct Upgraded {
     /// Read before the protocol changed.
     ahead: BytesMut,
     /// Counts it as a request under way.
-    _permit: Option<RequestPermit>,
+    _request: Option<RequestPermit>,
 }
 
 impl AsyncRead for Upgraded {

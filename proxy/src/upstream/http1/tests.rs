@@ -413,7 +413,7 @@ async fn upgraded_connection_begins_with_what_came_with_the_response() {
         let mut message = request(builder, empty.boxed_unsync());
         let mut incoming = exchange(connection, &mut message).await.unwrap();
         assert!(incoming.take_free().is_none());
-        let mut upgraded = incoming.into_upgraded(None).unwrap();
+        let mut upgraded = incoming.into_upgraded().unwrap();
         hear(&mut peer, "\r\n\r\n").await;
         let mut heard = [0; 3];
         upgraded.read_exact(&mut heard).await.unwrap();

@@ -129,6 +129,7 @@ async fn connected(
             address: &address,
             alternates: &alternates,
         },
+        cluster: &cluster.state,
         state: &endpoint.state,
         protocol,
         settings: &settings,
@@ -166,7 +167,9 @@ async fn http(
     endpoint: &Endpoint,
     (check, host, path): (&HealthCheck, &str, &str),
 ) -> Result<StatusCode, Error> {
-    let connected = connected(means, cluster, endpoint, (check, cluster.protocol)).await?;
+    let declared = cluster.protocol;
+    let protocol = cluster.pool.speaks.choose(declared, declared, false);
+    let connected = connected(means, cluster, endpoint, (check, protocol)).await?;
     let mut request = Request::new(Empty::<Bytes>::new());
     request.headers_mut().insert(USER_AGENT, AGENT);
     match connected.sender {

@@ -331,7 +331,12 @@ tunnel:
     (
         &[],
         "retryBudget: {minRetryConcurrency: -1} # E DR305 -1",
-        "retryBudget: {minRetryConcurrency: 1, budgetInterval: 1s}",
+        "retryBudget: {minRetryConcurrency: 1}",
+    ),
+    (
+        &[],
+        "retryBudget: {budgetInterval: 1s} # W DR308 1s",
+        "retryBudget: {percent: 0.5}",
     ),
 ];
 

@@ -2,6 +2,7 @@
 
 mod connections;
 mod delegation;
+mod fields;
 
 mod hosts;
 

@@ -360,9 +360,10 @@ fn tunnels_and_budgets_are_for_whole_policies() {
             &["E DR125 6"],
         ),
         (
-            &on("retryBudget: {percent: 25.5, minRetryConcurrency: 5, budgetInterval: 10s}"),
+            &on("retryBudget: {percent: 25.5, minRetryConcurrency: 5}"),
             &[],
         ),
+        (&on("retryBudget: {budgetInterval: 10s}"), &["W DR308 6"]),
         (&on("retryBudget: {percent: 101}"), &["E DR304 6"]),
         (
             &on("retryBudget: {minRetryConcurrency: -1}"),

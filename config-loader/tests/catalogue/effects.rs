@@ -51,6 +51,25 @@ fn policy(text: &str) -> String {
 
 const POLICIES: &[super::Case] = &[
     (
+        &[],
+        "
+host: hashed
+trafficPolicy:
+  portLevelSettings:
+  - port: {number: 80}
+    tls: {mode: DISABLE}
+  - port: {number: 8080} # W X292
+    tls: {mode: DISABLE}",
+        "
+host: hashed
+trafficPolicy:
+  portLevelSettings:
+  - port: {number: 80}
+    tls: {mode: DISABLE}
+  - port: {number: 81}
+    tls: {mode: DISABLE}",
+    ),
+    (
         &[283],
         "
 host: spread

@@ -101,6 +101,92 @@ fn in_ingress(pool: &str) -> String {
 
 const WHOLE: &[super::Case] = &[
     (
+        &[4, 5, 6],
+        "
+host: a
+exportTo:
+- ns
+- . # E CM004 .
+- a/b # E CM005 a/b
+- '~' # E CM006 '~'",
+        "
+host: a
+exportTo:
+- ns
+- other",
+    ),
+    (
+        &[7],
+        "host: a\nexportTo: ['*', ns] # E CM007 '*'",
+        "host: a\nexportTo: ['*']",
+    ),
+    (
+        &[16],
+        "
+host: a
+trafficPolicy:
+  portLevelSettings:
+  - port: {number: 0} # E CM016 0
+    tls: {}
+  - port: {number: 65536} # E CM016 65536
+    tls: {}
+  - port: {} # E CM016 port
+    tls: {}",
+        "
+host: a
+trafficPolicy:
+  portLevelSettings:
+  - port: {number: 1}
+    tls: {}
+  - port: {number: 65535}
+    tls: {}",
+    ),
+    (
+        &[18],
+        "
+host: a
+subsets:
+- name: v1
+- null # E CM018 null
+trafficPolicy:
+  outlierDetection: {}
+  loadBalancer:
+    localityLbSetting:
+      failover:
+      - null # E CM018 null
+      failoverPriority:
+      - null # E CM018 null",
+        "
+host: a
+subsets:
+- name: v1
+trafficPolicy:
+  outlierDetection: {}
+  loadBalancer:
+    localityLbSetting:
+      failover: []
+      failoverPriority: []",
+    ),
+    (
+        &[],
+        "
+host: a
+trafficPolicy:
+  portLevelSettings:
+  - port: {number: 80}
+    tls: {}
+  - port: {number: 80} # W DR306 port: {number: 80}
+    tls: {}",
+        "
+host: a
+trafficPolicy:
+  portLevelSettings:
+  - port: {number: 80}
+    tls: {}
+  - port: {number: 81}
+    tls: {}",
+    ),
+    (
         &[9],
         "
 host: a

@@ -18,4 +18,5 @@ codes! {
     X289 Warning "a failover leads to a region that has endpoints";
     X290 Warning "an entry of distribute sends traffic to localities that have endpoints";
     X291 Note "a hash key of the only port counts for routes that name none";
+    X292 Warning "port-level settings are for a port that the service has";
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::names::{complete, is_covered};
 use super::services::{Endpoint, Services};
 use super::{place, warning};
-use crate::diagnostic::codes::references::{X285, X286, X289, X290, X291};
+use crate::diagnostic::codes::references::{X285, X286, X289, X290, X291, X292};
 use crate::diagnostic::{Code, Diagnostic, Place, Severity};
 use crate::resource::istio::{
     Algorithm, ConsistentHash, Destination, DestinationRule, Failover, LoadBalancer, Locality,
@@ -74,6 +74,7 @@ pub(super) fn check(set: &ResourceSet, world: &World<'_>, found: &mut Vec<Diagno
             object,
             host: &host,
             endpoints: service.and_then(|service| service.endpoints.as_deref()),
+            ports: service.map_or(&[], |service| &service.ports),
             world,
             found,
         };
@@ -96,6 +97,8 @@ struct Checker<'a> {
     host: &'a str,
     /// Those of the service, where all are known.
     endpoints: Option<&'a [Endpoint<'a>]>,
+    /// Those of the service, by number and name; empty if they are not known.
+    ports: &'a [(u16, &'a str)],
     world: &'a World<'a>,
     found: &'a mut Vec<Diagnostic>,
 }
@@ -119,6 +122,7 @@ impl<'a> Checker<'a> {
                 self.localities(balancer, subset, path);
             }
         }
+        self.strange_ports(policy, path);
         let base = &self.object.spec.traffic_policy;
         let general = [&policy.load_balancer, &base.load_balancer];
         if general
@@ -132,6 +136,34 @@ impl<'a> Checker<'a> {
             if let Some(hash) = balancer.as_deref().and_then(hash) {
                 self.hash_of_port(hash, subset.map(|(name, _)| name), path);
             }
+        }
+    }
+
+    /// Settings of a port are for the port that clients address, not for that of the endpoints.
+    fn strange_ports(&mut self, policy: &TrafficPolicy, path: &str) {
+        for (index, settings) in policy.ports.iter().enumerate() {
+            let port = settings.port;
+            if self.ports.is_empty() || self.ports.iter().any(|(number, _)| *number == port) {
+                continue;
+            }
+            let message = format!(
+                "`{}` has no port {port}: these settings never count",
+                self.host
+            );
+            let field = format!("{path}.portLevelSettings[{index}].port");
+            let mut diagnostic = warning(self.object, X292, settings.line, field, message);
+            let mut known: Vec<String> = Vec::new();
+            for (number, name) in self.ports {
+                let text = format!("{number} {name}");
+                if !known.contains(&text) {
+                    known.push(text);
+                }
+            }
+            diagnostic.help(format!(
+                "write a port of the service, not of its endpoints: {}",
+                known.join(", ")
+            ));
+            self.found.push(diagnostic);
         }
     }
 

@@ -13,7 +13,7 @@ use crate::balancing::{Named, ask, has_keepalive, name, names};
 use crate::support::eventually;
 use crate::support::mesh::{documents, gateway, routes};
 use crate::support::origin::{Back, Origin, full};
-use crate::support::proxy::{Proxy, Start};
+use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::Raw;
 
 /// What is around the rules: a route to `a.test` with more about its destination, and the fields of the ServiceEntry
@@ -308,6 +308,40 @@ fn ejection_of_all_has_nobody_whatever_the_balancer_and_the_retries() {
         }
         let after: usize = bad.iter().map(|one| one.origin.seen().len()).sum();
         assert_eq!(before, after, "{balancer}");
+        check_alive(&proxy);
+    }
+}
+
+/// The mesh with its rule for connections in place of requests.
+fn carried(mesh: &str) -> String {
+    let text = mesh.replace("protocol: HTTP}, bind", "protocol: TCP}, bind");
+    text.replace("  http:\n  - {retries: {attempts: 0}, ", "  tcp:\n  - {")
+}
+
+#[test]
+fn connections_to_nobody_are_closed() {
+    let unresolved = Around {
+        destination: PORT_80,
+        entry: "resolution: DNS, endpoints: [{address: nobody.invalid}]".to_owned(),
+    };
+    let dead = Around::endpoints(&[endpoint(free_address(), "")]).to(PORT_80);
+    let eject = "home/rule {host: a.test, trafficPolicy: {outlierDetection: {consecutive5xxErrors: 1, \
+        baseEjectionTime: 1h, maxEjectionPercent: 100}}}";
+    for around in [unresolved, dead] {
+        let start = Start::new();
+        let text = carried(&around.mesh(start.edge(), &[eject]));
+        let proxy = start.file("mesh.yaml", text).start();
+        eventually("there is nobody", || {
+            assert!(Raw::connect(proxy.edge).is_closed());
+            let log = proxy.access_log();
+            log.iter().any(|line| line["response_flags"] == "UH")
+        });
+        let logged = proxy.access_log();
+        let last = logged.last().unwrap();
+        assert_eq!(
+            last["response_code_details"], "no_healthy_upstream",
+            "{last}"
+        );
         check_alive(&proxy);
     }
 }

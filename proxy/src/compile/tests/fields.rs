@@ -57,54 +57,73 @@ fn for_port(block: &str) -> String {
     format!("portLevelSettings: [{{port: {{number: 80}}, {block}}}]")
 }
 
-/// Checks which clusters `with` shows in, when it stands where `place` puts it and `without` does otherwise.
-fn check_settings(field: &str, (with, without): (&str, &str), shown: &str, has_ports: bool) {
-    let or_empty = |block: &str, around: &dyn Fn(&str) -> String| match block {
-        "" => String::new(),
-        block => around(block),
-    };
-    let as_it_is = |block: &str| block.to_owned();
-    let mut places: Vec<(&str, [String; 2], [String; 2], [bool; 4])> = Vec::new();
-    let pair = |around: &dyn Fn(&str) -> String, of_subset: bool| {
-        [with, without].map(|block| {
-            let text = or_empty(block, around);
-            match of_subset {
-                true => [String::new(), text],
-                false => [text, String::new()],
-            }
-        })
-    };
-    let [a, b] = pair(&as_it_is, false);
-    places.push(("rule", a, b, [true; 4]));
-    let [a, b] = pair(&as_it_is, true);
-    places.push(("subset", a, b, [false, true, false, true]));
-    if has_ports {
-        let [a, b] = pair(&for_port, false);
-        places.push(("port", a, b, [true, true, false, false]));
-        let [a, b] = pair(&for_port, true);
-        places.push(("port of subset", a, b, [false, true, false, false]));
+/// Where a block may stand: what is around it, whether that is in the subset, and in which of [`CLUSTERS`] it shows.
+struct Place {
+    name: &'static str,
+    around: fn(&str) -> String,
+    in_subset: bool,
+    shows: [bool; 4],
+}
+
+/// The last two are for what a port may have.
+const PLACES: [Place; 4] = [
+    Place {
+        name: "rule",
+        around: str::to_owned,
+        in_subset: false,
+        shows: [true; 4],
+    },
+    Place {
+        name: "subset",
+        around: str::to_owned,
+        in_subset: true,
+        shows: [false, true, false, true],
+    },
+    Place {
+        name: "port",
+        around: for_port,
+        in_subset: false,
+        shows: [true, true, false, false],
+    },
+    Place {
+        name: "port of the subset",
+        around: for_port,
+        in_subset: true,
+        shows: [false, true, false, false],
+    },
+];
+
+impl Place {
+    /// The settings of clusters with this block here.
+    fn settings(&self, block: &str) -> [String; 4] {
+        let policy = match block {
+            "" => String::new(),
+            block => (self.around)(block),
+        };
+        match self.in_subset {
+            true => settings("", &policy),
+            false => settings(&policy, ""),
+        }
     }
-    for (place, with, without, expected) in places {
-        let (with, without) = (
-            settings(&with[0], &with[1]),
-            settings(&without[0], &without[1]),
-        );
-        for ((cluster, expected), (with, without)) in
-            CLUSTERS.iter().zip(expected).zip(with.iter().zip(&without))
-        {
-            let place = format!("{field} at the {place}, cluster {cluster}");
-            assert_eq!(with != without, expected, "{place}: {with}");
-            if expected {
-                assert!(with.contains(shown), "{place}: {with}");
-                assert!(
-                    shown.is_empty() || !without.contains(shown),
-                    "{place}: {without}"
-                );
+}
+
+/// Checks which clusters `with` shows in, as against `without`.
+fn check_settings(field: &str, (with, without): (&str, &str), shown: &str, has_ports: bool) {
+    for place in &PLACES[..if has_ports { 4 } else { 2 }] {
+        let (some, none) = (place.settings(with), place.settings(without));
+        for (at, cluster) in CLUSTERS.iter().enumerate() {
+            let (some, none) = (&some[at], &none[at]);
+            let place_name = format!("{field} at the {}, cluster {cluster}", place.name);
+            assert_eq!(some != none, place.shows[at], "{place_name}: {some}");
+            if place.shows[at] {
+                assert!(some.contains(shown), "{place_name}: {some}");
+                let was_there = !shown.is_empty() && none.contains(shown);
+                assert!(!was_there, "{place_name}: {none}");
             }
         }
     }
     // what a port says takes the place of all of them, and of what it does not say
-    let port = format!("portLevelSettings: [{{port: {{number: 80}}, {OTHER_BLOCK}}}]");
+    let port = for_port(OTHER_BLOCK);
     let only_port = settings(&port, "");
     let both = settings(&format!("{with}, {port}"), "");
     let inherits = field.starts_with("retryBudget.");

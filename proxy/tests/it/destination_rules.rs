@@ -352,7 +352,7 @@ fn weights_of_zero_count_as_one() {
         "simple: LEAST_REQUEST",
         "simple: RANDOM",
         "simple: ROUND_ROBIN",
-        "consistentHash: {httpHeaderName: x-user, ringHash: {minimumRingSize: 8}}",
+        "consistentHash: {httpHeaderName: x-user, ringHash: {}}",
         "consistentHash: {httpHeaderName: x-user, maglev: {tableSize: 11}}",
     ] {
         let origins = [Named::new("one"), Named::new("two")];
@@ -366,7 +366,7 @@ fn weights_of_zero_count_as_one() {
             .start(&[&rule], &[]);
         let all = names(&proxy, "", 100);
         let of_one = all.iter().filter(|name| *name == "one").count();
-        // five standard deviations of a binomial(100, 0.5) are 25
+        // five standard deviations of a binomial(100, 0.5) are 25; the parts of a ring are uneven by little
         assert!(of_one.abs_diff(50) <= 25, "{balancer} {of_one}");
         check_alive(&proxy);
     }

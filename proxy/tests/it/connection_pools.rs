@@ -314,12 +314,15 @@ fn everybody_is_served_by_few_connections() {
 fn connection_that_waits_on_another_worker_is_called_in() {
     let origin = Gated::open();
     let proxy = proxy(&[origin.address], "{tcp: {maxConnections: 1}}");
+    let begun = std::time::Instant::now();
     // one after the other, on connections that both workers have
     for _ in 0..40 {
         assert_eq!(ask(&proxy).reply().status, 200);
     }
     assert!(origin.connections() > 1, "only one worker was asked");
     assert_eq!(origin.most(), 1);
+    // workers look by themselves once a second: about 20 of these requests would wait for that
+    assert!(begun.elapsed() < DEADLINE / 4, "nobody was called");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub struct HealthCheck {
     pub interval: Duration,
     /// How long a check may take.
     ///
-    /// Unit: time, at least 1 ms. Default: 1 s.
+    /// Unit: time, 1 ms to 1 min. Default: 1 s.
     pub timeout: Duration,
     /// Passed checks in a row after which an unhealthy endpoint is healthy.
     ///
@@ -49,6 +49,8 @@ impl HealthCheck {
     pub const INTERVAL_MIN: Duration = Duration::from_millis(100);
     /// How long Kubernetes waits, too.
     pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(1);
+    /// The longest timeout: a check that hangs holds one of the places that all checks share.
+    pub const TIMEOUT_MAX: Duration = Duration::from_secs(60);
     /// Passed checks until an endpoint is healthy.
     pub const HEALTHY_THRESHOLD_DEFAULT: u32 = 1;
     /// Failed checks until an endpoint is unhealthy.

@@ -160,11 +160,17 @@ pub fn health_check(check: &mut Check<'_>) -> HealthChecked {
     {
         refuse(field, "the shortest interval is 100ms", check);
     }
+    let timeout = duration("timeout", check);
+    if timeout.is_some_and(|timeout| timeout > HealthCheck::TIMEOUT_MAX)
+        && let Some(field) = detail("timeout")
+    {
+        refuse(field, "the longest timeout is 1m", check);
+    }
     HealthChecked::By(Arc::new(HealthCheck {
         probe,
         port: number(detail("port"), u16::MAX.into(), check).map(|port| port as u16),
         interval: interval.unwrap_or(HealthCheck::INTERVAL_DEFAULT),
-        timeout: duration("timeout", check).unwrap_or(HealthCheck::TIMEOUT_DEFAULT),
+        timeout: timeout.unwrap_or(HealthCheck::TIMEOUT_DEFAULT),
         healthy_threshold: number(detail(healthy), HealthCheck::THRESHOLD_MAX, check)
             .unwrap_or(HealthCheck::HEALTHY_THRESHOLD_DEFAULT),
         unhealthy_threshold: number(detail(unhealthy), HealthCheck::THRESHOLD_MAX, check)
@@ -354,6 +360,10 @@ mod tests {
             (
                 "strait.io/health-check: http\nstrait.io/health-check-interval: \"5\"",
                 "E CM003",
+            ),
+            (
+                "strait.io/health-check: http\nstrait.io/health-check-timeout: 2m",
+                "E CM034",
             ),
             (
                 "strait.io/health-check: http\nstrait.io/health-check-timeout: 0s",

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{Resolver, ResolverBuilder, system_conf};
 use tokio::sync::{Semaphore, mpsc};
@@ -40,6 +40,8 @@ pub type Answer = Result<(Vec<IpAddr>, Duration), String>;
 pub type Lookup =
     Arc<dyn Fn(Arc<str>) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
 
+type Builder = ResolverBuilder<TokioRuntimeProvider>;
+
 /// The system's resolver configuration (`/etc/resolv.conf` and `/etc/hosts`), both address families; of these servers, if
 /// there are any, instead of the system's.
 ///
@@ -47,30 +49,15 @@ pub type Lookup =
 ///
 /// When the resolver configuration cannot be read.
 pub fn system_lookup(servers: &[SocketAddr]) -> Result<Lookup, String> {
-    let mut builder = builder(servers)?;
-    // whoever keeps answers here is the registry: a cache would add its time to theirs
-    builder.options_mut().cache_size = 0;
-    let resolver = Arc::new(builder.build().map_err(|error| error.to_string())?);
-    Ok(Arc::new(move |name: Arc<str>| {
-        let resolver = Arc::clone(&resolver);
-        Box::pin(async move {
-            let found = resolver
-                .lookup_ip(&*name)
-                .await
-                .map_err(|error| error.to_string())?;
-            let records = found.as_lookup().answers().iter();
-            let ttl = records.map(|record| record.ttl).min().unwrap_or(0);
-            let ttl = Duration::from_secs(ttl.into());
-            Ok((found.iter().collect(), ttl))
-        })
-    }))
+    let builder = match servers {
+        [] => Resolver::builder_tokio().map_err(|error| error.to_string())?,
+        servers => asking(servers, system_conf::read_system_conf().unwrap_or_default()),
+    };
+    lookup_by(builder)
 }
 
-fn builder(servers: &[SocketAddr]) -> Result<ResolverBuilder<TokioRuntimeProvider>, String> {
-    if servers.is_empty() {
-        return Resolver::builder_tokio().map_err(|error| error.to_string());
-    }
-    let (system, options) = system_conf::read_system_conf().unwrap_or_default();
+/// The system's configuration with other servers.
+fn asking(servers: &[SocketAddr], (system, options): (ResolverConfig, ResolverOpts)) -> Builder {
     let (domain, search, _) = system.into_parts();
     let servers = servers.iter().map(|server| {
         let mut connections = vec![ConnectionConfig::udp(), ConnectionConfig::tcp()];
@@ -81,7 +68,27 @@ fn builder(servers: &[SocketAddr]) -> Result<ResolverBuilder<TokioRuntimeProvide
     });
     let config = ResolverConfig::from_parts(domain, search, servers.collect());
     let builder = Resolver::builder_with_config(config, TokioRuntimeProvider::default());
-    Ok(builder.with_options(options))
+    builder.with_options(options)
+}
+
+fn lookup_by(mut builder: Builder) -> Result<Lookup, String> {
+    // whoever keeps answers here is the registry: a cache would add its time to theirs
+    builder.options_mut().cache_size = 0;
+    let resolver = Arc::new(builder.build().map_err(|error| error.to_string())?);
+    Ok(Arc::new(move |name: Arc<str>| {
+        let resolver = Arc::clone(&resolver);
+        Box::pin(async move {
+            let found = resolver
+                .lookup_ip(&*name)
+                .await
+                .map_err(|error| error.to_string())?;
+            // that of the lookup itself leaves out the aliases on the way
+            let records = found.as_lookup().answers().iter();
+            let ttl = records.map(|record| record.ttl).min().unwrap_or(0);
+            let ttl = Duration::from_secs(ttl.into());
+            Ok((found.iter().collect(), ttl))
+        })
+    }))
 }
 
 /// Tasks that follow names; dropping it ends them.
@@ -177,105 +184,4 @@ async fn follow_name(
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use tokio::time::Instant;
-
-    use super::*;
-
-    /// A lookup that answers from a script and notes when it was asked.
-    fn scripted(answers: Vec<Answer>) -> (Lookup, Arc<Mutex<Vec<Instant>>>) {
-        let answers = Mutex::new(answers.into_iter());
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let log = Arc::clone(&asked);
-        let lookup: Lookup = Arc::new(move |_| {
-            log.lock().unwrap().push(Instant::now());
-            let answer = answers.lock().unwrap().next();
-            Box::pin(async move {
-                match answer {
-                    Some(answer) => answer,
-                    None => std::future::pending().await,
-                }
-            })
-        });
-        (lookup, asked)
-    }
-
-    fn ip(last: u8) -> IpAddr {
-        IpAddr::from([10, 0, 0, last])
-    }
-
-    fn names(name: &str) -> BTreeSet<Arc<str>> {
-        BTreeSet::from([Arc::from(name)])
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn answers_are_renewed_at_their_ttl_and_only_changes_are_told() {
-        let (lookup, asked) = scripted(vec![
-            Ok((vec![ip(1)], Duration::from_secs(30))),
-            Ok((vec![ip(1)], Duration::from_secs(1))),
-            Ok((vec![ip(2)], Duration::from_secs(30))),
-        ]);
-        let registry = Arc::new(Registry::default());
-        let (sender, mut changed) = mpsc::channel(8);
-        let started = Instant::now();
-        let mut follower = Follower::new(lookup, Arc::clone(&registry), sender);
-        follower.follow(&names("a.example"));
-        assert_eq!(&*changed.recv().await.unwrap(), "a.example");
-        assert_eq!(registry.resolution("a.example").unwrap().addresses, [ip(1)]);
-        changed.recv().await.unwrap();
-        assert_eq!(registry.resolution("a.example").unwrap().addresses, [ip(2)]);
-        let at: Vec<u64> = asked
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|at| (*at - started).as_secs())
-            .collect();
-        assert_eq!(
-            at,
-            [0, 30, 31],
-            "TTL, then the shortest time between lookups"
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn failed_lookup_keeps_the_last_addresses_and_is_tried_again_ever_later() {
-        let failures = (0..8).map(|_| Err("no such host".to_owned()));
-        let answers = std::iter::once(Ok((vec![ip(1)], Duration::from_secs(10))))
-            .chain(failures)
-            .collect();
-        let (lookup, asked) = scripted(answers);
-        let registry = Arc::new(Registry::default());
-        let (sender, mut changed) = mpsc::channel(8);
-        let mut follower = Follower::new(lookup, Arc::clone(&registry), sender);
-        follower.follow(&names("a.example"));
-        changed.recv().await.unwrap();
-        tokio::time::sleep(Duration::from_secs(300)).await;
-        assert_eq!(registry.resolution("a.example").unwrap().addresses, [ip(1)]);
-        let asked = asked.lock().unwrap().clone();
-        let gaps: Vec<u64> = asked
-            .windows(2)
-            .map(|pair| (pair[1] - pair[0]).as_secs())
-            .collect();
-        assert_eq!(gaps, [10, 1, 2, 4, 8, 16, 32, 60, 60]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn names_that_are_no_longer_used_are_no_longer_looked_up() {
-        let (lookup, asked) = scripted(
-            (0..100)
-                .map(|_| Ok((vec![ip(1)], Duration::from_secs(5))))
-                .collect(),
-        );
-        let (sender, mut changed) = mpsc::channel(8);
-        let mut follower = Follower::new(lookup, Arc::default(), sender);
-        follower.follow(&names("a.example"));
-        changed.recv().await.unwrap();
-        follower.follow(&BTreeSet::new());
-        tokio::task::yield_now().await;
-        let before = asked.lock().unwrap().len();
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(asked.lock().unwrap().len(), before);
-    }
-}
+mod tests;

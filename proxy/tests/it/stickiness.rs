@@ -139,3 +139,33 @@ fn connection_to_where_only_the_client_knows_is_closed() {
         })
     });
 }
+
+#[test]
+fn import_with_session_affinity_keeps_a_client_at_one_endpoint() {
+    let origins = origins();
+    for (affinity, sticky) in [("ClientIP", true), ("None", false)] {
+        let endpoints: Vec<String> = origins
+            .iter()
+            .map(|origin| {
+                let (ip, port) = (origin.address.ip(), origin.address.port());
+                format!("{{clusterKey: r/z/g/c, target: {{host: {ip}, ip: {ip}, port: {port}}}}}")
+            })
+            .collect();
+        let endpoints = endpoints.join(", ");
+        let proxy = Proxy::with(|edge| {
+            let host = "web.default.svc.clusterset.local";
+            let rule = format!("- {{route: [{{destination: {{host: {host}}}}}]}}");
+            documents([
+                gateway(&[edge]),
+                routes("s", "['*']", &rule),
+                format!(
+                    "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {{name: web}}\nspec:\n  \
+                     sessionAffinity: {affinity}\n  ports: [{{port: 80, protocol: TCP, endpoints: [{endpoints}]}}]\n"
+                ),
+            ])
+        });
+        let all = names(&proxy, 24);
+        let same = all.iter().all(|name| *name == all[0]);
+        assert_eq!(same, sticky, "{affinity}: {all:?}");
+    }
+}

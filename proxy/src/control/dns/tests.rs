@@ -1,0 +1,157 @@
+//! Names as they are followed, by scripted answers on paused time and by a server of our own.
+
+#[allow(
+    dead_code,
+    reason = "shared with tests on sockets, which use all of it"
+)]
+#[path = "../../../tests/support/dns.rs"]
+mod server;
+
+use std::sync::Mutex;
+
+use tokio::time::Instant;
+
+use super::*;
+
+/// A lookup that answers from a script and notes when it was asked.
+fn scripted(answers: Vec<Answer>) -> (Lookup, Arc<Mutex<Vec<Instant>>>) {
+    let answers = Mutex::new(answers.into_iter());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&asked);
+    let lookup: Lookup = Arc::new(move |_| {
+        log.lock().unwrap().push(Instant::now());
+        let answer = answers.lock().unwrap().next();
+        Box::pin(async move {
+            match answer {
+                Some(answer) => answer,
+                None => std::future::pending().await,
+            }
+        })
+    });
+    (lookup, asked)
+}
+
+fn ip(last: u8) -> IpAddr {
+    IpAddr::from([10, 0, 0, last])
+}
+
+fn names(name: &str) -> BTreeSet<Arc<str>> {
+    BTreeSet::from([Arc::from(name)])
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_are_renewed_at_their_ttl_and_only_changes_are_told() {
+    let (lookup, asked) = scripted(vec![
+        Ok((vec![ip(1)], Duration::from_secs(30))),
+        Ok((vec![ip(1)], Duration::from_secs(1))),
+        Ok((vec![ip(2)], Duration::from_secs(30))),
+    ]);
+    let registry = Arc::new(Registry::default());
+    let (sender, mut changed) = mpsc::channel(8);
+    let started = Instant::now();
+    let mut follower = Follower::new(lookup, Arc::clone(&registry), sender);
+    follower.follow(&names("a.example"));
+    assert_eq!(&*changed.recv().await.unwrap(), "a.example");
+    assert_eq!(registry.resolution("a.example").unwrap().addresses, [ip(1)]);
+    changed.recv().await.unwrap();
+    assert_eq!(registry.resolution("a.example").unwrap().addresses, [ip(2)]);
+    let at: Vec<u64> = asked
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|at| (*at - started).as_secs())
+        .collect();
+    assert_eq!(
+        at,
+        [0, 30, 31],
+        "TTL, then the shortest time between lookups"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_lookup_keeps_the_last_addresses_and_is_tried_again_ever_later() {
+    let failures = (0..8).map(|_| Err("no such host".to_owned()));
+    let answers = std::iter::once(Ok((vec![ip(1)], Duration::from_secs(10))))
+        .chain(failures)
+        .collect();
+    let (lookup, asked) = scripted(answers);
+    let registry = Arc::new(Registry::default());
+    let (sender, mut changed) = mpsc::channel(8);
+    let mut follower = Follower::new(lookup, Arc::clone(&registry), sender);
+    follower.follow(&names("a.example"));
+    changed.recv().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(registry.resolution("a.example").unwrap().addresses, [ip(1)]);
+    let asked = asked.lock().unwrap().clone();
+    let gaps: Vec<u64> = asked
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]).as_secs())
+        .collect();
+    assert_eq!(gaps, [10, 1, 2, 4, 8, 16, 32, 60, 60]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_that_are_no_longer_used_are_no_longer_looked_up() {
+    let (lookup, asked) = scripted(
+        (0..100)
+            .map(|_| Ok((vec![ip(1)], Duration::from_secs(5))))
+            .collect(),
+    );
+    let (sender, mut changed) = mpsc::channel(8);
+    let mut follower = Follower::new(lookup, Arc::default(), sender);
+    follower.follow(&names("a.example"));
+    changed.recv().await.unwrap();
+    follower.follow(&BTreeSet::new());
+    tokio::task::yield_now().await;
+    let before = asked.lock().unwrap().len();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(asked.lock().unwrap().len(), before);
+}
+
+#[tokio::test]
+async fn names_are_completed_as_the_system_says() {
+    let server = server::Dns::start();
+    server.set("svc.ns.test", &[(30, server::at("10.0.0.1"))]);
+    server.set("svc", &[(30, server::at("10.0.0.2"))]);
+    server.set("a.svc.test", &[(30, server::at("10.0.0.3"))]);
+    server.set("a.svc.test.ns.test", &[(30, server::at("10.0.0.4"))]);
+    let conf = |ndots: u32| {
+        let text = format!("nameserver 192.0.2.1\nsearch ns.test\noptions ndots:{ndots}\n");
+        system_conf::parse_resolv_conf(text).unwrap()
+    };
+    for (ndots, name, address) in [
+        (1, "svc", ip(1)),
+        (1, "a.svc.test", ip(3)),
+        (5, "a.svc.test", ip(4)),
+        // a dot at the end says that the name is whole
+        (5, "a.svc.test.", ip(3)),
+        (1, "svc.", ip(2)),
+    ] {
+        let lookup = lookup_by(asking(&[server.address], conf(ndots))).unwrap();
+        let (addresses, ttl) = lookup(name.into()).await.unwrap();
+        assert_eq!(
+            (&*addresses, ttl.as_secs()),
+            (&[address][..], 30),
+            "{ndots} {name}"
+        );
+    }
+    let lookup = lookup_by(asking(&[server.address], conf(1))).unwrap();
+    assert!(lookup("other.test".into()).await.is_err());
+}
+
+#[tokio::test]
+async fn time_of_an_answer_is_that_of_its_shortest_record_and_nothing_is_cached() {
+    let server = server::Dns::start();
+    server.set("a.test", &[(7, server::Data::Alias("b.test"))]);
+    server.set(
+        "b.test",
+        &[(90, server::at("10.0.0.1")), (60, server::at("::1"))],
+    );
+    let conf = Default::default();
+    let lookup = lookup_by(asking(&[server.address], conf)).unwrap();
+    let (addresses, ttl) = lookup("a.test".into()).await.unwrap();
+    assert_eq!((addresses.len(), ttl.as_secs()), (2, 7));
+    let asked = server.asked();
+    lookup("a.test".into()).await.unwrap();
+    assert_eq!(server.asked(), 2 * asked);
+}

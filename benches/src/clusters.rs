@@ -63,6 +63,7 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
                 locality: Locality::new(locality.as_str()),
                 network: Arc::default(),
                 labels: Arc::clone(&labels),
+                speaks_mesh_tls: false,
                 stats: Arc::clone(&stats),
             }
         })

@@ -18,11 +18,13 @@ pub fn run(bytes: &[u8]) {
     let authorities = Authorities::read(AuthoritiesPem {
         authorities: named,
         revoked: Some(named),
+        is_lenient: false,
     });
     let authorities = authorities.or_else(|_| {
         Authorities::read(AuthoritiesPem {
             authorities: named,
             revoked: None,
+            is_lenient: true,
         })
     });
     if let Ok(authorities) = &authorities {

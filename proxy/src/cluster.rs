@@ -47,6 +47,7 @@ use crate::pool::PoolSettings;
 use crate::provenance::Provenance;
 use crate::registry::{ClusterId, ClusterState, Moment};
 use crate::telemetry::RequestStats;
+use crate::tls::{ClientMode, ClientTls};
 use crate::upstream::Protocol;
 
 /// Everything that a cluster is built from.
@@ -171,6 +172,13 @@ impl Cluster {
     /// The endpoint with this number.
     pub fn endpoint(&self, index: EndpointIdx) -> &Endpoint {
         &self.endpoints[index.0 as usize]
+    }
+
+    /// The TLS that is spoken to an endpoint; none for plain text.
+    pub fn tls(&self, endpoint: &Endpoint) -> Option<&Arc<ClientTls>> {
+        let tls = self.pool.tls.as_ref()?;
+        let speaks = tls.settings.mode != ClientMode::Automatic || endpoint.speaks_mesh_tls;
+        speaks.then_some(tls)
     }
 
     /// Endpoints by priority and group.

@@ -15,7 +15,7 @@ mod park;
 pub mod refusal;
 mod roster;
 mod seat;
-pub mod tls;
+
 pub mod transport;
 pub mod watchdog;
 

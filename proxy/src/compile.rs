@@ -10,6 +10,8 @@ pub mod certificates;
 
 mod chains;
 
+pub mod client_tls;
+
 mod clusters;
 
 mod delegates;

@@ -4,6 +4,7 @@
 //! `exchange::reply` turns it into a local reply; nothing else looks at the kind.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// Any underlying cause.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -62,6 +63,18 @@ pub enum Retry {
     Never,
 }
 
+/// What a transport says of a connection that could not be made: `TLS_error: ...`. Names no file and no key.
+#[derive(Debug)]
+struct TransportFailure(Arc<str>);
+
+impl fmt::Display for TransportFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TransportFailure {}
+
 /// Why an exchange could not go on.
 #[derive(Debug)]
 pub struct Error {
@@ -101,6 +114,28 @@ impl Error {
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// The same error with what the transport says of it, which peers and logs are told.
+    #[must_use]
+    pub fn with_transport(self, text: impl Into<Arc<str>>) -> Self {
+        self.with_source(TransportFailure(text.into()))
+    }
+
+    /// What the transport says of it, if it does.
+    pub fn transport(&self) -> Option<&Arc<str>> {
+        let failure: &TransportFailure = self.source.as_deref()?.downcast_ref()?;
+        Some(&failure.0)
+    }
+
+    /// The same for another who waited for the same, without its cause.
+    #[must_use]
+    pub fn for_another(&self) -> Self {
+        let another = Self::new(self.kind);
+        match self.transport() {
+            Some(text) => another.with_transport(Arc::clone(text)),
+            None => another,
+        }
     }
 
     /// What went wrong.

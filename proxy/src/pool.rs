@@ -8,6 +8,8 @@
 //! How many connections a cluster has over all workers is counted in the registry. Where it has a limit, connections that
 //! no request uses are announced there, and go to requests that wait on other workers: see [`crate::registry::Connections`].
 
+mod hosts;
+
 mod http1;
 
 mod http2;
@@ -31,19 +33,24 @@ use hyper::body::Body;
 use hyper::{Request, Response};
 use tokio::time::Instant;
 
+pub use hosts::TLS_HOSTS_MAX;
 pub use incoming::Incoming;
 pub use settings::{
     ANNOUNCED_IDLE_MAX, HTTP2_CONNECTIONS_MAX, IDLE_CONNECTIONS_MAX, Limits, PoolSettings, Speaks,
     WAITING_REQUESTS_MAX,
 };
 
+use self::hosts::Hosts;
 use self::key::{Key, NumberHash};
 use crate::error::{BoxError, Error, Kind};
 use crate::http2::memory::Memory;
 use crate::registry::{Bell, ClusterState, EndpointState, PendingPermit, RequestPermit};
 use crate::telemetry::Counter;
+use crate::tls::ClientTls;
 use crate::upstream::http1::{Interim, Message};
-use crate::upstream::{Announced, Client, ConnectSettings, Counts, Protocol, Reach};
+use crate::upstream::{
+    Announced, Client, ConnectSettings, Counts, Host, Protocol, Reach, TlsTarget,
+};
 
 /// What an attempt is sent to.
 #[derive(Clone, Copy, Debug)]
@@ -58,10 +65,23 @@ pub struct Target<'a> {
     pub protocol: Protocol,
     /// Limits and times.
     pub settings: &'a PoolSettings,
+    /// The TLS that it goes through; none for plain text.
+    pub tls: Option<TlsTarget<'a>>,
     /// Whom a header of the PROXY protocol tells of.
     pub client: &'a Client,
     /// Told when the request has a connection.
     pub connected: Option<&'a Cell<bool>>,
+}
+
+impl<'a> Target<'a> {
+    /// The same for requests that ask for this host, where that is for requests to say.
+    #[must_use]
+    pub fn asking_for(mut self, host: Option<&'a Rc<Host>>) -> Self {
+        if let Some(tls) = &mut self.tls {
+            tls.host = host;
+        }
+        self
+    }
 }
 
 impl Target<'_> {
@@ -76,10 +96,15 @@ impl Target<'_> {
             endpoint: self.state.id,
             protocol: self.protocol,
             announced: self.announced(),
+            tls: self.tls.map_or(0, |tls| tls.client.serial),
+            host: self
+                .tls
+                .and_then(|tls| tls.host)
+                .map_or(0, |host| host.serial),
         }
     }
 
-    /// How a connection for it is made.
+    /// How a connection to it is made.
     pub fn connect_settings(&self) -> ConnectSettings {
         ConnectSettings {
             protocol: self.protocol,
@@ -87,6 +112,7 @@ impl Target<'_> {
             announced: self.announced(),
             keep_alive: self.settings.keep_alive,
             tcp_keepalive: self.settings.tcp_keepalive,
+            tls: self.tls.map(Into::into),
         }
     }
 
@@ -213,6 +239,9 @@ type ByEndpoint = HashMap<Key, Rc<EndpointPool>, NumberHash>;
 /// All pools of one worker.
 pub struct Pools {
     pools: RefCell<ByEndpoint>,
+    /// Pools that nobody finds any more, until their requests are over.
+    leaving: RefCell<Vec<Rc<EndpointPool>>>,
+    hosts: Hosts,
     counts: Rc<Counts>,
     memory: Rc<Memory>,
     bell: Arc<Bell>,
@@ -223,6 +252,8 @@ pub(crate) struct EndpointPool {
     cluster: Arc<ClusterState>,
     endpoint: Weak<EndpointState>,
     endpoint_id: u64,
+    /// What its connections were made with; once nobody else has it, other settings or other material are in force.
+    tls: Option<Weak<ClientTls>>,
     counts: Rc<Counts>,
     memory: Rc<Memory>,
     terms: Cell<Terms>,
@@ -235,6 +266,8 @@ impl Pools {
     pub fn new(counts: Rc<Counts>) -> Self {
         Self {
             pools: RefCell::default(),
+            leaving: RefCell::default(),
+            hosts: Hosts::default(),
             counts,
             memory: Rc::default(),
             bell: Arc::default(),
@@ -244,6 +277,23 @@ impl Pools {
     /// The counters that upstream connections report to.
     pub fn counts(&self) -> &Rc<Counts> {
         &self.counts
+    }
+
+    /// The host of a request, for [`TlsTarget`]. Connections of the host that was not used for longest go if there are too
+    /// many.
+    pub fn host(&self, text: &str) -> Rc<Host> {
+        let (host, gone) = self.hosts.find(text);
+        if let Some(gone) = gone {
+            self.counts.add(Counter::PoolHostLimit, 1);
+            let now = Instant::now();
+            let mut pools = self.pools.borrow_mut();
+            let out = pools.extract_if(|key, _| key.host == gone.serial);
+            let in_use = out
+                .map(|(_, pool)| pool)
+                .filter(|pool| pool.sweep(now, true));
+            self.leaving.borrow_mut().extend(in_use);
+        }
+        host
     }
 
     /// Sends one request over HTTP/1.1.
@@ -297,6 +347,7 @@ impl Pools {
                 cluster: Arc::clone(target.cluster),
                 endpoint: Arc::downgrade(target.state),
                 endpoint_id: target.state.id,
+                tls: target.tls.map(|tls| Arc::downgrade(tls.client)),
                 terms: Cell::new(target.terms()),
                 counts: Rc::clone(&self.counts),
                 memory: Rc::clone(&self.memory),
@@ -326,16 +377,31 @@ impl Pools {
     /// Closes connections that waited too long, that the peer closed, or whose endpoint is gone; called by the
     /// worker about once a second.
     pub fn sweep(&self, now: Instant) {
-        self.pools.borrow_mut().retain(|_, pool| {
-            let gone = pool.endpoint.strong_count() == 0;
-            pool.http1.sweep(pool, now, gone);
-            pool.http2.sweep(pool, now, gone);
-            if pool.cluster.connections.is_crowded() {
-                pool.answer();
-            }
-            // a pool in use is held by its requests
-            !(gone || pool.http1.is_empty() && pool.http2.is_empty()) || Rc::strong_count(pool) > 1
-        });
+        self.pools
+            .borrow_mut()
+            .retain(|_, pool| pool.sweep(now, pool.is_gone()));
+        self.leaving
+            .borrow_mut()
+            .retain(|pool| pool.sweep(now, true));
+    }
+}
+
+impl EndpointPool {
+    /// Whether nobody asks for its connections any more.
+    fn is_gone(&self) -> bool {
+        let tls = self.tls.as_ref();
+        self.endpoint.strong_count() == 0 || tls.is_some_and(|tls| tls.strong_count() == 0)
+    }
+
+    /// Closes what waited too long; returns whether the pool is still of use.
+    fn sweep(self: &Rc<Self>, now: Instant, gone: bool) -> bool {
+        self.http1.sweep(self, now, gone);
+        self.http2.sweep(self, now, gone);
+        if self.cluster.connections.is_crowded() {
+            self.answer();
+        }
+        // a pool in use is held by its requests
+        !(gone || self.http1.is_empty() && self.http2.is_empty()) || Rc::strong_count(self) > 1
     }
 }
 

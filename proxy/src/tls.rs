@@ -1,11 +1,15 @@
-//! TLS: certificates and keys to what rustls serves with.
+//! TLS: certificates and keys to what rustls serves and connects with, and TLS over a socket.
 //!
 //! Row 0: uses `error` and `runtime` only. Bytes come in, with the time; nothing here reads a file. What is wrong with
 //! them comes back as data, see [`Problem`]. Keys never reach a log, a dump or a page.
 
 mod ciphers;
 
+pub mod client;
+
 pub mod digest;
+
+pub mod encrypted;
 
 pub mod material;
 
@@ -17,12 +21,15 @@ mod select;
 
 pub mod server;
 
+mod server_verify;
+
 pub mod source;
 
 pub mod store;
 
 mod verify;
 
+pub use client::{ClientMode, ClientSettings, ClientTls, Inside, Naming};
 pub use material::{Authorities, Facts, Identity, Name};
 pub use peer::Peer;
 pub use problem::{Problem, ProblemKind};

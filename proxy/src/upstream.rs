@@ -23,6 +23,10 @@ pub mod stream;
 
 pub mod streams;
 
+pub mod tls;
+
+pub mod tunnel;
+
 pub use alternates::{Alternates, Reach};
 
 pub use buffers::Buffers;
@@ -34,6 +38,10 @@ pub use connect::{ConnectSettings, Connected, Dialed, Ends, Sender, TcpKeepalive
 pub use proxy_protocol::{Announced, Client, ProxyProtocol};
 
 pub use streams::StreamLimit;
+
+pub use tls::{Agreed, Host, Secured, TlsTarget};
+
+pub use tunnel::{Tunnel, TunnelMethod};
 
 /// What the connections to an endpoint speak.
 ///

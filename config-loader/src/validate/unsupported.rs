@@ -76,14 +76,7 @@ const WRITTEN: &[(Kind, &[&str])] = &[
         Kind::Service,
         &["spec.externalIPs", "spec.sessionAffinityConfig"],
     ),
-    (
-        Kind::ServiceEntry,
-        &[
-            "spec.addresses",
-            "spec.endpoints[].serviceAccount",
-            "spec.subjectAltNames",
-        ],
-    ),
+    (Kind::ServiceEntry, &["spec.addresses"]),
     (Kind::ServiceExport, &[""]),
     (
         Kind::ServiceImport,
@@ -96,7 +89,6 @@ const WRITTEN: &[(Kind, &[&str])] = &[
         ],
     ),
     (Kind::Sidecar, &[""]),
-    (Kind::WorkloadEntry, &["spec.serviceAccount"]),
 ];
 
 /// Fields that say nothing to a data plane: they are for people, for a cluster's own controllers, or for what made the
@@ -195,10 +187,10 @@ const TRAFFIC_POLICIES: &[(&str, bool)] = &[
 ];
 
 /// Fields of every traffic policy.
-const IN_TRAFFIC_POLICIES: &[(&str, When)] = &[("tls", When::Written)];
+const IN_TRAFFIC_POLICIES: &[(&str, When)] = &[];
 
 /// Fields of whole traffic policies, not of those of one port.
-const IN_WHOLE_POLICIES: &[(&str, When)] = &[("tunnel", When::Written)];
+const IN_WHOLE_POLICIES: &[(&str, When)] = &[];
 
 #[cfg(test)]
 mod tests {

@@ -39,6 +39,9 @@ fn describe(text: &mut String, cluster: &ClusterView) {
             None => fact(&limit.name, &limit.active),
         }
     }
+    if let Some(tls) = &cluster.tls {
+        fact("tls", tls);
+    }
     for source in &cluster.sources {
         fact("source", source);
     }

@@ -146,6 +146,7 @@ fn state(
 
 fn cluster() -> ClusterView {
     ClusterView {
+        tls: None,
         name: "outbound|80||a".to_owned(),
         balancer: "LEAST_REQUEST".to_owned(),
         sources: vec!["ServiceEntry/default/a (a.yaml:3)".to_owned()],

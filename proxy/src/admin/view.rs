@@ -85,6 +85,8 @@ pub struct ClusterView {
     pub health_check: Option<String>,
     /// Connections, requests and retries, with their limits.
     pub limits: Vec<LimitView>,
+    /// The TLS that they are inside of: its mode, whom it asks for, and what it verifies.
+    pub tls: Option<String>,
     /// Priorities, first to last.
     pub priorities: Vec<PriorityView>,
     /// Its endpoints.

@@ -171,6 +171,7 @@ fn cluster_view(cluster: &Cluster) -> ClusterView {
         health_check: cluster.check.as_ref().map(ToString::to_string),
         protocol: cluster.pool.speaks.name(cluster.protocol).to_owned(),
         limits: limits(cluster),
+        tls: cluster.pool.tls.as_ref().map(ToString::to_string),
         sources: cluster.provenance.iter().map(ToString::to_string).collect(),
         priorities: priorities(cluster),
         endpoints: endpoints.collect(),

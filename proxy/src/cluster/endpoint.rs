@@ -25,6 +25,8 @@ pub struct Endpoint {
     pub network: Arc<str>,
     /// Labels that subsets select by.
     pub labels: Arc<BTreeMap<String, String>>,
+    /// Whether it is known to speak the mesh's TLS.
+    pub speaks_mesh_tls: bool,
     /// Live state shared by all workers.
     pub state: Arc<EndpointState>,
     /// Where its requests are counted; endpoints with the same labels share it.

@@ -13,7 +13,6 @@ use rustls::ServerConfig;
 
 use super::io::Stream;
 use super::roster::Member;
-use super::tls::{Encrypted, Failure, Reason};
 use super::transport::Transport;
 use super::{Answer, Fresh};
 use crate::exchange::client_cert::{self, PeerCertificate};
@@ -21,6 +20,7 @@ use crate::exchange::connection::Handshake;
 use crate::runtime::clock::Tick;
 use crate::telemetry::Counter;
 use crate::tls::Peer;
+use crate::tls::encrypted::{Encrypted, Failure, Reason};
 
 /// Limits of handshakes.
 #[derive(Clone, Copy, Debug)]

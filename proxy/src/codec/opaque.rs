@@ -294,7 +294,7 @@ fn broke(side: Side, error: io::Error) -> Poll<Outcome> {
     Poll::Ready(Outcome::Broken(side, error))
 }
 
-/// Makes closing the sockets a reset. Unix sockets and TLS have none; their peers see the end.
+/// Makes closing the sockets a reset. Unix sockets, TLS and tunnels have none; their peers see the end.
 fn reset(downstream: &Transport, upstream: &Upstream) {
     // Fails only for a socket that is gone already.
     if let Transport::Tcp(socket) = downstream {

@@ -9,9 +9,9 @@ use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::tls::Encrypted;
 use crate::runtime::gather;
 use crate::snapshot::UNIX_PEER;
+use crate::tls::encrypted::Encrypted;
 
 /// What bytes of a connection are read from and written to.
 #[derive(Debug)]

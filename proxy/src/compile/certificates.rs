@@ -1,4 +1,5 @@
 //! Which certificates the servers of Gateways want, and how they are to be used. Names only: bytes are in `tls::Store`.
+//! Those towards endpoints are `client_tls`' matter.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -59,7 +60,7 @@ pub struct Use {
     pub mode: &'static str,
 }
 
-/// The fields of a server's `tls`, for findings about what they name.
+/// The fields of a `tls`, for findings about what they name.
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
     /// The path of the `tls`, such as `spec.servers[0].tls`.
@@ -70,7 +71,7 @@ pub struct Fields {
     pub lines: Vec<(Arc<str>, u32)>,
     /// For each certificate that is used: the paths of what names its chain and its key.
     pub identities: Vec<[String; 2]>,
-    /// The path of what names the authorities of clients.
+    /// The path of what names the authorities of the other side.
     pub authorities: String,
 }
 
@@ -281,7 +282,7 @@ fn authorities(tls: &ServerTls, namespace: &str) -> Option<AuthoritySource> {
 }
 
 /// Namespace and name of a secret: `NAME`, `NAMESPACE/NAME`, either with a scheme before it.
-fn secret(written: &str, namespace: &str) -> (Arc<str>, Arc<str>) {
+pub(super) fn secret(written: &str, namespace: &str) -> (Arc<str>, Arc<str>) {
     let mut schemes = SCHEMES.iter();
     let plain = schemes.find_map(|scheme| written.strip_prefix(scheme));
     let plain = plain.unwrap_or(written);

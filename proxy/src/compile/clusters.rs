@@ -11,6 +11,7 @@ use std::sync::Arc;
 use config_loader::resource::{HealthChecked, Probe as AskedProbe};
 
 use super::Inputs;
+use super::client_tls::{Asked, Purpose};
 use super::policies::Policies;
 use super::service::{Labels, Port, Service, Workload};
 use super::services::Services;
@@ -26,7 +27,8 @@ use crate::registry::{Address, ClusterId, Moment, Registry, Thresholds};
 use crate::snapshot::Snapshot;
 use crate::telemetry::{Reporter, RequestLabels, RequestStats, RouteStats, StatsRegistry, UNKNOWN};
 use crate::telemetry::{Service as ServiceLabels, Workload as WorkloadLabels};
-use crate::upstream::Alternates;
+use crate::tls::Store;
+use crate::upstream::{Alternates, Tunnel};
 
 /// What balances a cluster: a DestinationRule's settings for one port and subset.
 #[derive(Clone, Debug)]
@@ -36,6 +38,8 @@ pub(super) struct ClusterPolicy {
     pub pool: PoolSettings,
     /// What it says about health checks.
     pub health_check: HealthChecked,
+    /// What a rule says of TLS.
+    pub tls: Option<Asked>,
     /// Labels of the subset; `None` for the whole service.
     pub subset: Option<BTreeMap<String, String>>,
     pub provenance: Vec<Provenance>,
@@ -55,6 +59,7 @@ pub(super) struct Clusters<'a> {
     services: &'a Services,
     policies: &'a Policies<'a>,
     registry: &'a Registry,
+    certificates: &'a Store,
     stats: &'a StatsRegistry,
     previous: &'a Snapshot,
     source: Arc<WorkloadLabels>,
@@ -82,6 +87,7 @@ impl<'a> Clusters<'a> {
             services,
             policies,
             registry: inputs.registry,
+            certificates: inputs.certificates,
             stats: inputs.stats,
             previous,
             source: Arc::new(source),
@@ -153,6 +159,16 @@ impl<'a> Clusters<'a> {
         self.build(name, &service, port, policy)
     }
 
+    /// The tunnel that connections to a cluster go through, if its rule says so; `whole` if no subset has a say.
+    pub(super) fn tunnel(&self, name: &str, whole: bool) -> Option<Tunnel> {
+        let mut parts = name.splitn(4, '|').skip(1);
+        let port: u16 = parts.next()?.parse().ok()?;
+        let (subset, host) = (parts.next()?, parts.next()?);
+        let subset = if whole { "" } else { subset };
+        let service = self.services.find(host)?;
+        self.policies.tunnel(host, service, port, subset)
+    }
+
     /// All clusters by number, and the DNS names that their endpoints have.
     pub(super) fn finish(self) -> (Numbered, BTreeSet<Arc<str>>) {
         let mut clusters = vec![None; self.registry.cluster_count()];
@@ -167,7 +183,7 @@ impl<'a> Clusters<'a> {
         name: &str,
         service: &Service,
         port: u16,
-        policy: ClusterPolicy,
+        mut policy: ClusterPolicy,
     ) -> Option<Arc<Cluster>> {
         let port = service.find_port(port)?;
         let members: Vec<&Workload> = service
@@ -183,6 +199,13 @@ impl<'a> Clusters<'a> {
         let names = members.iter().filter_map(|workload| workload.host.name());
         self.dns_names.extend(names.cloned());
         let state = self.registry.cluster(name);
+        let purpose = Purpose {
+            identity: self.identity,
+            service,
+            cluster: name,
+            members: &members,
+        };
+        policy.pool.tls = purpose.tls(policy.tls.as_ref(), self.certificates);
         let fingerprint = self.fingerprint(service, port, &policy, &members);
         if let Some(before) = self.previous.cluster(state.id)
             && before.fingerprint == fingerprint
@@ -251,6 +274,7 @@ impl<'a> Clusters<'a> {
             port.number,
             policy.fingerprint,
             &policy.subset,
+            policy.pool.tls.as_ref().map(|tls| tls.serial),
         )
             .hash(&mut hasher);
         for workload in members {
@@ -288,6 +312,7 @@ impl<'a> Clusters<'a> {
                 locality: workload.locality.clone(),
                 network: Arc::clone(&workload.network),
                 labels: Labels::clone(&workload.labels),
+                speaks_mesh_tls: workload.speaks_mesh_tls(),
                 state: self.registry.endpoint(cluster, &address),
                 stats: Arc::clone(stats.entry(Arc::as_ptr(&workload.labels)).or_insert_with(
                     || {

@@ -211,8 +211,14 @@ impl OpaqueCompiler<'_> {
                 },
             )
         });
+        let entries: Vec<_> = entries.collect();
+        let tunnel = entries.first().and_then(|(_, first)| {
+            // of several destinations no subset has a say
+            clusters.tunnel(&first.name, entries.len() > 1)
+        });
         OpaqueRoute {
-            split: Split::build(entries.collect()),
+            split: Split::build(entries),
+            tunnel: tunnel.map(Arc::new),
             provenance,
         }
     }
@@ -256,6 +262,7 @@ fn auto_passthrough(bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &m
             OpaqueRoute {
                 provenance: provenance.clone(),
                 split: Split::build(vec![(1, destination)]),
+                tunnel: None,
             },
         ));
     }
@@ -277,6 +284,7 @@ fn fingerprint(compiled: &[Compiled]) -> u64 {
             &rule.provenance,
         )
             .hash(&mut hasher);
+        route.tunnel.hash(&mut hasher);
         for (weight, destination) in route.split.iter().flat_map(|split| split.entries()) {
             (weight, &destination.name, &destination.provenance).hash(&mut hasher);
         }

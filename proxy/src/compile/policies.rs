@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use config_loader::ResourceSet;
 use config_loader::resource::istio::{
-    ConnectionPool, DestinationRule, LoadBalancer, OutlierDetection, ProxyProtocolVersion,
-    RetryBudget, TrafficPolicy, UpgradePolicy,
+    self as resource, ClientTls, ConnectionPool, DestinationRule, LoadBalancer, OutlierDetection,
+    ProxyProtocolVersion, RetryBudget, TrafficPolicy, UpgradePolicy,
 };
 use config_loader::resource::{ExportTo, HealthChecked, Object};
 
 use super::balance;
+use super::client_tls::Asked;
 use super::clusters::ClusterPolicy;
 use super::names;
 use super::service::Service;
@@ -21,7 +23,7 @@ use crate::cluster::{Balance, RetryLimit};
 use crate::http2::pulse::KeepAlive;
 use crate::identity::Identity;
 use crate::pool::{Limits, PoolSettings, Speaks};
-use crate::upstream::{ProxyProtocol, TcpKeepalive};
+use crate::upstream::{ProxyProtocol, TcpKeepalive, Tunnel, TunnelMethod};
 
 type Rule = Arc<Object<DestinationRule>>;
 
@@ -114,9 +116,46 @@ impl<'a> Policies<'a> {
                 .find(|said| **said != HealthChecked::Unsaid)
                 .cloned()
                 .unwrap_or_default(),
+            tls: effective
+                .tls
+                .zip(rules.first())
+                .map(|(tls, rule)| Asked::new(tls, rule)),
             subset: chosen.map(|(_, subset)| subset.labels.clone()),
             provenance,
             fingerprint: hasher.finish(),
+        })
+    }
+
+    /// The tunnel to a port and subset of a service. A subset has its own or none: nothing is inherited.
+    pub(super) fn tunnel(
+        &self,
+        host: &str,
+        service: &Service,
+        port: u16,
+        subset: &str,
+    ) -> Option<Tunnel> {
+        let mut rules = self.rules(host, &service.namespace).iter();
+        let policy = match subset {
+            "" => rules
+                .map(|rule| &rule.spec.traffic_policy)
+                .find(|policy| is_written(policy)),
+            name => rules
+                .find_map(|rule| rule.spec.subset(name))
+                .map(|subset| &subset.traffic_policy),
+        };
+        // port-level settings take the place of everything
+        let policy = policy.filter(|policy| policy.port(port).is_none())?;
+        let tunnel = policy.tunnel.as_deref()?;
+        let (host, port) = (&tunnel.target_host, tunnel.target_port);
+        Some(Tunnel {
+            method: match tunnel.method {
+                resource::TunnelMethod::Connect => TunnelMethod::Connect,
+                resource::TunnelMethod::Post => TunnelMethod::Post,
+            },
+            authority: match host.parse::<Ipv6Addr>() {
+                Ok(ip) => format!("[{ip}]:{port}").into(),
+                Err(_) => format!("{host}:{port}").into(),
+            },
         })
     }
 
@@ -188,7 +227,7 @@ fn is_private(rule: &Rule) -> bool {
 }
 
 /// Whether a rule counts for this proxy at all: exported to it, and its workload selector, if any, selects it.
-fn counts(rule: &Rule, identity: &Identity) -> bool {
+pub(super) fn counts(rule: &Object<DestinationRule>, identity: &Identity) -> bool {
     match &rule.spec.workload_selector {
         None => rule.spec.export_to.includes(&identity.namespace),
         Some(selector) => {
@@ -220,6 +259,7 @@ struct Effective<'a> {
     outlier_detection: Option<&'a OutlierDetection>,
     retry_budget: Option<RetryBudget>,
     proxy_protocol: Option<ProxyProtocolVersion>,
+    tls: Option<&'a ClientTls>,
 }
 
 impl<'a> Effective<'a> {
@@ -235,10 +275,12 @@ impl<'a> Effective<'a> {
             effective.outlier_detection = outlier.or(effective.outlier_detection);
             effective.retry_budget = policy.retry_budget.or(effective.retry_budget);
             effective.proxy_protocol = policy.proxy_protocol.or(effective.proxy_protocol);
+            effective.tls = policy.tls.as_deref().or(effective.tls);
             if let Some(port) = policy.port(port) {
                 effective.load_balancer = port.load_balancer.as_deref();
                 effective.connection_pool = port.connection_pool.as_deref();
                 effective.outlier_detection = port.outlier_detection.as_deref();
+                effective.tls = port.tls.as_deref();
                 // those that a port cannot set are gone with the rest
                 effective.proxy_protocol = None;
             }
@@ -291,6 +333,7 @@ impl<'a> Effective<'a> {
             streams_max: pool.http.concurrent_streams_max,
             speaks: speaks(pool),
             proxy_protocol,
+            tls: None,
             keep_alive: pool.http.http2_keep_alive.map(|asked| KeepAlive {
                 interval: asked.interval,
                 timeout: asked.timeout,

@@ -39,6 +39,8 @@ pub(super) struct Service {
     pub health_check: HealthChecked,
     /// Which of its endpoints are preferred, where no rule says so.
     pub distribution: TrafficDistribution,
+    /// Names of which the certificates of its endpoints carry one; empty where it says none.
+    pub subject_alt_names: Vec<Arc<str>>,
     /// The resources that describe it, the one that decides first.
     pub provenance: Vec<Provenance>,
     /// Hash over everything that it was made from.
@@ -75,6 +77,8 @@ pub(super) struct Workload {
     pub locality: Locality,
     /// Network that it is on, empty for the default one.
     pub network: Arc<str>,
+    /// Its identity within the mesh, `ns/NAMESPACE/sa/ACCOUNT`, if it says one.
+    pub account: Option<Arc<str>>,
 }
 
 /// Address of a workload before its port is known.

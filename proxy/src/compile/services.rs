@@ -130,6 +130,7 @@ impl Draft {
                 external: false,
                 health_check: HealthChecked::Unsaid,
                 distribution: TrafficDistribution::Any,
+                subject_alt_names: Vec::new(),
                 provenance: Vec::new(),
                 fingerprint: 0,
             },

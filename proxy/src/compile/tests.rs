@@ -1,5 +1,7 @@
 //! Compiled snapshots, asked with requests: which rule takes a request, and where it goes.
 
+mod client_tls;
+
 mod connections;
 mod delegation;
 mod fields;

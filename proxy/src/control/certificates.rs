@@ -20,7 +20,9 @@ use config_loader::{Diagnostic, Name, ResourceSet};
 pub use findings::findings;
 pub use watch::Directories;
 
-use crate::compile::certificates::{Scope, Use, uses};
+use crate::compile::certificates::{Scope, Use, mesh, uses};
+use crate::compile::client_tls::{self, ClientUse};
+use crate::identity::Identity;
 use crate::telemetry::CertificateState;
 use crate::tls::material::UnixSeconds;
 use crate::tls::store::{AuthorityBytes, IdentityBytes, Named, Read};
@@ -28,6 +30,19 @@ use crate::tls::{AuthoritySource, IdentitySource, Problem, ProblemKind, Store};
 
 /// The most bytes that a certificate file may have.
 const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Names the file of the authorities that the operating system trusts, as with OpenSSL.
+const SYSTEM_VARIABLE: &str = "SSL_CERT_FILE";
+
+/// Where systems have that file: Debian and Alpine, Fedora and RHEL, openSUSE, and others.
+const SYSTEM_FILES: [&str; 6] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/pki/tls/cacert.pem",
+    "/etc/ssl/cert.pem",
+];
 
 /// Keys of a secret under which a value may be, the first one that is there counts.
 const CHAIN_KEYS: [&str; 2] = ["cert", Secret::TLS_CERTIFICATE];
@@ -58,12 +73,61 @@ pub struct Look {
 /// Reads all that is wanted into the store.
 pub fn look(store: &Store, resources: &ResourceSet, scope: Scope<'_>, now: UnixSeconds) -> Look {
     let uses = uses(resources, scope);
+    let client_uses = client_tls::uses(resources, scope);
+    let mut wanted = Wanted::of(&uses, &client_uses);
+    if let Scope::Proxy(identity) = scope
+        && has_mesh_identity(identity, store)
+    {
+        let (own, root) = mesh(identity);
+        wanted.identities.insert(own);
+        wanted.authorities.insert(root);
+    }
     let reader = Reader { resources, scope };
-    let changed = store.update(reader.read(&uses), now);
+    let changed = store.update(reader.read(&wanted), now);
+    let mut findings = findings(&uses, store);
+    findings.extend(findings::of_clients(&client_uses, store));
     Look {
         changed,
-        findings: findings(&uses, store),
-        directories: directories(&uses),
+        findings,
+        directories: directories(&wanted),
+    }
+}
+
+/// Whether the proxy is to have an identity within the mesh: it was told where, or the files are where they usually are.
+/// Once it has one, files that are gone do not take it away.
+fn has_mesh_identity(identity: &Identity, store: &Store) -> bool {
+    let is_told = identity.mesh_certificates != Identity::default().mesh_certificates;
+    let (own, _) = mesh(identity);
+    let is_there = || match &own {
+        IdentitySource::Files { chain, .. } => Path::new(&**chain).exists(),
+        IdentitySource::Secret { .. } => false,
+    };
+    is_told || store.identity(&own).is_some() || is_there()
+}
+
+/// Everything that is wanted, each source once.
+#[derive(Default)]
+struct Wanted {
+    identities: BTreeSet<IdentitySource>,
+    authorities: BTreeSet<AuthoritySource>,
+}
+
+impl Wanted {
+    fn of(uses: &[Use], client_uses: &[ClientUse]) -> Self {
+        let mut wanted = Self::default();
+        for settings in uses.iter().map(|one| &one.settings) {
+            wanted
+                .identities
+                .extend(settings.identities.iter().cloned());
+            let clients = settings.clients.as_ref();
+            let authorities = clients.and_then(|clients| clients.authorities.clone());
+            wanted.authorities.extend(authorities);
+        }
+        for one in client_uses {
+            wanted.identities.extend(one.identity.clone());
+            wanted.authorities.extend(one.authorities.clone());
+        }
+        wanted
     }
 }
 
@@ -88,27 +152,24 @@ pub fn states(store: &Store) -> Vec<CertificateState> {
     own.chain(of_clients).collect()
 }
 
-/// Reads what servers use.
+/// Reads what is wanted.
 struct Reader<'a> {
     resources: &'a ResourceSet,
     scope: Scope<'a>,
 }
 
 impl Reader<'_> {
-    fn read(&self, uses: &[Use]) -> Read {
-        let mut read = Read::default();
-        for settings in uses.iter().map(|one| &one.settings) {
-            for source in &settings.identities {
-                let entry = read.identities.entry(source.clone());
-                entry.or_insert_with(|| self.identity(source));
-            }
-            let clients = settings.clients.as_ref();
-            if let Some(source) = clients.and_then(|clients| clients.authorities.as_ref()) {
-                let entry = read.authorities.entry(source.clone());
-                entry.or_insert_with(|| self.authorities(source));
-            }
+    fn read(&self, wanted: &Wanted) -> Read {
+        let identities = wanted.identities.iter();
+        let authorities = wanted.authorities.iter();
+        Read {
+            identities: identities
+                .map(|source| (source.clone(), self.identity(source)))
+                .collect(),
+            authorities: authorities
+                .map(|source| (source.clone(), self.authorities(source)))
+                .collect(),
         }
-        read
     }
 
     fn identity(&self, source: &IdentitySource) -> Result<IdentityBytes, Problem> {
@@ -136,6 +197,12 @@ impl Reader<'_> {
             } => Ok(AuthorityBytes {
                 authorities: file(authorities)?,
                 revoked: revoked.as_ref().map(file).transpose()?,
+                is_lenient: false,
+            }),
+            AuthoritySource::System { revoked } => Ok(AuthorityBytes {
+                authorities: system()?,
+                revoked: revoked.as_ref().map(file).transpose()?,
+                is_lenient: true,
             }),
             AuthoritySource::Secret { namespace, name } => {
                 let beside: Arc<str> = format!("{name}{AUTHORITY_SUFFIX}").into();
@@ -149,6 +216,7 @@ impl Reader<'_> {
                 Ok(AuthorityBytes {
                     authorities,
                     revoked: revoked.ok(),
+                    is_lenient: false,
                 })
             }
         }
@@ -182,7 +250,7 @@ impl Reader<'_> {
             && !self.may_use(namespace)
         {
             let text = format!(
-                "a gateway uses secrets of its own namespace only, which is {} (--namespace)",
+                "a proxy uses secrets of its own namespace only, which is {} (--namespace)",
                 identity.namespace
             );
             return wrong(ProblemKind::Foreign, text);
@@ -244,23 +312,45 @@ fn file(path: &Arc<str>) -> Result<Named, Problem> {
     }
 }
 
-/// The directories of files, those included that symbolic links lead to.
-fn directories(uses: &[Use]) -> BTreeSet<PathBuf> {
-    let mut files: BTreeSet<&Arc<str>> = BTreeSet::new();
-    for settings in uses.iter().map(|one| &one.settings) {
-        for source in &settings.identities {
-            if let IdentitySource::Files { chain, key } = source {
-                files.extend([chain, key]);
-            }
+/// The authorities that the operating system trusts, in one file.
+fn system() -> Result<Named, Problem> {
+    let told = std::env::var(SYSTEM_VARIABLE).ok();
+    let told = told.filter(|path| !path.is_empty());
+    let found = match &told {
+        Some(path) => Some(path.as_str()),
+        None => SYSTEM_FILES
+            .into_iter()
+            .find(|path| Path::new(path).exists()),
+    };
+    match found {
+        Some(path) => file(&path.into()),
+        None => {
+            let text = format!("no file of CA certificates is found: name it in {SYSTEM_VARIABLE}");
+            let place = "the operating system's CAs";
+            Err(Problem::new(ProblemKind::Missing, place, text))
         }
-        let clients = settings.clients.as_ref();
-        if let Some(AuthoritySource::Files {
-            authorities,
-            revoked,
-        }) = clients.and_then(|clients| clients.authorities.as_ref())
-        {
-            files.insert(authorities);
-            files.extend(revoked);
+    }
+}
+
+/// The directories of files, those included that symbolic links lead to.
+fn directories(wanted: &Wanted) -> BTreeSet<PathBuf> {
+    let mut files: BTreeSet<&Arc<str>> = BTreeSet::new();
+    for source in &wanted.identities {
+        if let IdentitySource::Files { chain, key } = source {
+            files.extend([chain, key]);
+        }
+    }
+    for source in &wanted.authorities {
+        match source {
+            AuthoritySource::Files {
+                authorities,
+                revoked,
+            } => {
+                files.insert(authorities);
+                files.extend(revoked);
+            }
+            AuthoritySource::System { revoked } => files.extend(revoked),
+            AuthoritySource::Secret { .. } => {}
         }
     }
     let mut directories = BTreeSet::new();

@@ -17,7 +17,7 @@ use crate::error::{Error, Retry};
 use crate::pool::{Choice, Failed, Incoming, Target};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Interim, Message};
-use crate::upstream::{Client, Protocol};
+use crate::upstream::{Client, Host, Protocol};
 
 /// A request in the form in which it goes upstream.
 pub struct Outgoing {
@@ -28,6 +28,8 @@ pub struct Outgoing {
     repeatable: bool,
     /// Whether any byte of it went to an endpoint.
     sent: bool,
+    /// The host that its TLS is for, where requests say that.
+    host: Option<Rc<Host>>,
 }
 
 #[expect(
@@ -69,7 +71,7 @@ impl Again {
 }
 
 /// What decides about the form of a request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Manner {
     /// The HTTP version that it came in.
     pub version: Version,
@@ -77,6 +79,8 @@ pub struct Manner {
     pub protocol: Protocol,
     /// Whether it may be tried more than once.
     pub retriable: bool,
+    /// The host that its TLS is for, where requests say that.
+    pub host: Option<Rc<Host>>,
 }
 
 impl Outgoing {
@@ -86,6 +90,7 @@ impl Outgoing {
             version,
             protocol,
             retriable,
+            host,
         } = manner;
         let bodiless = matches!(body, UpstreamBody::Empty);
         let repeatable = bodiless && parts.method.is_idempotent();
@@ -118,6 +123,7 @@ impl Outgoing {
             version,
             repeatable,
             sent: false,
+            host,
         }
     }
 
@@ -223,6 +229,7 @@ pub async fn run(
         worker: forward.worker,
         client: &forward.connection.client,
         picked,
+        host: outgoing.host.as_ref(),
         connected,
     };
     match &mut outgoing.form {
@@ -243,14 +250,16 @@ struct Way<'a> {
     worker: &'a Worker,
     client: &'a Client,
     picked: &'a Picked,
+    host: Option<&'a Rc<Host>>,
     connected: &'a Cell<bool>,
 }
 
 impl<'a> Way<'a> {
     fn target(self, protocol: Protocol) -> Target<'a> {
+        let target = self.picked.target(self.client, protocol);
         Target {
             connected: Some(self.connected),
-            ..self.picked.target(self.client, protocol)
+            ..target.asking_for(self.host)
         }
     }
 }

@@ -68,6 +68,9 @@ pub async fn run(
             let cause = std::error::Error::source(&error);
             tracing::debug!(cluster = &*going.destination.name, %error, cause, "attempt failed");
             let reply = going.reply(&error, &record);
+            if let (Some(log), Some(reason)) = (record.log_mut(), error.transport()) {
+                log.transport_failed(reason);
+            }
             refuse(
                 &forward,
                 Some(going.destination),
@@ -254,6 +257,7 @@ fn prepare(
         version,
         protocol,
         retriable: asked.retriable,
+        host: picked.host(worker, &parts),
     };
     Ok(Ready {
         outgoing: Outgoing::new(forward, manner, parts, body),

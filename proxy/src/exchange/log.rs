@@ -39,6 +39,7 @@ pub struct LogFields {
     route: Option<Arc<str>>,
     cluster: Option<Arc<str>>,
     ends: Option<Rc<Ends>>,
+    transport_failure: Option<Arc<str>>,
 }
 
 impl LogFields {
@@ -67,6 +68,7 @@ impl LogFields {
             route: None,
             cluster: None,
             ends: None,
+            transport_failure: None,
         }))
     }
 
@@ -112,6 +114,11 @@ impl LogFields {
         self.ends = Some(Rc::clone(ends));
     }
 
+    /// Notes what the transport says of the connection that could not be made.
+    pub fn transport_failed(&mut self, reason: &Arc<str>) {
+        self.transport_failure = Some(Arc::clone(reason));
+    }
+
     /// Hands the line over.
     pub fn write(
         &self,
@@ -139,7 +146,7 @@ impl LogFields {
             flags: end.record.flags,
             response_code_details: Some(end.details),
             connection_termination_details: None,
-            upstream_transport_failure_reason: None,
+            upstream_transport_failure_reason: self.transport_failure.as_deref(),
             bytes_received: end.record.request_bytes,
             bytes_sent: end.record.response_bytes,
             duration: end.record.duration,

@@ -179,7 +179,9 @@ impl Copying {
     /// Sends the copy and reads its response to the end.
     async fn send(&self, parts: Parts, body: UpstreamBody) -> Result<(), Error> {
         let pools = &self.worker.pools;
+        let host = self.picked.host(&self.worker, &parts);
         let target = self.picked.target(&self.client, self.protocol);
+        let target = target.asking_for(host.as_ref());
         let response = match self.protocol {
             Protocol::Http1 => {
                 let message = Message::new(self.worker.buffers.take(), parts, body);

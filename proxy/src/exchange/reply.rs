@@ -4,6 +4,7 @@
 //! `grpc-status` and `grpc-message`.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -35,6 +36,8 @@ pub struct LocalReply {
     pub overloaded: bool,
     /// Whether the body says that this is the latest of several tries.
     pub retried: bool,
+    /// What the transport says of the connection that could not be made, which the body ends with.
+    pub transport: Option<Arc<str>>,
 }
 
 /// How the body of a reply begins that speaks of a try without a response.
@@ -54,6 +57,7 @@ impl LocalReply {
             details,
             overloaded: false,
             retried: false,
+            transport: None,
         }
     }
 
@@ -176,13 +180,13 @@ impl LocalReply {
                 "upstream_reset_before_response_started{protocol_error}",
             ),
             Kind::Overflow => Self {
+                status: S::SERVICE_UNAVAILABLE,
+                flags: F::UO,
+                body: "upstream connect error or disconnect/reset before headers. reset reason: overflow",
+                details: "upstream_reset_before_response_started{overflow}",
                 overloaded: true,
-                ..Self::new(
-                    S::SERVICE_UNAVAILABLE,
-                    F::UO,
-                    "upstream connect error or disconnect/reset before headers. reset reason: overflow",
-                    "upstream_reset_before_response_started{overflow}",
-                )
+                retried: false,
+                transport: None,
             },
             Kind::RequestTimeout => Self::timeout("response_timeout"),
             Kind::TryTimeout => Self::timeout("upstream_per_try_timeout"),
@@ -194,7 +198,10 @@ impl LocalReply {
 
     /// The local reply that tells a peer about this error.
     pub fn from_error(error: &Error) -> Self {
-        Self::from_kind(error.kind())
+        Self {
+            transport: error.transport().cloned(),
+            ..Self::from_kind(error.kind())
+        }
     }
 
     /// The response itself, in the form that the client understands.
@@ -222,11 +229,15 @@ impl LocalReply {
 
     /// The body; put together only for one that speaks of several tries, which are rare.
     fn text(&self) -> Cow<'static, str> {
-        match self.body.strip_prefix(RESET) {
+        let text = match self.body.strip_prefix(RESET) {
             Some(reason) if self.retried => {
                 format!("{RESET}retried and the latest {reason}").into()
             }
             _ => self.body.into(),
+        };
+        match &self.transport {
+            Some(reason) => format!("{text}, transport failure reason: {reason}").into(),
+            None => text,
         }
     }
 

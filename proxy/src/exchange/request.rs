@@ -6,8 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use arc_swap::Cache;
+use http::request::Parts;
+use http::uri::Authority;
 use hyper::Version;
-use hyper::header::HeaderValue;
+use hyper::header::{HOST, HeaderValue};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
@@ -20,7 +22,7 @@ use crate::pool::{Pools, Target};
 use crate::registry::ClusterId;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
-use crate::upstream::{Buffers, Client, Counts, Protocol, Reach};
+use crate::upstream::{Buffers, Client, Counts, Host, Protocol, Reach, TlsTarget, tls};
 
 /// Default of [`ExchangeSettings::replay_body_bytes_max`]: Envoy's limit of a request's buffer.
 pub const REPLAY_BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -282,8 +284,22 @@ impl Picked {
             state: &endpoint.state,
             protocol,
             settings: &cluster.pool,
+            tls: cluster
+                .tls(endpoint)
+                .map(|client| TlsTarget { client, host: None }),
             client,
             connected: None,
         }
+    }
+
+    /// The host that a request asks for, if its TLS is to be for that.
+    pub fn host(&self, worker: &Worker, parts: &Parts) -> Option<Rc<Host>> {
+        let tls = self.cluster().pool.tls.as_ref()?;
+        if !tls.wants_host() {
+            return None;
+        }
+        let asked = || parts.headers.get(HOST)?.to_str().ok();
+        let authority = parts.uri.authority().map(Authority::as_str);
+        Some(worker.pools.host(tls::bare(authority.or_else(asked)?)))
     }
 }

@@ -22,7 +22,7 @@ use crate::registry::{Address, ConnectionPermit, EndpointState};
 use crate::route::OpaqueHead;
 use crate::snapshot::{Destination, OpaqueRoutes};
 use crate::telemetry::{Counter, Entry, RequestStats, ResponseFlags};
-use crate::upstream::{Client, Dialed, Ends, dial};
+use crate::upstream::{Client, Dialed, Ends, Tunnel, dial};
 
 /// Endpoints that one connection is tried on. Envoy's default is 1; TCP has no retry policy to ask.
 pub const CONNECT_ATTEMPTS_MAX: usize = 3;
@@ -64,7 +64,7 @@ pub async fn open(worker: &Rc<Worker>, asked: Asked) -> Option<Opened> {
     let snapshot = worker.snapshot();
     let mut record = Record::begin(worker, &asked);
     match destined(worker, &snapshot, &asked, &mut record) {
-        Ok(destined) => connect(worker, &destined, record).await,
+        Ok((destined, tunnel)) => connect(worker, &destined, tunnel, record).await,
         Err(End { flags, details }) => {
             record.details = Some(details);
             record.finish(flags, None);
@@ -84,7 +84,7 @@ fn destined(
     snapshot: &SnapshotRef,
     asked: &Asked,
     record: &mut Record,
-) -> Result<Destined, End> {
+) -> Result<(Destined, Option<Arc<Tunnel>>), End> {
     let no_route = || End {
         flags: ResponseFlags::NR,
         details: "filter_chain_not_found",
@@ -96,7 +96,8 @@ fn destined(
         source: Some(asked.remote.ip()),
     };
     let rule = routes.table.find(&head).ok_or_else(no_route)?;
-    let split = routes.route(rule).split.as_ref().ok_or_else(no_route)?;
+    let route = routes.route(rule);
+    let split = route.split.as_ref().ok_or_else(no_route)?;
     let destination: &Destination = worker.random(|rng| split.pick(rng));
     record.cluster = Some(Arc::clone(&destination.name));
     let destined = Destined::find(snapshot, destination.cluster).ok_or(End {
@@ -104,11 +105,16 @@ fn destined(
         details: "cluster_not_found",
     })?;
     record.stats = Arc::clone(&destined.cluster().stats);
-    Ok(destined)
+    Ok((destined, route.tunnel.clone()))
 }
 
 /// Connects to an endpoint, and to others when that fails.
-async fn connect(worker: &Rc<Worker>, destined: &Destined, mut record: Record) -> Option<Opened> {
+async fn connect(
+    worker: &Rc<Worker>,
+    destined: &Destined,
+    tunnel: Option<Arc<Tunnel>>,
+    mut record: Record,
+) -> Option<Opened> {
     let mut tried = Vec::new();
     let ask = ask(destined, &record);
     while tried.len() < CONNECT_ATTEMPTS_MAX {
@@ -126,13 +132,13 @@ async fn connect(worker: &Rc<Worker>, destined: &Destined, mut record: Record) -
             return None;
         };
         let made = Instant::now();
-        let timeout = target.settings.connect_timeout;
-        let keepalive = target.settings.tcp_keepalive;
-        match dial(target.reach, timeout, keepalive, counts).await {
+        let mut settings = target.connect_settings();
+        // in plain text it goes with the first bytes of the client, in TLS before the handshake
+        let announced = settings.announced.take_if(|_| settings.tls.is_none());
+        match dial(target.reach, &settings, tunnel.as_deref(), counts).await {
             Ok(upstream) => {
                 picked.report(Outcome::Connected);
                 record.ends = Some(Rc::clone(&upstream.ends));
-                let announced = target.announced();
                 return Some(Opened {
                     upstream,
                     preface: announced.map(|who| who.header()).unwrap_or_default(),
@@ -171,6 +177,9 @@ async fn connect(worker: &Rc<Worker>, destined: &Destined, mut record: Record) -
 
 /// Why a connection could not be made, for the log.
 fn failure(error: &Error) -> Box<str> {
+    if let Some(reason) = error.transport() {
+        return Box::from(&**reason);
+    }
     let cause = std::error::Error::source(error);
     match (error.kind(), cause) {
         (Kind::ConnectTimeout, _) => "connection timeout".into(),

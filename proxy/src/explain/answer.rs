@@ -293,6 +293,9 @@ pub struct ClusterUsed {
     /// What connections and requests are limited by, if by anything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
+    /// The TLS that its connections are inside of: its mode, whom it asks for, and what it verifies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<String>,
     /// What is hashed, and which endpoint it leads to; for balancers by hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<String>,

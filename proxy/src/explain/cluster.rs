@@ -186,6 +186,7 @@ fn used(cluster: &Cluster, probability: f64) -> ClusterUsed {
         limits: limits(&cluster.pool),
         balancer: cluster.balance.policy.name().to_owned(),
         connect_timeout: effect::duration(cluster.pool.connect_timeout),
+        tls: cluster.pool.tls.as_ref().map(ToString::to_string),
         affinity: None,
         health_check: cluster.check.as_ref().map(ToString::to_string),
         priorities: priorities(cluster),

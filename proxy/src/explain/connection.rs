@@ -119,7 +119,18 @@ fn rules(
     };
     answer.rules_after = all.len() - won.index() - 1;
     answer.outcome = Outcome::Forwarded;
-    if let Some(split) = &routes.route(won).split {
+    let route = routes.route(won);
+    if let Some(tunnel) = &route.tunnel {
+        answer.hints.push(Note {
+            source: None,
+            text: format!(
+                "a tunnel goes on to {}, opened by {}",
+                tunnel.authority,
+                tunnel.method.as_str()
+            ),
+        });
+    }
+    if let Some(split) = &route.split {
         answer.destinations = cluster::of_connection(split, snapshot, survey);
     }
 }

@@ -315,6 +315,9 @@ impl Page {
         if !cluster.limits.is_empty() {
             self.under(8, &cluster.limits.join(", "));
         }
+        if let Some(tls) = &cluster.tls {
+            self.under(8, &format!("TLS {tls}"));
+        }
         if let Some(affinity) = &cluster.affinity {
             self.under(8, affinity);
         }

@@ -45,7 +45,7 @@ pub(super) struct Shared {
 }
 
 /// Gives a request its stream, or says why there is none; dropped to have it ask again.
-type Waiter = oneshot::Sender<Result<StreamHold, Kind>>;
+type Waiter = oneshot::Sender<Result<StreamHold, Error>>;
 
 struct Connection {
     sender: http2::Sender,
@@ -205,17 +205,17 @@ impl Shared {
     }
 
     /// Tells everyone in line that there will be no stream, or to ask again.
-    fn dismiss(&self, failure: Option<Kind>) {
+    fn dismiss(&self, failure: Option<&Error>) {
         let waiting = self.waiting.take();
         for waiter in waiting {
-            if let Some(kind) = failure {
-                drop(waiter.send(Err(kind)));
+            if let Some(error) = failure {
+                drop(waiter.send(Err(error.for_another())));
             }
         }
     }
 
     /// Gets in line.
-    fn wait(&self) -> Option<oneshot::Receiver<Result<StreamHold, Kind>>> {
+    fn wait(&self) -> Option<oneshot::Receiver<Result<StreamHold, Error>>> {
         let mut waiting = self.waiting.borrow_mut();
         if waiting.len() >= WAITING_REQUESTS_MAX {
             waiting.retain(|waiter| !waiter.is_closed());
@@ -433,7 +433,7 @@ async fn stream(pool: &Rc<EndpointPool>, target: &Target<'_>) -> Result<StreamHo
         };
         match turn.await {
             Ok(Ok(hold)) => return Ok(hold),
-            Ok(Err(kind)) => return Err(Error::new(kind)),
+            Ok(Err(error)) => return Err(error),
             // the last connection closed; ask again
             Err(_) => (),
         }
@@ -516,7 +516,8 @@ async fn open_one(pool: Rc<EndpointPool>, order: Order, permit: Option<Connectio
             }
         },
     };
-    let connected = connect(order.reach(), order.settings, &pool.counts, &pool.memory).await;
+    let settings = order.settings.clone();
+    let connected = connect(order.reach(), settings, &pool.counts, &pool.memory).await;
     let limit = match connected {
         Ok(Connected {
             sender: Sender::Http2(sender),
@@ -534,15 +535,15 @@ async fn open_one(pool: Rc<EndpointPool>, order: Order, permit: Option<Connectio
             limit.known(order.settings.timeout).await;
             Ok(limit)
         }
-        Ok(_) => Err(Kind::UpstreamProtocol),
-        Err(error) => Err(error.kind()),
+        Ok(_) => Err(Error::new(Kind::UpstreamProtocol)),
+        Err(error) => Err(error),
     };
     shared.opening.set(shared.opening.get() - 1);
     let limit = match limit {
         Ok(limit) => limit,
-        Err(kind) => {
+        Err(error) => {
             if shared.is_forsaken() {
-                shared.dismiss(Some(kind));
+                shared.dismiss(Some(&error));
             }
             return;
         }

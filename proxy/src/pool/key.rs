@@ -1,11 +1,11 @@
 //! Which pool a request uses: the endpoint's number and the protocol, with a hash that costs next to nothing.
 
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use crate::upstream::{Announced, Protocol};
 
 /// Identity of a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     /// Number of the endpoint, given out by the registry: no peer can choose it, so it needs no keyed hash.
     pub(super) endpoint: u64,
@@ -13,6 +13,20 @@ pub(super) struct Key {
     pub(super) protocol: Protocol,
     /// What they begin with. A client may choose its port, yet reaches none but its own pools by it.
     pub(super) announced: Option<Announced>,
+    /// Number of their TLS, which changes with its settings and material; 0 for plain text.
+    pub(super) tls: u64,
+    /// Number of the host that they ask for, where requests say which; else 0.
+    pub(super) host: u64,
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        (self.endpoint, self.protocol, self.announced).hash(hasher);
+        // what is plain needs no more, and most is
+        if self.tls != 0 {
+            (self.tls, self.host).hash(hasher);
+        }
+    }
 }
 
 /// Makes [`NumberHasher`]s.
@@ -61,6 +75,8 @@ mod tests {
                     Protocol::Http2
                 },
                 announced: None,
+                tls: 0,
+                host: 0,
             })
             .map(|key| hash.hash_one(key))
             .collect();

@@ -1,8 +1,10 @@
 //! Limits and times of upstream connections.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::http2::pulse::KeepAlive;
+use crate::tls::ClientTls;
 use crate::upstream::{Protocol, ProxyProtocol, TcpKeepalive};
 
 /// Most connections that wait for a request, per worker and endpoint; a further one is closed after its response.
@@ -134,6 +136,11 @@ pub struct PoolSettings {
     pub streams_max: Option<u32>,
     /// What connections speak.
     pub speaks: Speaks,
+    /// The TLS that is spoken; none by default. With that of the mode `Automatic`, only to endpoints that are known to
+    /// speak it.
+    ///
+    /// Source: DestinationRule `tls`.
+    pub tls: Option<Arc<ClientTls>>,
 }
 
 impl Default for PoolSettings {
@@ -150,6 +157,7 @@ impl Default for PoolSettings {
             connection_duration_max: None,
             streams_max: None,
             speaks: Speaks::default(),
+            tls: None,
         }
     }
 }

@@ -68,6 +68,7 @@ impl World {
         Target {
             connected: None,
             client: &CLIENT,
+            tls: None,
             reach: Reach {
                 address: &self.address,
                 alternates: &self.alternates,

@@ -7,6 +7,7 @@ use crate::cluster::Split;
 use crate::provenance::Provenance;
 use crate::route::{HostIndex, OpaqueTable, RuleIdx};
 use crate::tls::ServerTls;
+use crate::upstream::Tunnel;
 
 /// What the connections of a listener are.
 #[derive(Clone, Debug)]
@@ -77,6 +78,8 @@ pub struct OpaqueRoute {
     pub provenance: Provenance,
     /// The destinations by weight; `None` when none of several has any.
     pub split: Option<Split<Destination>>,
+    /// The tunnel that connections go through; none by default.
+    pub tunnel: Option<Arc<Tunnel>>,
 }
 
 /// The TLS servers of a listener.

@@ -289,6 +289,12 @@ series! {
     ConnectHandshake "strait_upstream_connect_failures_total" [REASON = "handshake"] "Upstream connections that could not be made, by reason.",
     /// Connecting failed otherwise: no route to the host, no file descriptors.
     ConnectOther "strait_upstream_connect_failures_total" [REASON = "other"] "Upstream connections that could not be made, by reason.",
+    /// A TLS handshake with an endpoint began a session.
+    UpstreamTlsFull "strait_upstream_tls_handshakes_total" [RESULT = "full"] "TLS handshakes with endpoints, by result.",
+    /// A TLS handshake with an endpoint resumed a session.
+    UpstreamTlsResumed "strait_upstream_tls_handshakes_total" [RESULT = "resumed"] "TLS handshakes with endpoints, by result.",
+    /// A TLS handshake with an endpoint that failed.
+    UpstreamTlsFailed "strait_upstream_tls_handshakes_total" [RESULT = "failed"] "TLS handshakes with endpoints, by result.",
     /// A pooled connection turned out closed and the request was sent again on a fresh one.
     UpstreamReplays "strait_upstream_replays_total" [] "Requests sent again because a pooled connection turned out to be closed and nothing of them was consumed.",
     /// The limit of connections kept one from being made.
@@ -365,6 +371,8 @@ series! {
     PoolIdleTimeout "strait_pool_evicted_total" [REASON = "idle_timeout"] "Pooled connections that were closed, by reason.",
     /// A pooled connection was closed for want of room.
     PoolIdleLimit "strait_pool_evicted_total" [REASON = "idle_limit"] "Pooled connections that were closed, by reason.",
+    /// Pooled TLS connections were closed since requests named too many other hosts.
+    PoolHostLimit "strait_pool_evicted_total" [REASON = "host_limit"] "Pooled connections that were closed, by reason.",
     /// A pooled connection was closed by its peer.
     PoolPeerClosed "strait_pool_evicted_total" [REASON = "peer_closed"] "Pooled connections that were closed, by reason.",
     /// A pooled connection was closed because its endpoint left the configuration.

@@ -40,6 +40,8 @@ pub struct AuthoritiesPem<'a> {
     pub authorities: (&'a str, &'a [u8]),
     /// Revoked certificates, and where they were read.
     pub revoked: Option<(&'a str, &'a [u8])>,
+    /// Whether certificates that cannot be used are passed over, and what each says is of no interest.
+    pub is_lenient: bool,
 }
 
 /// A certificate with its key.
@@ -106,7 +108,7 @@ impl Identity {
 
 const UNSUPPORTED_KEY: &str = "the key is not one that can be used: RSA of 2048 to 8192 bits, ECDSA on P-256, P-384 or P-521, or Ed25519";
 
-/// Authorities of client certificates, and what they have revoked.
+/// Authorities of the other side's certificates, and what they have revoked.
 #[derive(Debug)]
 pub struct Authorities {
     pub(super) roots: Arc<RootCertStore>,
@@ -128,13 +130,21 @@ impl Authorities {
         let (place, bytes) = pem.authorities;
         let broken = |text: String| Problem::new(ProblemKind::Authorities, place, text);
         let certificates = certificates(place, bytes, ProblemKind::Authorities)?;
-        let facts: Result<Vec<Facts>, String> = certificates.iter().map(Facts::read).collect();
-        let facts = facts.map_err(broken)?;
         let mut roots = RootCertStore::empty();
-        for certificate in certificates {
-            roots
-                .add(certificate)
-                .map_err(|error| broken(format!("a certificate cannot be used: {error}")))?;
+        let mut facts = Vec::new();
+        if pem.is_lenient {
+            roots.add_parsable_certificates(certificates);
+            if roots.is_empty() {
+                return Err(broken("none of the certificates can be used".to_owned()));
+            }
+        } else {
+            let each: Result<Vec<Facts>, String> = certificates.iter().map(Facts::read).collect();
+            facts = each.map_err(broken)?;
+            for certificate in certificates {
+                roots
+                    .add(certificate)
+                    .map_err(|error| broken(format!("a certificate cannot be used: {error}")))?;
+            }
         }
         let (revoked, renewals) = match pem.revoked {
             Some((place, bytes)) => revocations(place, bytes)?,
@@ -169,13 +179,14 @@ impl Authorities {
         let each = self.facts.iter();
         let each = each.map(|facts| untimely("authority", &self.place, facts, now));
         if let Some(all) = each.collect::<Option<Vec<Problem>>>() {
+            // of those of the operating system nothing is known, and nothing said
             problems.extend(all.into_iter().next());
         }
         if let (Some(place), Some(renewal)) = (&self.revoked_place, self.renewals.iter().min())
             && *renewal < now
         {
             let text = format!(
-                "the list of revoked certificates should have been renewed by {}; clients are refused",
+                "the list of revoked certificates should have been renewed by {}; certificates that it is for are refused",
                 date(*renewal)
             );
             problems.push(Problem::new(

@@ -31,7 +31,7 @@ impl fmt::Display for IdentitySource {
     }
 }
 
-/// Where the authorities of client certificates come from, with the list of revoked certificates.
+/// Where the authorities of the other side's certificates come from, with the list of revoked certificates.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AuthoritySource {
     /// PEM files.
@@ -48,6 +48,11 @@ pub enum AuthoritySource {
         /// Its name.
         name: Arc<str>,
     },
+    /// Those that the operating system trusts.
+    System {
+        /// What they have revoked.
+        revoked: Option<Arc<str>>,
+    },
 }
 
 impl fmt::Display for AuthoritySource {
@@ -55,6 +60,7 @@ impl fmt::Display for AuthoritySource {
         match self {
             AuthoritySource::Files { authorities, .. } => write!(f, "file {authorities}"),
             AuthoritySource::Secret { namespace, name } => write!(f, "secret {namespace}/{name}"),
+            AuthoritySource::System { .. } => f.write_str("the operating system's CAs"),
         }
     }
 }

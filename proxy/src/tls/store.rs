@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::client::Material;
 use super::digest::{Sha256, sha256};
 use super::material::{AuthoritiesPem, IdentityPem, UnixSeconds};
 use super::{
-    Authorities, AuthoritySource, Identity, IdentitySource, Problem, ServerSettings, ServerTls,
+    Authorities, AuthoritySource, ClientSettings, ClientTls, Identity, IdentitySource, Problem,
+    ServerSettings, ServerTls,
 };
 
 /// Bytes with the name of their place.
@@ -31,6 +33,8 @@ pub struct AuthorityBytes {
     pub authorities: Named,
     /// What they have revoked.
     pub revoked: Option<Named>,
+    /// Whether certificates that cannot be used are passed over: an operating system trusts many, of all ages.
+    pub is_lenient: bool,
 }
 
 /// Everything that is wanted, as it was just read.
@@ -53,6 +57,9 @@ struct Inner {
     identities: BTreeMap<IdentitySource, Slot<Identity>>,
     authorities: BTreeMap<AuthoritySource, Slot<Authorities>>,
     servers: BTreeMap<ServerSettings, Weak<ServerTls>>,
+    clients: BTreeMap<ClientSettings, Weak<ClientTls>>,
+    /// Given to the last of the clients.
+    serial: u64,
 }
 
 /// Material of one source.
@@ -196,6 +203,7 @@ impl Store {
             .authorities
             .retain(|source, _| read.authorities.contains_key(source));
         inner.servers.retain(|_, server| server.strong_count() > 0);
+        inner.clients.retain(|_, client| client.strong_count() > 0);
         let mut changed = false;
         for (source, bytes) in read.identities {
             let slot = inner.identities.entry(source).or_default();
@@ -249,6 +257,36 @@ impl Store {
             .servers
             .insert(settings.clone(), Arc::downgrade(&made));
         Some(made)
+    }
+
+    /// What connections with these settings handshake with; the same as before if nothing that it is made of has
+    /// changed. What is wanted and not there makes it refuse them.
+    pub fn client(&self, settings: &ClientSettings) -> Arc<ClientTls> {
+        let mut inner = self.lock();
+        let identity = settings.identity.as_ref();
+        let authorities = settings.authorities.as_ref();
+        let material = Material {
+            identity: identity.and_then(|source| inner.identities.get(source)?.in_force.clone()),
+            authorities: authorities
+                .and_then(|source| inner.authorities.get(source)?.in_force.clone()),
+        };
+        let before = inner.clients.get(settings).and_then(Weak::upgrade);
+        if let Some(before) = before.filter(|before| before.is_made_of(&material)) {
+            return before;
+        }
+        inner.serial += 1;
+        let made = Arc::new(ClientTls::new(inner.serial, settings.clone(), material));
+        inner
+            .clients
+            .insert(settings.clone(), Arc::downgrade(&made));
+        made
+    }
+
+    /// What can be said of one certificate, if it was asked for.
+    pub fn identity(&self, source: &IdentitySource) -> Option<Status<IdentitySource, Identity>> {
+        let inner = self.lock();
+        let slot = inner.identities.get(source)?;
+        Some(slot.status(source.clone()))
     }
 
     /// What can be said of the certificates.
@@ -309,6 +347,7 @@ impl AuthorityBytes {
                 .revoked
                 .as_ref()
                 .map(|(place, bytes)| (&**place, &**bytes)),
+            is_lenient: self.is_lenient,
         }
     }
 

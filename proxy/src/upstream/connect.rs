@@ -24,17 +24,21 @@ use super::http1::Connection;
 use super::http2;
 use super::proxy_protocol::Announced;
 use super::stream::Stream;
+use super::tls::{Agreed, Secured};
+use super::tunnel::Tunnel;
 use crate::error::{BoxError, Error, Kind};
 use crate::http2::memory::Memory;
 use crate::http2::pulse::KeepAlive;
 use crate::registry::Address;
+use crate::telemetry::Counter;
+use crate::tls::Inside;
 
 /// Time after which the next address is tried while the one before has not answered; one that is refused is followed at
 /// once. RFC 8305, section 5, recommends it.
 pub const NEXT_ADDRESS_DELAY: Duration = Duration::from_millis(250);
 
 /// How a connection is to be made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ConnectSettings {
     /// What it speaks.
     pub protocol: Protocol,
@@ -46,6 +50,8 @@ pub struct ConnectSettings {
     pub keep_alive: Option<KeepAlive>,
     /// Probes of the kernel on silent connections; none by default.
     pub tcp_keepalive: Option<TcpKeepalive>,
+    /// The TLS that is spoken; none for plain text.
+    pub tls: Option<Secured>,
 }
 
 /// How the kernel finds out whether a silent peer is still there. What is not said is the system's own choice.
@@ -92,6 +98,8 @@ pub struct Ends {
     pub local: Option<SocketAddr>,
     /// The address that took the connection, which need not be the endpoint's own.
     pub remote: Address,
+    /// What was agreed on in its TLS; none in plain text.
+    pub tls: Option<Agreed>,
 }
 
 /// The sending half of an upstream connection.
@@ -145,18 +153,28 @@ pub struct Dialed {
     pub counted: Counted,
 }
 
-/// Connects, for bytes that are carried as they are.
+/// Connects, for bytes that are carried as they are; what they are inside of is `settings`' matter, its protocol is not; through a
+/// tunnel if there is one.
 ///
 /// # Errors
 ///
 /// Those of [`connect`].
 pub async fn dial(
     reach: Reach<'_>,
-    timeout: Duration,
-    keepalive: Option<TcpKeepalive>,
+    settings: &ConnectSettings,
+    tunnel: Option<&Tunnel>,
     counts: &Rc<Counts>,
 ) -> Result<Dialed, Error> {
-    let (stream, ends) = within(timeout, socket(reach, keepalive, counts), counts).await?;
+    let opening = async {
+        let (stream, ends) = begin(reach, settings, Inside::Bytes, counts).await?;
+        let Some(tunnel) = tunnel else {
+            return Ok((stream, ends));
+        };
+        let opened = Box::pin(tunnel.open(stream)).await;
+        let stream = opened.inspect_err(|error| counts.connect_failed(error))?;
+        Ok((stream, ends))
+    };
+    let (stream, ends) = within(settings.timeout, opening, counts).await?;
     Ok(Dialed {
         stream,
         ends,
@@ -164,12 +182,52 @@ pub async fn dial(
     })
 }
 
+/// A connected socket on which all has been said that comes before what it carries.
+async fn begin(
+    reach: Reach<'_>,
+    settings: &ConnectSettings,
+    inside: Inside,
+    counts: &Rc<Counts>,
+) -> Result<(Stream, Rc<Ends>), Error> {
+    let told = |error: Error| {
+        counts.connect_failed(&error);
+        error
+    };
+    if let Some(tls) = &settings.tls {
+        tls.check().map_err(told)?;
+    }
+    let (mut stream, mut ends) = socket(reach, settings.tcp_keepalive, counts).await?;
+    if let Some(announced) = &settings.announced {
+        let failed = |error| connect_failed(error, counts);
+        stream
+            .write_all(&announced.header())
+            .await
+            .map_err(failed)?;
+    }
+    if let Some(tls) = &settings.tls {
+        let shaken = tls.shake_hands(stream, inside).await;
+        counts.add(handshake(&shaken), 1);
+        let (secured, agreed) = shaken.map_err(told)?;
+        stream = secured;
+        ends.tls = Some(agreed);
+    }
+    Ok((stream, Rc::new(ends)))
+}
+
+fn handshake(shaken: &Result<(Stream, Agreed), Error>) -> Counter {
+    match shaken {
+        Ok((_, agreed)) if agreed.resumed => Counter::UpstreamTlsResumed,
+        Ok(_) => Counter::UpstreamTlsFull,
+        Err(_) => Counter::UpstreamTlsFailed,
+    }
+}
+
 /// A connected socket.
 async fn socket(
     reach: Reach<'_>,
     keepalive: Option<TcpKeepalive>,
     counts: &Rc<Counts>,
-) -> Result<(Stream, Rc<Ends>), Error> {
+) -> Result<(Stream, Ends), Error> {
     let failed = |error: io::Error| connect_failed(error, counts);
     let (stream, remote) = match reach.address {
         Address::Unix(path) => {
@@ -187,8 +245,12 @@ async fn socket(
             (Stream::Tcp(stream), Address::Ip(remote))
         }
     };
-    let local = stream.local_address();
-    Ok((stream, Rc::new(Ends { local, remote })))
+    let ends = Ends {
+        local: stream.local_address(),
+        remote,
+        tls: None,
+    };
+    Ok((stream, ends))
 }
 
 async fn open(
@@ -197,14 +259,8 @@ async fn open(
     counts: &Rc<Counts>,
     memory: &Rc<Memory>,
 ) -> Result<Connected, Error> {
-    let (mut stream, ends) = socket(reach, settings.tcp_keepalive, counts).await?;
-    if let Some(announced) = &settings.announced {
-        let failed = |error| connect_failed(error, counts);
-        stream
-            .write_all(&announced.header())
-            .await
-            .map_err(failed)?;
-    }
+    let inside = settings.protocol.into();
+    let (stream, ends) = begin(reach, settings, inside, counts).await?;
     let counted = Counted::opened(counts);
     let sender = match settings.protocol {
         Protocol::Http1 => Sender::Http1(Connection::new(stream, Rc::clone(&ends), counted)),

@@ -44,6 +44,7 @@ impl Counts {
         let counter = match error.kind() {
             Kind::ConnectTimeout => Counter::ConnectTimeout,
             _ if refused => Counter::ConnectRefused,
+            _ if error.transport().is_some() => Counter::ConnectHandshake,
             _ => Counter::ConnectOther,
         };
         self.add(counter, 1);

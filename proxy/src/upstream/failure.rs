@@ -1,5 +1,8 @@
 //! What the end of an HTTP/2 stream means for its request.
 
+use rustls::AlertDescription;
+
+use super::tls::refused_late;
 use crate::error::{Error, Kind};
 use crate::http2::Reason;
 
@@ -10,6 +13,8 @@ pub enum Fault {
     Closed,
     /// The request's body broke off.
     Downstream,
+    /// The server does not take us, which it said by an alert of TLS before anything else.
+    Late(AlertDescription),
     /// The peer did not look at it: it refused the stream, or left and named it as one of those above the last that it
     /// processed (RFC 9113, sections 6.8 and 8.7).
     Refused,
@@ -33,6 +38,7 @@ impl Fault {
         match self {
             Fault::Closed => Error::new(Kind::UpstreamClosed),
             Fault::Downstream => Error::new(Kind::DownstreamBody),
+            Fault::Late(alert) => refused_late(alert),
             Fault::Refused => {
                 Error::new(Kind::UpstreamRefusedStream).with_source(Reason::REFUSED_STREAM)
             }
@@ -44,6 +50,7 @@ impl Fault {
     /// For a response that broke off after its head.
     pub fn after_response(self) -> Error {
         match self {
+            Fault::Late(_) => Fault::Closed.before_response(),
             Fault::Refused => Fault::Reset(Reason::REFUSED_STREAM).before_response(),
             fault => fault.before_response(),
         }

@@ -33,6 +33,7 @@ use self::message::Fault;
 use super::connect::Ends;
 use super::counts::Counted;
 use super::stream::Stream;
+use super::tls::{late_refusal, refused_late};
 use crate::error::{BoxError, Error, Kind};
 use crate::registry::{Closing, ConnectionPermit, RequestPermit};
 
@@ -133,7 +134,7 @@ impl Connection {
 
     /// Whether the peer closed it while it waited, or spoke out of turn.
     pub fn is_stale(&self) -> bool {
-        self.wire.stream.borrow().is_stale()
+        self.wire.stream.borrow_mut().is_stale()
     }
 
     /// Gives back memory that a connection without a request does not need.
@@ -253,7 +254,12 @@ impl Connection {
             match ready!(self.poll_fill(cx)) {
                 Ok(0) => return Poll::Ready(Err(closed())),
                 Ok(_) => {}
-                Err(error) => return Poll::Ready(Err(closed().with_source(error))),
+                Err(error) => {
+                    let first = self.carried == 0 && self.input.is_empty();
+                    let late = late_refusal(&error).filter(|_| first);
+                    let error = late.map_or_else(|| closed().with_source(error), refused_late);
+                    return Poll::Ready(Err(error));
+                }
             }
         }
     }

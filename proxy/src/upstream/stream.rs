@@ -1,18 +1,27 @@
-//! The socket of an upstream connection: TCP or Unix.
+//! The socket of an upstream connection: TCP or Unix, with TLS inside or not.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use rustls::client::UnbufferedClientConnection;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+
+use super::tunnel::Tunnelled;
+use crate::runtime::gather;
+use crate::tls::encrypted::Encrypted;
 
 /// A connected socket.
 #[derive(Debug)]
 pub enum Stream {
     /// TCP.
     Tcp(TcpStream),
+    /// TLS over one of the others.
+    Tls(Box<Encrypted<Stream, UnbufferedClientConnection>>),
+    /// One of the others through a tunnel.
+    Tunnelled(Box<Tunnelled>),
     /// A Unix stream socket.
     Unix(UnixStream),
 }
@@ -22,14 +31,17 @@ impl Stream {
     pub fn local_address(&self) -> Option<SocketAddr> {
         match self {
             Stream::Tcp(stream) => stream.local_addr().ok(),
+            Stream::Tls(stream) => stream.socket().local_address(),
+            Stream::Tunnelled(stream) => stream.inner().local_address(),
             Stream::Unix(_) => None,
         }
     }
 
-    /// Whether the peer closed the connection or sent something while nothing was asked of it.
+    /// Whether the peer closed the connection or sent something while nothing was asked of it. A ticket of TLS is nothing
+    /// of the sort.
     ///
     /// Costs no system call unless the poller has seen an event.
-    pub fn is_stale(&self) -> bool {
+    pub fn is_stale(&mut self) -> bool {
         let read = self.try_read(&mut [0]);
         !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
@@ -39,10 +51,35 @@ impl Stream {
     /// # Errors
     ///
     /// Those of the socket; [`io::ErrorKind::WouldBlock`] when nothing is there.
-    pub fn try_read(&self, space: &mut [u8]) -> io::Result<usize> {
+    pub fn try_read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tls(stream) => stream.try_read(space, Stream::try_read_plain),
+            stream => stream.try_read_plain(space),
+        }
+    }
+
+    /// As [`Stream::try_read`], from the socket itself.
+    fn try_read_plain(&self, space: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Tcp(stream) => stream.try_read(space),
+            // only what is inside can say
+            Stream::Tls(_) | Stream::Tunnelled(_) => Err(io::ErrorKind::Unsupported.into()),
             Stream::Unix(stream) => stream.try_read(space),
+        }
+    }
+
+    /// Writes pieces in order; few and small ones together.
+    pub fn poll_gather(
+        &mut self,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self {
+            Stream::Tcp(stream) => gather::poll_write(Pin::new(stream), cx, pieces),
+            // puts small pieces together by itself
+            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Stream::Tunnelled(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Stream::Unix(stream) => gather::poll_write(Pin::new(stream), cx, pieces),
         }
     }
 }
@@ -55,6 +92,8 @@ impl AsyncRead for Stream {
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, space),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(cx, space),
+            Stream::Tunnelled(stream) => Pin::new(stream).poll_read(cx, space),
             Stream::Unix(stream) => Pin::new(stream).poll_read(cx, space),
         }
     }
@@ -68,6 +107,8 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Stream::Tunnelled(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
         }
     }
@@ -79,6 +120,8 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Stream::Tunnelled(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
             Stream::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
         }
     }
@@ -87,14 +130,20 @@ impl AsyncWrite for Stream {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // sockets keep nothing back
-        Poll::Ready(Ok(()))
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Tunnelled(stream) => Pin::new(stream).poll_flush(cx),
+            // sockets keep nothing back
+            Stream::Tcp(_) | Stream::Unix(_) => Poll::Ready(Ok(())),
+        }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Tunnelled(stream) => Pin::new(stream).poll_shutdown(cx),
             Stream::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }

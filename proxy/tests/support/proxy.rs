@@ -35,6 +35,7 @@ pub struct Start {
     edge: SocketAddr,
     admin: SocketAddr,
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     directory: tempfile::TempDir,
 }
 
@@ -47,6 +48,7 @@ impl Start {
             edge: free_address(),
             admin: free_address(),
             arguments: Vec::new(),
+            environment: Vec::new(),
             directory,
         }
     }
@@ -68,6 +70,12 @@ impl Start {
         self
     }
 
+    /// Sets a variable of its environment.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Starts the process and waits until it is ready.
     pub fn start(self) -> Proxy {
         let proxy = self.spawn();
@@ -85,6 +93,8 @@ impl Start {
         } else {
             command.arg("run");
         }
+        let own = self.arguments.iter().any(|text| text == "--concurrency");
+        let concurrency: &[&str] = if own { &[] } else { &["--concurrency", "2"] };
         let child = command
             .arg("--config")
             .arg(root.join("mesh"))
@@ -92,8 +102,9 @@ impl Start {
             .arg(self.admin.to_string())
             .arg("--access-log-path")
             .arg(root.join("access.log"))
-            .args(["--concurrency", "2"])
+            .args(concurrency)
             .args(&self.arguments)
+            .envs(self.environment)
             .stdin(Stdio::null())
             .stderr(log)
             .spawn()

@@ -28,6 +28,8 @@ pub mod proxy;
 pub mod raw;
 #[path = "tls.rs"]
 pub mod tls;
+#[path = "tls_origin.rs"]
+pub mod tls_origin;
 
 use std::time::{Duration, Instant};
 

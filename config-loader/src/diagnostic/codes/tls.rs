@@ -1,4 +1,5 @@
-//! Codes of certificates and keys (TLS), found where they are read: in files and Secrets that a Gateway names.
+//! Codes of certificates and keys (TLS), found where they are read: in files and Secrets that a Gateway or a
+//! DestinationRule names.
 
 codes! {
     TLS001 Warning "a certificate, key or secret that is named is there";
@@ -13,5 +14,6 @@ codes! {
     TLS010 Warning "a certificate is one that clients trust";
     TLS011 Warning "a certificate is for the hosts of its server";
     TLS012 Warning "a curve is one that is offered";
-    TLS013 Error "a credential is a secret of the gateway's own namespace";
+    TLS013 Error "a credential is a secret of the proxy's own namespace";
+    TLS014 Error "at a sidecar, a rule with a credential selects the workload";
 }

@@ -26,6 +26,8 @@ pub struct ClientTls {
     pub sni: Option<Arc<str>>,
     /// Whether neither chain nor names are verified.
     pub insecure_skip_verify: bool,
+    /// Where the fields that name something were written, by their names.
+    pub places: Vec<Lined<Arc<str>>>,
     /// Where it was written.
     pub line: Line,
 }

@@ -38,6 +38,7 @@ fn cluster(balance: Balance, localities: &[&str]) -> Cluster {
             let [.., high, low] = (number as u32 + 1).to_be_bytes();
             let address = Address::Ip(([10, 0, high, low], 80).into());
             Endpoint {
+                speaks_mesh_tls: false,
                 state: registry.endpoint(&state.name, &address),
                 address_text: address.to_string().into(),
                 address,

@@ -50,6 +50,10 @@ fn draft(host: &str, object: &Object<ServiceEntry>) -> Draft {
     draft.service.ports = object.spec.ports.iter().map(port).collect();
     draft.service.original_destination = object.spec.resolution == Resolution::None;
     draft.service.health_check = object.spec.health_check.clone();
+    draft
+        .service
+        .subject_alt_names
+        .clone_from(&object.spec.subject_alt_names);
     draft.service.external = object.spec.location == Location::MeshExternal;
     draft
 }
@@ -89,7 +93,7 @@ fn add_endpoints(
         entries => entries,
     };
     let workloads = entries.iter().filter_map(|entry| {
-        let mut workload = workload(entry, &BTreeMap::new())?;
+        let mut workload = workload(entry, &BTreeMap::new(), &object.id.namespace)?;
         if let (Resolution::DnsRoundRobin, WorkloadHost::Name(name)) =
             (spec.resolution, &workload.host)
         {
@@ -101,7 +105,11 @@ fn add_endpoints(
 }
 
 /// An endpoint, if its address can be reached from here; its own labels go under those of its metadata.
-fn workload(entry: &WorkloadEntry, metadata: &BTreeMap<String, String>) -> Option<Workload> {
+fn workload(
+    entry: &WorkloadEntry,
+    metadata: &BTreeMap<String, String>,
+    namespace: &str,
+) -> Option<Workload> {
     let host = match &entry.address {
         EndpointAddress::Dns(name) => WorkloadHost::Name(Arc::clone(name)),
         EndpointAddress::Ip(ip) => WorkloadHost::Ip(*ip),
@@ -121,8 +129,14 @@ fn workload(entry: &WorkloadEntry, metadata: &BTreeMap<String, String>) -> Optio
         weight: entry.weight,
         locality: locality(entry, &labels),
         network: Arc::clone(&entry.network),
+        account: account(&entry.service_account, namespace),
         labels: Arc::new(labels),
     })
+}
+
+/// An identity within the mesh, if an account is named.
+fn account(name: &str, namespace: &str) -> Option<Arc<str>> {
+    (!name.is_empty()).then(|| format!("ns/{namespace}/sa/{name}").into())
 }
 
 /// Adds the WorkloadEntries of a namespace that a selector takes in.
@@ -148,7 +162,7 @@ pub(super) fn select_workloads(
             draft
                 .service
                 .endpoints
-                .extend(workload(&object.spec, &object.labels));
+                .extend(workload(&object.spec, &object.labels, namespace));
         }
     }
 }

@@ -63,6 +63,7 @@ fn external_service(
                 weight: 1,
                 locality: Locality::default(),
                 network: Arc::default(),
+                account: None,
             })
             .collect();
         if draft.service.endpoints.is_empty() && !name.starts_with('*') {
@@ -74,6 +75,7 @@ fn external_service(
                 weight: 1,
                 locality: Locality::default(),
                 network: Arc::default(),
+                account: None,
             });
         }
         collector.add(draft);
@@ -142,6 +144,7 @@ fn endpoints(kube: &KubeService) -> Vec<Workload> {
                     .to_owned()
                     .into(),
                 network: Arc::default(),
+                account: None,
             }
         }));
     }

@@ -136,6 +136,7 @@ fn slice_endpoints<'a>(
             weight: 1,
             locality: locality(endpoint.zone.as_deref(), identity),
             network: Arc::default(),
+            account: None,
         })
 }
 
@@ -158,6 +159,7 @@ fn external_endpoint(address: &Host) -> Workload {
         weight: 1,
         locality: Locality::default(),
         network: Arc::default(),
+        account: None,
     }
 }
 
@@ -236,5 +238,6 @@ fn add_import_port(import: &ImportPort, service: &mut Service) {
         weight: 1,
         locality: Locality::default(),
         network: Arc::default(),
+        account: None,
     }));
 }

@@ -1,12 +1,16 @@
-//! What is wrong with certificates, as diagnostics of the Gateways that use them.
+//! What is wrong with certificates, as diagnostics of the Gateways and DestinationRules that use them.
+
+mod clients;
 
 use std::sync::Arc;
 
 use config_loader::diagnostic::codes::tls as codes;
 use config_loader::resource::istio::ServerTlsMode;
-use config_loader::{Code, Diagnostic, Place, Severity};
+use config_loader::{Code, Diagnostic, ObjectRef, Place, Severity};
 
-use crate::compile::certificates::Use;
+pub use clients::of_clients;
+
+use crate::compile::certificates::{Fields, Use};
 use crate::tls::store::Status;
 use crate::tls::{AuthoritySource, Identity, IdentitySource, Problem, ProblemKind, Store};
 
@@ -19,7 +23,7 @@ pub fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
             let Some(status) = identities.iter().find(|status| status.source == *source) else {
                 continue;
             };
-            let consequence = consequence(status);
+            let consequence = consequence(status, CLOSED);
             let problems = status.problems.iter();
             found.extend(problems.map(|problem| {
                 let field = one.fields.identity(index, is_of_key(problem, source));
@@ -46,10 +50,10 @@ pub fn findings(uses: &[Use], store: &Store) -> Vec<Diagnostic> {
             .find(|status| Some(&status.source) == source)
         {
             Some(status) => {
-                let consequence = consequence(status);
+                let consequence = consequence(status, CLOSED);
                 let problems = status.problems.iter();
                 found.extend(problems.map(|problem| {
-                    let field = authority_field(one, problem, &status.source);
+                    let field = authority_field(&one.fields, problem, &status.source);
                     tell(one, field, problem, consequence)
                 }));
             }
@@ -71,9 +75,9 @@ fn is_of_key(problem: &Problem, source: &IdentitySource) -> bool {
 }
 
 /// The field to which a problem of the authorities of clients belongs.
-fn authority_field(one: &Use, problem: &Problem, source: &AuthoritySource) -> (String, u32) {
+fn authority_field(fields: &Fields, problem: &Problem, source: &AuthoritySource) -> (String, u32) {
     let of_revoked = match source {
-        AuthoritySource::Files { revoked, .. } => {
+        AuthoritySource::Files { revoked, .. } | AuthoritySource::System { revoked } => {
             let names_it = revoked.as_ref() == Some(&problem.place);
             names_it
                 || matches!(
@@ -84,8 +88,8 @@ fn authority_field(one: &Use, problem: &Problem, source: &AuthoritySource) -> (S
         AuthoritySource::Secret { .. } => false,
     };
     match of_revoked {
-        true => one.fields.find("caCrl"),
-        false => one.fields.find(&one.fields.authorities),
+        true => fields.find("caCrl"),
+        false => fields.find(&fields.authorities),
     }
 }
 
@@ -109,9 +113,9 @@ const KEPT: &str = "the last good one stays in force";
 const USED: &str = "it is used all the same, since there is nothing better";
 
 /// What follows from something being wrong.
-fn consequence<S, T>(status: &Status<S, T>) -> &'static str {
+fn consequence<S, T>(status: &Status<S, T>, without: &'static str) -> &'static str {
     match (&status.in_force, status.is_kept) {
-        (None, _) => CLOSED,
+        (None, _) => without,
         (Some(_), true) => KEPT,
         (Some(_), false) => USED,
     }
@@ -126,17 +130,27 @@ fn tell(one: &Use, field: (String, u32), problem: &Problem, consequence: &str) -
 /// A finding at a field, given by its path and its line.
 fn diagnostic(
     one: &Use,
+    field: (String, u32),
+    kind: (Severity, Code),
+    message: String,
+) -> Diagnostic {
+    at((&one.object, &one.file), field, kind, message)
+}
+
+/// A finding at a field of an object, with the file that it is in.
+fn at(
+    (object, file): (&ObjectRef, &Arc<str>),
     (field, line): (String, u32),
     (severity, code): (Severity, Code),
     message: String,
 ) -> Diagnostic {
-    let mut found = Diagnostic::about_file(severity, code, Arc::clone(&one.file), message);
+    let mut found = Diagnostic::about_file(severity, code, Arc::clone(file), message);
     found.place = Place {
         line,
         column: 1,
-        ..Place::whole_file(Arc::clone(&one.file))
+        ..Place::whole_file(Arc::clone(file))
     };
-    found.object = Some(one.object.clone());
+    found.object = Some(object.clone());
     found.field = field;
     found
 }

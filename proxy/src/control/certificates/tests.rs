@@ -55,7 +55,7 @@ fn directories_of_links_and_of_what_they_lead_to_are_watched() {
         settings,
         mode: "SIMPLE",
     };
-    let found: Vec<PathBuf> = directories(&[one]).into_iter().collect();
+    let found: Vec<PathBuf> = directories(&Wanted::of(&[one], &[])).into_iter().collect();
     assert_eq!(
         found,
         [root.clone(), root.join("..data"), PathBuf::from(".")]

@@ -22,7 +22,8 @@ use crate::pool::{PoolSettings, Target};
 use crate::registry::Address;
 use crate::upstream::http1::Message;
 use crate::upstream::{
-    Alternates, Buffers, Client, Connected, Counts, Protocol, Reach, Sender, connect, http2,
+    Alternates, Buffers, Client, Connected, Counts, Host, Protocol, Reach, Sender, TlsTarget,
+    connect, http2,
 };
 
 /// What servers see in their logs.
@@ -88,9 +89,14 @@ pub(super) async fn ask(
                 (passed, status.to_string())
             })
         }
-        Probe::Tcp => connected(means, cluster, endpoint, (check, Protocol::Http1))
-            .await
-            .map(|_| (true, "connected".to_owned())),
+        Probe::Tcp => connected(
+            means,
+            cluster,
+            endpoint,
+            (check, Protocol::Http1, host_of(cluster, endpoint)),
+        )
+        .await
+        .map(|_| (true, "connected".to_owned())),
     };
     result.unwrap_or_else(|error| (false, words(&error)))
 }
@@ -116,7 +122,7 @@ async fn connected(
     means: &Means,
     cluster: &Cluster,
     endpoint: &Endpoint,
-    (check, protocol): (&HealthCheck, Protocol),
+    (check, protocol, host): (&HealthCheck, Protocol, &str),
 ) -> Result<Connected, Error> {
     let (address, alternates) = whereabouts(endpoint, check.port);
     let settings = PoolSettings {
@@ -124,6 +130,8 @@ async fn connected(
         keep_alive: None,
         ..cluster.pool.clone()
     };
+    let host = Host::of(host);
+    let tls = cluster.tls(endpoint);
     let target = Target {
         reach: Reach {
             address: &address,
@@ -133,6 +141,10 @@ async fn connected(
         state: &endpoint.state,
         protocol,
         settings: &settings,
+        tls: tls.map(|client| TlsTarget {
+            client,
+            host: Some(&host),
+        }),
         client: &NOBODY,
         connected: None,
     };
@@ -169,7 +181,7 @@ async fn http(
 ) -> Result<StatusCode, Error> {
     let declared = cluster.protocol;
     let protocol = cluster.pool.speaks.choose(declared, declared, false);
-    let connected = connected(means, cluster, endpoint, (check, protocol)).await?;
+    let connected = connected(means, cluster, endpoint, (check, protocol, host)).await?;
     let mut request = Request::new(Empty::<Bytes>::new());
     request.headers_mut().insert(USER_AGENT, AGENT);
     match connected.sender {
@@ -222,7 +234,7 @@ async fn grpc(
     endpoint: &Endpoint,
     (check, host, service): (&HealthCheck, &str, &str),
 ) -> Result<(bool, String), Error> {
-    let connected = connected(means, cluster, endpoint, (check, Protocol::Http2)).await?;
+    let connected = connected(means, cluster, endpoint, (check, Protocol::Http2, host)).await?;
     let Sender::Http2(sender) = connected.sender else {
         return Ok((false, "no HTTP/2".to_owned()));
     };

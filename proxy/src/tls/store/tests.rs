@@ -177,6 +177,7 @@ fn server_that_verifies_clients_needs_authorities() {
         let authorities = AuthorityBytes {
             authorities: ("ca.pem".into(), text.into_bytes()),
             revoked: revoked.map(|text| ("ca.crl".into(), text.into_bytes())),
+            is_lenient: false,
         };
         Read {
             authorities: BTreeMap::from([(ca.clone(), Ok(authorities))]),
@@ -254,4 +255,38 @@ fn wildcards_cover_one_label() {
     ] {
         assert_eq!(facts.covers(host), expected, "{host}");
     }
+}
+
+fn client_settings() -> ClientSettings {
+    ClientSettings {
+        mode: crate::tls::ClientMode::Mutual,
+        identity: Some(source("a")),
+        authorities: None,
+        names: Vec::new(),
+        naming: crate::tls::Naming::Host,
+        refused: None,
+    }
+}
+
+#[test]
+fn clients_change_with_their_material_and_with_nothing_else() {
+    let store = Store::default();
+    let refused = store.client(&client_settings());
+    assert!(refused.refusal().is_some());
+    assert!(Arc::ptr_eq(&refused, &store.client(&client_settings())));
+    let (first, second) = (leaf((2020, 2040)), leaf((2020, 2040)));
+    store.update(of(&first), NOW);
+    let good = store.client(&client_settings());
+    assert!(good.refusal().is_none() && good.serial > refused.serial);
+    store.update(read("nonsense", "nonsense"), NOW);
+    assert!(Arc::ptr_eq(&good, &store.client(&client_settings())));
+    store.update(of(&second), NOW);
+    let renewed = store.client(&client_settings());
+    assert!(renewed.serial > good.serial);
+    let named = ClientSettings {
+        names: vec!["b".into()],
+        ..client_settings()
+    };
+    assert!(store.client(&named).serial > renewed.serial);
+    assert!(Arc::ptr_eq(&renewed, &store.client(&client_settings())));
 }

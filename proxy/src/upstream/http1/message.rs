@@ -9,10 +9,10 @@ use bytes::{Buf, Bytes};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use hyper::body::{Body, Frame};
+use tokio::io::AsyncWrite;
 
 use super::head::{self, Asked, Framing};
 use crate::error::{BoxError, Error, Kind};
-use crate::runtime::gather;
 use crate::upstream::buffers::Buffer;
 use crate::upstream::stream::Stream;
 
@@ -149,14 +149,17 @@ where
                 match Pin::new(&mut self.body).poll_frame(cx) {
                     Poll::Ready(frame) => self.take(frame).map_err(Fault::Body)?,
                     // what there is goes out, the head above all
-                    Poll::Pending if self.is_flushed() => return Poll::Pending,
+                    Poll::Pending if self.is_flushed() => {
+                        ready!(stream.as_mut().poll_flush(cx)).map_err(Fault::Socket)?;
+                        return Poll::Pending;
+                    }
                     Poll::Pending => {}
                 }
             }
             if !self.is_flushed() {
                 ready!(self.poll_write(stream.as_mut(), cx)).map_err(Fault::Socket)?;
             } else if self.left == Left::Nothing {
-                return Poll::Ready(Ok(()));
+                return stream.as_mut().poll_flush(cx).map_err(Fault::Socket);
             }
         }
     }
@@ -172,10 +175,10 @@ where
     ) -> Poll<io::Result<()>> {
         let head = &self.head[self.written..];
         let mut written = if self.data.is_empty() && self.tail.is_empty() {
-            ready!(gather::poll_write(stream, cx, &[IoSlice::new(head)]))?
+            ready!(stream.get_mut().poll_gather(cx, &[IoSlice::new(head)]))?
         } else {
             let pieces = [head, &self.data, self.tail].map(IoSlice::new);
-            ready!(gather::poll_write(stream, cx, &pieces))?
+            ready!(stream.get_mut().poll_gather(cx, &pieces))?
         };
         if written == 0 {
             return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));

@@ -30,6 +30,7 @@ fn connection() -> (Box<Connection>, UnixStream) {
     let counts = Counts::new(Telemetry::new(1, build), WorkerId(0));
     let (ours, peer) = UnixStream::pair().expect("two sockets");
     let ends = Rc::new(Ends {
+        tls: None,
         local: None,
         remote: Address::Unix(std::path::Path::new("/test").into()),
     });
@@ -299,6 +300,7 @@ async fn small_socket_buffers_lose_nothing() {
         match &*connection.wire.stream.borrow() {
             Stream::Unix(stream) => small(stream),
             Stream::Tcp(stream) => small(stream),
+            Stream::Tls(_) | Stream::Tunnelled(_) => unreachable!("it is plain"),
         }
         small(&peer);
         let sent: Vec<u8> = (0..200_000_u32).flat_map(u32::to_le_bytes).collect();

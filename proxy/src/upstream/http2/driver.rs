@@ -12,12 +12,12 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::super::counts::Counted;
 use super::super::failure::Fault;
+use super::super::tls::late_refusal;
 use super::{Link, OUTPUT_BYTES_MAX, State};
 use crate::http2::Reason;
 use crate::http2::output::SLICES;
 use crate::http2::pulse::{Beat, KeepAlive, Pulse};
 use crate::runtime::clock::TICK;
-use crate::runtime::gather;
 
 /// Reads in one turn, so that other connections get theirs.
 const READS: usize = 4;
@@ -154,10 +154,13 @@ impl State {
             Poll::Pending => return Read::Nothing,
             Poll::Ready(Ok(())) if !space.filled().is_empty() => kept + space.filled().len(),
             Poll::Ready(ended) => {
+                let mut fault = Fault::Closed;
                 if let Err(error) = ended {
                     tracing::debug!(%error, "upstream connection broke");
+                    let late = late_refusal(&error).filter(|_| self.moved == 0);
+                    fault = late.map_or(fault, Fault::Late);
                 }
-                self.end(Fault::Closed);
+                self.end(fault);
                 return Read::Over;
             }
         };
@@ -262,7 +265,7 @@ impl State {
         while !output.is_empty() {
             let mut slices = [io::IoSlice::new(&[]); SLICES];
             let count = output.slices(&mut slices);
-            match gather::poll_write(Pin::new(&mut *stream), cx, &slices[..count]) {
+            match stream.poll_gather(cx, &slices[..count]) {
                 Poll::Pending => return Ok(()),
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(written)) => output.advance(written),

@@ -1,8 +1,10 @@
 //! `tls` towards endpoints.
 
+use std::sync::Arc;
+
 use crate::diagnostic::codes::istio::{DR181, DR182, DR183, DR184, DR185, DR186};
 use crate::raw::{self, Field};
-use crate::resource::istio::{ClientTls, ClientTlsMode};
+use crate::resource::istio::{ClientTls, ClientTlsMode, Lined};
 use crate::span::Span;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
@@ -46,8 +48,31 @@ pub(super) fn client_tls(
         subject_alt_names: shared::texts(&raw.subject_alt_names, check),
         sni: shared::text_arc(&raw.sni),
         insecure_skip_verify: shared::flag(&raw.insecure_skip_verify),
+        places: places(raw, check),
         line: check.line(field.span()),
     })
+}
+
+/// Where the fields stand that name certificates, keys and what else may not be there.
+fn places(raw: &raw::istio::ClientTlsSettings, check: &Check<'_>) -> Vec<Lined<Arc<str>>> {
+    let fields = [
+        ("mode", &raw.mode),
+        ("credentialName", &raw.credential_name),
+        ("clientCertificate", &raw.client_certificate),
+        ("privateKey", &raw.private_key),
+        ("caCertificates", &raw.ca_certificates),
+        ("caCrl", &raw.ca_crl),
+        ("sni", &raw.sni),
+    ];
+    let written = fields
+        .into_iter()
+        .filter(|(_, field)| !shared::text_span(field).is_none());
+    written
+        .map(|(name, field)| Lined {
+            value: Arc::from(name),
+            line: check.line(field.span()),
+        })
+        .collect()
 }
 
 /// Certificates come from files or from a credential.

@@ -173,3 +173,33 @@ fn mesh_identity_that_is_missing_is_told_at_the_mode() {
     let mode = ("TLS001", 10, "spec.servers[0].tls.mode");
     assert_eq!(seen, [mode, mode]);
 }
+
+#[test]
+fn credential_at_a_sidecar_needs_a_selector() {
+    let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: a}\nspec:\n  host: a.com\n  \
+                trafficPolicy:\n    tls:\n      mode: SIMPLE\n      credentialName: cred\n";
+    let selecting = format!("{rule}  workloadSelector: {{matchLabels: {{app: web}}}}\n");
+    let sidecar = Proxy {
+        mode: crate::identity::Mode::Sidecar,
+        labels: [("app".to_owned(), "web".to_owned())].into(),
+        ..Proxy::default()
+    };
+    for (text, proxy, expected) in [
+        (rule, &sidecar, "TLS014"),
+        (&*selecting, &sidecar, "TLS001"),
+        (rule, &Proxy::default(), "TLS001"),
+    ] {
+        let mut diagnostics = Diagnostics::default();
+        let resources = load_bytes("a.yaml", text.as_bytes(), &mut diagnostics);
+        let found = look(&Store::default(), &resources, Scope::Proxy(proxy), now()).findings;
+        let [found] = &*found else {
+            panic!("{found:#?}")
+        };
+        assert_eq!(found.code.to_string(), expected);
+        assert_eq!(
+            (found.place.line, &*found.field),
+            (9, "spec.trafficPolicy.tls.credentialName")
+        );
+        assert!(found.help.is_some());
+    }
+}

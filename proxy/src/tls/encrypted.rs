@@ -1,4 +1,4 @@
-//! The server's side of TLS over a socket.
+//! TLS over a socket, the server's side or the client's.
 //!
 //! Uses rustls without its buffers: what is read is decrypted in a buffer of the worker's, and what is written is
 //! encrypted into another, so that a connection that waits holds neither. Several pieces become one record where they fit,
@@ -18,11 +18,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use rustls::server::UnbufferedServerConnection;
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{
-    ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic,
+    ConnectionState, EncodeError, EncryptError, UnbufferedConnectionCommon, UnbufferedStatus,
+    WriteTraffic,
 };
-use rustls::{CommonState, ServerConfig};
+use rustls::{ClientConfig, CommonState, ServerConfig};
+use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use buffer::{Buffer, Plain};
@@ -37,10 +40,57 @@ const WRITE_BYTES_MAX: usize = 4 * RECORD_BYTES_MAX;
 /// What a record is longer than what is in it, at most.
 const RECORD_OVERHEAD_MAX: usize = 64;
 
+/// One of the two sides of a session, as rustls has them.
+pub trait Side: Unpin {
+    /// What rustls knows of this side alone.
+    type Data;
+
+    /// Works through records that came.
+    fn process<'c, 'i>(
+        &'c mut self,
+        incoming: &'i mut [u8],
+    ) -> UnbufferedStatus<'c, 'i, Self::Data>;
+
+    /// What both sides have.
+    fn common(&self) -> &CommonState;
+}
+
+impl Side for UnbufferedClientConnection {
+    type Data = ClientConnectionData;
+
+    fn process<'c, 'i>(
+        &'c mut self,
+        incoming: &'i mut [u8],
+    ) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        let common: &mut UnbufferedConnectionCommon<Self::Data> = self;
+        common.process_tls_records(incoming)
+    }
+
+    fn common(&self) -> &CommonState {
+        self
+    }
+}
+
+impl Side for UnbufferedServerConnection {
+    type Data = ServerConnectionData;
+
+    fn process<'c, 'i>(
+        &'c mut self,
+        incoming: &'i mut [u8],
+    ) -> UnbufferedStatus<'c, 'i, Self::Data> {
+        let common: &mut UnbufferedConnectionCommon<Self::Data> = self;
+        common.process_tls_records(incoming)
+    }
+
+    fn common(&self) -> &CommonState {
+        self
+    }
+}
+
 /// A socket inside which TLS is spoken.
-pub struct Encrypted<S> {
+pub struct Encrypted<S, C = UnbufferedServerConnection> {
     socket: S,
-    session: UnbufferedServerConnection,
+    session: C,
     /// Read from the socket, not decrypted yet.
     incoming: Buffer,
     /// Decrypted, not read yet.
@@ -53,7 +103,7 @@ pub struct Encrypted<S> {
     closed: bool,
 }
 
-impl<S> fmt::Debug for Encrypted<S> {
+impl<S, C> fmt::Debug for Encrypted<S, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Encrypted").finish_non_exhaustive()
     }
@@ -81,15 +131,38 @@ enum Step {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Encrypted<S> {
-    /// Shakes hands over a socket. Not bounded in time.
+    /// Shakes hands over a socket that a client connected. Not bounded in time.
     ///
     /// # Errors
     ///
     /// Why it failed; the peer has been told by then, as far as that is possible without waiting.
     pub async fn accept(socket: S, config: Arc<ServerConfig>) -> Result<Self, Failure> {
+        let session = UnbufferedServerConnection::new(config).map_err(Failure::tls)?;
+        Self::shake_hands(socket, session).await
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Encrypted<S, UnbufferedClientConnection> {
+    /// Shakes hands with the server of this name over a socket. Not bounded in time.
+    ///
+    /// # Errors
+    ///
+    /// As [`Encrypted::accept`].
+    pub async fn connect(
+        socket: S,
+        config: Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> Result<Self, Failure> {
+        let session = UnbufferedClientConnection::new(config, name).map_err(Failure::tls)?;
+        Self::shake_hands(socket, session).await
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
+    async fn shake_hands(socket: S, session: C) -> Result<Self, Failure> {
         let mut this = Self {
             socket,
-            session: UnbufferedServerConnection::new(config).map_err(Failure::tls)?,
+            session,
             incoming: Buffer::incoming(),
             plain: Plain::default(),
             outgoing: Buffer::outgoing(),
@@ -102,7 +175,56 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Encrypted<S> {
 
     /// What was agreed on.
     pub fn session(&self) -> &CommonState {
-        &self.session
+        self.session.common()
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> &S {
+        &self.socket
+    }
+
+    /// Reads what is there without waiting, where `read` does so from the socket. What only concerns the session, such
+    /// as a ticket, is worked through and is nothing that is there.
+    ///
+    /// # Errors
+    ///
+    /// Those of the socket and of the session; [`io::ErrorKind::WouldBlock`] when nothing is there.
+    pub fn try_read(
+        &mut self,
+        space: &mut [u8],
+        mut read: impl FnMut(&S, &mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let mut space = ReadBuf::new(space);
+        if self.plain.read(&mut space) {
+            return Ok(space.filled().len());
+        }
+        loop {
+            self.decrypt(&mut space)?;
+            if !space.filled().is_empty() || self.peer_closed {
+                self.incoming.let_go();
+                return Ok(space.filled().len());
+            }
+            let filled = read(&self.socket, self.incoming.space()?);
+            if let Ok(count) = filled {
+                self.incoming.fill(count);
+            } else {
+                self.incoming.let_go();
+            }
+            if filled? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// Works through what came until there is something to read, or nothing more to work through.
+    fn decrypt(&mut self, space: &mut ReadBuf<'_>) -> io::Result<()> {
+        while !self.incoming.is_empty() && self.plain.is_empty() && space.remaining() > 0 {
+            match self.step(Intent::Read(space)).map_err(broken)? {
+                Step::Again => {}
+                _ => break,
+            }
+        }
+        Ok(())
     }
 
     fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failure>> {
@@ -135,7 +257,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Encrypted<S> {
     /// Works through what came, up to the next thing that somebody else has to do.
     fn step(&mut self, intent: Intent<'_, '_>) -> Result<Step, rustls::Error> {
         let UnbufferedStatus { mut discard, state } =
-            self.session.process_tls_records(self.incoming.filled_mut());
+            self.session.process(self.incoming.filled_mut());
         let step = match state {
             Ok(ConnectionState::ReadTraffic(mut records)) => {
                 let mut intent = intent;
@@ -237,7 +359,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Encrypted<S> {
     /// Tells the peer what it did wrong, if that goes at once.
     fn tell(&mut self, cx: &mut Context<'_>) {
         // No further than that: what is wrong would be found again.
-        while self.session.wants_write() && self.step(Intent::Nothing).is_ok() {}
+        while self.session.common().wants_write() && self.step(Intent::Nothing).is_ok() {}
         let _ = self.poll_send(cx);
     }
 }
@@ -272,7 +394,7 @@ fn size(encrypted: Result<usize, EncryptError>) -> Result<usize, usize> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> AsyncRead for Encrypted<S, C> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -287,15 +409,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
         }
         let before = space.filled().len();
         loop {
-            while !this.incoming.is_empty() && this.plain.is_empty() && space.remaining() > 0 {
-                match this.step(Intent::Read(space)) {
-                    Ok(Step::Again) => {}
-                    Ok(_) => break,
-                    Err(error) => {
-                        this.tell(cx);
-                        return Poll::Ready(Err(broken(error)));
-                    }
-                }
+            if let Err(error) = this.decrypt(space) {
+                this.tell(cx);
+                return Poll::Ready(Err(error));
             }
             if space.filled().len() > before || this.peer_closed {
                 this.incoming.let_go();
@@ -308,7 +424,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Encrypted<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> AsyncWrite for Encrypted<S, C> {
     fn poll_write(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

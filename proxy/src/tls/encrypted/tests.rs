@@ -215,3 +215,80 @@ async fn nonsense_and_silence_fail_the_handshake() {
         assert_eq!(failure.reason, expected, "{failure}");
     }
 }
+
+/// A client's end over a real socket, and the server's.
+async fn client_of_a_socket() -> (
+    Encrypted<tokio::net::UnixStream, UnbufferedClientConnection>,
+    tokio_rustls::server::TlsStream<tokio::net::UnixStream>,
+) {
+    let (near, far) = tokio::net::UnixStream::pair().unwrap();
+    let config = Arc::clone(client().config());
+    let name = ServerName::try_from("a.example").unwrap();
+    let acceptor = tokio_rustls::TlsAcceptor::from(server(Version::Tls13));
+    let (ours, theirs) =
+        tokio::join!(Encrypted::connect(near, config, name), acceptor.accept(far),);
+    (ours.unwrap(), theirs.unwrap())
+}
+
+#[tokio::test]
+async fn ticket_is_nothing_to_read_and_a_farewell_is() {
+    let (mut ours, mut theirs) = client_of_a_socket().await;
+    let mut look = |space: &mut [u8]| {
+        ours.try_read(space, |socket, space| {
+            // the kernel has it by now: both ends are in this process
+            socket.try_read(space)
+        })
+    };
+    theirs.flush().await.unwrap();
+    tokio::task::yield_now().await;
+    let nothing = look(&mut [0; 8]).unwrap_err();
+    assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock, "tickets came");
+    theirs.write_all(b"word").await.unwrap();
+    theirs.flush().await.unwrap();
+    let mut space = [0; 8];
+    assert_eq!(read_soon(&mut look, &mut space).await.unwrap(), 4);
+    assert_eq!(&space[..4], b"word");
+    theirs.shutdown().await.unwrap();
+    assert_eq!(read_soon(&mut look, &mut space).await.unwrap(), 0);
+}
+
+/// Looks until there is something; the poller may take a turn to notice.
+async fn read_soon(
+    look: &mut impl FnMut(&mut [u8]) -> io::Result<usize>,
+    space: &mut [u8],
+) -> io::Result<usize> {
+    loop {
+        match look(space) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                tokio::task::yield_now().await;
+            }
+            read => return read,
+        }
+    }
+}
+
+#[tokio::test]
+async fn client_and_server_of_ours_understand_each_other() {
+    let (near, far) = duplex(4096);
+    let name = ServerName::try_from("a.example").unwrap();
+    let (ours, theirs) = tokio::join!(
+        Encrypted::connect(near, Arc::clone(client().config()), name),
+        Encrypted::accept(far, server(Version::Tls13)),
+    );
+    let (mut ours, mut theirs) = (ours.unwrap(), theirs.unwrap());
+    let sent: Vec<u8> = (0..100_000_u32).map(|n| (n % 251) as u8).collect();
+    let mut received = vec![0; sent.len()];
+    let (written, read) = both(
+        async {
+            ours.write_all(&sent).await?;
+            ours.shutdown().await
+        },
+        theirs.read_exact(&mut received),
+    )
+    .await;
+    written.unwrap();
+    read.unwrap();
+    assert!(received == sent);
+    let size = size_of::<Encrypted<DuplexStream, UnbufferedClientConnection>>();
+    assert!(size <= 2_048, "{size} bytes for each connection");
+}

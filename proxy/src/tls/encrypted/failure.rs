@@ -17,17 +17,17 @@ pub struct Failure {
 /// Kinds of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The client ended it, by an alert: most do so because they do not trust our certificate.
+    /// The peer ended it, by an alert: most clients do so because they do not trust our certificate.
     Alert,
-    /// The client has to have a certificate and has none.
+    /// The peer has to have a certificate and has none.
     ClientCertificateMissing,
-    /// The client's certificate is not let in.
+    /// The peer's certificate is not let in.
     ClientCertificateRefused,
-    /// The client closed the connection.
+    /// The peer closed the connection.
     Closed,
-    /// Versions, cipher suites or groups that we share with the client: none.
+    /// Versions, cipher suites, groups or protocols that we share with the peer: none.
     Incompatible,
-    /// The client broke the protocol.
+    /// The peer broke the protocol.
     Protocol,
     /// It took too long.
     Timeout,
@@ -42,6 +42,11 @@ impl Failure {
             reason: Reason::Timeout,
             error: None,
         }
+    }
+
+    /// What the library says of it, if it has a say.
+    pub fn error(&self) -> Option<&Error> {
+        self.error.as_ref()?.downcast_ref()
     }
 
     pub(super) fn closed() -> Self {
@@ -89,7 +94,7 @@ impl fmt::Display for Failure {
         match (&self.error, self.reason) {
             (Some(error), _) => error.fmt(f),
             (None, Reason::Timeout) => f.write_str("the handshake took too long"),
-            (None, _) => f.write_str("the client closed the connection"),
+            (None, _) => f.write_str("the peer closed the connection"),
         }
     }
 }

@@ -1,0 +1,295 @@
+//! What DestinationRules want of TLS towards endpoints: which certificates, and whom to believe. Names only: bytes are in
+//! `tls::Store`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use config_loader::resource::Object;
+use config_loader::resource::istio::{ClientTls, ClientTlsMode, DestinationRule, TrafficPolicy};
+use config_loader::{ObjectRef, ResourceSet};
+
+use super::certificates::{Fields, Scope, mesh, secret};
+use super::policies;
+use super::service::{Service, Workload};
+use crate::identity::{Identity, Mode};
+use crate::tls::{
+    AuthoritySource, ClientMode, ClientSettings, ClientTls as Tls, IdentitySource, Naming, Store,
+};
+
+/// What `caCertificates` says where those of the operating system are meant.
+const SYSTEM: &str = "system";
+
+/// The label of an endpoint that says whether it speaks the mesh's TLS.
+const TLS_MODE_LABEL: &str = "security.istio.io/tlsMode";
+
+/// Why a credential of a rule that selects no workload is not used.
+const NO_SELECTOR: &str = "at a sidecar, credentialName needs a rule with workloadSelector";
+
+/// A `tls` of a DestinationRule that wants certificates.
+#[derive(Clone, Debug)]
+pub struct ClientUse {
+    /// Its DestinationRule.
+    pub object: ObjectRef,
+    /// The file that it was written in.
+    pub file: Arc<str>,
+    /// Where it and its fields are.
+    pub fields: Fields,
+    /// The certificate that it shows.
+    pub identity: Option<IdentitySource>,
+    /// Whom it believes.
+    pub authorities: Option<AuthoritySource>,
+    /// Why it has no effect but that connections fail.
+    pub refused: Option<&'static str>,
+}
+
+/// Every `tls` of every DestinationRule that counts for a proxy.
+pub fn uses(resources: &ResourceSet, scope: Scope<'_>) -> Vec<ClientUse> {
+    let rules = resources.destination_rules.values();
+    let counting = rules.filter(|rule| match scope {
+        Scope::Any => true,
+        Scope::Proxy(identity) => policies::counts(rule, identity),
+    });
+    counting.flat_map(|rule| of_rule(rule, scope)).collect()
+}
+
+fn of_rule(rule: &Object<DestinationRule>, scope: Scope<'_>) -> Vec<ClientUse> {
+    let mut found = Vec::new();
+    let mut policy = |policy: &TrafficPolicy, path: &str| {
+        let own = policy
+            .tls
+            .as_deref()
+            .map(|tls| (tls, format!("{path}.tls")));
+        let ports = policy.ports.iter().enumerate().filter_map(|(index, port)| {
+            let tls = port.tls.as_deref()?;
+            Some((tls, format!("{path}.portLevelSettings[{index}].tls")))
+        });
+        let each = own.into_iter().chain(ports);
+        found.extend(each.filter_map(|(tls, path)| one_use(rule, tls, path, scope)));
+    };
+    policy(&rule.spec.traffic_policy, "spec.trafficPolicy");
+    for (index, subset) in rule.spec.subsets.iter().enumerate() {
+        let path = format!("spec.subsets[{index}].trafficPolicy");
+        policy(&subset.traffic_policy, &path);
+    }
+    found
+}
+
+fn one_use(
+    rule: &Object<DestinationRule>,
+    tls: &ClientTls,
+    path: String,
+    scope: Scope<'_>,
+) -> Option<ClientUse> {
+    let of_mesh = tls.mode == ClientTlsMode::IstioMutual;
+    // which identity is meant only a proxy knows
+    if tls.mode == ClientTlsMode::Disable || (of_mesh && matches!(scope, Scope::Any)) {
+        return None;
+    }
+    let asked = Asked::new(tls, rule);
+    let refused = asked.refused(scope);
+    let (identity, authorities) = match refused {
+        Some(_) => (None, None),
+        None => asked.sources(scope),
+    };
+    Some(ClientUse {
+        object: rule.id.clone(),
+        file: Arc::clone(&rule.provenance.file),
+        fields: fields(rule, tls, path),
+        identity,
+        authorities,
+        refused,
+    })
+}
+
+fn fields(rule: &Object<DestinationRule>, tls: &ClientTls, path: String) -> Fields {
+    let lines = tls.places.iter();
+    let lines = lines.map(|place| (Arc::clone(&place.value), rule.line_of(place.line)));
+    let of_mesh = tls.mode == ClientTlsMode::IstioMutual;
+    let pair = match tls.credential_name {
+        _ if of_mesh => ["mode", "mode"],
+        Some(_) => ["credentialName", "credentialName"],
+        None => ["clientCertificate", "privateKey"],
+    };
+    let authorities = match (&tls.credential_name, &tls.ca_certificates) {
+        _ if of_mesh => "mode",
+        (Some(_), _) => "credentialName",
+        (None, Some(_)) => "caCertificates",
+        (None, None) => "mode",
+    };
+    Fields {
+        tls: path,
+        line: rule.line_of(tls.line),
+        lines: lines.collect(),
+        identities: vec![pair.map(str::to_owned)],
+        authorities: authorities.to_owned(),
+    }
+}
+
+/// A `tls` with what of its rule has a say.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    tls: ClientTls,
+    namespace: Arc<str>,
+    selects: bool,
+}
+
+impl Asked {
+    pub(super) fn new(tls: &ClientTls, rule: &Object<DestinationRule>) -> Self {
+        Self {
+            tls: tls.clone(),
+            namespace: Arc::clone(&rule.id.namespace),
+            selects: rule.spec.workload_selector.is_some(),
+        }
+    }
+
+    /// Why nothing but failures comes of it, if so.
+    fn refused(&self, scope: Scope<'_>) -> Option<&'static str> {
+        let of_mesh = self.tls.mode == ClientTlsMode::IstioMutual;
+        let at_sidecar = matches!(scope, Scope::Proxy(identity) if identity.mode == Mode::Sidecar);
+        let has_credential = self.tls.credential_name.is_some() && !of_mesh;
+        (has_credential && at_sidecar && !self.selects).then_some(NO_SELECTOR)
+    }
+
+    /// The certificate that is shown, and whom to believe.
+    fn sources(&self, scope: Scope<'_>) -> (Option<IdentitySource>, Option<AuthoritySource>) {
+        let tls = &self.tls;
+        if let (ClientTlsMode::IstioMutual, Scope::Proxy(identity)) = (tls.mode, scope) {
+            let (own, root) = mesh(identity);
+            return (Some(own), Some(root));
+        }
+        let home = match scope {
+            Scope::Any => &*self.namespace,
+            // as with Gateways: secrets are those of the proxy's namespace
+            Scope::Proxy(identity) => &identity.namespace,
+        };
+        let credential = tls.credential_name.as_ref().map(|name| secret(name, home));
+        let shows = tls.mode == ClientTlsMode::Mutual;
+        let own = match (&credential, &tls.client_certificate, &tls.private_key) {
+            _ if !shows => None,
+            (Some((namespace, name)), _, _) => Some(IdentitySource::Secret {
+                namespace: Arc::clone(namespace),
+                name: Arc::clone(name),
+            }),
+            (None, Some(chain), Some(key)) => Some(IdentitySource::Files {
+                chain: Arc::clone(chain),
+                key: Arc::clone(key),
+            }),
+            (None, _, _) => None,
+        };
+        let revoked = tls.ca_crl.clone();
+        let believed = match (credential, &tls.ca_certificates) {
+            _ if tls.insecure_skip_verify => None,
+            (Some((namespace, name)), _) => Some(AuthoritySource::Secret { namespace, name }),
+            (None, Some(path)) if **path != *SYSTEM => Some(AuthoritySource::Files {
+                authorities: Arc::clone(path),
+                revoked,
+            }),
+            (None, _) => Some(AuthoritySource::System { revoked }),
+        };
+        (own, believed)
+    }
+}
+
+/// What the TLS of one cluster is for.
+pub(super) struct Purpose<'a> {
+    pub identity: &'a Identity,
+    pub service: &'a Service,
+    /// Name of the cluster, `outbound|PORT|SUBSET|HOST`.
+    pub cluster: &'a str,
+    pub members: &'a [&'a Workload],
+}
+
+impl Purpose<'_> {
+    /// What connections handshake with, by what a rule says or, where no rule says anything, on account of the mesh.
+    pub(super) fn tls(&self, asked: Option<&Asked>, store: &Store) -> Option<Arc<Tls>> {
+        let settings = match asked {
+            Some(asked) => self.settings(asked)?,
+            None => self.automatic(store)?,
+        };
+        Some(store.client(&settings))
+    }
+
+    fn settings(&self, asked: &Asked) -> Option<ClientSettings> {
+        let scope = Scope::Proxy(self.identity);
+        let tls = &asked.tls;
+        let mode = match tls.mode {
+            ClientTlsMode::Disable => return None,
+            ClientTlsMode::IstioMutual => ClientMode::IstioMutual,
+            ClientTlsMode::Mutual => ClientMode::Mutual,
+            ClientTlsMode::Simple => ClientMode::Simple,
+        };
+        let refused = asked.refused(scope);
+        let (identity, authorities) = match refused {
+            Some(_) => (None, None),
+            None => asked.sources(scope),
+        };
+        Some(ClientSettings {
+            names: match &*tls.subject_alt_names {
+                _ if authorities.is_none() => Vec::new(),
+                [] => self.names(mode),
+                names => names.to_vec(),
+            },
+            naming: match &tls.sni {
+                Some(name) => Naming::Fixed(Arc::clone(name)),
+                None if mode.is_mesh() => self.mesh_name(),
+                None => Naming::Host,
+            },
+            mode,
+            identity,
+            authorities,
+            refused: refused.map(Arc::from),
+        })
+    }
+
+    /// The mesh's TLS, if this proxy has an identity, and some endpoint speaks it.
+    fn automatic(&self, store: &Store) -> Option<ClientSettings> {
+        let (own, root) = mesh(self.identity);
+        let speaks = || self.members.iter().any(|member| member.speaks_mesh_tls());
+        if self.service.external || store.identity(&own).is_none() || !speaks() {
+            return None;
+        }
+        let mode = ClientMode::Automatic;
+        Some(ClientSettings {
+            mode,
+            identity: Some(own),
+            authorities: Some(root),
+            names: self.names(mode),
+            naming: self.mesh_name(),
+            refused: None,
+        })
+    }
+
+    /// Names of which the servers' certificates carry one, where the rule says none: those that the service says, and in
+    /// the mesh the identities of its endpoints, if all of them are known.
+    fn names(&self, mode: ClientMode) -> Vec<Arc<str>> {
+        let said = &self.service.subject_alt_names;
+        if !said.is_empty() || !mode.is_mesh() {
+            return said.clone();
+        }
+        let speaking = self.members.iter();
+        let speaking =
+            speaking.filter(|member| mode == ClientMode::IstioMutual || member.speaks_mesh_tls());
+        let accounts: Option<BTreeSet<Arc<str>>> =
+            speaking.map(|member| member.account.clone()).collect();
+        let domain = &self.identity.domain;
+        let accounts = accounts.unwrap_or_default().into_iter();
+        accounts
+            .map(|account| format!("spiffe://{domain}/{account}").into())
+            .collect()
+    }
+
+    /// `outbound_.PORT_.SUBSET_.HOST`, by which sidecars and gateways of the mesh know a cluster.
+    fn mesh_name(&self) -> Naming {
+        Naming::Fixed(self.cluster.replace('|', "_.").into())
+    }
+}
+
+impl Workload {
+    /// Whether it is known to speak the mesh's TLS: its label says so, or else it has an identity.
+    pub(super) fn speaks_mesh_tls(&self) -> bool {
+        match self.labels.get(TLS_MODE_LABEL).map(String::as_str) {
+            Some(mode) => mode == "istio",
+            None => self.account.is_some(),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! What is wrong with certificates of connections to endpoints, as diagnostics of DestinationRules.
+
+use config_loader::diagnostic::codes::tls as codes;
+use config_loader::{Diagnostic, Severity};
+
+use super::{at, authority_field, consequence, is_of_key, kind};
+use crate::compile::client_tls::ClientUse;
+use crate::tls::{Problem, Store};
+
+const FAILS: &str =
+    "connections that need it fail until this is mended; they never go in plain text";
+
+/// What is wrong, once for each `tls` that it matters to.
+pub fn of_clients(uses: &[ClientUse], store: &Store) -> Vec<Diagnostic> {
+    let (identities, authorities) = (store.identities(), store.authorities());
+    let mut found = Vec::new();
+    for one in uses {
+        if let Some(refused) = one.refused {
+            let kind = (Severity::Error, codes::TLS014);
+            let place = (&one.object, &one.file);
+            let field = one.fields.find("credentialName");
+            let mut told = at(place, field, kind, refused.to_owned());
+            told.help("write `workloadSelector`, or name files; until then connections fail");
+            found.push(told);
+        }
+        let source = one.identity.as_ref();
+        let mut each = identities.iter();
+        if let Some(status) = each.find(|status| Some(&status.source) == source) {
+            let consequence = consequence(status, FAILS);
+            found.extend(status.problems.iter().map(|problem| {
+                let field = one.fields.identity(0, is_of_key(problem, &status.source));
+                tell(one, field, problem, consequence)
+            }));
+        }
+        let source = one.authorities.as_ref();
+        let mut each = authorities.iter();
+        if let Some(status) = each.find(|status| Some(&status.source) == source) {
+            let consequence = consequence(status, FAILS);
+            found.extend(status.problems.iter().map(|problem| {
+                let field = authority_field(&one.fields, problem, &status.source);
+                tell(one, field, problem, consequence)
+            }));
+        }
+    }
+    found
+}
+
+fn tell(one: &ClientUse, field: (String, u32), problem: &Problem, consequence: &str) -> Diagnostic {
+    let place = (&one.object, &one.file);
+    let mut found = at(place, field, kind(problem.kind), problem.to_string());
+    found.help(consequence);
+    found
+}

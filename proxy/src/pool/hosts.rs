@@ -1,0 +1,83 @@
+//! Hosts that connections ask their servers for, where requests say which: each once, and only so many.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::tls::client::server_name;
+use crate::upstream::Host;
+
+/// Most hosts of requests, per worker, whose TLS connections wait for the next request: clients choose them. One more
+/// ends the waiting of the one that was not used for longest.
+pub const TLS_HOSTS_MAX: usize = 1_024;
+
+/// The hosts of one worker.
+#[derive(Debug, Default)]
+pub(super) struct Hosts {
+    known: RefCell<HashMap<Box<str>, Rc<Host>>>,
+    /// Given to the last one.
+    serial: Cell<u64>,
+    /// Counts uses.
+    clock: Cell<u64>,
+}
+
+impl Hosts {
+    /// The host of this name, and the one that had to go for it.
+    pub(super) fn find(&self, text: &str) -> (Rc<Host>, Option<Rc<Host>>) {
+        let now = self.clock.get() + 1;
+        self.clock.set(now);
+        let mut known = self.known.borrow_mut();
+        if let Some(host) = known.get(text) {
+            host.used.set(now);
+            return (Rc::clone(host), None);
+        }
+        let gone = (known.len() >= TLS_HOSTS_MAX).then(|| {
+            let oldest = known.iter().min_by_key(|(_, host)| host.used.get());
+            let name = oldest.map(|(name, _)| name.clone())?;
+            known.remove(&name)
+        });
+        self.serial.set(self.serial.get() + 1);
+        let host = Rc::new(Host {
+            serial: self.serial.get(),
+            name: server_name(text),
+            used: Cell::new(now),
+        });
+        known.insert(text.into(), Rc::clone(&host));
+        (host, gone.flatten())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_is_the_same_until_others_push_it_out() {
+        let hosts = Hosts::default();
+        let (first, _) = hosts.find("a.example");
+        for number in 1..TLS_HOSTS_MAX {
+            assert!(hosts.find(&format!("{number}.example")).1.is_none());
+        }
+        let (again, gone) = hosts.find("a.example");
+        assert_eq!((again.serial, gone.is_none()), (first.serial, true));
+        let (_, gone) = hosts.find("one-more.example");
+        let second = hosts.find("1.example").0;
+        assert!(gone.is_some_and(|gone| gone.serial == first.serial + 1));
+        assert!(second.serial > TLS_HOSTS_MAX as u64, "it is another now");
+        assert_eq!(hosts.find("a.example").0.serial, first.serial);
+        assert_eq!(hosts.known.borrow().len(), TLS_HOSTS_MAX);
+    }
+
+    #[test]
+    fn text_that_names_no_server_has_no_name() {
+        let hosts = Hosts::default();
+        for (text, known) in [
+            ("a.example", true),
+            ("10.1.2.3", true),
+            ("a b", false),
+            ("", false),
+        ] {
+            assert_eq!(hosts.find(text).0.name.is_some(), known, "{text}");
+        }
+    }
+}

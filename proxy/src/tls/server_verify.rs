@@ -1,0 +1,131 @@
+//! Verifies certificates of servers: by authority and revocation, and by name where a name counts.
+//!
+//! Invariant: without authorities nothing is verified but that the server has the key of the certificate that it shows.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+use super::{Authorities, Facts};
+
+/// Verifies certificates of servers as a rule wants it.
+pub(super) struct ServerVerifier {
+    /// Verifies the chain; `None` if it is not to be.
+    chain: Option<Arc<WebPkiServerVerifier>>,
+    provider: Arc<CryptoProvider>,
+    /// Of these the certificate must carry one.
+    names: Vec<Arc<str>>,
+    /// Whether the certificate must be for the name that was asked for.
+    by_host: bool,
+}
+
+impl fmt::Debug for ServerVerifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerVerifier")
+            .field("names", &self.names)
+            .field("by_host", &self.by_host)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ServerVerifier {
+    /// A verifier by these authorities, or of nothing; `by_host` says whether the name counts that was asked for.
+    ///
+    /// # Errors
+    ///
+    /// Why the authorities cannot be used, or what they have revoked.
+    pub(super) fn new(
+        authorities: Option<&Authorities>,
+        names: &[Arc<str>],
+        (by_host, provider): (bool, &Arc<CryptoProvider>),
+    ) -> Result<Self, String> {
+        let chain = |authorities: &Authorities| {
+            let roots = Arc::clone(&authorities.roots);
+            // As for clients: only the certificate itself is looked up, and a list that is out of date, or none of its
+            // issuer, lets nobody in.
+            WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider))
+                .with_crls(authorities.revoked.iter().cloned())
+                .only_check_end_entity_revocation()
+                .enforce_revocation_expiration()
+                .build()
+                .map_err(|error| error.to_string())
+        };
+        Ok(Self {
+            chain: authorities.map(chain).transpose()?,
+            provider: Arc::clone(provider),
+            names: names.to_vec(),
+            by_host,
+        })
+    }
+
+    fn has_a_name(&self, certificate: &CertificateDer<'_>) -> Result<(), Error> {
+        let refused = |error| Err(Error::InvalidCertificate(error));
+        if self.names.is_empty() {
+            return Ok(());
+        }
+        let Ok(facts) = Facts::read(certificate) else {
+            return refused(CertificateError::BadEncoding);
+        };
+        let has = |wanted: &Arc<str>| facts.names.iter().any(|name| name.is(wanted));
+        match self.names.iter().any(has) {
+            true => Ok(()),
+            false => refused(CertificateError::NotValidForName),
+        }
+    }
+}
+
+impl ServerCertVerifier for ServerVerifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let Some(chain) = &self.chain else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        match chain.verify_server_cert(certificate, others, name, ocsp, now) {
+            // rustls looks at the name last, when everything else was found good
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if !self.by_host => {}
+            Err(error) => return Err(error),
+            Ok(_) => {}
+        }
+        self.has_a_name(certificate)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}

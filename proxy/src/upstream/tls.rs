@@ -1,0 +1,235 @@
+//! TLS towards an endpoint: with what, for whom, and why it failed, in words.
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustls::{AlertDescription, CertificateError, Error as TlsError};
+use rustls_pki_types::ServerName;
+
+use super::Protocol;
+use super::stream::Stream;
+use crate::error::{Error, Kind};
+use crate::tls::client::server_name;
+use crate::tls::encrypted::{Encrypted, Failure, Reason};
+use crate::tls::{ClientTls, Inside, Peer};
+
+/// A host of requests that connections ask their server for.
+#[derive(Debug)]
+pub struct Host {
+    /// No other of the worker has it.
+    pub serial: u64,
+    /// As it is asked for; `None` for a text that names no server.
+    pub name: Option<ServerName<'static>>,
+    /// When it was last used, in the worker's own count.
+    pub used: Cell<u64>,
+}
+
+impl Host {
+    /// That of an authority, for connections that nothing else is sent on.
+    pub fn of(authority: &str) -> Rc<Self> {
+        Rc::new(Self {
+            serial: 0,
+            name: server_name(bare(authority)),
+            used: Cell::new(0),
+        })
+    }
+}
+
+/// The TLS that a request goes through.
+#[derive(Clone, Copy, Debug)]
+pub struct TlsTarget<'a> {
+    /// With what.
+    pub client: &'a Arc<ClientTls>,
+    /// Its host, where that has a say.
+    pub host: Option<&'a Rc<Host>>,
+}
+
+/// The TLS that a connection is made with.
+#[derive(Clone, Debug)]
+pub struct Secured {
+    /// With what.
+    pub client: Arc<ClientTls>,
+    /// The host of the requests that it carries, where that has a say.
+    pub host: Option<Rc<Host>>,
+}
+
+impl From<TlsTarget<'_>> for Secured {
+    fn from(target: TlsTarget<'_>) -> Self {
+        Self {
+            client: Arc::clone(target.client),
+            host: target.host.cloned(),
+        }
+    }
+}
+
+/// What was agreed on with an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agreed {
+    /// The version that is spoken.
+    pub version: Option<&'static str>,
+    /// The cipher suite, as the standard names it.
+    pub cipher: Option<&'static str>,
+    /// Whether an earlier session was resumed.
+    pub resumed: bool,
+}
+
+impl Secured {
+    /// Says at once if there is no TLS to be had, before anybody is connected to.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::ConnectFailed`] with the reason.
+    pub fn check(&self) -> Result<(), Error> {
+        match self.client.refusal() {
+            Some(reason) => Err(refused(reason)),
+            None => Ok(()),
+        }
+    }
+
+    /// Shakes hands over a connected socket.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::ConnectFailed`] with the reason; nothing of a request has been sent.
+    pub async fn shake_hands(
+        &self,
+        stream: Stream,
+        inside: Inside,
+    ) -> Result<(Stream, Agreed), Error> {
+        let host = self.host.as_ref().and_then(|host| host.name.as_ref());
+        let terms = self.client.terms(inside, host);
+        let (config, name) = terms.map_err(|reason| refused(&reason))?;
+        let connecting = Encrypted::connect(stream, config, name);
+        let encrypted = Box::pin(connecting).await;
+        let encrypted = encrypted.map_err(|failure| refused(&why(&failure)))?;
+        let session = encrypted.session();
+        if inside == Inside::Http2 && !self.client.agreed_on_http2(session.alpn_protocol()) {
+            return Err(refused("the server does not agree on HTTP/2 (ALPN h2)"));
+        }
+        let peer = Peer::of(session);
+        let agreed = Agreed {
+            version: peer.version,
+            cipher: peer.cipher,
+            resumed: peer.resumed,
+        };
+        Ok((Stream::Tls(Box::new(encrypted)), agreed))
+    }
+}
+
+impl From<Protocol> for Inside {
+    fn from(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Http1 => Self::Http1,
+            Protocol::Http2 => Self::Http2,
+        }
+    }
+}
+
+/// The alert by which a server says, after the handshake was over for us, that it was not for it: in TLS 1.3 a client
+/// learns of what is wrong with its certificate only when it reads. Nothing that was sent has been looked at.
+pub fn late_refusal(error: &io::Error) -> Option<AlertDescription> {
+    use AlertDescription as A;
+    match error.get_ref()?.downcast_ref()? {
+        TlsError::AlertReceived(
+            alert @ (A::AccessDenied
+            | A::BadCertificate
+            | A::CertificateExpired
+            | A::CertificateRequired
+            | A::CertificateRevoked
+            | A::CertificateUnknown
+            | A::DecryptError
+            | A::HandshakeFailure
+            | A::UnknownCA
+            | A::UnsupportedCertificate),
+        ) => Some(*alert),
+        _ => None,
+    }
+}
+
+/// What a late refusal means for a request.
+pub fn refused_late(alert: AlertDescription) -> Error {
+    refused(&in_words(&TlsError::AlertReceived(alert)))
+}
+
+fn refused(reason: &str) -> Error {
+    Error::new(Kind::ConnectFailed).with_transport(format!("TLS_error: {reason}"))
+}
+
+/// Why a handshake failed, in a few words for whoever looks for the mistake.
+fn why(failure: &Failure) -> String {
+    match failure.error() {
+        Some(error) => in_words(error),
+        None if failure.reason == Reason::Closed => {
+            "the server closed the connection in the handshake".to_owned()
+        }
+        None => failure.to_string(),
+    }
+}
+
+/// What an error of TLS says.
+pub fn in_words(error: &TlsError) -> String {
+    use CertificateError as C;
+    let words = match error {
+        TlsError::InvalidCertificate(error) => match error {
+            C::UnknownIssuer => "unknown issuer: no CA that is trusted signed the certificate",
+            C::Expired | C::ExpiredContext { .. } => "the certificate has expired",
+            C::NotValidYet | C::NotValidYetContext { .. } => "the certificate is not valid yet",
+            C::Revoked => "the certificate is revoked",
+            C::UnknownRevocationStatus => {
+                "no list of revoked certificates is by the certificate's issuer"
+            }
+            C::ExpiredRevocationList | C::ExpiredRevocationListContext { .. } => {
+                "the list of revoked certificates is out of date"
+            }
+            C::NotValidForName => "name mismatch: the certificate is for none of the names wanted",
+            C::NotValidForNameContext {
+                expected,
+                presented,
+            } => {
+                let wanted = expected.to_str();
+                let names: Vec<&str> = presented.iter().map(|name| inner(name)).collect();
+                let names = names.join(", ");
+                return format!("name mismatch: the certificate is for {names}, not for {wanted}");
+            }
+            other => return format!("the certificate cannot be used: {other}"),
+        },
+        TlsError::AlertReceived(alert) => {
+            return format!("handshake failed: the server sent the alert {alert:?}");
+        }
+        TlsError::InvalidMessage(_) => "the server does not speak TLS",
+        other => return other.to_string(),
+    };
+    words.to_owned()
+}
+
+/// A name out of rustls's form, `DnsName("a.example")`.
+fn inner(name: &str) -> &str {
+    name.split('"').nth(1).unwrap_or(name)
+}
+
+/// The host of an authority, without its port and the brackets of an address.
+pub fn bare(authority: &str) -> &str {
+    if let Some(inner) = authority.strip_prefix('[') {
+        return inner.split(']').next().unwrap_or(inner);
+    }
+    authority.split(':').next().unwrap_or(authority)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn host_of_an_authority_has_no_port() {
+        for (authority, host) in [
+            ("a.example", "a.example"),
+            ("a.example:8443", "a.example"),
+            ("10.0.0.1:80", "10.0.0.1"),
+            ("[::1]:443", "::1"),
+            ("[::1]", "::1"),
+            ("", ""),
+        ] {
+            assert_eq!(super::bare(authority), host);
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! TLS towards endpoints for everything that goes there: bytes, upgrades, copies, and within the mesh.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use crate::support::client::Front;
+use crate::support::mesh::{documents, routes};
+use crate::support::pki::{Authority, Leaf};
+use crate::support::proxy::{Proxy, Start};
+use crate::support::raw::{GET, Raw};
+use crate::support::tls::{Visitor, credential, files, gateway, server};
+use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
+use crate::support::{DEADLINE, eventually};
+use crate::upstream_tls::{Files, get, rule, service, start, started};
+
+const SIMPLE: &str = "mode: SIMPLE, caCertificates: '@ca.pem'";
+
+/// A gateway that carries every connection to `a.test`.
+fn carrying(more: &[String]) -> Proxy {
+    let start = Start::new();
+    let (ip, port) = (start.edge().ip(), start.edge().port());
+    let text = documents([
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {{name: tcp}}\nspec:\n  servers:\n  \
+             - {{port: {{number: {port}, name: tcp, protocol: TCP}}, bind: {ip}, hosts: ['*']}}\n"
+        ),
+        "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: tcp}\nspec:\n  \
+         hosts: ['*']\n  gateways: [tcp]\n  tcp:\n  - route: [{destination: {host: a.test, port: {number: 80}}}]\n"
+            .to_owned(),
+    ]);
+    start
+        .file("mesh.yaml", text)
+        .file("more.yaml", documents(more))
+        .start()
+}
+
+/// Sends bytes to an echo that greets first, and reads all of it back.
+fn echoed(address: SocketAddr, sent: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut writer = stream.try_clone().unwrap();
+    let bytes = sent.to_vec();
+    let writing = std::thread::spawn(move || {
+        writer.write_all(&bytes).unwrap();
+        writer.shutdown(std::net::Shutdown::Write).unwrap();
+    });
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).unwrap();
+    writing.join().unwrap();
+    all
+}
+
+#[test]
+fn bytes_go_through_tls_both_ways_with_half_close() {
+    let material = Files::new();
+    let origin = TlsOrigin::start(Speaks::Echo, &Terms::new(&material.ca.server(&["b.test"])));
+    let tls = "mode: SIMPLE, caCertificates: '@ca.pem', sni: db.test, subjectAltNames: [b.test]";
+    let proxy = carrying(&[service(&origin, "TCP", ""), rule(&material.tls(tls))]);
+    let sent: Vec<u8> = (0..400_000_u32)
+        .map(|number| (number % 251) as u8)
+        .collect();
+    let all = echoed(proxy.edge, &sent);
+    assert_eq!(&all[..8], b"welcome\n");
+    assert!(
+        all[8..] == sent[..],
+        "{} of {} bytes",
+        all.len(),
+        sent.len()
+    );
+    let caller = origin.only();
+    assert_eq!(
+        (caller.sni.as_deref(), caller.alpn.len()),
+        (Some("db.test"), 0)
+    );
+}
+
+#[test]
+fn connection_whose_handshake_fails_is_closed() {
+    let material = Files::new();
+    let origin = TlsOrigin::start(
+        Speaks::Echo,
+        &Terms::new(&material.other.server(&["b.test"])),
+    );
+    let proxy = carrying(&[service(&origin, "TCP", ""), rule(&material.tls(SIMPLE))]);
+    assert!(Raw::connect(proxy.edge).is_closed());
+    eventually("it is logged", || !proxy.access_log().is_empty());
+    let line = &proxy.access_log()[0];
+    assert_eq!(line["response_flags"], "UF,URX");
+    let reason = line["upstream_transport_failure_reason"].as_str().unwrap();
+    assert!(reason.starts_with("TLS_error: unknown issuer"), "{reason}");
+}
+
+#[test]
+fn header_of_the_proxy_protocol_goes_before_the_handshake() {
+    let material = Files::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let heard = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut bytes = Vec::new();
+        // the line, and the first bytes of a record of a handshake behind it
+        while !bytes.windows(3).any(|window| window == b"\n\x16\x03") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            bytes.push(byte[0]);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    let entry = format!(
+        "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: a}}\nspec:\n  hosts: [a.test]\n  resolution: STATIC\n  \
+         ports: [{{number: 80, name: web, protocol: HTTP, targetPort: {}}}]\n  endpoints: [{{address: 127.0.0.1}}]\n",
+        address.port()
+    );
+    let policy = material
+        .tls(SIMPLE)
+        .replacen('{', "{proxyProtocol: {}, ", 1);
+    let proxy = start(&[entry, rule(&policy)]);
+    let mut client = Raw::connect(proxy.edge);
+    client.send(GET);
+    let heard = heard.join().unwrap();
+    assert!(heard.starts_with("PROXY TCP4 127."), "{heard:?}");
+}
+
+#[test]
+fn upgraded_connection_stays_inside_tls() {
+    let material = Files::new();
+    let origin = TlsOrigin::start(Speaks::H1, &Terms::new(&material.ca.server(&["a.test"])));
+    let proxy = start(&[service(&origin, "HTTP", ""), rule(&material.tls(SIMPLE))]);
+    let mut client = Raw::connect(proxy.edge);
+    client.send("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n");
+    assert_eq!(client.reply().status, 101);
+    assert_eq!(client.read(8), b"welcome\n");
+    assert_eq!(client.send("ping").read(4), b"ping");
+}
+
+#[test]
+fn copies_of_requests_go_through_tls_too() {
+    let material = Files::new();
+    let origin = TlsOrigin::start(Speaks::H1, &Terms::new(&material.ca.server(&["a.test"])));
+    let main = crate::support::origin::Origin::named(crate::support::origin::Back::H1, "main");
+    let http = "- name: all\n  route: [{destination: {host: web.test}}]\n  mirror: {host: a.test}";
+    let proxy = Proxy::with(|edge| {
+        documents([
+            crate::support::mesh::gateway(&[edge]),
+            routes("all", "['*']", http),
+            crate::support::mesh::service("web", main.back, &[(main.address, "v1")]),
+            service(&origin, "HTTP", ""),
+            rule(&material.tls(SIMPLE)),
+        ])
+    });
+    assert_eq!(get(&proxy).status, 200);
+    eventually("the copy comes", || {
+        origin
+            .callers()
+            .iter()
+            .any(|caller| !caller.hosts.is_empty())
+    });
+    assert_eq!(origin.only().sni.as_deref(), Some("a.test"));
+}
+
+#[tokio::test]
+async fn tls_ends_at_the_gateway_and_begins_anew() {
+    let material = Files::new();
+    let front = Authority::new("front");
+    let origin = TlsOrigin::start(Speaks::H2, &Terms::new(&material.ca.server(&["a.test"])));
+    let start = Start::new();
+    let edge = start.edge();
+    let tls = "{mode: SIMPLE, credentialName: cred}";
+    let text = documents([
+        gateway(&[server(edge, "https", "['*']", tls)]),
+        credential("cred", &front.server(&["a.test"])),
+        routes(
+            "all",
+            "['*']",
+            "- {name: all, route: [{destination: {host: a.test, port: {number: 80}}}]}",
+        ),
+        service(&origin, "HTTP2", ""),
+        rule(&material.tls(SIMPLE)),
+    ]);
+    let proxy = start.file("mesh.yaml", text).start();
+    let visitor = Visitor::new(proxy.edge, &front);
+    for front in [Front::H1, Front::H2] {
+        let mut client = visitor.client(front, "a.test").await.unwrap();
+        let answer = client.call(crate::support::tls::get("a.test", "/")).await;
+        assert_eq!((answer.status, answer.text()), (200, "hello"));
+    }
+}
+
+/// The mesh identity of a proxy in a directory, by this authority.
+fn mesh_identity(directory: &std::path::Path, ca: &Authority) -> Vec<u8> {
+    let own = ca.issue(Leaf {
+        names: &["spiffe://cluster.local/ns/default/sa/edge"],
+        ..Leaf::default()
+    });
+    files(
+        directory,
+        &[
+            ("cert-chain.pem", &own.chain),
+            ("key.pem", &own.key),
+            ("root-cert.pem", &ca.pem()),
+        ],
+    );
+    own.der
+}
+
+#[test]
+fn mesh_identity_is_shown_and_wanted() {
+    let ca = Authority::new("mesh");
+    let directory = tempfile::tempdir().unwrap();
+    let own = mesh_identity(directory.path(), &ca);
+    let of =
+        |account: &str| ca.server(&[&format!("spiffe://cluster.local/ns/default/sa/{account}")]);
+    let with = |start: Start| start.args(["--mesh-certs", directory.path().to_str().unwrap()]);
+    let says = |more: &str| format!("endpoints: [{{address: 127.0.0.1, {more}}}]");
+    let istio = "labels: {security.istio.io/tlsMode: istio}";
+    let off = "serviceAccount: web, labels: {security.istio.io/tlsMode: disabled}";
+    let rows = [
+        // the rule asks for it
+        ("{tls: {mode: ISTIO_MUTUAL}}", "labels: {a: b}", "any", true),
+        (
+            "{tls: {mode: ISTIO_MUTUAL}}",
+            "serviceAccount: web",
+            "web",
+            true,
+        ),
+        (
+            "{tls: {mode: ISTIO_MUTUAL}}",
+            "serviceAccount: web",
+            "other",
+            false,
+        ),
+        (
+            "{tls: {mode: ISTIO_MUTUAL, subjectAltNames: ['spiffe://cluster.local/ns/default/sa/x']}}",
+            istio,
+            "x",
+            true,
+        ),
+        // nobody does, and the endpoint speaks it
+        (
+            "{connectionPool: {tcp: {connectTimeout: 5s}}}",
+            "serviceAccount: web",
+            "web",
+            true,
+        ),
+        (
+            "{connectionPool: {tcp: {connectTimeout: 5s}}}",
+            istio,
+            "any",
+            true,
+        ),
+        (
+            "{connectionPool: {tcp: {connectTimeout: 5s}}}",
+            istio,
+            "",
+            false,
+        ),
+        (
+            "{connectionPool: {tcp: {connectTimeout: 5s}}}",
+            off,
+            "web",
+            false,
+        ),
+        (
+            "{connectionPool: {tcp: {connectTimeout: 5s}}}",
+            "labels: {a: b}",
+            "web",
+            false,
+        ),
+        ("{tls: {mode: DISABLE}}", istio, "web", false),
+    ];
+    for (policy, endpoint, account, expected) in rows {
+        let pair = match account {
+            "" => Authority::new("mesh").server(&["a.test"]),
+            account => of(account),
+        };
+        let origin = TlsOrigin::start(Speaks::H1, &Terms::new(&pair).for_clients_of(&ca));
+        let entry = service(&origin, "HTTP", "location: MESH_INTERNAL");
+        let entry = entry.replace("endpoints: [{address: 127.0.0.1}]", &says(endpoint));
+        let proxy = started(&[entry, rule(policy)], with);
+        let reply = get(&proxy);
+        assert_eq!(
+            reply.status == 200,
+            expected,
+            "{policy} {endpoint} {account}"
+        );
+        if expected {
+            let caller = origin.only();
+            assert_eq!(caller.sni.as_deref(), Some("outbound_.80_._.a.test"));
+            assert_eq!(caller.alpn, ["istio-peer-exchange", "istio"]);
+            assert_eq!(caller.certificate.as_ref(), Some(&own));
+            let page = proxy.page("/clusters");
+            assert!(page.contains("::tls::ISTIO_MUTUAL"), "{page}");
+        }
+    }
+}
+
+#[test]
+fn external_service_gets_no_tls_by_itself() {
+    let ca = Authority::new("mesh");
+    let directory = tempfile::tempdir().unwrap();
+    mesh_identity(directory.path(), &ca);
+    let origin = TlsOrigin::start(Speaks::H1, &Terms::new(&ca.server(&["a.test"])));
+    let entry = service(&origin, "HTTP", "").replace(
+        "{address: 127.0.0.1}",
+        "{address: 127.0.0.1, serviceAccount: web}",
+    );
+    let proxy = started(&[entry], |start| {
+        start.args(["--mesh-certs", directory.path().to_str().unwrap()])
+    });
+    assert_ne!(get(&proxy).status, 200);
+    assert!(origin.callers().is_empty());
+}
+
+#[test]
+fn endpoint_whose_handshake_fails_is_got_around() {
+    let material = Files::new();
+    let good = TlsOrigin::start(Speaks::H1, &Terms::new(&material.ca.server(&["a.test"])));
+    let bad = TlsOrigin::start(Speaks::H1, &Terms::new(&material.other.server(&["a.test"])));
+    let entry = format!(
+        "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: a}}\nspec:\n  hosts: [a.test]\n  resolution: STATIC\n  \
+         ports: [{{number: 80, name: web, protocol: HTTP}}]\n  endpoints: [{{address: 127.0.0.1, ports: {{web: {}}}}}, {{address: 127.0.0.1, ports: {{web: {}}}}}]\n",
+        good.address.port(),
+        bad.address.port()
+    );
+    let detect = "outlierDetection: {consecutive5xxErrors: 2, baseEjectionTime: 60s, maxEjectionPercent: 100}";
+    let policy = material.tls(SIMPLE).replacen(
+        '{',
+        &format!("{{loadBalancer: {{simple: ROUND_ROBIN}}, {detect}, "),
+        1,
+    );
+    let proxy = start(&[entry, rule(&policy)]);
+    for _ in 0..20 {
+        assert_eq!(get(&proxy).status, 200);
+    }
+    assert!((1..=4).contains(&bad.failed()), "{}", bad.failed());
+    let count = proxy.metric(
+        "strait_upstream_tls_handshakes_total",
+        &[("result", "failed")],
+    );
+    assert!(count >= 1.0);
+    assert!(proxy.page("/clusters").contains("ejected for"));
+}

@@ -293,3 +293,29 @@ fn other_region_takes_over_and_gives_back() {
     assert_eq!(load.got("200 far"), far);
     assert!(proxy.metric("strait_priority_shifts_total", &[]) >= 2.0);
 }
+
+#[test]
+fn own_zone_keeps_its_share_of_the_traffic() {
+    let all = ["one", "two", "three", "four"].map(Moody::new);
+    let policy =
+        "{loadBalancer: {simple: RANDOM, zoneAwareLbSetting: {enabled: true, minClusterSize: 4}}}";
+    for (zones, range) in [
+        // a quarter of the endpoints for a half of the clients: half of the traffic stays
+        (["r/a", "r/b", "r/b", "r/b"], 140..260),
+        (["r/a", "r/a", "r/b", "r/b"], 400..401),
+        // other regions are for when this one fails
+        (["r/a", "r/a", "r/b", "q/a"], 220..400),
+    ] {
+        let endpoints: Vec<(&Moody, &str)> = all.iter().zip(zones).collect();
+        let proxy = start(&endpoints, policy, "retries: {attempts: 0}");
+        let mut client = Raw::connect(proxy.edge);
+        let names: Vec<String> = (0..400).map(|_| ask(&mut client, "").1).collect();
+        let own = zones.iter().filter(|zone| **zone == "r/a").count();
+        let near = ["one", "two"][..own].to_vec();
+        let stayed = names.iter().filter(|name| near.contains(&&***name)).count();
+        assert!(range.contains(&stayed), "{zones:?}: {stayed}");
+        if zones.contains(&"q/a") {
+            assert!(!names.iter().any(|name| name == "four"), "{zones:?}");
+        }
+    }
+}

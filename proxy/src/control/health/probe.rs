@@ -182,6 +182,7 @@ async fn http(
     let declared = cluster.protocol;
     let protocol = cluster.pool.speaks.choose(declared, declared, false);
     let connected = connected(means, cluster, endpoint, (check, protocol, host)).await?;
+    let is_tls = cluster.tls(endpoint).is_some();
     let mut request = Request::new(Empty::<Bytes>::new());
     request.headers_mut().insert(USER_AGENT, AGENT);
     match connected.sender {
@@ -196,14 +197,16 @@ async fn http(
             Ok(connection.exchange(&mut message).await?.status())
         }
         Sender::Http2(sender) => {
-            *request.uri_mut() = absolute(host, path)?;
+            *request.uri_mut() = absolute(is_tls, host, path)?;
             Ok(response(&sender, request).await?.0)
         }
     }
 }
 
-fn absolute(host: &str, path: &str) -> Result<hyper::Uri, Error> {
-    let uri = hyper::Uri::builder().scheme("http").authority(host);
+/// A target with the scheme of the connection, as HTTP/2 has it.
+fn absolute(is_tls: bool, host: &str, path: &str) -> Result<hyper::Uri, Error> {
+    let scheme = if is_tls { "https" } else { "http" };
+    let uri = hyper::Uri::builder().scheme(scheme).authority(host);
     uri.path_and_query(path).build().map_err(unasked)
 }
 
@@ -238,9 +241,10 @@ async fn grpc(
     let Sender::Http2(sender) = connected.sender else {
         return Ok((false, "no HTTP/2".to_owned()));
     };
+    let is_tls = cluster.tls(endpoint).is_some();
     let mut request = Request::new(Full::new(grpc_question(service)));
     *request.method_mut() = Method::POST;
-    *request.uri_mut() = absolute(host, GRPC_CHECK)?;
+    *request.uri_mut() = absolute(is_tls, host, GRPC_CHECK)?;
     let headers = request.headers_mut();
     headers.insert(USER_AGENT, AGENT);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));

@@ -18,7 +18,7 @@ fn picks_of(cluster: &Cluster) -> impl FnMut() -> Option<EndpointIdx> {
         hash = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let ask = Ask {
             hash: Some(hash),
-            attempt: 0,
+            ..Ask::default()
         };
         black_box(cluster.pick(ask, &mut rng))
     }

@@ -62,6 +62,8 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
                 weight: *weight,
                 locality: Locality::new(locality.as_str()),
                 network: Arc::default(),
+                member: None,
+                hop: None,
                 labels: Arc::clone(&labels),
                 speaks_mesh_tls: false,
                 stats: Arc::clone(&stats),
@@ -92,6 +94,8 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
         pool: PoolSettings::default(),
         retry_limit: RetryLimit::default(),
         check: None,
+        federation: None,
+        absence: None,
         provenance: Vec::new(),
         fingerprint: 0,
     };

@@ -24,7 +24,10 @@ fn picks_and_outcomes_allocate_nothing() {
             let mut rng = SmallRng::seed_from_u64(1);
             let mut once = |hash: u64| {
                 let hash = Some(hash.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-                let ask = Ask { hash, attempt: 0 };
+                let ask = Ask {
+                    hash,
+                    ..Ask::default()
+                };
                 let picked = cluster.pick(ask, &mut rng).expect("an endpoint");
                 for outcome in [
                     Outcome::Status(200),

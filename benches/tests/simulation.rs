@@ -141,7 +141,7 @@ impl World {
     fn request(&mut self) {
         let ask = Ask {
             hash: Some(self.rng.random()),
-            attempt: 0,
+            ..Ask::default()
         };
         let picked = self.cluster.pick(ask, &mut self.rng);
         let live = self.cluster.live();

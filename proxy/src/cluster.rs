@@ -9,6 +9,8 @@ mod ejection;
 
 pub mod endpoint;
 
+pub mod federation;
+
 pub mod live;
 
 pub mod locality;
@@ -24,13 +26,14 @@ pub mod split;
 pub mod warmup;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use rand::Rng;
 
 pub use check::{HealthCheck, Probe};
-pub use endpoint::Endpoint;
+pub use endpoint::{Endpoint, Hop};
+pub use federation::{Absence, Federation};
 pub use live::{Ask, Live};
 pub use locality::{Locality, Plan, Spread};
 pub use outlier::{Outcome, OutlierPolicy};
@@ -75,6 +78,10 @@ pub struct Parts {
     pub retry_limit: RetryLimit,
     /// How endpoints are asked how they are, if they are.
     pub check: Option<Arc<HealthCheck>>,
+    /// Where requests go when several members serve the service; then the endpoints here are those of this proxy's own.
+    pub federation: Option<Arc<Federation>>,
+    /// Why there is no endpoint at all.
+    pub absence: Option<Absence>,
     /// The resources that had a say: the service first, then its policy.
     pub provenance: Vec<Provenance>,
     /// Hash over everything that the cluster is made of; equal for clusters that behave alike.
@@ -113,6 +120,10 @@ pub struct Cluster {
     pub retry_limit: RetryLimit,
     /// How endpoints are asked how they are, if they are.
     pub check: Option<Arc<HealthCheck>>,
+    /// Where requests go when several members serve the service; then the endpoints here are those of this proxy's own.
+    pub federation: Option<Arc<Federation>>,
+    /// Why there is no endpoint at all.
+    pub absence: Option<Absence>,
     /// The resources that had a say: the service first, then its policy.
     pub provenance: Vec<Provenance>,
     /// DNS names of endpoints, with ports, whose addresses are not known yet.
@@ -126,6 +137,8 @@ pub struct Cluster {
     priorities: Box<[u8]>,
     base: Base,
     live: ArcSwap<Live>,
+    /// Whether an endpoint may be used, as of the tables.
+    available: AtomicBool,
 }
 
 impl Cluster {
@@ -143,6 +156,8 @@ impl Cluster {
             pool: parts.pool,
             retry_limit: parts.retry_limit,
             check: parts.check,
+            federation: parts.federation,
+            absence: parts.absence,
             provenance: parts.provenance,
             unresolved: parts.unresolved.into(),
             stats: parts.stats,
@@ -150,6 +165,7 @@ impl Cluster {
             endpoints,
             priorities,
             base,
+            available: AtomicBool::new(live.is_available()),
             live: ArcSwap::from_pointee(live),
         }
     }
@@ -208,6 +224,20 @@ impl Cluster {
     /// How many priorities there are.
     pub fn priorities(&self) -> usize {
         self.base.plan.len().max(1)
+    }
+
+    /// Whether nobody can ever answer: there is no endpoint, no name that may become one, and no other member.
+    pub fn is_deserted(&self) -> bool {
+        let members = self.federation.as_ref();
+        self.endpoints.is_empty()
+            && self.unresolved.is_empty()
+            && members.is_none_or(|federation| federation.pools().is_empty())
+    }
+
+    /// Whether an endpoint may be used without panic.
+    #[inline]
+    pub fn is_available(&self) -> bool {
+        self.available.load(Ordering::Relaxed)
     }
 
     /// What is hashed of requests for this cluster, if anything is.
@@ -287,6 +317,7 @@ impl Cluster {
 
     fn rebuild(&self, now: Moment) {
         let live = Arc::new(Live::build(&self.base, &self.endpoints, now));
+        self.available.store(live.is_available(), Ordering::Relaxed);
         let before = self.live.swap(Arc::clone(&live));
         ejection::tell_shift(self, &before, &live, now);
     }

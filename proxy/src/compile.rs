@@ -17,9 +17,15 @@ mod clusters;
 mod delegates;
 mod early;
 
+mod exports;
+
+mod federation;
+
 mod hosts;
 
 mod listeners;
+
+mod members;
 
 mod names;
 

@@ -21,6 +21,8 @@ pub mod downstream;
 
 pub mod early;
 
+mod failover;
+
 pub mod forward;
 
 pub mod head;
@@ -32,6 +34,8 @@ pub mod health;
 pub mod interim;
 
 pub mod log;
+
+mod members;
 
 pub mod messages;
 

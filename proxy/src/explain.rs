@@ -13,6 +13,8 @@ mod connection;
 pub mod early;
 mod effect;
 
+mod members;
+
 pub mod question;
 
 pub mod secret;

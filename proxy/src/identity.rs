@@ -49,6 +49,26 @@ pub struct MeshDefaults {
     /// Whether `maxEjectionPercent` holds for the first ejection too, as in newer Envoy. Flag
     /// `--outlier-first-ejection=cap`, default no.
     pub ejection_cap_holds_always: bool,
+    /// Whether weight 0 in a GlobalTrafficPolicy counts as 100, as in FSM. Flag `--zero-weight=upstream`, default no: it
+    /// drains the cluster.
+    pub zero_weight_counts: bool,
+    /// Whether the proxy's own cluster serves although a MultiClusterService does not name it, as in Karmada. Flag
+    /// `--local-when-not-provider`, default no.
+    pub local_when_not_provider: bool,
+    /// What of a failed request goes to the next tier of clusters. Flag `--failover-replay`, default `safe`.
+    pub failover_replay: Replay,
+}
+
+/// What of a failed request goes to the next tier of clusters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Replay {
+    /// Nothing.
+    Off,
+    /// What can do no harm twice. The default.
+    #[default]
+    Safe,
+    /// Whatever got no response, or one above 499, as FSM has it.
+    Upstream,
 }
 
 impl Identity {
@@ -57,18 +77,22 @@ impl Identity {
         if !self.locality.is_empty() {
             return self.locality.clone();
         }
-        let mut parts = self.cluster.split('/');
-        match (parts.next(), parts.next()) {
-            // a key of which nothing but the name was given
-            (Some("default"), Some("default")) => String::new(),
-            (Some(region), Some(zone)) => format!("{region}/{zone}"),
-            _ => String::new(),
-        }
+        locality_of_key(&self.cluster)
     }
 
     /// The name of the cluster that the workload is in.
     pub fn member(&self) -> &str {
         self.cluster.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// `region/zone` of a cluster key; empty for one of which nothing but the name was given.
+pub fn locality_of_key(key: &str) -> String {
+    let mut parts = key.split('/');
+    match (parts.next(), parts.next()) {
+        (Some("default"), Some("default")) => String::new(),
+        (Some(region), Some(zone)) => format!("{region}/{zone}"),
+        _ => String::new(),
     }
 }
 

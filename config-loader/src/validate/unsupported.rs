@@ -70,20 +70,19 @@ const WRITTEN: &[(Kind, &[&str])] = &[
         ],
     ),
     (Kind::EndpointSlice, &["endpoints[].hints"]),
-    (Kind::GlobalTrafficPolicy, &[""]),
-    (Kind::MultiClusterService, &[""]),
     (
         Kind::Service,
         &["spec.externalIPs", "spec.sessionAffinityConfig"],
     ),
     (Kind::ServiceEntry, &["spec.addresses"]),
-    (Kind::ServiceExport, &[""]),
+    (
+        Kind::ServiceExport,
+        &["spec.serviceAccountName", "spec.targetClusters"],
+    ),
     (
         Kind::ServiceImport,
         &[
             "spec.ips",
-            "spec.ports[].endpoints[].clusterKey",
-            "spec.ports[].endpoints[].target.path",
             "spec.serviceAccountName",
             "spec.sessionAffinityConfig",
         ],

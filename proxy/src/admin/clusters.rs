@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use super::AdminState;
 use super::reply::{Query, Reply};
-use super::view::{ClusterView, EndpointView, PriorityView};
+use super::view::{ClusterView, EndpointView, MemberView, PriorityView};
 
 /// The page.
 pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
@@ -49,6 +49,12 @@ fn describe(text: &mut String, cluster: &ClusterView) {
         let line = describe_priority(number, priority);
         fact("priority", &line);
     }
+    for member in &cluster.members {
+        fact("member", &describe_member(member));
+    }
+    if let Some(absence) = &cluster.absence {
+        fact("absence", absence);
+    }
     fact("endpoints", &cluster.endpoints.len());
     for unresolved in &cluster.unresolved {
         fact("unresolved", unresolved);
@@ -56,6 +62,20 @@ fn describe(text: &mut String, cluster: &ClusterView) {
     for endpoint in &cluster.endpoints {
         describe_endpoint(text, name, endpoint);
     }
+}
+
+fn describe_member(member: &MemberView) -> String {
+    let MemberView {
+        member,
+        cluster,
+        tier,
+        weight,
+        share,
+        available,
+    } = member;
+    format!(
+        "{member} tier={tier} weight={weight} share={share:.4} available={available} cluster={cluster}"
+    )
 }
 
 fn describe_priority(number: usize, priority: &PriorityView) -> String {

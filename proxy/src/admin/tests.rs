@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::view::{EndpointView, EventView, LimitView, ListenerState, PriorityView};
+use super::view::{EndpointView, EventView, LimitView, ListenerState, MemberView, PriorityView};
 use super::*;
 use crate::compile::Survey;
 use crate::telemetry::{AccessLog, Counter, Telemetry, WorkerId};
@@ -150,6 +150,15 @@ fn cluster() -> ClusterView {
         name: "outbound|80||a".to_owned(),
         balancer: "LEAST_REQUEST".to_owned(),
         sources: vec!["ServiceEntry/default/a (a.yaml:3)".to_owned()],
+        members: vec![MemberView {
+            member: "default/default/default/c2".to_owned(),
+            cluster: "outbound|80||a@default/default/default/c2".to_owned(),
+            tier: 1,
+            weight: 80,
+            share: 0.25,
+            available: true,
+        }],
+        absence: Some("drained".to_owned()),
         endpoints: vec![EndpointView {
             address: "10.0.0.1:8080".to_owned(),
             weight: 2,
@@ -414,6 +423,9 @@ async fn clusters_show_as_text_and_as_json() {
          outbound|80||a::requests::5\n\
          outbound|80||a::source::ServiceEntry/default/a (a.yaml:3)\n\
          outbound|80||a::priority::0 load=70% healthy=1/2 panic=false r/z=80\n\
+         outbound|80||a::member::default/default/default/c2 tier=1 weight=80 share=0.2500 available=true \
+         cluster=outbound|80||a@default/default/default/c2\n\
+         outbound|80||a::absence::drained\n\
          outbound|80||a::endpoints::1\n\
          outbound|80||a::unresolved::b.test:80\n\
          outbound|80||a::10.0.0.1:8080::rq_active::5\n\

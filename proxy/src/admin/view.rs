@@ -89,7 +89,11 @@ pub struct ClusterView {
     pub tls: Option<String>,
     /// Priorities, first to last.
     pub priorities: Vec<PriorityView>,
-    /// Its endpoints.
+    /// The Kubernetes clusters that serve it, where a policy shares its traffic among several.
+    pub members: Vec<MemberView>,
+    /// Why no cluster serves it, if none does.
+    pub absence: Option<String>,
+    /// Its endpoints; where several clusters serve it, those of the proxy's own.
     pub endpoints: Vec<EndpointView>,
     /// DNS names of endpoints, with ports, that have no address yet.
     pub unresolved: Vec<String>,
@@ -104,6 +108,23 @@ pub struct LimitView {
     pub active: u64,
     /// How much there may be; none for no limit.
     pub max: Option<u32>,
+}
+
+/// One of the Kubernetes clusters that serve a service.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct MemberView {
+    /// Its key: `region/zone/group/cluster`.
+    pub member: String,
+    /// Name of the cluster that has its endpoints.
+    pub cluster: String,
+    /// When its turn comes, 0 first.
+    pub tier: u8,
+    /// Its part of the sum over its tier.
+    pub weight: u32,
+    /// Part of the traffic that it gets now.
+    pub share: f64,
+    /// Whether it has an endpoint that may be used.
+    pub available: bool,
 }
 
 /// One priority of a cluster's endpoints.

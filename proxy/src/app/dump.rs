@@ -57,7 +57,7 @@ fn listener(listener: &Listener) -> Value {
 }
 
 fn virtual_hosts(hosts: &HttpHosts) -> Value {
-    let hosts = hosts.virtual_hosts.iter().map(|host| {
+    let hosts = hosts.all().map(|host| {
         let rules = host.routes.iter().zip(host.table.rules());
         let routes: Vec<Value> = rules.map(|(of, rule)| route(of, rule)).collect();
         json!({"host": &*host.name, "routes": routes})
@@ -211,6 +211,7 @@ fn rewrite(rewrite: &PathRewrite) -> Value {
     match rewrite {
         PathRewrite::Prefix { len, with } => json!({"prefixBytes": len, "with": with}),
         PathRewrite::Regex { regex, .. } => json!({"regex": regex.as_str()}),
+        PathRewrite::First { regex, with } => json!({"first": regex.as_str(), "with": with}),
         PathRewrite::Whole(with) => json!({"with": with}),
     }
 }

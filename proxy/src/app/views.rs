@@ -8,13 +8,14 @@ use tokio::sync::{Notify, watch};
 use super::{build_info, certificates, dump};
 use crate::admin::AdminState;
 use crate::admin::view::{
-    ClusterView, EndpointView, EventView, LimitView, ListenerState, ListenerView, PriorityView,
-    QuarantineView, Readiness,
+    ClusterView, EndpointView, EventView, LimitView, ListenerState, ListenerView, MemberView,
+    PriorityView, QuarantineView, Readiness,
 };
 use crate::balance::EndpointIdx;
+use crate::cluster::federation::{Pool, PoolSet};
 use crate::cluster::locality::Group;
 use crate::cluster::priorities::{Health, Share};
-use crate::cluster::{Cluster, RetryLimit};
+use crate::cluster::{Cluster, Federation, RetryLimit};
 use crate::compile::Survey;
 use crate::control::{Found, Quarantine};
 use crate::explain::{Question, explain};
@@ -128,7 +129,7 @@ pub(super) fn clusters(snapshot: &Snapshot) -> Vec<ClusterView> {
         .clusters
         .iter()
         .flatten()
-        .map(|cluster| cluster_view(cluster))
+        .map(|cluster| cluster_view(cluster, snapshot))
         .collect();
     views.sort_by(|a, b| a.name.cmp(&b.name));
     views
@@ -149,7 +150,7 @@ fn events(journal: &Journal) -> Vec<EventView> {
         .collect()
 }
 
-fn cluster_view(cluster: &Cluster) -> ClusterView {
+fn cluster_view(cluster: &Cluster, snapshot: &Snapshot) -> ClusterView {
     let now = cluster.state.journal.now();
     let numbered = cluster.endpoints().iter().zip(cluster.shares()).enumerate();
     let endpoints = numbered.map(|(number, (endpoint, share))| EndpointView {
@@ -174,6 +175,11 @@ fn cluster_view(cluster: &Cluster) -> ClusterView {
         tls: cluster.pool.tls.as_ref().map(ToString::to_string),
         sources: cluster.provenance.iter().map(ToString::to_string).collect(),
         priorities: priorities(cluster),
+        members: cluster
+            .federation
+            .as_ref()
+            .map_or_else(Vec::new, |federation| members(federation, snapshot)),
+        absence: cluster.absence.map(|absence| absence.as_str().to_owned()),
         endpoints: endpoints.collect(),
         unresolved: cluster.unresolved.iter().map(|n| n.to_string()).collect(),
     }
@@ -206,6 +212,27 @@ fn limits(cluster: &Cluster) -> Vec<LimitView> {
     };
     views.push(view("retries", state.retries.active(), retries));
     views
+}
+
+/// The pools of a service that several clusters serve.
+fn members(federation: &Federation, snapshot: &Snapshot) -> Vec<MemberView> {
+    let available = PoolSet::of(federation.pools(), |pool| {
+        let cluster = snapshot.cluster(pool.cluster);
+        cluster.is_some_and(|cluster| cluster.is_available())
+    });
+    let shares = federation.shares(available);
+    let pools = federation.pools().iter().zip(shares).enumerate();
+    let view = |(at, (pool, share)): (usize, (&Pool, f64))| MemberView {
+        member: pool.member.to_string(),
+        cluster: snapshot
+            .cluster(pool.cluster)
+            .map_or_else(String::new, |cluster| cluster.name().to_string()),
+        tier: pool.tier,
+        weight: pool.weight,
+        share,
+        available: available.has(at),
+    };
+    pools.map(view).collect()
 }
 
 fn priorities(cluster: &Cluster) -> Vec<PriorityView> {

@@ -23,17 +23,40 @@ pub struct Endpoint {
     pub locality: Locality,
     /// Network that it is on, empty for the default one.
     pub network: Arc<str>,
+    /// Name of the Kubernetes cluster that it is in; none for the proxy's own.
+    pub member: Option<Arc<str>>,
     /// Labels that subsets select by.
     pub labels: Arc<BTreeMap<String, String>>,
     /// Whether it is known to speak the mesh's TLS.
     pub speaks_mesh_tls: bool,
+    /// How its gateway is asked for it; none for one that is reached directly.
+    pub hop: Option<Arc<Hop>>,
     /// Live state shared by all workers.
     pub state: Arc<EndpointState>,
     /// Where its requests are counted; endpoints with the same labels share it.
     pub stats: Arc<RequestStats>,
 }
 
+/// How a workload is reached that is behind the gateway of its cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Hop {
+    /// What is put in front of a request's path: empty, or with a leading and without a trailing slash.
+    ///
+    /// Source: ServiceImport `spec.ports[].endpoints[].target.path`.
+    pub path_prefix: Arc<str>,
+    /// The gateway's name, for SNI and the check of its certificate; never the request's host.
+    ///
+    /// Source: ServiceImport `spec.ports[].endpoints[].target.host`.
+    pub server_name: Option<Arc<str>>,
+}
+
 impl Endpoint {
+    /// What is put in front of a request's path, if anything is.
+    pub fn path_prefix(&self) -> Option<&Arc<str>> {
+        let prefix = &self.hop.as_ref()?.path_prefix;
+        (!prefix.is_empty()).then_some(prefix)
+    }
+
     /// What balancers by hash know it as: its address, or the path of a Unix socket.
     pub fn hash_key(&self) -> &str {
         self.address_text

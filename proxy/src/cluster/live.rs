@@ -24,6 +24,8 @@ pub struct Ask {
     pub hash: Option<u64>,
     /// How many times it was tried before.
     pub attempt: u32,
+    /// Whether endpoints that may not be used stay so even where a priority panics.
+    pub calm: bool,
 }
 
 /// What tables speak of.
@@ -166,6 +168,11 @@ impl Live {
         }
     }
 
+    /// Whether any endpoint may be used.
+    pub fn is_available(&self) -> bool {
+        self.health.iter().any(|health| health.healthy > 0)
+    }
+
     /// Picks an endpoint; `None` when there is none that may be used.
     #[inline]
     pub fn pick(&self, members: &Members<'_>, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
@@ -201,16 +208,17 @@ impl Live {
 impl Level {
     #[inline]
     fn pick(&self, members: &Members<'_>, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
+        let panic = self.panic && !ask.calm;
         match &self.choice {
-            Choice::One(pool) => pool.pick(members, self.panic, rng),
+            Choice::One(pool) => pool.pick(members, panic, rng),
             Choice::Groups(weights, pools) => {
                 let group = weights.draw(rng).0 as usize;
-                pools[group].pick(members, self.panic, rng)
+                pools[group].pick(members, panic, rng)
             }
             Choice::Hash(table) => {
                 let hash = ask.hash.unwrap_or_else(|| rng.random());
                 table.pick(hash, ask.attempt, |endpoint| {
-                    self.panic
+                    panic
                         || members.endpoints[endpoint.0 as usize]
                             .state
                             .health

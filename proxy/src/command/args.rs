@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use config_loader::ReadOptions;
 
-use crate::identity::{Identity, MeshDefaults, Mode};
+use crate::identity::{Identity, MeshDefaults, Mode, Replay};
 
 /// Where configuration comes from.
 #[derive(Clone, Debug, Args)]
@@ -148,6 +148,9 @@ pub struct IdentityArgs {
     /// What outlier detection may do.
     #[command(flatten)]
     pub ejection: EjectionArgs,
+    /// Services that several clusters serve.
+    #[command(flatten)]
+    pub members: MembersArgs,
 }
 
 /// What outlier detection may do.
@@ -162,6 +165,41 @@ pub struct EjectionArgs {
         help_heading = "Compatibility"
     )]
     pub outlier_first_ejection: FirstEjectionArg,
+}
+
+/// How services are served that several clusters have.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "Several clusters")]
+pub struct MembersArgs {
+    /// What of a failed request a FailOver policy sends to the next clusters
+    #[arg(long, value_enum, default_value_t = FailoverReplayArg::Safe, env = "STRAIT_FAILOVER_REPLAY")]
+    pub failover_replay: FailoverReplayArg,
+    /// What weight 0 means in a GlobalTrafficPolicy
+    #[arg(long, value_enum, default_value_t = ZeroWeightArg::Drain, env = "STRAIT_ZERO_WEIGHT")]
+    pub zero_weight: ZeroWeightArg,
+    /// Let the own cluster serve although a MultiClusterService does not name it as a provider, as Karmada does
+    #[arg(long, env = "STRAIT_LOCAL_WHEN_NOT_PROVIDER")]
+    pub local_when_not_provider: bool,
+}
+
+/// `--failover-replay`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailoverReplayArg {
+    /// Nothing: only new requests go there
+    Off,
+    /// Requests without a connection or response, 502 to 504, and other 5xx if the method is idempotent
+    Safe,
+    /// Every request without a response or with one above 499, as FSM does
+    Upstream,
+}
+
+/// `--zero-weight`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ZeroWeightArg {
+    /// The cluster gets no traffic
+    Drain,
+    /// As 100, as FSM has it
+    Upstream,
 }
 
 /// `--outlier-first-ejection`.
@@ -206,6 +244,13 @@ impl IdentityArgs {
                 retry_503: self.compat_retry_503,
                 failover_needs_detection: self.failover_needs_outlier_detection,
                 ejection_cap_holds_always: self.ejection.first_is_capped(),
+                zero_weight_counts: self.members.zero_weight == ZeroWeightArg::Upstream,
+                local_when_not_provider: self.members.local_when_not_provider,
+                failover_replay: match self.members.failover_replay {
+                    FailoverReplayArg::Off => Replay::Off,
+                    FailoverReplayArg::Safe => Replay::Safe,
+                    FailoverReplayArg::Upstream => Replay::Upstream,
+                },
             },
         }
     }

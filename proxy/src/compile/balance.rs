@@ -72,7 +72,7 @@ fn policy(algorithm: &Algorithm) -> Policy {
 
 /// The endpoint of a client, whichever proxy it comes to. Kubernetes remembers it for as long as `sessionAffinityConfig`
 /// says; nothing is remembered here, so that there is nothing to forget.
-fn by_client() -> Policy {
+pub(super) fn by_client() -> Policy {
     Policy::Hash(HashPolicy {
         key: HashKey::SourceIp,
         algorithm: HashAlgorithm::RingHash {

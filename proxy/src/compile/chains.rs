@@ -101,6 +101,8 @@ impl ChainCompiler<'_> {
                         identity: self.identity,
                         key: self.key,
                         before: before.and_then(http_hosts),
+                        // what is exported is served in plain text only
+                        exports: None,
                     };
                     let only = std::slice::from_ref(bound);
                     Then::Http(hosts.compile(only, self.virtual_services, clusters))

@@ -134,6 +134,11 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    /// Whether it is the mesh's own.
+    pub(super) fn is_of_mesh(&self) -> bool {
+        self.tls.mode == ClientTlsMode::IstioMutual
+    }
+
     pub(super) fn new(tls: &ClientTls, rule: &Object<DestinationRule>) -> Self {
         Self {
             tls: tls.clone(),

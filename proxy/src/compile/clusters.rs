@@ -12,18 +12,21 @@ use config_loader::resource::{HealthChecked, Probe as AskedProbe};
 
 use super::Inputs;
 use super::client_tls::{Asked, Purpose};
+use super::federation::{self, Resolved, Viewer, Wanted};
 use super::policies::Policies;
-use super::service::{Labels, Port, Service, Workload};
+use super::service::{Labels, Origin, Port, Service, Workload};
 use super::services::Services;
+use crate::cluster::federation::Pool;
 use crate::cluster::locality::{self, Place};
 use crate::cluster::{
-    Balance, Cluster, Endpoint, HealthCheck, Locality, Parts, Plan, Probe, RetryLimit,
+    Absence, Balance, Cluster, Endpoint, Federation, HealthCheck, Locality, Parts, Plan, Probe,
+    RetryLimit,
 };
 use crate::filter::RetryPolicy;
 use crate::identity::Identity;
 use crate::pool::PoolSettings;
 use crate::provenance::Provenance;
-use crate::registry::{Address, ClusterId, Moment, Registry, Thresholds};
+use crate::registry::{Address, ClusterId, ClusterState, Moment, Registry, Thresholds};
 use crate::snapshot::Snapshot;
 use crate::telemetry::{Reporter, RequestLabels, RequestStats, RouteStats, StatsRegistry, UNKNOWN};
 use crate::telemetry::{Service as ServiceLabels, Workload as WorkloadLabels};
@@ -49,6 +52,61 @@ pub(super) struct ClusterPolicy {
 /// Names a cluster as Istio does.
 pub(super) fn name(port: u16, subset: &str, host: &str) -> String {
     format!("outbound|{port}|{subset}|{host}")
+}
+
+/// What the clusters of one name have in common.
+#[derive(Clone, Copy)]
+struct Making<'a> {
+    service: &'a Service,
+    port: &'a Port,
+    policy: &'a ClusterPolicy,
+    /// The name.
+    base: &'a Arc<str>,
+}
+
+/// What a cluster stands for besides its own endpoints.
+#[derive(Default)]
+struct StandsFor {
+    pools: Option<Vec<Pool>>,
+    absence: Option<Absence>,
+}
+
+/// Statistics by labels and member.
+type StatsOf = HashMap<(*const BTreeMap<String, String>, Arc<str>), Arc<RequestStats>>;
+
+/// Under which names the live state of endpoints is kept: the same whether a policy puts a member's endpoints into a
+/// pool of their own or not, so that no ejection is lost when it comes or goes. The prefix of a gateway is part of it,
+/// since one gateway stands for many services.
+struct Scopes<'a> {
+    base: &'a Arc<str>,
+    known: HashMap<(Arc<str>, Arc<str>), Arc<str>>,
+}
+
+impl<'a> Scopes<'a> {
+    fn new(base: &'a Arc<str>) -> Self {
+        let known = HashMap::new();
+        Self { base, known }
+    }
+
+    fn of(&mut self, workload: &Workload) -> &Arc<str> {
+        let Some(member) = &workload.member else {
+            return self.base;
+        };
+        let prefix = workload.path_prefix().cloned().unwrap_or_default();
+        let key = (Arc::clone(&member.key), prefix);
+        let base = self.base;
+        self.known
+            .entry(key)
+            .or_insert_with_key(|(member, prefix)| format!("{base}@{member}{prefix}").into())
+    }
+}
+
+/// What the name of a cluster begins with that serves other clusters.
+const EXPORTED: &str = "exported";
+
+/// Names the cluster of a service as it is served to other clusters.
+pub(super) fn exported_name(port: u16, host: &str) -> String {
+    format!("{EXPORTED}|{port}||{host}")
 }
 
 /// Clusters by number.
@@ -151,12 +209,39 @@ impl<'a> Clusters<'a> {
     }
 
     fn find(&mut self, name: &str) -> Option<Arc<Cluster>> {
-        let mut parts = name.splitn(4, '|').skip(1);
+        let mut parts = name.splitn(4, '|');
+        let is_exported = parts.next()? == EXPORTED;
         let port: u16 = parts.next()?.parse().ok()?;
         let (subset, host) = (parts.next()?, parts.next()?);
         let service = Arc::clone(self.services.find(host)?);
-        let policy = self.policies.find(host, &service, port, subset)?;
-        self.build(name, &service, port, policy)
+        let mut policy = self.policies.find(host, &service, port, subset)?;
+        if !is_exported {
+            return self.build(name, &service, port, policy);
+        }
+        if let Some(balancer) = service.export {
+            policy.balance.policy = balancer.policy();
+        }
+        let port = service.find_port(port)?;
+        let own = service.endpoints.iter().filter(|workload| {
+            workload.member.is_none()
+                && workload.origin == Origin::Native
+                && workload.port(port).is_some()
+        });
+        let own: Vec<&Workload> = own.collect();
+        let state = self.registry.cluster(name);
+        let making = Making {
+            service: &service,
+            port,
+            policy: &policy,
+            base: &Arc::clone(&state.name),
+        };
+        Some(self.make(&making, state, &own, None))
+    }
+
+    /// Whether a service has this port, and is one whose endpoints are its own cluster's.
+    pub(super) fn exports(&self, host: &str, port: u16) -> bool {
+        let service = self.services.find(host);
+        service.is_some_and(|service| service.is_exportable && service.find_port(port).is_some())
     }
 
     /// The tunnel that connections to a cluster go through, if its rule says so; `whole` if no subset has a say.
@@ -178,41 +263,112 @@ impl<'a> Clusters<'a> {
         (clusters.into_boxed_slice(), self.dns_names)
     }
 
+    /// Builds the cluster of this name, and those of its members where a policy shares its traffic among them.
     fn build(
         &mut self,
         name: &str,
         service: &Service,
         port: u16,
-        mut policy: ClusterPolicy,
+        policy: ClusterPolicy,
     ) -> Option<Arc<Cluster>> {
         let port = service.find_port(port)?;
-        let members: Vec<&Workload> = service
-            .endpoints
-            .iter()
-            .filter(|workload| {
-                policy
-                    .subset
-                    .as_ref()
-                    .is_none_or(|labels| workload.has_labels(labels))
-            })
-            .collect();
+        let members = self.services.members();
+        let viewer = Viewer::new(&members.own, self.identity);
+        let subset = policy.subset.as_ref();
+        let wanted = Wanted {
+            service,
+            port,
+            subset,
+        };
+        let candidates = federation::candidates(wanted, viewer);
+        let (resolved, absence) = federation::resolve(wanted, &candidates, &members.own.key);
+        let base = self.registry.cluster(name);
+        let of = |member: &str| candidates.by_member.get(member).cloned();
+        let make = Making {
+            service,
+            port,
+            policy: &policy,
+            base: &base.name,
+        };
+        let (workloads, pools) = match resolved {
+            Resolved::Merged => {
+                let all = candidates.by_member.values().flatten();
+                (all.copied().collect(), None)
+            }
+            Resolved::Federated(placed) => {
+                let mut pools = Vec::with_capacity(placed.len());
+                for place in placed.into_iter().take(federation::POOLS_MAX) {
+                    let pool = match place.member == members.own.key {
+                        true => base.id,
+                        false => {
+                            let state = self.registry.cluster(&format!("{name}@{}", place.member));
+                            let id = state.id;
+                            let workloads = of(&place.member).unwrap_or_default();
+                            let built = self.make(&make, state, &workloads, None);
+                            self.built.insert(id, Some(built));
+                            id
+                        }
+                    };
+                    pools.push(Pool {
+                        member: place.member,
+                        cluster: pool,
+                        tier: place.tier,
+                        weight: place.weight,
+                    });
+                }
+                (of(&members.own.key).unwrap_or_default(), Some(pools))
+            }
+        };
+        let stands_for = StandsFor { pools, absence };
+        Some(self.make(&make, base.clone(), &workloads, Some(stands_for)))
+    }
+
+    /// A cluster of these workloads: that which was before, if nothing of it has changed.
+    fn make(
+        &mut self,
+        making: &Making<'_>,
+        state: Arc<ClusterState>,
+        members: &[&Workload],
+        stands_for: Option<StandsFor>,
+    ) -> Arc<Cluster> {
+        let Making {
+            service,
+            port,
+            policy,
+            base,
+        } = *making;
+        let StandsFor { pools, absence } = stands_for.unwrap_or_default();
         let names = members.iter().filter_map(|workload| workload.host.name());
         self.dns_names.extend(names.cloned());
-        let state = self.registry.cluster(name);
         let purpose = Purpose {
             identity: self.identity,
             service,
-            cluster: name,
-            members: &members,
+            cluster: base,
+            members,
         };
-        policy.pool.tls = purpose.tls(policy.tls.as_ref(), self.certificates);
-        let fingerprint = self.fingerprint(service, port, &policy, &members);
-        if let Some(before) = self.previous.cluster(state.id)
+        let mut pool = policy.pool.clone();
+        // the mesh's TLS ends at workloads; what answers here is a gateway, which ends its own
+        let is_hop = members.iter().any(|member| member.origin == Origin::Import);
+        let asked = policy
+            .tls
+            .as_ref()
+            .filter(|asked| !(is_hop && asked.is_of_mesh()));
+        pool.tls = purpose.tls(asked, self.certificates);
+        let tls = pool.tls.as_ref().map(|tls| tls.serial);
+        let fingerprint = self.fingerprint(making, members, (&pools, absence), tls);
+        let previous = self.previous.cluster(state.id);
+        if let Some(before) = previous
             && before.fingerprint == fingerprint
         {
-            return Some(Arc::clone(before));
+            return Arc::clone(before);
         }
-        let endpoints = self.endpoints(&state.name, service, port, &members);
+        let federation = pools.map(|pools| {
+            let before = previous.and_then(|before| before.federation.as_ref());
+            let turns = before.map_or_else(Arc::default, |before| Arc::clone(before.turns()));
+            let replay = self.identity.mesh.failover_replay;
+            Arc::new(Federation::build(pools, replay, turns))
+        });
+        let endpoints = self.endpoints(base, service, port, members);
         let plan = self.plan(&policy.balance, &endpoints);
         let provenance = service
             .provenance
@@ -223,19 +379,21 @@ impl<'a> Clusters<'a> {
         let parts = Parts {
             host: Arc::clone(&service.host),
             protocol: port.protocol,
-            balance: policy.balance,
+            balance: policy.balance.clone(),
             endpoints,
             plan,
-            unresolved: self.unresolved(port, &members),
+            unresolved: self.unresolved(port, members),
             stats: self.stats_of(service, &WorkloadLabels::default()),
-            pool: policy.pool,
+            pool,
             retry_limit: policy.retry_limit,
             check: health_check(&policy.health_check, &service.health_check),
+            federation,
+            absence,
             provenance,
             fingerprint,
             state,
         };
-        Some(Arc::new(Cluster::build(parts, self.now)))
+        Arc::new(Cluster::build(parts, self.now))
     }
 
     /// Which endpoints come first for this proxy.
@@ -253,7 +411,7 @@ impl<'a> Clusters<'a> {
                     locality: &endpoint.locality,
                     labels: &endpoint.labels,
                     network: &endpoint.network,
-                    member: &self.member,
+                    member: endpoint.member.as_ref().unwrap_or(&self.member),
                 };
                 (place, endpoint.weight)
             })
@@ -263,20 +421,21 @@ impl<'a> Clusters<'a> {
 
     fn fingerprint(
         &self,
-        service: &Service,
-        port: &Port,
-        policy: &ClusterPolicy,
+        making: &Making<'_>,
         members: &[&Workload],
+        stands_for: (&Option<Vec<Pool>>, Option<Absence>),
+        tls: Option<u64>,
     ) -> u64 {
         let mut hasher = DefaultHasher::new();
         (
-            service.fingerprint,
-            port.number,
-            policy.fingerprint,
-            &policy.subset,
-            policy.pool.tls.as_ref().map(|tls| tls.serial),
+            making.service.fingerprint,
+            making.port.number,
+            making.policy.fingerprint,
+            &making.policy.subset,
+            tls,
         )
             .hash(&mut hasher);
+        stands_for.hash(&mut hasher);
         for workload in members {
             if let Some(name) = workload.host.name() {
                 self.registry
@@ -296,34 +455,57 @@ impl<'a> Clusters<'a> {
         port: &Port,
         members: &[&Workload],
     ) -> Vec<Endpoint> {
-        let mut by_address: BTreeMap<Address, (&Workload, Alternates)> = BTreeMap::new();
+        // two clusters may share a gateway's address, told apart by the prefix
+        let mut by_address: BTreeMap<(Address, &str), (&Workload, Alternates)> = BTreeMap::new();
         for workload in members {
+            let prefix = workload.path_prefix().map_or("", |prefix| &**prefix);
             for (address, alternates) in workload.addresses(port, self.registry) {
-                by_address.entry(address).or_insert((workload, alternates));
+                let entry = by_address
+                    .entry((address, prefix))
+                    .or_insert_with(|| (workload, alternates.clone()));
+                if workload.origin < entry.0.origin {
+                    *entry = (workload, alternates);
+                }
             }
         }
-        let mut stats: HashMap<*const BTreeMap<String, String>, Arc<RequestStats>> = HashMap::new();
+        let mut stats = StatsOf::new();
+        let mut scopes = Scopes::new(cluster);
         by_address
             .into_iter()
-            .map(|(address, (workload, alternates))| Endpoint {
+            .map(|((address, _), (workload, alternates))| Endpoint {
                 address_text: address.to_string().into(),
                 alternates,
                 weight: workload.weight.max(1),
                 locality: workload.locality.clone(),
                 network: Arc::clone(&workload.network),
+                member: workload
+                    .member
+                    .as_ref()
+                    .map(|member| Arc::clone(&member.name)),
                 labels: Labels::clone(&workload.labels),
+                hop: workload.hop.clone(),
                 speaks_mesh_tls: workload.speaks_mesh_tls(),
-                state: self.registry.endpoint(cluster, &address),
-                stats: Arc::clone(stats.entry(Arc::as_ptr(&workload.labels)).or_insert_with(
-                    || {
-                        let labels =
-                            workload_labels(&workload.labels, &service.namespace, &self.member);
-                        self.stats_of(service, &labels)
-                    },
-                )),
+                state: self.registry.endpoint(scopes.of(workload), &address),
+                stats: self.stats_of_workload(&mut stats, service, workload),
                 address,
             })
             .collect()
+    }
+
+    fn stats_of_workload(
+        &self,
+        known: &mut StatsOf,
+        service: &Service,
+        workload: &Workload,
+    ) -> Arc<RequestStats> {
+        let member = workload.member.as_ref();
+        let member = member.map_or(&self.member, |member| &member.name);
+        let key = (Arc::as_ptr(&workload.labels), Arc::clone(member));
+        let stats = known.entry(key).or_insert_with(|| {
+            let labels = workload_labels(&workload.labels, &service.namespace, member);
+            self.stats_of(service, &labels)
+        });
+        Arc::clone(stats)
     }
 
     /// The names among members that have no addresses yet.

@@ -125,6 +125,8 @@ pub(super) struct HostCompiler<'a> {
     pub key: &'a ListenerKey,
     /// What these servers were compiled to before.
     pub before: Option<&'a Arc<HttpHosts>>,
+    /// What is served to other clusters.
+    pub exports: Option<&'a Arc<VirtualHost>>,
 }
 
 impl HostCompiler<'_> {
@@ -142,6 +144,7 @@ impl HostCompiler<'_> {
             .collect();
         if let Some(before) = self.before
             && before.virtual_hosts.len() == virtual_hosts.len()
+            && before.exports.as_ref().map(Arc::as_ptr) == self.exports.map(Arc::as_ptr)
             && before
                 .virtual_hosts
                 .iter()
@@ -150,7 +153,7 @@ impl HostCompiler<'_> {
         {
             return Arc::clone(before);
         }
-        Arc::new(HttpHosts::new(virtual_hosts))
+        Arc::new(HttpHosts::new(virtual_hosts, self.exports.cloned()))
     }
 
     /// One virtual host; the one of the snapshot before if nothing that it is made of has changed.

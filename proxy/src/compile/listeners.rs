@@ -13,11 +13,12 @@ use super::chains::ChainCompiler;
 use super::clusters::Clusters;
 use super::hosts::HostCompiler;
 use super::opaque::{OpaqueCompiler, Rules};
-use super::services;
+use super::{exports, services};
 use crate::identity::Identity;
 use crate::provenance::Provenance;
 use crate::snapshot::{
-    ListenAddress, Listener, ListenerKey, ProxyHeader, Service, Skipped, Snapshot,
+    ListenAddress, Listener, ListenerKey, ProxyHeader, Security, Service, Skipped, Snapshot,
+    VirtualHost,
 };
 use crate::tls::Store;
 
@@ -116,6 +117,11 @@ pub(super) fn compile(
 ) -> BTreeMap<ListenerKey, Arc<Listener>> {
     let (resources, identity) = (inputs.resources, inputs.identity);
     let virtual_services = visible(resources, identity);
+    let before = previous
+        .listeners
+        .values()
+        .find_map(|listener| listener.http(Security::Plain)?.exports.as_ref());
+    let exports = exports::compile(resources, identity, clusters, before);
     let mut listeners = BTreeMap::new();
     for (key, servers) in servers_by_address(resources, identity) {
         let compiler = ListenerCompiler {
@@ -125,6 +131,7 @@ pub(super) fn compile(
             key: &key,
             before: previous.listeners.get(&key),
             virtual_services: &virtual_services,
+            exports: exports.as_ref(),
         };
         if let Some(listener) = compiler.listener(&servers, clusters) {
             listeners.insert(key, listener);
@@ -205,6 +212,7 @@ struct ListenerCompiler<'a> {
     key: &'a ListenerKey,
     before: Option<&'a Arc<Listener>>,
     virtual_services: &'a [&'a Arc<Object<VirtualService>>],
+    exports: Option<&'a Arc<VirtualHost>>,
 }
 
 impl ListenerCompiler<'_> {
@@ -257,6 +265,7 @@ impl ListenerCompiler<'_> {
                         Some(Service::Http(before)) => Some(before),
                         _ => None,
                     },
+                    exports: self.exports,
                 };
                 Service::Http(compiler.compile(used, self.virtual_services, clusters))
             }

@@ -29,6 +29,7 @@ pub(super) fn policy(rule: &HttpRule, mesh: &Arc<RetryPolicy>) -> Option<Arc<Ret
             // no balancer here sends a key to one endpoint, which alone would make the default no
             avoid_tried: written.ignore_previous_hosts,
             avoid_priorities: written.remote_localities,
+            implied: false,
         })
     })
 }

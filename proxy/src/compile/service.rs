@@ -8,7 +8,11 @@ use std::sync::Arc;
 use config_loader::resource::HealthChecked;
 use config_loader::resource::core::TrafficDistribution;
 
-use crate::cluster::Locality;
+use super::balance;
+use super::federation::{Exposure, Sharing};
+use super::members::Member;
+use crate::balance::{Policy, Simple};
+use crate::cluster::{Hop, Locality};
 use crate::provenance::Provenance;
 use crate::registry::{Address, Registry};
 use crate::upstream::{Alternates, Protocol};
@@ -41,10 +45,41 @@ pub(super) struct Service {
     pub distribution: TrafficDistribution,
     /// Names of which the certificates of its endpoints carry one; empty where it says none.
     pub subject_alt_names: Vec<Arc<str>>,
+    /// Whether its host is one under which clusters serve together (`clusterset.local`).
+    pub is_cluster_set: bool,
+    /// How members share its traffic, when a policy says so.
+    pub sharing: Option<Sharing>,
+    /// Who may serve and use it, when that is limited.
+    pub exposure: Option<Exposure>,
+    /// Whether it is one of the proxy's own cluster, with endpoints of its own.
+    pub is_exportable: bool,
+    /// How requests of other clusters are balanced, where their ServiceExport says so.
+    pub export: Option<ExportBalancer>,
     /// The resources that describe it, the one that decides first.
     pub provenance: Vec<Provenance>,
     /// Hash over everything that it was made from.
     pub fingerprint: u64,
+}
+
+/// How requests of other clusters are balanced.
+///
+/// Source: ServiceExport `spec.loadBalancer` and `spec.sessionSticky`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExportBalancer {
+    /// A client's address stays with an endpoint.
+    ByClient,
+    /// The endpoint with the fewest active requests.
+    LeastRequest,
+}
+
+impl ExportBalancer {
+    /// What it is called elsewhere.
+    pub(super) fn policy(self) -> Policy {
+        match self {
+            ExportBalancer::ByClient => balance::by_client(),
+            ExportBalancer::LeastRequest => Policy::Simple(Simple::LeastRequest),
+        }
+    }
 }
 
 /// A port that clients address.
@@ -58,6 +93,8 @@ pub(super) struct Port {
     pub protocol: Protocol,
     /// Port of endpoints that do not map the name.
     pub target: u16,
+    /// Whether its requests have paths, to which a gateway's prefix can be put.
+    pub carries_paths: bool,
 }
 
 /// Something that serves a service's ports.
@@ -79,6 +116,33 @@ pub(super) struct Workload {
     pub network: Arc<str>,
     /// Its identity within the mesh, `ns/NAMESPACE/sa/ACCOUNT`, if it says one.
     pub account: Option<Arc<str>>,
+    /// The member that it belongs to; none for the proxy's own.
+    pub member: Option<Arc<Member>>,
+    /// What kind of resource it is from.
+    pub origin: Origin,
+    /// How its gateway is asked for it; none for one that is reached directly.
+    pub hop: Option<Arc<Hop>>,
+}
+
+/// What kind of resource names an endpoint; what knows it best comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Origin {
+    /// The proxy's own cluster, or a ServiceEntry.
+    #[default]
+    Native,
+    /// An EndpointSlice that was copied from another cluster.
+    Slice,
+    /// A Destination of another cluster.
+    Gloo,
+    /// A ServiceImport.
+    Import,
+}
+
+impl Origin {
+    /// Whether it is not used on the service's own host until a GlobalTrafficPolicy says so.
+    pub(super) fn waits_for_policy(self) -> bool {
+        matches!(self, Origin::Gloo | Origin::Import)
+    }
 }
 
 /// Address of a workload before its port is known.
@@ -121,11 +185,44 @@ impl Service {
 }
 
 impl Workload {
-    /// Whether it carries all of `wanted`.
-    pub(super) fn has_labels(&self, wanted: &BTreeMap<String, String>) -> bool {
-        wanted
-            .iter()
-            .all(|(key, value)| self.labels.get(key) == Some(value))
+    /// One of which nothing is known but where it is.
+    pub(super) fn at(host: WorkloadHost) -> Self {
+        Self {
+            host,
+            ports: BTreeMap::new(),
+            only_ports: false,
+            labels: Labels::default(),
+            weight: 1,
+            locality: Locality::default(),
+            network: Arc::default(),
+            account: None,
+            member: None,
+            origin: Origin::Native,
+            hop: None,
+        }
+    }
+
+    /// Whether it carries all of `wanted`, those labels included that follow from where it is.
+    pub(super) fn is_in(&self, wanted: &BTreeMap<String, String>, member: &Member) -> bool {
+        let [region, zone, subzone] = self.locality.parts();
+        let follows = |key: &str| match key {
+            "topology.istio.io/cluster" => Some(&*member.name),
+            "topology.istio.io/network" => Some(&*self.network),
+            "topology.istio.io/subzone" => Some(subzone),
+            "topology.kubernetes.io/region" => Some(region),
+            "topology.kubernetes.io/zone" => Some(zone),
+            _ => None,
+        };
+        wanted.iter().all(|(key, value)| {
+            let own = self.labels.get(key).map(String::as_str);
+            own.or_else(|| follows(key)) == Some(value)
+        })
+    }
+
+    /// What is put in front of a request's path, if anything is.
+    pub(super) fn path_prefix(&self) -> Option<&Arc<str>> {
+        let prefix = &self.hop.as_ref()?.path_prefix;
+        (!prefix.is_empty()).then_some(prefix)
     }
 
     /// The port that it takes a service port's traffic on; none if it does not serve it.
@@ -177,13 +274,33 @@ impl Workload {
 ///
 /// Source: Istio's protocol selection; `kubernetes.io/h2c` is Kubernetes' standard application protocol.
 pub(super) fn protocol(app_protocol: Option<&str>, name: &str, declared: &str) -> Protocol {
-    let is_http2 = |text: &str| {
-        let lower = text.to_ascii_lowercase();
-        matches!(
-            lower.as_str(),
-            "http2" | "grpc" | "h2c" | "kubernetes.io/h2c" | "grpc-web"
-        )
-    };
+    let decided = decided(app_protocol, name, declared);
+    // gRPC-Web is gRPC's framing over HTTP/1.1
+    if is_http2(decided) && !decided.eq_ignore_ascii_case("grpc-web") {
+        Protocol::Http2
+    } else {
+        Protocol::Http1
+    }
+}
+
+/// Whether what a port speaks has paths; the same sources count as for [`protocol`].
+pub(super) fn carries_paths(app_protocol: Option<&str>, name: &str, declared: &str) -> bool {
+    let opaque = ["tcp", "tls", "https", "mongo", "redis", "mysql"];
+    let decided = decided(app_protocol, name, declared);
+    !opaque
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(decided))
+}
+
+fn is_http2(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    matches!(
+        lower.as_str(),
+        "http2" | "grpc" | "h2c" | "kubernetes.io/h2c" | "grpc-web"
+    )
+}
+
+fn decided<'a>(app_protocol: Option<&'a str>, name: &'a str, declared: &'a str) -> &'a str {
     let by_name = name.split_once('-').map_or(name, |(prefix, _)| prefix);
     let known = |text: &str| {
         let lower = text.to_ascii_lowercase();
@@ -193,17 +310,11 @@ pub(super) fn protocol(app_protocol: Option<&str>, name: &str, declared: &str) -
                 "http" | "https" | "tcp" | "tls" | "mongo" | "redis" | "mysql"
             )
     };
-    let decided = match app_protocol {
+    match app_protocol {
         Some(app_protocol) => app_protocol,
         None if name.to_ascii_lowercase().starts_with("grpc-web") => "http",
         None if known(by_name) => by_name,
         None => declared,
-    };
-    // gRPC-Web is gRPC's framing over HTTP/1.1
-    if is_http2(decided) && !decided.eq_ignore_ascii_case("grpc-web") {
-        Protocol::Http2
-    } else {
-        Protocol::Http1
     }
 }
 

@@ -7,7 +7,11 @@ mod entry;
 
 mod gloo;
 
+mod imports;
+
 mod kube;
+
+mod policies;
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,6 +21,7 @@ use config_loader::ResourceSet;
 use config_loader::resource::core::TrafficDistribution;
 use config_loader::resource::{HealthChecked, Line, Object, Spec};
 
+use super::members::Members;
 use super::service::Service;
 use crate::identity::Identity;
 use crate::provenance::Provenance;
@@ -24,6 +29,7 @@ use crate::provenance::Provenance;
 /// All services by host.
 pub(super) struct Services {
     by_host: HashMap<Arc<str>, Arc<Service>>,
+    members: Members,
 }
 
 impl Services {
@@ -33,19 +39,26 @@ impl Services {
             resources,
             identity,
             domain: &identity.domain,
-            member: identity.cluster.rsplit('/').next().unwrap_or_default(),
+            members: Members::collect(resources, identity),
             by_host: HashMap::new(),
         };
         kube::collect(&mut collector);
         entry::collect(&mut collector);
         gloo::collect(&mut collector);
-        kube::collect_imports(&mut collector);
-        let by_host = collector
-            .by_host
+        imports::collect(&mut collector);
+        let Collector {
+            by_host, members, ..
+        } = collector;
+        let by_host = by_host
             .into_iter()
             .map(|(host, draft)| (host, Arc::new(draft.finish())))
             .collect();
-        Self { by_host }
+        Self { by_host, members }
+    }
+
+    /// The clusters that services are spread over.
+    pub(super) fn members(&self) -> &Members {
+        &self.members
     }
 
     /// Every host, in no order.
@@ -80,8 +93,7 @@ struct Collector<'a> {
     resources: &'a ResourceSet,
     identity: &'a Identity,
     domain: &'a str,
-    /// Name of the Kubernetes cluster that this proxy runs in.
-    member: &'a str,
+    members: Members,
     by_host: HashMap<Arc<str>, Draft>,
 }
 
@@ -93,8 +105,9 @@ impl Collector<'_> {
             .or_insert(draft);
     }
 
-    fn found(&self, host: &str) -> Option<&Draft> {
-        self.by_host.get(host)
+    /// Takes out what is known of a host, to be added again with more.
+    fn take(&mut self, host: &str) -> Option<Draft> {
+        self.by_host.remove(host)
     }
 
     /// Adds the WorkloadEntries of a namespace that a selector takes in.
@@ -131,6 +144,11 @@ impl Draft {
                 health_check: HealthChecked::Unsaid,
                 distribution: TrafficDistribution::Any,
                 subject_alt_names: Vec::new(),
+                is_cluster_set: false,
+                sharing: None,
+                exposure: None,
+                is_exportable: false,
+                export: None,
                 provenance: Vec::new(),
                 fingerprint: 0,
             },
@@ -151,18 +169,16 @@ impl Draft {
         }
     }
 
-    /// Takes over another service's ports and endpoints.
-    fn join(&mut self, other: &Draft) {
-        other.hasher.finish().hash(&mut self.hasher);
-        self.service
-            .ports
-            .extend(other.service.ports.iter().cloned());
-        self.service
-            .endpoints
-            .extend(other.service.endpoints.iter().cloned());
-        for provenance in &other.service.provenance {
-            self.note(provenance.clone());
-        }
+    /// The same service under the host by which clusters serve it together.
+    fn under(&self, host: &str) -> Draft {
+        let mut draft = Draft::new(host, &self.service.name, &self.service.namespace);
+        self.hasher.finish().hash(&mut draft.hasher);
+        draft.service = Service {
+            host: Arc::clone(&draft.service.host),
+            is_cluster_set: true,
+            ..self.service.clone()
+        };
+        draft
     }
 
     fn finish(self) -> Service {

@@ -10,6 +10,7 @@ use config_loader::diagnostic::suggest;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{GatewayRef, HttpAction, VirtualService};
 
+use super::federation::{self, Viewer, Wanted};
 use super::policies::Policies;
 use super::rules::{self, LeftOut, Place};
 use super::services::{Services, provenance};
@@ -215,6 +216,40 @@ impl<'a> Survey<'a> {
                 pairs(&self.identity.labels)
             ),
         }
+    }
+
+    /// Endpoints of a service that do not serve a port and subset of it to this proxy, in words.
+    pub fn left_out_endpoints(&self, host: &str, port: u16, subset: &str) -> Vec<String> {
+        let services = Services::collect(self.resources, self.identity);
+        let policies = Policies::collect(self.resources, self.identity);
+        let Some(service) = services.find(host) else {
+            return Vec::new();
+        };
+        let is_shared = service.exposure.is_some()
+            || service.sharing.is_some()
+            || service.endpoints.iter().any(|one| one.member.is_some());
+        if !is_shared {
+            return Vec::new();
+        }
+        let policy = policies.find(host, service, port, subset);
+        let (Some(port), Some(policy)) = (service.find_port(port), policy) else {
+            return Vec::new();
+        };
+        let wanted = Wanted {
+            service,
+            port,
+            subset: policy.subset.as_ref(),
+        };
+        let viewer = Viewer::new(&services.members().own, self.identity);
+        let candidates = federation::candidates(wanted, viewer);
+        let lines = candidates.left_out.iter().map(|((member, why), count)| {
+            let endpoints = if *count == 1 { "endpoint" } else { "endpoints" };
+            format!(
+                "cluster {member}: {count} {endpoints} left out: {}",
+                why.text()
+            )
+        });
+        lines.collect()
     }
 
     /// Why there is no cluster of this name, and what may have been meant.

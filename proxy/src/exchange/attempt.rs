@@ -10,6 +10,7 @@ use hyper::{Request, Response, Version};
 use super::body::UpstreamBody;
 use super::forward::Forward;
 use super::headers::TryHeaders;
+use super::readdress;
 use super::replay::Source;
 use super::request::{Connection, Picked, Worker};
 use super::spare::Spare;
@@ -24,8 +25,10 @@ pub struct Outgoing {
     form: Form,
     /// The HTTP version that it came in.
     version: Version,
-    /// Nothing of it can be acted on twice: it has no body, and its method is idempotent (RFC 9110, section 9.2.2).
+    /// Nothing of it can be acted on twice: it has no body, and its method is idempotent.
     repeatable: bool,
+    /// Whether its method is idempotent (RFC 9110, section 9.2.2).
+    idempotent: bool,
     /// Whether any byte of it went to an endpoint.
     sent: bool,
     /// The host that its TLS is for, where requests say that.
@@ -81,26 +84,40 @@ pub struct Manner {
     pub retriable: bool,
     /// The host that its TLS is for, where requests say that.
     pub host: Option<Rc<Host>>,
+    /// Whether another try may need another path: several members serve it.
+    pub moves: bool,
 }
 
 impl Outgoing {
     /// A request that goes out in that manner.
-    pub fn new(forward: &Forward<'_>, manner: Manner, parts: Parts, body: UpstreamBody) -> Self {
+    pub fn new(
+        forward: &Forward<'_>,
+        manner: Manner,
+        head: (Parts, Option<&Arc<str>>),
+        body: UpstreamBody,
+    ) -> Self {
         let Manner {
             version,
             protocol,
             retriable,
             host,
+            moves,
         } = manner;
+        let (parts, prefix) = head;
         let bodiless = matches!(body, UpstreamBody::Empty);
-        let repeatable = bodiless && parts.method.is_idempotent();
+        let idempotent = parts.method.is_idempotent();
+        let repeatable = bodiless && idempotent;
+        // a body that nobody keeps cannot go again
+        let is_whole = bodiless || body.source().is_some();
         let spare = |parts: &Parts| Again {
             spare: Spare::of(&forward.worker.buffers, parts),
             source: body.source(),
         };
         let form = match protocol {
             Protocol::Http1 => {
-                let again = (retriable && !bodiless).then(|| Box::new(spare(&parts)));
+                let wanted = (retriable && !bodiless || moves) && is_whole;
+                let again = wanted.then(|| Box::new(spare(&parts)));
+                let parts = under(prefix, parts);
                 Form::Http1 {
                     message: Some(message(forward, version, parts, body)),
                     again,
@@ -108,8 +125,9 @@ impl Outgoing {
             }
             Protocol::Http2 => {
                 // of several requests that wait for a new connection one goes first, so that any may meet a used one
-                let again = (retriable || repeatable).then(|| spare(&parts));
-                let request = Some(Request::from_parts(parts, body));
+                let wanted = (retriable || repeatable || moves) && is_whole;
+                let again = wanted.then(|| spare(&parts));
+                let request = Some(Request::from_parts(under(prefix, parts), body));
                 let interim = interim(forward.connection, version);
                 Form::Http2(Box::new(Http2 {
                     request,
@@ -122,9 +140,26 @@ impl Outgoing {
             form,
             version,
             repeatable,
+            idempotent,
             sent: false,
             host,
         }
+    }
+
+    /// Whether its method is idempotent.
+    pub fn is_idempotent(&self) -> bool {
+        self.idempotent
+    }
+
+    /// Whether it can go to another cluster: none of it was sent, or all of its body is kept and no longer than this.
+    pub fn can_move(&self, body_max: usize) -> bool {
+        let again = match &self.form {
+            Form::Http1 { again, .. } => again.as_deref(),
+            Form::Http2(http2) => http2.again.as_ref(),
+        };
+        let source = again.and_then(|again| again.source.as_ref());
+        let fits = source.is_none_or(|source| source.is_within(body_max));
+        self.can_go_again() && (fits || !self.is_sent())
     }
 
     /// Whether any byte of it went to an endpoint, in any try.
@@ -149,14 +184,20 @@ impl Outgoing {
         again.is_some_and(|again| again.source.as_ref().is_none_or(|body| body.is_whole()))
     }
 
-    /// Makes ready for another try, which says this of itself; false if it cannot be sent again.
-    pub fn go_again(&mut self, forward: &Forward<'_>, told: &TryHeaders) -> bool {
+    /// Makes ready for another try, at an endpoint that wants this prefix, which says this of itself; false if it cannot
+    /// be sent again.
+    pub fn go_again(
+        &mut self,
+        forward: &Forward<'_>,
+        prefix: Option<&Arc<str>>,
+        told: &TryHeaders,
+    ) -> bool {
         self.sent = self.is_sent();
         let remade = |again: &Again| {
             let body = again.body()?;
             let mut parts = again.spare.parts();
             told.tell(&mut parts.headers);
-            Some((parts, body))
+            Some((under(prefix, parts), body))
         };
         match &mut self.form {
             Form::Http1 {
@@ -193,6 +234,14 @@ impl Outgoing {
             source.release();
         }
     }
+}
+
+/// The head for an endpoint that wants this prefix.
+fn under(prefix: Option<&Arc<str>>, mut parts: Parts) -> Parts {
+    if let Some(prefix) = prefix {
+        readdress::prefix(&mut parts, prefix);
+    }
+    parts
 }
 
 fn message(
@@ -318,10 +367,8 @@ async fn over_http2(
             return Err(failed.error);
         };
         worker.count(Counter::UpstreamReplays);
-        *request = Some(Request::from_parts(
-            again.spare.parts(),
-            UpstreamBody::Empty,
-        ));
+        let parts = under(way.picked.endpoint().path_prefix(), again.spare.parts());
+        *request = Some(Request::from_parts(parts, UpstreamBody::Empty));
         choice = Choice::Fresh;
     }
 }

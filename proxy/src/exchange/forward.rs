@@ -185,7 +185,7 @@ fn pick<B>(
     let destined = destined.asking(ask);
     match destined.pick(forward.worker) {
         Some(picked) => Ok((picked, cookie)),
-        None => Err(LocalReply::from_kind(destined.cluster().why_none())),
+        None => Err(destined.nobody()),
     }
 }
 
@@ -249,7 +249,7 @@ fn prepare(
         log.forwarded(&parts);
     }
     let extras = Extras {
-        memory: asked.retriable.then(|| Rc::clone(&forward.worker.replay)),
+        memory: (asked.retriable || picked.is_member()).then(|| Rc::clone(&forward.worker.replay)),
         copies,
     };
     let (body, progress) = UpstreamBody::new(incoming, extras);
@@ -258,9 +258,11 @@ fn prepare(
         protocol,
         retriable: asked.retriable,
         host: picked.host(worker, &parts),
+        moves: picked.is_member(),
     };
+    let head = (parts, picked.endpoint().path_prefix());
     Ok(Ready {
-        outgoing: Outgoing::new(forward, manner, parts, body),
+        outgoing: Outgoing::new(forward, manner, head, body),
         deadline: asked.times.watch(&progress),
         progress,
         switch,

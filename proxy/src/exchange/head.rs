@@ -60,17 +60,20 @@ pub fn find_route<B>(
     let hosts = listener
         .http(connection.security())
         .ok_or(LocalReply::NO_ROUTE)?;
-    let virtual_host = match hosts.find(&host) {
-        Some(virtual_host) => virtual_host,
-        None if is_misdirected(listener, connection, &host) => return Err(LocalReply::MISDIRECTED),
-        None => return Err(LocalReply::NO_ROUTE),
-    };
+    let own = hosts.find(&host);
     let head = matched_head(request, scheme, authority, &host);
-    let rule = virtual_host.table.find(&head).ok_or(LocalReply::NO_ROUTE)?;
-    Ok(Found {
-        virtual_host: Arc::clone(virtual_host),
-        rule,
-    })
+    let mut candidates = own.into_iter().chain(&hosts.exports);
+    let found = candidates.find_map(|host| Some((host, host.table.find(&head)?)));
+    match found {
+        Some((virtual_host, rule)) => Ok(Found {
+            virtual_host: Arc::clone(virtual_host),
+            rule,
+        }),
+        None if own.is_none() && is_misdirected(listener, connection, &host) => {
+            Err(LocalReply::MISDIRECTED)
+        }
+        None => Err(LocalReply::NO_ROUTE),
+    }
 }
 
 /// Whether a client uses its connection for a host that another server of the port has. Clients of HTTP/2 do so where one

@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 
 use super::body::UpstreamBody;
 use super::forward::Forward;
-use super::readdress::readdress;
+use super::readdress::{self, readdress};
 use super::request::{Destined, Picked, Worker};
 use crate::error::{BoxError, Error};
 use crate::filter::mirror::{WHOLE, shadow};
@@ -77,7 +77,10 @@ pub fn begin(
             None => UpstreamBody::Empty,
         };
         let protocol = picked.protocol(parts.version, false);
-        let parts = copy(forward, parts, authority, protocol);
+        let mut parts = copy(forward, parts, authority, protocol);
+        if let Some(prefix) = picked.endpoint().path_prefix() {
+            readdress::prefix(&mut parts, prefix);
+        }
         let time = forward.found.route().filters.timeout;
         let copying = Copying::new(forward, (picked, protocol), feed.clone());
         tokio::task::spawn_local(copying.run(parts, body, time.unwrap_or(MIRROR_TIME_MAX)));

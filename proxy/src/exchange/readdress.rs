@@ -46,6 +46,20 @@ pub fn readdress(
     }
 }
 
+/// Puts a prefix in front of the path; a CONNECT and a request for `*` have none to put it before.
+pub fn prefix(parts: &mut Parts, prefix: &str) {
+    let path = parts.uri.path_and_query().map(PathAndQuery::as_str);
+    let Some(path) = path.filter(|path| path.starts_with('/')) else {
+        return;
+    };
+    let Ok(whole) = PathAndQuery::try_from(format!("{prefix}{path}")) else {
+        return;
+    };
+    let mut uri = std::mem::take(&mut parts.uri).into_parts();
+    uri.path_and_query = Some(whole);
+    parts.uri = Uri::from_parts(uri).unwrap_or_default();
+}
+
 /// Joins the cookie crumbs that HTTP/2 allows (RFC 9113, section 8.2.3).
 fn join_cookies(headers: &mut HeaderMap) {
     let mut crumbs = headers.get_all(COOKIE).iter();

@@ -150,6 +150,15 @@ impl Source {
         self.state.borrow().whole
     }
 
+    /// Whether all of it is no longer than `most`, as far as it is known.
+    pub fn is_within(&self, most: usize) -> bool {
+        let state = self.state.borrow();
+        match self.length {
+            Some(length) => length <= most as u64,
+            None => state.ended && state.charged <= most,
+        }
+    }
+
     /// There will be no other try: keeps nothing more, and gives back what the reader has had.
     pub fn release(&self) {
         self.state.borrow_mut().release();

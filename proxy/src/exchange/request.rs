@@ -199,7 +199,7 @@ impl Destined {
         })
     }
 
-    /// The cluster.
+    /// The cluster. Where several members serve it, the one that stands for them all.
     pub fn cluster(&self) -> &Arc<Cluster> {
         self.snapshot
             .cluster(self.cluster)
@@ -216,17 +216,38 @@ impl Destined {
     pub fn at(&self, endpoint: EndpointIdx) -> Picked {
         Picked {
             destined: self.clone(),
+            pool: self.cluster,
             endpoint,
         }
     }
 
-    /// Picks one of its endpoints; `None` when it has none that may be used.
+    /// Picks an endpoint; `None` when there is none that may be used.
     pub fn pick(&self, worker: &Worker) -> Option<Picked> {
-        let endpoint = worker.random(|rng| self.cluster().pick(self.ask, rng))?;
-        Some(Picked {
+        let cluster = self.cluster();
+        if let Some(federation) = &cluster.federation {
+            return self.pick_member(federation, worker);
+        }
+        let endpoint = worker.random(|rng| cluster.pick(self.ask, rng))?;
+        Some(self.at(endpoint))
+    }
+
+    /// The snapshot that names it.
+    pub(super) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// What the request brings to picks.
+    pub(super) fn ask(&self) -> Ask {
+        self.ask
+    }
+
+    /// An endpoint of one of its pools.
+    pub(super) fn at_pool(&self, pool: ClusterId, endpoint: EndpointIdx) -> Picked {
+        Picked {
             destined: self.clone(),
+            pool,
             endpoint,
-        })
+        }
     }
 }
 
@@ -234,25 +255,58 @@ impl Destined {
 #[derive(Clone)]
 pub struct Picked {
     destined: Destined,
+    /// The cluster that it belongs to: the destined one, or that of a member.
+    pool: ClusterId,
     endpoint: EndpointIdx,
 }
 
+/// The identity of a picked endpoint within its snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// The cluster that it belongs to.
+    pub cluster: ClusterId,
+    /// Its number there.
+    pub endpoint: EndpointIdx,
+}
+
 impl Picked {
-    /// The cluster.
+    /// The cluster that the endpoint belongs to.
     pub fn cluster(&self) -> &Arc<Cluster> {
-        self.destined.cluster()
+        self.destined
+            .snapshot
+            .cluster(self.pool)
+            .expect("picked from this very snapshot")
     }
 
-    /// Number of the endpoint within the cluster.
+    /// What the request is for.
+    pub(super) fn destined(&self) -> &Destined {
+        &self.destined
+    }
+
+    /// Which endpoint it is.
+    pub fn spot(&self) -> Spot {
+        Spot {
+            cluster: self.pool,
+            endpoint: self.endpoint,
+        }
+    }
+
+    /// Number of the endpoint within its cluster.
     pub fn index(&self) -> EndpointIdx {
         self.endpoint
     }
 
     /// Picks an endpoint of the same cluster, this one perhaps; `attempt` is how many were found unfit before.
     pub fn again(&self, worker: &Worker, attempt: u32) -> Option<Self> {
-        let hash = self.destined.ask.hash;
-        let ask = Ask { hash, attempt };
-        self.destined.clone().asking(ask).pick(worker)
+        let ask = Ask {
+            attempt,
+            ..self.destined.ask
+        };
+        let endpoint = worker.random(|rng| self.cluster().pick(ask, rng))?;
+        Some(Self {
+            endpoint,
+            ..self.clone()
+        })
     }
 
     /// The endpoint.

@@ -14,9 +14,9 @@ use tokio::time::Instant;
 
 use super::health;
 use super::log::host;
-use super::request::{Destined, Picked, SnapshotRef, Worker};
+use super::request::{Destined, Picked, SnapshotRef, Spot, Worker};
 use crate::balance::{EndpointIdx, HashKey, of_address};
-use crate::cluster::{Ask, Outcome};
+use crate::cluster::{Ask, Cluster, Outcome};
 use crate::error::{Error, Kind};
 use crate::registry::{Address, ConnectionPermit, EndpointState};
 use crate::route::OpaqueHead;
@@ -194,46 +194,60 @@ fn ask(destined: &Destined, record: &Record) -> Ask {
     let client = by_address.then(|| record.client.source.ip());
     Ask {
         hash: client.map(of_address),
-        attempt: 0,
+        ..Ask::default()
     }
 }
 
 impl Destined {
     /// Picks an endpoint that has not been tried, and notes it as tried; `None` when there is none left.
-    pub fn pick_other(
-        &self,
-        worker: &Worker,
-        ask: Ask,
-        tried: &mut Vec<EndpointIdx>,
-    ) -> Option<Picked> {
-        let cluster = self.cluster();
-        let all = cluster.endpoints().len();
-        if tried.len() >= all {
-            return None;
-        }
+    pub fn pick_other(&self, worker: &Worker, ask: Ask, tried: &mut Vec<Spot>) -> Option<Picked> {
+        let destined = self.clone().asking(ask);
+        let picked = match (&self.cluster().federation, tried.last()) {
+            (None, _) => destined.untried(self.cluster(), worker, tried),
+            (Some(_), None) => destined.pick(worker),
+            (Some(_), Some(last)) => {
+                let last = destined.at_pool(last.cluster, last.endpoint);
+                let next = if tried.len() < CONNECT_ATTEMPTS_MAX - 1 {
+                    last.of_same_tier(worker, tried)
+                } else {
+                    None
+                };
+                let next = next.and_then(|next| destined.untried(next.cluster(), worker, tried));
+                next.or_else(|| last.of_next_tier(worker))
+            }
+        }?;
+        tried.push(picked.spot());
+        Some(picked)
+    }
+
+    /// An endpoint of this cluster that has not been tried.
+    fn untried(&self, cluster: &Arc<Cluster>, worker: &Worker, tried: &[Spot]) -> Option<Picked> {
+        let at = |endpoint| self.at_pool(cluster.id(), endpoint);
+        let was_tried = |index: &EndpointIdx| tried.contains(&at(*index).spot());
         let draw = |attempt| {
-            let ask = Ask { attempt, ..ask };
+            let ask = Ask {
+                attempt,
+                ..self.ask()
+            };
             worker.random(|rng| cluster.pick(ask, rng))
         };
         let drawn = draw(0)?;
         let mut drawn_again = (1..DRAWS_MAX).filter_map(draw);
-        let fresh = if tried.contains(&drawn) {
-            drawn_again.find(|index| !tried.contains(index))
+        let fresh = if was_tried(&drawn) {
+            drawn_again.find(|index| !was_tried(index))
         } else {
             Some(drawn)
         };
         // in order from the one that was drawn, so that every endpoint gets its turn
         let next = || {
-            let count = u32::try_from(all).ok()?;
+            let count = u32::try_from(cluster.endpoints().len()).ok()?;
             let mut next = (0..count).map(|step| EndpointIdx((drawn.0 + step) % count));
             let fit = |index: &EndpointIdx| {
-                cluster.endpoint(*index).state.health.is_usable() && !tried.contains(index)
+                cluster.endpoint(*index).state.health.is_usable() && !was_tried(index)
             };
             next.find(fit)
         };
-        let fresh = fresh.or_else(next)?;
-        tried.push(fresh);
-        Some(self.at(fresh))
+        fresh.or_else(next).map(at)
     }
 }
 

@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::Poll;
 
 use hyper::Response;
@@ -16,9 +17,8 @@ use smallvec::SmallVec;
 use super::forward::{Forward, Going};
 use super::headers::TryHeaders;
 use super::outcome::Record;
-use super::request::{Picked, Worker};
-use super::{attempt, health};
-use crate::balance::EndpointIdx;
+use super::request::{Picked, Spot, Worker};
+use super::{attempt, failover, health};
 use crate::cluster::Admission;
 use crate::error::{Error, Kind};
 use crate::filter::RetryPolicy;
@@ -31,7 +31,7 @@ use crate::telemetry::{Counter, ResponseFlags};
 const DRAIN_BYTES_MAX: usize = 64 * 1024;
 
 /// How a try ended.
-type Tried = Result<Response<pool::Incoming>, Error>;
+pub(super) type Tried = Result<Response<pool::Incoming>, Error>;
 
 /// Sends the request, more than once if its policy says so.
 ///
@@ -40,23 +40,40 @@ type Tried = Result<Response<pool::Incoming>, Error>;
 /// Why the last try got no response.
 pub async fn run(forward: &Forward<'_>, going: &mut Going<'_>, record: &mut Record) -> Tried {
     let tried = once(forward, going, record.is_grpc()).await;
-    match going.judge(forward, tried) {
+    match going.judge(forward, record, tried) {
         Verdict::Done(tried) => tried,
         // boxed: requests that are tried once need not carry what more tries take
-        Verdict::Again(failed) => Box::pin(again(forward, going, record, *failed)).await,
+        Verdict::Again(failed) => Box::pin(more(forward, going, record, *failed)).await,
     }
 }
 
-/// What a try leads to.
+/// What a first try leads to.
 enum Verdict {
     /// Another try, if there may be one.
-    Again(Box<(Tried, Reason)>),
+    Again(Box<Tried>),
     /// The end.
     Done(Tried),
 }
 
+/// What comes after a first try that did not do: the retries of its rule, then the clusters of the next tiers.
+async fn more(
+    forward: &Forward<'_>,
+    going: &mut Going<'_>,
+    record: &mut Record,
+    first: Tried,
+) -> Tried {
+    let tried = match going.wants(forward, &first) {
+        Some(reason) => again(forward, going, record, (first, reason)).await,
+        None => first,
+    };
+    match going.fails_over(&tried, record) {
+        Some(cause) => failover::run(forward, going, record, (tried, cause)).await,
+        None => tried,
+    }
+}
+
 /// One try, whose outcome its endpoint is judged by.
-async fn once(forward: &Forward<'_>, going: &mut Going<'_>, grpc: bool) -> Tried {
+pub(super) async fn once(forward: &Forward<'_>, going: &mut Going<'_>, grpc: bool) -> Tried {
     let tried = within_times(forward, going).await;
     if let Some(outcome) = health::outcome(&tried, grpc) {
         going.picked.report(outcome);
@@ -90,16 +107,23 @@ impl Going<'_> {
         own.or(forward.found.route().filters.retry.as_deref())
     }
 
-    fn judge(&self, forward: &Forward<'_>, tried: Tried) -> Verdict {
-        match self.wants(forward, &tried) {
-            None => Verdict::Done(tried),
-            Some(reason) => Verdict::Again(Box::new((tried, reason))),
+    fn judge(&self, forward: &Forward<'_>, record: &Record, tried: Tried) -> Verdict {
+        let retries = self.wants(forward, &tried).is_some();
+        if retries || self.fails_over(&tried, record).is_some() {
+            Verdict::Again(Box::new(tried))
+        } else {
+            Verdict::Done(tried)
         }
     }
 
     /// Why there should be another try, if there should.
     fn wants(&self, forward: &Forward<'_>, tried: &Tried) -> Option<Reason> {
-        let conditions = &self.policy(forward)?.conditions;
+        let policy = self.policy(forward)?;
+        // what a rule does that says nothing about it is done by the next tier, while there is one
+        if policy.implied && self.picked.has_next_tier() {
+            return None;
+        }
+        let conditions = &policy.conditions;
         match tried {
             Ok(response) => conditions.on_response(response.status(), response.headers()),
             Err(error) => conditions.on_failure(error.kind(), self.outgoing.is_sent()),
@@ -116,11 +140,11 @@ async fn again(
 ) -> Tried {
     let worker = forward.worker;
     let (mut tried, mut reason) = first;
-    let mut had: SmallVec<[EndpointIdx; 4]> = SmallVec::new();
+    let mut had: SmallVec<[Spot; 4]> = SmallVec::new();
     let mut retry = 0;
     loop {
         retry += 1;
-        had.push(going.picked.index());
+        had.push(going.picked.spot());
         let Some(next) = next(forward, going, retry) else {
             record.also(ResponseFlags::URX);
             worker.count(Counter::RetriesExhausted);
@@ -200,38 +224,46 @@ fn next(forward: &Forward<'_>, going: &Going<'_>, retry: u32) -> Option<Next> {
 
 impl Going<'_> {
     /// Makes the request ready for the try of that number.
-    fn go_again(&mut self, forward: &Forward<'_>, number: u32, grpc: bool) -> bool {
+    pub(super) fn go_again(&mut self, forward: &Forward<'_>, number: u32, grpc: bool) -> bool {
         if let Some(deadline) = &mut self.deadline {
             deadline.next_try();
         }
         let time = self.deadline.as_ref().and_then(|deadline| deadline.left());
         let told = TryHeaders { number, time, grpc };
-        self.outgoing.go_again(forward, &told)
+        let prefix = self.picked.endpoint().path_prefix();
+        self.outgoing.go_again(forward, prefix, &told)
     }
 }
 
 impl Picked {
-    /// An endpoint of the same cluster, preferably none of those that were tried, nor of a priority to leave out.
-    fn another(&self, worker: &Worker, tried: &[EndpointIdx], next: &Next) -> Option<Self> {
-        let cluster = self.cluster();
+    /// Another endpoint for the request, preferably none of those that were tried, nor of a priority to leave out. Where
+    /// several members serve it, preferably one of those that have an endpoint that was not tried.
+    fn another(&self, worker: &Worker, tried: &[Spot], next: &Next) -> Option<Self> {
+        let mut picked = if next.avoid_tried && self.is_member() {
+            self.of_same_tier(worker, tried)
+        } else {
+            self.again(worker, 0)
+        }?;
+        let cluster = Arc::clone(picked.cluster());
         let left_out = if next.avoid_priorities {
-            let tried: SmallVec<[u32; 4]> =
-                tried.iter().map(|one| cluster.priority(*one)).collect();
+            let tried: SmallVec<[u32; 4]> = tried
+                .iter()
+                .filter(|spot| spot.cluster == cluster.id())
+                .map(|spot| cluster.priority(spot.endpoint))
+                .collect();
             priorities::left_out(&tried, cluster.priorities())
         } else {
             SmallVec::new()
         };
         let unwanted = |picked: &Self| {
-            let index = picked.index();
-            next.avoid_tried && tried.contains(&index)
-                || left_out.contains(&cluster.priority(index))
+            next.avoid_tried && tried.contains(&picked.spot())
+                || left_out.contains(&cluster.priority(picked.index()))
         };
-        let mut picked = self.again(worker, 0)?;
         for attempt in 1..=REDRAWS_MAX {
             if !unwanted(&picked) {
                 break;
             }
-            picked = self.again(worker, attempt)?;
+            picked = picked.again(worker, attempt)?;
         }
         Some(picked)
     }
@@ -252,7 +284,7 @@ async fn pause(going: &mut Going<'_>, time: std::time::Duration) -> Result<(), K
 }
 
 /// Reads what is there of a response that is not passed on; with it the connection is free, or ends.
-async fn drain(mut response: Response<pool::Incoming>) {
+pub(super) async fn drain(mut response: Response<pool::Incoming>) {
     let mut bytes = 0;
     let body = response.body_mut();
     poll_fn(|cx| {

@@ -305,12 +305,37 @@ pub struct ClusterUsed {
     /// Priorities, first to last; none where all endpoints have the same and no health counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priorities: Vec<PriorityUsed>,
+    /// The Kubernetes clusters that serve it, in the order in which they are asked; none where only one can.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberUsed>,
+    /// Endpoints that do not count, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// The resources that describe it: the service first, then its policy.
     pub sources: Vec<Source>,
     /// Its endpoints.
     pub endpoints: Vec<EndpointUsed>,
     /// DNS names, with ports, whose addresses are found when the proxy runs.
     pub unresolved: Vec<String>,
+}
+
+/// One of the Kubernetes clusters that serve a destination.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct MemberUsed {
+    /// Its key: `region/zone/group/cluster`.
+    pub member: String,
+    /// Name of the group of its endpoints.
+    pub cluster: String,
+    /// When its turn comes, 0 first.
+    pub tier: u8,
+    /// Its part of the sum over its tier.
+    pub weight: u32,
+    /// Part of the traffic that it gets now.
+    pub share: f64,
+    /// Endpoints that may be used.
+    pub healthy: u32,
+    /// All of its endpoints.
+    pub total: u32,
 }
 
 /// One priority of a cluster's endpoints.
@@ -342,6 +367,12 @@ pub struct EndpointUsed {
     pub locality: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
+    /// Key of the Kubernetes cluster that it is in, where several serve the destination.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+    /// What is put in front of the path of requests to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_prefix: Option<String>,
     /// Its priority, 0 first; none where there is only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u32>,

@@ -8,6 +8,7 @@ use rand::rngs::SmallRng;
 
 use super::answer::{ClusterUsed, DestinationChoice, Edits, EndpointUsed, PriorityUsed};
 use super::effect;
+use super::members::members;
 use crate::balance::{EndpointIdx, HashKey, Source, combined};
 use crate::cluster::{Ask, Cluster, Split};
 use crate::compile::Survey;
@@ -70,7 +71,10 @@ fn follow_key(
     };
     let hash = combined(keys.iter().copied(), &source);
     // a hash alone decides: chance has no part in it
-    let ask = Ask { hash, attempt: 0 };
+    let ask = Ask {
+        hash,
+        ..Ask::default()
+    };
     let picked = hash.and_then(|_| cluster.pick(ask, &mut SmallRng::seed_from_u64(0)));
     let Some(picked) = picked else {
         used.affinity = Some(format!("sticky by {own}, which the request does not have"));
@@ -125,7 +129,10 @@ fn choice(
         authority: None,
         edits: Edits::default(),
         failure: failure(destination, cluster.map(|cluster| &**cluster), survey),
-        cluster: cluster.map(|cluster| used(cluster, probability)),
+        cluster: cluster.map(|cluster| ClusterUsed {
+            left_out: survey.left_out_endpoints(&host, port, &subset),
+            ..used(cluster, snapshot, probability)
+        }),
         name: destination.name.to_string(),
         host,
         port,
@@ -161,8 +168,10 @@ fn failure(
             let why = "it is where the client dialled, which a gateway does not know";
             ("nowhere", Kind::NoOriginalDestination, why.to_owned())
         }
-        Some(cluster) if cluster.endpoints().is_empty() && cluster.unresolved.is_empty() => {
-            let why = if subset.is_empty() {
+        Some(cluster) if cluster.is_deserted() => {
+            let why = if let Some(absence) = cluster.absence {
+                absence.as_str().replace('_', " ")
+            } else if subset.is_empty() {
                 "the service has no endpoint".to_owned()
             } else {
                 format!("no endpoint has the labels of subset {subset}")
@@ -177,10 +186,11 @@ fn failure(
     Some(format!("{word}: requests get {status} {flags}; {why}"))
 }
 
-fn used(cluster: &Cluster, probability: f64) -> ClusterUsed {
-    let several = cluster.priorities() > 1;
-    let known = cluster.unresolved.is_empty();
-    let endpoints = cluster.endpoints().iter().zip(cluster.shares());
+fn used(cluster: &Cluster, snapshot: &Snapshot, probability: f64) -> ClusterUsed {
+    let (members, endpoints) = match &cluster.federation {
+        Some(federation) => members(federation, snapshot, probability),
+        None => (Vec::new(), endpoints(cluster, 1.0, probability).collect()),
+    };
     ClusterUsed {
         protocol: cluster.pool.speaks.name(cluster.protocol).to_owned(),
         limits: limits(&cluster.pool),
@@ -189,25 +199,14 @@ fn used(cluster: &Cluster, probability: f64) -> ClusterUsed {
         tls: cluster.pool.tls.as_ref().map(ToString::to_string),
         affinity: None,
         health_check: cluster.check.as_ref().map(ToString::to_string),
-        priorities: priorities(cluster),
+        priorities: match members.is_empty() {
+            true => priorities(cluster),
+            false => Vec::new(),
+        },
+        members,
+        left_out: Vec::new(),
         sources: cluster.provenance.iter().map(Into::into).collect(),
-        endpoints: endpoints
-            .enumerate()
-            .map(|(number, (endpoint, share))| EndpointUsed {
-                priority: several.then(|| cluster.priority(EndpointIdx(number as u32))),
-                out: endpoint.why_out(
-                    cluster.balance.outlier.as_ref(),
-                    cluster.state.journal.now(),
-                ),
-                check: endpoint.check_results(cluster.state.journal.now()),
-                address: endpoint.address_text.to_string(),
-                share: known.then_some(share),
-                probability: known.then_some(share * probability),
-                weight: endpoint.weight,
-                locality: endpoint.locality.to_string(),
-                labels: (*endpoint.labels).clone(),
-            })
-            .collect(),
+        endpoints,
         unresolved: cluster.unresolved.iter().map(|n| n.to_string()).collect(),
     }
 }
@@ -231,6 +230,35 @@ fn limits(pool: &PoolSettings) -> Vec<String> {
         lasts.map(|max| format!("connections last {}", effect::duration(max))),
     ];
     all.into_iter().flatten().collect()
+}
+
+/// The endpoints of a cluster that has this part of a destination's traffic.
+pub(super) fn endpoints(
+    cluster: &Cluster,
+    part: f64,
+    probability: f64,
+) -> impl Iterator<Item = EndpointUsed> {
+    let several = cluster.priorities() > 1;
+    let known = cluster.unresolved.is_empty();
+    let endpoints = cluster.endpoints().iter().zip(cluster.shares());
+    endpoints
+        .enumerate()
+        .map(move |(number, (endpoint, share))| EndpointUsed {
+            priority: several.then(|| cluster.priority(EndpointIdx(number as u32))),
+            out: endpoint.why_out(
+                cluster.balance.outlier.as_ref(),
+                cluster.state.journal.now(),
+            ),
+            check: endpoint.check_results(cluster.state.journal.now()),
+            address: endpoint.address_text.to_string(),
+            share: known.then_some(share * part),
+            probability: known.then_some(share * part * probability),
+            weight: endpoint.weight,
+            locality: endpoint.locality.to_string(),
+            labels: (*endpoint.labels).clone(),
+            member: None,
+            path_prefix: endpoint.path_prefix().map(|prefix| prefix.to_string()),
+        })
 }
 
 /// What each priority gets; nothing where there is one, of which all endpoints may be used.

@@ -5,8 +5,8 @@
 use std::fmt::Write;
 
 use super::answer::{
-    Action, Answer, Asked, ClusterUsed, Condition, DestinationChoice, Edits, EndpointUsed, Note,
-    Outcome, PriorityUsed, RuleTried, Source,
+    Action, Answer, Asked, ClusterUsed, Condition, DestinationChoice, Edits, EndpointUsed,
+    MemberUsed, Note, Outcome, PriorityUsed, RuleTried, Source,
 };
 
 /// Width of the left column.
@@ -328,9 +328,18 @@ impl Page {
         for (number, priority) in cluster.priorities.iter().enumerate() {
             self.under(8, &priority_line(number, priority));
         }
+        for left_out in &cluster.left_out {
+            self.under(8, left_out);
+        }
         let address = |endpoint: &EndpointUsed| endpoint.address.len();
         let width = cluster.endpoints.iter().map(address).max().unwrap_or(0);
-        for endpoint in &cluster.endpoints {
+        for member in &cluster.members {
+            self.under(8, &member_line(member));
+            for endpoint in endpoints_of(cluster, Some(&member.member)) {
+                self.under(10, &endpoint_line(endpoint, width));
+            }
+        }
+        for endpoint in endpoints_of(cluster, None) {
             self.under(8, &endpoint_line(endpoint, width));
         }
         for name in &cluster.unresolved {
@@ -367,6 +376,32 @@ fn priority_line(number: usize, priority: &PriorityUsed) -> String {
     )
 }
 
+/// The endpoints that belong to a Kubernetes cluster, or to none in particular.
+fn endpoints_of<'a>(
+    cluster: &'a ClusterUsed,
+    member: Option<&'a String>,
+) -> impl Iterator<Item = &'a EndpointUsed> {
+    let endpoints = cluster.endpoints.iter();
+    endpoints.filter(move |endpoint| endpoint.member.as_ref() == member)
+}
+
+fn member_line(member: &MemberUsed) -> String {
+    let MemberUsed {
+        member,
+        tier,
+        weight,
+        share,
+        healthy,
+        total,
+        ..
+    } = member;
+    let share = percent(*share);
+    let share = share.trim_start();
+    format!(
+        "cluster {member}: tier {tier}, weight {weight}, {share} of the traffic, {healthy} of {total} endpoints healthy"
+    )
+}
+
 fn condition_line(condition: &Condition, width: usize) -> String {
     let mut line = format!("{:width$}  ", condition.field);
     let got = match &condition.got {
@@ -391,6 +426,9 @@ fn endpoint_line(endpoint: &EndpointUsed, width: usize) -> String {
     let mut line = format!("{share}  {:width$}", endpoint.address);
     if endpoint.weight != 1 {
         let _ = write!(line, "  weight {}", endpoint.weight);
+    }
+    if let Some(prefix) = &endpoint.path_prefix {
+        let _ = write!(line, "  path {prefix}...");
     }
     if !endpoint.locality.is_empty() {
         let _ = write!(line, "  in {}", endpoint.locality);

@@ -66,6 +66,7 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
     }
     match found {
         Ok(found) => {
+            answer.virtual_host = Some(host_choice(found.virtual_host()));
             won(&mut answer, &found, snapshot, &connection, &request);
             answer.destinations = cluster::destinations(found.route(), snapshot, survey, &request);
         }

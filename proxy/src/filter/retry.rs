@@ -46,6 +46,8 @@ pub struct RetryPolicy {
     /// Source: `retryRemoteLocalities`. A cluster whose endpoints all have one priority has nothing else to offer, and
     /// starts again.
     pub avoid_priorities: bool,
+    /// Whether nobody has asked for it: it is what the mesh does.
+    pub implied: bool,
 }
 
 impl RetryPolicy {
@@ -71,6 +73,7 @@ impl RetryPolicy {
             back_off: BackOff::default(),
             avoid_tried: None,
             avoid_priorities: false,
+            implied: true,
         }
     }
 
@@ -79,6 +82,7 @@ impl RetryPolicy {
         Self {
             attempts: ATTEMPTS_CLIENT,
             conditions: Conditions::default(),
+            implied: false,
             ..Self::mesh_default(false)
         }
     }

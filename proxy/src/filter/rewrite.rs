@@ -41,6 +41,15 @@ pub enum PathRewrite {
         /// By what.
         with: Substitution,
     },
+    /// The first match of an expression is replaced.
+    ///
+    /// Source: ServiceExport `spec.pathRewrite`.
+    First {
+        /// Not anchored.
+        regex: Arc<regex::bytes::Regex>,
+        /// By what; groups are written as `${1}`.
+        with: Box<str>,
+    },
     /// The whole path is replaced.
     Whole(Box<str>),
 }
@@ -90,6 +99,11 @@ impl PathRewrite {
                 Some(Cow::Owned(format!("{with}{rest}")))
             }
             Self::Regex { regex, with } => with.apply(regex, path).map(Cow::Owned),
+            Self::First { regex, with } => match regex.replace(path.as_bytes(), with.as_bytes()) {
+                Cow::Borrowed(_) => None,
+                // An expression on bytes can cut characters in two; such a path cannot be sent on.
+                Cow::Owned(path) => String::from_utf8(path).ok().map(Cow::Owned),
+            },
             Self::Whole(with) => Some(Cow::Borrowed(with)),
         }
     }

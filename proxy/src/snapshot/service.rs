@@ -27,16 +27,24 @@ pub struct HttpHosts {
     pub hosts: HostIndex<u32>,
     /// The virtual hosts, by the numbers in `hosts`; sorted by name.
     pub virtual_hosts: Box<[Arc<VirtualHost>]>,
+    /// What is served to other clusters whatever host they name, where no route of a virtual host takes the request.
+    pub exports: Option<Arc<VirtualHost>>,
 }
 
 impl HttpHosts {
     /// Indexes virtual hosts, which are sorted by name.
-    pub fn new(virtual_hosts: Vec<Arc<VirtualHost>>) -> Self {
+    pub fn new(virtual_hosts: Vec<Arc<VirtualHost>>, exports: Option<Arc<VirtualHost>>) -> Self {
         let names = virtual_hosts.iter().map(|host| Arc::clone(&host.name));
         Self {
             hosts: HostIndex::new(names.zip(0..)),
             virtual_hosts: virtual_hosts.into_boxed_slice(),
+            exports,
         }
+    }
+
+    /// All virtual hosts, and that of what is exported.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<VirtualHost>> {
+        self.virtual_hosts.iter().chain(&self.exports)
     }
 
     /// The virtual host that serves `host`, which is lower-cased and without port.

@@ -329,6 +329,16 @@ series! {
     RetriesOverBudget "strait_upstream_retried_requests_total" [RESULT = "over_budget"] "Requests that their policy tries again, by what came of it.",
     /// A request was not tried again: its body was not kept.
     RetriesWithoutBody "strait_upstream_retried_requests_total" [RESULT = "body_not_kept"] "Requests that their policy tries again, by what came of it.",
+    /// A request was sent to the next tier of clusters: no connection.
+    FailoverConnect "strait_failover_replays_total" [REASON = "connect"] "Requests that were sent again to the next tier of clusters, by what their own came to.",
+    /// A request was sent to the next tier of clusters: the connection ended before a response.
+    FailoverReset "strait_failover_replays_total" [REASON = "reset"] "Requests that were sent again to the next tier of clusters, by what their own came to.",
+    /// A request was sent to the next tier of clusters: the status of the response.
+    FailoverStatus "strait_failover_replays_total" [REASON = "status"] "Requests that were sent again to the next tier of clusters, by what their own came to.",
+    /// A request was sent to the next tier of clusters: the try took too long.
+    FailoverTimeout "strait_failover_replays_total" [REASON = "per_try_timeout"] "Requests that were sent again to the next tier of clusters, by what their own came to.",
+    /// A request was not sent to the next tier of clusters: its body was not kept.
+    FailoverWithoutBody "strait_failover_replays_refused_total" [REASON = "body_not_kept"] "Requests that were not sent again to the next tier of clusters, though it might have served them.",
     /// An endpoint was ejected: 5xx responses in a row.
     EjectedServerErrors "strait_outlier_ejections_total" [REASON = "5xx"] "Endpoints that outlier detection took out, by what was counted in a row.",
     /// An endpoint was ejected: 502, 503 and 504 responses in a row.

@@ -34,6 +34,7 @@ mod grpc;
 mod health_checks;
 mod listeners;
 mod mirrors;
+mod multicluster;
 mod passthrough;
 mod pitfalls_gateways;
 mod pitfalls_http;

@@ -46,6 +46,8 @@ fn cluster(balance: Balance, localities: &[&str]) -> Cluster {
                 weight: 1,
                 locality: Locality::new(*locality),
                 network: Arc::default(),
+                member: None,
+                hop: None,
                 labels: Arc::clone(&labels),
                 stats: Arc::clone(&stats),
             }
@@ -76,6 +78,8 @@ fn cluster(balance: Balance, localities: &[&str]) -> Cluster {
         pool: PoolSettings::default(),
         retry_limit: RetryLimit::default(),
         check: None,
+        federation: None,
+        absence: None,
         provenance: Vec::new(),
         fingerprint: 0,
     };
@@ -264,7 +268,10 @@ fn of_keys(cluster: &Cluster) -> Vec<u32> {
     (0..20_000_u64)
         .map(|key| {
             let hash = Some(crate::balance::hash::xx_hash(&key.to_le_bytes()));
-            let ask = Ask { hash, attempt: 0 };
+            let ask = Ask {
+                hash,
+                ..Ask::default()
+            };
             cluster.pick(ask, &mut rng).unwrap().0
         })
         .collect()

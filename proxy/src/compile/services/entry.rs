@@ -12,7 +12,7 @@ use config_loader::resource::istio::{
 
 use super::{Collector, Draft};
 use crate::cluster::Locality;
-use crate::compile::service::{Port, Workload, WorkloadHost, protocol};
+use crate::compile::service::{Port, Workload, WorkloadHost, carries_paths, protocol};
 
 /// Adds every ServiceEntry that this proxy may see, oldest first: of several for one host in one namespace the
 /// oldest decides about ports, and endpoints are joined. An entry in the proxy's own namespace goes before others.
@@ -64,6 +64,7 @@ fn port(port: &ServiceEntryPort) -> Port {
         name: port.name.to_string(),
         protocol: protocol(None, &port.name, port.protocol.as_str()),
         target: port.target_port.unwrap_or(port.number),
+        carries_paths: carries_paths(None, &port.name, port.protocol.as_str()),
     }
 }
 
@@ -119,18 +120,17 @@ fn workload(
     let mut labels = entry.labels.clone();
     labels.extend(metadata.clone());
     Some(Workload {
-        host,
         ports: entry
             .ports
             .iter()
             .map(|(name, port)| (name.to_string(), *port))
             .collect(),
-        only_ports: false,
         weight: entry.weight,
         locality: locality(entry, &labels),
         network: Arc::clone(&entry.network),
         account: account(&entry.service_account, namespace),
         labels: Arc::new(labels),
+        ..Workload::at(host)
     })
 }
 

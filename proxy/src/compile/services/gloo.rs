@@ -9,9 +9,9 @@ use config_loader::resource::gloo::{
 };
 
 use super::kube::host;
-use super::{Collector, Draft};
-use crate::cluster::Locality;
-use crate::compile::service::{Labels, Port, Workload, WorkloadHost, protocol};
+use super::{Collector, Draft, policies};
+use crate::compile::members::Member;
+use crate::compile::service::{Origin, Port, Workload, WorkloadHost, carries_paths, protocol};
 use crate::upstream::Protocol;
 
 /// Adds every Destination under the hosts that it answers to. A host that something else already describes keeps
@@ -39,6 +39,13 @@ fn external_service(
             .ports
             .iter()
             .map(|port| Port {
+                carries_paths: !matches!(
+                    port.protocol,
+                    ExternalProtocol::Tcp
+                        | ExternalProtocol::Tls
+                        | ExternalProtocol::Https
+                        | ExternalProtocol::Mongo
+                ),
                 number: port.number,
                 name: port.name.to_string(),
                 protocol: match port.protocol {
@@ -52,31 +59,19 @@ fn external_service(
             .endpoints
             .iter()
             .map(|endpoint| Workload {
-                host: host(&endpoint.address),
                 ports: endpoint
                     .ports
                     .iter()
                     .map(|(name, port)| (name.to_string(), *port))
                     .collect(),
-                only_ports: false,
-                labels: Labels::default(),
-                weight: 1,
-                locality: Locality::default(),
-                network: Arc::default(),
-                account: None,
+                ..Workload::at(host(&endpoint.address))
             })
             .collect();
         if draft.service.endpoints.is_empty() && !name.starts_with('*') {
-            draft.service.endpoints.push(Workload {
-                host: WorkloadHost::Name(Arc::clone(name)),
-                ports: BTreeMap::new(),
-                only_ports: false,
-                labels: Labels::default(),
-                weight: 1,
-                locality: Locality::default(),
-                network: Arc::default(),
-                account: None,
-            });
+            draft
+                .service
+                .endpoints
+                .push(Workload::at(WorkloadHost::Name(Arc::clone(name))));
         }
         collector.add(draft);
     }
@@ -88,24 +83,52 @@ fn kube_service(
     kube: &KubeService,
 ) {
     let reference = &kube.service;
-    let local = reference.cluster.is_empty() || *reference.cluster == *collector.member;
+    let own = &collector.members.own;
+    let member = collector.members.find(&reference.cluster).cloned();
+    let is_own =
+        reference.cluster.is_empty() || member.as_ref().is_some_and(|member| member.key == own.key);
     let full = format!(
         "{}.{}.svc.{}",
         reference.name, reference.namespace, collector.domain
     );
-    let federated = object
-        .spec
-        .status
-        .federation
-        .as_ref()
-        .and_then(|federation| federation.hostname.as_deref());
-    let local_fqdn = object.spec.status.local_fqdn.as_deref().filter(|_| local);
-    let own = local.then_some(full.as_str());
-    for name in [own, local_fqdn, federated].into_iter().flatten() {
+    let federation = object.spec.status.federation.as_ref();
+    let federated = federation.and_then(|federation| federation.hostname.as_deref());
+    let local_fqdn = object.spec.status.local_fqdn.as_deref().filter(|_| is_own);
+    let member = member.filter(|_| !is_own);
+    let here = is_own.then_some(full.as_str());
+    for name in [here, local_fqdn, federated].into_iter().flatten() {
         let mut draft = Draft::new(name, &reference.name, &reference.namespace);
         draft.saw(object);
         draft.service.ports = kube.ports.iter().map(kube_port).collect();
-        draft.service.endpoints = endpoints(kube);
+        draft.service.endpoints = endpoints(kube, member.as_ref());
+        collector.add(draft);
+    }
+    if let Some(member) = &member {
+        join(collector, object, kube, member, &full);
+    }
+}
+
+/// Adds what another cluster has of a service to the service of that name, where it waits for a GlobalTrafficPolicy.
+fn join(
+    collector: &mut Collector<'_>,
+    object: &Arc<Object<Destination>>,
+    kube: &KubeService,
+    member: &Arc<Member>,
+    host: &str,
+) {
+    let reference = &kube.service;
+    let mut draft = collector.take(host).unwrap_or_else(|| {
+        let mut draft = Draft::new(host, &reference.name, &reference.namespace);
+        draft.service.ports = kube.ports.iter().map(kube_port).collect();
+        policies::attach(collector, &mut draft);
+        draft
+    });
+    if draft.service.sharing.is_some() {
+        draft.saw(object);
+        let endpoints = endpoints(kube, Some(member));
+        draft.service.endpoints.extend(endpoints);
+        collector.add(draft);
+    } else if !draft.service.provenance.is_empty() {
         collector.add(draft);
     }
 }
@@ -116,10 +139,11 @@ fn kube_port(port: &config_loader::resource::gloo::KubePort) -> Port {
         name: port.name.to_string(),
         protocol: protocol(port.app_protocol.as_deref(), &port.name, &port.protocol),
         target: port.port,
+        carries_paths: carries_paths(port.app_protocol.as_deref(), &port.name, &port.protocol),
     }
 }
 
-fn endpoints(kube: &KubeService) -> Vec<Workload> {
+fn endpoints(kube: &KubeService, member: Option<&Arc<Member>>) -> Vec<Workload> {
     let mut endpoints = Vec::new();
     for subset in &kube.endpoint_subsets {
         let ports: BTreeMap<String, u16> = kube
@@ -134,17 +158,15 @@ fn endpoints(kube: &KubeService) -> Vec<Workload> {
             .collect();
         endpoints.extend(subset.endpoints.iter().map(|endpoint| {
             Workload {
-                host: WorkloadHost::Ip(endpoint.ip),
                 ports: ports.clone(),
-                only_ports: false,
                 labels: Arc::new(endpoint.labels.clone()),
-                weight: 1,
                 locality: format!("{}/{}/{}", kube.region, endpoint.zone, endpoint.sub_zone)
                     .trim_end_matches('/')
                     .to_owned()
                     .into(),
-                network: Arc::default(),
-                account: None,
+                origin: member.map_or(Origin::Native, |_| Origin::Gloo),
+                member: member.cloned(),
+                ..Workload::at(WorkloadHost::Ip(endpoint.ip))
             }
         }));
     }

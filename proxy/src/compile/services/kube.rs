@@ -8,11 +8,13 @@ use config_loader::resource::core::{
     EndpointSlice, Host, Protocol, Service as Kube, ServicePort, SessionAffinity, TargetPort,
     TrafficDistribution,
 };
-use config_loader::resource::flomesh::ImportPort;
 
-use super::{Collector, Draft};
+use super::{Collector, Draft, policies};
 use crate::cluster::Locality;
-use crate::compile::service::{Labels, Port, Service, Workload, WorkloadHost, protocol};
+use crate::compile::members::Member;
+use crate::compile::service::{
+    Labels, Origin, Port, Workload, WorkloadHost, carries_paths, protocol,
+};
 use crate::identity::Identity;
 
 /// Adds every Service under `<name>.<namespace>.svc.<domain>`.
@@ -31,10 +33,6 @@ type SlicesByService<'a> = BTreeMap<(String, String), Vec<&'a Arc<Object<Endpoin
 fn slices_by_service<'a>(collector: &Collector<'a>) -> SlicesByService<'a> {
     let mut slices = SlicesByService::new();
     for (_, slice) in &collector.resources.endpoint_slices {
-        // a slice of another member is the multi-cluster policies' business
-        if slice.source_cluster().is_some() {
-            continue;
-        }
         if let Some(name) = slice.service_name() {
             slices
                 .entry((slice.id.namespace.to_string(), name.to_owned()))
@@ -67,20 +65,25 @@ fn service(
         .map(port)
         .collect();
     for slice in slices {
+        let Some(member) = member(slice, collector) else {
+            continue;
+        };
         draft.saw(slice);
         let by_node = object.spec.traffic_distribution == TrafficDistribution::PreferSameNode;
-        let endpoints = slice_endpoints(slice, collector.identity, by_node);
+        let endpoints = slice_endpoints(slice, member, collector.identity, by_node);
         draft.service.endpoints.extend(endpoints);
     }
     if let Some(external) = object.spec.external_name() {
         draft
             .service
             .endpoints
-            .push(external_endpoint(&external.host));
+            .push(Workload::at(host(&external.host)));
     }
     if !object.spec.selector.is_empty() {
         collector.select_workloads(namespace, &object.spec.selector, &mut draft);
     }
+    draft.service.is_exportable = object.spec.external_name().is_none();
+    policies::attach(collector, &mut draft);
     draft
 }
 
@@ -93,7 +96,17 @@ fn port(port: &ServicePort) -> Port {
             TargetPort::Number(number) => *number,
             TargetPort::Name(_) => port.port,
         },
+        carries_paths: carries_paths(port.app_protocol.as_deref(), &port.name, ""),
     }
+}
+
+/// The member that a slice was copied from; none for the proxy's own cluster. Nothing for one that cannot be told.
+fn member(slice: &Object<EndpointSlice>, collector: &Collector<'_>) -> Option<Option<Arc<Member>>> {
+    let Some(source) = slice.source_cluster() else {
+        return Some(None);
+    };
+    let member = collector.members.find(source)?;
+    Some((member.key != collector.members.own.key).then(|| Arc::clone(member)))
 }
 
 /// The label that says on which node something runs.
@@ -103,6 +116,7 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 /// added where it counts.
 fn slice_endpoints<'a>(
     slice: &'a Object<EndpointSlice>,
+    member: Option<Arc<Member>>,
     identity: &'a Identity,
     by_node: bool,
 ) -> impl Iterator<Item = Workload> + 'a {
@@ -122,7 +136,6 @@ fn slice_endpoints<'a>(
         .iter()
         .filter(|endpoint| endpoint.conditions.ready)
         .map(move |endpoint| Workload {
-            host: host(&endpoint.address),
             ports: ports.clone(),
             only_ports,
             labels: match endpoint.node_name.as_ref().filter(|_| by_node) {
@@ -133,33 +146,22 @@ fn slice_endpoints<'a>(
                 }
                 None => Arc::clone(&labels),
             },
-            weight: 1,
-            locality: locality(endpoint.zone.as_deref(), identity),
-            network: Arc::default(),
-            account: None,
+            locality: match &member {
+                None => locality(endpoint.zone.as_deref(), &identity.locality().into()),
+                Some(member) => locality(endpoint.zone.as_deref(), &member.locality),
+            },
+            origin: member.as_ref().map_or(Origin::Native, |_| Origin::Slice),
+            member: member.clone(),
+            ..Workload::at(host(&endpoint.address))
         })
 }
 
-/// Where an endpoint of the proxy's own cluster is: in the cluster's region, and in its zone unless it has one of its own.
-fn locality(zone: Option<&str>, identity: &Identity) -> Locality {
-    let own = Locality::from(identity.locality());
-    let [region, own_zone, _] = own.parts();
+/// Where an endpoint of a cluster is: in the cluster's region, and in its zone unless it has one of its own.
+fn locality(zone: Option<&str>, cluster: &Locality) -> Locality {
+    let [region, own_zone, _] = cluster.parts();
     match zone.unwrap_or(own_zone) {
         "" => Locality::new(region),
         zone => format!("{region}/{zone}").into(),
-    }
-}
-
-fn external_endpoint(address: &Host) -> Workload {
-    Workload {
-        host: host(address),
-        ports: BTreeMap::new(),
-        only_ports: false,
-        labels: Labels::default(),
-        weight: 1,
-        locality: Locality::default(),
-        network: Arc::default(),
-        account: None,
     }
 }
 
@@ -169,75 +171,4 @@ pub(super) fn host(host: &Host) -> WorkloadHost {
         Host::Dns(name) => WorkloadHost::Name(Arc::clone(name)),
         Host::Ip(ip) => WorkloadHost::Ip(*ip),
     }
-}
-
-/// Adds every ServiceImport under `<name>.<namespace>.svc.clusterset.local`, joined with the endpoints of the Service
-/// of that name. Endpoints that are reached under a path prefix wait for the hop through their gateway.
-pub(super) fn collect_imports(collector: &mut Collector<'_>) {
-    let imports = &collector.resources.service_imports;
-    for (key, object) in imports {
-        let (name, namespace) = (&object.id.name, &object.id.namespace);
-        let mut draft = Draft::new(
-            &format!("{name}.{namespace}.svc.clusterset.local"),
-            name,
-            namespace,
-        );
-        draft.saw(object);
-        if let Some(native) =
-            collector.found(&format!("{name}.{namespace}.svc.{}", collector.domain))
-        {
-            draft.join(native);
-        }
-        draft.service.sticky |= object.spec.session_affinity != SessionAffinity::None;
-        for port in &object.spec.ports {
-            add_import_port(port, &mut draft.service);
-        }
-        if let Some(other) = imports.beside().get(key) {
-            draft.saw(other);
-            let known = draft.service.endpoints.len();
-            for port in &other.spec.ports {
-                add_import_port(port, &mut draft.service);
-            }
-            // An endpoint that both name is one.
-            let more = draft.service.endpoints.split_off(known);
-            let is_new = |new: &Workload| {
-                let mut known = draft.service.endpoints.iter();
-                !known.any(|old| (&old.host, &old.ports) == (&new.host, &new.ports))
-            };
-            let more: Vec<Workload> = more.into_iter().filter(is_new).collect();
-            draft.service.endpoints.extend(more);
-        }
-        collector.add(draft);
-    }
-}
-
-/// Adds a port of an import; one that is there already only gets its endpoints.
-fn add_import_port(import: &ImportPort, service: &mut Service) {
-    if import.protocol != Protocol::Tcp {
-        return;
-    }
-    let known = service.find_port(import.port);
-    let name = known.map_or_else(|| import.name.to_string(), |port| port.name.clone());
-    if known.is_none() {
-        service.ports.push(Port {
-            number: import.port,
-            name: name.clone(),
-            protocol: protocol(import.app_protocol.as_deref(), &import.name, "http"),
-            target: import.port,
-        });
-    }
-    let direct = import
-        .endpoints
-        .iter()
-        .filter(|endpoint| endpoint.target.path_prefix.is_empty());
-    service.endpoints.extend(direct.map(|endpoint| Workload {
-        host: host(&endpoint.target.address),
-        ports: BTreeMap::from([(name.clone(), endpoint.target.port)]),
-        only_ports: true,
-        labels: Labels::default(),
-        weight: 1,
-        locality: Locality::default(),
-        network: Arc::default(),
-        account: None,
-    }));
 }

@@ -1,0 +1,321 @@
+//! A service that several Kubernetes clusters ("members") serve: whose endpoints a request goes to.
+//!
+//! Each member's endpoints are a cluster of their own, a *pool*, so that balancing, ejections and their caps, panic and
+//! limits are each member's own business. Pools stand in *tiers*: the first tier that has an available pool takes all
+//! traffic, and its available pools share it by weight. What is available changes with the health of endpoints; the
+//! shares are made anew when it has.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rand::{Rng, RngExt};
+
+use crate::balance::RoundRobin;
+use crate::identity::Replay;
+use crate::registry::{ClusterId, Cursor};
+
+/// Most pools that one service may have; those beyond are left out, and a diagnostic says so.
+pub const POOLS_MAX: usize = 64;
+
+/// The endpoints of one member.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pool {
+    /// Key of the member: `region/zone/group/cluster`.
+    pub member: Arc<str>,
+    /// The cluster that has them.
+    pub cluster: ClusterId,
+    /// When its turn comes: 0 first.
+    pub tier: u8,
+    /// Its part of the sum over the available pools of its tier; never 0.
+    pub weight: u32,
+}
+
+/// Why a service has no endpoints for this proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Absence {
+    /// The only clusters that serve it are not for clients in this one (MultiClusterService).
+    ConsumerExcluded,
+    /// Every cluster that serves it has weight 0.
+    Drained,
+    /// No cluster that the policy names serves it.
+    NoMatchingCluster,
+    /// No cluster serves this port.
+    PortNotExported,
+    /// The subset's labels select nothing.
+    SubsetEmpty,
+}
+
+impl Absence {
+    /// The word that log lines and explanations have for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Absence::ConsumerExcluded => "consumer_excluded",
+            Absence::Drained => "drained",
+            Absence::NoMatchingCluster => "no_matching_cluster",
+            Absence::PortNotExported => "port_not_exported",
+            Absence::SubsetEmpty => "subset_empty",
+        }
+    }
+
+    /// What the access log says of a request for it.
+    pub fn details(self) -> &'static str {
+        match self {
+            Absence::ConsumerExcluded => "no_healthy_upstream{consumer_excluded}",
+            Absence::Drained => "no_healthy_upstream{drained}",
+            Absence::NoMatchingCluster => "no_healthy_upstream{no_matching_cluster}",
+            Absence::PortNotExported => "no_healthy_upstream{port_not_exported}",
+            Absence::SubsetEmpty => "no_healthy_upstream{subset_empty}",
+        }
+    }
+}
+
+/// A set of pools, by position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolSet(u64);
+
+impl PoolSet {
+    /// Those for which `is_in` holds.
+    #[inline]
+    pub fn of(pools: &[Pool], is_in: impl Fn(&Pool) -> bool) -> Self {
+        let bits = pools
+            .iter()
+            .enumerate()
+            .map(|(at, pool)| u64::from(is_in(pool)) << at);
+        Self(bits.fold(0, |all, bit| all | bit))
+    }
+
+    /// Whether that one is among them.
+    pub fn has(self, at: usize) -> bool {
+        self.0 >> at & 1 == 1
+    }
+
+    /// With one more.
+    #[must_use]
+    pub fn with(self, at: usize) -> Self {
+        Self(self.0 | 1 << at)
+    }
+
+    /// Those that are not in `other`.
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// How many there are.
+    pub fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+}
+
+/// The pools of a service, and who of them is asked.
+#[derive(Debug)]
+pub struct Federation {
+    pools: Box<[Pool]>,
+    /// Whose turn it is; outlives changes of the policy, so that frequent ones favour nobody.
+    turns: Arc<Cursor>,
+    /// Whether a request that its tier fails is sent to the next tier.
+    pub replay: Replay,
+    shares: ArcSwap<Shares>,
+}
+
+/// Who shares the traffic while the same pools are available.
+#[derive(Debug)]
+struct Shares {
+    available: PoolSet,
+    /// The tier in use.
+    tier: u8,
+    /// Its available pools.
+    members: Box<[u8]>,
+    turns: RoundRobin,
+}
+
+impl Shares {
+    fn of(pools: &[Pool], available: PoolSet) -> Self {
+        let tier = first_tier(pools, available).unwrap_or_default();
+        let members: Box<[u8]> = in_tier(pools, available, tier).map(|at| at as u8).collect();
+        let weights: Vec<u32> = members
+            .iter()
+            .map(|at| pools[usize::from(*at)].weight)
+            .collect();
+        Self {
+            available,
+            tier,
+            members,
+            turns: RoundRobin::build(&weights),
+        }
+    }
+}
+
+fn first_tier(pools: &[Pool], available: PoolSet) -> Option<u8> {
+    let all = pools.iter().enumerate();
+    all.filter(|(at, _)| available.has(*at))
+        .map(|(_, pool)| pool.tier)
+        .min()
+}
+
+fn in_tier(pools: &[Pool], among: PoolSet, tier: u8) -> impl Iterator<Item = usize> {
+    let all = pools.iter().enumerate();
+    all.filter(move |(at, pool)| pool.tier == tier && among.has(*at))
+        .map(|(at, _)| at)
+}
+
+/// The pool that a request goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// Its position.
+    pub at: usize,
+    /// Whether no other may be used now: then, and only then, it may panic.
+    pub is_last: bool,
+}
+
+impl Federation {
+    /// Of these pools.
+    pub fn build(mut pools: Vec<Pool>, replay: Replay, turns: Arc<Cursor>) -> Self {
+        pools.truncate(POOLS_MAX);
+        pools
+            .iter_mut()
+            .for_each(|pool| pool.weight = pool.weight.max(1));
+        let shares = Shares::of(&pools, PoolSet::of(&pools, |_| true));
+        Self {
+            pools: pools.into(),
+            turns,
+            replay,
+            shares: ArcSwap::from_pointee(shares),
+        }
+    }
+
+    /// The pools.
+    pub fn pools(&self) -> &[Pool] {
+        &self.pools
+    }
+
+    /// Whose turn it is.
+    pub fn turns(&self) -> &Arc<Cursor> {
+        &self.turns
+    }
+
+    /// Picks a pool: of the first tier that has an available one, in turn by weight, or by the hash of a key, which stays
+    /// with its pool while that is available. `None` when none is available; then see [`Federation::desperate`].
+    #[inline]
+    pub fn pick(&self, available: PoolSet, hash: Option<u64>) -> Option<Chosen> {
+        if available.is_empty() {
+            return None;
+        }
+        let is_last = available.len() == 1;
+        let shares = self.shares.load();
+        let at = if shares.available == available {
+            self.of_shares(&shares, hash)
+        } else {
+            self.renew(available, hash)
+        };
+        Some(Chosen { at, is_last })
+    }
+
+    #[inline]
+    fn of_shares(&self, shares: &Shares, hash: Option<u64>) -> usize {
+        match (&*shares.members, hash) {
+            ([only], _) => usize::from(*only),
+            (members, None) => usize::from(members[shares.turns.pick(&self.turns).0 as usize]),
+            (_, Some(hash)) => self.of_hash(shares.available, shares.tier, hash),
+        }
+    }
+
+    #[cold]
+    fn renew(&self, available: PoolSet, hash: Option<u64>) -> usize {
+        let shares = Arc::new(Shares::of(&self.pools, available));
+        let at = self.of_shares(&shares, hash);
+        self.shares.store(shares);
+        at
+    }
+
+    /// The pool of a key: among all of the tier, and if that one is not available, among those that are, so that only the
+    /// keys of a pool that goes have to move.
+    fn of_hash(&self, available: PoolSet, tier: u8, hash: u64) -> usize {
+        let all = PoolSet::of(&self.pools, |_| true);
+        let home = self.at_point(all, tier, mix(hash));
+        match home {
+            Some(home) if available.has(home) => home,
+            _ => self
+                .at_point(available, tier, mix(mix(hash)))
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The pool that a point falls on when those of a tier lie side by side, as long as their weights.
+    fn at_point(&self, among: PoolSet, tier: u8, point: u64) -> Option<usize> {
+        let weight = |at: usize| u64::from(self.pools[at].weight);
+        let sum: u64 = in_tier(&self.pools, among, tier).map(weight).sum();
+        // the upper bits, which are better mixed
+        let mut left = ((u128::from(point) * u128::from(sum)) >> 64) as u64;
+        let mut members = in_tier(&self.pools, among, tier);
+        members.find(|at| match left.checked_sub(weight(*at)) {
+            Some(rest) => {
+                left = rest;
+                false
+            }
+            None => true,
+        })
+    }
+
+    /// Another pool for a request that was tried: by chance among `candidates`, those of the first of their tiers.
+    pub fn another(
+        &self,
+        available: PoolSet,
+        candidates: PoolSet,
+        rng: &mut impl Rng,
+    ) -> Option<Chosen> {
+        let tier = first_tier(&self.pools, candidates)?;
+        let at = self.at_point(candidates, tier, rng.random())?;
+        let is_last = available.len() <= 1;
+        Some(Chosen { at, is_last })
+    }
+
+    /// The pools of the tier that comes first, to which requests may go when none is available and they panic.
+    pub fn desperate(&self, rng: &mut impl Rng) -> Option<Chosen> {
+        self.another(PoolSet::default(), PoolSet::of(&self.pools, |_| true), rng)
+    }
+
+    /// The part of the traffic that each pool has while these are available, in the order of the pools.
+    pub fn shares(&self, available: PoolSet) -> Vec<f64> {
+        let mut parts = vec![0.0; self.pools.len()];
+        if let Some(tier) = first_tier(&self.pools, available) {
+            let weight = |at: usize| f64::from(self.pools[at].weight);
+            let sum: f64 = in_tier(&self.pools, available, tier).map(weight).sum();
+            for at in in_tier(&self.pools, available, tier) {
+                parts[at] = weight(at) / sum;
+            }
+        }
+        parts
+    }
+
+    /// Pools of tiers after this one.
+    pub fn after(&self, tier: u8) -> PoolSet {
+        PoolSet::of(&self.pools, |pool| pool.tier > tier)
+    }
+
+    /// Whether there is more than one tier.
+    pub fn has_tiers(&self) -> bool {
+        self.pools.iter().any(|pool| pool.tier > 0)
+    }
+
+    /// The number of an endpoint's pool.
+    pub fn position(&self, cluster: ClusterId) -> Option<usize> {
+        self.pools.iter().position(|pool| pool.cluster == cluster)
+    }
+}
+
+/// Spreads the bits of a hash, so that the choice of a pool tells nothing about the choice within it (the finaliser of
+/// SplitMix64).
+fn mix(hash: u64) -> u64 {
+    let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! flomesh: what a gateway serves to other clusters. Each rule of a ServiceExport becomes a route for every host.
+//!
+//! Exported routes come after those of VirtualServices, and lead to endpoints of the gateway's own cluster only, whatever
+//! policies it has, so that no request can go round in circles.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use config_loader::resource::Object;
+use config_loader::resource::core::ConditionStatus;
+use config_loader::resource::flomesh::{ExportRule, PathType, ServiceExport};
+
+use super::clusters::{self, Clusters};
+use super::rules::Compiled;
+use super::services::provenance;
+use crate::cluster::Split;
+use crate::filter::{Action, PathRewrite, RouteFilters};
+use crate::identity::{Identity, Mode};
+use crate::route::{Conditions, Rule, Table, UriMatch};
+use crate::snapshot::{Destination, Route, VirtualHost};
+
+/// Name of the virtual host that has the exported routes.
+const NAME: &str = "exports";
+
+/// A rule of an export that is to be a route.
+struct Exported<'a> {
+    object: &'a Arc<Object<ServiceExport>>,
+    rule: &'a ExportRule,
+}
+
+/// The exported routes; those of before if nothing of them has changed. None where nothing is exported.
+pub(super) fn compile(
+    resources: &config_loader::ResourceSet,
+    identity: &Identity,
+    clusters: &mut Clusters<'_>,
+    before: Option<&Arc<VirtualHost>>,
+) -> Option<Arc<VirtualHost>> {
+    if identity.mode != Mode::Gateway {
+        return None;
+    }
+    let exported = collect(resources.service_exports.values(), identity, clusters);
+    if exported.is_empty() {
+        return None;
+    }
+    let fingerprint = fingerprint(&exported);
+    if let Some(before) = before
+        && before.fingerprint == fingerprint
+    {
+        for destination in before.routes.iter().flat_map(Route::destinations) {
+            clusters.need(&destination.name);
+        }
+        return Some(Arc::clone(before));
+    }
+    let compiled = exported
+        .iter()
+        .flat_map(|exported| exported.routes(identity, clusters));
+    let (rules, routes): (Vec<Rule>, Vec<Route>) = compiled.collect::<Vec<_>>().into_iter().unzip();
+    Some(Arc::new(VirtualHost {
+        name: NAME.into(),
+        table: Table::compile(rules),
+        routes: routes.into_boxed_slice(),
+        fingerprint,
+    }))
+}
+
+/// The rules that are routes, in the order in which they are tried: Exact before Prefix, then the longest path. Of two
+/// with one path and type the older counts.
+fn collect<'a>(
+    exports: impl Iterator<Item = &'a Arc<Object<ServiceExport>>>,
+    identity: &Identity,
+    clusters: &Clusters<'_>,
+) -> Vec<Exported<'a>> {
+    let mut exports: Vec<_> = exports.filter(|export| is_valid(export)).collect();
+    exports.sort_by(|a, b| a.age().cmp(&b.age()));
+    let mut taken: BTreeMap<(&str, bool), ()> = BTreeMap::new();
+    let mut rules = Vec::new();
+    for object in exports {
+        let host = host(object, identity);
+        // one path of another export spoils the whole of it, as its status says
+        let path = |rule: &'a ExportRule| (&*rule.path, rule.path_type == PathType::Exact);
+        let spec: &'a ServiceExport = &object.spec;
+        if spec
+            .rules
+            .iter()
+            .any(|rule| taken.contains_key(&path(rule)))
+        {
+            continue;
+        }
+        for rule in &spec.rules {
+            taken.insert(path(rule), ());
+            if clusters.exports(&host, rule.port) {
+                rules.push(Exported { object, rule });
+            }
+        }
+    }
+    rules.sort_by_key(|exported| {
+        let rule = exported.rule;
+        (
+            rule.path_type == PathType::Prefix,
+            std::cmp::Reverse(rule.path.len()),
+        )
+    });
+    rules
+}
+
+/// Whether its controller has not said that it must not be served.
+fn is_valid(export: &Object<ServiceExport>) -> bool {
+    let says = |wanted: &str, status: ConditionStatus| {
+        let mut conditions = export.spec.conditions.iter();
+        conditions
+            .any(|condition| *condition.condition_type == *wanted && condition.status == status)
+    };
+    !says("Valid", ConditionStatus::False) && !says("Conflict", ConditionStatus::True)
+}
+
+/// The host of the service that is exported.
+fn host(object: &Object<ServiceExport>, identity: &Identity) -> String {
+    let (name, namespace, domain) = (&object.id.name, &object.id.namespace, &identity.domain);
+    format!("{name}.{namespace}.svc.{domain}")
+}
+
+fn fingerprint(exported: &[Exported<'_>]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for exported in exported {
+        let object = exported.object;
+        let place = &object.provenance;
+        (
+            object.fingerprint,
+            &place.file,
+            place.line,
+            &exported.rule.path,
+        )
+            .hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+impl Exported<'_> {
+    /// Its routes: one for each form that its path may have. An element is matched as a whole, so that `/web` is not
+    /// `/webx`.
+    fn routes(&self, identity: &Identity, clusters: &mut Clusters<'_>) -> Vec<Compiled> {
+        let exact = |path: &str| UriMatch::Exact {
+            value: path.into(),
+            ignore_case: false,
+        };
+        let path = &*self.rule.path;
+        let forms = match (self.rule.path_type, path.trim_end_matches('/')) {
+            (PathType::Exact, _) => vec![exact(path)],
+            (PathType::Prefix, "") => vec![UriMatch::Any],
+            (PathType::Prefix, element) => vec![
+                exact(element),
+                UriMatch::Prefix {
+                    value: format!("{element}/").into(),
+                    ignore_case: false,
+                },
+            ],
+        };
+        let routes = forms.into_iter();
+        routes
+            .map(|uri| self.route(uri, identity, clusters))
+            .collect()
+    }
+
+    fn route(&self, uri: UriMatch, identity: &Identity, clusters: &mut Clusters<'_>) -> Compiled {
+        let object = self.object;
+        let name: Arc<str> = format!("export.{}.{}", object.id.namespace, object.id.name).into();
+        let provenance = provenance(object.as_ref(), self.rule.line.0);
+        let cluster = clusters::exported_name(self.rule.port, &host(object, identity));
+        let (cluster_name, cluster) = clusters.need(&cluster);
+        let destination = Destination {
+            name: cluster_name,
+            cluster,
+            position: 0,
+            provenance: provenance.clone(),
+        };
+        let mut filters = RouteFilters::default();
+        filters.action = Action::Forward;
+        filters.retry = Some(Arc::clone(clusters.mesh_retries()));
+        filters.path = object
+            .spec
+            .path_rewrite
+            .as_ref()
+            .map(|rewrite| PathRewrite::First {
+                regex: Arc::clone(&rewrite.from),
+                with: (*rewrite.to).into(),
+            });
+        let rule = Rule {
+            name: Arc::clone(&name),
+            conditions: Conditions {
+                uri,
+                ..Conditions::default()
+            },
+            provenance: provenance.clone(),
+        };
+        let route = Route {
+            stats: None,
+            name,
+            provenance,
+            filters,
+            split: Split::build(vec![(1, destination)]),
+            mirrors: None,
+        };
+        (rule, route)
+    }
+}

@@ -1,0 +1,326 @@
+//! Which members serve a port of a service to this proxy, and in which order and shares.
+//!
+//! Pure decisions over what the resources say: a MultiClusterService limits whom a proxy may use at all, the kinds of
+//! resource that name an endpoint decide whether it waits for a policy, and a GlobalTrafficPolicy puts the members in
+//! tiers. A policy never widens what it may use.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use config_loader::resource::flomesh::ClusterBalancing;
+
+use super::members::Member;
+use super::service::{Origin, Port, Service, Workload};
+use crate::cluster::Absence;
+pub(super) use crate::cluster::federation::POOLS_MAX;
+use crate::identity::{Identity, Mode};
+
+/// How members share the traffic of a service.
+///
+/// Source: GlobalTrafficPolicy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sharing {
+    /// In which way.
+    pub balancing: ClusterBalancing,
+    /// Keys of members with their weights, in the order of the policy.
+    pub targets: Vec<(Arc<str>, u32)>,
+    /// Whether each backup is a tier of its own, in their order.
+    ///
+    /// Source: annotation `multicluster.flomesh.io/failover-order: ordered`.
+    pub ordered: bool,
+}
+
+/// The weight of a member that the policy does not give one.
+const WEIGHT_DEFAULT: u32 = 100;
+
+/// To whom a service is exposed, and whose endpoints may serve it.
+///
+/// Source: MultiClusterService.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Exposure {
+    /// Whether it is for gateways at the edge only.
+    pub edge_only: bool,
+    /// Ports that are exposed, by number and, if it has one, name; empty for all.
+    pub ports: Vec<(u16, Option<Arc<str>>)>,
+    /// Names of the clusters whose endpoints may serve; empty for all.
+    pub providers: Vec<Arc<str>>,
+    /// Names of the clusters whose proxies may use endpoints of others; empty for all.
+    pub consumers: Vec<Arc<str>>,
+}
+
+/// What a proxy is, as far as exposure goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Viewer<'a> {
+    /// The cluster that it is in.
+    pub own: &'a Arc<Member>,
+    /// Gateway or sidecar.
+    pub mode: Mode,
+    /// Whether its own cluster serves although it is no provider.
+    pub local_when_not_provider: bool,
+}
+
+impl<'a> Viewer<'a> {
+    pub(super) fn new(own: &'a Arc<Member>, identity: &Identity) -> Self {
+        Self {
+            own,
+            mode: identity.mode,
+            local_when_not_provider: identity.mesh.local_when_not_provider,
+        }
+    }
+}
+
+impl Exposure {
+    fn exposes(&self, port: &Port) -> bool {
+        let is_it = |(number, name): &(u16, Option<Arc<str>>)| {
+            *number == port.number && name.as_ref().is_none_or(|name| **name == *port.name)
+        };
+        self.ports.is_empty() || self.ports.iter().any(is_it)
+    }
+
+    /// Whether the viewer may use endpoints of other clusters, as far as it is concerned itself.
+    pub(super) fn includes(&self, viewer: Viewer<'_>) -> bool {
+        match self.edge_only {
+            true => viewer.mode == Mode::Gateway,
+            false => has(&self.consumers, viewer.own),
+        }
+    }
+
+    /// Whether the viewer may use endpoints of a member for a port.
+    fn allows(&self, viewer: Viewer<'_>, port: &Port, member: &Member) -> bool {
+        let is_own = member.key == viewer.own.key;
+        if !self.exposes(port) || !self.includes(viewer) {
+            return is_own;
+        }
+        has(&self.providers, member) || is_own && viewer.local_when_not_provider
+    }
+}
+
+fn has(names: &[Arc<str>], member: &Member) -> bool {
+    let is_it = |name: &Arc<str>| *name == member.name || *name == member.key;
+    names.is_empty() || names.iter().any(is_it)
+}
+
+/// The endpoints that may serve a port, and what becomes of those that may not.
+#[derive(Debug)]
+pub(super) struct Candidates<'a> {
+    /// Endpoints by member, those of the proxy's own cluster under its own key.
+    pub by_member: BTreeMap<Arc<str>, Vec<&'a Workload>>,
+    /// Endpoints that were left out, by member and why.
+    pub left_out: BTreeMap<(Arc<str>, LeftOut), usize>,
+}
+
+/// Why an endpoint is no candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LeftOut {
+    /// A MultiClusterService does not let this proxy use it.
+    Hidden,
+    /// It waits for a GlobalTrafficPolicy.
+    WithoutPolicy,
+    /// It has not the labels of the subset.
+    Subset,
+    /// It wants a prefix before the path, and the port carries none.
+    PathNotApplicable,
+    /// Its cluster has endpoints that are reached directly.
+    Shadowed,
+}
+
+impl LeftOut {
+    /// The reason in words.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            LeftOut::Hidden => "a MultiClusterService does not let this cluster use it",
+            LeftOut::WithoutPolicy => {
+                "imported endpoints serve only clusterset.local until a GlobalTrafficPolicy says otherwise"
+            }
+            LeftOut::Subset => "not the labels of the subset",
+            LeftOut::PathNotApplicable => {
+                "its gateway wants a path prefix, which the port's protocol cannot carry"
+            }
+            LeftOut::Shadowed => "the cluster has endpoints that are reached directly",
+        }
+    }
+}
+
+/// What is asked for: a port of a service, and perhaps a subset.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    pub service: &'a Service,
+    pub port: &'a Port,
+    pub subset: Option<&'a BTreeMap<String, String>>,
+}
+
+/// Finds the candidates.
+pub(super) fn candidates<'a>(wanted: Wanted<'a>, viewer: Viewer<'_>) -> Candidates<'a> {
+    let Wanted {
+        service,
+        port,
+        subset,
+    } = wanted;
+    let waits = !service.is_cluster_set && service.sharing.is_none();
+    let mut found = Candidates {
+        by_member: BTreeMap::new(),
+        left_out: BTreeMap::new(),
+    };
+    for workload in &service.endpoints {
+        if workload.port(port).is_none() {
+            continue;
+        }
+        let member = workload.member.as_ref().unwrap_or(viewer.own);
+        let exposure = service.exposure.as_ref();
+        let why = if exposure.is_some_and(|exposure| !exposure.allows(viewer, port, member)) {
+            Some(LeftOut::Hidden)
+        } else if waits && workload.origin.waits_for_policy() && member.key != viewer.own.key {
+            Some(LeftOut::WithoutPolicy)
+        } else if subset.is_some_and(|labels| !workload.is_in(labels, member)) {
+            Some(LeftOut::Subset)
+        } else if workload.path_prefix().is_some() && !port.carries_paths {
+            Some(LeftOut::PathNotApplicable)
+        } else {
+            None
+        };
+        match why {
+            Some(why) => {
+                let key = (Arc::clone(&member.key), why);
+                *found.left_out.entry(key).or_default() += 1;
+            }
+            None => found
+                .by_member
+                .entry(Arc::clone(&member.key))
+                .or_default()
+                .push(workload),
+        }
+    }
+    found.drop_shadowed();
+    found
+}
+
+impl Candidates<'_> {
+    /// Of each member only the endpoints of the source that knows them best are used with those of better ones: a gateway
+    /// is not needed where workloads are known.
+    fn drop_shadowed(&mut self) {
+        for (member, workloads) in &mut self.by_member {
+            let before = workloads.len();
+            if workloads
+                .iter()
+                .any(|workload| workload.origin != Origin::Import)
+            {
+                workloads.retain(|workload| workload.origin != Origin::Import);
+            }
+            if workloads.len() < before {
+                let key = (Arc::clone(member), LeftOut::Shadowed);
+                *self.left_out.entry(key).or_default() += before - workloads.len();
+            }
+        }
+    }
+
+    /// Why there is nobody, if there is nobody.
+    fn absence(&self, port_exists_elsewhere: bool) -> Option<Absence> {
+        if !self.by_member.is_empty() {
+            return None;
+        }
+        let has = |wanted| self.left_out.keys().any(|(_, why)| *why == wanted);
+        Some(if has(LeftOut::Subset) {
+            Absence::SubsetEmpty
+        } else if has(LeftOut::Hidden) {
+            Absence::ConsumerExcluded
+        } else if port_exists_elsewhere {
+            Absence::PortNotExported
+        } else {
+            Absence::NoMatchingCluster
+        })
+    }
+}
+
+/// A pool and its place.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Placed {
+    /// Key of the member.
+    pub member: Arc<str>,
+    pub tier: u8,
+    pub weight: u32,
+}
+
+/// Puts members that have candidates in tiers; says why there are none.
+pub(super) fn tiers(
+    sharing: &Sharing,
+    has_pool: impl Fn(&str) -> bool,
+    members: &[Arc<str>],
+    own: &Arc<str>,
+) -> Result<Vec<Placed>, Absence> {
+    let placed = |member: &Arc<str>, tier, weight| Placed {
+        member: Arc::clone(member),
+        tier,
+        weight,
+    };
+    let mut all = Vec::new();
+    match sharing.balancing {
+        ClusterBalancing::Locality => all.push(placed(own, 0, WEIGHT_DEFAULT)),
+        ClusterBalancing::ActiveActive if sharing.targets.is_empty() => {
+            all.extend(members.iter().map(|key| placed(key, 0, WEIGHT_DEFAULT)));
+        }
+        ClusterBalancing::ActiveActive => {
+            let targets = sharing.targets.iter();
+            all.extend(targets.map(|(key, weight)| placed(key, 0, *weight)));
+            if !sharing.targets.iter().any(|(key, _)| key == own) {
+                all.push(placed(own, 0, WEIGHT_DEFAULT));
+            }
+        }
+        ClusterBalancing::FailOver => {
+            all.push(placed(own, 0, WEIGHT_DEFAULT));
+            let backups = sharing.targets.iter().filter(|(key, _)| key != own);
+            for (number, (key, weight)) in backups.enumerate() {
+                let ordered = u8::try_from(number).unwrap_or(u8::MAX - 1) + 1;
+                all.push(match sharing.ordered {
+                    true => placed(key, ordered, WEIGHT_DEFAULT),
+                    false => placed(key, 1, *weight),
+                });
+            }
+        }
+    }
+    all.retain(|placed| has_pool(&placed.member));
+    if all.is_empty() {
+        return Err(Absence::NoMatchingCluster);
+    }
+    all.retain(|placed| placed.weight > 0);
+    match all.is_empty() {
+        true => Err(Absence::Drained),
+        false => Ok(all),
+    }
+}
+
+/// Where the traffic of a port goes.
+#[derive(Debug)]
+pub(super) enum Resolved {
+    /// To all candidates alike.
+    Merged,
+    /// To pools, each a member's.
+    Federated(Vec<Placed>),
+}
+
+/// Decides it, and why nobody serves the port if nobody does.
+pub(super) fn resolve(
+    wanted: Wanted<'_>,
+    candidates: &Candidates<'_>,
+    own: &Arc<str>,
+) -> (Resolved, Option<Absence>) {
+    let service = wanted.service;
+    let is_shared = service.sharing.is_some() || service.exposure.is_some();
+    let has_port = |workload: &Workload| workload.port(wanted.port).is_some();
+    let nowhere = !service.endpoints.iter().any(has_port) && !service.endpoints.is_empty();
+    let absence = candidates.absence(nowhere).filter(|_| is_shared);
+    let Some(sharing) = &service.sharing else {
+        return (Resolved::Merged, absence);
+    };
+    if absence.is_some() {
+        return (Resolved::Federated(Vec::new()), absence);
+    }
+    let members: Vec<Arc<str>> = candidates.by_member.keys().cloned().collect();
+    let has_pool = |key: &str| candidates.by_member.contains_key(key);
+    match tiers(sharing, has_pool, &members, own) {
+        Ok(placed) => (Resolved::Federated(placed), None),
+        Err(absence) => (Resolved::Federated(Vec::new()), Some(absence)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

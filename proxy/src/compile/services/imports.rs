@@ -1,0 +1,113 @@
+//! flomesh: ServiceImports, which say where other clusters serve a service.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use config_loader::resource::Object;
+use config_loader::resource::core::{Protocol, SessionAffinity};
+use config_loader::resource::flomesh::{ImportEndpoint, ImportPort, ImportType, ServiceImport};
+
+use super::kube::host;
+use super::{Collector, Draft, policies};
+use crate::cluster::Hop;
+use crate::compile::federation::Viewer;
+use crate::compile::service::{Origin, Port, Service, Workload, carries_paths, protocol};
+
+/// Adds the endpoints of every ServiceImport to the Service of its name, which is made up where there is none, and the
+/// two together under `<name>.<namespace>.svc.clusterset.local`. That host exists for clusters that may use the service.
+pub(super) fn collect(collector: &mut Collector<'_>) {
+    let imports = &collector.resources.service_imports;
+    for (key, object) in imports {
+        let (name, namespace) = (&object.id.name, &object.id.namespace);
+        let native = format!("{name}.{namespace}.svc.{}", collector.domain);
+        let mut draft = collector.take(&native).unwrap_or_else(|| {
+            let mut draft = Draft::new(&native, name, namespace);
+            policies::attach(collector, &mut draft);
+            draft.service.sticky = is_sticky(object);
+            draft
+        });
+        add(collector, &mut draft, object);
+        if let Some(other) = imports.beside().get(key) {
+            add(collector, &mut draft, other);
+        }
+        let viewer = Viewer::new(&collector.members.own, collector.identity);
+        let exposure = draft.service.exposure.as_ref();
+        if exposure.is_none_or(|exposure| exposure.includes(viewer)) {
+            let together = format!("{name}.{namespace}.svc.clusterset.local");
+            let mut together = draft.under(&together);
+            together.service.sticky = is_sticky(object);
+            collector.add(together);
+        }
+        collector.add(draft);
+    }
+}
+
+/// Whether requests of one client stay with one endpoint; those of a Headless import need not.
+fn is_sticky(import: &Object<ServiceImport>) -> bool {
+    import.spec.import_type == ImportType::ClusterSetIp
+        && import.spec.session_affinity != SessionAffinity::None
+}
+
+fn add(collector: &Collector<'_>, draft: &mut Draft, import: &Arc<Object<ServiceImport>>) {
+    draft.saw(import);
+    for port in &import.spec.ports {
+        add_port(collector, port, &mut draft.service);
+    }
+}
+
+/// Adds a port of an import; one that is there already, by name or else by number, only gets its endpoints.
+fn add_port(collector: &Collector<'_>, import: &ImportPort, service: &mut Service) {
+    if import.protocol != Protocol::Tcp {
+        return;
+    }
+    let named = |port: &&Port| !import.name.is_empty() && *port.name == *import.name;
+    let by_name = service.ports.iter().find(named);
+    let known = by_name.or_else(|| service.find_port(import.port));
+    let name = known.map_or_else(|| import.name.to_string(), |port| port.name.clone());
+    if known.is_none() {
+        let app_protocol = import.app_protocol.as_deref();
+        service.ports.push(Port {
+            number: import.port,
+            name: name.clone(),
+            protocol: protocol(app_protocol, &import.name, "http"),
+            target: import.port,
+            carries_paths: carries_paths(app_protocol, &import.name, "http"),
+        });
+    }
+    for endpoint in &import.endpoints {
+        let workload = workload(collector, &name, endpoint);
+        // an endpoint that imports of both groups name is one
+        let is_it = |known: &Workload| {
+            (&known.host, &known.ports, &known.hop, &known.member)
+                == (
+                    &workload.host,
+                    &workload.ports,
+                    &workload.hop,
+                    &workload.member,
+                )
+        };
+        if !service.endpoints.iter().any(is_it) {
+            service.endpoints.push(workload);
+        }
+    }
+}
+
+fn workload(collector: &Collector<'_>, port: &str, endpoint: &ImportEndpoint) -> Workload {
+    let target = &endpoint.target;
+    let members = &collector.members;
+    let member = members.by_key(endpoint.cluster.as_str());
+    Workload {
+        ports: BTreeMap::from([(port.to_owned(), target.port)]),
+        only_ports: true,
+        locality: member.map_or_else(Default::default, |member| member.locality.clone()),
+        member: member
+            .filter(|member| member.key != members.own.key)
+            .cloned(),
+        origin: Origin::Import,
+        hop: Some(Arc::new(Hop {
+            path_prefix: Arc::clone(&target.path_prefix),
+            server_name: target.server_name.clone(),
+        })),
+        ..Workload::at(host(&target.address))
+    }
+}

@@ -1,0 +1,71 @@
+//! What GlobalTrafficPolicies and MultiClusterServices say of a service.
+
+use std::sync::Arc;
+
+use config_loader::kind::Name;
+use config_loader::resource::flomesh::Algorithm;
+
+use super::{Collector, Draft};
+use crate::compile::federation::{Exposure, Sharing};
+use crate::compile::service::ExportBalancer;
+
+/// Puts the backups of a FailOver in the order in which they are written.
+const FAILOVER_ORDER: &str = "multicluster.flomesh.io/failover-order";
+
+/// The weight that counts where 0 does not drain.
+const WHOLE_WEIGHT: u32 = 100;
+
+/// Attaches the objects with the service's namespace and name.
+pub(super) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
+    let name = Name {
+        namespace: Arc::clone(&draft.service.namespace),
+        name: Arc::clone(&draft.service.name),
+    };
+    if let Some(policy) = collector.resources.global_traffic_policies.get(&name) {
+        draft.saw(policy);
+        let counts = collector.identity.mesh.zero_weight_counts;
+        let weight = |weight: u32| {
+            if weight == 0 && counts {
+                WHOLE_WEIGHT
+            } else {
+                weight
+            }
+        };
+        draft.service.sharing = Some(Sharing {
+            balancing: policy.spec.balancing,
+            targets: policy
+                .spec
+                .targets
+                .iter()
+                .map(|target| (target.cluster.as_str().into(), weight(target.weight)))
+                .collect(),
+            ordered: policy
+                .annotations
+                .get(FAILOVER_ORDER)
+                .is_some_and(|order| order == "ordered"),
+        });
+    }
+    if let Some(export) = collector.resources.service_exports.get(&name) {
+        draft.saw(export);
+        draft.service.export = match export.spec.algorithm {
+            _ if export.spec.session_sticky => Some(ExportBalancer::ByClient),
+            Algorithm::Hashing => Some(ExportBalancer::ByClient),
+            Algorithm::LeastWork => Some(ExportBalancer::LeastRequest),
+            Algorithm::RoundRobin => None,
+        };
+    }
+    if let Some(exposed) = collector.resources.multi_cluster_services.get(&name) {
+        draft.saw(exposed);
+        let spec = &exposed.spec;
+        draft.service.exposure = Some(Exposure {
+            edge_only: spec.exposure == config_loader::resource::karmada::Exposure::LoadBalancer,
+            ports: spec
+                .ports
+                .iter()
+                .map(|port| (port.port, port.name.clone()))
+                .collect(),
+            providers: spec.providers.clone(),
+            consumers: spec.consumers.clone(),
+        });
+    }
+}

@@ -1,0 +1,203 @@
+//! A request that its tier of clusters has failed goes to the next tier, if it may.
+//!
+//! Comes after the retries of its rule, which stay in their tier. One try for each tier, in their order; the path and
+//! what tells of the try are made anew from the request as it came.
+
+use hyper::StatusCode;
+
+use super::forward::{Forward, Going};
+use super::outcome::Record;
+use super::tries::{self, Tried, drain};
+use crate::error::{Error, Kind};
+use crate::identity::Replay;
+use crate::telemetry::Counter;
+
+/// Most bytes of a request's body that may have to be sent again to another cluster. A body that is longer goes once.
+pub const REPLAY_BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// Why a request goes to the next tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// No connection.
+    Connect,
+    /// The connection ended before there was a response.
+    Reset,
+    /// The response.
+    Status,
+    /// The try took too long.
+    Timeout,
+}
+
+impl Cause {
+    fn counter(self) -> Counter {
+        match self {
+            Cause::Connect => Counter::FailoverConnect,
+            Cause::Reset => Counter::FailoverReset,
+            Cause::Status => Counter::FailoverStatus,
+            Cause::Timeout => Counter::FailoverTimeout,
+        }
+    }
+}
+
+/// What an outcome means, for a request whose method is idempotent or not.
+fn cause(tried: Outcome, idempotent: bool, grpc: bool, replay: Replay) -> Option<Cause> {
+    match (replay, tried) {
+        (Replay::Off, _) => None,
+        (Replay::Upstream, Outcome::Status(status, _)) => (status > 499).then_some(Cause::Status),
+        (Replay::Safe, Outcome::Status(status, unavailable)) => match status {
+            502..=504 => Some(Cause::Status),
+            500..=599 if idempotent => Some(Cause::Status),
+            _ if grpc && unavailable => Some(Cause::Status),
+            _ => None,
+        },
+        (_, Outcome::Failed(kind)) => match kind {
+            Kind::ConnectFailed | Kind::ConnectTimeout => Some(Cause::Connect),
+            Kind::UpstreamClosed
+            | Kind::UpstreamProtocol
+            | Kind::UpstreamRefusedStream
+            | Kind::UpstreamReset => Some(Cause::Reset),
+            // it may be at work still
+            Kind::TryTimeout if idempotent => Some(Cause::Timeout),
+            _ => None,
+        },
+    }
+}
+
+/// What came of a try.
+#[derive(Clone, Copy, Debug)]
+enum Outcome {
+    Failed(Kind),
+    /// A response, and whether it says in its head that the gRPC service is unavailable.
+    Status(u16, bool),
+}
+
+impl From<&Tried> for Outcome {
+    fn from(tried: &Tried) -> Self {
+        match tried {
+            Ok(response) => {
+                let status: StatusCode = response.status();
+                let told = response.headers().get("grpc-status");
+                let unavailable = told.is_some_and(|told| told == "14");
+                Outcome::Status(status.as_u16(), unavailable)
+            }
+            Err(error) => Outcome::Failed(error.kind()),
+        }
+    }
+}
+
+impl Going<'_> {
+    /// Why the request is to go to the next tier, if it is.
+    pub(super) fn fails_over(&self, tried: &Tried, record: &Record) -> Option<Cause> {
+        let federation = self.picked.federation()?;
+        let idempotent = self.outgoing.is_idempotent();
+        let cause = cause(
+            tried.into(),
+            idempotent,
+            record.is_grpc(),
+            federation.replay,
+        )?;
+        self.picked.has_next_tier().then_some(cause)
+    }
+}
+
+/// Sends the request to the tiers after its own, until one does not fail it.
+///
+/// # Errors
+///
+/// Why the last try got no response.
+pub(super) async fn run(
+    forward: &Forward<'_>,
+    going: &mut Going<'_>,
+    record: &mut Record,
+    first: (Tried, Cause),
+) -> Tried {
+    let worker = forward.worker;
+    let (mut tried, mut cause) = first;
+    loop {
+        if !going.outgoing.can_move(REPLAY_BODY_BYTES_MAX) {
+            worker.count(Counter::FailoverWithoutBody);
+            return tried;
+        }
+        let Some(next) = going.picked.of_next_tier(worker) else {
+            return tried;
+        };
+        let (from, to) = (going.picked.cluster().name(), next.cluster().name());
+        tracing::debug!(%from, %to, ?cause, "goes to the next cluster");
+        if let Ok(response) = tried {
+            drain(response).await;
+        }
+        worker.count(cause.counter());
+        record.tries_again(next.clone());
+        going.picked = next;
+        if !going.go_again(forward, record.tries(), record.is_grpc()) {
+            return Err(Error::new(Kind::DownstreamBody));
+        }
+        tried = tries::once(forward, going, record.is_grpc()).await;
+        match going.fails_over(&tried, record) {
+            Some(again) => cause = again,
+            None => return tried,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_that_another_cluster_may_mend_fail_over() {
+        use Outcome::{Failed, Status};
+        use Replay::{Off, Safe, Upstream};
+        type Row = (Outcome, bool, bool, Replay, Option<Cause>);
+        let rows: &[Row] = &[
+            (
+                Failed(Kind::ConnectFailed),
+                false,
+                false,
+                Safe,
+                Some(Cause::Connect),
+            ),
+            (
+                Failed(Kind::UpstreamReset),
+                false,
+                false,
+                Safe,
+                Some(Cause::Reset),
+            ),
+            (Failed(Kind::TryTimeout), false, false, Safe, None),
+            (
+                Failed(Kind::TryTimeout),
+                true,
+                false,
+                Safe,
+                Some(Cause::Timeout),
+            ),
+            (Failed(Kind::RequestTimeout), true, false, Safe, None),
+            (Failed(Kind::Overflow), true, false, Safe, None),
+            (Failed(Kind::DownstreamBody), true, false, Upstream, None),
+            (Status(503, false), false, false, Safe, Some(Cause::Status)),
+            (Status(500, false), false, false, Safe, None),
+            (Status(500, false), true, false, Safe, Some(Cause::Status)),
+            (
+                Status(500, false),
+                false,
+                false,
+                Upstream,
+                Some(Cause::Status),
+            ),
+            (Status(404, false), true, false, Safe, None),
+            (Status(429, false), true, false, Upstream, None),
+            (Status(200, true), false, true, Safe, Some(Cause::Status)),
+            (Status(200, true), false, false, Safe, None),
+            (Status(503, false), true, false, Off, None),
+            (Failed(Kind::ConnectFailed), true, false, Off, None),
+        ];
+        for (outcome, idempotent, grpc, replay, expected) in rows {
+            let found = cause(*outcome, *idempotent, *grpc, *replay);
+            assert_eq!(
+                found, *expected,
+                "{outcome:?} {idempotent} {grpc} {replay:?}"
+            );
+        }
+    }
+}

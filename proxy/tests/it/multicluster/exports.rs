@@ -1,0 +1,136 @@
+//! What a gateway serves to other clusters: scenarios 49 to 52, 54, 55, 57.
+
+use super::*;
+
+/// A gateway of c1 with workloads of ns1/web and these exports, in front of which stands no VirtualService for the host.
+fn gateway_of(world: &World, local: usize, more: &[String]) -> Proxy {
+    let start = Start::new();
+    let mut all = vec![
+        gateway(&[start.edge()]),
+        routes(
+            "elsewhere",
+            "[shop.example]",
+            "- {route: [{destination: {host: web.ns1.svc.cluster.local, port: {number: 80}}}]}",
+        ),
+        "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\n\
+         spec: {ports: [{name: http, port: 80}]}\n"
+            .to_owned(),
+        "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {namespace: ns1, name: web}\n\
+         spec: {host: web, trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}\n"
+            .to_owned(),
+        world.import(),
+    ];
+    let locals = [&world.l1, &world.l2];
+    for (number, site) in locals.iter().take(local).enumerate() {
+        all.push(slice(number, "", site.address()));
+    }
+    all.extend(more.iter().cloned());
+    start
+        .args(["--cluster", "c1"])
+        .file("mesh.yaml", documents(all))
+        .start()
+}
+
+fn export(name: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: flomesh.io/v1alpha1\nkind: ServiceExport\nmetadata: {{namespace: ns1, name: {name}}}\nspec: {spec}\n"
+    )
+}
+
+/// Status of a GET and the path that the workload saw.
+fn get(proxy: &Proxy, world: &World, path: &str) -> (u16, Option<String>) {
+    let before = world.l1.paths().len();
+    let mut client = Raw::connect(proxy.edge);
+    let reply = ask(
+        &mut client,
+        &format!("GET {path} HTTP/1.1\r\nHost: web.ns1\r\n\r\n"),
+    );
+    (reply.status, world.l1.paths().get(before).cloned())
+}
+
+#[test]
+fn exported_paths_lead_to_workloads_under_their_own_paths() {
+    let world = World::new();
+    let stripped = export(
+        "web",
+        "{rules: [{portNumber: 80, path: /c1/web, pathType: Prefix}], \
+         pathRewrite: {from: '^/c1/web/?', to: '/'}}",
+    );
+    let proxy = gateway_of(&world, 1, &[stripped]);
+    let seen = |path: &str| (200, Some(path.to_owned()));
+    assert_eq!(get(&proxy, &world, "/c1/web"), seen("/"));
+    assert_eq!(get(&proxy, &world, "/c1/web/x?q=1"), seen("/x?q=1"));
+    assert_eq!(get(&proxy, &world, "/c1/web/c1/web/x"), seen("/c1/web/x"));
+    assert_eq!(get(&proxy, &world, "/c1/webx"), (404, None));
+    let hosts = world.l1.origin.seen();
+    assert!(hosts.iter().all(|seen| seen.host() == "web.ns1"));
+}
+
+#[test]
+fn exact_paths_are_whole_and_without_a_rewrite_nothing_changes() {
+    let world = World::new();
+    let exact = export(
+        "web",
+        "{rules: [{portNumber: 80, path: /c1/web, pathType: Exact}, \
+         {portNumber: 81, path: /none, pathType: Prefix}]}",
+    );
+    let proxy = gateway_of(&world, 1, &[exact]);
+    assert_eq!(
+        get(&proxy, &world, "/c1/web"),
+        (200, Some("/c1/web".to_owned()))
+    );
+    assert_eq!(get(&proxy, &world, "/c1/web/"), (404, None));
+    assert_eq!(
+        get(&proxy, &world, "/none/x"),
+        (404, None),
+        "the service has no such port"
+    );
+}
+
+#[test]
+fn scenario_52_hashing_keeps_a_client_at_its_workload() {
+    for spec in [
+        "loadBalancer: HashingLoadBalancer",
+        "loadBalancer: hashing",
+        "sessionSticky: true",
+    ] {
+        let world = World::new();
+        let sticky = export(
+            "web",
+            &format!("{{rules: [{{portNumber: 80, path: /c1/web, pathType: Prefix}}], {spec}}}"),
+        );
+        let proxy = gateway_of(&world, 2, &[sticky]);
+        for _ in 0..20 {
+            assert_eq!(get(&proxy, &world, "/c1/web/").0, 200);
+        }
+        let (one, two) = (world.l1.paths().len(), world.l2.paths().len());
+        assert!(
+            [(20, 0), (0, 20)].contains(&(one, two)),
+            "{spec}: {one} and {two}"
+        );
+    }
+}
+
+#[test]
+fn scenario_54_of_two_exports_with_one_path_the_older_counts() {
+    let world = World::new();
+    let rule = "{rules: [{portNumber: 80, path: /c1/web, pathType: Prefix}]}";
+    let other = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: other}\nspec: {ports: [{name: http, port: 80}]}\n";
+    let proxy = gateway_of(
+        &world,
+        1,
+        &[export("web", rule), other.to_owned(), export("other", rule)],
+    );
+    assert_eq!(get(&proxy, &world, "/c1/web/").0, 200);
+}
+
+#[test]
+fn scenario_57_an_export_never_leaves_its_cluster() {
+    let world = World::new();
+    let rule = "{rules: [{portNumber: 80, path: /c1/web, pathType: Prefix}]}";
+    let everywhere =
+        policy("{lbType: ActiveActive, targets: [{clusterKey: c2}, {clusterKey: c3}]}");
+    let proxy = gateway_of(&world, 0, &[export("web", rule), everywhere]);
+    assert_eq!(get(&proxy, &world, "/c1/web/").0, 503);
+    assert!(world.g2.paths().is_empty() && world.g3.paths().is_empty());
+}

@@ -1,0 +1,78 @@
+//! Who may use whose endpoints: scenarios 61 to 69.
+
+use super::*;
+
+fn exposed(spec: &str) -> String {
+    format!(
+        "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n\
+         metadata: {{namespace: ns1, name: web}}\nspec: {spec}\n"
+    )
+}
+
+/// The own cluster with two workloads, c2 with three that are reached directly.
+fn run(spec: &str, setup: Setup<'_>) -> BTreeMap<String, usize> {
+    let world = World::new();
+    let remote = ["P1", "P2", "P3"].map(Site::new);
+    let mut more = vec![exposed(spec)];
+    for (number, site) in remote.iter().enumerate() {
+        more.push(slice(number, "c2", site.address()));
+    }
+    let more = documents(more);
+    world.run(Setup {
+        more: more.trim_start_matches("---\n"),
+        ..setup
+    })
+}
+
+#[test]
+fn providers_serve_and_consumers_use() {
+    let only_c2 =
+        "{types: [CrossCluster], providerClusters: [{name: c2}], consumerClusters: [{name: c1}]}";
+    let thirds: &[(&str, usize)] = &[("P1", 333), ("P2", 333), ("P3", 333)];
+    assert_shares(&run(only_c2, Setup::default()), thirds);
+    let karmada = Setup {
+        arguments: &["--local-when-not-provider"],
+        ..Setup::default()
+    };
+    let fifths: &[(&str, usize)] = &[
+        ("L1", 200),
+        ("L2", 200),
+        ("P1", 200),
+        ("P2", 200),
+        ("P3", 200),
+    ];
+    assert_shares(&run(only_c2, karmada), fifths);
+    assert_shares(&run("{types: [CrossCluster]}", Setup::default()), fifths);
+    let deprecated = "{types: [CrossCluster], serviceProvisionClusters: [c2]}";
+    assert_shares(&run(deprecated, Setup::default()), thirds);
+}
+
+#[test]
+fn a_policy_never_widens_what_may_be_used() {
+    let not_us = "{types: [CrossCluster], consumerClusters: [{name: c2}]}";
+    let half = Setup {
+        policy: "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 50}]}",
+        ..Setup::default()
+    };
+    assert_shares(&run(not_us, half), &[("L1", 500), ("L2", 500)]);
+    let nobody = Setup { local: 0, ..half };
+    assert_shares(&run(not_us, nobody), &[("503", 1000)]);
+    let cluster_set = Setup {
+        host: "web.ns1.svc.clusterset.local",
+        ..half
+    };
+    assert_shares(&run(not_us, cluster_set), &[("503", 1000)]);
+}
+
+#[test]
+fn scenario_67_a_policy_picks_among_the_providers() {
+    let world = World::new();
+    let both = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 50}, {clusterKey: c3, weight: 50}]}";
+    let counts = world.run(Setup {
+        local: 0,
+        policy: both,
+        more: &exposed("{types: [CrossCluster], providerClusters: [{name: c2}]}"),
+        ..Setup::default()
+    });
+    assert_shares(&counts, &[("g2", 1000)]);
+}

@@ -340,20 +340,7 @@ impl<'a> Clusters<'a> {
         let StandsFor { pools, absence } = stands_for.unwrap_or_default();
         let names = members.iter().filter_map(|workload| workload.host.name());
         self.dns_names.extend(names.cloned());
-        let purpose = Purpose {
-            identity: self.identity,
-            service,
-            cluster: base,
-            members,
-        };
-        let mut pool = policy.pool.clone();
-        // the mesh's TLS ends at workloads; what answers here is a gateway, which ends its own
-        let is_hop = members.iter().any(|member| member.origin == Origin::Import);
-        let asked = policy
-            .tls
-            .as_ref()
-            .filter(|asked| !(is_hop && asked.is_of_mesh()));
-        pool.tls = purpose.tls(asked, self.certificates);
+        let pool = self.pool_settings(making, members);
         let tls = pool.tls.as_ref().map(|tls| tls.serial);
         let fingerprint = self.fingerprint(making, members, (&pools, absence), tls);
         let previous = self.previous.cluster(state.id);
@@ -394,6 +381,30 @@ impl<'a> Clusters<'a> {
             state,
         };
         Arc::new(Cluster::build(parts, self.now))
+    }
+
+    /// How connections to these workloads are made, their TLS included.
+    fn pool_settings(&self, making: &Making<'_>, members: &[&Workload]) -> PoolSettings {
+        let Making {
+            service,
+            policy,
+            base,
+            ..
+        } = *making;
+        let purpose = Purpose {
+            identity: self.identity,
+            service,
+            cluster: base,
+            members,
+        };
+        // the mesh's TLS ends at workloads; what answers here is a gateway, which ends its own
+        let is_hop = members.iter().any(|member| member.origin == Origin::Import);
+        let asked = policy.tls.as_ref();
+        let asked = asked.filter(|asked| !(is_hop && asked.is_of_mesh()));
+        PoolSettings {
+            tls: purpose.tls(asked, self.certificates),
+            ..policy.pool.clone()
+        }
     }
 
     /// Which endpoints come first for this proxy.

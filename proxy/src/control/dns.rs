@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::{Resolver, ResolverBuilder, system_conf};
+use hickory_resolver::proto::rr::RecordType;
+use hickory_resolver::{Resolver, ResolverBuilder, TokioResolver, system_conf};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
@@ -33,12 +34,32 @@ pub const RETRY_MAX: Duration = Duration::from_secs(60);
 /// Lookups that are under way at the same time; others wait for their turn.
 pub const LOOKUPS_MAX: usize = 64;
 
-/// Addresses of a name and how long they may be used.
-pub type Answer = Result<(Vec<IpAddr>, Duration), String>;
+/// Addresses of a name, at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// In the order of the answer.
+    pub addresses: Vec<IpAddr>,
+    /// How long they may be used.
+    pub ttl: Duration,
+    /// Why one family has its last addresses still, if it has.
+    pub partly: Option<String>,
+}
+
+/// What came of a lookup.
+pub type Answer = Result<Found, String>;
+
+/// What is looked up.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The name.
+    pub name: Arc<str>,
+    /// Its last addresses.
+    pub held: Arc<[IpAddr]>,
+}
 
 /// How names are looked up; a function, so that tests bring their own answers.
 pub type Lookup =
-    Arc<dyn Fn(Arc<str>) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
+    Arc<dyn Fn(Question) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
 
 type Builder = ResolverBuilder<TokioRuntimeProvider>;
 
@@ -75,21 +96,55 @@ fn lookup_by(mut builder: Builder) -> Result<Lookup, String> {
     // whoever keeps answers here is the registry: a cache would add its time to theirs
     builder.options_mut().cache_size = 0;
     let resolver = Arc::new(builder.build().map_err(|error| error.to_string())?);
-    Ok(Arc::new(move |name: Arc<str>| {
+    Ok(Arc::new(move |question: Question| {
         let resolver = Arc::clone(&resolver);
-        Box::pin(async move {
-            let found = resolver
-                .lookup_ip(&*name)
-                .await
-                .map_err(|error| error.to_string())?;
-            // that of the lookup itself leaves out the aliases on the way
-            let records = found.as_lookup().answers().iter();
-            let ttl = records.map(|record| record.ttl).min().unwrap_or(0);
-            let ttl = Duration::from_secs(ttl.into());
-            Ok((found.iter().collect(), ttl))
-        })
+        Box::pin(async move { ask(&resolver, &question).await })
     }))
 }
+
+async fn ask(resolver: &TokioResolver, question: &Question) -> Answer {
+    let found = resolver.lookup_ip(&*question.name).await;
+    let found = found.map_err(|error| error.to_string())?;
+    // that of the lookup itself leaves out the aliases on the way
+    let records = found.as_lookup().answers().iter();
+    let ttl = records.map(|record| record.ttl).min().unwrap_or(0);
+    let ttl = Duration::from_secs(ttl.into());
+    let mut addresses: Vec<IpAddr> = found.iter().collect();
+    let mut partly = None;
+    for (kind, family) in FAMILIES {
+        let held = question.held.iter().copied().filter(family);
+        if addresses.iter().any(family) || held.clone().next().is_none() {
+            continue;
+        }
+        // the lookup of both leaves out a family that failed as if it had no address: this one had some
+        let mut name = found.query().name().clone();
+        name.set_fqdn(true);
+        match resolver.lookup(name, kind).await {
+            Ok(found) => {
+                let records = found.answers().iter();
+                addresses.extend(records.filter_map(|record| record.data.ip_addr()));
+            }
+            Err(error) if error.is_no_records_found() => (),
+            Err(error) => {
+                addresses.extend(held);
+                partly = Some(error.to_string());
+            }
+        }
+    }
+    Ok(Found {
+        addresses,
+        ttl,
+        partly,
+    })
+}
+
+/// What is asked for each family of addresses.
+type Family = (RecordType, fn(&IpAddr) -> bool);
+
+const FAMILIES: [Family; 2] = [
+    (RecordType::A, IpAddr::is_ipv4),
+    (RecordType::AAAA, IpAddr::is_ipv6),
+];
 
 /// Tasks that follow names; dropping it ends them.
 pub struct Follower {
@@ -124,11 +179,11 @@ impl Follower {
         for name in names {
             if !self.tasks.contains_key(name) {
                 let (lookup, turns) = (Arc::clone(&self.lookup), Arc::clone(&self.turns));
-                let in_turn: Lookup = Arc::new(move |name| {
+                let in_turn: Lookup = Arc::new(move |question| {
                     let (lookup, turns) = (Arc::clone(&lookup), Arc::clone(&turns));
                     Box::pin(async move {
                         let _turn = turns.acquire().await.map_err(|error| error.to_string())?;
-                        lookup(name).await
+                        lookup(question).await
                     })
                 });
                 let follow = follow_name(
@@ -157,15 +212,37 @@ async fn follow_name(
 ) {
     let mut pause = RETRY_FIRST;
     loop {
-        let wait = match lookup(Arc::clone(&name)).await {
-            Ok((addresses, ttl)) if !addresses.is_empty() => {
-                pause = RETRY_FIRST;
-                if registry.set_resolution(&name, addresses)
+        let last = registry.resolution(&name);
+        let held = last.map_or_else(Arc::default, |last| last.addresses.as_slice().into());
+        let question = Question {
+            name: Arc::clone(&name),
+            held,
+        };
+        let wait = match lookup(question).await {
+            Ok(found) if !found.addresses.is_empty() => {
+                let ttl = found.ttl.clamp(RENEW_MIN, RENEW_MAX);
+                let wait = match found.partly {
+                    None => {
+                        pause = RETRY_FIRST;
+                        ttl
+                    }
+                    Some(reason) => {
+                        tracing::warn!(
+                            name = &*name,
+                            reason,
+                            "DNS lookup of one address family failed; its last addresses stay in use"
+                        );
+                        let wait = pause.min(ttl);
+                        pause = (pause * 2).min(RETRY_MAX);
+                        wait
+                    }
+                };
+                if registry.set_resolution(&name, found.addresses)
                     && changed.send(Arc::clone(&name)).await.is_err()
                 {
                     return; // the control loop has ended
                 }
-                ttl.clamp(RENEW_MIN, RENEW_MAX)
+                wait
             }
             answer => {
                 let reason = answer.err().unwrap_or_else(|| "no addresses".to_owned());

@@ -138,6 +138,27 @@ fn addresses_of_both_families_are_endpoints() {
 }
 
 #[test]
+fn family_whose_lookup_fails_keeps_its_endpoints() {
+    const AAAA: u16 = 28;
+    let dns = Dns::start();
+    dns.set("svc.dns.test", &[(1, at("127.0.0.9")), (1, at("::1"))]);
+    let proxy = proxy(&dns, "svc.dns.test", "DNS", 9);
+    let has = |v4: &str, v6: bool| {
+        let page = proxy.page("/clusters");
+        page.contains(v4) && page.contains("::[::1]:9::") == v6
+    };
+    eventually("both are endpoints", || has("::127.0.0.9:9::", true));
+    dns.fail_for(AAAA, Some(SERVFAIL));
+    dns.set("svc.dns.test", &[(1, at("127.0.0.8"))]);
+    eventually("the other follows its answer", || {
+        has("::127.0.0.8:9::", true)
+    });
+    assert!(proxy.stderr().contains("one address family failed"));
+    dns.fail_for(AAAA, None);
+    eventually("none is an answer", || has("::127.0.0.8:9::", false));
+}
+
+#[test]
 fn round_robin_name_is_one_endpoint_and_keeps_its_connections() {
     let [one, two] = pair();
     let port = one.address.port();

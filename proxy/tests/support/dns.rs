@@ -21,6 +21,8 @@ struct Zone {
     names: BTreeMap<String, Vec<(u32, Data)>>,
     /// Answers everything with this code, if any.
     failure: Option<u8>,
+    /// Answers questions of a kind with a code.
+    failures: BTreeMap<u16, u8>,
     asked: usize,
 }
 
@@ -60,6 +62,15 @@ impl Dns {
         self.zone.lock().unwrap().failure = failure;
     }
 
+    /// Answers questions of one kind (1 for A, 28 for AAAA) with an error from now on, or no longer.
+    pub fn fail_for(&self, kind: u16, failure: Option<u8>) {
+        let failures = &mut self.zone.lock().unwrap().failures;
+        match failure {
+            Some(code) => failures.insert(kind, code),
+            None => failures.remove(&kind),
+        };
+    }
+
     /// Questions so far.
     pub fn asked(&self) -> usize {
         self.zone.lock().unwrap().asked
@@ -80,7 +91,8 @@ impl Zone {
         let question = &query[12..end + 5];
         let kind = u16::from_be_bytes([query[end + 1], query[end + 2]]);
         let mut name = labels.join(".");
-        let code = match self.failure {
+        let failure = self.failure.or(self.failures.get(&kind).copied());
+        let code = match failure {
             Some(failure) => failure,
             None if self.names.contains_key(&name) => 0,
             None => NXDOMAIN,

@@ -31,6 +31,22 @@ fn scripted(answers: Vec<Answer>) -> (Lookup, Arc<Mutex<Vec<Instant>>>) {
     (lookup, asked)
 }
 
+fn found(addresses: Vec<IpAddr>, ttl: Duration) -> Answer {
+    Ok(Found {
+        addresses,
+        ttl,
+        partly: None,
+    })
+}
+
+/// A question for a name without addresses yet.
+fn new(name: &str) -> Question {
+    Question {
+        name: name.into(),
+        held: Arc::default(),
+    }
+}
+
 fn ip(last: u8) -> IpAddr {
     IpAddr::from([10, 0, 0, last])
 }
@@ -42,9 +58,9 @@ fn names(name: &str) -> BTreeSet<Arc<str>> {
 #[tokio::test(start_paused = true)]
 async fn answers_are_renewed_at_their_ttl_and_only_changes_are_told() {
     let (lookup, asked) = scripted(vec![
-        Ok((vec![ip(1)], Duration::from_secs(30))),
-        Ok((vec![ip(1)], Duration::from_secs(1))),
-        Ok((vec![ip(2)], Duration::from_secs(30))),
+        found(vec![ip(1)], Duration::from_secs(30)),
+        found(vec![ip(1)], Duration::from_secs(1)),
+        found(vec![ip(2)], Duration::from_secs(30)),
     ]);
     let registry = Arc::new(Registry::default());
     let (sender, mut changed) = mpsc::channel(8);
@@ -71,7 +87,7 @@ async fn answers_are_renewed_at_their_ttl_and_only_changes_are_told() {
 #[tokio::test(start_paused = true)]
 async fn failed_lookup_keeps_the_last_addresses_and_is_tried_again_ever_later() {
     let failures = (0..8).map(|_| Err("no such host".to_owned()));
-    let answers = std::iter::once(Ok((vec![ip(1)], Duration::from_secs(10))))
+    let answers = std::iter::once(found(vec![ip(1)], Duration::from_secs(10)))
         .chain(failures)
         .collect();
     let (lookup, asked) = scripted(answers);
@@ -94,7 +110,7 @@ async fn failed_lookup_keeps_the_last_addresses_and_is_tried_again_ever_later() 
 async fn names_that_are_no_longer_used_are_no_longer_looked_up() {
     let (lookup, asked) = scripted(
         (0..100)
-            .map(|_| Ok((vec![ip(1)], Duration::from_secs(5))))
+            .map(|_| found(vec![ip(1)], Duration::from_secs(5)))
             .collect(),
     );
     let (sender, mut changed) = mpsc::channel(8);
@@ -128,15 +144,15 @@ async fn names_are_completed_as_the_system_says() {
         (1, "svc.", ip(2)),
     ] {
         let lookup = lookup_by(asking(&[server.address], conf(ndots))).unwrap();
-        let (addresses, ttl) = lookup(name.into()).await.unwrap();
+        let found = lookup(new(name)).await.unwrap();
         assert_eq!(
-            (&*addresses, ttl.as_secs()),
+            (&*found.addresses, found.ttl.as_secs()),
             (&[address][..], 30),
             "{ndots} {name}"
         );
     }
     let lookup = lookup_by(asking(&[server.address], conf(1))).unwrap();
-    assert!(lookup("other.test".into()).await.is_err());
+    assert!(lookup(new("other.test")).await.is_err());
 }
 
 #[tokio::test]
@@ -149,9 +165,32 @@ async fn time_of_an_answer_is_that_of_its_shortest_record_and_nothing_is_cached(
     );
     let conf = Default::default();
     let lookup = lookup_by(asking(&[server.address], conf)).unwrap();
-    let (addresses, ttl) = lookup("a.test".into()).await.unwrap();
-    assert_eq!((addresses.len(), ttl.as_secs()), (2, 7));
+    let found = lookup(new("a.test")).await.unwrap();
+    assert_eq!((found.addresses.len(), found.ttl.as_secs()), (2, 7));
     let asked = server.asked();
-    lookup("a.test".into()).await.unwrap();
+    lookup(new("a.test")).await.unwrap();
     assert_eq!(server.asked(), 2 * asked);
+}
+
+#[tokio::test]
+async fn family_that_fails_keeps_its_addresses_beside_new_ones_of_the_other() {
+    let server = server::Dns::start();
+    server.set("a.test", &[(30, server::at("10.0.0.1"))]);
+    let lookup = lookup_by(asking(&[server.address], Default::default())).unwrap();
+    let held: [IpAddr; 2] = [ip(9), "::9".parse().unwrap()];
+    let question = Question {
+        name: "a.test".into(),
+        held: held.into(),
+    };
+    // the server has no address of the other family any more
+    let found = lookup(question.clone()).await.unwrap();
+    assert_eq!((&*found.addresses, found.partly), (&[ip(1)][..], None));
+    // the server does not say whether it has
+    server.fail_for(28, Some(server::SERVFAIL));
+    let found = lookup(question).await.unwrap();
+    assert_eq!(found.addresses, [ip(1), held[1]]);
+    assert!(found.partly.is_some());
+    // nobody knows of any
+    let found = lookup(new("a.test")).await.unwrap();
+    assert_eq!((&*found.addresses, found.partly), (&[ip(1)][..], None));
 }

@@ -26,7 +26,7 @@ pub mod bench;
 pub mod client;
 pub mod configure;
 mod environment;
-mod failure;
+pub(crate) mod failure;
 pub mod generator;
 pub mod load;
 pub mod probe;

@@ -3,3 +3,5 @@
 pub mod clusters;
 
 pub mod compare;
+
+pub mod drill;

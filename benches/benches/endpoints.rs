@@ -1,0 +1,279 @@
+//! Services of very many endpoints: what one of them takes of memory, and how long a change of one takes.
+//!
+//! Not by statistics: it prints two tables. Memory is what stays allocated, as the allocator counts it. A change is the
+//! rename of a file into its place; it is in force once its snapshot is compiled.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::mem::size_of;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use allocation_counter::measure;
+use benches::compare::statistics::{median, range};
+use config_loader::{Diagnostics, ResourceSet, WatchSettings, load_bytes, watch};
+use proxy::cluster::Endpoint;
+use proxy::compile::{Inputs, compile};
+use proxy::identity::Identity;
+use proxy::registry::{EndpointKey, EndpointState, Moment, Registry};
+use proxy::snapshot::Snapshot;
+use proxy::telemetry::StatsRegistry;
+use proxy::tls::Store;
+
+/// Endpoints of a file, where they are in several.
+const PER_FILE: usize = 100;
+
+/// Endpoints of which one changes.
+const CHANGED_OF: usize = 10_000;
+
+/// How often one changes.
+const CHANGES: usize = 15;
+
+/// A way to write endpoints down.
+#[derive(Clone, Copy)]
+enum Layout {
+    /// EndpointSlices of a Service, in a file each.
+    Slices,
+    /// WorkloadEntries, many in a file.
+    Workloads,
+    /// All of them in one ServiceEntry.
+    Inline,
+}
+
+impl Layout {
+    const ALL: [Layout; 3] = [Layout::Slices, Layout::Workloads, Layout::Inline];
+
+    fn name(self) -> &'static str {
+        match self {
+            Layout::Slices => "EndpointSlices of 100 in a file each",
+            Layout::Workloads => "WorkloadEntries, 100 in a file",
+            Layout::Inline => "one ServiceEntry",
+        }
+    }
+
+    /// The service, without its endpoints unless they are in it.
+    fn service(self) -> &'static str {
+        match self {
+            Layout::Slices => {
+                "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n\
+                 spec: {ports: [{name: http, port: 80}], selector: {app: s}}\n"
+            }
+            Layout::Workloads => {
+                "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: s}\n\
+                 spec:\n  hosts: [s]\n  resolution: STATIC\n  location: MESH_INTERNAL\n  \
+                 ports: [{number: 80, name: http, protocol: HTTP}]\n  workloadSelector: {labels: {app: s}}\n"
+            }
+            Layout::Inline => {
+                "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: s}\n\
+                 spec:\n  hosts: [s]\n  resolution: STATIC\n  \
+                 ports: [{number: 80, name: http, protocol: HTTP}]\n  endpoints:\n"
+            }
+        }
+    }
+
+    /// The files: first what leads to the service, the file that changes last. `first` is the network of its first
+    /// endpoint; all others are in network 10.
+    fn files(self, count: usize, first: u8) -> Vec<String> {
+        let mut files = vec![format!("{EDGE}---\n{}", self.service())];
+        let address = |number: usize, network: u8| {
+            let [_, high, middle, low] = (number as u32 + 1).to_be_bytes();
+            format!("{network}.{high}.{middle}.{low}")
+        };
+        for begin in (0..count).step_by(PER_FILE) {
+            let is_last = begin + PER_FILE >= count;
+            let addresses = (begin..count.min(begin + PER_FILE)).map(|number| {
+                let changes = is_last && number == begin;
+                address(number, if changes { first } else { 10 })
+            });
+            let text = self.file(begin, addresses);
+            match self {
+                Layout::Inline => files[0] += &text,
+                Layout::Slices | Layout::Workloads => files.push(text),
+            }
+        }
+        files
+    }
+
+    fn file(self, begin: usize, addresses: impl Iterator<Item = String>) -> String {
+        let mut text = String::new();
+        if matches!(self, Layout::Slices) {
+            let _ = write!(
+                text,
+                "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: s-{begin}, labels: \
+                 {{kubernetes.io/service-name: s}}}}\naddressType: IPv4\nports: [{{name: http, port: 80}}]\nendpoints:\n"
+            );
+        }
+        for (number, address) in addresses.enumerate() {
+            let _ = match self {
+                Layout::Slices => writeln!(text, "- {{addresses: [{address}], zone: a}}"),
+                Layout::Inline => writeln!(text, "  - {{address: {address}, locality: r/a}}"),
+                Layout::Workloads => write!(
+                    text,
+                    "---\napiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {{name: w{}}}\n\
+                     spec: {{address: {address}, locality: r/a, labels: {{app: s}}}}\n",
+                    begin + number
+                ),
+            };
+        }
+        text
+    }
+}
+
+/// What leads to the service.
+const EDGE: &str = "apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge}
+spec:
+  servers:
+  - port: {number: 8080, name: http, protocol: HTTP}
+    hosts: ['*']
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: v}
+spec:
+  hosts: ['*']
+  gateways: [edge]
+  http:
+  - route: [{destination: {host: s}}]
+";
+
+/// What compiling needs besides resources.
+struct Compiler {
+    registry: Registry,
+    stats: StatsRegistry,
+    identity: Identity,
+    certificates: Store,
+}
+
+impl Compiler {
+    fn new() -> Compiler {
+        Compiler {
+            registry: Registry::default(),
+            stats: StatsRegistry::new(1),
+            identity: Identity::default(),
+            certificates: Store::default(),
+        }
+    }
+
+    fn snapshot(&self, resources: &ResourceSet, previous: &Snapshot) -> Snapshot {
+        let inputs = Inputs {
+            resources,
+            identity: &self.identity,
+            registry: &self.registry,
+            stats: &self.stats,
+            certificates: &self.certificates,
+            now: Moment(1),
+        };
+        compile(&inputs, previous)
+    }
+}
+
+fn endpoints_of(snapshot: &Snapshot) -> usize {
+    let clusters = snapshot.clusters.iter().flatten();
+    clusters.map(|cluster| cluster.endpoints().len()).sum()
+}
+
+/// Bytes per endpoint: of the resources, and of what is compiled from them with the live state.
+fn memory(layout: Layout, count: usize) -> [f64; 2] {
+    let text = layout.files(count, 10).join("---\n");
+    let mut set = None;
+    let loaded = measure(|| {
+        let mut found = Diagnostics::default();
+        set = Some(load_bytes("mesh.yaml", text.as_bytes(), &mut found));
+    });
+    let set = set.expect("it was loaded");
+    let compiler = Compiler::new();
+    let mut snapshot = Snapshot::default();
+    let compiled = measure(|| snapshot = compiler.snapshot(&set, &Snapshot::default()));
+    assert_eq!(endpoints_of(&snapshot), count, "{}", layout.name());
+    [loaded, compiled].map(|info| info.bytes_current as f64 / count as f64)
+}
+
+/// Milliseconds of each change: from the rename until it is compiled, and compiling alone.
+fn changes(layout: Layout) -> Vec<[f64; 2]> {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let elsewhere = tempfile::tempdir().expect("a directory can be made");
+    let files = layout.files(CHANGED_OF, 10);
+    let path = |number: usize| directory.path().join(format!("{number:05}.yaml"));
+    for (number, text) in files.iter().enumerate() {
+        fs::write(path(number), text).expect("a file can be written");
+    }
+    let last = path(files.len() - 1);
+    let versions = [11, 10].map(|first| layout.files(CHANGED_OF, first).pop().expect("a file"));
+    let compiler = Compiler::new();
+    let (sender, receiver) = mpsc::channel();
+    let roots = [directory.path().to_owned()];
+    let mut previous =
+        compiler.snapshot(&config_loader::load_files(&roots).set, &Snapshot::default());
+    let watching = watch(&roots, WatchSettings::default(), move |update| {
+        let begin = Instant::now();
+        let snapshot = compiler.snapshot(&update.set, &previous);
+        // Nobody waits after the last change.
+        let _ = sender.send((Instant::now(), begin));
+        previous = snapshot;
+    })
+    .expect("a directory can be watched");
+    let draft = elsewhere.path().join("draft.yaml");
+    let millis = |time: Duration| time.as_secs_f64() * 1000.0;
+    let one = |turn: usize| {
+        // The second look at a file that was read right after it changed is not part of the next change.
+        std::thread::sleep(Duration::from_millis(200));
+        fs::write(&draft, &versions[turn % 2]).expect("a file can be written");
+        let begin = Instant::now();
+        fs::rename(&draft, &last).expect("a file can be renamed");
+        let (end, compiling) = receiver
+            .recv_timeout(Duration::from_secs(10))
+            .expect("a change is seen");
+        [millis(end - begin), millis(end - compiling)]
+    };
+    let times = (0..CHANGES).map(one).collect();
+    drop(watching);
+    times
+}
+
+/// Median, lowest and highest.
+fn spread(values: impl Iterator<Item = f64> + Clone) -> String {
+    let middle = median(values.clone()).unwrap_or_default();
+    let (low, high) = range(values).unwrap_or_default();
+    format!("{middle:.1} ({low:.1} to {high:.1})")
+}
+
+fn main() -> io::Result<()> {
+    let mut out = io::stdout();
+    writeln!(
+        out,
+        "bytes in an Endpoint {}, its state {}, its key {}\n",
+        size_of::<Endpoint>(),
+        size_of::<EndpointState>(),
+        size_of::<EndpointKey>()
+    )?;
+    writeln!(
+        out,
+        "| layout | endpoints | bytes of the resource | bytes compiled | together |"
+    )?;
+    writeln!(out, "| --- | ---: | ---: | ---: | ---: |")?;
+    for layout in Layout::ALL {
+        for count in [10_000, 100_000] {
+            let [loaded, compiled] = memory(layout, count);
+            let (name, sum) = (layout.name(), loaded + compiled);
+            writeln!(
+                out,
+                "| {name} | {count} | {loaded:.0} | {compiled:.0} | {sum:.0} |"
+            )?;
+        }
+    }
+    writeln!(
+        out,
+        "\n| one of {CHANGED_OF} changes | ms in force | ms compiling |"
+    )?;
+    writeln!(out, "| --- | ---: | ---: |")?;
+    for layout in Layout::ALL {
+        let times = changes(layout);
+        let [whole, compiling] =
+            [0, 1].map(|column| spread(times.iter().map(move |time| time[column])));
+        writeln!(out, "| {} | {whole} | {compiling} |", layout.name())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! The drill: a zone dies under steady load and comes back, and every request tells what became of it.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `zone` | endpoints that can be told to refuse, hang, or answer 503 |
+//! | `load` | requests at random times, at a steady rate, whether earlier ones were answered or not |
+//! | `configure` | the same rules for Strait and Envoy, as text |
+//! | `timeline` | what the answers say: how many failed, when traffic moved, when it came back |
+//!
+//! Zones and load are one thread on one core, the proxy has the other. Times come from the clock and differ from run to
+//! run; the moments at which requests are sent come from a seed.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Parser;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::compare::Failure;
+use crate::compare::client::free_port;
+use crate::compare::configure::Proxy;
+use crate::compare::failure::context;
+use crate::compare::process::{Cancel, CommandLine, Launcher, Process, pin_self};
+use crate::compare::tool::Tools;
+
+mod configure;
+mod load;
+mod timeline;
+mod zone;
+
+use configure::{Ports, Retries};
+use timeline::Summary;
+use zone::{Mode, Zone};
+
+/// Endpoints of a zone.
+const ENDPOINTS: usize = 4;
+
+/// Requests per second.
+const RATE: f64 = 1000.0;
+
+/// When the zone dies, when it is well again, and when load ends, counted from its begin.
+const TIMES: [Duration; 3] = [
+    Duration::from_millis(500),
+    Duration::from_millis(2500),
+    Duration::from_millis(5000),
+];
+
+/// How long a proxy may take until it answers.
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// Lets a zone die under load, and tells what clients saw of it.
+///
+/// Two zones of four endpoints each stand behind the proxy, which is in the first one and prefers it. Under 1,000 requests
+/// per second the first zone refuses connections, hangs, or answers 503 for two seconds, then is well again.
+/// Build the proxy first: `cargo build --release -p proxy`.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "drill", version)]
+pub struct Arguments {
+    /// Which proxy: Strait, or Envoy with the same rules.
+    #[arg(long)]
+    pub envoy: bool,
+
+    /// Where the random moments of requests begin.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// The binary of Strait. Default: `strait` beside this program.
+    #[arg(long, value_name = "PATH")]
+    pub strait: Option<PathBuf>,
+}
+
+/// One way for a zone to die, and what is done about failed requests.
+const VARIANTS: [(Mode, Retries); 7] = [
+    (Mode::Refuse, Retries::Default),
+    (Mode::Refuse, Retries::None),
+    (Mode::Unavailable, Retries::Default),
+    (Mode::Unavailable, Retries::None),
+    (Mode::Hang, Retries::Default),
+    (Mode::Hang, Retries::None),
+    (Mode::Hang, Retries::ShortTries),
+];
+
+/// Runs all variants, one after another, and prints a table.
+///
+/// # Errors
+/// When the proxy is not there or does not start, or a socket cannot be opened.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let own = std::env::current_exe().map_err(context("cannot find this program"))?;
+    let strait = arguments
+        .strait
+        .clone()
+        .unwrap_or(own.with_file_name("strait"));
+    let strait = std::path::absolute(&strait).map_err(context(strait.display()))?;
+    let proxy = if arguments.envoy {
+        Proxy::Envoy
+    } else {
+        Proxy::Strait
+    };
+    let tools = Tools::find(&strait);
+    let program = tools
+        .get(proxy.tool())
+        .ok_or_else(|| Failure::new(format!("{} is not there", proxy.name())))?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    pin_self(0)?;
+    let directory = tempfile::tempdir().map_err(context("no temporary directory"))?;
+    let launcher = Launcher::new(directory.path().to_owned(), Cancel::default());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(context("cannot start a runtime"))?;
+    let mut table = format!(
+        "{} {}, seed {}\n\n{}",
+        proxy.name(),
+        program.version,
+        arguments.seed,
+        Summary::HEAD
+    );
+    for (number, (mode, retries)) in VARIANTS.into_iter().enumerate() {
+        let drill = Drill {
+            proxy,
+            program: &program.path,
+            launcher: &launcher,
+            core: cores - 1,
+            number,
+        };
+        let one = drill.one(mode, retries, arguments.seed);
+        let summary = tokio::task::LocalSet::new().block_on(&runtime, one)?;
+        table += &summary.row(mode.name(), retries.name());
+    }
+    write!(std::io::stdout(), "{table}").map_err(context("cannot print the table"))
+}
+
+/// What one variant needs to start its proxy.
+struct Drill<'a> {
+    proxy: Proxy,
+    program: &'a Path,
+    launcher: &'a Launcher,
+    core: usize,
+    number: usize,
+}
+
+impl Drill<'_> {
+    async fn one(&self, mode: Mode, retries: Retries, seed: u64) -> Result<Summary, Failure> {
+        let open = context("cannot open the endpoints");
+        let zones = Zone::open([2, 3], ENDPOINTS).await.map_err(open)?;
+        let ports = Ports {
+            listen: free_port()?,
+            admin: free_port()?,
+            zones: zones.each_ref().map(Zone::addresses),
+        };
+        let mut process = self.start(&ports, retries)?;
+        wait_until_up(&mut process, ports.listen).await?;
+        let begin = Instant::now();
+        let [dies, recovers, end] = TIMES;
+        let events = async {
+            sleep_until(begin + dies).await;
+            zones[0].set(mode);
+            sleep_until(begin + recovers).await;
+            zones[0].set(Mode::Well);
+        };
+        let (answers, ()) = tokio::join!(load::run(ports.listen, (RATE, end), seed), events);
+        process.check_alive()?;
+        Ok(timeline::summarize(&answers, dies, recovers))
+    }
+
+    fn start(&self, ports: &Ports, retries: Retries) -> Result<Process, Failure> {
+        let name = format!("{}-{}", self.number, self.proxy.tool().binary());
+        let file = self.launcher.directory().join(format!("{name}.yaml"));
+        let (text, arguments) = match self.proxy {
+            Proxy::Envoy => (
+                configure::envoy(ports, retries),
+                configure::envoy_arguments(&file),
+            ),
+            _ => (
+                configure::strait(ports, retries),
+                configure::strait_arguments(&file, ports),
+            ),
+        };
+        fs::write(&file, text).map_err(context(file.display()))?;
+        let line = CommandLine::new(self.program, arguments);
+        self.launcher.start(&name, self.core, &line)
+    }
+}
+
+/// Waits until a request comes back from the first zone, then lets everything settle.
+async fn wait_until_up(process: &mut Process, port: u16) -> Result<(), Failure> {
+    let deadline = Instant::now() + START_LIMIT;
+    loop {
+        process.check_alive()?;
+        if load::once(port).await.zone == Some(0) {
+            sleep(Duration::from_millis(200)).await;
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(Failure::new(format!("no answer: {}", process.output())));
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,199 @@
+//! The same rules for Strait and for Envoy, as Istio would translate them.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// Where everything listens.
+#[derive(Clone, Debug)]
+pub(super) struct Ports {
+    pub(super) listen: u16,
+    pub(super) admin: u16,
+    /// Endpoints of the zone of the proxy, and of the other one.
+    pub(super) zones: [Vec<SocketAddr>; 2],
+}
+
+/// What the route says about failed requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Retries {
+    /// Nothing: Istio's two retries.
+    Default,
+    /// `attempts: 0`.
+    None,
+    /// Two retries, each try of 50 ms at most.
+    ShortTries,
+}
+
+impl Retries {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Retries::Default => "default",
+            Retries::None => "none",
+            Retries::ShortTries => "tries of 50 ms",
+        }
+    }
+}
+
+/// Mesh resources.
+pub(super) fn strait(ports: &Ports, retries: Retries) -> String {
+    let mut endpoints = String::new();
+    for (zone, addresses) in ["a", "b"].iter().zip(&ports.zones) {
+        for address in addresses {
+            let (ip, port) = (address.ip(), address.port());
+            endpoints += &format!(
+                "  - {{address: {ip}, ports: {{http: {port}}}, locality: region/{zone}}}\n"
+            );
+        }
+    }
+    let retries = match retries {
+        Retries::Default => "",
+        Retries::None => "    retries: {attempts: 0}\n",
+        Retries::ShortTries => "    retries: {attempts: 2, perTryTimeout: 50ms, retryOn: 5xx}\n",
+    };
+    format!(
+        "apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {{name: edge}}
+spec:
+  servers:
+  - port: {{number: {listen}, name: http, protocol: HTTP}}
+    bind: 127.0.0.1
+    hosts: ['*']
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {{name: drill}}
+spec:
+  hosts: ['*']
+  gateways: [edge]
+  http:
+  - timeout: 250ms
+{retries}    route: [{{destination: {{host: drill.example}}}}]
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {{name: drill}}
+spec:
+  hosts: [drill.example]
+  resolution: STATIC
+  ports: [{{number: 80, name: http, protocol: HTTP}}]
+  endpoints:
+{endpoints}---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {{name: drill}}
+spec:
+  host: drill.example
+  trafficPolicy:
+    outlierDetection:
+      consecutive5xxErrors: 5
+      interval: 250ms
+      baseEjectionTime: 1s
+      maxEjectionPercent: 100
+",
+        listen = ports.listen,
+    )
+}
+
+/// How Strait is started: with two workers, in the first zone.
+pub(super) fn strait_arguments(file: &Path, ports: &Ports) -> Vec<OsString> {
+    let admin = format!("127.0.0.1:{}", ports.admin);
+    let mut arguments: Vec<OsString> = vec!["run".into(), "--config".into(), file.into()];
+    let rest = [
+        "--concurrency",
+        "2",
+        "--access-log",
+        "off",
+        "--admin",
+        &admin,
+        "--locality",
+        "region/a",
+    ];
+    arguments.extend(rest.map(OsString::from));
+    arguments
+}
+
+/// A static bootstrap with a priority for each zone.
+pub(super) fn envoy(ports: &Ports, retries: Retries) -> String {
+    let mut endpoints = String::new();
+    for (priority, addresses) in ports.zones.iter().enumerate() {
+        endpoints += &format!("      - priority: {priority}\n        lb_endpoints:\n");
+        for address in addresses {
+            let (ip, port) = (address.ip(), address.port());
+            endpoints += &format!(
+                "        - endpoint: {{ address: {{ socket_address: {{ address: {ip}, port_value: {port} }} }} }}\n"
+            );
+        }
+    }
+    const PREVIOUS: &str = "retry_host_predicate: [{ name: envoy.retry_host_predicates.previous_hosts, typed_config: \
+        { \"@type\": type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate } }], \
+        host_selection_retry_max_attempts: 5, num_retries: 2";
+    let retries = match retries {
+        Retries::Default => format!(
+            ", retry_policy: {{ retry_on: \"connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes\", \
+             retriable_status_codes: [503], {PREVIOUS} }}"
+        ),
+        Retries::None => String::new(),
+        Retries::ShortTries => {
+            format!(", retry_policy: {{ retry_on: 5xx, per_try_timeout: 0.05s, {PREVIOUS} }}")
+        }
+    };
+    let Ports { listen, admin, .. } = ports;
+    format!(
+        "admin:
+  address: {{ socket_address: {{ address: 127.0.0.1, port_value: {admin} }} }}
+static_resources:
+  listeners:
+  - name: main
+    address: {{ socket_address: {{ address: 127.0.0.1, port_value: {listen} }} }}
+    filter_chains:
+    - filters:
+      - name: envoy.filters.network.http_connection_manager
+        typed_config:
+          \"@type\": {EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager
+          stat_prefix: main
+          route_config:
+            virtual_hosts:
+            - name: all
+              domains: [\"*\"]
+              include_request_attempt_count: true
+              routes:
+              - {{ match: {{ prefix: / }}, route: {{ cluster: drill, timeout: 0.25s{retries} }} }}
+          http_filters:
+          - name: envoy.filters.http.router
+            typed_config: {{ \"@type\": {EXTENSIONS}.filters.http.router.v3.Router }}
+  clusters:
+  - name: drill
+    type: STATIC
+    connect_timeout: 10s
+    lb_policy: LEAST_REQUEST
+    common_lb_config: {{ healthy_panic_threshold: {{ value: 0 }} }}
+    outlier_detection:
+      {{ consecutive_5xx: 5, interval: 0.25s, base_ejection_time: 1s, max_ejection_percent: 100, \
+enforcing_success_rate: 0 }}
+    circuit_breakers:
+      thresholds:
+      - {{ max_connections: 100000, max_pending_requests: 100000, max_requests: 100000, max_retries: 100000 }}
+    load_assignment:
+      cluster_name: drill
+      endpoints:
+{endpoints}"
+    )
+}
+
+const EXTENSIONS: &str = "type.googleapis.com/envoy.extensions";
+
+/// Without hot restart, several Envoys can run beside each other.
+pub(super) fn envoy_arguments(file: &Path) -> Vec<OsString> {
+    let arguments = [
+        "--concurrency",
+        "2",
+        "--disable-hot-restart",
+        "--log-level",
+        "error",
+        "--config-path",
+    ];
+    let mut arguments: Vec<OsString> = arguments.map(OsString::from).to_vec();
+    arguments.push(file.into());
+    arguments
+}

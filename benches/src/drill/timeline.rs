@@ -1,0 +1,133 @@
+//! What the answers of a run say.
+
+use std::time::Duration;
+
+use super::load::Answer;
+
+/// So long must all requests go well at the first attempt until traffic counts as moved.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// What one variant came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Summary {
+    requests: usize,
+    /// Failed requests until traffic had moved.
+    failed_first: usize,
+    /// Failed requests after that: the zone is tried again while it is still dead.
+    failed_later: usize,
+    /// Requests that went well, but not at the first attempt.
+    retried: usize,
+    /// From the death of the zone until all traffic goes to the other one.
+    moved: Duration,
+    /// From its recovery until it gets traffic, and until it gets all; none where that was not seen.
+    back: [Option<Duration>; 2],
+}
+
+/// Sums up answers, which are in the order of sending. The first zone dies and recovers at these times.
+pub(super) fn summarize(answers: &[Answer], dies: Duration, recovers: Duration) -> Summary {
+    let disturbed = |answer: &&Answer| answer.failed() || answer.attempt > 1;
+    let mut moved_at = dies;
+    for answer in answers
+        .iter()
+        .filter(|answer| answer.sent >= dies)
+        .filter(disturbed)
+    {
+        if answer.sent > moved_at + QUIET {
+            break;
+        }
+        moved_at = answer.sent;
+    }
+    let failed = || answers.iter().filter(|answer| answer.failed());
+    let failed_first = failed().filter(|answer| answer.sent <= moved_at).count();
+    let mut after = answers.iter().filter(|answer| answer.sent >= recovers);
+    let first = after.clone().find(|answer| answer.zone == Some(0));
+    let last = after.rfind(|answer| answer.zone == Some(1));
+    let ends_there = answers.last().is_some_and(|answer| answer.zone == Some(0));
+    Summary {
+        requests: answers.len(),
+        failed_first,
+        failed_later: failed().count() - failed_first,
+        retried: answers
+            .iter()
+            .filter(|answer| !answer.failed() && answer.attempt > 1)
+            .count(),
+        moved: moved_at - dies,
+        back: [first, last.filter(|_| ends_there)].map(|answer| Some(answer?.sent - recovers)),
+    }
+}
+
+impl Summary {
+    /// The head of the table.
+    pub(super) const HEAD: &str = "\
+| zone | retries | requests | failed until moved | failed later | saved by retries | ms until moved | ms until back: first, all |
+| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |
+";
+
+    /// One line of the table.
+    pub(super) fn row(&self, zone: &str, retries: &str) -> String {
+        let back = self
+            .back
+            .map(|time| time.map_or("-".to_owned(), |time| time.as_millis().to_string()));
+        format!(
+            "| {zone} | {retries} | {} | {} | {} | {} | {} | {}, {} |\n",
+            self.requests,
+            self.failed_first,
+            self.failed_later,
+            self.retried,
+            self.moved.as_millis(),
+            back[0],
+            back[1],
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(millis: u64, status: u16, zone: u8, attempt: u32) -> Answer {
+        Answer {
+            sent: Duration::from_millis(millis),
+            status,
+            zone: Some(zone),
+            attempt,
+        }
+    }
+
+    #[test]
+    fn answers_are_summed_up() {
+        let millis = Duration::from_millis;
+        let answers = [
+            answer(50, 200, 0, 1),
+            answer(110, 503, 0, 1),
+            answer(120, 200, 1, 2),
+            answer(200, 200, 1, 1),
+            // the zone is tried again, too early
+            answer(600, 503, 0, 1),
+            answer(700, 200, 1, 1),
+            answer(1100, 200, 0, 1),
+            answer(1150, 200, 1, 1),
+            answer(1200, 200, 0, 1),
+        ];
+        let summary = Summary {
+            requests: 9,
+            failed_first: 1,
+            failed_later: 1,
+            retried: 1,
+            moved: millis(20),
+            back: [Some(millis(100)), Some(millis(150))],
+        };
+        assert_eq!(summarize(&answers, millis(100), millis(1000)), summary);
+    }
+
+    #[test]
+    fn zone_that_does_not_come_back_has_no_time() {
+        let millis = Duration::from_millis;
+        let answers = [answer(1100, 200, 1, 1)];
+        let summary = summarize(&answers, millis(100), millis(1000));
+        assert_eq!(
+            (summary.back, summary.moved),
+            ([None, None], Duration::ZERO)
+        );
+    }
+}

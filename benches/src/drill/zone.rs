@@ -1,0 +1,144 @@
+//! A zone: endpoints that answer, or do one of the things that dead endpoints do.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::spawn_local;
+
+/// How all endpoints of a zone are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// They answer.
+    Well,
+    /// Connections are closed, new ones refused.
+    Refuse,
+    /// Connections and requests are taken, nothing is answered.
+    Hang,
+    /// All answers are 503.
+    Unavailable,
+}
+
+impl Mode {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Mode::Well => "well",
+            Mode::Refuse => "refuses",
+            Mode::Hang => "hangs",
+            Mode::Unavailable => "answers 503",
+        }
+    }
+}
+
+/// Some endpoints on a loopback address of their own, so that no connection of the proxy takes their ports meanwhile.
+#[derive(Debug)]
+pub(super) struct Zone {
+    addresses: Vec<SocketAddr>,
+    mode: watch::Sender<Mode>,
+}
+
+impl Zone {
+    /// Two zones, each on 127.0.0.`host`.
+    pub(super) async fn open(hosts: [u8; 2], endpoints: usize) -> io::Result<[Zone; 2]> {
+        Ok([
+            Zone::open_one(0, hosts[0], endpoints).await?,
+            Zone::open_one(1, hosts[1], endpoints).await?,
+        ])
+    }
+
+    async fn open_one(number: u8, host: u8, endpoints: usize) -> io::Result<Zone> {
+        let (mode, seen) = watch::channel(Mode::Well);
+        let mut addresses = Vec::new();
+        for _ in 0..endpoints {
+            let listener = TcpListener::bind((Ipv4Addr::new(127, 0, 0, host), 0)).await?;
+            addresses.push(listener.local_addr()?);
+            spawn_local(endpoint(listener, number, seen.clone()));
+        }
+        Ok(Zone { addresses, mode })
+    }
+
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
+        self.addresses.clone()
+    }
+
+    /// Makes all endpoints so, at once.
+    pub(super) fn set(&self, mode: Mode) {
+        self.mode.send_replace(mode);
+    }
+}
+
+/// Listens as long as connections are not to be refused, and again afterwards. Ends when the zone is dropped.
+async fn endpoint(
+    listener: TcpListener,
+    zone: u8,
+    mut mode: watch::Receiver<Mode>,
+) -> io::Result<()> {
+    let address = listener.local_addr()?;
+    let mut listener = Some(listener);
+    loop {
+        let open = match listener.take() {
+            Some(open) => open,
+            None => TcpListener::bind(address).await?,
+        };
+        loop {
+            let accepted = tokio::select! {
+                accepted = open.accept() => accepted,
+                gone = mode.wait_for(|mode| *mode == Mode::Refuse) => match gone {
+                    Ok(_) => break,
+                    Err(_) => return Ok(()),
+                },
+            };
+            let connection = connection(accepted?.0, zone, mode.clone());
+            spawn_local(connection);
+        }
+        drop(open);
+        if mode.wait_for(|mode| *mode != Mode::Refuse).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// Answers one connection until it ends, or must not go on.
+async fn connection(stream: TcpStream, zone: u8, mut mode: watch::Receiver<Mode>) {
+    let mut watched = mode.clone();
+    tokio::select! {
+        // A peer that closes ends its own connection only.
+        _ = answer(stream, zone, &mut mode) => {}
+        _ = watched.wait_for(|mode| *mode == Mode::Refuse) => {}
+    }
+}
+
+/// Requests have no bodies, and come one after another.
+async fn answer(
+    mut stream: TcpStream,
+    zone: u8,
+    mode: &mut watch::Receiver<Mode>,
+) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut head = Vec::with_capacity(1024);
+    while stream.read_buf(&mut head).await? > 0 {
+        if !head.ends_with(b"\r\n\r\n") {
+            continue;
+        }
+        let attempt = super::load::header(&head, "x-envoy-attempt-count")
+            .unwrap_or("1")
+            .to_owned();
+        head.clear();
+        let hung = *mode.borrow() == Mode::Hang;
+        let well = mode.wait_for(|mode| *mode != Mode::Hang).await;
+        let status = match well.map(|mode| *mode) {
+            // Who waited so long is not answered any more.
+            Ok(_) if hung => return Ok(()),
+            Ok(Mode::Unavailable) => "503 Service Unavailable",
+            Ok(_) => "200 OK",
+            Err(_) => return Ok(()),
+        };
+        let text = format!(
+            "HTTP/1.1 {status}\r\nx-zone: {zone}\r\nx-attempt: {attempt}\r\ncontent-length: 0\r\n\r\n"
+        );
+        stream.write_all(text.as_bytes()).await?;
+    }
+    Ok(())
+}

@@ -72,11 +72,12 @@ pub struct Arguments {
 }
 
 /// One way for a zone to die, and what is done about failed requests.
-const VARIANTS: [(Mode, Retries); 7] = [
+const VARIANTS: [(Mode, Retries); 8] = [
     (Mode::Refuse, Retries::Default),
     (Mode::Refuse, Retries::None),
     (Mode::Unavailable, Retries::Default),
     (Mode::Unavailable, Retries::None),
+    (Mode::Unavailable, Retries::ShortTries),
     (Mode::Hang, Retries::Default),
     (Mode::Hang, Retries::None),
     (Mode::Hang, Retries::ShortTries),

@@ -20,7 +20,7 @@ pub(super) enum Retries {
     Default,
     /// `attempts: 0`.
     None,
-    /// Two retries, each try of 50 ms at most.
+    /// Two retries also of what answers 5xx, each try of 50 ms at most.
     ShortTries,
 }
 
@@ -29,7 +29,7 @@ impl Retries {
         match self {
             Retries::Default => "default",
             Retries::None => "none",
-            Retries::ShortTries => "tries of 50 ms",
+            Retries::ShortTries => "`5xx`, tries of 50 ms",
         }
     }
 }
@@ -130,8 +130,7 @@ pub(super) fn envoy(ports: &Ports, retries: Retries) -> String {
         host_selection_retry_max_attempts: 5, num_retries: 2";
     let retries = match retries {
         Retries::Default => format!(
-            ", retry_policy: {{ retry_on: \"connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes\", \
-             retriable_status_codes: [503], {PREVIOUS} }}"
+            ", retry_policy: {{ retry_on: \"connect-failure,refused-stream,unavailable,cancelled\", {PREVIOUS} }}"
         ),
         Retries::None => String::new(),
         Retries::ShortTries => {

@@ -19,8 +19,8 @@ pub(super) struct Summary {
     retried: usize,
     /// From the death of the zone until all traffic goes to the other one.
     moved: Duration,
-    /// From its recovery until it gets traffic, and until it gets all; none where that was not seen.
-    back: [Option<Duration>; 2],
+    /// From its recovery until it gets all traffic; none where that was not seen.
+    back: Option<Duration>,
 }
 
 /// Sums up answers, which are in the order of sending. The first zone dies and recovers at these times.
@@ -40,8 +40,7 @@ pub(super) fn summarize(answers: &[Answer], dies: Duration, recovers: Duration) 
     let failed = || answers.iter().filter(|answer| answer.failed());
     let failed_first = failed().filter(|answer| answer.sent <= moved_at).count();
     let mut after = answers.iter().filter(|answer| answer.sent >= recovers);
-    let first = after.clone().find(|answer| answer.zone == Some(0));
-    let last = after.rfind(|answer| answer.zone == Some(1));
+    let elsewhere = after.rfind(|answer| answer.zone == Some(1));
     let ends_there = answers.last().is_some_and(|answer| answer.zone == Some(0));
     Summary {
         requests: answers.len(),
@@ -52,14 +51,16 @@ pub(super) fn summarize(answers: &[Answer], dies: Duration, recovers: Duration) 
             .filter(|answer| !answer.failed() && answer.attempt > 1)
             .count(),
         moved: moved_at - dies,
-        back: [first, last.filter(|_| ends_there)].map(|answer| Some(answer?.sent - recovers)),
+        back: elsewhere
+            .filter(|_| ends_there)
+            .map(|answer| answer.sent - recovers),
     }
 }
 
 impl Summary {
     /// The head of the table.
     pub(super) const HEAD: &str = "\
-| zone | retries | requests | failed until moved | failed later | saved by retries | ms until moved | ms until back: first, all |
+| zone | retries | requests | failed until moved | failed later | saved by retries | ms until moved | ms until back |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 ";
 
@@ -67,16 +68,14 @@ impl Summary {
     pub(super) fn row(&self, zone: &str, retries: &str) -> String {
         let back = self
             .back
-            .map(|time| time.map_or("-".to_owned(), |time| time.as_millis().to_string()));
+            .map_or("-".to_owned(), |time| time.as_millis().to_string());
         format!(
-            "| {zone} | {retries} | {} | {} | {} | {} | {} | {}, {} |\n",
+            "| {zone} | {retries} | {} | {} | {} | {} | {} | {back} |\n",
             self.requests,
             self.failed_first,
             self.failed_later,
             self.retried,
             self.moved.as_millis(),
-            back[0],
-            back[1],
         )
     }
 }
@@ -115,7 +114,7 @@ mod tests {
             failed_later: 1,
             retried: 1,
             moved: millis(20),
-            back: [Some(millis(100)), Some(millis(150))],
+            back: Some(millis(150)),
         };
         assert_eq!(summarize(&answers, millis(100), millis(1000)), summary);
     }
@@ -125,9 +124,6 @@ mod tests {
         let millis = Duration::from_millis;
         let answers = [answer(1100, 200, 1, 1)];
         let summary = summarize(&answers, millis(100), millis(1000));
-        assert_eq!(
-            (summary.back, summary.moved),
-            ([None, None], Duration::ZERO)
-        );
+        assert_eq!((summary.back, summary.moved), (None, Duration::ZERO));
     }
 }

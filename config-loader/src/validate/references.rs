@@ -2,6 +2,8 @@
 //!
 //! None of them is an error. An object is never refused for what another one says: the other may come later.
 
+mod exports;
+mod federation;
 mod gateways;
 mod groups;
 mod merged;
@@ -10,6 +12,7 @@ mod policies;
 mod routes;
 mod rules;
 mod services;
+mod shadowed;
 
 use crate::ReadOptions;
 use crate::diagnostic::{Code, Diagnostic, Place, Severity};
@@ -39,6 +42,9 @@ pub fn check(set: &ResourceSet, options: ReadOptions) -> Vec<Diagnostic> {
     };
     policies::check(set, &world, &mut found);
     groups::check(set, &mut found);
+    federation::check(set, &mut found);
+    exports::check(set, &mut found);
+    shadowed::check(set, &mut found);
     found
 }
 

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use clap::Args;
 use config_loader::ResourceSet;
+use config_loader::resource::core::Host;
 use config_loader::resource::istio::{Bind, EndpointAddress, WorkloadEntry};
 
 use super::run::{ServeArgs, serve};
@@ -27,8 +28,8 @@ const QUICKSTART_PATH: &str = "examples/quickstart";
 Starts two versions of an echo service on 127.0.0.1:9101 and :9102 and a gateway on 127.0.0.1:8080 that splits
 traffic between them by examples/quickstart. Edit that file while it runs. Ctrl-C ends it.
 
-With --dir it serves another directory, with an echo service on every endpoint that ServiceEntries and
-WorkloadEntries there have on loopback addresses:
+With --dir it serves another directory, with an echo service on every endpoint that ServiceEntries, WorkloadEntries,
+EndpointSlices and ServiceImports there have on loopback addresses:
   strait demo --dir examples/bookinfo")]
 pub struct DemoArgs {
     /// How it serves.
@@ -120,7 +121,33 @@ fn backends(resources: &ResourceSet) -> BTreeMap<SocketAddr, String> {
         };
         (address, name)
     });
-    named.collect()
+    members(resources).into_iter().chain(named).collect()
+}
+
+/// Loopback addresses of ServiceImports and EndpointSlices, with the names of their clusters.
+fn members(resources: &ResourceSet) -> BTreeMap<SocketAddr, String> {
+    let mut found = BTreeMap::new();
+    let mut add = |host: &Host, port: u16, name: &str| match host {
+        Host::Ip(ip) if ip.is_loopback() => {
+            found.insert((*ip, port).into(), name.to_owned());
+        }
+        _ => (),
+    };
+    for import in resources.service_imports.values() {
+        for endpoint in import.spec.ports.iter().flat_map(|port| &port.endpoints) {
+            let target = &endpoint.target;
+            add(&target.address, target.port, endpoint.cluster.name());
+        }
+    }
+    for slice in resources.endpoint_slices.values() {
+        let name = slice.source_cluster().unwrap_or("local");
+        for port in slice.spec.ports.iter().filter_map(|port| port.port) {
+            for endpoint in &slice.spec.endpoints {
+                add(&endpoint.address, port, name);
+            }
+        }
+    }
+    found
 }
 
 /// Where an endpoint takes traffic, as far as that is on this machine. `ports` are those of its service, for an

@@ -125,7 +125,7 @@ async fn demo(name: &str) -> Demo {
         }
         let mut text = fs::read_to_string(&path).unwrap();
         for (from, to) in &ports {
-            for before in ["number", "http"] {
+            for before in ["number", "http", "port"] {
                 let replaced = format!("{before}: {to}");
                 text = text.replace(&format!("{before}: {from}"), &replaced);
             }
@@ -318,6 +318,10 @@ fn every_example_is_run_by_a_test() {
     let run = [
         "bookinfo",
         "canary",
+        "clusters-failover",
+        "clusters-gateways",
+        "clusters-karmada",
+        "clusters-weights",
         "cors",
         "edge-gateway",
         "fault-and-retry",
@@ -339,6 +343,26 @@ async fn bookinfo_does_what_its_readme_says() {
 #[tokio::test]
 async fn canary_does_what_its_readme_says() {
     check_readme("canary").await;
+}
+
+#[tokio::test]
+async fn clusters_failover_does_what_its_readme_says() {
+    check_readme("clusters-failover").await;
+}
+
+#[tokio::test]
+async fn clusters_gateways_does_what_its_readme_says() {
+    check_readme("clusters-gateways").await;
+}
+
+#[tokio::test]
+async fn clusters_karmada_does_what_its_readme_says() {
+    check_readme("clusters-karmada").await;
+}
+
+#[tokio::test]
+async fn clusters_weights_does_what_its_readme_says() {
+    check_readme("clusters-weights").await;
 }
 
 #[tokio::test]

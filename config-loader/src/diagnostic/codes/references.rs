@@ -19,4 +19,13 @@ codes! {
     X290 Warning "an entry of distribute sends traffic to localities that have endpoints";
     X291 Note "a hash key of the only port counts for routes that name none";
     X292 Warning "port-level settings are for a port that the service has";
+    X293 Warning "a GlobalTrafficPolicy is for a service that some resource describes";
+    X294 Warning "a cluster that a GlobalTrafficPolicy names serves the service";
+    X295 Warning "the weights of a GlobalTrafficPolicy leave some cluster its traffic";
+    X296 Warning "failover is not blocked by outlier detection that may not eject all endpoints of a cluster";
+    X297 Warning "a ServiceImport has endpoints";
+    X298 Warning "a rule of a ServiceExport can be reached through an import";
+    X299 Warning "a ServiceExport is of a Service with endpoints of its own, and of ports that it has";
+    X300 Warning "a path and its type belong to one ServiceExport of a gateway";
+    X301 Warning "a host of a ServiceEntry or a Destination is not that of a Service";
 }

@@ -34,7 +34,7 @@ impl<'a> Rules<'a> {
     }
 
     /// The rules that can apply to a host. Which one does depends on the proxy.
-    fn of(&self, host: &str) -> impl Iterator<Item = &'a Object<DestinationRule>> {
+    pub(super) fn of(&self, host: &str) -> impl Iterator<Item = &'a Object<DestinationRule>> {
         let exact = self.exact.get(host).into_iter().flatten().copied();
         let covering = self
             .wildcards

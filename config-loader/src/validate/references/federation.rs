@@ -1,0 +1,236 @@
+//! Policies over several clusters that cannot do what they say, and imports of nothing.
+//!
+//! Which cluster the proxy is in is not known here: where the service has endpoints without a cluster, one key that nothing
+//! else names may be that of its own cluster.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::names::DOMAIN;
+use super::rules::Rules;
+use super::{place, warning};
+use crate::diagnostic::codes::references::{X293, X294, X295, X296, X297};
+use crate::diagnostic::{Diagnostic, suggest};
+use crate::kind::Name;
+use crate::resource::flomesh::{ClusterBalancing, ClusterKey, GlobalTrafficPolicy, ServiceImport};
+use crate::resource::gloo::Backing;
+use crate::resource::istio::{DestinationRule, OutlierDetection};
+use crate::resource::{Object, ResourceSet};
+use crate::span::Line;
+
+type Policy = Object<GlobalTrafficPolicy>;
+
+pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
+    if set.global_traffic_policies.is_empty() && set.service_imports.is_empty() {
+        return;
+    }
+    let services = served(set);
+    let rules = Rules::new(set);
+    for (name, policy) in &set.global_traffic_policies {
+        let Some(service) = services.get(name).filter(|service| service.exists) else {
+            found.push(unknown_service(policy));
+            continue;
+        };
+        check_targets(policy, service, found);
+        check_weights(policy, found);
+        if policy.spec.balancing == ClusterBalancing::FailOver && service.native > 1 {
+            check_ejections(&rules, policy, service, found);
+        }
+    }
+    for (name, import) in &set.service_imports {
+        let of = services.get(name);
+        if of.is_none_or(|service| service.clusters.is_empty()) {
+            found.push(empty_import(import));
+        }
+    }
+}
+
+/// Who serves a service, as far as resources say.
+#[derive(Default)]
+struct Served<'a> {
+    /// Whether a resource describes it.
+    exists: bool,
+    /// Whether the own cluster may serve it.
+    is_native: bool,
+    /// Endpoints of the own cluster.
+    native: usize,
+    /// Clusters by their keys, or by their names where nothing else is written.
+    clusters: BTreeSet<&'a str>,
+}
+
+/// All services.
+fn served(set: &ResourceSet) -> HashMap<Name, Served<'_>> {
+    let mut all: HashMap<Name, Served<'_>> = HashMap::new();
+    for name in set.services.keys() {
+        let service = all.entry(name.clone()).or_default();
+        (service.exists, service.is_native) = (true, true);
+    }
+    let imports = &set.service_imports;
+    for (name, import) in imports.iter().chain(imports.beside()) {
+        let service = all.entry(name.clone()).or_default();
+        service.exists = true;
+        let endpoints = import.spec.ports.iter().flat_map(|port| &port.endpoints);
+        let keys = endpoints.map(|endpoint| endpoint.cluster.as_str());
+        service.clusters.extend(keys);
+    }
+    for slice in set.endpoint_slices.values() {
+        let Some(name) = slice.service_name() else {
+            continue;
+        };
+        let name = Name::new(slice.id.namespace.clone(), name);
+        let service = all.entry(name).or_default();
+        match slice.source_cluster() {
+            Some(cluster) => _ = service.clusters.insert(cluster),
+            None => service.native += slice.spec.endpoints.len(),
+        }
+    }
+    for object in set.destinations.values() {
+        if let Backing::Kube(kube) = &object.spec.backing {
+            let at = &kube.service;
+            let name = Name::new(at.namespace.clone(), at.name.clone());
+            let service = all.entry(name).or_default();
+            service.exists = true;
+            service.clusters.insert(&at.cluster);
+        }
+    }
+    all
+}
+
+impl Served<'_> {
+    fn has(&self, key: &ClusterKey) -> bool {
+        self.clusters.contains(key.as_str()) || self.clusters.contains(key.name())
+    }
+}
+
+fn unknown_service(policy: &Policy) -> Diagnostic {
+    let (name, namespace) = (&policy.id.name, &policy.id.namespace);
+    let message = format!("no service `{name}` is known in `{namespace}`: this has no effect");
+    let field = "metadata.name".to_owned();
+    let mut diagnostic = warning(policy, X293, Line(0), field, message);
+    diagnostic.help(
+        "a policy has the name and the namespace of a Service, a ServiceImport or a Destination",
+    );
+    diagnostic
+}
+
+/// Clusters that have no endpoint of the service.
+fn check_targets(policy: &Policy, service: &Served<'_>, found: &mut Vec<Diagnostic>) {
+    let spec = &policy.spec;
+    if spec.balancing == ClusterBalancing::Locality {
+        return;
+    }
+    let targets = || spec.targets.iter().enumerate();
+    let unknown: Vec<_> = targets()
+        .filter(|(_, target)| !service.has(&target.cluster))
+        .collect();
+    let none_serves = !spec.targets.is_empty() && unknown.len() == spec.targets.len();
+    // a key whose last part is that of another one is misspelt rather than the own one
+    let may_be_own = |key: &ClusterKey| !service.clusters.iter().any(|known| ends(known, key));
+    let is_own = unknown.len() == 1
+        && service.is_native
+        && !none_serves
+        && may_be_own(&unknown[0].1.cluster);
+    if is_own {
+        return;
+    }
+    for (index, target) in unknown {
+        let key = target.cluster.as_str();
+        let name = &policy.id.name;
+        let message = match none_serves {
+            true => format!("no cluster that is named here serves `{name}`: `{key}` is unknown"),
+            false => format!("cluster `{key}` has no endpoint of `{name}`"),
+        };
+        let field = format!("spec.targets[{index}].clusterKey");
+        let mut diagnostic = warning(policy, X294, target.line, field, message);
+        diagnostic.help(help(key, service));
+        found.push(diagnostic);
+    }
+}
+
+/// Whether the last part of a known key is that of `key`.
+fn ends(known: &str, key: &ClusterKey) -> bool {
+    known.rsplit('/').next() == Some(key.name())
+}
+
+fn help(key: &str, service: &Served<'_>) -> String {
+    if let Some(near) = suggest::nearest(key, service.clusters.iter().copied()) {
+        return format!("did you mean `{near}`?");
+    }
+    let known: Vec<&str> = service.clusters.iter().copied().collect();
+    match known.is_empty() {
+        true => "import the service from that cluster: write a ServiceImport".to_owned(),
+        false => format!("clusters that serve it: {}", known.join(", ")),
+    }
+}
+
+/// Policies that leave the own cluster only, or nobody.
+fn check_weights(policy: &Policy, found: &mut Vec<Diagnostic>) {
+    let spec = &policy.spec;
+    let mut weights = spec.targets.iter().map(|target| target.weight);
+    if spec.targets.is_empty() || weights.any(|weight| weight > 0) {
+        return;
+    }
+    let message = match spec.balancing {
+        ClusterBalancing::ActiveActive => {
+            "every weight is 0: only the own cluster serves, if it is not named here"
+        }
+        ClusterBalancing::FailOver => "every weight is 0: there is no backup",
+        ClusterBalancing::Locality => return,
+    };
+    let field = "spec.targets".to_owned();
+    let line = spec.targets[0].line;
+    let mut diagnostic = warning(policy, X295, line, field, message.to_owned());
+    diagnostic.help("0 drains a cluster; leave weight out for 100");
+    found.push(diagnostic);
+}
+
+/// A pool of several endpoints of which not all may be ejected stays in use, whatever they answer.
+fn check_ejections(
+    rules: &Rules<'_>,
+    policy: &Policy,
+    service: &Served<'_>,
+    found: &mut Vec<Diagnostic>,
+) {
+    let host = format!("{}.{}.svc.{DOMAIN}", policy.id.name, policy.id.namespace);
+    for rule in rules.of(&host) {
+        for (path, outliers) in ejections(&rule.spec) {
+            if outliers.ejection_percent_max >= 100 {
+                continue;
+            }
+            let field = format!("{path}.outlierDetection.maxEjectionPercent");
+            let message = format!(
+                "failover of `{host}` is ineffective: of {} endpoints at most {} % are ejected, never all",
+                service.native, outliers.ejection_percent_max
+            );
+            let mut diagnostic = warning(rule, X296, outliers.line, field, message);
+            diagnostic
+                .help("write 100, or let each failed request be replayed in the next cluster");
+            diagnostic.related(place(policy, Line(0)), "the policy");
+            found.push(diagnostic);
+        }
+    }
+}
+
+/// The blocks of a rule that eject, except those of subsets.
+fn ejections(rule: &DestinationRule) -> impl Iterator<Item = (String, &OutlierDetection)> {
+    let policy = &rule.traffic_policy;
+    let base = policy.outlier_detection.as_deref();
+    let base = base.map(|outliers| ("spec.trafficPolicy".to_owned(), outliers));
+    let ports = policy.ports.iter().enumerate();
+    let ports = ports.filter_map(|(index, port)| {
+        let path = format!("spec.trafficPolicy.portLevelSettings[{index}]");
+        Some((path, port.outlier_detection.as_deref()?))
+    });
+    base.into_iter().chain(ports)
+}
+
+/// An import of nothing, where no other resource names endpoints of other clusters either.
+fn empty_import(import: &Object<ServiceImport>) -> Diagnostic {
+    let message = "the import has no endpoints: no other cluster serves it".to_owned();
+    let field = "spec.ports".to_owned();
+    let mut diagnostic = warning(import, X297, Line(0), field, message);
+    diagnostic.help("write endpoints of its ports, with the cluster and its gateway");
+    diagnostic
+}
+
+#[cfg(test)]
+mod tests;

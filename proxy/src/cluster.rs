@@ -180,6 +180,12 @@ impl Cluster {
         &self.state.name
     }
 
+    /// Whether these are the endpoints of one of the members that serve a service together; those of others have its key
+    /// behind an `@` in their name.
+    pub fn is_pool(&self) -> bool {
+        self.federation.is_some() || self.name().contains('@')
+    }
+
     /// All endpoints.
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints

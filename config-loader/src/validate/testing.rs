@@ -4,14 +4,14 @@ use crate::diagnostic::codes::common::CM024;
 use crate::{Diagnostics, ResourceSet, Severity};
 
 /// Loads a file, and writes each finding as `E SI006 9 spec.ports[0].endpoints[0].target: message`: error or warning,
-/// code, line, field, message.
+/// code, line, field, message. What needs several resources is left out.
 pub(super) fn load(yaml: &str) -> (ResourceSet, Vec<String>) {
     let mut diagnostics = Diagnostics::default();
     let set = crate::load_bytes("test.yaml", yaml.as_bytes(), &mut diagnostics);
     let found = diagnostics
         .into_sorted()
         .into_iter()
-        .filter(|found| found.code != CM024)
+        .filter(|found| found.code != CM024 && !found.code.0.starts_with('X'))
         .map(|found| {
             let severity = match found.severity {
                 Severity::Error => "E",

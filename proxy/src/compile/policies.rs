@@ -180,11 +180,19 @@ impl<'a> Policies<'a> {
             self.by_namespace.get(namespace),
             self.by_namespace.get(root),
         );
-        [first, second, third]
-            .into_iter()
-            .flatten()
-            .find_map(|hosts| most_specific(hosts, host))
-            .unwrap_or_default()
+        let of = |host: &str| {
+            let scopes = [first, second, third].into_iter().flatten();
+            scopes
+                .filter_map(|hosts| most_specific(hosts, host))
+                .find(|rules| !rules.is_empty())
+        };
+        // what holds for a service holds for it among clusters, too, unless that host has rules of its own
+        let native = || {
+            let name = host.strip_suffix("clusterset.local")?;
+            name.ends_with(".svc.")
+                .then(|| format!("{name}{}", self.identity.domain))
+        };
+        of(host).or_else(|| of(&native()?)).unwrap_or_default()
     }
 }
 

@@ -101,6 +101,8 @@ fn kube_service(
         draft.saw(object);
         draft.service.ports = kube.ports.iter().map(kube_port).collect();
         draft.service.endpoints = endpoints(kube, member.as_ref());
+        // its own host stands for the one cluster: no policy has to let it
+        draft.service.is_cluster_set = federated == Some(name);
         collector.add(draft);
     }
     if let Some(member) = &member {

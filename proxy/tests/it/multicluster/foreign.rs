@@ -29,7 +29,9 @@ fn destination(sites: &[(&Site, &str)]) -> String {
 fn scenarios_71_and_72_a_federated_host_leads_to_the_workloads_of_its_cluster() {
     let world = World::new();
     let (one, two) = (Site::new("P1"), Site::new("P2"));
-    let more = destination(&[(&one, "v1"), (&two, "v2")]);
+    let turns = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: global}\n\
+                 spec: {host: web.ns1.svc.c2.global, trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}\n";
+    let more = format!("{}---\n{turns}", destination(&[(&one, "v1"), (&two, "v2")]));
     let counts = world.run(Setup {
         host: "web.ns1.svc.c2.global",
         more: &more,

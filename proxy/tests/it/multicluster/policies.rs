@@ -1,4 +1,4 @@
-//! GlobalTrafficPolicy together with what else decides: scenarios 44, 46, 66, 69, 78 to 80, 84, 86.
+//! GlobalTrafficPolicy together with what else decides: scenarios 44, 46, 66, 69, 78, 80, 84, 86.
 
 use super::*;
 
@@ -132,30 +132,6 @@ fn scenario_78_rules_split_before_clusters_do() {
     let proxy = changed(&world, with_canary, &[split]);
     let shares: &[(&str, usize)] = &[("g2", 450), ("g3", 450), ("canary", 100)];
     assert_shares(&count(&proxy, RUN), shares);
-}
-
-#[test]
-fn scenario_79_localities_share_inside_the_cluster_that_was_picked() {
-    let world = World::new();
-    let zone = |number, at, zone: &str| {
-        let with = format!("zone: {zone}, conditions");
-        slice(number, "", at).replace("conditions", &with)
-    };
-    let slices = documents([
-        zone(1, world.l1.address(), "z1"),
-        zone(2, world.l2.address(), "z2"),
-    ]);
-    let rule = "{loadBalancer: {simple: ROUND_ROBIN, localityLbSetting: {enabled: true, distribute: \
-                [{from: '*', to: {'default/z1/*': 80, 'default/z2/*': 20}}]}}}";
-    let counts = world.run(Setup {
-        rule,
-        more: slices.trim_start_matches("---\n"),
-        ..setup(
-            0,
-            "{lbType: ActiveActive, targets: [{clusterKey: c1, weight: 50}, {clusterKey: c2, weight: 50}]}",
-        )
-    });
-    assert_shares(&counts, &[("L1", 400), ("L2", 100), ("g2", 500)]);
 }
 
 #[test]

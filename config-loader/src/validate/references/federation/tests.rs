@@ -82,7 +82,7 @@ fn clusters_of_a_policy_serve_its_service() {
         found(&targets("{clusterKey: eu/a/x/c9}")),
         [
             "X294 spec.targets[0].clusterKey: no cluster that is named here serves `web`: `eu/a/x/c9` is unknown \
-             (clusters that serve it: eu/a/b/c2, eu/a/b/c3)"
+             (did you mean `eu/a/b/c2`?)"
         ]
     );
     let two = "{clusterKey: eu/a/b/c2}, {clusterKey: x/y/z/one}, {clusterKey: x/y/z/two}";
@@ -208,7 +208,7 @@ fn a_path_belongs_to_one_export() {
     assert_eq!(
         found(&format!("{second}{first}{same}")),
         [
-            "X300 spec.rules[0].path: Prefix `/c1` is exported by ServiceExport ns1/web already: this export is not \
+            "X300 spec.rules[0].path: Prefix `/c1` is exported by ServiceExport/ns1/web already: this export is not \
              served (give each export a path of its own, such as /CLUSTER/SERVICE)"
         ]
     );
@@ -227,7 +227,7 @@ fn hosts_of_services_are_not_those_of_others() {
     assert_eq!(
         found(&entry("web.ns1.svc.cluster.local")),
         [
-            "X301 spec.hosts[0]: `web.ns1.svc.cluster.local` is not used: Service ns1/web has that host \
+            "X301 spec.hosts[0]: `web.ns1.svc.cluster.local` is not used: Service/ns1/web has that host \
              (remove the host here, or the Service)"
         ]
     );

@@ -19,13 +19,17 @@ use self::probe::Means;
 use super::Control;
 use crate::balance::EndpointIdx;
 use crate::cluster::{Cluster, HealthCheck};
-use crate::registry::{Journal, why};
+use crate::registry::{ClusterId, Journal, why};
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{Counter, Telemetry, WorkerId};
 use crate::upstream::Counts;
 
 /// Checks that are under way at the same time; others wait for their turn.
-pub const CHECKS_MAX: usize = 256;
+pub const CHECKS_MAX: usize = 512;
+
+/// Checks of one cluster's endpoints that are under way at the same time, so that a service whose endpoints all hang
+/// leaves turns for the others.
+pub const CHECKS_OF_CLUSTER_MAX: usize = 64;
 
 /// Checks the endpoints of the snapshot in force.
 pub struct Checker {
@@ -34,6 +38,8 @@ pub struct Checker {
     shared: Rc<Shared>,
     /// By number of the endpoint, which is unique in the process.
     followed: HashMap<u64, Followed>,
+    /// The turns of each cluster that is checked.
+    turns: HashMap<ClusterId, Rc<Semaphore>>,
 }
 
 /// What all checks use.
@@ -73,6 +79,7 @@ impl Checker {
                 turns: Semaphore::new(CHECKS_MAX),
             }),
             followed: HashMap::new(),
+            turns: HashMap::new(),
         }
     }
 
@@ -95,6 +102,11 @@ impl Checker {
     /// Follows exactly the endpoints of a snapshot that are to be checked.
     fn follow(&mut self, snapshot: &Snapshot) {
         let mut before = std::mem::take(&mut self.followed);
+        let is_checked = |id: &ClusterId| {
+            let cluster = snapshot.cluster(*id);
+            cluster.is_some_and(|cluster| cluster.check.is_some())
+        };
+        self.turns.retain(|id, _| is_checked(id));
         for cluster in snapshot.clusters.iter().flatten() {
             let Some(check) = &cluster.check else {
                 continue;
@@ -118,9 +130,12 @@ impl Checker {
         }
     }
 
-    fn begin(&self, place: (Arc<Cluster>, EndpointIdx)) -> Followed {
+    fn begin(&mut self, place: (Arc<Cluster>, EndpointIdx)) -> Followed {
+        let turns = self.turns.entry(place.0.id());
+        let turns = turns.or_insert_with(|| Rc::new(Semaphore::new(CHECKS_OF_CLUSTER_MAX)));
+        let turns = Rc::clone(turns);
         let subject = Rc::new(Subject(RefCell::new(place)));
-        let task = follow(Rc::clone(&subject), Rc::clone(&self.shared));
+        let task = follow(Rc::clone(&subject), Rc::clone(&self.shared), turns);
         Followed {
             subject,
             task: tokio::task::spawn_local(task),
@@ -155,9 +170,13 @@ impl Drop for Followed {
 }
 
 /// Checks one endpoint again and again.
-async fn follow(subject: Rc<Subject>, shared: Rc<Shared>) {
+async fn follow(subject: Rc<Subject>, shared: Rc<Shared>, turns: Rc<Semaphore>) {
     let mut first = true;
     loop {
+        // its cluster's first: who waits for that takes no turn of others
+        let Ok(of_cluster) = turns.acquire().await else {
+            return;
+        };
         let Ok(turn) = shared.turns.acquire().await else {
             return;
         };
@@ -170,7 +189,7 @@ async fn follow(subject: Rc<Subject>, shared: Rc<Shared>) {
             Ok(result) => result,
             Err(_) => (false, format!("no answer within {:?}", check.timeout)),
         };
-        drop((turn, cluster));
+        drop((turn, of_cluster, cluster));
         let counter = match passed {
             true => Counter::ChecksPassed,
             false => Counter::ChecksFailed,

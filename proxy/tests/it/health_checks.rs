@@ -371,3 +371,42 @@ fn ejections_and_checks_take_out_for_reasons_of_their_own() {
     two.is(200);
     eventually("it is back", || both(&proxy));
 }
+
+/// A service of endpoints that take connections and never say anything, with checks that wait long.
+fn crowd(silent: &TcpListener, endpoints: u16) -> String {
+    let port = silent.local_addr().unwrap().port();
+    let endpoints: Vec<String> = (0..endpoints)
+        .map(|number| {
+            let [high, low] = number.to_be_bytes();
+            format!("{{address: 127.77.{high}.{low}, ports: {{web: {port}}}}}")
+        })
+        .collect();
+    format!(
+        "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata:\n  name: crowd\n  annotations: \
+         {{strait.io/health-check: http, strait.io/health-check-interval: 1s, strait.io/health-check-timeout: 60s}}\n\
+         spec:\n  hosts: [crowd.test]\n  resolution: STATIC\n  ports: [{{number: 80, name: web, protocol: HTTP}}]\n  \
+         endpoints: [{}]\n",
+        endpoints.join(", ")
+    )
+}
+
+#[test]
+fn endpoints_that_hang_keep_no_other_service_from_its_checks() {
+    let silent = TcpListener::bind("0.0.0.0:0").unwrap();
+    let (one, two) = (Patient::new("one"), Patient::new("two"));
+    let endpoints = [one.origin.address, two.origin.address];
+    let proxy = start(service("HTTP", &endpoints, HTTP), rule(""));
+    eventually("both were asked", || {
+        proxy.page("/clusters").matches("::check::passed").count() == 2
+    });
+    let route = "- {route: [{destination: {host: crowd.test}}]}";
+    let text = documents([crowd(&silent, 600), routes("crowd", "[crowd.test]", route)]);
+    proxy.write("crowd.yaml", text);
+    eventually("the crowd is known", || {
+        proxy.page("/clusters").contains("127.77.2.")
+    });
+    two.is(503);
+    eventually("it is out", || only(&proxy, "one"));
+    two.is(200);
+    eventually("it is back", || both(&proxy));
+}

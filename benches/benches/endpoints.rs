@@ -52,6 +52,13 @@ impl Layout {
         }
     }
 
+    fn host(self) -> &'static str {
+        match self {
+            Layout::Slices => "s",
+            Layout::Workloads | Layout::Inline => "s.example",
+        }
+    }
+
     /// The service, without its endpoints unless they are in it.
     fn service(self) -> &'static str {
         match self {
@@ -61,12 +68,12 @@ impl Layout {
             }
             Layout::Workloads => {
                 "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: s}\n\
-                 spec:\n  hosts: [s]\n  resolution: STATIC\n  location: MESH_INTERNAL\n  \
+                 spec:\n  hosts: [s.example]\n  resolution: STATIC\n  location: MESH_INTERNAL\n  \
                  ports: [{number: 80, name: http, protocol: HTTP}]\n  workloadSelector: {labels: {app: s}}\n"
             }
             Layout::Inline => {
                 "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: s}\n\
-                 spec:\n  hosts: [s]\n  resolution: STATIC\n  \
+                 spec:\n  hosts: [s.example]\n  resolution: STATIC\n  \
                  ports: [{number: 80, name: http, protocol: HTTP}]\n  endpoints:\n"
             }
         }
@@ -75,7 +82,7 @@ impl Layout {
     /// The files: first what leads to the service, the file that changes last. `first` is the network of its first
     /// endpoint; all others are in network 10.
     fn files(self, count: usize, first: u8) -> Vec<String> {
-        let mut files = vec![format!("{EDGE}---\n{}", self.service())];
+        let mut files = vec![EDGE.replace("HOST", self.host()) + "---\n" + self.service()];
         let address = |number: usize, network: u8| {
             let [_, high, middle, low] = (number as u32 + 1).to_be_bytes();
             format!("{network}.{high}.{middle}.{low}")
@@ -136,7 +143,7 @@ spec:
   hosts: ['*']
   gateways: [edge]
   http:
-  - route: [{destination: {host: s}}]
+  - route: [{destination: {host: HOST}}]
 ";
 
 /// What compiling needs besides resources.

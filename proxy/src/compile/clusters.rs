@@ -3,35 +3,33 @@
 //! Only clusters that a route names are built. A cluster is kept from the snapshot before when its fingerprint, over
 //! the service, the policy and the addresses of its names, is the same.
 
-use std::collections::hash_map::DefaultHasher;
+mod endpoints;
+mod making;
+mod stats;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use config_loader::resource::{HealthChecked, Probe as AskedProbe};
+use config_loader::resource::HealthChecked;
 
 use super::Inputs;
-use super::client_tls::{Asked, Purpose};
+use super::client_tls::Asked;
 use super::federation::{self, Resolved, Viewer, Wanted};
 use super::policies::Policies;
-use super::service::{Labels, Origin, Port, Service, Workload};
+use super::service::{Origin, Port, Service, Workload};
 use super::services::Services;
 use crate::cluster::federation::Pool;
-use crate::cluster::locality::{self, Place};
-use crate::cluster::{
-    Absence, Balance, Cluster, Endpoint, Federation, HealthCheck, Locality, Parts, Plan, Probe,
-    RetryLimit,
-};
+use crate::cluster::{Absence, Balance, Cluster, Locality, RetryLimit};
 use crate::filter::RetryPolicy;
 use crate::identity::Identity;
 use crate::pool::PoolSettings;
 use crate::provenance::Provenance;
-use crate::registry::{Address, ClusterId, ClusterState, Moment, Registry, Thresholds};
+use crate::registry::{ClusterId, Moment, Registry};
 use crate::snapshot::Snapshot;
-use crate::telemetry::{Reporter, RequestLabels, RequestStats, RouteStats, StatsRegistry, UNKNOWN};
-use crate::telemetry::{Service as ServiceLabels, Workload as WorkloadLabels};
+use crate::telemetry::{RouteStats, StatsRegistry, Workload as WorkloadLabels};
 use crate::tls::Store;
-use crate::upstream::{Alternates, Tunnel};
+use crate::upstream::Tunnel;
+use stats::workload_labels;
 
 /// What balances a cluster: a DestinationRule's settings for one port and subset.
 #[derive(Clone, Debug)]
@@ -69,36 +67,6 @@ struct Making<'a> {
 struct StandsFor {
     pools: Option<Vec<Pool>>,
     absence: Option<Absence>,
-}
-
-/// Statistics by labels and member.
-type StatsOf = HashMap<(*const BTreeMap<String, String>, Arc<str>), Arc<RequestStats>>;
-
-/// Under which names the live state of endpoints is kept: the same whether a policy puts a member's endpoints into a
-/// pool of their own or not, so that no ejection is lost when it comes or goes. The prefix of a gateway is part of it,
-/// since one gateway stands for many services.
-struct Scopes<'a> {
-    base: &'a Arc<str>,
-    known: HashMap<(Arc<str>, Arc<str>), Arc<str>>,
-}
-
-impl<'a> Scopes<'a> {
-    fn new(base: &'a Arc<str>) -> Self {
-        let known = HashMap::new();
-        Self { base, known }
-    }
-
-    fn of(&mut self, workload: &Workload) -> &Arc<str> {
-        let Some(member) = &workload.member else {
-            return self.base;
-        };
-        let prefix = workload.path_prefix().cloned().unwrap_or_default();
-        let key = (Arc::clone(&member.key), prefix);
-        let base = self.base;
-        self.known
-            .entry(key)
-            .or_insert_with_key(|(member, prefix)| format!("{base}@{member}{prefix}").into())
-    }
 }
 
 /// What the name of a cluster begins with that serves other clusters.
@@ -321,287 +289,5 @@ impl<'a> Clusters<'a> {
         };
         let stands_for = StandsFor { pools, absence };
         Some(self.make(&make, base.clone(), &workloads, Some(stands_for)))
-    }
-
-    /// A cluster of these workloads: that which was before, if nothing of it has changed.
-    fn make(
-        &mut self,
-        making: &Making<'_>,
-        state: Arc<ClusterState>,
-        members: &[&Workload],
-        stands_for: Option<StandsFor>,
-    ) -> Arc<Cluster> {
-        let Making {
-            service,
-            port,
-            policy,
-            base,
-        } = *making;
-        let StandsFor { pools, absence } = stands_for.unwrap_or_default();
-        let names = members.iter().filter_map(|workload| workload.host.name());
-        self.dns_names.extend(names.cloned());
-        let pool = self.pool_settings(making, members);
-        let tls = pool.tls.as_ref().map(|tls| tls.serial);
-        let fingerprint = self.fingerprint(making, members, (&pools, absence), tls);
-        let previous = self.previous.cluster(state.id);
-        if let Some(before) = previous
-            && before.fingerprint == fingerprint
-        {
-            return Arc::clone(before);
-        }
-        let federation = pools.map(|pools| {
-            let before = previous.and_then(|before| before.federation.as_ref());
-            let turns = before.map_or_else(Arc::default, |before| Arc::clone(before.turns()));
-            let replay = self.identity.mesh.failover_replay;
-            Arc::new(Federation::build(pools, replay, turns))
-        });
-        let endpoints = self.endpoints(base, service, port, members);
-        let plan = self.plan(&policy.balance, &endpoints);
-        let provenance = service
-            .provenance
-            .iter()
-            .chain(&policy.provenance)
-            .cloned()
-            .collect();
-        let parts = Parts {
-            host: Arc::clone(&service.host),
-            protocol: port.protocol,
-            balance: policy.balance.clone(),
-            endpoints,
-            plan,
-            unresolved: self.unresolved(port, members),
-            stats: self.stats_of(service, &WorkloadLabels::default()),
-            pool,
-            retry_limit: policy.retry_limit,
-            check: health_check(&policy.health_check, &service.health_check),
-            federation,
-            absence,
-            provenance,
-            fingerprint,
-            state,
-        };
-        Arc::new(Cluster::build(parts, self.now))
-    }
-
-    /// How connections to these workloads are made, their TLS included.
-    fn pool_settings(&self, making: &Making<'_>, members: &[&Workload]) -> PoolSettings {
-        let Making {
-            service,
-            policy,
-            base,
-            ..
-        } = *making;
-        let purpose = Purpose {
-            identity: self.identity,
-            service,
-            cluster: base,
-            members,
-        };
-        // the mesh's TLS ends at workloads; what answers here is a gateway, which ends its own
-        let is_hop = members.iter().any(|member| member.origin == Origin::Import);
-        let asked = policy.tls.as_ref();
-        let asked = asked.filter(|asked| !(is_hop && asked.is_of_mesh()));
-        PoolSettings {
-            tls: purpose.tls(asked, self.certificates),
-            ..policy.pool.clone()
-        }
-    }
-
-    /// Which endpoints come first for this proxy.
-    fn plan(&self, balance: &Balance, endpoints: &[Endpoint]) -> Plan {
-        let here = Place {
-            locality: &self.locality,
-            labels: &self.identity.labels,
-            network: &self.identity.network,
-            member: &self.member,
-        };
-        let places: Vec<(Place<'_>, u32)> = endpoints
-            .iter()
-            .map(|endpoint| {
-                let place = Place {
-                    locality: &endpoint.locality,
-                    labels: &endpoint.labels,
-                    network: &endpoint.network,
-                    member: endpoint.member.as_ref().unwrap_or(&self.member),
-                };
-                (place, endpoint.weight)
-            })
-            .collect();
-        locality::plan(&balance.spread, &here, &places)
-    }
-
-    fn fingerprint(
-        &self,
-        making: &Making<'_>,
-        members: &[&Workload],
-        stands_for: (&Option<Vec<Pool>>, Option<Absence>),
-        tls: Option<u64>,
-    ) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (
-            making.service.fingerprint,
-            making.port.number,
-            making.policy.fingerprint,
-            &making.policy.subset,
-            tls,
-        )
-            .hash(&mut hasher);
-        stands_for.hash(&mut hasher);
-        for workload in members {
-            if let Some(name) = workload.host.name() {
-                self.registry
-                    .resolution(name)
-                    .map(|resolution| resolution.addresses.clone())
-                    .hash(&mut hasher);
-            }
-        }
-        hasher.finish()
-    }
-
-    /// Endpoints in a fixed order, so that every worker and every proxy with the same ones numbers them alike.
-    fn endpoints(
-        &self,
-        cluster: &Arc<str>,
-        service: &Service,
-        port: &Port,
-        members: &[&Workload],
-    ) -> Vec<Endpoint> {
-        // two clusters may share a gateway's address, told apart by the prefix
-        let mut by_address: BTreeMap<(Address, &str), (&Workload, Alternates)> = BTreeMap::new();
-        for workload in members {
-            let prefix = workload.path_prefix().map_or("", |prefix| &**prefix);
-            for (address, alternates) in workload.addresses(port, self.registry) {
-                let entry = by_address
-                    .entry((address, prefix))
-                    .or_insert_with(|| (workload, alternates.clone()));
-                if workload.origin < entry.0.origin {
-                    *entry = (workload, alternates);
-                }
-            }
-        }
-        let mut stats = StatsOf::new();
-        let mut scopes = Scopes::new(cluster);
-        by_address
-            .into_iter()
-            .map(|((address, _), (workload, alternates))| Endpoint {
-                address_text: address.to_string().into(),
-                alternates,
-                weight: workload.weight.max(1),
-                locality: workload.locality.clone(),
-                network: Arc::clone(&workload.network),
-                member: workload
-                    .member
-                    .as_ref()
-                    .map(|member| Arc::clone(&member.name)),
-                labels: Labels::clone(&workload.labels),
-                hop: workload.hop.clone(),
-                speaks_mesh_tls: workload.speaks_mesh_tls(),
-                state: self.registry.endpoint(scopes.of(workload), &address),
-                stats: self.stats_of_workload(&mut stats, service, workload),
-                address,
-            })
-            .collect()
-    }
-
-    fn stats_of_workload(
-        &self,
-        known: &mut StatsOf,
-        service: &Service,
-        workload: &Workload,
-    ) -> Arc<RequestStats> {
-        let member = workload.member.as_ref();
-        let member = member.map_or(&self.member, |member| &member.name);
-        let key = (Arc::as_ptr(&workload.labels), Arc::clone(member));
-        let stats = known.entry(key).or_insert_with(|| {
-            let labels = workload_labels(&workload.labels, &service.namespace, member);
-            self.stats_of(service, &labels)
-        });
-        Arc::clone(stats)
-    }
-
-    /// The names among members that have no addresses yet.
-    fn unresolved(&self, port: &Port, members: &[&Workload]) -> Vec<Box<str>> {
-        let names = members.iter().filter_map(|workload| {
-            let name = workload.host.name()?;
-            let number = workload.port(port)?;
-            let unresolved = self.registry.resolution(name).is_none();
-            unresolved.then(|| format!("{name}:{number}").into())
-        });
-        names.collect()
-    }
-
-    fn stats_of(&self, service: &Service, destination: &WorkloadLabels) -> Arc<RequestStats> {
-        self.stats.request_stats(&RequestLabels {
-            reporter: Reporter::Source,
-            source: Arc::clone(&self.source),
-            destination: Arc::new(destination.clone()),
-            service: Arc::new(ServiceLabels {
-                host: Arc::clone(&service.host),
-                name: Arc::clone(&service.name),
-                namespace: Arc::clone(&service.namespace),
-            }),
-        })
-    }
-}
-
-/// How endpoints are checked: as their policy says, else as their service says.
-fn health_check(policy: &HealthChecked, service: &HealthChecked) -> Option<Arc<HealthCheck>> {
-    let asked = match (policy, service) {
-        (HealthChecked::By(asked), _) | (HealthChecked::Unsaid, HealthChecked::By(asked)) => asked,
-        (HealthChecked::Never | HealthChecked::Unsaid, _) => return None,
-    };
-    Some(Arc::new(HealthCheck {
-        probe: match asked.probe.clone() {
-            AskedProbe::Grpc { service, host } => Probe::Grpc { service, host },
-            AskedProbe::Http {
-                path,
-                host,
-                statuses,
-            } => Probe::Http {
-                path,
-                host,
-                statuses,
-            },
-            AskedProbe::Tcp => Probe::Tcp,
-        },
-        port: asked.port,
-        interval: asked.interval,
-        timeout: asked.timeout,
-        thresholds: Thresholds {
-            healthy: asked.healthy_threshold,
-            unhealthy: asked.unhealthy_threshold,
-        },
-    }))
-}
-
-/// What Istio's metrics say of a workload with these labels.
-pub(super) fn workload_labels(
-    labels: &BTreeMap<String, String>,
-    namespace: &str,
-    member: &Arc<str>,
-) -> WorkloadLabels {
-    let first = |keys: &[&str]| {
-        keys.iter()
-            .find_map(|key| labels.get(*key))
-            .map(|value| Arc::from(value.as_str()))
-    };
-    let unknown: Arc<str> = UNKNOWN.into();
-    let app = first(&["app", "app.kubernetes.io/name"]);
-    let version = first(&["version", "app.kubernetes.io/version"]);
-    WorkloadLabels {
-        name: first(&["service.istio.io/workload-name"])
-            .or_else(|| app.clone())
-            .unwrap_or_else(|| unknown.clone()),
-        namespace: namespace.into(),
-        principal: unknown.clone(),
-        canonical_service: first(&["service.istio.io/canonical-name"])
-            .or_else(|| app.clone())
-            .unwrap_or_else(|| unknown.clone()),
-        canonical_revision: first(&["service.istio.io/canonical-revision"])
-            .or_else(|| version.clone())
-            .unwrap_or_else(|| "latest".into()),
-        app: app.unwrap_or_else(|| unknown.clone()),
-        version: version.unwrap_or(unknown),
-        cluster: Arc::clone(member),
     }
 }

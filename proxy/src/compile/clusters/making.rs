@@ -1,0 +1,197 @@
+//! One cluster of given workloads: that of the snapshot before where nothing of it has changed, else made anew.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use config_loader::resource::{HealthChecked, Probe as AskedProbe};
+
+use super::{Clusters, Making, StandsFor};
+use crate::cluster::federation::Pool;
+use crate::cluster::locality::{self, Place};
+use crate::cluster::{
+    Absence, Balance, Cluster, Endpoint, Federation, HealthCheck, Parts, Plan, Probe,
+};
+use crate::compile::client_tls::Purpose;
+use crate::compile::service::{Origin, Port, Workload};
+use crate::pool::PoolSettings;
+use crate::registry::{ClusterState, Thresholds};
+use crate::telemetry::Workload as WorkloadLabels;
+
+impl Clusters<'_> {
+    /// A cluster of these workloads: that which was before, if nothing of it has changed.
+    pub(super) fn make(
+        &mut self,
+        making: &Making<'_>,
+        state: Arc<ClusterState>,
+        members: &[&Workload],
+        stands_for: Option<StandsFor>,
+    ) -> Arc<Cluster> {
+        let Making {
+            service,
+            port,
+            policy,
+            base,
+        } = *making;
+        let StandsFor { pools, absence } = stands_for.unwrap_or_default();
+        let names = members.iter().filter_map(|workload| workload.host.name());
+        self.dns_names.extend(names.cloned());
+        let pool = self.pool_settings(making, members);
+        let tls = pool.tls.as_ref().map(|tls| tls.serial);
+        let fingerprint = self.fingerprint(making, members, (&pools, absence), tls);
+        let previous = self.previous.cluster(state.id);
+        if let Some(before) = previous
+            && before.fingerprint == fingerprint
+        {
+            return Arc::clone(before);
+        }
+        let federation = pools.map(|pools| {
+            let before = previous.and_then(|before| before.federation.as_ref());
+            let turns = before.map_or_else(Arc::default, |before| Arc::clone(before.turns()));
+            let replay = self.identity.mesh.failover_replay;
+            Arc::new(Federation::build(pools, replay, turns))
+        });
+        let endpoints = self.endpoints(base, service, port, members);
+        let plan = self.plan(&policy.balance, &endpoints);
+        let provenance = service
+            .provenance
+            .iter()
+            .chain(&policy.provenance)
+            .cloned()
+            .collect();
+        let parts = Parts {
+            host: Arc::clone(&service.host),
+            protocol: port.protocol,
+            balance: policy.balance.clone(),
+            endpoints,
+            plan,
+            unresolved: self.unresolved(port, members),
+            stats: self.stats_of(service, &WorkloadLabels::default()),
+            pool,
+            retry_limit: policy.retry_limit,
+            check: health_check(&policy.health_check, &service.health_check),
+            federation,
+            absence,
+            provenance,
+            fingerprint,
+            state,
+        };
+        Arc::new(Cluster::build(parts, self.now))
+    }
+
+    /// How connections to these workloads are made, their TLS included.
+    fn pool_settings(&self, making: &Making<'_>, members: &[&Workload]) -> PoolSettings {
+        let Making {
+            service,
+            policy,
+            base,
+            ..
+        } = *making;
+        let purpose = Purpose {
+            identity: self.identity,
+            service,
+            cluster: base,
+            members,
+        };
+        // the mesh's TLS ends at workloads; what answers here is a gateway, which ends its own
+        let is_hop = members.iter().any(|member| member.origin == Origin::Import);
+        let asked = policy.tls.as_ref();
+        let asked = asked.filter(|asked| !(is_hop && asked.is_of_mesh()));
+        PoolSettings {
+            tls: purpose.tls(asked, self.certificates),
+            ..policy.pool.clone()
+        }
+    }
+
+    /// Which endpoints come first for this proxy.
+    fn plan(&self, balance: &Balance, endpoints: &[Endpoint]) -> Plan {
+        let here = Place {
+            locality: &self.locality,
+            labels: &self.identity.labels,
+            network: &self.identity.network,
+            member: &self.member,
+        };
+        let places: Vec<(Place<'_>, u32)> = endpoints
+            .iter()
+            .map(|endpoint| {
+                let place = Place {
+                    locality: &endpoint.locality,
+                    labels: &endpoint.labels,
+                    network: &endpoint.network,
+                    member: endpoint.member.as_ref().unwrap_or(&self.member),
+                };
+                (place, endpoint.weight)
+            })
+            .collect();
+        locality::plan(&balance.spread, &here, &places)
+    }
+
+    fn fingerprint(
+        &self,
+        making: &Making<'_>,
+        members: &[&Workload],
+        stands_for: (&Option<Vec<Pool>>, Option<Absence>),
+        tls: Option<u64>,
+    ) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (
+            making.service.fingerprint,
+            making.port.number,
+            making.policy.fingerprint,
+            &making.policy.subset,
+            tls,
+        )
+            .hash(&mut hasher);
+        stands_for.hash(&mut hasher);
+        for workload in members {
+            if let Some(name) = workload.host.name() {
+                self.registry
+                    .resolution(name)
+                    .map(|resolution| resolution.addresses.clone())
+                    .hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+
+    /// The names among members that have no addresses yet.
+    fn unresolved(&self, port: &Port, members: &[&Workload]) -> Vec<Box<str>> {
+        let names = members.iter().filter_map(|workload| {
+            let name = workload.host.name()?;
+            let number = workload.port(port)?;
+            let unresolved = self.registry.resolution(name).is_none();
+            unresolved.then(|| format!("{name}:{number}").into())
+        });
+        names.collect()
+    }
+}
+
+/// How endpoints are checked: as their policy says, else as their service says.
+fn health_check(policy: &HealthChecked, service: &HealthChecked) -> Option<Arc<HealthCheck>> {
+    let asked = match (policy, service) {
+        (HealthChecked::By(asked), _) | (HealthChecked::Unsaid, HealthChecked::By(asked)) => asked,
+        (HealthChecked::Never | HealthChecked::Unsaid, _) => return None,
+    };
+    Some(Arc::new(HealthCheck {
+        probe: match asked.probe.clone() {
+            AskedProbe::Grpc { service, host } => Probe::Grpc { service, host },
+            AskedProbe::Http {
+                path,
+                host,
+                statuses,
+            } => Probe::Http {
+                path,
+                host,
+                statuses,
+            },
+            AskedProbe::Tcp => Probe::Tcp,
+        },
+        port: asked.port,
+        interval: asked.interval,
+        timeout: asked.timeout,
+        thresholds: Thresholds {
+            healthy: asked.healthy_threshold,
+            unhealthy: asked.unhealthy_threshold,
+        },
+    }))
+}

@@ -1,0 +1,79 @@
+//! Where requests of a cluster are counted: by what Istio's metrics say of both sides.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::Clusters;
+use crate::compile::service::{Service, Workload};
+use crate::telemetry::{Reporter, RequestLabels, RequestStats, UNKNOWN};
+use crate::telemetry::{Service as ServiceLabels, Workload as WorkloadLabels};
+
+/// Statistics by labels and member.
+pub(super) type StatsOf = HashMap<(*const BTreeMap<String, String>, Arc<str>), Arc<RequestStats>>;
+
+impl Clusters<'_> {
+    pub(super) fn stats_of_workload(
+        &self,
+        known: &mut StatsOf,
+        service: &Service,
+        workload: &Workload,
+    ) -> Arc<RequestStats> {
+        let member = workload.member.as_ref();
+        let member = member.map_or(&self.member, |member| &member.name);
+        let key = (Arc::as_ptr(&workload.labels), Arc::clone(member));
+        let stats = known.entry(key).or_insert_with(|| {
+            let labels = workload_labels(&workload.labels, &service.namespace, member);
+            self.stats_of(service, &labels)
+        });
+        Arc::clone(stats)
+    }
+
+    pub(super) fn stats_of(
+        &self,
+        service: &Service,
+        destination: &WorkloadLabels,
+    ) -> Arc<RequestStats> {
+        self.stats.request_stats(&RequestLabels {
+            reporter: Reporter::Source,
+            source: Arc::clone(&self.source),
+            destination: Arc::new(destination.clone()),
+            service: Arc::new(ServiceLabels {
+                host: Arc::clone(&service.host),
+                name: Arc::clone(&service.name),
+                namespace: Arc::clone(&service.namespace),
+            }),
+        })
+    }
+}
+
+/// What Istio's metrics say of a workload with these labels.
+pub(super) fn workload_labels(
+    labels: &BTreeMap<String, String>,
+    namespace: &str,
+    member: &Arc<str>,
+) -> WorkloadLabels {
+    let first = |keys: &[&str]| {
+        keys.iter()
+            .find_map(|key| labels.get(*key))
+            .map(|value| Arc::from(value.as_str()))
+    };
+    let unknown: Arc<str> = UNKNOWN.into();
+    let app = first(&["app", "app.kubernetes.io/name"]);
+    let version = first(&["version", "app.kubernetes.io/version"]);
+    WorkloadLabels {
+        name: first(&["service.istio.io/workload-name"])
+            .or_else(|| app.clone())
+            .unwrap_or_else(|| unknown.clone()),
+        namespace: namespace.into(),
+        principal: unknown.clone(),
+        canonical_service: first(&["service.istio.io/canonical-name"])
+            .or_else(|| app.clone())
+            .unwrap_or_else(|| unknown.clone()),
+        canonical_revision: first(&["service.istio.io/canonical-revision"])
+            .or_else(|| version.clone())
+            .unwrap_or_else(|| "latest".into()),
+        app: app.unwrap_or_else(|| unknown.clone()),
+        version: version.unwrap_or(unknown),
+        cluster: Arc::clone(member),
+    }
+}

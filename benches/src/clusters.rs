@@ -96,6 +96,7 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
         check: None,
         federation: None,
         absence: None,
+        is_pool: false,
         provenance: Vec::new(),
         fingerprint: 0,
     };

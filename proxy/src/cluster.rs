@@ -82,6 +82,8 @@ pub struct Parts {
     pub federation: Option<Arc<Federation>>,
     /// Why there is no endpoint at all.
     pub absence: Option<Absence>,
+    /// Whether its endpoints are those of one of the members that serve a service together.
+    pub is_pool: bool,
     /// The resources that had a say: the service first, then its policy.
     pub provenance: Vec<Provenance>,
     /// Hash over everything that the cluster is made of; equal for clusters that behave alike.
@@ -124,6 +126,8 @@ pub struct Cluster {
     pub federation: Option<Arc<Federation>>,
     /// Why there is no endpoint at all.
     pub absence: Option<Absence>,
+    /// Whether its endpoints are those of one of the members that serve a service together.
+    pub is_pool: bool,
     /// The resources that had a say: the service first, then its policy.
     pub provenance: Vec<Provenance>,
     /// DNS names of endpoints, with ports, whose addresses are not known yet.
@@ -158,6 +162,7 @@ impl Cluster {
             check: parts.check,
             federation: parts.federation,
             absence: parts.absence,
+            is_pool: parts.is_pool,
             provenance: parts.provenance,
             unresolved: parts.unresolved.into(),
             stats: parts.stats,
@@ -178,12 +183,6 @@ impl Cluster {
     /// Name of the cluster: `outbound|PORT|SUBSET|HOST`.
     pub fn name(&self) -> &Arc<str> {
         &self.state.name
-    }
-
-    /// Whether these are the endpoints of one of the members that serve a service together; those of others have its key
-    /// behind an `@` in their name.
-    pub fn is_pool(&self) -> bool {
-        self.federation.is_some() || self.name().contains('@')
     }
 
     /// All endpoints.

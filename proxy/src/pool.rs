@@ -403,9 +403,7 @@ impl EndpointPool {
         // a pool in use is held by its requests
         !(gone || self.http1.is_empty() && self.http2.is_empty()) || Rc::strong_count(self) > 1
     }
-}
 
-impl EndpointPool {
     fn answer(&self) {
         self.http1.answer(self);
         self.http2.answer(self);

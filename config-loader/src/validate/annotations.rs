@@ -323,6 +323,10 @@ mod tests {
             ),
         ];
         testing::check(entry, cases);
+    }
+
+    #[test]
+    fn every_value_has_its_bounds() {
         for (text, code) in [
             ("strait.io/health-check-interval: 1s", "E CM034"),
             (

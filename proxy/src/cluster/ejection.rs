@@ -26,7 +26,7 @@ pub(super) fn decide(
     }
     let (out, others) = census(cluster, endpoint);
     // where other clusters may serve as well, the last one may go: a single gateway must not keep its cluster in use
-    let others = others || cluster.is_pool();
+    let others = others || cluster.is_pool;
     let all = cluster.endpoints().len() as u32;
     let address = &*cluster.endpoint(endpoint).address_text;
     let note = |what| state.journal.note(now, &state.name, Some(address), what);

@@ -14,7 +14,7 @@ use crate::balance::RoundRobin;
 use crate::identity::Replay;
 use crate::registry::{ClusterId, Cursor};
 
-/// Most pools that one service may have; those beyond are left out, and a diagnostic says so.
+/// Most pools that one service may have; those beyond are left out, and the log says so.
 pub const POOLS_MAX: usize = 64;
 
 /// The endpoints of one member.
@@ -95,6 +95,12 @@ impl PoolSet {
         Self(self.0 | 1 << at)
     }
 
+    /// Those that are in `other` too.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// Those that are not in `other`.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
@@ -116,11 +122,20 @@ impl PoolSet {
 #[derive(Debug)]
 pub struct Federation {
     pools: Box<[Pool]>,
-    /// Whose turn it is; outlives changes of the policy, so that frequent ones favour nobody.
-    turns: Arc<Cursor>,
+    turns: Arc<Turns>,
     /// Whether a request that its tier fails is sent to the next tier.
     pub replay: Replay,
-    shares: ArcSwap<Shares>,
+    first: ArcSwap<Shares>,
+    later: ArcSwap<Shares>,
+}
+
+/// Whose turn it is, among the pools of first tries and among those of replays, each by itself: taken from one rotation,
+/// a request's replay would always follow its own first try. Outlive changes of the policy, so that frequent ones favour
+/// nobody.
+#[derive(Debug, Default)]
+pub struct Turns {
+    first: Cursor,
+    later: Cursor,
 }
 
 /// Who shares the traffic while the same pools are available.
@@ -174,18 +189,17 @@ pub struct Chosen {
 }
 
 impl Federation {
-    /// Of these pools.
-    pub fn build(mut pools: Vec<Pool>, replay: Replay, turns: Arc<Cursor>) -> Self {
+    /// Of these pools, [`POOLS_MAX`] at most.
+    pub fn build(mut pools: Vec<Pool>, replay: Replay, turns: Arc<Turns>) -> Self {
         pools.truncate(POOLS_MAX);
-        pools
-            .iter_mut()
-            .for_each(|pool| pool.weight = pool.weight.max(1));
         let shares = Shares::of(&pools, PoolSet::of(&pools, |_| true));
+        let shares = Arc::new(shares);
         Self {
             pools: pools.into(),
             turns,
             replay,
-            shares: ArcSwap::from_pointee(shares),
+            first: ArcSwap::new(Arc::clone(&shares)),
+            later: ArcSwap::new(shares),
         }
     }
 
@@ -195,42 +209,63 @@ impl Federation {
     }
 
     /// Whose turn it is.
-    pub fn turns(&self) -> &Arc<Cursor> {
+    pub fn turns(&self) -> &Arc<Turns> {
         &self.turns
     }
 
     /// Picks a pool: of the first tier that has an available one, in turn by weight, or by the hash of a key, which stays
-    /// with its pool while that is available. `None` when none is available; then see [`Federation::desperate`].
+    /// with its pool while that is available. `None` when none is available.
     #[inline]
     pub fn pick(&self, available: PoolSet, hash: Option<u64>) -> Option<Chosen> {
         if available.is_empty() {
             return None;
         }
         let is_last = available.len() == 1;
-        let shares = self.shares.load();
-        let at = if shares.available == available {
-            self.of_shares(&shares, hash)
-        } else {
-            self.renew(available, hash)
-        };
+        let at = self.by_turn(&self.first, &self.turns.first, available, hash);
+        Some(Chosen { at, is_last })
+    }
+
+    /// Picks a pool for a request that its tier has failed: of the first tier among `later`, as [`Federation::pick`] does.
+    pub fn pick_later(&self, later: PoolSet, hash: Option<u64>) -> Option<Chosen> {
+        if later.is_empty() {
+            return None;
+        }
+        let at = self.by_turn(&self.later, &self.turns.later, later, hash);
+        // the tier that failed it has endpoints, too
+        let is_last = false;
         Some(Chosen { at, is_last })
     }
 
     #[inline]
-    fn of_shares(&self, shares: &Shares, hash: Option<u64>) -> usize {
+    fn by_turn(
+        &self,
+        shares: &ArcSwap<Shares>,
+        turns: &Cursor,
+        available: PoolSet,
+        hash: Option<u64>,
+    ) -> usize {
+        let now = shares.load();
+        if now.available == available {
+            return self.of_shares(&now, turns, hash);
+        }
+        let renewed = self.renew(shares, available);
+        self.of_shares(&renewed, turns, hash)
+    }
+
+    #[inline]
+    fn of_shares(&self, shares: &Shares, turns: &Cursor, hash: Option<u64>) -> usize {
         match (&*shares.members, hash) {
             ([only], _) => usize::from(*only),
-            (members, None) => usize::from(members[shares.turns.pick(&self.turns).0 as usize]),
+            (members, None) => usize::from(members[shares.turns.pick(turns).0 as usize]),
             (_, Some(hash)) => self.of_hash(shares.available, shares.tier, hash),
         }
     }
 
     #[cold]
-    fn renew(&self, available: PoolSet, hash: Option<u64>) -> usize {
-        let shares = Arc::new(Shares::of(&self.pools, available));
-        let at = self.of_shares(&shares, hash);
-        self.shares.store(shares);
-        at
+    fn renew(&self, shares: &ArcSwap<Shares>, available: PoolSet) -> Arc<Shares> {
+        let renewed = Arc::new(Shares::of(&self.pools, available));
+        shares.store(Arc::clone(&renewed));
+        renewed
     }
 
     /// The pool of a key: among all of the tier, and if that one is not available, among those that are, so that only the
@@ -275,11 +310,6 @@ impl Federation {
         Some(Chosen { at, is_last })
     }
 
-    /// The pools of the tier that comes first, to which requests may go when none is available and they panic.
-    pub fn desperate(&self, rng: &mut impl Rng) -> Option<Chosen> {
-        self.another(PoolSet::default(), PoolSet::of(&self.pools, |_| true), rng)
-    }
-
     /// The part of the traffic that each pool has while these are available, in the order of the pools.
     pub fn shares(&self, available: PoolSet) -> Vec<f64> {
         let mut parts = vec![0.0; self.pools.len()];
@@ -296,11 +326,6 @@ impl Federation {
     /// Pools of tiers after this one.
     pub fn after(&self, tier: u8) -> PoolSet {
         PoolSet::of(&self.pools, |pool| pool.tier > tier)
-    }
-
-    /// Whether there is more than one tier.
-    pub fn has_tiers(&self) -> bool {
-        self.pools.iter().any(|pool| pool.tier > 0)
     }
 
     /// The number of an endpoint's pool.

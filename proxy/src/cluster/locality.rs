@@ -62,6 +62,9 @@ pub struct Place<'a> {
 /// The label that stands for the network.
 const NETWORK: &str = "topology.istio.io/network";
 
+/// The label that stands for the Kubernetes cluster.
+const MEMBER: &str = "topology.istio.io/cluster";
+
 impl<'a> Place<'a> {
     /// The value of a label, those of the topology included.
     fn label(&self, key: &str) -> &'a str {
@@ -71,7 +74,7 @@ impl<'a> Place<'a> {
             "topology.kubernetes.io/zone" => zone,
             "topology.istio.io/subzone" => sub_zone,
             NETWORK => self.network,
-            "topology.istio.io/cluster" => self.member,
+            MEMBER => self.member,
             _ => self.labels.get(key).map_or("", String::as_str),
         }
     }
@@ -150,6 +153,48 @@ pub fn plan(spread: &Spread, here: &Place<'_>, endpoints: &[(Place<'_>, u32)]) -
         Spread::ZoneAware {
             regions, labels, ..
         } => zone_aware(regions, labels, here, endpoints),
+    }
+}
+
+impl Spread {
+    /// The same for endpoints that are all one member's: a policy has chosen the member, so that what tells members apart
+    /// has no say.
+    pub fn within_member(&self) -> Self {
+        let own = |labels: &[Label]| {
+            let labels = labels.iter();
+            let labels = labels.filter(|label| ![MEMBER, NETWORK].contains(&&*label.key));
+            labels.cloned().collect()
+        };
+        match self {
+            Spread::Failover { regions, labels } => Spread::Failover {
+                regions: regions.clone(),
+                labels: own(labels),
+            },
+            Spread::ZoneAware {
+                size_min,
+                regions,
+                labels,
+            } => Spread::ZoneAware {
+                size_min: *size_min,
+                regions: regions.clone(),
+                labels: own(labels),
+            },
+            Spread::Distribute(_) | Spread::Flat => self.clone(),
+        }
+    }
+}
+
+/// Puts the endpoints of one member in order, whose part of the traffic is its own whatever its localities are: where
+/// `distribute` has no share for any of them, they are balanced as if it were not there.
+pub fn plan_within_member(
+    spread: &Spread,
+    here: &Place<'_>,
+    endpoints: &[(Place<'_>, u32)],
+) -> Plan {
+    let plan = plan(&spread.within_member(), here, endpoints);
+    match plan.is_empty() {
+        true => self::plan(&Spread::Flat, here, endpoints),
+        false => plan,
     }
 }
 

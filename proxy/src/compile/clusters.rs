@@ -14,7 +14,7 @@ use config_loader::resource::HealthChecked;
 
 use super::Inputs;
 use super::client_tls::Asked;
-use super::federation::{self, Resolved, Viewer, Wanted};
+use super::federation::{self, Candidates, POOLS_MAX, Placed, Resolved, Viewer, Wanted};
 use super::policies::Policies;
 use super::service::{Origin, Port, Service, Workload};
 use super::services::Services;
@@ -65,6 +65,8 @@ struct Making<'a> {
 /// What a cluster stands for besides its own endpoints.
 #[derive(Default)]
 struct StandsFor {
+    /// Whether its own endpoints are one of several pools.
+    is_pool: bool,
     pools: Option<Vec<Pool>>,
     absence: Option<Absence>,
 }
@@ -203,7 +205,7 @@ impl<'a> Clusters<'a> {
             policy: &policy,
             base: &Arc::clone(&state.name),
         };
-        Some(self.make(&making, state, &own, None))
+        Some(self.make(&making, state, &own, StandsFor::default()))
     }
 
     /// Whether a service has this port, and is one whose endpoints are its own cluster's.
@@ -251,7 +253,6 @@ impl<'a> Clusters<'a> {
         let candidates = federation::candidates(wanted, viewer);
         let (resolved, absence) = federation::resolve(wanted, &candidates, &members.own.key);
         let base = self.registry.cluster(name);
-        let of = |member: &str| candidates.by_member.get(member).cloned();
         let make = Making {
             service,
             port,
@@ -264,30 +265,62 @@ impl<'a> Clusters<'a> {
                 (all.copied().collect(), None)
             }
             Resolved::Federated(placed) => {
-                let mut pools = Vec::with_capacity(placed.len());
-                for place in placed.into_iter().take(federation::POOLS_MAX) {
-                    let pool = match place.member == members.own.key {
-                        true => base.id,
-                        false => {
-                            let state = self.registry.cluster(&format!("{name}@{}", place.member));
-                            let id = state.id;
-                            let workloads = of(&place.member).unwrap_or_default();
-                            let built = self.make(&make, state, &workloads, None);
-                            self.built.insert(id, Some(built));
-                            id
-                        }
-                    };
-                    pools.push(Pool {
-                        member: place.member,
-                        cluster: pool,
-                        tier: place.tier,
-                        weight: place.weight,
-                    });
-                }
-                (of(&members.own.key).unwrap_or_default(), Some(pools))
+                let pools = self.pools(&make, base.id, placed, &candidates);
+                let own = candidates.by_member.get(&members.own.key);
+                (own.cloned().unwrap_or_default(), Some(pools))
             }
         };
-        let stands_for = StandsFor { pools, absence };
-        Some(self.make(&make, base.clone(), &workloads, Some(stands_for)))
+        let stands_for = StandsFor {
+            is_pool: pools.is_some(),
+            pools,
+            absence,
+        };
+        Some(self.make(&make, base.clone(), &workloads, stands_for))
+    }
+
+    /// The pools of a cluster, each with a cluster of its own; that of the proxy's own member is `base`.
+    fn pools(
+        &mut self,
+        making: &Making<'_>,
+        base: ClusterId,
+        placed: Vec<Placed>,
+        candidates: &Candidates<'_>,
+    ) -> Vec<Pool> {
+        if placed.len() > POOLS_MAX {
+            let (host, pools) = (&*making.service.host, placed.len());
+            tracing::warn!(
+                host,
+                pools,
+                max = POOLS_MAX,
+                "clusters beyond the limit are left out"
+            );
+        }
+        let own = &self.services.members().own.key;
+        let mut pools = Vec::with_capacity(placed.len().min(POOLS_MAX));
+        for place in placed.into_iter().take(POOLS_MAX) {
+            let cluster = if place.member == *own {
+                base
+            } else {
+                let name = format!("{}@{}", making.base, place.member);
+                let state = self.registry.cluster(&name);
+                let id = state.id;
+                let workloads = candidates.by_member.get(&place.member);
+                let workloads = workloads.map_or(&[][..], Vec::as_slice);
+                let alone = StandsFor {
+                    is_pool: true,
+                    ..StandsFor::default()
+                };
+                let built = self.make(making, state, workloads, alone);
+                self.built.insert(id, Some(built));
+                id
+            };
+            pools.push(Pool {
+                member: place.member,
+                cluster,
+                tier: place.tier,
+                weight: place.weight,
+            });
+        }
+        pools
     }
 }

@@ -9,7 +9,6 @@ use crate::cluster::{Ask, Cluster};
 
 impl Destined {
     /// Picks a member, and an endpoint of it. A pool whose last endpoint has just gone is passed over.
-    #[cold]
     pub(super) fn pick_member(&self, federation: &Federation, worker: &Worker) -> Option<Picked> {
         let mut available = self.available(federation);
         while let Some(chosen) = federation.pick(available, self.ask().hash) {
@@ -125,26 +124,24 @@ impl Picked {
 
     /// For a request that its tier has failed: an endpoint of the next tier that has one that may be used.
     pub(super) fn of_next_tier(&self, worker: &Worker) -> Option<Self> {
+        let federation = self.federation()?;
         let destined = self.destined();
-        let federation = destined.cluster().federation.as_ref()?;
-        let after = federation.after(self.tier(federation));
-        let unavailable = after.without(destined.available(federation));
-        destined.pick_among(federation, after.without(unavailable), worker)
+        let chosen = federation.pick_later(self.later(federation), destined.ask().hash)?;
+        destined.pick_of(federation, chosen, worker)
     }
 
     /// Whether a later tier has an endpoint that may be used.
     pub(super) fn has_next_tier(&self) -> bool {
-        let destined = self.destined();
-        destined
-            .cluster()
-            .federation
-            .as_ref()
-            .is_some_and(|federation| {
-                let after = federation.after(self.tier(federation));
-                federation.has_tiers()
-                    && !after
-                        .without(after.without(destined.available(federation)))
-                        .is_empty()
-            })
+        let federation = self.federation();
+        federation.is_some_and(|federation| !self.later(federation).is_empty())
+    }
+
+    /// The pools of later tiers that have an endpoint that may be used.
+    fn later(&self, federation: &Federation) -> PoolSet {
+        let after = federation.after(self.tier(federation));
+        match after.is_empty() {
+            true => after,
+            false => after.and(self.destined().available(federation)),
+        }
     }
 }

@@ -119,15 +119,13 @@ impl Going<'_> {
     /// Why there should be another try, if there should.
     fn wants(&self, forward: &Forward<'_>, tried: &Tried) -> Option<Reason> {
         let policy = self.policy(forward)?;
-        // what a rule does that says nothing about it is done by the next tier, while there is one
-        if policy.implied && self.picked.has_next_tier() {
-            return None;
-        }
         let conditions = &policy.conditions;
-        match tried {
+        let reason = match tried {
             Ok(response) => conditions.on_response(response.status(), response.headers()),
             Err(error) => conditions.on_failure(error.kind(), self.outgoing.is_sent()),
-        }
+        };
+        // what a rule does that says nothing about it is done by the next tier, while there is one
+        reason.filter(|_| !(policy.implied && self.picked.has_next_tier()))
     }
 }
 

@@ -136,6 +136,18 @@ impl World {
         }
     }
 
+    /// Those of these names.
+    fn sites(&self, names: &[&str]) -> Vec<&Site> {
+        let site = |name: &&str| match *name {
+            "L1" => &self.l1,
+            "L2" => &self.l2,
+            "g2" => &self.g2,
+            "g3" => &self.g3,
+            other => panic!("no site is called {other}"),
+        };
+        names.iter().map(site).collect()
+    }
+
     fn import(&self) -> String {
         let endpoint = |cluster: &str, at: SocketAddr| {
             format!(

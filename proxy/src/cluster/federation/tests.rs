@@ -69,6 +69,18 @@ fn any_window_of_one_cycle_is_exact() {
 }
 
 #[test]
+fn replays_share_a_later_tier_exactly_whatever_first_tries_do() {
+    let federation = federation(&[(0, 1), (0, 1), (1, 75), (1, 25)]);
+    let mut counts = [0; 4];
+    for _ in 0..400 {
+        counts[federation.pick(set(&[0, 1, 2, 3]), None).unwrap().at] += 1;
+        counts[federation.pick_later(set(&[2, 3]), None).unwrap().at] += 1;
+    }
+    assert_eq!(counts, [200, 200, 300, 100]);
+    assert_eq!(federation.pick_later(set(&[]), None), None);
+}
+
+#[test]
 fn only_the_last_available_pool_may_panic() {
     let federation = federation(&[(0, 1), (1, 1)]);
     let is_last = |available| federation.pick(available, None).map(|pick| pick.is_last);
@@ -76,8 +88,14 @@ fn only_the_last_available_pool_may_panic() {
     assert_eq!(is_last(set(&[0])), Some(true));
     assert_eq!(is_last(set(&[])), None);
     let mut rng = SmallRng::seed_from_u64(1);
-    let chosen = federation.desperate(&mut rng).unwrap();
-    assert_eq!((chosen.at, chosen.is_last), (0, true));
+    let in_panic = federation.another(set(&[]), set(&[0, 1]), &mut rng);
+    assert_eq!(
+        in_panic,
+        Some(Chosen {
+            at: 0,
+            is_last: true
+        })
+    );
 }
 
 #[test]

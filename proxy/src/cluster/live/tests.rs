@@ -80,6 +80,7 @@ fn cluster(balance: Balance, localities: &[&str]) -> Cluster {
         check: None,
         federation: None,
         absence: None,
+        is_pool: false,
         provenance: Vec::new(),
         fingerprint: 0,
     };

@@ -31,6 +31,12 @@ impl Spot {
 
 /// Priorities, each as its groups of `weight:members`.
 fn planned(spread: &Spread, here: &str, endpoints: &[(&str, u32)]) -> String {
+    written(plan, spread, here, endpoints)
+}
+
+type Planner = fn(&Spread, &Place<'_>, &[(Place<'_>, u32)]) -> Plan;
+
+fn written(plan: Planner, spread: &Spread, here: &str, endpoints: &[(&str, u32)]) -> String {
     let spots: Vec<(Spot, u32)> = endpoints
         .iter()
         .map(|(text, weight)| (Spot::new(text), *weight))
@@ -219,4 +225,21 @@ fn own_zone_keeps_what_is_its_share() {
     ] {
         assert_eq!(zone_shares(healthy, size_min), shares, "{healthy:?}");
     }
+}
+
+#[test]
+fn what_tells_members_apart_has_no_say_within_one() {
+    let within = |spread: &Spread, endpoints: &[(&str, u32)]| {
+        written(plan_within_member, spread, "r1/a|n1|", endpoints)
+    };
+    let elsewhere = [("r2/x|n2", 1), ("r1/b|n2", 1)];
+    let shares = Spread::Distribute(vec![(Pattern(vec!["r1".into(), "a".into()]), 100)]);
+    assert_eq!(planned(&shares, "r1/a|n1|", &elsewhere), "");
+    assert_eq!(within(&shares, &elsewhere), "1:01");
+    let keys = [
+        "topology.istio.io/network",
+        "topology.istio.io/cluster",
+        "topology.kubernetes.io/region",
+    ];
+    assert_eq!(within(&failing_over(&[], &keys), &elsewhere), "1:1 / 1:0");
 }

@@ -25,7 +25,7 @@ impl Clusters<'_> {
         making: &Making<'_>,
         state: Arc<ClusterState>,
         members: &[&Workload],
-        stands_for: Option<StandsFor>,
+        stands_for: StandsFor,
     ) -> Arc<Cluster> {
         let Making {
             service,
@@ -33,7 +33,11 @@ impl Clusters<'_> {
             policy,
             base,
         } = *making;
-        let StandsFor { pools, absence } = stands_for.unwrap_or_default();
+        let StandsFor {
+            is_pool,
+            pools,
+            absence,
+        } = stands_for;
         let names = members.iter().filter_map(|workload| workload.host.name());
         self.dns_names.extend(names.cloned());
         let pool = self.pool_settings(making, members);
@@ -52,7 +56,7 @@ impl Clusters<'_> {
             Arc::new(Federation::build(pools, replay, turns))
         });
         let endpoints = self.endpoints(base, service, port, members);
-        let plan = self.plan(&policy.balance, &endpoints);
+        let plan = self.plan(&policy.balance, &endpoints, is_pool);
         let provenance = service
             .provenance
             .iter()
@@ -72,6 +76,7 @@ impl Clusters<'_> {
             check: health_check(&policy.health_check, &service.health_check),
             federation,
             absence,
+            is_pool,
             provenance,
             fingerprint,
             state,
@@ -104,7 +109,7 @@ impl Clusters<'_> {
     }
 
     /// Which endpoints come first for this proxy.
-    fn plan(&self, balance: &Balance, endpoints: &[Endpoint]) -> Plan {
+    fn plan(&self, balance: &Balance, endpoints: &[Endpoint], is_pool: bool) -> Plan {
         let here = Place {
             locality: &self.locality,
             labels: &self.identity.labels,
@@ -123,7 +128,10 @@ impl Clusters<'_> {
                 (place, endpoint.weight)
             })
             .collect();
-        locality::plan(&balance.spread, &here, &places)
+        match is_pool {
+            true => locality::plan_within_member(&balance.spread, &here, &places),
+            false => locality::plan(&balance.spread, &here, &places),
+        }
     }
 
     fn fingerprint(

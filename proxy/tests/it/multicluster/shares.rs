@@ -1,4 +1,4 @@
-//! Shares of clusters: scenarios 1 to 20, 36, 37, 40, 86.
+//! Shares of clusters: scenarios 1 to 20, 36, 37, 40, 43, 79.
 
 use super::*;
 
@@ -18,16 +18,7 @@ fn play(rows: &[Row<'_>]) {
             ..*setup
         };
         let proxy = world.proxy(setup);
-        let sites: Vec<&Site> = ejected
-            .iter()
-            .map(|name| match *name {
-                "L1" => &world.l1,
-                "L2" => &world.l2,
-                "g2" => &world.g2,
-                _ => &world.g3,
-            })
-            .collect();
-        eject(&proxy, &sites);
+        eject(&proxy, &world.sites(ejected));
         println!("scenario {number}");
         assert_shares(&count(&proxy, RUN), expected);
     }
@@ -123,6 +114,24 @@ fn a_cluster_whose_endpoints_are_all_out_leaves_its_share_to_the_others() {
 }
 
 #[test]
+fn scenario_20_endpoints_of_one_cluster_share_its_part() {
+    let world = World::new();
+    let second = format!(
+        "apiVersion: multicluster.flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {{namespace: ns1, name: web}}\n\
+         spec: {{ports: [{{name: http, port: 80, endpoints: [{{clusterKey: default/default/default/c2, \
+         target: {{host: '', ip: {}, port: {}, path: /c2/web}}}}]}}]}}\n",
+        world.l1.address().ip(),
+        world.l1.address().port()
+    );
+    let halves = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 50}, {clusterKey: c3, weight: 50}]}";
+    let counts = world.run(Setup {
+        more: &second,
+        ..setup(0, halves)
+    });
+    assert_shares(&counts, &[("g2", 250), ("L1", 250), ("g3", 500)]);
+}
+
+#[test]
 fn weight_0_drains_a_cluster() {
     let drained = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 100}, {clusterKey: c3, weight: 0}]}";
     let none = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 0}, {clusterKey: c3, weight: 0}]}";
@@ -150,6 +159,27 @@ fn locality_stays_in_the_own_cluster() {
         ("37", setup(0, "{lbType: Locality}"), &[], &[("503", 1000)]),
         ("43", setup(2, "{}"), &[], &[("L1", 500), ("L2", 500)]),
     ]);
+}
+
+#[test]
+fn scenario_79_localities_share_what_their_cluster_has() {
+    let world = World::new();
+    let zoned = |number, zone: &str, site: &Site| {
+        let plain = slice(number, "", site.address());
+        plain.replace("conditions:", &format!("zone: {zone}, conditions:"))
+    };
+    let slices = documents([zoned(1, "z1", &world.l1), zoned(2, "z2", &world.l2)]);
+    let counts = world.run(Setup {
+        rule: "{loadBalancer: {simple: ROUND_ROBIN, localityLbSetting: {distribute: \
+               [{from: r/*, to: {r/z1: 80, r/z2: 20}}]}}}",
+        arguments: &["--locality", "r/z1"],
+        more: slices.trim_start_matches("---\n"),
+        ..setup(
+            0,
+            "{lbType: ActiveActive, targets: [{clusterKey: c1, weight: 50}, {clusterKey: c2, weight: 50}]}",
+        )
+    });
+    assert_shares(&counts, &[("L1", 400), ("L2", 100), ("g2", 500)]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Failover from cluster to cluster: scenarios 21 to 34, 45 to 47, 95.
+//! Failover from cluster to cluster: scenarios 21 to 34, 47 and 87.
 
 use super::*;
 
@@ -56,16 +56,7 @@ fn backups_serve_while_the_own_cluster_does_not() {
     for (number, setup, ejected, expected) in rows {
         let world = World::new();
         let proxy = world.proxy(*setup);
-        let sites: Vec<&Site> = ejected
-            .iter()
-            .map(|name| match *name {
-                "L1" => &world.l1,
-                "L2" => &world.l2,
-                "g2" => &world.g2,
-                _ => &world.g3,
-            })
-            .collect();
-        eject(&proxy, &sites);
+        eject(&proxy, &world.sites(ejected));
         println!("scenario {number}");
         assert_shares(&count(&proxy, RUN), expected);
     }

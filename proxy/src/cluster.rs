@@ -48,7 +48,7 @@ use crate::balance::{EndpointIdx, HashKey, HashTable, Policy};
 use crate::error::Kind;
 use crate::pool::PoolSettings;
 use crate::provenance::Provenance;
-use crate::registry::{ClusterId, ClusterState, Moment};
+use crate::registry::{ClusterId, ClusterState, Moment, Recent};
 use crate::telemetry::RequestStats;
 use crate::tls::{ClientMode, ClientTls};
 use crate::upstream::Protocol;
@@ -136,6 +136,8 @@ pub struct Cluster {
     pub stats: Arc<RequestStats>,
     /// Hash over everything that the cluster is made of; equal for clusters that behave alike.
     pub fingerprint: u64,
+    /// Tries that began lately, if the limit of retries is a share of them.
+    recent: Option<Arc<Recent>>,
     endpoints: Box<[Endpoint]>,
     /// Priority of each endpoint; empty when all have the same.
     priorities: Box<[u8]>,
@@ -152,7 +154,9 @@ impl Cluster {
         let priorities = by_endpoint(&parts.plan, endpoints.len());
         let base = base(&parts.balance, parts.plan, &endpoints);
         let live = Live::build(&base, &endpoints, now);
+        let interval = parts.retry_limit.interval();
         Self {
+            recent: interval.map(|interval| parts.state.recent(interval)),
             state: parts.state,
             host: parts.host,
             protocol: parts.protocol,

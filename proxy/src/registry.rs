@@ -7,6 +7,7 @@ mod checked;
 mod connections;
 mod health;
 mod journal;
+mod recent;
 mod tally;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use crossbeam_utils::CachePadded;
@@ -25,6 +27,7 @@ pub use connections::{
 };
 pub use health::{Health, Moment, Streak, why};
 pub use journal::{Cause, EVENTS_MAX, Event, Happening, Journal};
+pub use recent::Recent;
 pub use tally::{PendingPermit, Permit, RequestPermit, RetryPermit, Tally};
 
 /// Where an endpoint accepts connections.
@@ -176,12 +179,27 @@ pub struct ClusterState {
     pub journal: Arc<Journal>,
     /// Requests that are being tried again.
     pub retries: Tally,
+    /// Tries that began lately, where somebody asks.
+    recent: ArcSwapOption<Recent>,
     /// Requests under way, where their number has a limit.
     pub requests: Tally,
     /// Requests that wait for a connection or a stream, where their number has a limit.
     pub pending: Tally,
     /// Connections that there are, and who waits for one.
     pub connections: Connections,
+}
+
+impl ClusterState {
+    /// Where tries are counted for this time. What was counted for another time is forgotten.
+    pub fn recent(&self, interval: Duration) -> Arc<Recent> {
+        let kept = self.recent.load_full();
+        kept.filter(|recent| recent.interval() == interval)
+            .unwrap_or_else(|| {
+                let recent = Arc::new(Recent::new(interval));
+                self.recent.store(Some(Arc::clone(&recent)));
+                recent
+            })
+    }
 }
 
 /// Addresses that a DNS name resolved to, as of its last successful lookup.
@@ -242,6 +260,7 @@ impl Registry {
                 ejections: Ejections::default(),
                 journal: Arc::clone(&self.journal),
                 retries: Tally::default(),
+                recent: ArcSwapOption::empty(),
                 requests: Tally::default(),
                 pending: Tally::default(),
                 connections: Connections::default(),

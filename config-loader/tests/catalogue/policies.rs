@@ -419,11 +419,6 @@ tunnel:
         "retryBudget: {minRetryConcurrency: -1} # E DR305 -1",
         "retryBudget: {minRetryConcurrency: 1}",
     ),
-    (
-        &[],
-        "retryBudget: {budgetInterval: 1s} # W DR308 1s",
-        "retryBudget: {percent: 0.5}",
-    ),
 ];
 
 const OUTLIERS: &[super::Case] = &[

@@ -1,19 +1,24 @@
 //! How many requests to one cluster may be tried again at the same time.
 
+use std::time::Duration;
+
 use super::Cluster;
-use crate::registry::RetryPermit;
+use crate::balance::EndpointIdx;
+use crate::registry::{Moment, RetryPermit};
 
 /// A limit on retries under way, over all workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RetryLimit {
     /// This many.
     Count(u32),
-    /// A share of the requests under way to the cluster, and never less than `min`.
+    /// A share of the requests to the cluster, and never less than `min`.
     Share {
-        /// How many of a hundred requests.
-        percent: u32,
+        /// How many of ten thousand requests.
+        basis_points: u32,
         /// How many in any case.
         min: u32,
+        /// The time in which a request must have begun to count; none for those that are under way.
+        interval: Option<Duration>,
         /// Whether a retry counts of which it is certain that no endpoint saw the try before.
         counts_unprocessed: bool,
     },
@@ -25,9 +30,20 @@ impl Default for RetryLimit {
     /// that endpoints may go away under any number of requests.
     fn default() -> Self {
         Self::Share {
-            percent: 20,
+            basis_points: 2_000,
             min: 64,
+            interval: None,
             counts_unprocessed: false,
+        }
+    }
+}
+
+impl RetryLimit {
+    /// The time in which a request must have begun to count, if that is what counts.
+    pub fn interval(&self) -> Option<Duration> {
+        match self {
+            Self::Share { interval, .. } => *interval,
+            Self::Count(_) => None,
         }
     }
 }
@@ -42,35 +58,56 @@ pub enum Admission {
 }
 
 impl Cluster {
+    /// Counts in a try that goes to an endpoint, until it leaves there.
+    #[inline]
+    pub fn enter(&self, endpoint: EndpointIdx, now: impl FnOnce() -> Moment) {
+        self.endpoint(endpoint).state.enter();
+        if let Some(recent) = &self.recent {
+            recent.count(now());
+        }
+    }
+
     /// Asks for one more retry; `unprocessed` is whether it is certain that no endpoint saw the try before.
-    pub fn admit_retry(&self, unprocessed: bool) -> Admission {
-        let max = match self.retry_limit {
-            RetryLimit::Count(count) => count as usize,
-            RetryLimit::Share {
-                counts_unprocessed: false,
-                ..
-            } if unprocessed => return Admission::Admitted(None),
-            RetryLimit::Share { percent, min, .. } => self.share(percent, min),
-        };
-        match RetryPermit::acquire(&self.state, max) {
+    pub fn admit_retry(&self, unprocessed: bool, now: impl FnOnce() -> Moment) -> Admission {
+        if let RetryLimit::Share {
+            counts_unprocessed: false,
+            ..
+        } = self.retry_limit
+            && unprocessed
+        {
+            return Admission::Admitted(None);
+        }
+        let wanted = self.state.retries.active() + 1;
+        match RetryPermit::acquire(&self.state, self.retries_max(wanted, now)) {
             Some(permit) => Admission::Admitted(Some(permit)),
             None => Admission::Refused,
         }
     }
 
-    /// The limit that is a share of the requests under way. Endpoints are counted only as far as the answer depends on
-    /// them.
-    fn share(&self, percent: u32, min: u32) -> usize {
-        let wanted = self.state.retries.active() + 1;
+    /// How many retries may be under way now, as far as it is not more than `wanted`: endpoints are counted only until
+    /// the answer is known.
+    pub fn retries_max(&self, wanted: usize, now: impl FnOnce() -> Moment) -> usize {
+        let (basis_points, min) = match self.retry_limit {
+            RetryLimit::Count(count) => return count as usize,
+            RetryLimit::Share {
+                basis_points, min, ..
+            } => (u64::from(basis_points), min as usize),
+        };
+        let share = |requests: u64| {
+            let share = requests.saturating_mul(basis_points) / 10_000;
+            usize::try_from(share).unwrap_or(usize::MAX).max(min)
+        };
+        if let Some(recent) = &self.recent {
+            return share(recent.within(now()));
+        }
         let mut active = 0_u64;
-        let mut max = min as usize;
+        let mut max = min;
         for endpoint in &self.endpoints {
             if max >= wanted {
                 break;
             }
             active += u64::from(endpoint.state.active());
-            let share = active * u64::from(percent) / 100;
-            max = max.max(usize::try_from(share).unwrap_or(usize::MAX));
+            max = share(active);
         }
         max
     }

@@ -310,8 +310,9 @@ impl<'a> Effective<'a> {
         let number = self.connection_pool.map(|pool| pool.http.retries_max);
         match (self.retry_budget, number) {
             (Some(budget), _) => RetryLimit::Share {
-                percent: budget.percent.round() as u32,
+                basis_points: (budget.percent * 100.0).round() as u32,
                 min: budget.retry_concurrency_min,
+                interval: budget.interval,
                 counts_unprocessed: true,
             },
             (None, Some(number)) if number < u32::MAX => RetryLimit::Count(number),

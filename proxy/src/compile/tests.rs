@@ -14,6 +14,8 @@ mod operators;
 
 mod policies;
 
+mod retry_budgets;
+
 mod rules;
 
 mod services;

@@ -61,6 +61,12 @@ fn grpc_status(headers: &HeaderMap) -> Option<u16> {
 }
 
 impl Picked {
+    /// Counts in a try that goes there; its endpoint's state counts it out.
+    pub fn enter(&self) {
+        let cluster = self.cluster();
+        cluster.enter(self.index(), || cluster.state.journal.now());
+    }
+
     /// Tells outlier detection what came of it.
     pub fn report(&self, outcome: Outcome) {
         let cluster = self.cluster();

@@ -147,7 +147,7 @@ impl Copying {
         let active = &worker.mirroring.active;
         active.set(active.get() + 1);
         worker.raise(Gauge::MirrorsActive);
-        picked.endpoint().state.enter();
+        picked.enter();
         Self {
             worker,
             client: forward.connection.client,

@@ -142,7 +142,7 @@ impl Record {
     /// Notes the endpoint that another try goes to, and counts the request in there instead.
     pub fn tries_again(&mut self, picked: Picked) {
         self.tries += 1;
-        picked.endpoint().state.enter();
+        picked.enter();
         if let Some(before) = self.picked.replace(picked) {
             before.endpoint().state.leave();
         }

@@ -149,7 +149,9 @@ async fn again(
             return tried;
         };
         // held until the try is over
-        let _permit = match going.picked.cluster().admit_retry(reason.is_unprocessed()) {
+        let cluster = going.picked.cluster();
+        let now = || cluster.state.journal.now();
+        let _permit = match cluster.admit_retry(reason.is_unprocessed(), now) {
             Admission::Admitted(permit) => permit,
             Admission::Refused => {
                 record.also(ResponseFlags::UO);

@@ -559,6 +559,51 @@ async fn retries_beyond_the_budget_are_not_made() {
 }
 
 #[tokio::test]
+async fn requests_of_the_budget_interval_allow_retries_though_they_are_over() {
+    const OVER: usize = 30;
+    const FAILING: usize = 8;
+    let origin = Origin::start(Back::H2, |request| async move {
+        let status = match request.uri().path() {
+            "/well" => 200,
+            _ => 503,
+        };
+        Response::builder().status(status).body(empty()).unwrap()
+    });
+    for (interval, allowed) in [("", 1), (", budgetInterval: 3600s", 3)] {
+        // pauses so long that nobody sees their end
+        let settings = "retries: {attempts: 1, retryOn: \"503\", backoff: 10000s},";
+        let budget = format!("retryBudget: {{percent: 10, minRetryConcurrency: 1{interval}}}");
+        let proxy = Proxy::with(|edge| {
+            let world = world(edge, Back::H2, &[origin.address], settings);
+            world.replace("loadBalancer: {simple: ROUND_ROBIN}", &budget)
+        });
+        let mut client = Client::connect(Front::H2, proxy.edge).await;
+        for _ in 0..OVER {
+            assert_eq!(client.call(get("/well")).await.status, 200);
+        }
+        let mut sender = client.another().unwrap();
+        let mut answers = JoinSet::new();
+        for _ in 0..FAILING {
+            sender.ready().await.unwrap();
+            answers.spawn(sender.send_request(get("/fails")));
+        }
+        for _ in allowed..FAILING {
+            let answer = answers.join_next().await.unwrap().unwrap().unwrap();
+            assert_eq!(answer.status(), 503);
+        }
+        let over = [("result", "over_budget")];
+        let name = "strait_upstream_retried_requests_total";
+        until("the others are refused another try", async || {
+            proxy.metric(name, &over) == (FAILING - allowed) as f64
+        })
+        .await;
+        let busy = proxy.metric("strait_requests_active", &[]);
+        assert_eq!(busy, allowed as f64, "{interval}");
+        answers.abort_all();
+    }
+}
+
+#[tokio::test]
 async fn client_that_leaves_ends_the_tries() {
     let origin = failing(Back::H1, &[503; 100]);
     let settings = "retries: {attempts: 50, retryOn: 5xx, backoff: 10000s},";

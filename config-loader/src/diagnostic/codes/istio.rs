@@ -254,7 +254,6 @@ codes! {
     DR305 Error "a number of connection or balancer settings is not negative";
     DR306 Warning "port-level settings name each port once";
     DR307 Error "the minimumRingSize of a ring is at most 8388608";
-    DR308 Warning "budgetInterval of a retryBudget has no effect";
     GW301 Warning "defaultEndpoint has no effect";
     GW302 Error "the oldest TLS version is not newer than the newest";
     GW303 Error "a certificate hash is a SHA-256";

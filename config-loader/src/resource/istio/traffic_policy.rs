@@ -129,11 +129,11 @@ pub enum ProxyProtocolVersion {
 /// `retryBudget`
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryBudget {
-    /// The share of active and waiting requests that may be retries, 0 to 100.
+    /// The share of requests that may be retries, 0 to 100.
     pub percent: f64,
     /// So many retries are always allowed.
     pub retry_concurrency_min: u32,
-    /// The time over which requests are counted; none for those of the moment.
+    /// The time in which a request must have begun to count; none for those that are under way.
     pub interval: Option<Duration>,
 }
 

@@ -363,7 +363,9 @@ fn tunnels_and_budgets_are_for_whole_policies() {
             &on("retryBudget: {percent: 25.5, minRetryConcurrency: 5}"),
             &[],
         ),
-        (&on("retryBudget: {budgetInterval: 10s}"), &["W DR308 6"]),
+        (&on("retryBudget: {budgetInterval: 10s}"), &[]),
+        (&on("retryBudget: {budgetInterval: 0s}"), &[]),
+        (&on("retryBudget: {budgetInterval: '10'}"), &["E CM003 6"]),
         (&on("retryBudget: {percent: 101}"), &["E DR304 6"]),
         (
             &on("retryBudget: {minRetryConcurrency: -1}"),

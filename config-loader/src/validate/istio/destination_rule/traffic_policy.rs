@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{client_tls, connection_pool, load_balancer, outlier_detection};
 use crate::diagnostic::codes::istio::{
-    DR124, DR125, DR129, DR130, DR177, DR178, DR179, DR180, DR304, DR305, DR306, DR308,
+    DR124, DR125, DR129, DR130, DR177, DR178, DR179, DR180, DR304, DR305, DR306,
 };
 use crate::raw::{self, Field};
 use crate::resource::istio::{
@@ -230,19 +230,13 @@ fn retry_budget(
         DR305,
         check,
     );
-    let interval = scalar::duration(&raw.budget_interval, check);
-    if interval.is_some() {
-        let span = raw.budget_interval.span();
-        check
-            .warning(DR308, span, "budgetInterval has no effect")
-            .help("remove it: the share is of the requests that are under way when one is tried again");
-    }
+    let interval = scalar::duration_or_zero(&raw.budget_interval, check);
     Some(RetryBudget {
         percent: percent.unwrap_or(default.percent),
         // 0 is what a missing number means.
         retry_concurrency_min: least
             .filter(|least| *least > 0)
             .unwrap_or(default.retry_concurrency_min),
-        interval,
+        interval: interval.filter(|interval| !interval.is_zero()),
     })
 }

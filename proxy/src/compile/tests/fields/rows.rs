@@ -423,7 +423,7 @@ pub(super) const WHOLE: &[(&str, Shows)] = &[
         Settings(
             "retryBudget: {percent: 7}",
             "retryBudget: {}",
-            "Share { percent: 7, ",
+            "Share { basis_points: 700, ",
         ),
     ),
     (
@@ -436,7 +436,11 @@ pub(super) const WHOLE: &[(&str, Shows)] = &[
     ),
     (
         "retryBudget.budgetInterval",
-        Warning("retryBudget: {budgetInterval: 7s}", "DR308"),
+        Settings(
+            "retryBudget: {budgetInterval: 7s}",
+            "retryBudget: {}",
+            "interval: Some(7s)",
+        ),
     ),
 ];
 

@@ -1,0 +1,164 @@
+//! How many tries began within a time gone by, over all workers. A try adds one to a counter of its moment; what is older
+//! than the time is passed over by who asks, and overwritten by who comes after it, so that nobody has to clear anything.
+
+use std::time::Duration;
+
+use super::Moment;
+use crate::runtime::sync::{AtomicU64, Ordering};
+
+/// A time is counted in so many parts: what began in one of them is forgotten at once.
+const PARTS: u64 = 10;
+
+/// The parts of a time, and the one that runs.
+const CELLS: usize = PARTS as usize + 1;
+
+/// What began within a time gone by: at least that long ago, and a tenth longer at most.
+#[derive(Debug)]
+pub struct Recent {
+    interval: Duration,
+    /// Milliseconds of one part, at least 1.
+    width: u64,
+    /// How many parts there are before the one that runs, at most [`PARTS`].
+    parts: u32,
+    /// The number of a part in the upper half, and how many began in it in the lower one.
+    cells: [AtomicU64; CELLS],
+}
+
+impl Recent {
+    /// Counts for this time, which is at least 1 ms.
+    pub fn new(interval: Duration) -> Self {
+        let millis = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
+        let width = millis.div_ceil(PARTS).max(1);
+        Self {
+            interval,
+            width,
+            parts: millis.div_ceil(width).clamp(1, PARTS) as u32,
+            cells: Default::default(),
+        }
+    }
+
+    /// The time that is counted for.
+    pub fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// Counts one that begins now.
+    pub fn count(&self, now: Moment) {
+        let part = self.part(now);
+        let cell = &self.cells[(now.0 / self.width) as usize % CELLS];
+        let mut held = cell.load(Ordering::Relaxed);
+        while age(part, held).is_none_or(|age| age > 0) {
+            let begun = u64::from(part) << 32 | 1;
+            let (done, failed) = (Ordering::Relaxed, Ordering::Relaxed);
+            match cell.compare_exchange_weak(held, begun, done, failed) {
+                Ok(_) => return,
+                Err(other) => held = other,
+            }
+        }
+        // far below what would carry into the number of the part
+        if held as u32 <= u32::MAX / 2 {
+            cell.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many began within the time until now. Those that are counted meanwhile may be left out.
+    pub fn within(&self, now: Moment) -> u64 {
+        let part = self.part(now);
+        let held = self.cells.iter().map(|cell| cell.load(Ordering::Relaxed));
+        held.filter(|held| age(part, *held).is_some_and(|age| age <= self.parts))
+            .map(|held| u64::from(held as u32))
+            .sum()
+    }
+
+    /// The number of the part that runs. It may start anew, after 2^32 parts.
+    fn part(&self, now: Moment) -> u32 {
+        (now.0 / self.width) as u32
+    }
+}
+
+/// How many parts ago that of a cell began: none of an empty one. What a worker with a later clock has begun began now.
+fn age(part: u32, held: u64) -> Option<u32> {
+    let begun = (held >> 32) as u32;
+    let age = part.wrapping_sub(begun) as i32;
+    (held as u32 != 0).then(|| age.max(0) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Moment {
+        Moment(millis)
+    }
+
+    #[test]
+    fn what_began_counts_for_the_time_and_a_tenth_longer_at_most() {
+        let recent = Recent::new(Duration::from_secs(1));
+        for _ in 0..3 {
+            recent.count(at(50));
+        }
+        recent.count(at(149));
+        for (now, count) in [(50, 4), (1_099, 4), (1_100, 1), (1_199, 1), (1_200, 0)] {
+            assert_eq!(recent.within(at(now)), count, "after {now} ms");
+        }
+        // what was forgotten does not come back with the next round of cells
+        recent.count(at(1_150));
+        assert_eq!(recent.within(at(1_150)), 2);
+        assert_eq!(recent.within(at(100_000)), 0);
+    }
+
+    #[test]
+    fn each_time_is_counted_as_long_as_it_is() {
+        for (millis, until) in [(1, 1), (5, 5), (10, 10), (25, 26), (3_600_000, 3_600_000)] {
+            let recent = Recent::new(Duration::from_millis(millis));
+            recent.count(at(0));
+            assert_eq!(recent.within(at(until)), 1, "{millis} ms");
+            assert_eq!(recent.within(at(until + millis / 10 + 4)), 0, "{millis} ms");
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_loses_nothing() {
+        let recent = Recent::new(Duration::from_secs(1));
+        recent.count(at(1_150));
+        recent.count(at(1_050));
+        // the same cell, a round before
+        recent.count(at(50));
+        assert_eq!(recent.within(at(1_150)), 3);
+        assert_eq!(recent.within(at(1_050)), 3);
+    }
+
+    #[test]
+    fn numbers_of_parts_may_start_anew() {
+        let recent = Recent::new(Duration::from_millis(1));
+        let last = u64::from(u32::MAX);
+        recent.count(at(last));
+        recent.count(at(last + 1));
+        assert_eq!(recent.within(at(last + 1)), 2);
+        assert_eq!(recent.within(at(last + 2)), 1);
+    }
+}
+
+#[cfg(all(test, feature = "models"))]
+mod models {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn none_that_begins_is_lost_when_several_begin_a_part() {
+        loom::model(|| {
+            let recent = Arc::new(Recent::new(Duration::from_secs(1)));
+            // the cell holds what is a round old
+            recent.count(Moment(50));
+            let threads = [1_150, 1_160].map(|now| {
+                let recent = Arc::clone(&recent);
+                loom::thread::spawn(move || recent.count(Moment(now)))
+            });
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            assert_eq!(recent.within(Moment(1_170)), 2);
+        });
+    }
+}

@@ -105,6 +105,9 @@ fn describe_endpoint(text: &mut String, cluster: &str, endpoint: &EndpointView) 
     fact("priority", &endpoint.priority);
     fact("share", &format_args!("{:.4}", endpoint.share));
     fact("health", &endpoint.out.as_deref().unwrap_or("healthy"));
+    if let Some(warmup) = &endpoint.warmup {
+        fact("warmup", warmup);
+    }
     if let Some(check) = &endpoint.check {
         fact("check", check);
     }

@@ -166,6 +166,7 @@ fn cluster() -> ClusterView {
             priority: 1,
             share: 0.25,
             out: Some("ejected for 3s more, 1 times so far".to_owned()),
+            warmup: Some("45% of its weight, all in 5.5s".to_owned()),
             check: Some("passed 2 in a row, last: 200, 1.5s ago".to_owned()),
             ejections: 1,
             active_requests: 5,
@@ -435,6 +436,7 @@ async fn clusters_show_as_text_and_as_json() {
          outbound|80||a::10.0.0.1:8080::priority::1\n\
          outbound|80||a::10.0.0.1:8080::share::0.2500\n\
          outbound|80||a::10.0.0.1:8080::health::ejected for 3s more, 1 times so far\n\
+         outbound|80||a::10.0.0.1:8080::warmup::45% of its weight, all in 5.5s\n\
          outbound|80||a::10.0.0.1:8080::check::passed 2 in a row, last: 200, 1.5s ago\n\
          outbound|80||a::10.0.0.1:8080::ejections::1\n\
          outbound|80||a::10.0.0.1:8080::label::version=v1\n"

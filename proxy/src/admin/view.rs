@@ -157,6 +157,8 @@ pub struct EndpointView {
     pub share: f64,
     /// Why it may not be used; nothing if it may.
     pub out: Option<String>,
+    /// How warm it is, while it has less than its weight.
+    pub warmup: Option<String>,
     /// What its health checks came to; nothing before the first, and where none are made.
     pub check: Option<String>,
     /// Times that it was ejected.

@@ -157,6 +157,9 @@ fn cluster_view(cluster: &Cluster, snapshot: &Snapshot) -> ClusterView {
         priority: cluster.priority(EndpointIdx(number as u32)),
         share,
         out: endpoint.why_out(cluster.balance.outlier.as_ref(), now),
+        warmup: cluster
+            .warming(EndpointIdx(number as u32), now)
+            .map(|warming| warming.to_string()),
         check: endpoint.check_results(now),
         ejections: endpoint.state.health.ejections(),
         address: endpoint.address_text.to_string(),

@@ -1,6 +1,12 @@
-//! Slow start: an endpoint that is new gets a growing part of its weight. Pure.
+//! Slow start: an endpoint that is new gets a growing part of its weight.
 
+use std::fmt;
 use std::time::Duration;
+
+use super::Cluster;
+use super::live::Method;
+use crate::balance::EndpointIdx;
+use crate::registry::Moment;
 
 /// How endpoints are warmed up.
 ///
@@ -13,6 +19,22 @@ pub struct Warmup {
     pub least: f64,
     /// The shape of the growth: 1 is a straight line, more grows faster at first. Above 0. Default: 1.
     pub aggression: f64,
+}
+
+/// How warm an endpoint is that has less than its weight.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Warming {
+    /// The part of its weight that it has, below 1.
+    pub factor: f64,
+    /// The time until it has all of it.
+    pub left: Duration,
+}
+
+impl fmt::Display for Warming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { factor, left } = self;
+        write!(f, "{:.0}% of its weight, all in {left:.1?}", factor * 100.0)
+    }
 }
 
 /// What weights are multiplied by while any of them is a fraction.
@@ -32,9 +54,29 @@ impl Warmup {
         Some(line.powf(self.aggression.recip()).clamp(self.least, 1.0))
     }
 
+    /// How warm an endpoint of this age is; `None` when it is warm.
+    pub fn warming(&self, age: Duration) -> Option<Warming> {
+        let left = self.duration.saturating_sub(age);
+        self.factor(age).map(|factor| Warming { factor, left })
+    }
+
     /// After how long weights are to be looked at again.
     pub fn step(&self) -> Duration {
         (self.duration / STEPS).clamp(Duration::from_millis(50), Duration::from_secs(5))
+    }
+}
+
+impl Cluster {
+    /// How warm an endpoint is; `None` when it is warm, or may not be used at all. The tables follow in steps.
+    pub fn warming(&self, endpoint: EndpointIdx, now: Moment) -> Option<Warming> {
+        let simple = match &self.base.method {
+            Method::Simple(simple) => *simple,
+            Method::Hash(_) => return None,
+        };
+        let warmup = self.base.warmup.filter(|_| simple.warms_up())?;
+        let health = &self.endpoint(endpoint).state.health;
+        let since = health.is_usable().then(|| health.fresh_since(now))?;
+        warmup.warming(now.since(since))
     }
 }
 
@@ -60,6 +102,9 @@ mod tests {
             (warmup(0.0, 1.0), 0, Some(0.0001)),
         ] {
             let found = of.factor(Duration::from_millis(age));
+            let left = of.warming(Duration::from_millis(age)).map(|it| it.left);
+            let whole = Duration::from_millis(10_000 - age);
+            assert_eq!(left, factor.map(|_| whole), "{of:?} {age}");
             match (found, factor) {
                 (Some(found), Some(factor)) => assert!((found - factor).abs() < 1e-9),
                 _ => assert_eq!(found, factor, "{of:?} {age}"),

@@ -379,6 +379,9 @@ pub struct EndpointUsed {
     /// Why it may not be used, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub out: Option<String>,
+    /// How warm it is, while it has less than its weight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warmup: Option<String>,
     /// What its health checks came to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<String>,

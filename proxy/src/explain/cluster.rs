@@ -241,15 +241,16 @@ pub(super) fn endpoints(
     let several = cluster.priorities() > 1;
     let known = cluster.unresolved.is_empty();
     let endpoints = cluster.endpoints().iter().zip(cluster.shares());
+    let now = cluster.state.journal.now();
     endpoints
         .enumerate()
         .map(move |(number, (endpoint, share))| EndpointUsed {
             priority: several.then(|| cluster.priority(EndpointIdx(number as u32))),
-            out: endpoint.why_out(
-                cluster.balance.outlier.as_ref(),
-                cluster.state.journal.now(),
-            ),
-            check: endpoint.check_results(cluster.state.journal.now()),
+            out: endpoint.why_out(cluster.balance.outlier.as_ref(), now),
+            warmup: cluster
+                .warming(EndpointIdx(number as u32), now)
+                .map(|warming| warming.to_string()),
+            check: endpoint.check_results(now),
             address: endpoint.address_text.to_string(),
             share: known.then_some(share * part),
             probability: known.then_some(share * part * probability),

@@ -439,6 +439,9 @@ fn endpoint_line(endpoint: &EndpointUsed, width: usize) -> String {
     if let Some(out) = &endpoint.out {
         let _ = write!(line, "  {out}");
     }
+    if let Some(warmup) = &endpoint.warmup {
+        let _ = write!(line, "  warms up: {warmup}");
+    }
     if let Some(check) = &endpoint.check {
         let _ = write!(line, "  checks: {check}");
     }

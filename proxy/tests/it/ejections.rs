@@ -224,15 +224,32 @@ fn t121_new_endpoint_warms_up() {
     let endpoints = [(old.origin.address, ""), (new.origin.address, "")];
     let text = crate::balancing::mesh(proxy.edge, &endpoints, policy);
     proxy.write("mesh.yaml", text);
-    eventually("it takes its first requests", || {
-        count(&names(&proxy, "", 22), "new") > 0
-    });
+    eventually(
+        "it takes its first requests, and says why they are few",
+        || {
+            let told = proxy.page("/clusters").contains("::warmup::");
+            let url = format!("/explain?url=http://{}/", proxy.edge);
+            let explained = proxy.page(&url).contains("  warms up: ");
+            count(&names(&proxy, "", 22), "new") > 0 && told && explained
+        },
+    );
     let cold = count(&names(&proxy, "", 100), "new");
     assert!((1..35).contains(&cold), "{cold}");
+    let warm = || {
+        let page = proxy.page("/clusters");
+        let warming = page.lines().filter(|line| line.contains("::warmup::"));
+        warming.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let fact = format!("{}::warmup::", new.origin.address);
+    for said in warm() {
+        assert!(said.contains(&fact), "{said}");
+        assert!(said.contains("% of its weight, all in "), "{said}");
+    }
     eventually("it is half of all", || {
         count(&names(&proxy, "", 100), "new") == 50
     });
     assert!(began.elapsed().as_secs() >= 4);
+    assert!(warm().is_empty(), "{:?}", warm());
 }
 
 #[test]

@@ -16,7 +16,7 @@ use config_loader::{Diagnostics, ResourceSet, WatchSettings, load_bytes, watch};
 use proxy::cluster::Endpoint;
 use proxy::compile::{Inputs, compile};
 use proxy::identity::Identity;
-use proxy::registry::{EndpointKey, EndpointState, Moment, Registry};
+use proxy::registry::{EndpointState, Moment, Registry};
 use proxy::snapshot::Snapshot;
 use proxy::telemetry::StatsRegistry;
 use proxy::tls::Store;
@@ -251,10 +251,9 @@ fn main() -> io::Result<()> {
     let mut out = io::stdout();
     writeln!(
         out,
-        "bytes in an Endpoint {}, its state {}, its key {}\n",
+        "bytes in an Endpoint {}, its state {}\n",
         size_of::<Endpoint>(),
-        size_of::<EndpointState>(),
-        size_of::<EndpointKey>()
+        size_of::<EndpointState>()
     )?;
     writeln!(
         out,

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use proxy::balance::{HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
 use proxy::cluster::locality::{self, Place};
-use proxy::cluster::{Balance, Cluster, Endpoint, Locality, OutlierPolicy, Parts, RetryLimit};
+use proxy::cluster::{
+    Balance, Cluster, Common, Endpoint, Locality, OutlierPolicy, Parts, RetryLimit,
+};
 use proxy::pool::PoolSettings;
 use proxy::registry::{Address, Moment, Registry};
 use proxy::telemetry::{Reporter, RequestLabels, StatsRegistry};
-use proxy::upstream::{Alternates, Protocol};
+use proxy::upstream::Protocol;
 
 /// Every balancer, by name.
 pub fn policies() -> [(&'static str, Policy); 5] {
@@ -56,17 +58,19 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
             let address = Address::Ip(([10, high, middle, low], 80).into());
             Endpoint {
                 state: registry.endpoint(&state.name, &address),
-                address_text: address.to_string().into(),
                 address,
-                alternates: Alternates::None,
+                alternates: None,
                 weight: *weight,
-                locality: Locality::new(locality.as_str()),
-                network: Arc::default(),
-                member: None,
-                hop: None,
-                labels: Arc::clone(&labels),
-                speaks_mesh_tls: false,
-                stats: Arc::clone(&stats),
+                common: Arc::new(Common {
+                    locality: Locality::new(locality.as_str()),
+                    network: Arc::default(),
+                    member: None,
+                    labels: Arc::clone(&labels),
+                    speaks_mesh_tls: false,
+                    hop: None,
+                    scope: Arc::clone(&state.name),
+                    stats: Arc::clone(&stats),
+                }),
             }
         })
         .collect();
@@ -98,6 +102,7 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
         absence: None,
         is_pool: false,
         provenance: Vec::new(),
+        made_from: None,
         fingerprint: 0,
     };
     Cluster::build(parts, Moment(1))

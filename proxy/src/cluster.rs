@@ -32,7 +32,7 @@ use arc_swap::ArcSwap;
 use rand::Rng;
 
 pub use check::{HealthCheck, Probe};
-pub use endpoint::{Endpoint, Hop};
+pub use endpoint::{Common, Endpoint, Hop};
 pub use federation::{Absence, Federation};
 pub use live::{Ask, Live};
 pub use locality::{Locality, Plan, Spread};
@@ -86,6 +86,8 @@ pub struct Parts {
     pub is_pool: bool,
     /// The resources that had a say: the service first, then its policy.
     pub provenance: Vec<Provenance>,
+    /// Hash over what it follows from, if that can be told without its endpoints.
+    pub made_from: Option<u64>,
     /// Hash over everything that the cluster is made of; equal for clusters that behave alike.
     pub fingerprint: u64,
 }
@@ -134,6 +136,8 @@ pub struct Cluster {
     pub unresolved: Box<[Box<str>]>,
     /// Where requests are counted that reached no endpoint.
     pub stats: Arc<RequestStats>,
+    /// Hash over what it follows from, if that can be told without its endpoints.
+    pub made_from: Option<u64>,
     /// Hash over everything that the cluster is made of; equal for clusters that behave alike.
     pub fingerprint: u64,
     /// Tries that began lately, if the limit of retries is a share of them.
@@ -170,6 +174,7 @@ impl Cluster {
             provenance: parts.provenance,
             unresolved: parts.unresolved.into(),
             stats: parts.stats,
+            made_from: parts.made_from,
             fingerprint: parts.fingerprint,
             endpoints,
             priorities,
@@ -339,7 +344,12 @@ fn base(balance: &Balance, plan: Plan, endpoints: &[Endpoint]) -> Base {
         Policy::Passthrough => Method::Hash(Box::default()),
         Policy::Hash(policy) => {
             let tables = plan.iter().filter_map(|groups| {
-                let hosts = hosts(groups, endpoints);
+                let keys: Vec<String> = groups
+                    .iter()
+                    .flat_map(|group| &group.members)
+                    .map(|member| endpoints[*member as usize].hash_key())
+                    .collect();
+                let hosts = hosts(groups, endpoints, &keys);
                 HashTable::build(policy.algorithm, &hosts).map(Arc::new)
             });
             Method::Hash(tables.collect())
@@ -361,9 +371,15 @@ fn base(balance: &Balance, plan: Plan, endpoints: &[Endpoint]) -> Base {
     }
 }
 
-/// The endpoints of one priority as a hash table wants them; weights of groups count where there are several.
-fn hosts<'a>(groups: &[Group], endpoints: &'a [Endpoint]) -> Vec<(EndpointIdx, Host<'a>)> {
+/// The endpoints of one priority as a hash table wants them, with their keys in the order of the groups; weights of
+/// groups count where there are several.
+fn hosts<'a>(
+    groups: &[Group],
+    endpoints: &[Endpoint],
+    keys: &'a [String],
+) -> Vec<(EndpointIdx, Host<'a>)> {
     let mut hosts = Vec::new();
+    let mut keys = keys.iter();
     for group in groups {
         let members = || {
             group
@@ -372,12 +388,11 @@ fn hosts<'a>(groups: &[Group], endpoints: &'a [Endpoint]) -> Vec<(EndpointIdx, H
                 .map(|member| &endpoints[*member as usize])
         };
         let sum: f64 = members().map(|endpoint| f64::from(endpoint.weight)).sum();
-        for (number, endpoint) in group.members.iter().zip(members()) {
+        for ((number, endpoint), key) in group.members.iter().zip(members()).zip(&mut keys) {
             let weight = match groups {
                 [_] => f64::from(endpoint.weight),
                 _ => f64::from(group.weight) * f64::from(endpoint.weight) / sum,
             };
-            let key = endpoint.hash_key();
             hosts.push((EndpointIdx(*number), Host { key, weight }));
         }
     }

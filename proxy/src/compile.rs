@@ -43,6 +43,8 @@ mod services;
 
 pub mod survey;
 
+mod workload;
+
 use std::collections::BTreeMap;
 
 use config_loader::ResourceSet;

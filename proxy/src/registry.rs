@@ -10,8 +10,9 @@ mod journal;
 mod recent;
 mod tally;
 
+use std::collections::HashMap;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -71,16 +72,24 @@ impl fmt::Display for Address {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClusterId(pub u32);
 
-/// Identity of an endpoint: the cluster that balances it, and its address.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct EndpointKey {
-    /// Name of the cluster, as in `outbound|80||reviews.default.svc.cluster.local`.
-    pub cluster: Arc<str>,
-    /// Address of the endpoint.
-    pub address: Address,
+/// What endpoints of one scope are told apart by: an [`Address`] in little space.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Key {
+    /// Most of them are like this.
+    V4(Ipv4Addr, u16),
+    Other(Box<Address>),
 }
 
-/// What workers share about one endpoint: on cache lines of its own, since every request writes there.
+impl From<&Address> for Key {
+    fn from(address: &Address) -> Self {
+        match address {
+            Address::Ip(SocketAddr::V4(address)) => Self::V4(*address.ip(), address.port()),
+            other => Self::Other(Box::new(other.clone())),
+        }
+    }
+}
+
+/// What workers share about one endpoint: on a cache line of its own, since every request writes there.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct EndpointState {
@@ -90,8 +99,11 @@ pub struct EndpointState {
     active: AtomicU32,
     /// Whether it may be used.
     pub health: Health,
-    checked: ArcSwapOption<Checked>,
 }
+
+// there may be a million of them
+#[cfg(all(target_pointer_width = "64", not(feature = "models")))]
+const _: () = assert!(size_of::<EndpointState>() == 64);
 
 impl EndpointState {
     fn new(id: u64) -> Self {
@@ -100,7 +112,6 @@ impl EndpointState {
             requests: AtomicU64::new(0),
             active: AtomicU32::new(0),
             health: Health::default(),
-            checked: ArcSwapOption::empty(),
         }
     }
 
@@ -116,12 +127,12 @@ impl EndpointState {
 
     /// What active health checks came to; nothing before the first, or where none are made.
     pub fn checked(&self) -> Option<Arc<Checked>> {
-        self.checked.load_full()
+        self.health.checked()
     }
 
     /// Notes what active health checks came to.
     pub fn set_checked(&self, checked: Option<Arc<Checked>>) {
-        self.checked.store(checked);
+        self.health.set_checked(checked);
     }
 
     /// Counts one request in; [`EndpointState::leave`] counts it out again.
@@ -221,7 +232,8 @@ impl Resolution {
 /// Live state by identity, shared by compile() and the control tasks.
 #[derive(Debug, Default)]
 pub struct Registry {
-    endpoints: DashMap<EndpointKey, Arc<EndpointState>>,
+    /// By scope: the name of a cluster, as in `outbound|80||reviews.default.svc.cluster.local`, or of a part of it.
+    endpoints: DashMap<Arc<str>, HashMap<Key, Arc<EndpointState>>>,
     clusters: DashMap<Arc<str>, Arc<ClusterState>>,
     names: DashMap<Arc<str>, Arc<Resolution>>,
     journal: Arc<Journal>,
@@ -231,18 +243,15 @@ pub struct Registry {
 
 impl Registry {
     /// The state of an endpoint, made on first use.
-    pub fn endpoint(&self, cluster: &Arc<str>, address: &Address) -> Arc<EndpointState> {
-        let key = EndpointKey {
-            cluster: Arc::clone(cluster),
-            address: address.clone(),
-        };
-        let entry = self.endpoints.entry(key);
+    pub fn endpoint(&self, scope: &Arc<str>, address: &Address) -> Arc<EndpointState> {
+        let mut endpoints = self.endpoints.entry(Arc::clone(scope)).or_default();
+        let entry = endpoints.entry(address.into());
         let state = entry.or_insert_with(|| {
             Arc::new(EndpointState::new(
                 self.endpoint_ids.fetch_add(1, Ordering::Relaxed),
             ))
         });
-        Arc::clone(&state)
+        Arc::clone(state)
     }
 
     /// The state of a cluster, made on first use.
@@ -303,9 +312,16 @@ impl Registry {
 
     /// Forgets endpoints that no snapshot, request or pool holds any more; returns how many.
     pub fn sweep(&self) -> usize {
-        let before = self.endpoints.len();
-        self.endpoints
-            .retain(|_, state| Arc::strong_count(state) > 1);
-        before.saturating_sub(self.endpoints.len())
+        let mut forgotten = 0;
+        self.endpoints.retain(|_, endpoints| {
+            let before = endpoints.len();
+            endpoints.retain(|_, state| Arc::strong_count(state) > 1);
+            forgotten += before - endpoints.len();
+            if endpoints.len() < before {
+                endpoints.shrink_to_fit();
+            }
+            !endpoints.is_empty()
+        });
+        forgotten
     }
 }

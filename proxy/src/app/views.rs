@@ -162,7 +162,7 @@ fn cluster_view(cluster: &Cluster, snapshot: &Snapshot) -> ClusterView {
             .map(|warming| warming.to_string()),
         check: endpoint.check_results(now),
         ejections: endpoint.state.health.ejections(),
-        address: endpoint.address_text.to_string(),
+        address: endpoint.address.to_string(),
         weight: endpoint.weight,
         locality: endpoint.locality.to_string(),
         active_requests: u64::from(endpoint.state.active()),

@@ -133,7 +133,7 @@ impl Cluster {
     }
 
     fn turned(&self, endpoint: &Endpoint, what: Happening, now: Moment) {
-        let address = &*endpoint.address_text;
+        let address = &*endpoint.address.to_string();
         let journal = &self.state.journal;
         journal.note(now, &self.state.name, Some(address), what);
         self.state.ejections.stale.store(true, Ordering::Release);

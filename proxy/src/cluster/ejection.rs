@@ -28,7 +28,7 @@ pub(super) fn decide(
     // where other clusters may serve as well, the last one may go: a single gateway must not keep its cluster in use
     let others = others || cluster.is_pool;
     let all = cluster.endpoints().len() as u32;
-    let address = &*cluster.endpoint(endpoint).address_text;
+    let address = &*cluster.endpoint(endpoint).address.to_string();
     let note = |what| state.journal.note(now, &state.name, Some(address), what);
     if !policy.allows(out, all, others) {
         health.forget_errors();
@@ -71,7 +71,7 @@ pub(super) fn sweep(cluster: &Cluster, policy: &OutlierPolicy, now: Moment) {
     state.ejections.spared.store(false, Ordering::Release);
     for endpoint in cluster.endpoints() {
         if let Some(out_for) = policy.sweep(&endpoint.state.health, now) {
-            let address = &*endpoint.address_text;
+            let address = &*endpoint.address.to_string();
             let what = Happening::Returned { out_for };
             state.journal.note(now, &state.name, Some(address), what);
             state.ejections.stale.store(true, Ordering::Release);
@@ -88,7 +88,7 @@ pub(super) fn pardon(cluster: &Cluster, now: Moment) {
         if health.admit(why::EJECTED, now) {
             health.forget_errors();
             health.set_multiplier(0);
-            let address = &*endpoint.address_text;
+            let address = &*endpoint.address.to_string();
             let what = Happening::Returned { out_for };
             state.journal.note(now, &state.name, Some(address), what);
         }

@@ -1,6 +1,7 @@
 //! One address that takes traffic, with what it is chosen by.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::{Locality, OutlierPolicy};
@@ -8,33 +9,48 @@ use crate::registry::{Address, EndpointState, Moment, why};
 use crate::telemetry::RequestStats;
 use crate::upstream::Alternates;
 
-/// One address and port of a cluster.
+/// One address and port of a cluster. Reads as what it has in common with others, too.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     /// Where it accepts connections.
     pub address: Address,
-    /// Where else a connection may be made to when the address takes none.
-    pub alternates: Alternates,
-    /// `address` as text, for logs and headers.
-    pub address_text: Arc<str>,
+    /// Where else a connection may be made to when the address takes none; none for an address that stands for itself.
+    pub alternates: Option<Box<Alternates>>,
     /// Relative share of traffic, at least 1.
     pub weight: u32,
+    /// What others have, too.
+    pub common: Arc<Common>,
+    /// Live state shared by all workers.
+    pub state: Arc<EndpointState>,
+}
+
+/// What endpoints of a cluster have in common that were written together.
+#[derive(Clone, Debug)]
+pub struct Common {
     /// `region/zone/subzone`, empty when not known.
     pub locality: Locality,
-    /// Network that it is on, empty for the default one.
+    /// Network that they are on, empty for the default one.
     pub network: Arc<str>,
-    /// Name of the Kubernetes cluster that it is in; none for the proxy's own.
+    /// Name of the Kubernetes cluster that they are in; none for the proxy's own.
     pub member: Option<Arc<str>>,
     /// Labels that subsets select by.
     pub labels: Arc<BTreeMap<String, String>>,
-    /// Whether it is known to speak the mesh's TLS.
+    /// Whether they are known to speak the mesh's TLS.
     pub speaks_mesh_tls: bool,
-    /// How its gateway is asked for it; none for one that is reached directly.
+    /// How their gateway is asked for them; none for those that are reached directly.
     pub hop: Option<Arc<Hop>>,
-    /// Live state shared by all workers.
-    pub state: Arc<EndpointState>,
-    /// Where its requests are counted; endpoints with the same labels share it.
+    /// Under which name the registry has their state.
+    pub scope: Arc<str>,
+    /// Where their requests are counted.
     pub stats: Arc<RequestStats>,
+}
+
+impl Deref for Endpoint {
+    type Target = Common;
+
+    fn deref(&self) -> &Common {
+        &self.common
+    }
 }
 
 /// How a workload is reached that is behind the gateway of its cluster.
@@ -50,18 +66,26 @@ pub struct Hop {
     pub server_name: Option<Arc<str>>,
 }
 
-impl Endpoint {
+impl Common {
     /// What is put in front of a request's path, if anything is.
     pub fn path_prefix(&self) -> Option<&Arc<str>> {
         let prefix = &self.hop.as_ref()?.path_prefix;
         (!prefix.is_empty()).then_some(prefix)
     }
+}
+
+impl Endpoint {
+    /// Where else a connection may be made to when the address takes none.
+    pub fn alternates(&self) -> &Alternates {
+        self.alternates.as_deref().unwrap_or(&Alternates::None)
+    }
 
     /// What balancers by hash know it as: its address, or the path of a Unix socket.
-    pub fn hash_key(&self) -> &str {
-        self.address_text
-            .strip_prefix("unix://")
-            .unwrap_or(&self.address_text)
+    pub fn hash_key(&self) -> String {
+        match &self.address {
+            Address::Unix(path) => path.display().to_string(),
+            address => address.to_string(),
+        }
     }
 
     /// Why it may not be used, in words; `None` if it may.

@@ -10,7 +10,7 @@ use config_loader::{ObjectRef, ResourceSet};
 
 use super::certificates::{Fields, Scope, mesh, secret};
 use super::policies;
-use super::service::{Service, Workload};
+use super::service::{Facts, Service, Workload};
 use crate::identity::{Identity, Mode};
 use crate::tls::{
     AuthoritySource, ClientMode, ClientSettings, ClientTls as Tls, IdentitySource, Naming, Store,
@@ -289,7 +289,7 @@ impl Purpose<'_> {
     }
 }
 
-impl Workload {
+impl Facts {
     /// Whether it is known to speak the mesh's TLS: its label says so, or else it has an identity.
     pub(super) fn speaks_mesh_tls(&self) -> bool {
         match self.labels.get(TLS_MODE_LABEL).map(String::as_str) {

@@ -8,6 +8,7 @@ mod making;
 mod stats;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::resource::HealthChecked;
@@ -60,6 +61,8 @@ struct Making<'a> {
     policy: &'a ClusterPolicy,
     /// The name.
     base: &'a Arc<str>,
+    /// Hash over what they follow from, if that can be told without looking at endpoints.
+    made_from: Option<u64>,
 }
 
 /// What a cluster stands for besides its own endpoints.
@@ -192,18 +195,23 @@ impl<'a> Clusters<'a> {
             policy.balance.policy = balancer.policy();
         }
         let port = service.find_port(port)?;
+        let state = self.registry.cluster(name);
+        let made_from = self.made_from(&service, port, &policy);
+        if let Some(before) = self.kept(state.id, made_from) {
+            return Some(before);
+        }
         let own = service.endpoints.iter().filter(|workload| {
             workload.member.is_none()
                 && workload.origin == Origin::Native
                 && workload.port(port).is_some()
         });
         let own: Vec<&Workload> = own.collect();
-        let state = self.registry.cluster(name);
         let making = Making {
             service: &service,
             port,
             policy: &policy,
             base: &Arc::clone(&state.name),
+            made_from,
         };
         Some(self.make(&making, state, &own, StandsFor::default()))
     }
@@ -233,6 +241,38 @@ impl<'a> Clusters<'a> {
         (clusters.into_boxed_slice(), self.dns_names)
     }
 
+    /// Hash over what a cluster of this port and policy follows from, the name aside; none where addresses of names count,
+    /// too.
+    fn made_from(&self, service: &Service, port: &Port, policy: &ClusterPolicy) -> Option<u64> {
+        if service.endpoints.has_names() {
+            return None;
+        }
+        let mut hasher = DefaultHasher::new();
+        (
+            service.fingerprint,
+            port.number,
+            policy.fingerprint,
+            self.services.members().fingerprint,
+            self.certificates.revision(),
+        )
+            .hash(&mut hasher);
+        Some(hasher.finish())
+    }
+
+    /// The cluster of the snapshot before, with those of its members, if it follows from the same.
+    fn kept(&mut self, id: ClusterId, made_from: Option<u64>) -> Option<Arc<Cluster>> {
+        let before = self.previous.cluster(id)?;
+        if made_from.is_none() || before.made_from != made_from {
+            return None;
+        }
+        let pools = before.federation.iter().flat_map(|one| one.pools());
+        for pool in pools.filter(|pool| pool.cluster != id) {
+            let cluster = self.previous.cluster(pool.cluster).cloned();
+            self.built.insert(pool.cluster, cluster);
+        }
+        Some(Arc::clone(before))
+    }
+
     /// Builds the cluster of this name, and those of its members where a policy shares its traffic among them.
     fn build(
         &mut self,
@@ -242,6 +282,11 @@ impl<'a> Clusters<'a> {
         policy: ClusterPolicy,
     ) -> Option<Arc<Cluster>> {
         let port = service.find_port(port)?;
+        let base = self.registry.cluster(name);
+        let made_from = self.made_from(service, port, &policy);
+        if let Some(before) = self.kept(base.id, made_from) {
+            return Some(before);
+        }
         let members = self.services.members();
         let viewer = Viewer::new(&members.own, self.identity);
         let subset = policy.subset.as_ref();
@@ -252,12 +297,12 @@ impl<'a> Clusters<'a> {
         };
         let candidates = federation::candidates(wanted, viewer);
         let (resolved, absence) = federation::resolve(wanted, &candidates, &members.own.key);
-        let base = self.registry.cluster(name);
         let make = Making {
             service,
             port,
             policy: &policy,
             base: &base.name,
+            made_from,
         };
         let (workloads, pools) = match resolved {
             Resolved::Merged => {

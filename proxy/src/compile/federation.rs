@@ -161,7 +161,10 @@ pub(super) fn candidates<'a>(wanted: Wanted<'a>, viewer: Viewer<'_>) -> Candidat
         by_member: BTreeMap::new(),
         left_out: BTreeMap::new(),
     };
-    for workload in &service.endpoints {
+    // of those that share what is known of them the same comes
+    let alike = |a: &Workload, b: &Workload| Arc::ptr_eq(&a.facts, &b.facts);
+    for workloads in service.endpoints.chunk_by(alike) {
+        let workload = &workloads[0];
         if workload.port(port).is_none() {
             continue;
         }
@@ -181,13 +184,13 @@ pub(super) fn candidates<'a>(wanted: Wanted<'a>, viewer: Viewer<'_>) -> Candidat
         match why {
             Some(why) => {
                 let key = (Arc::clone(&member.key), why);
-                *found.left_out.entry(key).or_default() += 1;
+                *found.left_out.entry(key).or_default() += workloads.len();
             }
             None => found
                 .by_member
                 .entry(Arc::clone(&member.key))
                 .or_default()
-                .push(workload),
+                .extend(workloads),
         }
     }
     found.drop_shadowed();

@@ -1,6 +1,7 @@
 //! The Kubernetes clusters that resources speak of: "members".
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
@@ -37,6 +38,8 @@ pub(super) struct Members {
     /// The one that the proxy is in.
     pub own: Arc<Member>,
     by_key: BTreeMap<Arc<str>, Arc<Member>>,
+    /// Hash over all keys, on which everything here depends.
+    pub fingerprint: u64,
     /// By the last part of the key; none where several have the same.
     by_name: HashMap<Arc<str>, Option<Arc<Member>>>,
 }
@@ -62,6 +65,7 @@ impl Members {
         let mut members = Self {
             by_key: BTreeMap::from([(Arc::clone(&own.key), Arc::clone(&own))]),
             by_name: HashMap::from([(Arc::clone(&own.name), Some(Arc::clone(&own)))]),
+            fingerprint: 0,
             own,
         };
         keys.into_iter().for_each(|key| members.add(key));
@@ -85,6 +89,9 @@ impl Members {
                 members.add(&format!("default/default/default/{name}"));
             }
         }
+        let mut hasher = DefaultHasher::new();
+        members.by_key.keys().for_each(|key| key.hash(&mut hasher));
+        members.fingerprint = hasher.finish();
         members
     }
 

@@ -1,21 +1,18 @@
 //! A service in one form, whatever kind of resource describes it.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 
+use config_loader::ObjectRef;
 use config_loader::resource::HealthChecked;
 use config_loader::resource::core::TrafficDistribution;
 
 use super::balance;
 use super::federation::{Exposure, Sharing};
-use super::members::Member;
+pub(super) use super::workload::{Facts, Origin, Workload, WorkloadHost, Workloads};
 use crate::balance::{Policy, Simple};
-use crate::cluster::{Hop, Locality};
 use crate::provenance::Provenance;
-use crate::registry::{Address, Registry};
-use crate::upstream::{Alternates, Protocol};
+use crate::upstream::Protocol;
 
 /// Labels of an endpoint, shared by all that were written together.
 pub(super) type Labels = Arc<BTreeMap<String, String>>;
@@ -32,7 +29,7 @@ pub(super) struct Service {
     /// Its ports, in the order of the resource.
     pub ports: Vec<Port>,
     /// Its endpoints, joined over all resources that add to it.
-    pub endpoints: Vec<Workload>,
+    pub endpoints: Workloads,
     /// Whether its requests go where their clients dialled.
     pub original_destination: bool,
     /// Whether requests of one client stay with one endpoint, where no rule says otherwise.
@@ -56,9 +53,31 @@ pub(super) struct Service {
     /// How requests of other clusters are balanced, where their ServiceExport says so.
     pub export: Option<ExportBalancer>,
     /// The resources that describe it, the one that decides first.
-    pub provenance: Vec<Provenance>,
+    pub provenance: Vec<Written>,
     /// Hash over everything that it was made from.
     pub fingerprint: u64,
+}
+
+/// An object that describes a service, and where it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Written {
+    /// The object.
+    pub object: ObjectRef,
+    /// Its file.
+    pub file: Arc<str>,
+    /// Its line in the file.
+    pub line: u32,
+}
+
+impl Written {
+    /// As compiled parts say where they came from.
+    pub(super) fn provenance(&self) -> Provenance {
+        Provenance {
+            object: self.object.to_string().into(),
+            file: Arc::clone(&self.file),
+            line: self.line,
+        }
+    }
 }
 
 /// How requests of other clusters are balanced.
@@ -97,77 +116,6 @@ pub(super) struct Port {
     pub carries_paths: bool,
 }
 
-/// Something that serves a service's ports.
-#[derive(Clone, Debug)]
-pub(super) struct Workload {
-    /// Where it is.
-    pub host: WorkloadHost,
-    /// Its own ports by service port name.
-    pub ports: BTreeMap<String, u16>,
-    /// Whether it serves no other ports than `ports`.
-    pub only_ports: bool,
-    /// Labels that subsets select by.
-    pub labels: Labels,
-    /// Relative share of traffic; 0 counts as 1.
-    pub weight: u32,
-    /// `region/zone/subzone`, empty when not known.
-    pub locality: Locality,
-    /// Network that it is on, empty for the default one.
-    pub network: Arc<str>,
-    /// Its identity within the mesh, `ns/NAMESPACE/sa/ACCOUNT`, if it says one.
-    pub account: Option<Arc<str>>,
-    /// The member that it belongs to; none for the proxy's own.
-    pub member: Option<Arc<Member>>,
-    /// What kind of resource it is from.
-    pub origin: Origin,
-    /// How its gateway is asked for it; none for one that is reached directly.
-    pub hop: Option<Arc<Hop>>,
-}
-
-/// What kind of resource names an endpoint; what knows it best comes first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Origin {
-    /// The proxy's own cluster, or a ServiceEntry.
-    #[default]
-    Native,
-    /// An EndpointSlice that was copied from another cluster.
-    Slice,
-    /// A Destination of another cluster.
-    Gloo,
-    /// A ServiceImport.
-    Import,
-}
-
-impl Origin {
-    /// Whether it is not used on the service's own host until a GlobalTrafficPolicy says so.
-    pub(super) fn waits_for_policy(self) -> bool {
-        matches!(self, Origin::Gloo | Origin::Import)
-    }
-}
-
-/// Address of a workload before its port is known.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum WorkloadHost {
-    /// An IP address.
-    Ip(IpAddr),
-    /// A DNS name that is one endpoint; a connection goes to the first of its addresses that takes it.
-    Logical(Arc<str>),
-    /// A DNS name; its addresses are all endpoints.
-    Name(Arc<str>),
-    /// Path of a Unix socket.
-    Unix(Arc<Path>),
-}
-
-impl WorkloadHost {
-    /// The name that has to be resolved, if it is one.
-    pub(super) fn name(&self) -> Option<&Arc<str>> {
-        match self {
-            WorkloadHost::Logical(name) | WorkloadHost::Name(name) => Some(name),
-            WorkloadHost::Ip(_) | WorkloadHost::Unix(_) => None,
-        }
-    }
-}
-
 impl Service {
     /// The port that a destination means: the one that it names, else the only one, else the listener's.
     pub(super) fn port(&self, named: Option<u16>, listener_port: u16) -> u16 {
@@ -181,91 +129,6 @@ impl Service {
     /// The port with this number.
     pub(super) fn find_port(&self, number: u16) -> Option<&Port> {
         self.ports.iter().find(|port| port.number == number)
-    }
-}
-
-impl Workload {
-    /// One of which nothing is known but where it is.
-    pub(super) fn at(host: WorkloadHost) -> Self {
-        Self {
-            host,
-            ports: BTreeMap::new(),
-            only_ports: false,
-            labels: Labels::default(),
-            weight: 1,
-            locality: Locality::default(),
-            network: Arc::default(),
-            account: None,
-            member: None,
-            origin: Origin::Native,
-            hop: None,
-        }
-    }
-
-    /// Whether it carries all of `wanted`, those labels included that follow from where it is.
-    pub(super) fn is_in(&self, wanted: &BTreeMap<String, String>, member: &Member) -> bool {
-        let [region, zone, subzone] = self.locality.parts();
-        let follows = |key: &str| match key {
-            "topology.istio.io/cluster" => Some(&*member.name),
-            "topology.istio.io/network" => Some(&*self.network),
-            "topology.istio.io/subzone" => Some(subzone),
-            "topology.kubernetes.io/region" => Some(region),
-            "topology.kubernetes.io/zone" => Some(zone),
-            _ => None,
-        };
-        wanted.iter().all(|(key, value)| {
-            let own = self.labels.get(key).map(String::as_str);
-            own.or_else(|| follows(key)) == Some(value)
-        })
-    }
-
-    /// What is put in front of a request's path, if anything is.
-    pub(super) fn path_prefix(&self) -> Option<&Arc<str>> {
-        let prefix = &self.hop.as_ref()?.path_prefix;
-        (!prefix.is_empty()).then_some(prefix)
-    }
-
-    /// The port that it takes a service port's traffic on; none if it does not serve it.
-    pub(super) fn port(&self, port: &Port) -> Option<u16> {
-        let own = self.ports.get(&port.name).copied();
-        own.or_else(|| (!self.only_ports).then_some(port.target))
-    }
-
-    /// Its addresses for a service port, each with what else may be tried in its place; none for a name that has not been
-    /// resolved yet.
-    pub(super) fn addresses(&self, port: &Port, registry: &Registry) -> Vec<(Address, Alternates)> {
-        let Some(number) = self.port(port) else {
-            return Vec::new();
-        };
-        let only = |address| vec![(address, Alternates::None)];
-        match &self.host {
-            WorkloadHost::Ip(ip) => only(Address::Ip(SocketAddr::new(*ip, number))),
-            WorkloadHost::Unix(path) => only(Address::Unix(Arc::clone(path))),
-            WorkloadHost::Name(name) => {
-                let Some(resolution) = registry.resolution(name) else {
-                    return Vec::new();
-                };
-                let ips = resolution.addresses.iter();
-                let all: Arc<[SocketAddr]> = ips.map(|ip| SocketAddr::new(*ip, number)).collect();
-                all.iter()
-                    .map(|address| {
-                        let alternates = Alternates::SameName(Arc::clone(&all));
-                        (Address::Ip(*address), alternates)
-                    })
-                    .collect()
-            }
-            WorkloadHost::Logical(name) => {
-                let Some(resolution) = registry.resolution(name) else {
-                    return Vec::new();
-                };
-                let address = Address::Name {
-                    name: Arc::clone(name),
-                    port: number,
-                };
-                let port = number;
-                vec![(address, Alternates::Name { resolution, port })]
-            }
-        }
     }
 }
 

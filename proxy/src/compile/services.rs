@@ -13,7 +13,7 @@ mod kube;
 
 mod policies;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use config_loader::resource::core::TrafficDistribution;
 use config_loader::resource::{HealthChecked, Line, Object, Spec};
 
 use super::members::Members;
-use super::service::Service;
+use super::service::{Service, Workloads, Written};
 use crate::identity::Identity;
 use crate::provenance::Provenance;
 
@@ -125,6 +125,8 @@ impl Collector<'_> {
 struct Draft {
     service: Service,
     hasher: DefaultHasher,
+    /// Where the objects are that were noted.
+    seen: HashSet<usize>,
 }
 
 impl Draft {
@@ -137,7 +139,7 @@ impl Draft {
                 name: name.into(),
                 namespace: namespace.into(),
                 ports: Vec::new(),
-                endpoints: Vec::new(),
+                endpoints: Workloads::default(),
                 original_destination: false,
                 sticky: false,
                 external: false,
@@ -153,19 +155,21 @@ impl Draft {
                 fingerprint: 0,
             },
             hasher,
+            seen: HashSet::new(),
         }
     }
 
     /// Notes an object that adds to the service.
     fn saw<T: Spec>(&mut self, object: &Object<T>) {
         object.fingerprint.hash(&mut self.hasher);
-        self.note(provenance(object, 0));
-    }
-
-    fn note(&mut self, provenance: Provenance) {
-        if !self.service.provenance.contains(&provenance) {
-            provenance.hash(&mut self.hasher);
-            self.service.provenance.push(provenance);
+        if self.seen.insert(std::ptr::from_ref(object).addr()) {
+            let written = Written {
+                object: object.id.clone(),
+                file: Arc::clone(&object.provenance.file),
+                line: object.line_of(Line(0)),
+            };
+            written.hash(&mut self.hasher);
+            self.service.provenance.push(written);
         }
     }
 

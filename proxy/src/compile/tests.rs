@@ -4,6 +4,7 @@ mod client_tls;
 
 mod connections;
 mod delegation;
+mod edits;
 mod fields;
 
 mod hosts;

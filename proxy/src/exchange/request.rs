@@ -332,7 +332,7 @@ impl Picked {
         Target {
             reach: Reach {
                 address: &endpoint.address,
-                alternates: &endpoint.alternates,
+                alternates: endpoint.alternates(),
             },
             cluster: &cluster.state,
             state: &endpoint.state,

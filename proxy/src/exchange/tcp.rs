@@ -153,8 +153,8 @@ async fn connect(
             }
             Err(error) => {
                 let cluster = destined.cluster().name();
-                let endpoint = &*picked.endpoint().address_text;
-                tracing::debug!(%cluster, endpoint, %error, "cannot connect");
+                let endpoint = &picked.endpoint().address;
+                tracing::debug!(%cluster, %endpoint, %error, "cannot connect");
                 if let Some(outcome) = health::of_failure(error.kind()) {
                     picked.report(outcome);
                 }

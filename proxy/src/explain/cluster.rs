@@ -80,7 +80,7 @@ fn follow_key(
         used.affinity = Some(format!("sticky by {own}, which the request does not have"));
         return;
     };
-    let address = &cluster.endpoint(picked).address_text;
+    let address = &cluster.endpoint(picked).address;
     used.affinity = Some(format!("sticky by {own}, which leads to {address}"));
     for (number, endpoint) in used.endpoints.iter_mut().enumerate() {
         let share = if number == picked.0 as usize {
@@ -251,7 +251,7 @@ pub(super) fn endpoints(
                 .warming(EndpointIdx(number as u32), now)
                 .map(|warming| warming.to_string()),
             check: endpoint.check_results(now),
-            address: endpoint.address_text.to_string(),
+            address: endpoint.address.to_string(),
             share: known.then_some(share * part),
             probability: known.then_some(share * part * probability),
             weight: endpoint.weight,

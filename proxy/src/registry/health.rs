@@ -3,6 +3,11 @@
 //! Only an endpoint that fails is written to: a success finds nothing to reset and leaves the cache line as it is, so
 //! workers don't contend while all is well.
 
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwapOption;
+
+use super::Checked;
 use crate::runtime::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Milliseconds since the process started, and one: 0 is no time at all.
@@ -67,14 +72,22 @@ pub struct Health {
     pub gateway_errors: Streak,
     /// Failures in a row to get a response at all.
     pub local_errors: Streak,
+    /// When it appeared, or came back; its warm-up begins then.
+    fresh_since: AtomicU64,
+    /// Most endpoints have none.
+    history: OnceLock<Box<History>>,
+}
+
+/// What is remembered of an endpoint that was ejected or is checked.
+#[derive(Debug, Default)]
+struct History {
     /// By what an ejection's time is multiplied.
     multiplier: AtomicU32,
     /// Ejections since the process started.
     ejections: AtomicU32,
     ejected_at: AtomicU64,
     returned_at: AtomicU64,
-    /// When it appeared, or came back; its warm-up begins then.
-    fresh_since: AtomicU64,
+    checked: ArcSwapOption<Checked>,
 }
 
 impl Health {
@@ -119,38 +132,66 @@ impl Health {
 
     /// By what an ejection's time is multiplied.
     pub fn multiplier(&self) -> u32 {
-        self.multiplier.load(Ordering::Relaxed)
+        let history = self.history.get();
+        history.map_or(0, |history| history.multiplier.load(Ordering::Relaxed))
     }
 
     /// Changes the multiplier.
     pub fn set_multiplier(&self, multiplier: u32) {
-        self.multiplier.store(multiplier, Ordering::Relaxed);
+        if multiplier != self.multiplier() {
+            let history = self.history();
+            history.multiplier.store(multiplier, Ordering::Relaxed);
+        }
     }
 
     /// Ejections since the process started.
     pub fn ejections(&self) -> u32 {
-        self.ejections.load(Ordering::Relaxed)
+        let history = self.history.get();
+        history.map_or(0, |history| history.ejections.load(Ordering::Relaxed))
     }
 
     /// Notes an ejection.
     pub fn ejected(&self, now: Moment) {
-        self.ejections.fetch_add(1, Ordering::Relaxed);
-        self.ejected_at.store(now.0, Ordering::Relaxed);
+        let history = self.history();
+        history.ejections.fetch_add(1, Ordering::Relaxed);
+        history.ejected_at.store(now.0, Ordering::Relaxed);
     }
 
     /// When it was ejected last.
     pub fn ejected_at(&self) -> Moment {
-        Moment(self.ejected_at.load(Ordering::Relaxed))
+        let history = self.history.get();
+        history.map_or(Moment::NEVER, |history| {
+            Moment(history.ejected_at.load(Ordering::Relaxed))
+        })
     }
 
     /// Notes that it came back.
     pub fn returned(&self, now: Moment) {
-        self.returned_at.store(now.0, Ordering::Relaxed);
+        self.history().returned_at.store(now.0, Ordering::Relaxed);
     }
 
     /// When it came back last from an ejection.
     pub fn returned_at(&self) -> Moment {
-        Moment(self.returned_at.load(Ordering::Relaxed))
+        let history = self.history.get();
+        history.map_or(Moment::NEVER, |history| {
+            Moment(history.returned_at.load(Ordering::Relaxed))
+        })
+    }
+
+    /// What active health checks came to; nothing before the first, or where none are made.
+    pub fn checked(&self) -> Option<Arc<Checked>> {
+        self.history.get()?.checked.load_full()
+    }
+
+    /// Notes what active health checks came to.
+    pub fn set_checked(&self, checked: Option<Arc<Checked>>) {
+        if checked.is_some() || self.history.get().is_some() {
+            self.history().checked.store(checked);
+        }
+    }
+
+    fn history(&self) -> &History {
+        self.history.get_or_init(Box::default)
     }
 
     /// When it appeared or came back, which is now if nobody has said so.

@@ -60,6 +60,8 @@ struct Inner {
     clients: BTreeMap<ClientSettings, Weak<ClientTls>>,
     /// Given to the last of the clients.
     serial: u64,
+    /// How often something changed that clients and servers are made of.
+    revision: u64,
 }
 
 /// Material of one source.
@@ -196,6 +198,9 @@ impl Store {
     /// force has changed.
     pub fn update(&self, read: Read, now: UnixSeconds) -> bool {
         let mut inner = self.lock();
+        let inner = &mut *inner;
+        let known = inner.identities.keys().eq(read.identities.keys())
+            && inner.authorities.keys().eq(read.authorities.keys());
         inner
             .identities
             .retain(|source, _| read.identities.contains_key(source));
@@ -223,7 +228,13 @@ impl Store {
                 now,
             );
         }
+        inner.revision += u64::from(changed || !known);
         changed
+    }
+
+    /// Grows whenever [`Store::client`] or [`Store::identity`] may say something else than before.
+    pub fn revision(&self) -> u64 {
+        self.lock().revision
     }
 
     /// What a server with these settings handshakes with; the same as before if nothing that it is made of has changed.

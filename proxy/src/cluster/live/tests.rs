@@ -11,12 +11,12 @@ use super::*;
 use crate::balance::{HashAlgorithm, HashKey, HashPolicy, Policy};
 use crate::cluster::locality::{self, Locality, Place};
 use crate::cluster::{
-    Balance, Cluster, HealthCheck, Outcome, OutlierPolicy, Parts, Probe, RetryLimit, Spread,
+    Balance, Cluster, Common, HealthCheck, Outcome, OutlierPolicy, Parts, Probe, RetryLimit, Spread,
 };
 use crate::pool::PoolSettings;
 use crate::registry::{Address, Happening, Registry, Thresholds};
 use crate::telemetry::{Reporter, RequestLabels, StatsRegistry};
-use crate::upstream::{Alternates, Protocol};
+use crate::upstream::Protocol;
 
 const HERE: &str = "r/a";
 
@@ -38,18 +38,20 @@ fn cluster(balance: Balance, localities: &[&str]) -> Cluster {
             let [.., high, low] = (number as u32 + 1).to_be_bytes();
             let address = Address::Ip(([10, 0, high, low], 80).into());
             Endpoint {
-                speaks_mesh_tls: false,
                 state: registry.endpoint(&state.name, &address),
-                address_text: address.to_string().into(),
                 address,
-                alternates: Alternates::None,
+                alternates: None,
                 weight: 1,
-                locality: Locality::new(*locality),
-                network: Arc::default(),
-                member: None,
-                hop: None,
-                labels: Arc::clone(&labels),
-                stats: Arc::clone(&stats),
+                common: Arc::new(Common {
+                    locality: Locality::new(*locality),
+                    network: Arc::default(),
+                    member: None,
+                    labels: Arc::clone(&labels),
+                    speaks_mesh_tls: false,
+                    hop: None,
+                    scope: Arc::clone(&state.name),
+                    stats: Arc::clone(&stats),
+                }),
             }
         })
         .collect();
@@ -82,6 +84,7 @@ fn cluster(balance: Balance, localities: &[&str]) -> Cluster {
         absence: None,
         is_pool: false,
         provenance: Vec::new(),
+        made_from: None,
         fingerprint: 0,
     };
     Cluster::build(parts, Moment(1))

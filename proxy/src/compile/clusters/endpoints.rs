@@ -1,85 +1,152 @@
 //! Endpoints of a cluster, each with the live state that the registry has of it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Clusters;
 use super::stats::StatsOf;
-use crate::cluster::Endpoint;
-use crate::compile::service::{Labels, Port, Service, Workload};
-use crate::registry::Address;
+use super::{Clusters, Making};
+use crate::cluster::{Cluster, Common, Endpoint};
+use crate::compile::service::{Facts, Labels, Workload};
+use crate::registry::{Address, EndpointState};
 use crate::upstream::Alternates;
 
 /// Under which names the live state of endpoints is kept: the same whether a policy puts a member's endpoints into a
 /// pool of their own or not, so that no ejection is lost when it comes or goes. The prefix of a gateway is part of it,
 /// since one gateway stands for many services.
-struct Scopes<'a> {
-    base: &'a Arc<str>,
-    known: HashMap<(Arc<str>, Arc<str>), Arc<str>>,
+fn scope(base: &Arc<str>, facts: &Facts) -> Arc<str> {
+    match &facts.member {
+        None => Arc::clone(base),
+        Some(member) => {
+            let prefix = facts.path_prefix().map_or("", |prefix| &**prefix);
+            format!("{base}@{}{prefix}", member.key).into()
+        }
+    }
 }
 
-impl<'a> Scopes<'a> {
-    fn new(base: &'a Arc<str>) -> Self {
-        let known = HashMap::new();
-        Self { base, known }
-    }
+/// A workload at one of its addresses.
+struct Found<'a> {
+    address: Address,
+    alternates: Alternates,
+    workload: &'a Workload,
+}
 
-    fn of(&mut self, workload: &Workload) -> &Arc<str> {
-        let Some(member) = &workload.member else {
-            return self.base;
-        };
-        let prefix = workload.path_prefix().cloned().unwrap_or_default();
-        let key = (Arc::clone(&member.key), prefix);
-        let base = self.base;
-        self.known
-            .entry(key)
-            .or_insert_with_key(|(member, prefix)| format!("{base}@{member}{prefix}").into())
+impl<'a> Found<'a> {
+    /// What tells endpoints apart: two clusters may share a gateway's address, told apart by the prefix.
+    fn key(&self) -> (&Address, &'a str) {
+        let prefix = self.workload.facts.path_prefix();
+        (&self.address, prefix.map_or("", |prefix| &**prefix))
     }
 }
 
 impl Clusters<'_> {
-    /// Endpoints in a fixed order, so that every worker and every proxy with the same ones numbers them alike.
+    /// Endpoints in a fixed order, so that every worker and every proxy with the same ones numbers them alike. State that
+    /// the cluster before has at hand is taken from there.
     pub(super) fn endpoints(
         &self,
-        cluster: &Arc<str>,
-        service: &Service,
-        port: &Port,
+        making: &Making<'_>,
         members: &[&Workload],
+        previous: Option<&Arc<Cluster>>,
     ) -> Vec<Endpoint> {
-        // two clusters may share a gateway's address, told apart by the prefix
-        let mut by_address: BTreeMap<(Address, &str), (&Workload, Alternates)> = BTreeMap::new();
-        for workload in members {
-            let prefix = workload.path_prefix().map_or("", |prefix| &**prefix);
-            for (address, alternates) in workload.addresses(port, self.registry) {
-                let entry = by_address
-                    .entry((address, prefix))
-                    .or_insert_with(|| (workload, alternates.clone()));
-                if workload.origin < entry.0.origin {
-                    *entry = (workload, alternates);
-                }
-            }
+        let mut found: Vec<Found<'_>> = Vec::with_capacity(members.len());
+        for &workload in members {
+            workload.addresses(making.port, self.registry, |address, alternates| {
+                found.push(Found {
+                    address,
+                    alternates,
+                    workload,
+                });
+            });
         }
-        let mut stats = StatsOf::new();
-        let mut scopes = Scopes::new(cluster);
-        by_address
+        // of several with one address the one counts that is known best, else the first
+        found.sort_by(|a, b| {
+            let by_key = a.key().cmp(&b.key());
+            by_key.then_with(|| a.workload.origin.cmp(&b.workload.origin))
+        });
+        found.dedup_by(|later, first| later.key() == first.key());
+        let mut before = Before::of(previous);
+        let mut common = CommonOf::default();
+        found
             .into_iter()
-            .map(|((address, _), (workload, alternates))| Endpoint {
-                address_text: address.to_string().into(),
-                alternates,
-                weight: workload.weight.max(1),
-                locality: workload.locality.clone(),
-                network: Arc::clone(&workload.network),
-                member: workload
-                    .member
-                    .as_ref()
-                    .map(|member| Arc::clone(&member.name)),
-                labels: Labels::clone(&workload.labels),
-                hop: workload.hop.clone(),
-                speaks_mesh_tls: workload.speaks_mesh_tls(),
-                state: self.registry.endpoint(scopes.of(workload), &address),
-                stats: self.stats_of_workload(&mut stats, service, workload),
-                address,
+            .map(|found| {
+                let facts = &found.workload.facts;
+                let common = self.common(&mut common, making, facts);
+                let state = before.state(&found.address, &common.scope);
+                let state =
+                    state.unwrap_or_else(|| self.registry.endpoint(&common.scope, &found.address));
+                Endpoint {
+                    address: found.address,
+                    alternates: match found.alternates {
+                        Alternates::None => None,
+                        some => Some(Box::new(some)),
+                    },
+                    weight: found.workload.weight.max(1),
+                    common,
+                    state,
+                }
             })
             .collect()
+    }
+
+    /// What endpoints have in common of which this is known.
+    fn common(&self, known: &mut CommonOf, making: &Making<'_>, facts: &Arc<Facts>) -> Arc<Common> {
+        let key = Arc::as_ptr(facts);
+        if let Some((last, common)) = &known.last
+            && *last == key
+        {
+            return Arc::clone(common);
+        }
+        let entry = known.by_facts.entry(key);
+        let common = Arc::clone(entry.or_insert_with(|| {
+            let member = facts.member.as_ref();
+            Arc::new(Common {
+                locality: facts.locality.clone(),
+                network: Arc::clone(&facts.network),
+                member: member.map(|member| Arc::clone(&member.name)),
+                labels: Labels::clone(&facts.labels),
+                speaks_mesh_tls: facts.speaks_mesh_tls(),
+                hop: facts.hop.clone(),
+                scope: scope(making.base, facts),
+                stats: self.stats_of_workload(&mut known.stats, making.service, facts),
+            })
+        }));
+        known.last = Some((key, Arc::clone(&common)));
+        common
+    }
+}
+
+/// What was made so far for endpoints of which the same is known. The facts are held by workloads meanwhile.
+#[derive(Default)]
+struct CommonOf {
+    last: Option<(*const Facts, Arc<Common>)>,
+    by_facts: HashMap<*const Facts, Arc<Common>>,
+    stats: StatsOf,
+}
+
+/// The endpoints of the cluster before, which are walked beside the new ones: both are in the same order.
+struct Before<'a> {
+    rest: std::iter::Peekable<std::slice::Iter<'a, Endpoint>>,
+}
+
+impl<'a> Before<'a> {
+    fn of(previous: Option<&'a Arc<Cluster>>) -> Self {
+        let endpoints = previous.map_or(&[][..], |cluster| cluster.endpoints());
+        Self {
+            rest: endpoints.iter().peekable(),
+        }
+    }
+
+    /// The state of an endpoint, if the cluster before has it under the same name. Addresses are asked for in order.
+    fn state(&mut self, address: &Address, scope: &Arc<str>) -> Option<Arc<EndpointState>> {
+        while self
+            .rest
+            .next_if(|known| known.address < *address)
+            .is_some()
+        {}
+        let same = self
+            .rest
+            .clone()
+            .take_while(|known| known.address == *address);
+        let mut same = same.filter(|known| known.common.scope == *scope);
+        same.next().map(|known| Arc::clone(&known.state))
     }
 }

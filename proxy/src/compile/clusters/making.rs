@@ -13,7 +13,7 @@ use crate::cluster::{
     Absence, Balance, Cluster, Endpoint, Federation, HealthCheck, Parts, Plan, Probe,
 };
 use crate::compile::client_tls::Purpose;
-use crate::compile::service::{Origin, Port, Workload};
+use crate::compile::service::{Origin, Port, Workload, Written};
 use crate::pool::PoolSettings;
 use crate::registry::{ClusterState, Thresholds};
 use crate::telemetry::Workload as WorkloadLabels;
@@ -31,7 +31,7 @@ impl Clusters<'_> {
             service,
             port,
             policy,
-            base,
+            ..
         } = *making;
         let StandsFor {
             is_pool,
@@ -55,14 +55,10 @@ impl Clusters<'_> {
             let replay = self.identity.mesh.failover_replay;
             Arc::new(Federation::build(pools, replay, turns))
         });
-        let endpoints = self.endpoints(base, service, port, members);
+        let endpoints = self.endpoints(making, members, previous);
         let plan = self.plan(&policy.balance, &endpoints, is_pool);
-        let provenance = service
-            .provenance
-            .iter()
-            .chain(&policy.provenance)
-            .cloned()
-            .collect();
+        let provenance = service.provenance.iter().map(Written::provenance);
+        let provenance = provenance.chain(policy.provenance.iter().cloned());
         let parts = Parts {
             host: Arc::clone(&service.host),
             protocol: port.protocol,
@@ -77,7 +73,8 @@ impl Clusters<'_> {
             federation,
             absence,
             is_pool,
-            provenance,
+            provenance: provenance.collect(),
+            made_from: making.made_from,
             fingerprint,
             state,
         };
@@ -147,6 +144,7 @@ impl Clusters<'_> {
             making.port.number,
             making.policy.fingerprint,
             &making.policy.subset,
+            self.services.members().fingerprint,
             tls,
         )
             .hash(&mut hasher);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::Clusters;
-use crate::compile::service::{Service, Workload};
+use crate::compile::service::{Facts, Service};
 use crate::telemetry::{Reporter, RequestLabels, RequestStats, UNKNOWN};
 use crate::telemetry::{Service as ServiceLabels, Workload as WorkloadLabels};
 
@@ -16,13 +16,13 @@ impl Clusters<'_> {
         &self,
         known: &mut StatsOf,
         service: &Service,
-        workload: &Workload,
+        facts: &Facts,
     ) -> Arc<RequestStats> {
-        let member = workload.member.as_ref();
+        let member = facts.member.as_ref();
         let member = member.map_or(&self.member, |member| &member.name);
-        let key = (Arc::as_ptr(&workload.labels), Arc::clone(member));
+        let key = (Arc::as_ptr(&facts.labels), Arc::clone(member));
         let stats = known.entry(key).or_insert_with(|| {
-            let labels = workload_labels(&workload.labels, &service.namespace, member);
+            let labels = workload_labels(&facts.labels, &service.namespace, member);
             self.stats_of(service, &labels)
         });
         Arc::clone(stats)

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use config_loader::ResourceSet;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{
     EndpointAddress, Location, Resolution, ServiceEntry, ServiceEntryPort, WorkloadEntry,
 };
+use config_loader::{Name, ResourceSet};
 
 use super::{Collector, Draft};
 use crate::cluster::Locality;
-use crate::compile::service::{Port, Workload, WorkloadHost, carries_paths, protocol};
+use crate::compile::service::{Facts, Port, Workload, WorkloadHost, carries_paths, protocol};
+use crate::compile::workload::Listing;
 
 /// Adds every ServiceEntry that this proxy may see, oldest first: of several for one host in one namespace the
 /// oldest decides about ports, and endpoints are joined. An entry in the proxy's own namespace goes before others.
@@ -71,7 +72,7 @@ fn port(port: &ServiceEntryPort) -> Port {
 fn add_endpoints(
     collector: &Collector<'_>,
     draft: &mut Draft,
-    object: &Object<ServiceEntry>,
+    object: &Arc<Object<ServiceEntry>>,
     host: &str,
 ) {
     draft.saw(object);
@@ -84,54 +85,86 @@ fn add_endpoints(
     if let Some(selector) = &spec.workload_selector {
         return select_workloads(collector.resources, &object.id.namespace, selector, draft);
     }
-    let own_name = WorkloadEntry {
-        address: EndpointAddress::Dns(host.into()),
-        ..WorkloadEntry::default()
-    };
-    let is_name = spec.resolution != Resolution::Static && !host.starts_with('*');
-    let entries = match &*spec.endpoints {
-        [] if is_name => std::slice::from_ref(&own_name),
-        entries => entries,
-    };
-    let workloads = entries.iter().filter_map(|entry| {
-        let mut workload = workload(entry, &BTreeMap::new(), &object.id.namespace)?;
-        if let (Resolution::DnsRoundRobin, WorkloadHost::Name(name)) =
-            (spec.resolution, &workload.host)
-        {
-            workload.host = WorkloadHost::Logical(Arc::clone(name));
-        }
-        Some(workload)
+    if spec.endpoints.is_empty() {
+        let is_name = spec.resolution != Resolution::Static && !host.starts_with('*');
+        let name = Arc::from(host);
+        let own = is_name.then(|| match spec.resolution {
+            Resolution::DnsRoundRobin => WorkloadHost::Logical(name),
+            _ => WorkloadHost::Name(name),
+        });
+        draft.service.endpoints.extend(own.map(Workload::at));
+        return;
+    }
+    let is_name = |entry: &WorkloadEntry| matches!(entry.address, EndpointAddress::Dns(_));
+    let has_names = spec.endpoints.iter().any(is_name);
+    let object = Arc::clone(object);
+    draft.service.endpoints.add(has_names, move |listing| {
+        let nothing = BTreeMap::new();
+        let entries = object.spec.endpoints.iter();
+        let entries = entries.map(|entry| (entry, &nothing));
+        let as_one = object.spec.resolution == Resolution::DnsRoundRobin;
+        list(listing, entries, &object.id.namespace, as_one);
     });
-    draft.service.endpoints.extend(workloads);
 }
 
-/// An endpoint, if its address can be reached from here; its own labels go under those of its metadata.
-fn workload(
-    entry: &WorkloadEntry,
-    metadata: &BTreeMap<String, String>,
+/// Lists entries whose addresses can be reached from here, each with the labels of its metadata. A name may stand `as_one`
+/// endpoint.
+fn list<'e>(
+    listing: &mut Listing,
+    entries: impl Iterator<Item = (&'e WorkloadEntry, &'e BTreeMap<String, String>)>,
     namespace: &str,
-) -> Option<Workload> {
-    let host = match &entry.address {
-        EndpointAddress::Dns(name) => WorkloadHost::Name(Arc::clone(name)),
-        EndpointAddress::Ip(ip) => WorkloadHost::Ip(*ip),
-        EndpointAddress::Unix(path) => WorkloadHost::Unix(Arc::from(Path::new(&**path))),
-        EndpointAddress::Network => return None,
-    };
+    as_one: bool,
+) {
+    let mut before: Option<(&WorkloadEntry, &BTreeMap<String, String>, Arc<Facts>)> = None;
+    for (entry, metadata) in entries {
+        let host = match &entry.address {
+            EndpointAddress::Dns(name) if as_one => WorkloadHost::Logical(Arc::clone(name)),
+            EndpointAddress::Dns(name) => WorkloadHost::Name(Arc::clone(name)),
+            EndpointAddress::Ip(ip) => WorkloadHost::Ip(*ip),
+            EndpointAddress::Unix(path) => WorkloadHost::Unix(Arc::from(Path::new(&**path))),
+            EndpointAddress::Network => continue,
+        };
+        let same = before
+            .as_ref()
+            .filter(|(other, others, _)| are_alike(entry, other) && metadata == *others);
+        let facts = match same {
+            Some((_, _, facts)) => Arc::clone(facts),
+            None => listing.share(facts(entry, metadata, namespace)),
+        };
+        listing.push(Workload {
+            host,
+            weight: entry.weight,
+            facts: Arc::clone(&facts),
+        });
+        before = Some((entry, metadata, facts));
+    }
+}
+
+/// Whether the same is known of two entries, but for where they are and their weights.
+fn are_alike(one: &WorkloadEntry, other: &WorkloadEntry) -> bool {
+    one.labels == other.labels
+        && one.locality == other.locality
+        && one.ports == other.ports
+        && one.network == other.network
+        && one.service_account == other.service_account
+}
+
+/// What is known of an entry; its own labels go under those of its metadata.
+fn facts(entry: &WorkloadEntry, metadata: &BTreeMap<String, String>, namespace: &str) -> Facts {
     let mut labels = entry.labels.clone();
     labels.extend(metadata.clone());
-    Some(Workload {
+    Facts {
         ports: entry
             .ports
             .iter()
             .map(|(name, port)| (name.to_string(), *port))
             .collect(),
-        weight: entry.weight,
         locality: locality(entry, &labels),
         network: Arc::clone(&entry.network),
         account: account(&entry.service_account, namespace),
         labels: Arc::new(labels),
-        ..Workload::at(host)
-    })
+        ..Facts::default()
+    }
 }
 
 /// An identity within the mesh, if an account is named.
@@ -146,11 +179,11 @@ pub(super) fn select_workloads(
     selector: &BTreeMap<String, String>,
     draft: &mut Draft,
 ) {
-    for object in resources
-        .workload_entries
-        .values()
-        .filter(|object| *object.id.namespace == *namespace)
-    {
+    let first = Name::new(namespace, "");
+    let own = resources.workload_entries.range(first..);
+    let own = own.take_while(|(name, _)| *name.namespace == *namespace);
+    let mut selected = Vec::new();
+    for (_, object) in own {
         let has = |key: &String| {
             object
                 .labels
@@ -159,12 +192,23 @@ pub(super) fn select_workloads(
         };
         if selector.iter().all(|(key, value)| has(key) == Some(value)) {
             draft.saw(object);
-            draft
-                .service
-                .endpoints
-                .extend(workload(&object.spec, &object.labels, namespace));
+            selected.push(Arc::clone(object));
         }
     }
+    if selected.is_empty() {
+        return;
+    }
+    let is_name = |object: &Arc<Object<WorkloadEntry>>| {
+        matches!(object.spec.address, EndpointAddress::Dns(_))
+    };
+    let has_names = selected.iter().any(is_name);
+    let namespace = namespace.to_owned();
+    draft.service.endpoints.add(has_names, move |listing| {
+        let entries = selected
+            .iter()
+            .map(|object| (&*object.spec, &object.labels));
+        list(listing, entries, &namespace, false);
+    });
 }
 
 /// The label that stands in for the field, with dots for slashes.

@@ -11,7 +11,10 @@ use config_loader::resource::gloo::{
 use super::kube::host;
 use super::{Collector, Draft, policies};
 use crate::compile::members::Member;
-use crate::compile::service::{Origin, Port, Workload, WorkloadHost, carries_paths, protocol};
+use crate::compile::service::{
+    Facts, Origin, Port, Workload, WorkloadHost, Workloads, carries_paths, protocol,
+};
+use crate::compile::workload::Listing;
 use crate::upstream::Protocol;
 
 /// Adds every Destination under the hosts that it answers to. A host that something else already describes keeps
@@ -58,13 +61,15 @@ fn external_service(
         draft.service.endpoints = external
             .endpoints
             .iter()
-            .map(|endpoint| Workload {
-                ports: endpoint
-                    .ports
-                    .iter()
-                    .map(|(name, port)| (name.to_string(), *port))
-                    .collect(),
-                ..Workload::at(host(&endpoint.address))
+            .map(|endpoint| {
+                let ports = endpoint.ports.iter();
+                let facts = Facts {
+                    ports: ports
+                        .map(|(name, port)| (name.to_string(), *port))
+                        .collect(),
+                    ..Facts::default()
+                };
+                Workload::new(host(&endpoint.address), facts)
             })
             .collect();
         if draft.service.endpoints.is_empty() && !name.starts_with('*') {
@@ -100,7 +105,7 @@ fn kube_service(
         let mut draft = Draft::new(name, &reference.name, &reference.namespace);
         draft.saw(object);
         draft.service.ports = kube.ports.iter().map(kube_port).collect();
-        draft.service.endpoints = endpoints(kube, member.as_ref());
+        endpoints(object, member.as_ref(), &mut draft.service.endpoints);
         // its own host stands for the one cluster: no policy has to let it
         draft.service.is_cluster_set = federated == Some(name);
         collector.add(draft);
@@ -127,8 +132,7 @@ fn join(
     });
     if draft.service.sharing.is_some() {
         draft.saw(object);
-        let endpoints = endpoints(kube, Some(member));
-        draft.service.endpoints.extend(endpoints);
+        endpoints(object, Some(member), &mut draft.service.endpoints);
         collector.add(draft);
     } else if !draft.service.provenance.is_empty() {
         collector.add(draft);
@@ -145,8 +149,21 @@ fn kube_port(port: &config_loader::resource::gloo::KubePort) -> Port {
     }
 }
 
-fn endpoints(kube: &KubeService, member: Option<&Arc<Member>>) -> Vec<Workload> {
-    let mut endpoints = Vec::new();
+/// Adds the endpoints of a Kubernetes service.
+fn endpoints(
+    object: &Arc<Object<Destination>>,
+    member: Option<&Arc<Member>>,
+    workloads: &mut Workloads,
+) {
+    let (object, member) = (Arc::clone(object), member.cloned());
+    workloads.add(false, move |listing| {
+        if let Backing::Kube(kube) = &object.spec.backing {
+            list(kube, member.as_ref(), listing);
+        }
+    });
+}
+
+fn list(kube: &KubeService, member: Option<&Arc<Member>>, listing: &mut Listing) {
     for subset in &kube.endpoint_subsets {
         let ports: BTreeMap<String, u16> = kube
             .ports
@@ -158,8 +175,8 @@ fn endpoints(kube: &KubeService, member: Option<&Arc<Member>>) -> Vec<Workload> 
                 ))
             })
             .collect();
-        endpoints.extend(subset.endpoints.iter().map(|endpoint| {
-            Workload {
+        for endpoint in &subset.endpoints {
+            let facts = Facts {
                 ports: ports.clone(),
                 labels: Arc::new(endpoint.labels.clone()),
                 locality: format!("{}/{}/{}", kube.region, endpoint.zone, endpoint.sub_zone)
@@ -168,9 +185,10 @@ fn endpoints(kube: &KubeService, member: Option<&Arc<Member>>) -> Vec<Workload> 
                     .into(),
                 origin: member.map_or(Origin::Native, |_| Origin::Gloo),
                 member: member.cloned(),
-                ..Workload::at(WorkloadHost::Ip(endpoint.ip))
-            }
-        }));
+                ..Facts::default()
+            };
+            let facts = listing.share(facts);
+            listing.push(Workload::new(WorkloadHost::Ip(endpoint.ip), facts));
+        }
     }
-    endpoints
 }

@@ -1,6 +1,6 @@
 //! flomesh: ServiceImports, which say where other clusters serve a service.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use config_loader::resource::Object;
@@ -11,7 +11,9 @@ use super::kube::host;
 use super::{Collector, Draft, policies};
 use crate::cluster::Hop;
 use crate::compile::federation::Viewer;
-use crate::compile::service::{Origin, Port, Service, Workload, carries_paths, protocol};
+use crate::compile::service::{
+    Facts, Origin, Port, Service, Workload, WorkloadHost, carries_paths, protocol,
+};
 
 /// Adds the endpoints of every ServiceImport to the Service of its name, which is made up where there is none, and the
 /// two together under `<name>.<namespace>.svc.clusterset.local`. That host exists for clusters that may use the service.
@@ -74,29 +76,43 @@ fn add_port(collector: &Collector<'_>, import: &ImportPort, service: &mut Servic
             carries_paths: carries_paths(app_protocol, &import.name, "http"),
         });
     }
+    // an endpoint that imports of both groups name is one
+    let mut known: HashMap<WorkloadHost, Vec<Arc<Facts>>> = HashMap::new();
+    for workload in service.endpoints.listed() {
+        let facts = Arc::clone(&workload.facts);
+        known.entry(workload.host.clone()).or_default().push(facts);
+    }
+    let mut before: Option<(&ImportEndpoint, Arc<Facts>)> = None;
     for endpoint in &import.endpoints {
-        let workload = workload(collector, &name, endpoint);
-        // an endpoint that imports of both groups name is one
-        let is_it = |known: &Workload| {
-            (&known.host, &known.ports, &known.hop, &known.member)
-                == (
-                    &workload.host,
-                    &workload.ports,
-                    &workload.hop,
-                    &workload.member,
-                )
+        let same = before.filter(|(other, _)| are_alike(endpoint, other));
+        let facts = same.map(|(_, facts)| facts);
+        let facts = facts.unwrap_or_else(|| Arc::new(facts_of(collector, &name, endpoint)));
+        let workload = Workload::new(host(&endpoint.target.address), Arc::clone(&facts));
+        before = Some((endpoint, facts));
+        let same = |known: &Arc<Facts>| {
+            (&known.ports, &known.hop, &known.member)
+                == (&workload.ports, &workload.hop, &workload.member)
         };
-        if !service.endpoints.iter().any(is_it) {
+        let there = known.entry(workload.host.clone()).or_default();
+        if !there.iter().any(same) {
+            there.push(Arc::clone(&workload.facts));
             service.endpoints.push(workload);
         }
     }
 }
 
-fn workload(collector: &Collector<'_>, port: &str, endpoint: &ImportEndpoint) -> Workload {
+/// Whether the same is known of two endpoints, but for where they are.
+fn are_alike(one: &ImportEndpoint, other: &ImportEndpoint) -> bool {
+    let (a, b) = (&one.target, &other.target);
+    one.cluster == other.cluster
+        && (a.port, &a.path_prefix, &a.server_name) == (b.port, &b.path_prefix, &b.server_name)
+}
+
+fn facts_of(collector: &Collector<'_>, port: &str, endpoint: &ImportEndpoint) -> Facts {
     let target = &endpoint.target;
     let members = &collector.members;
     let member = members.by_key(endpoint.cluster.as_str());
-    Workload {
+    Facts {
         ports: BTreeMap::from([(port.to_owned(), target.port)]),
         only_ports: true,
         locality: member.map_or_else(Default::default, |member| member.locality.clone()),
@@ -108,6 +124,6 @@ fn workload(collector: &Collector<'_>, port: &str, endpoint: &ImportEndpoint) ->
             path_prefix: Arc::clone(&target.path_prefix),
             server_name: target.server_name.clone(),
         })),
-        ..Workload::at(host(&target.address))
+        ..Facts::default()
     }
 }

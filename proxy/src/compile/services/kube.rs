@@ -1,41 +1,42 @@
 //! Kubernetes: Service with its EndpointSlices, and the WorkloadEntries that its selector takes in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use config_loader::resource::Object;
 use config_loader::resource::core::{
-    EndpointSlice, Host, Protocol, Service as Kube, ServicePort, SessionAffinity, TargetPort,
-    TrafficDistribution,
+    AddressType, EndpointSlice, Host, Protocol, Service as Kube, ServicePort, SessionAffinity,
+    SliceEndpoint, TargetPort, TrafficDistribution,
 };
 
 use super::{Collector, Draft, policies};
 use crate::cluster::Locality;
 use crate::compile::members::Member;
 use crate::compile::service::{
-    Labels, Origin, Port, Workload, WorkloadHost, carries_paths, protocol,
+    Facts, Labels, Origin, Port, Workload, WorkloadHost, carries_paths, protocol,
 };
-use crate::identity::Identity;
+use crate::compile::workload::Listing;
 
 /// Adds every Service under `<name>.<namespace>.svc.<domain>`.
 pub(super) fn collect(collector: &mut Collector<'_>) {
     let slices = slices_by_service(collector);
     for (_, object) in &collector.resources.services {
-        let key = (object.id.namespace.to_string(), object.id.name.to_string());
+        let key = (&*object.id.namespace, &*object.id.name);
         let slices = slices.get(&key).map_or(&[][..], Vec::as_slice);
         let service = service(object, slices, collector);
         collector.add(service);
     }
 }
 
-type SlicesByService<'a> = BTreeMap<(String, String), Vec<&'a Arc<Object<EndpointSlice>>>>;
+/// Slices by namespace and name of their service.
+type SlicesByService<'a> = HashMap<(&'a str, &'a str), Vec<&'a Arc<Object<EndpointSlice>>>>;
 
 fn slices_by_service<'a>(collector: &Collector<'a>) -> SlicesByService<'a> {
     let mut slices = SlicesByService::new();
     for (_, slice) in &collector.resources.endpoint_slices {
         if let Some(name) = slice.service_name() {
             slices
-                .entry((slice.id.namespace.to_string(), name.to_owned()))
+                .entry((&*slice.id.namespace, name))
                 .or_default()
                 .push(slice);
         }
@@ -64,14 +65,24 @@ fn service(
         .filter(|port| port.protocol == Protocol::Tcp)
         .map(port)
         .collect();
+    let own_locality = Locality::from(collector.identity.locality());
     for slice in slices {
         let Some(member) = member(slice, collector) else {
             continue;
         };
         draft.saw(slice);
-        let by_node = object.spec.traffic_distribution == TrafficDistribution::PreferSameNode;
-        let endpoints = slice_endpoints(slice, member, collector.identity, by_node);
-        draft.service.endpoints.extend(endpoints);
+        let of = SliceOf {
+            slice: Arc::clone(slice),
+            locality: match &member {
+                None => own_locality.clone(),
+                Some(member) => member.locality.clone(),
+            },
+            member,
+            by_node: object.spec.traffic_distribution == TrafficDistribution::PreferSameNode,
+        };
+        let has_names = slice.spec.address_type == AddressType::Fqdn;
+        let workloads = &mut draft.service.endpoints;
+        workloads.add(has_names, move |listing| of.list(listing));
     }
     if let Some(external) = object.spec.external_name() {
         draft
@@ -112,48 +123,71 @@ fn member(slice: &Object<EndpointSlice>, collector: &Collector<'_>) -> Option<Op
 /// The label that says on which node something runs.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// Endpoints that may take traffic. A slice's own labels stand for those of its pods, which are not read; the node is
-/// added where it counts.
-fn slice_endpoints<'a>(
-    slice: &'a Object<EndpointSlice>,
+/// A slice of a service.
+struct SliceOf {
+    slice: Arc<Object<EndpointSlice>>,
     member: Option<Arc<Member>>,
-    identity: &'a Identity,
+    /// Where its cluster is.
+    locality: Locality,
+    /// Whether it counts on which node an endpoint runs.
     by_node: bool,
-) -> impl Iterator<Item = Workload> + 'a {
-    let labels: Labels = Arc::new(slice.labels.clone());
-    // a slice lists the ports that its endpoints serve; without any, or with one that stands for all, the service's count
-    let listed = &slice.spec.ports;
-    let only_ports = !listed.is_empty() && listed.iter().all(|port| port.port.is_some());
-    let ports: BTreeMap<String, u16> = slice
-        .spec
-        .ports
-        .iter()
-        .filter_map(|port| Some((port.name.to_string(), port.port?)))
-        .collect();
-    slice
-        .spec
-        .endpoints
-        .iter()
-        .filter(|endpoint| endpoint.conditions.ready)
-        .map(move |endpoint| Workload {
-            ports: ports.clone(),
-            only_ports,
-            labels: match endpoint.node_name.as_ref().filter(|_| by_node) {
+}
+
+impl SliceOf {
+    /// Lists the endpoints that may take traffic.
+    fn list(&self, listing: &mut Listing) {
+        let labels: Labels = Arc::new(self.slice.labels.clone());
+        // few zones and nodes: those of the endpoints before are found by looking at each
+        let mut known: Vec<(Option<&str>, Option<&str>, Arc<Facts>)> = Vec::new();
+        let endpoints = self.slice.spec.endpoints.iter();
+        for endpoint in endpoints.filter(|endpoint| endpoint.conditions.ready) {
+            let zone = endpoint.zone.as_deref();
+            let node = endpoint.node_name.as_deref().filter(|_| self.by_node);
+            let same = known
+                .iter()
+                .rev()
+                .find(|(z, n, _)| (*z, *n) == (zone, node));
+            let facts = match same {
+                Some((_, _, facts)) => Arc::clone(facts),
+                None => {
+                    let facts = Arc::new(self.facts(endpoint, &labels));
+                    known.push((zone, node, Arc::clone(&facts)));
+                    facts
+                }
+            };
+            listing.push(Workload::new(host(&endpoint.address), facts));
+        }
+    }
+
+    /// What is known of an endpoint. The slice's own labels stand for those of its pods, which are not read; the node is
+    /// added where it counts.
+    fn facts(&self, endpoint: &SliceEndpoint, labels: &Labels) -> Facts {
+        // a slice lists the ports that its endpoints serve; without any, or with one that stands for all, the service's
+        // count
+        let listed = &self.slice.spec.ports;
+        Facts {
+            ports: listed
+                .iter()
+                .filter_map(|port| Some((port.name.to_string(), port.port?)))
+                .collect(),
+            only_ports: !listed.is_empty() && listed.iter().all(|port| port.port.is_some()),
+            labels: match endpoint.node_name.as_ref().filter(|_| self.by_node) {
                 Some(node) => {
-                    let mut labels = BTreeMap::clone(&labels);
+                    let mut labels = BTreeMap::clone(labels);
                     labels.insert(HOSTNAME.to_owned(), node.to_string());
                     Arc::new(labels)
                 }
-                None => Arc::clone(&labels),
+                None => Arc::clone(labels),
             },
-            locality: match &member {
-                None => locality(endpoint.zone.as_deref(), &identity.locality().into()),
-                Some(member) => locality(endpoint.zone.as_deref(), &member.locality),
-            },
-            origin: member.as_ref().map_or(Origin::Native, |_| Origin::Slice),
-            member: member.clone(),
-            ..Workload::at(host(&endpoint.address))
-        })
+            locality: locality(endpoint.zone.as_deref(), &self.locality),
+            origin: self
+                .member
+                .as_ref()
+                .map_or(Origin::Native, |_| Origin::Slice),
+            member: self.member.clone(),
+            ..Facts::default()
+        }
+    }
 }
 
 /// Where an endpoint of a cluster is: in the cluster's region, and in its zone unless it has one of its own.

@@ -124,7 +124,7 @@ proptest! {
 }
 
 /// Everything that requests read of a snapshot, as text.
-fn dump(snapshot: &Snapshot) -> String {
+pub(super) fn dump(snapshot: &Snapshot) -> String {
     let mut out = String::new();
     for listener in snapshot.listeners.values() {
         writeln!(out, "{:?} {:?}", listener.key, listener.provenance).unwrap();
@@ -147,10 +147,19 @@ fn dump(snapshot: &Snapshot) -> String {
             "{id:?} {name} {policy:?} {pool:?} {protocol:?} {from:?} {unresolved:?}"
         )
         .unwrap();
+        let pools = cluster.federation.as_ref().map(|one| one.pools());
+        let (absence, check, plan) = (cluster.absence, &cluster.check, cluster.plan());
+        writeln!(out, " {pools:?} {absence:?} {check:?} {plan:?}").unwrap();
         for endpoint in cluster.endpoints() {
             let (address, weight) = (&endpoint.address, endpoint.weight);
             let (locality, labels) = (&endpoint.locality, &endpoint.labels);
             writeln!(out, " {address} {weight} {locality:?} {labels:?}").unwrap();
+            let (member, network, hop) = (&endpoint.member, &endpoint.network, &endpoint.hop);
+            let (state, scope) = (endpoint.state.id, &endpoint.scope);
+            let counted = Arc::as_ptr(&endpoint.stats);
+            let alternates = endpoint.alternates();
+            writeln!(out, "  {member:?} {network:?} {hop:?} {alternates:?}").unwrap();
+            writeln!(out, "  {state} {scope} {counted:?}").unwrap();
         }
     }
     writeln!(out, "{:?}", snapshot.dns_names).unwrap();
@@ -258,6 +267,6 @@ fn resolved_name_changes_only_its_cluster() {
     assert!(Arc::ptr_eq(&listener, now));
     assert!(Arc::ptr_eq(&s, &cluster(&world, "s")));
     let t = cluster(&world, "t");
-    assert_eq!(&*t.endpoints()[0].address_text, "10.9.9.9:80");
+    assert_eq!(t.endpoints()[0].address.to_string(), "10.9.9.9:80");
     assert!(t.unresolved.is_empty());
 }

@@ -258,7 +258,7 @@ fn subset_takes_the_endpoints_with_its_labels() {
         let name = format!("outbound|80|{subset}|s.default.svc.cluster.local");
         let cluster = world.snapshot.cluster(world.registry.cluster(&name).id);
         let endpoints = cluster.unwrap().endpoints().iter();
-        endpoints.map(|one| one.address_text.to_string()).collect()
+        endpoints.map(|one| one.address.to_string()).collect()
     };
     assert_eq!(endpoints(""), ["10.0.0.1:80", "10.0.0.2:80"]);
     assert_eq!(endpoints("v1"), ["10.0.0.1:80"]);

@@ -21,7 +21,7 @@ fn endpoints_of(host: &str, resources: &[&str], port: u16) -> Vec<String> {
         Some(cluster) => {
             let endpoints = cluster.endpoints().iter();
             endpoints
-                .map(|one| format!("{}*{}", one.address_text, one.weight))
+                .map(|one| format!("{}*{}", one.address, one.weight))
                 .chain(cluster.unresolved.iter().map(ToString::to_string))
                 .collect()
         }
@@ -231,7 +231,7 @@ fn of_name(world: &mut World, resolution: &str, answer: &[&str]) -> Vec<Endpoint
 fn candidates(endpoint: &Endpoint) -> Vec<String> {
     let reach = Reach {
         address: &endpoint.address,
-        alternates: &endpoint.alternates,
+        alternates: endpoint.alternates(),
     };
     reach.candidates().iter().map(ToString::to_string).collect()
 }
@@ -252,7 +252,7 @@ fn round_robin_name_is_one_endpoint_that_outlives_its_addresses() {
     let mut world = World::empty();
     let before = of_name(&mut world, "DNS_ROUND_ROBIN", &["10.0.0.2", "10.0.0.1"]);
     assert_eq!(before.len(), 1);
-    assert_eq!(&*before[0].address_text, "n.test:80");
+    assert_eq!(before[0].address.to_string(), "n.test:80");
     assert_eq!(candidates(&before[0]), ["10.0.0.2:80", "10.0.0.1:80"]);
     let after = of_name(&mut world, "DNS_ROUND_ROBIN", &["10.0.0.3"]);
     assert_eq!(candidates(&after[0]), ["10.0.0.3:80"]);
@@ -283,7 +283,7 @@ fn imports_of_both_api_groups_are_joined() {
         let name = "outbound|80||i.default.svc.clusterset.local";
         let cluster = world.snapshot.cluster(world.registry.cluster(name).id);
         let endpoints = cluster.expect("the cluster").endpoints().iter();
-        let mut texts: Vec<String> = endpoints.map(|one| one.address_text.to_string()).collect();
+        let mut texts: Vec<String> = endpoints.map(|one| one.address.to_string()).collect();
         texts.sort();
         texts
     };

@@ -1,5 +1,6 @@
 //! One question to one endpoint, on a connection of its own: made as those for requests are, by the same settings.
 
+use std::borrow::Cow;
 use std::error::Error as _;
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -67,11 +68,10 @@ pub(super) async fn ask(
     check: &HealthCheck,
 ) -> (bool, String) {
     let endpoint = cluster.endpoint(index);
+    let own_host = host_of(cluster, endpoint);
     let result = match &check.probe {
         Probe::Grpc { service, host } => {
-            let host = host
-                .as_deref()
-                .unwrap_or_else(|| host_of(cluster, endpoint));
+            let host = host.as_deref().unwrap_or(&own_host);
             grpc(means, cluster, endpoint, (check, host, service)).await
         }
         Probe::Http {
@@ -79,9 +79,7 @@ pub(super) async fn ask(
             host,
             statuses,
         } => {
-            let host = host
-                .as_deref()
-                .unwrap_or_else(|| host_of(cluster, endpoint));
+            let host = host.as_deref().unwrap_or(&own_host);
             let status = http(means, cluster, endpoint, (check, host, path)).await;
             status.map(|status| {
                 let status = status.as_u16();
@@ -93,7 +91,7 @@ pub(super) async fn ask(
             means,
             cluster,
             endpoint,
-            (check, Protocol::Http1, host_of(cluster, endpoint)),
+            (check, Protocol::Http1, &own_host),
         )
         .await
         .map(|_| (true, "connected".to_owned())),
@@ -102,10 +100,10 @@ pub(super) async fn ask(
 }
 
 /// The host that is asked for where nothing says which.
-fn host_of<'a>(cluster: &'a Cluster, endpoint: &'a Endpoint) -> &'a str {
+fn host_of<'a>(cluster: &'a Cluster, endpoint: &Endpoint) -> Cow<'a, str> {
     match cluster.host.starts_with('*') {
-        true => endpoint.hash_key(),
-        false => &cluster.host,
+        true => endpoint.hash_key().into(),
+        false => Cow::Borrowed(&cluster.host),
     }
 }
 
@@ -162,7 +160,7 @@ fn whereabouts(endpoint: &Endpoint, other: Option<u16>) -> (Address, Alternates)
         },
         (address, _) => address.clone(),
     };
-    let alternates = match &endpoint.alternates {
+    let alternates = match endpoint.alternates() {
         Alternates::Name { resolution, port } => Alternates::Name {
             resolution: resolution.clone(),
             port: other.unwrap_or(*port),

@@ -1,0 +1,328 @@
+//! Something that serves a service's ports, before the port is known, and lists of it.
+//!
+//! What workloads have in common that were written together is held once. A service's list is worked out when somebody
+//! asks for it: that is when a cluster of the service is made, and nobody asks when nothing has changed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use super::members::Member;
+use super::service::{Labels, Port};
+use crate::cluster::{Hop, Locality};
+use crate::registry::{Address, Registry};
+use crate::upstream::Alternates;
+
+/// What a list looks back to for workloads that are alike.
+const RECENT_MAX: usize = 16;
+
+/// Something that serves a service's ports.
+#[derive(Clone, Debug)]
+pub(super) struct Workload {
+    /// Where it is.
+    pub host: WorkloadHost,
+    /// Relative share of traffic; 0 counts as 1.
+    pub weight: u32,
+    /// What else is known of it.
+    pub facts: Arc<Facts>,
+}
+
+/// What is known of a workload besides where it is; shared by those of which the same is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// Its own ports by service port name.
+    pub ports: BTreeMap<String, u16>,
+    /// Whether it serves no other ports than `ports`.
+    pub only_ports: bool,
+    /// Labels that subsets select by.
+    pub labels: Labels,
+    /// `region/zone/subzone`, empty when not known.
+    pub locality: Locality,
+    /// Network that it is on, empty for the default one.
+    pub network: Arc<str>,
+    /// Its identity within the mesh, `ns/NAMESPACE/sa/ACCOUNT`, if it says one.
+    pub account: Option<Arc<str>>,
+    /// The member that it belongs to; none for the proxy's own.
+    pub member: Option<Arc<Member>>,
+    /// What kind of resource it is from.
+    pub origin: Origin,
+    /// How its gateway is asked for it; none for one that is reached directly.
+    pub hop: Option<Arc<Hop>>,
+}
+
+impl Deref for Workload {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+/// What kind of resource names an endpoint; what knows it best comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Origin {
+    /// The proxy's own cluster, or a ServiceEntry.
+    #[default]
+    Native,
+    /// An EndpointSlice that was copied from another cluster.
+    Slice,
+    /// A Destination of another cluster.
+    Gloo,
+    /// A ServiceImport.
+    Import,
+}
+
+impl Origin {
+    /// Whether it is not used on the service's own host until a GlobalTrafficPolicy says so.
+    pub(super) fn waits_for_policy(self) -> bool {
+        matches!(self, Origin::Gloo | Origin::Import)
+    }
+}
+
+/// Address of a workload before its port is known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum WorkloadHost {
+    /// An IP address.
+    Ip(IpAddr),
+    /// A DNS name that is one endpoint; a connection goes to the first of its addresses that takes it.
+    Logical(Arc<str>),
+    /// A DNS name; its addresses are all endpoints.
+    Name(Arc<str>),
+    /// Path of a Unix socket.
+    Unix(Arc<Path>),
+}
+
+impl WorkloadHost {
+    /// The name that has to be resolved, if it is one.
+    pub(super) fn name(&self) -> Option<&Arc<str>> {
+        match self {
+            WorkloadHost::Logical(name) | WorkloadHost::Name(name) => Some(name),
+            WorkloadHost::Ip(_) | WorkloadHost::Unix(_) => None,
+        }
+    }
+}
+
+impl Facts {
+    /// Whether it carries all of `wanted`, those labels included that follow from where it is.
+    pub(super) fn is_in(&self, wanted: &BTreeMap<String, String>, member: &Member) -> bool {
+        let [region, zone, subzone] = self.locality.parts();
+        let follows = |key: &str| match key {
+            "topology.istio.io/cluster" => Some(&*member.name),
+            "topology.istio.io/network" => Some(&*self.network),
+            "topology.istio.io/subzone" => Some(subzone),
+            "topology.kubernetes.io/region" => Some(region),
+            "topology.kubernetes.io/zone" => Some(zone),
+            _ => None,
+        };
+        wanted.iter().all(|(key, value)| {
+            let own = self.labels.get(key).map(String::as_str);
+            own.or_else(|| follows(key)) == Some(value)
+        })
+    }
+
+    /// What is put in front of a request's path, if anything is.
+    pub(super) fn path_prefix(&self) -> Option<&Arc<str>> {
+        let prefix = &self.hop.as_ref()?.path_prefix;
+        (!prefix.is_empty()).then_some(prefix)
+    }
+
+    /// The port that it takes a service port's traffic on; none if it does not serve it.
+    pub(super) fn port(&self, port: &Port) -> Option<u16> {
+        let own = self.ports.get(&port.name).copied();
+        own.or_else(|| (!self.only_ports).then_some(port.target))
+    }
+}
+
+impl Workload {
+    /// One at this place of which this is known.
+    pub(super) fn new(host: WorkloadHost, facts: impl Into<Arc<Facts>>) -> Self {
+        Self {
+            host,
+            weight: 1,
+            facts: facts.into(),
+        }
+    }
+
+    /// One of which nothing is known but where it is.
+    pub(super) fn at(host: WorkloadHost) -> Self {
+        Self::new(host, Facts::default())
+    }
+
+    /// Hands on its addresses for a service port, each with what else may be tried in its place; none for a name that has
+    /// not been resolved yet.
+    pub(super) fn addresses(
+        &self,
+        port: &Port,
+        registry: &Registry,
+        mut take: impl FnMut(Address, Alternates),
+    ) {
+        let Some(number) = self.port(port) else {
+            return;
+        };
+        match &self.host {
+            WorkloadHost::Ip(ip) => {
+                take(Address::Ip(SocketAddr::new(*ip, number)), Alternates::None);
+            }
+            WorkloadHost::Unix(path) => take(Address::Unix(Arc::clone(path)), Alternates::None),
+            WorkloadHost::Name(name) => {
+                let Some(resolution) = registry.resolution(name) else {
+                    return;
+                };
+                let ips = resolution.addresses.iter();
+                let all: Arc<[SocketAddr]> = ips.map(|ip| SocketAddr::new(*ip, number)).collect();
+                for address in all.iter() {
+                    let alternates = Alternates::SameName(Arc::clone(&all));
+                    take(Address::Ip(*address), alternates);
+                }
+            }
+            WorkloadHost::Logical(name) => {
+                let Some(resolution) = registry.resolution(name) else {
+                    return;
+                };
+                let address = Address::Name {
+                    name: Arc::clone(name),
+                    port: number,
+                };
+                let port = number;
+                take(address, Alternates::Name { resolution, port });
+            }
+        }
+    }
+}
+
+/// Workloads that are being listed. Those that are alike share what is known of them.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    all: Vec<Workload>,
+    recent: Vec<Arc<Facts>>,
+}
+
+impl Listing {
+    /// Adds one.
+    pub(super) fn push(&mut self, workload: Workload) {
+        self.all.push(workload);
+    }
+
+    /// What others have that are known to be the same, if it was lately listed.
+    pub(super) fn share(&mut self, facts: Facts) -> Arc<Facts> {
+        let same = self.recent.iter().rev().find(|known| ***known == facts);
+        if let Some(same) = same {
+            return Arc::clone(same);
+        }
+        if self.recent.len() == RECENT_MAX {
+            self.recent.remove(0);
+        }
+        let facts = Arc::new(facts);
+        self.recent.push(Arc::clone(&facts));
+        facts
+    }
+}
+
+/// Some workloads of a service.
+#[derive(Clone)]
+enum Part {
+    /// They are listed.
+    Listed(Vec<Workload>),
+    /// They are listed when somebody asks.
+    Unlisted {
+        has_names: bool,
+        list: Arc<dyn Fn(&mut Listing) + Send + Sync>,
+    },
+}
+
+/// The workloads of a service, joined over all resources that add to it. Reads as a slice.
+#[derive(Clone, Default)]
+pub(super) struct Workloads {
+    parts: Vec<Part>,
+    all: OnceLock<Vec<Workload>>,
+}
+
+impl Workloads {
+    /// Adds those that `list` lists, which is called when somebody asks. Whether there is a DNS name among them is known
+    /// before.
+    pub(super) fn add(
+        &mut self,
+        has_names: bool,
+        list: impl Fn(&mut Listing) + Send + Sync + 'static,
+    ) {
+        self.all.take();
+        let list = Arc::new(list);
+        self.parts.push(Part::Unlisted { has_names, list });
+    }
+
+    /// Adds one.
+    pub(super) fn push(&mut self, workload: Workload) {
+        self.extend([workload]);
+    }
+
+    /// Those that were added one by one.
+    pub(super) fn listed(&self) -> impl Iterator<Item = &Workload> {
+        let listed = self.parts.iter().filter_map(|part| match part {
+            Part::Listed(listed) => Some(listed),
+            Part::Unlisted { .. } => None,
+        });
+        listed.flatten()
+    }
+
+    /// Whether some of them are DNS names, whose addresses no resource tells.
+    pub(super) fn has_names(&self) -> bool {
+        self.parts.iter().any(|part| match part {
+            Part::Listed(listed) => listed.iter().any(|one| one.host.name().is_some()),
+            Part::Unlisted { has_names, .. } => *has_names,
+        })
+    }
+}
+
+impl Extend<Workload> for Workloads {
+    fn extend<I: IntoIterator<Item = Workload>>(&mut self, workloads: I) {
+        self.all.take();
+        if let Some(Part::Listed(listed)) = self.parts.last_mut() {
+            return listed.extend(workloads);
+        }
+        self.parts
+            .push(Part::Listed(workloads.into_iter().collect()));
+    }
+}
+
+impl FromIterator<Workload> for Workloads {
+    fn from_iter<I: IntoIterator<Item = Workload>>(workloads: I) -> Self {
+        let mut all = Self::default();
+        all.extend(workloads);
+        all
+    }
+}
+
+impl Deref for Workloads {
+    type Target = [Workload];
+
+    fn deref(&self) -> &[Workload] {
+        self.all.get_or_init(|| {
+            let mut listing = Listing::default();
+            for part in &self.parts {
+                match part {
+                    Part::Listed(listed) => listing.all.extend_from_slice(listed),
+                    Part::Unlisted { list, .. } => list(&mut listing),
+                }
+            }
+            listing.all
+        })
+    }
+}
+
+impl<'a> IntoIterator for &'a Workloads {
+    type Item = &'a Workload;
+    type IntoIter = std::slice::Iter<'a, Workload>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for Workloads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}

@@ -12,6 +12,7 @@ mod flags;
 mod histogram;
 mod labels;
 mod log;
+mod members;
 pub mod names;
 mod requests;
 mod routes;
@@ -32,6 +33,10 @@ pub use flags::{ResponseFlags, UnknownFlag};
 pub use histogram::BUCKET_BOUNDS;
 pub use labels::{Reporter, RequestLabels, Service, UNKNOWN, Workload};
 pub use log::{LogControl, LogError, LogFilterError};
+pub use members::{
+    MemberLabels, MemberState, MemberTally, ReplayCause, ReplayLabels, ReplayTally, ShiftReason,
+    ShiftTally, Tally,
+};
 pub use names::{Counter, Gauge};
 pub use requests::{RequestProtocol, RequestRecord, RequestStats, Security, VARIANTS_MAX};
 pub use routes::RouteStats;

@@ -25,7 +25,7 @@ use crate::registry::Journal;
 use crate::runtime::drain::{Stage, Trigger};
 use crate::snapshot::{ListenAddress, Listener, ListenerKey, Service, Snapshot, SnapshotSlot};
 use crate::telemetry::{
-    AccessLog, ConnectionProtocol, Exposition, LogControl, StatsRegistry, Telemetry,
+    AccessLog, ConnectionProtocol, Exposition, LogControl, MemberState, StatsRegistry, Telemetry,
 };
 use crate::tls::Store;
 
@@ -70,6 +70,10 @@ impl Sources {
             let slot = Arc::clone(&slot);
             move || clusters(&slot.load())
         };
+        let standing = {
+            let slot = Arc::clone(&slot);
+            move || standing(&slot.load())
+        };
         let listeners = {
             let (slot, telemetry) = (Arc::clone(&slot), Arc::clone(&self.telemetry));
             move || listeners(&slot.load(), &board, &telemetry.stats, stage.stage())
@@ -99,7 +103,7 @@ impl Sources {
             explain: Box::new(explain),
             drain: Box::new(move || trigger.drain()),
             quit: Box::new(move || quit.notify_one()),
-            stats: Exposition::new(self.telemetry, self.access_log),
+            stats: Exposition::new(self.telemetry, self.access_log).with_members(standing),
             logging: self.logging,
         }
     }
@@ -217,12 +221,52 @@ fn limits(cluster: &Cluster) -> Vec<LimitView> {
     views
 }
 
-/// The pools of a service that several clusters serve.
-fn members(federation: &Federation, snapshot: &Snapshot) -> Vec<MemberView> {
-    let available = PoolSet::of(federation.pools(), |pool| {
+/// The pools that have an endpoint that may be used.
+fn available(federation: &Federation, snapshot: &Snapshot) -> PoolSet {
+    PoolSet::of(federation.pools(), |pool| {
         let cluster = snapshot.cluster(pool.cluster);
         cluster.is_some_and(|cluster| cluster.is_available())
-    });
+    })
+}
+
+/// How clusters stand in the services that several of them serve, for gauges. Two that share a name are added up.
+fn standing(snapshot: &Snapshot) -> Vec<MemberState> {
+    let mut states: Vec<MemberState> = Vec::new();
+    for cluster in snapshot.clusters.iter().flatten() {
+        let Some(federation) = &cluster.federation else {
+            continue;
+        };
+        let mut parts = cluster.name().splitn(4, '|').skip(1);
+        let (port, subset) = (parts.next(), parts.next());
+        let first = states.len();
+        let shares = federation.shares(available(federation, snapshot));
+        for (pool, share) in federation.pools().iter().zip(shares) {
+            let endpoints = snapshot.cluster(pool.cluster);
+            let endpoints = endpoints.iter().flat_map(|cluster| cluster.endpoints());
+            let usable = endpoints.filter(|endpoint| endpoint.state.health.is_usable());
+            let available = usable.count();
+            let own = &mut states[first..];
+            if let Some(same) = own.iter_mut().find(|state| state.member == pool.name()) {
+                same.share += share;
+                same.available += available;
+                continue;
+            }
+            states.push(MemberState {
+                service: Arc::clone(&cluster.host),
+                port: port.unwrap_or_default().to_owned(),
+                subset: subset.unwrap_or_default().to_owned(),
+                member: pool.name().to_owned(),
+                share,
+                available,
+            });
+        }
+    }
+    states
+}
+
+/// The pools of a service that several clusters serve.
+fn members(federation: &Federation, snapshot: &Snapshot) -> Vec<MemberView> {
+    let available = available(federation, snapshot);
     let shares = federation.shares(available);
     let pools = federation.pools().iter().zip(shares).enumerate();
     let view = |(at, (pool, share)): (usize, (&Pool, f64))| MemberView {

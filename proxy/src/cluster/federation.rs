@@ -13,6 +13,14 @@ use rand::{Rng, RngExt};
 use crate::balance::RoundRobin;
 use crate::identity::Replay;
 use crate::registry::{ClusterId, Cursor};
+use crate::telemetry::{ReplayCause, ShiftReason, StatsRegistry, WorkerId};
+
+mod choose;
+
+mod counts;
+
+pub use choose::Choice;
+use counts::Counts;
 
 /// Most pools that one service may have; those beyond are left out, and the log says so.
 pub const POOLS_MAX: usize = 64;
@@ -28,6 +36,13 @@ pub struct Pool {
     pub tier: u8,
     /// Its part of the sum over the available pools of its tier; never 0.
     pub weight: u32,
+}
+
+impl Pool {
+    /// The name of the member: the last part of its key.
+    pub fn name(&self) -> &str {
+        self.member.rsplit('/').next().unwrap_or_default()
+    }
 }
 
 /// Why a service has no endpoints for this proxy.
@@ -127,6 +142,8 @@ pub struct Federation {
     pub replay: Replay,
     first: ArcSwap<Shares>,
     later: ArcSwap<Shares>,
+    /// Where it is counted what becomes of requests; nowhere in tests of the arithmetic.
+    counts: Option<Counts>,
 }
 
 /// Whose turn it is, among the pools of first tries and among those of replays, each by itself: taken from one rotation,
@@ -142,8 +159,8 @@ pub struct Turns {
 #[derive(Debug)]
 struct Shares {
     available: PoolSet,
-    /// The tier in use.
-    tier: u8,
+    /// The tier in use; none before the first request.
+    tier: Option<u8>,
     /// Its available pools.
     members: Box<[u8]>,
     turns: RoundRobin,
@@ -151,8 +168,9 @@ struct Shares {
 
 impl Shares {
     fn of(pools: &[Pool], available: PoolSet) -> Self {
-        let tier = first_tier(pools, available).unwrap_or_default();
-        let members: Box<[u8]> = in_tier(pools, available, tier).map(|at| at as u8).collect();
+        let tier = first_tier(pools, available);
+        let first = in_tier(pools, available, tier.unwrap_or_default());
+        let members: Box<[u8]> = first.map(|at| at as u8).collect();
         let weights: Vec<u32> = members
             .iter()
             .map(|at| pools[usize::from(*at)].weight)
@@ -163,6 +181,12 @@ impl Shares {
             members,
             turns: RoundRobin::build(&weights),
         }
+    }
+
+    /// Nobody's, until the first request shows who is available.
+    fn unused(tier: Option<u8>) -> Self {
+        let none = Self::of(&[], PoolSet::default());
+        Self { tier, ..none }
     }
 }
 
@@ -186,20 +210,65 @@ pub struct Chosen {
     pub at: usize,
     /// Whether no other may be used now: then, and only then, it may panic.
     pub is_last: bool,
+    /// The tier that was in use until this pick, where it brought another one into use.
+    pub shifted_from: Option<u8>,
 }
 
 impl Federation {
     /// Of these pools, [`POOLS_MAX`] at most.
     pub fn build(mut pools: Vec<Pool>, replay: Replay, turns: Arc<Turns>) -> Self {
         pools.truncate(POOLS_MAX);
-        let shares = Shares::of(&pools, PoolSet::of(&pools, |_| true));
-        let shares = Arc::new(shares);
         Self {
             pools: pools.into(),
             turns,
             replay,
-            first: ArcSwap::new(Arc::clone(&shares)),
-            later: ArcSwap::new(shares),
+            first: ArcSwap::from_pointee(Shares::unused(None)),
+            later: ArcSwap::from_pointee(Shares::unused(None)),
+            counts: None,
+        }
+    }
+
+    /// Goes on from the one that was in force before: its tier in use changes also when a cluster lost its last endpoint by
+    /// a change of configuration. Where the policy gives clusters other tiers, there is nothing to compare.
+    #[must_use]
+    pub fn after_change(mut self, before: &Federation) -> Self {
+        let is_elsewhere = |pool: &Pool| {
+            let mut was = before.pools.iter();
+            was.any(|was| was.member == pool.member && was.tier != pool.tier)
+        };
+        if !self.pools.iter().any(is_elsewhere) {
+            let tier = before.first.load().tier;
+            self.first = ArcSwap::from_pointee(Shares::unused(tier));
+        }
+        self
+    }
+
+    /// Counts what becomes of requests, under the host of the service.
+    #[must_use]
+    pub fn counting(mut self, service: &Arc<str>, stats: &StatsRegistry) -> Self {
+        self.counts = Some(Counts::new(service, &self.pools, stats));
+        self
+    }
+
+    /// Counts a try for which a pool was picked.
+    #[inline]
+    pub fn count_try(&self, worker: WorkerId, at: usize) {
+        if let Some(counts) = &self.counts {
+            counts.tried(worker, at);
+        }
+    }
+
+    /// Counts a request that one pool failed and another one takes.
+    pub fn count_replay(&self, worker: WorkerId, from: usize, to: usize, cause: ReplayCause) {
+        if let Some(counts) = &self.counts {
+            counts.replayed(worker, (from, to), cause);
+        }
+    }
+
+    /// Counts that another tier came into use.
+    pub fn count_shift(&self, worker: WorkerId, reason: ShiftReason) {
+        if let Some(counts) = &self.counts {
+            counts.shifted(worker, reason);
         }
     }
 
@@ -221,8 +290,12 @@ impl Federation {
             return None;
         }
         let is_last = available.len() == 1;
-        let at = self.by_turn(&self.first, &self.turns.first, available, hash);
-        Some(Chosen { at, is_last })
+        let (at, shifted_from) = self.by_turn(&self.first, &self.turns.first, available, hash);
+        Some(Chosen {
+            at,
+            is_last,
+            shifted_from,
+        })
     }
 
     /// Picks a pool for a request that its tier has failed: of the first tier among `later`, as [`Federation::pick`] does.
@@ -230,10 +303,13 @@ impl Federation {
         if later.is_empty() {
             return None;
         }
-        let at = self.by_turn(&self.later, &self.turns.later, later, hash);
-        // the tier that failed it has endpoints, too
-        let is_last = false;
-        Some(Chosen { at, is_last })
+        let (at, _) = self.by_turn(&self.later, &self.turns.later, later, hash);
+        Some(Chosen {
+            at,
+            // the tier that failed it has endpoints, too
+            is_last: false,
+            shifted_from: None,
+        })
     }
 
     #[inline]
@@ -243,13 +319,13 @@ impl Federation {
         turns: &Cursor,
         available: PoolSet,
         hash: Option<u64>,
-    ) -> usize {
+    ) -> (usize, Option<u8>) {
         let now = shares.load();
         if now.available == available {
-            return self.of_shares(&now, turns, hash);
+            return (self.of_shares(&now, turns, hash), None);
         }
-        let renewed = self.renew(shares, available);
-        self.of_shares(&renewed, turns, hash)
+        let (renewed, shifted_from) = self.renew(shares, available);
+        (self.of_shares(&renewed, turns, hash), shifted_from)
     }
 
     #[inline]
@@ -257,15 +333,19 @@ impl Federation {
         match (&*shares.members, hash) {
             ([only], _) => usize::from(*only),
             (members, None) => usize::from(members[shares.turns.pick(turns).0 as usize]),
-            (_, Some(hash)) => self.of_hash(shares.available, shares.tier, hash),
+            (_, Some(hash)) => {
+                self.of_hash(shares.available, shares.tier.unwrap_or_default(), hash)
+            }
         }
     }
 
     #[cold]
-    fn renew(&self, shares: &ArcSwap<Shares>, available: PoolSet) -> Arc<Shares> {
+    fn renew(&self, shares: &ArcSwap<Shares>, available: PoolSet) -> (Arc<Shares>, Option<u8>) {
         let renewed = Arc::new(Shares::of(&self.pools, available));
-        shares.store(Arc::clone(&renewed));
-        renewed
+        // each change is seen by the one thread that brought it about
+        let before = shares.swap(Arc::clone(&renewed)).tier;
+        let shifted_from = before.filter(|_| before != renewed.tier);
+        (renewed, shifted_from)
     }
 
     /// The pool of a key: among all of the tier, and if that one is not available, among those that are, so that only the
@@ -307,7 +387,11 @@ impl Federation {
         let tier = first_tier(&self.pools, candidates)?;
         let at = self.at_point(candidates, tier, rng.random())?;
         let is_last = available.len() <= 1;
-        Some(Chosen { at, is_last })
+        Some(Chosen {
+            at,
+            is_last,
+            shifted_from: None,
+        })
     }
 
     /// The part of the traffic that each pool has while these are available, in the order of the pools.

@@ -10,34 +10,10 @@ use super::outcome::Record;
 use super::tries::{self, Tried, drain};
 use crate::error::{Error, Kind};
 use crate::identity::Replay;
-use crate::telemetry::Counter;
+use crate::telemetry::{Counter, ReplayCause as Cause};
 
 /// Most bytes of a request's body that may have to be sent again to another cluster. A body that is longer goes once.
 pub const REPLAY_BODY_BYTES_MAX: usize = 64 * 1024;
-
-/// Why a request goes to the next tier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// No connection.
-    Connect,
-    /// The connection ended before there was a response.
-    Reset,
-    /// The response.
-    Status,
-    /// The try took too long.
-    Timeout,
-}
-
-impl Cause {
-    fn counter(self) -> Counter {
-        match self {
-            Cause::Connect => Counter::FailoverConnect,
-            Cause::Reset => Counter::FailoverReset,
-            Cause::Status => Counter::FailoverStatus,
-            Cause::Timeout => Counter::FailoverTimeout,
-        }
-    }
-}
 
 /// What an outcome means, for a request whose method is idempotent or not.
 fn cause(tried: Outcome, idempotent: bool, grpc: bool, replay: Replay) -> Option<Cause> {
@@ -126,7 +102,7 @@ pub(super) async fn run(
         if let Ok(response) = tried {
             drain(response).await;
         }
-        worker.count(cause.counter());
+        going.picked.moves_on(&next, cause, worker);
         record.tries_again(next.clone());
         going.picked = next;
         if !going.go_again(forward, record.tries(), record.is_grpc()) {

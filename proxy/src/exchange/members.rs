@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use super::reply::LocalReply;
 use super::request::{Destined, Picked, Spot, Worker};
-use crate::cluster::federation::{Chosen, Federation, PoolSet};
-use crate::cluster::{Ask, Cluster};
+use crate::cluster::Cluster;
+use crate::cluster::federation::{Choice, Federation, PoolSet};
+use crate::registry::why;
+use crate::telemetry::{ReplayCause, ShiftReason};
 
 impl Destined {
-    /// Picks a member, and an endpoint of it. A pool whose last endpoint has just gone is passed over.
+    /// Picks a member, and an endpoint of it.
     pub(super) fn pick_member(&self, federation: &Federation, worker: &Worker) -> Option<Picked> {
-        let mut available = self.available(federation);
-        while let Some(chosen) = federation.pick(available, self.ask().hash) {
-            if let Some(picked) = self.pick_of(federation, chosen, worker) {
-                return Some(picked);
-            }
-            available = available.without(PoolSet::default().with(chosen.at));
+        let cluster = |id| self.snapshot().cluster(id);
+        let choice = worker.random(|rng| federation.choose(cluster, self.ask(), rng))?;
+        if let Some(from) = choice.shifted_from {
+            self.tell_shift(federation, from, choice.at, worker);
         }
-        self.pick_in_panic(federation, worker)
+        Some(self.take(federation, choice, worker))
     }
 
     /// The reply where there is no endpoint for a request; its details say why.
@@ -32,40 +32,34 @@ impl Destined {
         LocalReply { details, ..reply }
     }
 
-    /// The pools that have an endpoint that may be used.
-    pub(super) fn available(&self, federation: &Federation) -> PoolSet {
-        PoolSet::of(federation.pools(), |pool| {
-            let cluster = self.snapshot().cluster(pool.cluster);
-            cluster.is_some_and(|cluster| cluster.is_available())
-        })
+    /// Takes what was chosen, and counts it.
+    fn take(&self, federation: &Federation, choice: Choice, worker: &Worker) -> Picked {
+        federation.count_try(worker.id, choice.at);
+        let pool = federation.pools()[choice.at].cluster;
+        self.at_pool(pool, choice.endpoint)
     }
 
-    /// An endpoint of a pool.
-    fn pick_of(&self, federation: &Federation, chosen: Chosen, worker: &Worker) -> Option<Picked> {
-        let pool = federation.pools().get(chosen.at)?;
-        let cluster = self.snapshot().cluster(pool.cluster)?;
-        let ask = Ask {
-            calm: !chosen.is_last,
-            ..self.ask()
-        };
-        let endpoint = worker.random(|rng| cluster.pick(ask, rng))?;
-        Some(self.at_pool(pool.cluster, endpoint))
-    }
-
-    /// Where no pool has an endpoint that may be used: those of the first tier, if they panic.
+    /// Says that requests go to another tier than until now, and why.
     #[cold]
-    fn pick_in_panic(&self, federation: &Federation, worker: &Worker) -> Option<Picked> {
-        let first = federation.pools().iter().map(|pool| pool.tier).min()?;
-        let mut left = PoolSet::of(federation.pools(), |pool| pool.tier == first);
-        while !left.is_empty() {
-            let none = PoolSet::default();
-            let chosen = worker.random(|rng| federation.another(none, left, rng))?;
-            if let Some(picked) = self.pick_of(federation, chosen, worker) {
-                return Some(picked);
+    fn tell_shift(&self, federation: &Federation, from: u8, to: usize, worker: &Worker) {
+        let to = federation.pools()[to].tier;
+        let reason = if to < from {
+            ShiftReason::Recovered
+        } else {
+            let pools = federation.pools().iter().filter(|pool| pool.tier == from);
+            let clusters = pools.filter_map(|pool| self.snapshot().cluster(pool.cluster));
+            let endpoints = clusters.flat_map(|cluster| cluster.endpoints());
+            let reasons = endpoints.map(|endpoint| endpoint.state.health.reasons());
+            match reasons.fold(0, |all, reasons| all | reasons) {
+                out if out & why::EJECTED != 0 => ShiftReason::Ejected,
+                out if out & why::UNHEALTHY != 0 => ShiftReason::Unhealthy,
+                _ => ShiftReason::NoEndpoints,
             }
-            left = left.without(none.with(chosen.at));
-        }
-        None
+        };
+        federation.count_shift(worker.id, reason);
+        let cluster = self.cluster().name();
+        let reason = reason.as_str();
+        tracing::info!(%cluster, from, to, reason, "another tier of clusters is in use");
     }
 
     /// Another endpoint of those pools that may be asked, by chance; none that was tried, if that can be.
@@ -75,9 +69,10 @@ impl Destined {
         candidates: PoolSet,
         worker: &Worker,
     ) -> Option<Picked> {
-        let available = self.available(federation);
-        let chosen = worker.random(|rng| federation.another(available, candidates, rng))?;
-        self.pick_of(federation, chosen, worker)
+        let cluster = |id| self.snapshot().cluster(id);
+        let ask = self.ask();
+        let choice = worker.random(|rng| federation.choose_among(cluster, candidates, ask, rng))?;
+        Some(self.take(federation, choice, worker))
     }
 }
 
@@ -125,23 +120,31 @@ impl Picked {
     /// For a request that its tier has failed: an endpoint of the next tier that has one that may be used.
     pub(super) fn of_next_tier(&self, worker: &Worker) -> Option<Self> {
         let federation = self.federation()?;
-        let destined = self.destined();
-        let chosen = federation.pick_later(self.later(federation), destined.ask().hash)?;
-        destined.pick_of(federation, chosen, worker)
+        let (destined, tier) = (self.destined(), self.tier(federation));
+        let cluster = |id| destined.snapshot().cluster(id);
+        let ask = destined.ask();
+        let choice = worker.random(|rng| federation.choose_after(tier, cluster, ask, rng))?;
+        Some(destined.take(federation, choice, worker))
     }
 
     /// Whether a later tier has an endpoint that may be used.
     pub(super) fn has_next_tier(&self) -> bool {
+        let cluster = |id| self.destined().snapshot().cluster(id);
         let federation = self.federation();
-        federation.is_some_and(|federation| !self.later(federation).is_empty())
+        federation.is_some_and(|federation| {
+            let later = federation.available_after(self.tier(federation), cluster);
+            !later.is_empty()
+        })
     }
 
-    /// The pools of later tiers that have an endpoint that may be used.
-    fn later(&self, federation: &Federation) -> PoolSet {
-        let after = federation.after(self.tier(federation));
-        match after.is_empty() {
-            true => after,
-            false => after.and(self.destined().available(federation)),
+    /// Counts that the request goes on to a cluster of a later tier.
+    pub(super) fn moves_on(&self, next: &Picked, cause: ReplayCause, worker: &Worker) {
+        let Some(federation) = self.federation() else {
+            return;
+        };
+        let at = |picked: &Picked| federation.position(picked.spot().cluster);
+        if let (Some(from), Some(to)) = (at(self), at(next)) {
+            federation.count_replay(worker.id, from, to, cause);
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::error::{Error, Kind};
 use crate::registry::{Address, ConnectionPermit, EndpointState};
 use crate::route::OpaqueHead;
 use crate::snapshot::{Destination, OpaqueRoutes};
-use crate::telemetry::{Counter, Entry, RequestStats, ResponseFlags};
+use crate::telemetry::{Counter, Entry, ReplayCause, RequestStats, ResponseFlags};
 use crate::upstream::{Client, Dialed, Ends, Tunnel, dial};
 
 /// Endpoints that one connection is tried on. Envoy's default is 1; TCP has no retry policy to ask.
@@ -213,7 +213,11 @@ impl Destined {
                     None
                 };
                 let next = next.and_then(|next| destined.untried(next.cluster(), worker, tried));
-                next.or_else(|| last.of_next_tier(worker))
+                next.or_else(|| {
+                    let next = last.of_next_tier(worker)?;
+                    last.moves_on(&next, ReplayCause::Connect, worker);
+                    Some(next)
+                })
             }
         }?;
         tried.push(picked.spot());

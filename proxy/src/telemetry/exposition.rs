@@ -9,6 +9,7 @@ mod process;
 mod requests;
 mod tcp;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,16 +17,23 @@ use prometheus::{Encoder, TEXT_FORMAT, TextEncoder};
 
 use super::Telemetry;
 use super::access_log::AccessLog;
+use super::members::MemberState;
 use requests::RequestText;
 
 /// Content type of [`Exposition::chunks`].
 pub const CONTENT_TYPE: &str = TEXT_FORMAT;
 
 /// What `/stats/prometheus` answers.
-#[derive(Debug)]
 pub struct Exposition {
     telemetry: Arc<Telemetry>,
     access_log: Arc<AccessLog>,
+    members: Box<dyn Fn() -> Vec<MemberState> + Send + Sync>,
+}
+
+impl fmt::Debug for Exposition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exposition").finish_non_exhaustive()
+    }
 }
 
 impl Exposition {
@@ -34,7 +42,18 @@ impl Exposition {
         Self {
             telemetry,
             access_log,
+            members: Box::new(Vec::new),
         }
+    }
+
+    /// Asks this how clusters stand in the services that several of them serve.
+    #[must_use]
+    pub fn with_members(
+        mut self,
+        members: impl Fn() -> Vec<MemberState> + Send + Sync + 'static,
+    ) -> Self {
+        self.members = Box::new(members);
+        self
     }
 
     /// What is exposed.
@@ -60,6 +79,8 @@ impl Exposition {
             .chain(families::workers(&self.telemetry.counters))
             .chain(families::connections(stats))
             .chain(std::iter::once(families::routes(stats)))
+            .chain(families::members(stats))
+            .chain(families::standing(&(self.members)()))
             .chain(process::families());
         for family in families {
             // The encoder refuses families without a series; Prometheus does without them.

@@ -27,7 +27,19 @@ impl LogControl {
     ///
     /// When the filter cannot be read, or when the process logs already.
     pub fn install(filter: &str) -> Result<Self, LogError> {
-        let (subscriber, control) = Self::subscriber(filter, io::stderr)?;
+        Self::install_to(filter, io::stderr)
+    }
+
+    /// The same, writing elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// When the filter cannot be read, or when the process logs already.
+    pub fn install_to<W>(filter: &str, writer: W) -> Result<Self, LogError>
+    where
+        W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+    {
+        let (subscriber, control) = Self::subscriber(filter, writer)?;
         tracing::subscriber::set_global_default(subscriber).map_err(|_| LogError::Installed)?;
         Ok(control)
     }

@@ -50,6 +50,16 @@ families! {
     DOWNSTREAM_ACTIVE "strait_downstream_connections_active" "Downstream connections that are open, by listener and protocol.",
     /// Counter: requests of rules with a `statPrefix`.
     ROUTE_REQUESTS "strait_route_requests_total" "Requests that a rule with a statPrefix took, by prefix and class of status.",
+    /// Counter: tries for which a cluster of a service was picked.
+    MEMBER_TRIES "strait_member_tries_total" "Tries of requests and connections for which a cluster of a service was picked, by its tier; those of tier 1 and after failed over.",
+    /// Counter: requests that one cluster failed and another took.
+    FAILOVER_REPLAYS "strait_failover_replays_total" "Requests that were sent again to the next tier of clusters, by the two clusters and what the first came to.",
+    /// Counter: changes of the tier in use.
+    TIER_SHIFTS "strait_member_tier_shifts_total" "Times that the requests of a service began to go to another tier of clusters, by reason.",
+    /// Gauge: the part of a service's traffic that a cluster has.
+    MEMBER_SHARE "strait_member_share" "Part of a service's traffic that a cluster has now, 0 to 1.",
+    /// Gauge: endpoints of a cluster that may be used.
+    MEMBER_ENDPOINTS "strait_member_endpoints_available" "Endpoints of a cluster that may be used for a service.",
     /// Counter: local replies.
     LOCAL_REPLIES "strait_local_replies_total" "Responses made by this proxy itself, by response flag; a reply with two flags counts under both.",
     /// Counter: access log lines that were dropped.
@@ -122,6 +132,20 @@ pub mod label {
     pub const DESTINATION_SERVICE_NAME: &str = "destination_service_name";
     /// Namespace of the destination service.
     pub const DESTINATION_SERVICE_NAMESPACE: &str = "destination_service_namespace";
+    /// Name of the cluster that serves the destination.
+    pub const DESTINATION_CLUSTER: &str = "destination_cluster";
+    /// Tier of a cluster, 0 first.
+    pub const TIER: &str = "tier";
+    /// Cluster that failed a request.
+    pub const FROM: &str = "from";
+    /// Cluster that a request went to.
+    pub const TO: &str = "to";
+    /// What a request came to.
+    pub const CAUSE: &str = "cause";
+    /// Port of a service.
+    pub const PORT: &str = "port";
+    /// Subset of a service.
+    pub const SUBSET: &str = "subset";
     /// `http`, `grpc` or `tcp`.
     pub const REQUEST_PROTOCOL: &str = "request_protocol";
     /// HTTP status, 0 when none was sent.
@@ -329,14 +353,6 @@ series! {
     RetriesOverBudget "strait_upstream_retried_requests_total" [RESULT = "over_budget"] "Requests that their policy tries again, by what came of it.",
     /// A request was not tried again: its body was not kept.
     RetriesWithoutBody "strait_upstream_retried_requests_total" [RESULT = "body_not_kept"] "Requests that their policy tries again, by what came of it.",
-    /// A request was sent to the next tier of clusters: no connection.
-    FailoverConnect "strait_failover_replays_total" [REASON = "connect"] "Requests that were sent again to the next tier of clusters, by what their own came to.",
-    /// A request was sent to the next tier of clusters: the connection ended before a response.
-    FailoverReset "strait_failover_replays_total" [REASON = "reset"] "Requests that were sent again to the next tier of clusters, by what their own came to.",
-    /// A request was sent to the next tier of clusters: the status of the response.
-    FailoverStatus "strait_failover_replays_total" [REASON = "status"] "Requests that were sent again to the next tier of clusters, by what their own came to.",
-    /// A request was sent to the next tier of clusters: the try took too long.
-    FailoverTimeout "strait_failover_replays_total" [REASON = "per_try_timeout"] "Requests that were sent again to the next tier of clusters, by what their own came to.",
     /// A request was not sent to the next tier of clusters: its body was not kept.
     FailoverWithoutBody "strait_failover_replays_refused_total" [REASON = "body_not_kept"] "Requests that were not sent again to the next tier of clusters, though it might have served them.",
     /// An endpoint was ejected: 5xx responses in a row.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::connections::ListenerStats;
 use super::labels::RequestLabels;
+use super::members::{MemberLabels, MemberTally, ReplayLabels, ReplayTally, ShiftTally};
 use super::requests::RequestStats;
 use super::routes::RouteStats;
 
@@ -28,6 +29,9 @@ pub struct StatsRegistry {
     requests: Mutex<Handles<RequestLabels, RequestStats>>,
     listeners: Mutex<Handles<Arc<str>, ListenerStats>>,
     routes: Mutex<Handles<Arc<str>, RouteStats>>,
+    members: Mutex<Handles<MemberLabels, MemberTally>>,
+    replays: Mutex<Handles<ReplayLabels, ReplayTally>>,
+    shifts: Mutex<Handles<Arc<str>, ShiftTally>>,
 }
 
 impl StatsRegistry {
@@ -38,6 +42,9 @@ impl StatsRegistry {
             requests: Mutex::new(Handles::default()),
             listeners: Mutex::new(Handles::default()),
             routes: Mutex::new(Handles::default()),
+            members: Mutex::new(Handles::default()),
+            replays: Mutex::new(Handles::default()),
+            shifts: Mutex::new(Handles::default()),
         }
     }
 
@@ -61,11 +68,32 @@ impl StatsRegistry {
         lock(&self.routes).find_or_insert(&prefix, make)
     }
 
+    /// The tries that a cluster of a service takes, continued if it was in use before.
+    pub fn member_tally(&self, labels: &MemberLabels) -> Arc<MemberTally> {
+        let make = || MemberTally::new(labels.clone(), self.workers);
+        lock(&self.members).find_or_insert(labels, make)
+    }
+
+    /// The requests that one cluster failed and another took, continued if it was in use before.
+    pub fn replay_tally(&self, labels: &ReplayLabels) -> Arc<ReplayTally> {
+        let make = || ReplayTally::new(labels.clone(), self.workers);
+        lock(&self.replays).find_or_insert(labels, make)
+    }
+
+    /// The changes of tier of a service, continued if it was in use before.
+    pub fn shift_tally(&self, service: &Arc<str>) -> Arc<ShiftTally> {
+        let make = || ShiftTally::new(Arc::clone(service), self.workers);
+        lock(&self.shifts).find_or_insert(service, make)
+    }
+
     /// Lets go of what nothing uses: at once if nothing was ever counted, else after [`RETENTION`].
     pub fn sweep(&self, now: Instant) {
         lock(&self.requests).sweep(now, RequestStats::is_used);
         lock(&self.listeners).sweep(now, ListenerStats::is_used);
         lock(&self.routes).sweep(now, RouteStats::is_used);
+        lock(&self.members).sweep(now, MemberTally::is_used);
+        lock(&self.replays).sweep(now, ReplayTally::is_used);
+        lock(&self.shifts).sweep(now, ShiftTally::is_used);
     }
 
     /// Every handle for requests, in the order of creation.
@@ -76,6 +104,21 @@ impl StatsRegistry {
     /// Every handle for rules with a `statPrefix`, in the order of creation.
     pub(super) fn all_route_stats(&self) -> Vec<Arc<RouteStats>> {
         lock(&self.routes).all()
+    }
+
+    /// Every handle for clusters of services, in the order of creation.
+    pub(super) fn all_member_tallies(&self) -> Vec<Arc<MemberTally>> {
+        lock(&self.members).all()
+    }
+
+    /// Every handle for ways from cluster to cluster, in the order of creation.
+    pub(super) fn all_replay_tallies(&self) -> Vec<Arc<ReplayTally>> {
+        lock(&self.replays).all()
+    }
+
+    /// Every handle for changes of tiers, in the order of creation.
+    pub(super) fn all_shift_tallies(&self) -> Vec<Arc<ShiftTally>> {
+        lock(&self.shifts).all()
     }
 
     /// Every handle for listeners, in the order of creation.

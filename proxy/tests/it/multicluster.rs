@@ -11,6 +11,8 @@ mod foreign;
 
 mod health;
 
+mod metrics;
+
 mod opaque;
 
 mod policies;

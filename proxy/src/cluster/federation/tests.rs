@@ -93,7 +93,8 @@ fn only_the_last_available_pool_may_panic() {
         in_panic,
         Some(Chosen {
             at: 0,
-            is_last: true
+            is_last: true,
+            shifted_from: None,
         })
     );
 }
@@ -115,6 +116,23 @@ fn a_key_leaves_its_pool_only_while_that_is_not_available() {
     for (count, share) in counts.into_iter().zip([5000.0, 3000.0, 2000.0]) {
         assert!((f64::from(count) - share).abs() < 200.0, "{counts:?}");
     }
+}
+
+#[test]
+fn a_shift_of_tiers_is_told_once_and_not_for_the_first_one() {
+    let federation = federation(&[(0, 1), (1, 1)]);
+    let (all, backup) = (set(&[0, 1]), set(&[1]));
+    let shifted = |available| federation.pick(available, None).unwrap().shifted_from;
+    let told = [all, backup, backup, all, all].map(shifted);
+    assert_eq!(told, [None, Some(0), None, Some(1), None]);
+    // the same policy goes on
+    let same = Federation::build(pools(&[(0, 1), (1, 2)]), Replay::Safe, Arc::default());
+    let same = same.after_change(&federation);
+    assert_eq!(same.pick(backup, None).unwrap().shifted_from, Some(0));
+    // another one begins anew
+    let other = Federation::build(pools(&[(0, 1), (0, 2)]), Replay::Safe, Arc::default());
+    let other = other.after_change(&same);
+    assert_eq!(other.pick(all, None).unwrap().shifted_from, None);
 }
 
 proptest! {

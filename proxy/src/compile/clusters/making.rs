@@ -53,7 +53,12 @@ impl Clusters<'_> {
             let before = previous.and_then(|before| before.federation.as_ref());
             let turns = before.map_or_else(Arc::default, |before| Arc::clone(before.turns()));
             let replay = self.identity.mesh.failover_replay;
-            Arc::new(Federation::build(pools, replay, turns))
+            let federation =
+                Federation::build(pools, replay, turns).counting(&service.host, self.stats);
+            Arc::new(match before {
+                Some(before) => federation.after_change(before),
+                None => federation,
+            })
         });
         let endpoints = self.endpoints(making, members, previous);
         let plan = self.plan(&policy.balance, &endpoints, is_pool);

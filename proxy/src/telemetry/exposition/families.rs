@@ -11,6 +11,7 @@ use super::super::access_log::AccessLogTotals;
 use super::super::cells::WorkerCounters;
 use super::super::connections::{ConnectionProtocol, ConnectionTotals, ListenerStats};
 use super::super::control::CertificateState;
+use super::super::members::{MemberLabels, MemberState, ReplayCause, ReplayLabels, ShiftReason};
 use super::super::names::{self, Counter, Family, Gauge, Series, label};
 use super::super::routes::CLASSES;
 use super::super::{StatsRegistry, Telemetry};
@@ -53,6 +54,79 @@ pub(super) fn routes(stats: &StatsRegistry) -> MetricFamily {
             })
     });
     counter_family(names::ROUTE_REQUESTS, values)
+}
+
+/// What became of the requests of services that several clusters serve; ways and reasons that never came are left out.
+pub(super) fn members(stats: &StatsRegistry) -> [MetricFamily; 3] {
+    let tries = stats.all_member_tallies();
+    let tries = tries.iter().filter(|tally| tally.is_used()).map(|tally| {
+        let MemberLabels {
+            service,
+            member,
+            tier,
+        } = tally.labels();
+        let labels = vec![
+            pair(label::DESTINATION_SERVICE, service),
+            pair(label::DESTINATION_CLUSTER, member),
+            pair(label::TIER, &tier.to_string()),
+        ];
+        let [count] = tally.totals();
+        (labels, count)
+    });
+    let ways = stats.all_replay_tallies();
+    let ways = ways.iter().flat_map(|tally| {
+        let ReplayLabels { service, from, to } = tally.labels();
+        let counts = ReplayCause::ALL.into_iter().zip(tally.totals());
+        counts
+            .filter(|(_, count)| *count > 0)
+            .map(move |(cause, count)| {
+                let labels = vec![
+                    pair(label::DESTINATION_SERVICE, service),
+                    pair(label::FROM, from),
+                    pair(label::TO, to),
+                    pair(label::CAUSE, cause.as_str()),
+                ];
+                (labels, count)
+            })
+    });
+    let shifts = stats.all_shift_tallies();
+    let shifts = shifts.iter().flat_map(|tally| {
+        let counts = ShiftReason::ALL.into_iter().zip(tally.totals());
+        counts
+            .filter(|(_, count)| *count > 0)
+            .map(|(reason, count)| {
+                let labels = vec![
+                    pair(label::DESTINATION_SERVICE, tally.labels()),
+                    pair(label::REASON, reason.as_str()),
+                ];
+                (labels, count)
+            })
+    });
+    [
+        counter_family(names::MEMBER_TRIES, tries),
+        counter_family(names::FAILOVER_REPLAYS, ways),
+        counter_family(names::TIER_SHIFTS, shifts),
+    ]
+}
+
+/// How clusters stand in the services that they serve.
+pub(super) fn standing(states: &[MemberState]) -> [MetricFamily; 2] {
+    let labels = |state: &MemberState| {
+        vec![
+            pair(label::DESTINATION_SERVICE, &state.service),
+            pair(label::DESTINATION_CLUSTER, &state.member),
+            pair(label::PORT, &state.port),
+            pair(label::SUBSET, &state.subset),
+        ]
+    };
+    let shares = states.iter().map(|state| (labels(state), state.share));
+    let available = states
+        .iter()
+        .map(|state| (labels(state), state.available as f64));
+    [
+        gauge_family(names::MEMBER_SHARE, shares),
+        gauge_family(names::MEMBER_ENDPOINTS, available),
+    ]
 }
 
 /// Protocols that a listener never saw are left out.

@@ -79,9 +79,12 @@ fn external(host: &str, sites: &[&Site]) -> String {
 fn scenario_76_endpoints_of_an_external_service_share_by_their_own_ports() {
     let world = World::new();
     let (one, two) = (Site::new("E1"), Site::new("E2"));
+    let turns = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: ext}\n\
+                 spec: {host: api.ext.com, trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}\n";
+    let more = documents([external("api.ext.com", &[&one, &two]), turns.to_owned()]);
     let counts = world.run(Setup {
         host: "api.ext.com",
-        more: &external("api.ext.com", &[&one, &two]),
+        more: more.trim_start_matches("---\n"),
         ..Setup::default()
     });
     assert_shares(&counts, &[("E1", 500), ("E2", 500)]);

@@ -71,7 +71,7 @@ fn scenario_27_a_failing_cluster_costs_no_client_anything() {
     let counts = count(&proxy, RUN);
     assert_shares(&counts, &[("g2", 500), ("g3", 500)]);
     assert_eq!(world.l1.paths().len() + world.l2.paths().len(), RUN);
-    let replays = proxy.metric("strait_failover_replays_total", &[("reason", "status")]);
+    let replays = proxy.metric("strait_failover_replays_total", &[("cause", "status")]);
     assert_eq!(replays, 1000.0);
 }
 

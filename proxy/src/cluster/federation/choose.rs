@@ -1,0 +1,141 @@
+//! From the pools of a service to an endpoint of one of them: what a request asks, in one step.
+
+use std::sync::Arc;
+
+use rand::Rng;
+
+use super::{Chosen, Federation, PoolSet, first_tier};
+use crate::balance::EndpointIdx;
+use crate::cluster::{Ask, Cluster};
+use crate::registry::ClusterId;
+
+/// An endpoint of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Position of the pool.
+    pub at: usize,
+    /// The endpoint in it.
+    pub endpoint: EndpointIdx,
+    /// The tier that was in use until now, where this choice brought another one into use.
+    pub shifted_from: Option<u8>,
+}
+
+impl Federation {
+    /// The pools that have an endpoint that may be used. `cluster` finds a pool's endpoints.
+    #[inline]
+    pub fn available<'c>(
+        &self,
+        cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
+    ) -> PoolSet {
+        PoolSet::of(&self.pools, |pool| {
+            cluster(pool.cluster).is_some_and(|cluster| cluster.is_available())
+        })
+    }
+
+    /// Picks a pool and an endpoint of it. A pool whose last endpoint has just gone is passed over; where none has any,
+    /// those of the first tier are used if they panic.
+    pub fn choose<'c>(
+        &self,
+        cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
+        ask: Ask,
+        rng: &mut impl Rng,
+    ) -> Option<Choice> {
+        let mut available = self.available(&cluster);
+        let mut shifted_from = None;
+        while let Some(chosen) = self.pick(available, ask.hash) {
+            shifted_from = shifted_from.or(chosen.shifted_from);
+            if let Some(choice) = self.endpoint_of(&cluster, chosen, ask, rng) {
+                return Some(Choice {
+                    shifted_from,
+                    ..choice
+                });
+            }
+            available = available.without(PoolSet::default().with(chosen.at));
+        }
+        self.in_panic(cluster, ask, rng)
+    }
+
+    /// Picks an endpoint by chance among `candidates`, those of the first of their tiers.
+    pub fn choose_among<'c>(
+        &self,
+        cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
+        candidates: PoolSet,
+        ask: Ask,
+        rng: &mut impl Rng,
+    ) -> Option<Choice> {
+        let available = self.available(&cluster);
+        let chosen = self.another(available, candidates, rng)?;
+        self.endpoint_of(cluster, chosen, ask, rng)
+    }
+
+    /// Picks a pool of a later tier than this one, and an endpoint of it, for a request that this one has failed.
+    pub fn choose_after<'c>(
+        &self,
+        tier: u8,
+        cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
+        ask: Ask,
+        rng: &mut impl Rng,
+    ) -> Option<Choice> {
+        let mut later = self.available_after(tier, &cluster);
+        while let Some(chosen) = self.pick_later(later, ask.hash) {
+            if let Some(choice) = self.endpoint_of(&cluster, chosen, ask, rng) {
+                return Some(choice);
+            }
+            later = later.without(PoolSet::default().with(chosen.at));
+        }
+        None
+    }
+
+    /// The available pools of tiers after this one.
+    pub fn available_after<'c>(
+        &self,
+        tier: u8,
+        cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
+    ) -> PoolSet {
+        let after = self.after(tier);
+        match after.is_empty() {
+            true => after,
+            false => after.and(self.available(cluster)),
+        }
+    }
+
+    fn endpoint_of<'c>(
+        &self,
+        cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
+        chosen: Chosen,
+        ask: Ask,
+        rng: &mut impl Rng,
+    ) -> Option<Choice> {
+        let pool = self.pools.get(chosen.at)?;
+        let ask = Ask {
+            calm: !chosen.is_last,
+            ..ask
+        };
+        let endpoint = cluster(pool.cluster)?.pick(ask, rng)?;
+        Some(Choice {
+            at: chosen.at,
+            endpoint,
+            shifted_from: chosen.shifted_from,
+        })
+    }
+
+    /// Where no pool has an endpoint that may be used: those of the first tier, if they panic.
+    #[cold]
+    fn in_panic<'c>(
+        &self,
+        cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
+        ask: Ask,
+        rng: &mut impl Rng,
+    ) -> Option<Choice> {
+        let first = first_tier(&self.pools, PoolSet::of(&self.pools, |_| true))?;
+        let mut left = PoolSet::of(&self.pools, |pool| pool.tier == first);
+        while !left.is_empty() {
+            let chosen = self.another(PoolSet::default(), left, rng)?;
+            if let Some(choice) = self.endpoint_of(&cluster, chosen, ask, rng) {
+                return Some(choice);
+            }
+            left = left.without(PoolSet::default().with(chosen.at));
+        }
+        None
+    }
+}

@@ -1,0 +1,126 @@
+//! What is counted and shown of services that several clusters serve.
+
+use super::*;
+
+const HOST: (&str, &str) = ("destination_service", "web.ns1.svc.cluster.local");
+
+const REQUESTS: &str = "istio_requests_total";
+const TRIES: &str = "strait_member_tries_total";
+const REPLAYS: &str = "strait_failover_replays_total";
+const SHIFTS: &str = "strait_member_tier_shifts_total";
+const SHARE: &str = "strait_member_share";
+const AVAILABLE: &str = "strait_member_endpoints_available";
+
+const BACKUP: &str = "{lbType: FailOver, targets: [{clusterKey: c2}]}";
+
+/// The value of one series of the service for a cluster.
+fn of(proxy: &Proxy, name: &str, cluster: &str) -> f64 {
+    proxy.metric(name, &[HOST, ("destination_cluster", cluster)])
+}
+
+#[test]
+fn requests_and_shares_carry_the_name_of_the_cluster_that_serves() {
+    let world = World::new();
+    let proxy = world.proxy(Setup {
+        policy: "{lbType: ActiveActive, targets: [{clusterKey: c1, weight: 50}, {clusterKey: c2, weight: 30}, \
+                 {clusterKey: c3, weight: 20}]}",
+        ..Setup::default()
+    });
+    count(&proxy, 100);
+    for (cluster, share, endpoints) in [("c1", 50.0, 2.0), ("c2", 30.0, 1.0), ("c3", 20.0, 1.0)] {
+        let labels = [
+            HOST,
+            ("source_cluster", "c1"),
+            ("destination_cluster", cluster),
+            ("response_code", "200"),
+        ];
+        assert_eq!(proxy.metric(REQUESTS, &labels), share, "{cluster}");
+        let tries = [HOST, ("destination_cluster", cluster), ("tier", "0")];
+        assert_eq!(proxy.metric(TRIES, &tries), share, "{cluster}");
+        assert_eq!(of(&proxy, SHARE, cluster), share / 100.0, "{cluster}");
+        assert_eq!(of(&proxy, AVAILABLE, cluster), endpoints, "{cluster}");
+    }
+    assert_eq!(
+        proxy.metric(SHIFTS, &[HOST]),
+        0.0,
+        "one tier, and never another"
+    );
+}
+
+#[test]
+fn replays_tell_the_clusters_and_the_cause() {
+    let world = World::new();
+    let proxy = world.proxy(Setup {
+        policy: BACKUP,
+        ..Setup::default()
+    });
+    world.l1.answers(503);
+    world.l2.answers(503);
+    count(&proxy, 50);
+    let status = [HOST, ("from", "c1"), ("to", "c2"), ("cause", "status")];
+    assert_eq!(proxy.metric(REPLAYS, &status), 50.0);
+    assert_eq!(
+        proxy.metric(REPLAYS, &[]),
+        50.0,
+        "no others: {}",
+        proxy.page("/clusters")
+    );
+    assert_eq!(
+        proxy.metric(TRIES, &[("tier", "1"), ("destination_cluster", "c2")]),
+        50.0
+    );
+    // clients had their answers from c2, and that is where they count
+    let served = [("destination_cluster", "c2"), ("response_code", "200")];
+    assert_eq!(proxy.metric(REQUESTS, &served), 50.0);
+    // the own cluster is not out: nothing has shifted
+    assert_eq!(proxy.metric(SHIFTS, &[]), 0.0);
+}
+
+#[test]
+fn shifts_of_tiers_tell_why() {
+    let world = World::new();
+    let setup = Setup {
+        policy: BACKUP,
+        rule: "{loadBalancer: {simple: ROUND_ROBIN}, outlierDetection: {consecutive5xxErrors: 1, interval: 100ms, \
+               baseEjectionTime: 100ms, maxEjectionPercent: 100}}",
+        ..Setup::default()
+    };
+    let proxy = world.proxy(setup);
+    count(&proxy, 2);
+    world.l1.answers(503);
+    world.l2.answers(503);
+    let because = |reason| proxy.metric(SHIFTS, &[HOST, ("reason", reason)]);
+    eventually("requests go to c2 at once", || {
+        count(&proxy, 3);
+        because("ejected") >= 1.0
+    });
+    world.l1.answers(200);
+    world.l2.answers(200);
+    eventually("they come back", || {
+        count(&proxy, 1);
+        because("recovered") >= because("ejected")
+    });
+    assert_eq!(because("recovered"), because("ejected"));
+
+    // the own cluster loses its workloads by a change of configuration
+    let without = Setup { local: 0, ..setup };
+    proxy.write("mesh.yaml", world.mesh(proxy.edge, without));
+    eventually("c2 has all", || of(&proxy, SHARE, "c2") == 1.0);
+    count(&proxy, 10);
+    assert_eq!(because("no_endpoints"), 1.0);
+}
+
+#[test]
+fn a_cluster_that_is_out_has_no_share_and_no_endpoints() {
+    let world = World::new();
+    let proxy = world.proxy(Setup {
+        local: 0,
+        policy: "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 80}, {clusterKey: c3, weight: 20}]}",
+        rule: EJECTS_AT_ONCE,
+        ..Setup::default()
+    });
+    eject(&proxy, &[&world.g2]);
+    let shown = |cluster| (of(&proxy, SHARE, cluster), of(&proxy, AVAILABLE, cluster));
+    assert_eq!(shown("c2"), (0.0, 0.0));
+    assert_eq!(shown("c3"), (1.0, 1.0));
+}

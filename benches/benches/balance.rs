@@ -3,10 +3,12 @@
 use std::hint::black_box;
 
 use benches::clusters::{balance, cluster, endpoints, policies};
+use benches::fleet::{Fleet, WEB, named, shared};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use proxy::balance::{EndpointIdx, HashAlgorithm, Policy, Simple};
 use proxy::cluster::{Ask, Cluster, Outcome, Spread};
 use proxy::registry::{Moment, why};
+use proxy::snapshot::Snapshot;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
@@ -132,5 +134,41 @@ fn ejection(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, picks, spilling, outcomes, builds, ejection);
+/// What the choice of a member adds to a pick: an endpoint of a service that so many share, beside a pick in one of them.
+fn members(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("member");
+    for count in [1, 3, 16, 64] {
+        let fleet = Fleet::seen_from("c0");
+        let weights = (1..=count).map(|n| (format!("c{n}"), 10 + n as u32 % 7));
+        let text = shared(&weights.collect::<Vec<_>>());
+        let snapshot = fleet.compile(&text, &Snapshot::default(), Moment(1));
+        let web = named(&snapshot, WEB).expect("the service");
+        let federation = web.federation.as_ref().expect("several members");
+        let cluster = |id| snapshot.cluster(id);
+        let alone = cluster(federation.pools()[0].cluster).expect("a pool");
+        let mut rng = SmallRng::seed_from_u64(1);
+        group.bench_function(BenchmarkId::new("alone", count), |bencher| {
+            bencher.iter(|| black_box(alone.pick(Ask::default(), &mut rng)));
+        });
+        group.bench_function(BenchmarkId::new("by weight", count), |bencher| {
+            bencher.iter(|| black_box(federation.choose(cluster, Ask::default(), &mut rng)));
+        });
+        let mut hash = 0_u64;
+        group.bench_function(BenchmarkId::new("by key", count), |bencher| {
+            bencher.iter(|| {
+                hash = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let ask = Ask {
+                    hash: Some(hash),
+                    ..Ask::default()
+                };
+                black_box(federation.choose(cluster, ask, &mut rng))
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(
+    benches, picks, members, spilling, outcomes, builds, ejection
+);
 criterion_main!(benches);

@@ -5,3 +5,5 @@ pub mod clusters;
 pub mod compare;
 
 pub mod drill;
+
+pub mod fleet;

@@ -2,8 +2,11 @@
 
 use allocation_counter::measure;
 use benches::clusters::{balance, cluster, endpoints, policies};
+use benches::fleet::{Fleet, WEB, named, shared};
 use proxy::cluster::{Ask, Outcome, Spread};
 use proxy::registry::Moment;
+use proxy::snapshot::Snapshot;
+use proxy::telemetry::WorkerId;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
@@ -43,5 +46,34 @@ fn picks_and_outcomes_allocate_nothing() {
             let info = measure(|| (1..1000).for_each(&mut once));
             assert_eq!(info.count_total, 0, "{name} {spread:?}");
         }
+    }
+}
+
+#[test]
+fn choices_among_members_allocate_nothing() {
+    for count in [1, 3, 64] {
+        let fleet = Fleet::seen_from("c0");
+        let weights = (1..=count).map(|n| (format!("c{n}"), 10 + n % 7));
+        let text = shared(&weights.collect::<Vec<_>>());
+        let snapshot = fleet.compile(&text, &Snapshot::default(), Moment(1));
+        let web = named(&snapshot, WEB).expect("the service");
+        let federation = web.federation.as_ref().expect("several members");
+        let mut rng = SmallRng::seed_from_u64(1);
+        let mut once = |hash: u64| {
+            for hash in [None, Some(hash.wrapping_mul(0x9e37_79b9_7f4a_7c15))] {
+                let ask = Ask {
+                    hash,
+                    ..Ask::default()
+                };
+                let cluster = |id| snapshot.cluster(id);
+                let chosen = federation.choose(cluster, ask, &mut rng);
+                let chosen = chosen.expect("an endpoint");
+                federation.count_try(WorkerId(0), chosen.at);
+            }
+        };
+        // each member's counters are made with its first request
+        (0..1000).for_each(&mut once);
+        let info = measure(|| (1000..3000).for_each(&mut once));
+        assert_eq!(info.count_total, 0, "{count} members");
     }
 }

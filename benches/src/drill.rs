@@ -1,4 +1,4 @@
-//! The drill: a zone dies under steady load and comes back, and every request tells what became of it.
+//! The drill: a zone, or a cluster, dies under steady load and comes back, and every request tells what became of it.
 //!
 //! | module | what lives there |
 //! |---|---|
@@ -30,12 +30,16 @@ mod load;
 mod timeline;
 mod zone;
 
-use configure::{Ports, Retries};
+use configure::{Policy, Ports, Retries};
+use load::Answer;
 use timeline::Summary;
 use zone::{Mode, Zone};
 
 /// Endpoints of a zone.
 const ENDPOINTS: usize = 4;
+
+/// Gateways of a cluster.
+const GATEWAYS: usize = 2;
 
 /// Requests per second.
 const RATE: f64 = 1000.0;
@@ -53,7 +57,8 @@ const START_LIMIT: Duration = Duration::from_secs(20);
 /// Lets a zone die under load, and tells what clients saw of it.
 ///
 /// Two zones of four endpoints each stand behind the proxy, which is in the first one and prefers it. Under 1,000 requests
-/// per second the first zone refuses connections, hangs, or answers 503 for two seconds, then is well again.
+/// per second the first zone refuses connections, hangs, or answers 503 for two seconds, then is well again. With
+/// `--clusters` it is three clusters with two gateways each, of which the first one refuses, answers 500, or gets slow.
 /// Build the proxy first: `cargo build --release -p proxy`.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "drill", version)]
@@ -61,6 +66,10 @@ pub struct Arguments {
     /// Which proxy: Strait, or Envoy with the same rules.
     #[arg(long)]
     pub envoy: bool,
+
+    /// Three clusters that a GlobalTrafficPolicy shares requests among, instead of two zones.
+    #[arg(long, conflicts_with = "envoy")]
+    pub clusters: bool,
 
     /// Where the random moments of requests begin.
     #[arg(long, default_value_t = 1)]
@@ -81,6 +90,16 @@ const VARIANTS: [(Mode, Retries); 8] = [
     (Mode::Hang, Retries::Default),
     (Mode::Hang, Retries::None),
     (Mode::Hang, Retries::ShortTries),
+];
+
+/// One way for a cluster to fail, how clusters share requests, and what is done about failed ones.
+const CLUSTERS: [(Mode, Policy, Retries); 6] = [
+    (Mode::Refuse, Policy::ActiveActive, Retries::Default),
+    (Mode::Refuse, Policy::FailOver, Retries::Default),
+    (Mode::Broken, Policy::ActiveActive, Retries::Default),
+    (Mode::Broken, Policy::FailOver, Retries::Default),
+    (Mode::Slow, Policy::ActiveActive, Retries::ShortTries),
+    (Mode::Slow, Policy::FailOver, Retries::ShortTries),
 ];
 
 /// Runs all variants, one after another, and prints a table.
@@ -111,24 +130,32 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .enable_all()
         .build()
         .map_err(context("cannot start a runtime"))?;
-    let mut table = format!(
-        "{} {}, seed {}\n\n{}",
-        proxy.name(),
-        program.version,
-        arguments.seed,
-        Summary::HEAD
-    );
-    for (number, (mode, retries)) in VARIANTS.into_iter().enumerate() {
-        let drill = Drill {
-            proxy,
-            program: &program.path,
-            launcher: &launcher,
-            core: cores - 1,
-            number,
-        };
-        let one = drill.one(mode, retries, arguments.seed);
-        let summary = tokio::task::LocalSet::new().block_on(&runtime, one)?;
-        table += &summary.row(mode.name(), retries.name());
+    let seed = arguments.seed;
+    let mut table = format!("{} {}, seed {seed}\n\n", proxy.name(), program.version);
+    let drill = |number| Drill {
+        proxy,
+        program: &program.path,
+        launcher: &launcher,
+        core: cores - 1,
+        number,
+    };
+    if arguments.clusters {
+        table += Summary::CLUSTERS_HEAD;
+        for (number, (mode, policy, retries)) in CLUSTERS.into_iter().enumerate() {
+            let drill = drill(number);
+            let one = drill.clusters(mode, (policy, retries), seed);
+            let summary = tokio::task::LocalSet::new().block_on(&runtime, one)?;
+            let how = format!("{} | {}", policy.name(), retries.name());
+            table += &summary.row(mode.name(), &how);
+        }
+    } else {
+        table += Summary::HEAD;
+        for (number, (mode, retries)) in VARIANTS.into_iter().enumerate() {
+            let drill = drill(number);
+            let one = drill.zones(mode, retries, seed);
+            let summary = tokio::task::LocalSet::new().block_on(&runtime, one)?;
+            table += &summary.row(mode.name(), retries.name());
+        }
     }
     write!(std::io::stdout(), "{table}").map_err(context("cannot print the table"))
 }
@@ -143,15 +170,44 @@ struct Drill<'a> {
 }
 
 impl Drill<'_> {
-    async fn one(&self, mode: Mode, retries: Retries, seed: u64) -> Result<Summary, Failure> {
+    async fn zones(&self, mode: Mode, retries: Retries, seed: u64) -> Result<Summary, Failure> {
+        let write = |ports: &Ports| match self.proxy {
+            Proxy::Envoy => configure::envoy(ports, retries),
+            _ => configure::strait(ports, retries),
+        };
+        let answers = self.one((&[2, 3], ENDPOINTS), write, mode, seed).await?;
+        let [dies, recovers, _] = TIMES;
+        Ok(timeline::summarize(&answers, dies, recovers))
+    }
+
+    async fn clusters(
+        &self,
+        mode: Mode,
+        (policy, retries): (Policy, Retries),
+        seed: u64,
+    ) -> Result<Summary, Failure> {
+        let write = |ports: &Ports| configure::clusters(ports, policy, retries);
+        let answers = self.one((&[2, 3, 4], GATEWAYS), write, mode, seed).await?;
+        let [dies, recovers, _] = TIMES;
+        Ok(timeline::summarize_clusters(&answers, dies, recovers))
+    }
+
+    /// Runs load while the first of these zones is so for a while.
+    async fn one(
+        &self,
+        (hosts, endpoints): (&[u8], usize),
+        write: impl Fn(&Ports) -> String,
+        mode: Mode,
+        seed: u64,
+    ) -> Result<Vec<Answer>, Failure> {
         let open = context("cannot open the endpoints");
-        let zones = Zone::open([2, 3], ENDPOINTS).await.map_err(open)?;
+        let zones = Zone::open(hosts, endpoints).await.map_err(open)?;
         let ports = Ports {
             listen: free_port()?,
             admin: free_port()?,
-            zones: zones.each_ref().map(Zone::addresses),
+            zones: zones.iter().map(Zone::addresses).collect(),
         };
-        let mut process = self.start(&ports, retries)?;
+        let mut process = self.start(&ports, write(&ports))?;
         wait_until_up(&mut process, ports.listen).await?;
         let begin = Instant::now();
         let [dies, recovers, end] = TIMES;
@@ -163,21 +219,15 @@ impl Drill<'_> {
         };
         let (answers, ()) = tokio::join!(load::run(ports.listen, (RATE, end), seed), events);
         process.check_alive()?;
-        Ok(timeline::summarize(&answers, dies, recovers))
+        Ok(answers)
     }
 
-    fn start(&self, ports: &Ports, retries: Retries) -> Result<Process, Failure> {
+    fn start(&self, ports: &Ports, text: String) -> Result<Process, Failure> {
         let name = format!("{}-{}", self.number, self.proxy.tool().binary());
         let file = self.launcher.directory().join(format!("{name}.yaml"));
-        let (text, arguments) = match self.proxy {
-            Proxy::Envoy => (
-                configure::envoy(ports, retries),
-                configure::envoy_arguments(&file),
-            ),
-            _ => (
-                configure::strait(ports, retries),
-                configure::strait_arguments(&file, ports),
-            ),
+        let arguments = match self.proxy {
+            Proxy::Envoy => configure::envoy_arguments(&file),
+            _ => configure::strait_arguments(&file, ports),
         };
         fs::write(&file, text).map_err(context(file.display()))?;
         let line = CommandLine::new(self.program, arguments);

@@ -9,8 +9,26 @@ use std::path::Path;
 pub(super) struct Ports {
     pub(super) listen: u16,
     pub(super) admin: u16,
-    /// Endpoints of the zone of the proxy, and of the other one.
-    pub(super) zones: [Vec<SocketAddr>; 2],
+    /// Endpoints by zone, that of the proxy first; or gateways by cluster.
+    pub(super) zones: Vec<Vec<SocketAddr>>,
+}
+
+/// How clusters share the requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Policy {
+    /// 50, 30 and 20 of 100.
+    ActiveActive,
+    /// The first, then the second, then the third.
+    FailOver,
+}
+
+impl Policy {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Policy::ActiveActive => "ActiveActive",
+            Policy::FailOver => "FailOver",
+        }
+    }
 }
 
 /// What the route says about failed requests.
@@ -45,6 +63,66 @@ pub(super) fn strait(ports: &Ports, retries: Retries) -> String {
             );
         }
     }
+    format!(
+        "{}---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {{name: drill}}
+spec:
+  hosts: [drill.example]
+  resolution: STATIC
+  ports: [{{number: 80, name: http, protocol: HTTP}}]
+  endpoints:
+{endpoints}",
+        rules(ports, retries, "drill.example")
+    )
+}
+
+/// Resources of a proxy at the edge of three clusters, whose gateways serve one service.
+pub(super) fn clusters(ports: &Ports, policy: Policy, retries: Retries) -> String {
+    let key = |number: usize| format!("default/default/default/c{}", number + 1);
+    let mut gateways = String::new();
+    let mut targets = String::new();
+    for ((number, addresses), weight) in ports.zones.iter().enumerate().zip([50, 30, 20]) {
+        let key = key(number);
+        for address in addresses {
+            let (ip, port) = (address.ip(), address.port());
+            gateways += &format!(
+                "    - {{clusterKey: {key}, target: {{host: '', ip: {ip}, port: {port}, path: ''}}}}\n"
+            );
+        }
+        targets += &format!("  - {{clusterKey: {key}, weight: {weight}}}\n");
+    }
+    format!(
+        "{}---
+apiVersion: v1
+kind: Service
+metadata: {{name: drill}}
+spec: {{ports: [{{name: http, port: 80}}]}}
+---
+apiVersion: flomesh.io/v1alpha1
+kind: ServiceImport
+metadata: {{name: drill}}
+spec:
+  ports:
+  - name: http
+    port: 80
+    endpoints:
+{gateways}---
+apiVersion: flomesh.io/v1alpha1
+kind: GlobalTrafficPolicy
+metadata: {{name: drill, annotations: {{multicluster.flomesh.io/failover-order: ordered}}}}
+spec:
+  lbType: {}
+  targets:
+{targets}",
+        rules(ports, retries, "drill.default.svc.cluster.local"),
+        policy.name(),
+    )
+}
+
+/// Gateway, route and policy for a host.
+fn rules(ports: &Ports, retries: Retries, host: &str) -> String {
     let retries = match retries {
         Retries::Default => "",
         Retries::None => "    retries: {attempts: 0}\n",
@@ -68,22 +146,13 @@ spec:
   gateways: [edge]
   http:
   - timeout: 250ms
-{retries}    route: [{{destination: {{host: drill.example}}}}]
+{retries}    route: [{{destination: {{host: {host}, port: {{number: 80}}}}}}]
 ---
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {{name: drill}}
-spec:
-  hosts: [drill.example]
-  resolution: STATIC
-  ports: [{{number: 80, name: http, protocol: HTTP}}]
-  endpoints:
-{endpoints}---
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
 metadata: {{name: drill}}
 spec:
-  host: drill.example
+  host: {host}
   trafficPolicy:
     outlierDetection:
       consecutive5xxErrors: 5
@@ -95,7 +164,7 @@ spec:
     )
 }
 
-/// How Strait is started: with two workers, in the first zone.
+/// How Strait is started: with two workers, in the first zone, which is the edge of all clusters.
 pub(super) fn strait_arguments(file: &Path, ports: &Ports) -> Vec<OsString> {
     let admin = format!("127.0.0.1:{}", ports.admin);
     let mut arguments: Vec<OsString> = vec!["run".into(), "--config".into(), file.into()];
@@ -108,6 +177,8 @@ pub(super) fn strait_arguments(file: &Path, ports: &Ports) -> Vec<OsString> {
         &admin,
         "--locality",
         "region/a",
+        "--cluster",
+        "edge",
     ];
     arguments.extend(rest.map(OsString::from));
     arguments

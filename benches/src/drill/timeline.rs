@@ -57,7 +57,27 @@ pub(super) fn summarize(answers: &[Answer], dies: Duration, recovers: Duration) 
     }
 }
 
+/// Sums up answers of clusters that share requests: the first one is back with its first answer.
+pub(super) fn summarize_clusters(
+    answers: &[Answer],
+    dies: Duration,
+    recovers: Duration,
+) -> Summary {
+    let mut after = answers.iter().filter(|answer| answer.sent >= recovers);
+    let first = after.find(|answer| !answer.failed() && answer.zone == Some(0));
+    Summary {
+        back: first.map(|answer| answer.sent - recovers),
+        ..summarize(answers, dies, recovers)
+    }
+}
+
 impl Summary {
+    /// The head of the table of clusters.
+    pub(super) const CLUSTERS_HEAD: &str = "\
+| c1 | policy | retries | requests | failed until moved | failed later | saved by another try | ms until moved | ms until back |
+| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |
+";
+
     /// The head of the table.
     pub(super) const HEAD: &str = "\
 | zone | retries | requests | failed until moved | failed later | saved by retries | ms until moved | ms until back |
@@ -117,6 +137,22 @@ mod tests {
             back: Some(millis(150)),
         };
         assert_eq!(summarize(&answers, millis(100), millis(1000)), summary);
+    }
+
+    #[test]
+    fn cluster_is_back_with_its_first_answer() {
+        let millis = Duration::from_millis;
+        let answers = [
+            answer(50, 200, 0, 1),
+            answer(110, 500, 0, 1),
+            answer(120, 200, 2, 1),
+            answer(1010, 200, 1, 1),
+            answer(1040, 200, 0, 2),
+            answer(1050, 200, 2, 1),
+        ];
+        let summary = summarize_clusters(&answers, millis(100), millis(1000));
+        assert_eq!(summary.back, Some(millis(40)));
+        assert_eq!((summary.failed_first, summary.moved), (1, millis(10)));
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::spawn_local;
+use tokio::time::sleep;
 
 /// How all endpoints of a zone are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +19,16 @@ pub(super) enum Mode {
     Refuse,
     /// Connections and requests are taken, nothing is answered.
     Hang,
+    /// All answers are 500.
+    Broken,
+    /// Answers take [`SLOW`].
+    Slow,
     /// All answers are 503.
     Unavailable,
 }
+
+/// How long the answers of a slow zone take.
+const SLOW: Duration = Duration::from_millis(100);
 
 impl Mode {
     pub(super) fn name(self) -> &'static str {
@@ -27,6 +36,8 @@ impl Mode {
             Mode::Well => "well",
             Mode::Refuse => "refuses",
             Mode::Hang => "hangs",
+            Mode::Broken => "answers 500",
+            Mode::Slow => "takes 100 ms",
             Mode::Unavailable => "answers 503",
         }
     }
@@ -40,12 +51,13 @@ pub(super) struct Zone {
 }
 
 impl Zone {
-    /// Two zones, each on 127.0.0.`host`.
-    pub(super) async fn open(hosts: [u8; 2], endpoints: usize) -> io::Result<[Zone; 2]> {
-        Ok([
-            Zone::open_one(0, hosts[0], endpoints).await?,
-            Zone::open_one(1, hosts[1], endpoints).await?,
-        ])
+    /// Zones, each on 127.0.0.`host`; the first one answers that it is zone 0.
+    pub(super) async fn open(hosts: &[u8], endpoints: usize) -> io::Result<Vec<Zone>> {
+        let mut zones = Vec::new();
+        for (number, host) in (0..).zip(hosts) {
+            zones.push(Zone::open_one(number, *host, endpoints).await?);
+        }
+        Ok(zones)
     }
 
     async fn open_one(number: u8, host: u8, endpoints: usize) -> io::Result<Zone> {
@@ -132,6 +144,11 @@ async fn answer(
             // Who waited so long is not answered any more.
             Ok(_) if hung => return Ok(()),
             Ok(Mode::Unavailable) => "503 Service Unavailable",
+            Ok(Mode::Broken) => "500 Internal Server Error",
+            Ok(Mode::Slow) => {
+                sleep(SLOW).await;
+                "200 OK"
+            }
             Ok(_) => "200 OK",
             Err(_) => return Ok(()),
         };

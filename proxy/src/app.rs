@@ -119,6 +119,19 @@ fn broken<E: fmt::Display>(what: &str) -> impl FnOnce(E) -> StartError + '_ {
 /// When the proxy cannot start: a path cannot be read, the admin address is taken, the access log cannot be opened.
 pub fn run(settings: Settings) -> Result<(), StartError> {
     let logging = LogControl::install(&settings.log_level).map_err(failed("--log-level"))?;
+    run_beside(settings, logging, Arc::default())
+}
+
+/// Serves as [`run`] does, in a process that logs already and may have other proxies; ends also when `quit` is notified.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_beside(
+    settings: Settings,
+    logging: LogControl,
+    quit: Arc<Notify>,
+) -> Result<(), StartError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -126,7 +139,7 @@ pub fn run(settings: Settings) -> Result<(), StartError> {
     // health checks use what workers connect by, which stays on its thread
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async move {
-        App::start(settings, logging).await?.serve().await
+        App::start(settings, logging, quit).await?.serve().await
     })
 }
 
@@ -151,7 +164,11 @@ struct App {
 }
 
 impl App {
-    async fn start(settings: Settings, logging: LogControl) -> Result<Self, StartError> {
+    async fn start(
+        settings: Settings,
+        logging: LogControl,
+        quit: Arc<Notify>,
+    ) -> Result<Self, StartError> {
         let telemetry = Telemetry::new(settings.workers.get(), build_info());
         let access_log = Arc::new(open_access_log(&settings)?);
         let (admin, admin_address) = bind_admin(settings.admin).await?;
@@ -162,14 +179,12 @@ impl App {
         let slot: SnapshotSlot = Arc::new(ArcSwap::default());
         let live = (Arc::clone(&registry), Arc::clone(&certificates));
         let publisher = publisher(&settings, live, &telemetry, &slot);
-        let (names_sender, names) = mpsc::channel(DNS_CHANGES_MAX);
-        let no_resolver = failed("the DNS resolver cannot be set up");
-        let lookup = system_lookup(&settings.dns_servers).map_err(no_resolver)?;
+        let (follower, names) = follower(&settings, &registry)?;
         let (listeners, wanted) = watch::channel(Arc::<BTreeSet<_>>::default());
         let quarantine = Quarantine::default();
         let mut control = Control {
             publisher,
-            follower: Follower::new(lookup, Arc::clone(&registry), names_sender),
+            follower,
             found: found.clone(),
             names,
             listeners,
@@ -190,7 +205,6 @@ impl App {
         };
         let workers = start_workers(&settings, &shared, &slot, &access_log)?;
         look_after(control, &slot);
-        let quit = Arc::new(Notify::new());
         let sources = views::Sources {
             slot,
             certificates,
@@ -214,10 +228,8 @@ impl App {
             drain_time: settings.drain_time,
             quit,
             access_log,
-            terminate: signal(SignalKind::terminate())
-                .map_err(broken("cannot listen for SIGTERM"))?,
-            interrupt: signal(SignalKind::interrupt())
-                .map_err(broken("cannot listen for SIGINT"))?,
+            terminate: heard(SignalKind::terminate(), "SIGTERM")?,
+            interrupt: heard(SignalKind::interrupt(), "SIGINT")?,
             _watch: watch,
         })
     }
@@ -247,6 +259,17 @@ impl App {
     }
 }
 
+/// What keeps the names of endpoints resolved, and where it tells of changes.
+fn follower(
+    settings: &Settings,
+    registry: &Arc<Registry>,
+) -> Result<(Follower, mpsc::Receiver<Arc<str>>), StartError> {
+    let (sender, names) = mpsc::channel(DNS_CHANGES_MAX);
+    let no_resolver = failed("the DNS resolver cannot be set up");
+    let lookup = system_lookup(&settings.dns_servers).map_err(no_resolver)?;
+    Ok((Follower::new(lookup, Arc::clone(registry), sender), names))
+}
+
 fn publisher(
     settings: &Settings,
     live: (Arc<Registry>, Arc<Store>),
@@ -270,11 +293,14 @@ fn serve_admin(listener: TcpListener, sources: views::Sources) {
     tokio::spawn(admin::serve(listener, state, AdminLimits::default(), until));
 }
 
+fn heard(kind: SignalKind, name: &str) -> Result<Signal, StartError> {
+    signal(kind).map_err(broken(&format!("cannot listen for {name}")))
+}
+
 /// Opens the access log anew on SIGUSR1, as log rotation expects.
 fn reopen_on_signal(access_log: &Arc<AccessLog>) -> Result<(), StartError> {
     let access_log = Arc::clone(access_log);
-    let mut signal =
-        signal(SignalKind::user_defined1()).map_err(broken("cannot listen for SIGUSR1"))?;
+    let mut signal = heard(SignalKind::user_defined1(), "SIGUSR1")?;
     tokio::spawn(async move {
         while signal.recv().await.is_some() {
             access_log.reopen();

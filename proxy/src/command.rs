@@ -39,7 +39,7 @@ Gateways with a matching selector describe. No control plane is needed.";
 
 const EXAMPLES: &str = "\
 Examples:
-  strait demo                                  two versions of a service behind a gateway
+  strait demo                                  three clusters and a gateway in front of them
   strait check --config ./mesh                 find every mistake in a directory of YAML
   strait run --config ./mesh --labels istio=ingressgateway
                                                serve it, and follow every change
@@ -66,7 +66,7 @@ pub enum Command {
     Check(check::CheckArgs),
     /// Show why a request goes where it goes
     Explain(explain::ExplainArgs),
-    /// Two versions of a service and a gateway in one process, to try things out
+    /// Three clusters and a gateway in front of them in one process, to try things out
     Demo(demo::DemoArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),

@@ -256,7 +256,7 @@ impl IdentityArgs {
     }
 }
 
-fn cluster_key(text: &str) -> Result<String, String> {
+pub(super) fn cluster_key(text: &str) -> Result<String, String> {
     let segments: Vec<&str> = text.split('/').collect();
     let well_formed = |segment: &&str| {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');

@@ -139,6 +139,7 @@ async fn demo(name: &str) -> Demo {
         .args(["demo", "--admin", &free_address().to_string(), "--dir"])
         .arg(directory.path())
         .args(["--access-log", "off", "--concurrency", "1"])
+        .args(more_arguments(name))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -154,6 +155,15 @@ async fn demo(name: &str) -> Demo {
     })
     .await;
     demo
+}
+
+/// What the command that a README starts its example with has after the directory.
+fn more_arguments(name: &str) -> Vec<String> {
+    let readme = fs::read_to_string(examples().join(name).join("README.md")).unwrap();
+    let start = format!("-- demo --dir examples/{name}");
+    let rest = readme.lines().find_map(|line| line.split_once(&start));
+    let (_, rest) = rest.unwrap_or_default();
+    rest.split_whitespace().map(str::to_owned).collect()
 }
 
 /// What `make-certificates.sh` of the edge gateway makes.
@@ -321,6 +331,7 @@ fn every_example_is_run_by_a_test() {
         "clusters-failover",
         "clusters-gateways",
         "clusters-karmada",
+        "clusters-locality",
         "clusters-weights",
         "cors",
         "edge-gateway",
@@ -358,6 +369,11 @@ async fn clusters_gateways_does_what_its_readme_says() {
 #[tokio::test]
 async fn clusters_karmada_does_what_its_readme_says() {
     check_readme("clusters-karmada").await;
+}
+
+#[tokio::test]
+async fn clusters_locality_does_what_its_readme_says() {
+    check_readme("clusters-locality").await;
 }
 
 #[tokio::test]
@@ -412,11 +428,11 @@ async fn tls_passthrough_does_what_its_readme_says() {
 
 /// Commands with `curl` in documents whose proxies no example starts, each with what runs it instead.
 const RUN_ELSEWHERE: &[(&str, &str)] = &[
-    // the quickstart's own, run as part of its README
+    // the demo's own, run by its test
     ("README.md", "curl http://127.0.0.1:8080/"),
     (
         "README.md",
-        "curl -H 'x-preview: yes' http://127.0.0.1:8080/",
+        "curl -X POST http://127.0.0.1:15010/demo/clusters/c2/stop",
     ),
     // the page's own test posts a level
     (

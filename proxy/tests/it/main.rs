@@ -15,6 +15,7 @@ mod architecture;
 mod balancing;
 mod connection_pools;
 mod cors;
+mod demo;
 mod destination_rules;
 mod dns;
 mod downstream_connections;

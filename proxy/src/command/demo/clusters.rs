@@ -1,0 +1,277 @@
+//! The three clusters: their gateways, which can be stopped and started, and what begins and ends the demo.
+
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use super::screen::Screen;
+use super::{CLUSTERS, DemoArgs, Failure, calls, files, gateway_identity, key, load};
+use crate::app::{self, Settings};
+use crate::command::backend;
+use crate::telemetry::LogControl;
+
+/// Versions that each cluster has.
+const VERSIONS: [&str; 2] = ["v1", "v2"];
+
+/// How long what runs in a cluster may take when it is stopped.
+const DRAIN_TIME: Duration = Duration::from_secs(1);
+
+/// How long a gateway may take until it listens.
+const START_MAX: Duration = Duration::from_secs(10);
+
+/// A cluster of the demo.
+pub(super) struct Site {
+    pub(super) name: &'static str,
+    /// Where its gateway listens.
+    pub(super) gateway: SocketAddr,
+    /// Its workloads by version.
+    pub(super) backends: Vec<(&'static str, SocketAddr)>,
+}
+
+/// The clusters while they run.
+pub(super) struct Clusters {
+    sites: Vec<(Site, Mutex<Option<Running>>)>,
+    settings: Vec<Settings>,
+    logging: LogControl,
+}
+
+/// The gateway of a cluster.
+struct Running {
+    quit: Arc<Notify>,
+    thread: JoinHandle<()>,
+}
+
+/// Runs the demo until a signal ends it.
+pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
+    let dir = files::directory(args.files.as_deref())?;
+    let (edge, sites) = addresses(args.listen)?;
+    files::write(&dir, edge, &sites)?;
+    let usage = |text: String| Failure {
+        text,
+        is_usage: true,
+    };
+    let mut settings = args
+        .serve
+        .settings(vec![dir.join("edge")], gateway_identity(key("edge")))
+        .map_err(usage)?;
+    if args.requests_per_second > 0 && args.serve.access_log_path.is_none() {
+        // it would stand between the lines of the table
+        settings.access_log = None;
+    }
+    let screen = Screen::new();
+    let logging = screen
+        .log(&settings.log_level)
+        .map_err(|error| usage(format!("--log-level: {error}")))?;
+    let listener = TcpListener::bind(args.calls)
+        .map_err(|error| format!("the demo's calls cannot listen on {}: {error}", args.calls))?;
+    let calls = listener.local_addr().unwrap_or(args.calls);
+    let clusters = Arc::new(Clusters::start(sites, &settings, &dir, &logging)?);
+    let counts = load::Counts::default();
+    calls::spawn(listener, Arc::clone(&clusters), counts.clone())?;
+    screen.say(introduction(&dir, edge, calls, args).as_bytes());
+    if args.requests_per_second > 0 {
+        load::spawn(edge, args.requests_per_second, counts, screen)?;
+    }
+    let ended = app::run_beside(settings, logging, Arc::default());
+    clusters.stop_all();
+    ended.map_err(|error| error.to_string().into())
+}
+
+/// Where the edge listens and where everything else does: on fixed ports, or where the edge has port 0, on free ones.
+fn addresses(edge: SocketAddr) -> Result<(SocketAddr, Vec<Site>), String> {
+    let ip: IpAddr = [127, 0, 0, 1].into();
+    let free = edge.port() == 0;
+    // all are held until all are known, so that no two are the same
+    let mut held = Vec::new();
+    let mut take = |what: &str, at: SocketAddr| -> Result<SocketAddr, String> {
+        let at = SocketAddr::new(at.ip(), if free { 0 } else { at.port() });
+        let failed = |error| format!("the demo's {what} cannot listen on {at}: {error}");
+        let listener = TcpListener::bind(at).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        held.push(listener);
+        Ok(address)
+    };
+    let edge = take("gateway", edge)?;
+    let mut sites = Vec::new();
+    for (number, name) in (1..).zip(CLUSTERS) {
+        let base = 9000 + 100 * number;
+        let gateway = take(&format!("cluster {name}"), (ip, base).into())?;
+        let mut backends = Vec::new();
+        for (offset, version) in (1..).zip(VERSIONS) {
+            let what = format!("backend {name} {version}");
+            backends.push((version, take(&what, (ip, base + offset).into())?));
+        }
+        sites.push(Site {
+            name,
+            gateway,
+            backends,
+        });
+    }
+    Ok((edge, sites))
+}
+
+impl Clusters {
+    /// Starts the workloads and gateways of all clusters.
+    fn start(
+        sites: Vec<Site>,
+        edge: &Settings,
+        dir: &Path,
+        logging: &LogControl,
+    ) -> Result<Self, String> {
+        let mut settings = Vec::new();
+        for site in &sites {
+            for (version, at) in &site.backends {
+                let name = format!("{} {version}", site.name);
+                backend::spawn(name.as_str().into(), *at).map_err(|error| {
+                    format!("the demo's backend {name} cannot listen on {at}: {error}")
+                })?;
+            }
+            settings.push(Settings {
+                paths: vec![dir.join(site.name)],
+                identity: gateway_identity(key(site.name)),
+                workers: NonZeroUsize::MIN,
+                admin: ([127, 0, 0, 1], 0).into(),
+                access_log: None,
+                drain_time: DRAIN_TIME,
+                ..edge.clone()
+            });
+        }
+        let sites = sites.into_iter().map(|site| (site, Mutex::new(None)));
+        let clusters = Self {
+            sites: sites.collect(),
+            settings,
+            logging: logging.clone(),
+        };
+        for name in CLUSTERS {
+            clusters.start_one(name)?;
+        }
+        Ok(clusters)
+    }
+
+    /// The names, and whether each runs.
+    pub(super) fn states(&self) -> Vec<(&'static str, bool)> {
+        let sites = self.sites.iter();
+        sites
+            .map(|(site, running)| (site.name, lock(running).is_some()))
+            .collect()
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        self.sites.iter().position(|(site, _)| site.name == name)
+    }
+
+    /// Starts a cluster's gateway, if it does not run, and waits until it listens.
+    pub(super) fn start_one(&self, name: &str) -> Result<(), String> {
+        let unknown = || format!("there is no cluster {name}");
+        let at = self.position(name).ok_or_else(unknown)?;
+        let (site, running) = &self.sites[at];
+        let mut running = lock(running);
+        if running.is_some() {
+            return Ok(());
+        }
+        let quit = Arc::new(Notify::new());
+        let (settings, logging) = (self.settings[at].clone(), self.logging.clone());
+        let ends = Arc::clone(&quit);
+        let serve = move || {
+            if let Err(error) = app::run_beside(settings, logging, ends) {
+                tracing::error!(%error, "a cluster of the demo has ended");
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name(format!("demo-{name}"))
+            .spawn(serve)
+            .map_err(|error| format!("cannot start cluster {name}: {error}"))?;
+        *running = Some(Running { quit, thread });
+        wait_until_open(site)
+    }
+
+    /// Stops a cluster's gateway, the only way into it: what runs is finished, then nothing is accepted any more.
+    pub(super) fn stop_one(&self, name: &str) -> Result<(), String> {
+        let unknown = || format!("there is no cluster {name}");
+        let at = self.position(name).ok_or_else(unknown)?;
+        if let Some(Running { quit, thread }) = lock(&self.sites[at].1).take() {
+            quit.notify_one();
+            // a fault in it has been told; there is nothing else to learn
+            let _ = thread.join();
+        }
+        Ok(())
+    }
+
+    fn stop_all(&self) {
+        for name in CLUSTERS {
+            // they are known
+            let _ = self.stop_one(name);
+        }
+    }
+}
+
+fn lock(running: &Mutex<Option<Running>>) -> MutexGuard<'_, Option<Running>> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn wait_until_open(site: &Site) -> Result<(), String> {
+    let begin = Instant::now();
+    while TcpStream::connect(site.gateway).is_err() {
+        if begin.elapsed() > START_MAX {
+            let Site { name, gateway, .. } = site;
+            return Err(format!("cluster {name} does not listen on {gateway}"));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+fn introduction(dir: &Path, edge: SocketAddr, calls: SocketAddr, args: &DemoArgs) -> String {
+    let policy = dir.join(files::POLICY);
+    let sends = match args.requests_per_second {
+        0 => String::new(),
+        rate => format!(
+            "It sends {rate} requests per second (--requests-per-second) and shows who answers them.\n"
+        ),
+    };
+    format!(
+        "\
+Strait demo: a gateway at the edge on http://{edge} and the clusters c1, c2 and c3 behind it, each with a gateway of
+its own and two versions of one service. {sends}
+Try, in another terminal:
+  curl http://{edge}/
+      an answer of your own
+  curl -X POST http://{calls}/demo/clusters/c2/stop
+      c2 is gone: the others share its part, and no request fails
+  curl -X POST http://{calls}/demo/clusters/c2/start
+      c2 is back, and has its part again
+  curl http://{admin}/stats/prometheus | grep strait_member
+      shares, endpoints and shifts as metrics
+
+Change the weights, or lbType, in {policy}:
+the next request follows, and none is dropped. A mistake in the file is reported here and changes nothing.
+
+Why does a request go where it goes?
+  {strait} explain --config {edge_dir} --cluster edge --labels istio=ingressgateway GET http://{edge}/
+
+Ctrl-C ends the demo.
+
+",
+        admin = args.serve.admin,
+        policy = policy.display(),
+        edge_dir = dir.join("edge").display(),
+        strait = program(),
+    )
+}
+
+/// How the reader calls this program: by its name where that is found, else by its path.
+fn program() -> String {
+    let called = std::env::args().next().unwrap_or_default();
+    if !called.contains('/') {
+        return "strait".to_owned();
+    }
+    let path = Path::new(&called);
+    let here = std::env::current_dir().unwrap_or_default();
+    let path = path.strip_prefix(here).unwrap_or(path);
+    path.display().to_string()
+}

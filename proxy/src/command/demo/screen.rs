@@ -1,0 +1,81 @@
+//! What the reader of the demo sees: on a terminal a table that stays below the log, elsewhere plain lines.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::telemetry::{LogControl, LogError};
+
+/// Moves to the begin of a line this many lines above, and clears all from there.
+fn erase(lines: usize) -> String {
+    match lines {
+        0 => String::new(),
+        lines => format!("\x1b[{lines}A\x1b[J"),
+    }
+}
+
+/// Standard output; a clone writes to the same.
+#[derive(Clone)]
+pub(super) struct Screen {
+    is_terminal: bool,
+    table: Arc<Mutex<String>>,
+}
+
+impl Screen {
+    pub(super) fn new() -> Self {
+        Self {
+            is_terminal: io::stdout().is_terminal(),
+            table: Arc::default(),
+        }
+    }
+
+    /// Whether a table can stay where it is.
+    pub(super) fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Makes the process log, which goes above the table where that is on a terminal, and to standard error elsewhere.
+    pub(super) fn log(&self, filter: &str) -> Result<LogControl, LogError> {
+        if !self.is_terminal {
+            return LogControl::install(filter);
+        }
+        let screen = self.clone();
+        LogControl::install_to(filter, move || Lines(screen.clone()))
+    }
+
+    /// Writes text that stays.
+    pub(super) fn say(&self, text: &[u8]) {
+        let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = Vec::from(erase(table.lines().count()));
+        out.extend_from_slice(text);
+        out.extend_from_slice(table.as_bytes());
+        show(&out);
+    }
+
+    /// Writes a table in the place of the one before.
+    pub(super) fn replace(&self, next: String) {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let out = erase(table.lines().count()) + &next;
+        show(out.as_bytes());
+        *table = next;
+    }
+}
+
+/// Without anybody to read it, nobody misses it.
+fn show(bytes: &[u8]) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(bytes).and_then(|()| out.flush());
+}
+
+/// Lines of the log.
+struct Lines(Screen);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.say(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,170 @@
+//! `strait demo`: three clusters, of which one is stopped and comes back.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::{collections::BTreeMap, fs};
+
+use crate::support::eventually;
+use crate::support::proxy::free_address;
+use crate::support::raw::Raw;
+
+struct Demo {
+    edge: SocketAddr,
+    calls: SocketAddr,
+    child: Child,
+    files: tempfile::TempDir,
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts it on free ports, with what it sends by itself, and reads from its introduction where it is.
+fn demo(requests_per_second: u16) -> Demo {
+    let files = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_strait"))
+        .args(["demo", "--listen", "127.0.0.1:0", "--calls", "127.0.0.1:0"])
+        .args(["--admin", &free_address().to_string(), "--files"])
+        .arg(files.path())
+        .args(["--concurrency", "1", "--requests-per-second"])
+        .arg(requests_per_second.to_string())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut address = |begin: &str, end: &str| -> SocketAddr {
+        let found = lines.find_map(|line| {
+            let line = line.unwrap();
+            let (_, rest) = line.split_once(begin)?;
+            Some(rest.split_once(end)?.0.to_owned())
+        });
+        found.unwrap().parse().unwrap()
+    };
+    let edge = address("edge on http://", " ");
+    let calls = address("curl -X POST http://", "/demo");
+    // what it prints later must go somewhere
+    std::thread::spawn(move || lines.for_each(drop));
+    let demo = Demo {
+        edge,
+        calls,
+        child,
+        files,
+    };
+    eventually("the edge serves", || {
+        let answered = std::panic::catch_unwind(|| ask(demo.edge, "GET / HTTP/1.1").0 == 200);
+        answered.unwrap_or(false)
+    });
+    demo
+}
+
+fn ask(at: SocketAddr, line: &str) -> (u16, String) {
+    let mut client = Raw::connect(at);
+    let reply = client
+        .send(format!(
+            "{line}\r\nHost: web.demo\r\nConnection: close\r\n\r\n"
+        ))
+        .reply();
+    (reply.status, String::from_utf8(reply.body).unwrap())
+}
+
+impl Demo {
+    fn call(&self, line: &str) -> String {
+        let (status, text) = ask(self.calls, &format!("{line} HTTP/1.1"));
+        assert_eq!(status, 200, "{text}");
+        text
+    }
+
+    /// The demo's own requests so far, by cluster.
+    fn requests(&self) -> BTreeMap<String, u64> {
+        let mut all = BTreeMap::new();
+        for line in self.call("GET /demo/requests").lines() {
+            let (name, count) = line.rsplit_once(' ').unwrap();
+            let cluster = name.split(' ').next().unwrap();
+            *all.entry(cluster.to_owned()).or_default() += count.parse::<u64>().unwrap();
+        }
+        all
+    }
+
+    /// Answers to requests of our own on one connection, by cluster; each must be a good one.
+    fn served(&self, requests: usize) -> BTreeMap<String, usize> {
+        let mut client = Raw::connect(self.edge);
+        let mut counts = BTreeMap::new();
+        for _ in 0..requests {
+            let reply = client
+                .send("GET / HTTP/1.1\r\nHost: web.demo\r\n\r\n")
+                .reply();
+            assert_eq!(reply.status, 200);
+            let text = String::from_utf8(reply.body).unwrap();
+            let words = text.strip_prefix("hello from ").unwrap();
+            let cluster = words.split(' ').next().unwrap();
+            *counts.entry(cluster.to_owned()).or_default() += 1;
+        }
+        counts
+    }
+
+    fn parts(&self) -> [usize; 3] {
+        let counts = self.served(100);
+        ["c1", "c2", "c3"].map(|name| counts.get(name).copied().unwrap_or_default())
+    }
+}
+
+#[test]
+fn demo_goes_on_without_a_failed_request_while_a_cluster_is_stopped_and_comes_back() {
+    let demo = demo(200);
+    // the demo's own requests come between ours
+    let share = |expected: [usize; 3]| {
+        let pairs = demo.parts().into_iter().zip(expected);
+        pairs
+            .into_iter()
+            .all(|(part, expected)| part.abs_diff(expected) <= 10)
+    };
+    eventually("all clusters share", || share([50, 30, 20]));
+    let states = demo.call("POST /demo/clusters/c2/stop");
+    assert_eq!(states, "c1 runs\nc2 stopped\nc3 runs\n");
+    // at once, and still when it is known that nobody is there
+    demo.served(200);
+    eventually("the others share", || share([71, 0, 29]));
+    let before = demo.requests();
+    eventually("the demo's own requests go on", || {
+        demo.requests()["c1"] > before["c1"] + 20
+    });
+    assert_eq!(demo.requests()["c2"], before["c2"]);
+
+    let states = demo.call("POST /demo/clusters/c2/start");
+    assert_eq!(states, "c1 runs\nc2 runs\nc3 runs\n");
+    eventually("c2 has its part again", || share([50, 30, 20]));
+    eventually("of the demo's own requests, too", || {
+        demo.requests()["c2"] > before["c2"]
+    });
+    assert_eq!(demo.requests()["failed"], 0);
+}
+
+#[test]
+fn weights_that_are_changed_in_the_file_are_followed_by_the_next_requests() {
+    let demo = demo(0);
+    eventually("all clusters share", || demo.parts() == [50, 30, 20]);
+    let path = demo.files.path().join("edge/policy.yaml");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("weight: 50", "weight: 0")).unwrap();
+    eventually("c1 is drained", || demo.parts() == [0, 60, 40]);
+    let text = text.replace("lbType: ActiveActive", "lbType: FailOver");
+    fs::write(&path, text).unwrap();
+    eventually("c1 has all", || demo.parts() == [100, 0, 0]);
+    demo.call("POST /demo/clusters/c1/stop");
+    eventually("c2 stands in", || demo.parts() == [0, 100, 0]);
+    assert!(demo.requests().values().all(|count| *count == 0));
+}
+
+#[test]
+fn calls_that_are_not_known_are_answered_with_those_that_are() {
+    let demo = demo(0);
+    let (status, text) = ask(demo.calls, "POST /demo/clusters/c9/stop HTTP/1.1");
+    assert_eq!((status, &*text), (404, "there is no cluster c9\n"));
+    let (status, text) = ask(demo.calls, "GET / HTTP/1.1");
+    assert!(status == 404 && text.contains("/demo/clusters/NAME/stop"));
+}

@@ -81,11 +81,7 @@ const WRITTEN: &[(Kind, &[&str])] = &[
     ),
     (
         Kind::ServiceImport,
-        &[
-            "spec.ips",
-            "spec.serviceAccountName",
-            "spec.sessionAffinityConfig",
-        ],
+        &["spec.serviceAccountName", "spec.sessionAffinityConfig"],
     ),
     (Kind::Sidecar, &[""]),
 ];
@@ -174,7 +170,6 @@ const SOME_VALUES: &[(Kind, &str, When)] = &[
         "spec.internalTrafficPolicy",
         When::Is(&["Local"]),
     ),
-    (Kind::ServiceImport, "spec.type", When::Is(&["Headless"])),
 ];
 
 /// Where a DestinationRule has a traffic policy, and whether it is a whole one.

@@ -216,6 +216,11 @@ impl<'a> Clusters<'a> {
         Some(self.make(&making, state, &own, StandsFor::default()))
     }
 
+    /// Under what else requests for a service of the own domain may come.
+    pub(super) fn aliases(&self, host: &str) -> Vec<String> {
+        self.services.aliases(host, &self.identity.domain)
+    }
+
     /// Whether a service has this port, and is one whose endpoints are its own cluster's.
     pub(super) fn exports(&self, host: &str, port: u16) -> bool {
         let service = self.services.find(host);

@@ -1,6 +1,6 @@
 //! Virtual hosts: the hosts that VirtualServices and servers share, with their route tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -35,12 +35,19 @@ pub(super) struct HostParts<'a> {
     pub redirect: Option<Provenance>,
 }
 
-/// Every host of a listener with what serves it.
+/// Every host of a listener with what serves it. What is for a service's own host is for its `aliases`, too, those that no
+/// VirtualService names itself.
 pub(super) fn hosts<'a>(
     servers: &'a [Bound<'_>],
     virtual_services: &[&'a Arc<Object<VirtualService>>],
     identity: &Identity,
+    aliases: impl Fn(&str) -> Vec<String>,
 ) -> BTreeMap<Arc<str>, HostParts<'a>> {
+    let named: BTreeSet<&str> = virtual_services
+        .iter()
+        .flat_map(|object| &object.spec.hosts)
+        .map(|host| &*host.value)
+        .collect();
     let mut hosts: BTreeMap<Arc<str>, HostParts<'_>> = BTreeMap::new();
     for object in virtual_services {
         for bound in servers {
@@ -52,7 +59,16 @@ pub(super) fn hosts<'a>(
             {
                 continue;
             }
-            for host in served_hosts(object, bound.server, identity) {
+            let served = served_hosts(object, bound.server, identity);
+            let further = object.spec.hosts.iter().flat_map(|host| {
+                let host = names::complete(&host.value, &object.id.namespace, &identity.domain);
+                let mut further = aliases(&host);
+                further.retain(|alias| {
+                    !named.contains(&**alias) && lets_in(bound.server, object, alias)
+                });
+                further.into_iter().map(Arc::from)
+            });
+            for host in served.into_iter().chain(further) {
                 let parts = hosts.entry(host).or_default();
                 parts.attach(object, &bound.reference);
                 parts.redirect_by(bound);
@@ -66,6 +82,15 @@ pub(super) fn hosts<'a>(
         }
     }
     hosts
+}
+
+/// Whether a server takes a host of a VirtualService.
+fn lets_in(server: &Server, object: &Object<VirtualService>, host: &str) -> bool {
+    server.hosts.iter().any(|of_server| {
+        let name = of_server.host.to_ascii_lowercase();
+        of_server.namespace.includes(&object.id.namespace)
+            && names::intersection(host, &name) == Some(host)
+    })
 }
 
 impl<'a> HostParts<'a> {
@@ -137,7 +162,9 @@ impl HostCompiler<'_> {
         virtual_services: &[&Arc<Object<VirtualService>>],
         clusters: &mut Clusters<'_>,
     ) -> Arc<HttpHosts> {
-        let parts = hosts(servers, virtual_services, self.identity);
+        let parts = hosts(servers, virtual_services, self.identity, |host| {
+            clusters.aliases(host)
+        });
         let virtual_hosts: Vec<Arc<VirtualHost>> = parts
             .into_iter()
             .map(|(name, parts)| self.virtual_host(name, &parts, clusters))

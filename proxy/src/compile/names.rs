@@ -19,6 +19,22 @@ pub fn complete<'a>(name: &'a str, namespace: &str, domain: &str) -> Cow<'a, str
     ))
 }
 
+/// What hosts end with under which clusters serve a service together.
+pub const CLUSTER_SET: &str = ".svc.clusterset.local";
+
+/// The host under which clusters serve a service together, from the service's own in this domain.
+pub fn of_cluster_set(host: &str, domain: &str) -> Option<String> {
+    let name = host.strip_suffix(domain)?.strip_suffix(".svc.")?;
+    let is_whole = !name.starts_with('*') && name.contains('.');
+    is_whole.then(|| format!("{name}{CLUSTER_SET}"))
+}
+
+/// The other way round: a service's own host from that of the cluster set.
+pub fn of_domain(host: &str, domain: &str) -> Option<String> {
+    let name = host.strip_suffix(CLUSTER_SET)?;
+    Some(format!("{name}.svc.{domain}"))
+}
+
 fn lower(name: &str) -> Cow<'_, str> {
     if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
         Cow::Owned(name.to_ascii_lowercase())

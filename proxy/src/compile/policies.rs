@@ -187,11 +187,7 @@ impl<'a> Policies<'a> {
                 .find(|rules| !rules.is_empty())
         };
         // what holds for a service holds for it among clusters, too, unless that host has rules of its own
-        let native = || {
-            let name = host.strip_suffix("clusterset.local")?;
-            name.ends_with(".svc.")
-                .then(|| format!("{name}{}", self.identity.domain))
-        };
+        let native = || names::of_domain(host, &self.identity.domain);
         of(host).or_else(|| of(&native()?)).unwrap_or_default()
     }
 }

@@ -15,6 +15,7 @@ mod policies;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
@@ -22,6 +23,7 @@ use config_loader::resource::core::TrafficDistribution;
 use config_loader::resource::{HealthChecked, Line, Object, Spec};
 
 use super::members::Members;
+use super::names;
 use super::service::{Service, Workloads, Written};
 use crate::identity::Identity;
 use crate::provenance::Provenance;
@@ -29,6 +31,8 @@ use crate::provenance::Provenance;
 /// All services by host.
 pub(super) struct Services {
     by_host: HashMap<Arc<str>, Arc<Service>>,
+    /// Addresses that stand for hosts of cluster sets.
+    vips: HashMap<Arc<str>, IpAddr>,
     members: Members,
 }
 
@@ -41,19 +45,27 @@ impl Services {
             domain: &identity.domain,
             members: Members::collect(resources, identity),
             by_host: HashMap::new(),
+            by_vip: HashMap::new(),
         };
         kube::collect(&mut collector);
         entry::collect(&mut collector);
         gloo::collect(&mut collector);
         imports::collect(&mut collector);
         let Collector {
-            by_host, members, ..
+            by_host,
+            by_vip,
+            members,
+            ..
         } = collector;
         let by_host = by_host
             .into_iter()
             .map(|(host, draft)| (host, Arc::new(draft.finish())))
             .collect();
-        Self { by_host, members }
+        Self {
+            by_host,
+            vips: by_vip.into_iter().map(|(vip, host)| (host, vip)).collect(),
+            members,
+        }
     }
 
     /// The clusters that services are spread over.
@@ -69,6 +81,17 @@ impl Services {
     /// Every service, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Service>> {
         self.by_host.values()
+    }
+
+    /// Under what else requests for a service of this domain may come: the host under which clusters serve it together,
+    /// and the address that stands for it.
+    pub(super) fn aliases(&self, host: &str, domain: &str) -> Vec<String> {
+        let together = names::of_cluster_set(host, domain);
+        let Some(together) = together.filter(|name| self.by_host.contains_key(&**name)) else {
+            return Vec::new();
+        };
+        let vip = self.vips.get(&*together).map(IpAddr::to_string);
+        [together].into_iter().chain(vip).collect()
     }
 
     /// The service that answers to a host: by its own name, else by the longest wildcard that covers it.
@@ -95,6 +118,7 @@ struct Collector<'a> {
     domain: &'a str,
     members: Members,
     by_host: HashMap<Arc<str>, Draft>,
+    by_vip: HashMap<IpAddr, Arc<str>>,
 }
 
 impl Collector<'_> {
@@ -103,6 +127,14 @@ impl Collector<'_> {
         self.by_host
             .entry(Arc::clone(&draft.service.host))
             .or_insert(draft);
+    }
+
+    /// Notes the address that stands for a service; of several services with one address the first has it.
+    fn add_vip(&mut self, vip: Option<IpAddr>, draft: &Draft) {
+        if let Some(vip) = vip {
+            let host = Arc::clone(&draft.service.host);
+            self.by_vip.entry(vip).or_insert(host);
+        }
     }
 
     /// Takes out what is known of a host, to be added again with more.

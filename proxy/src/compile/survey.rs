@@ -149,8 +149,10 @@ impl<'a> Survey<'a> {
     /// Match blocks, rules and delegates of a virtual host that no request on this listener can get to.
     pub fn left_out(&self, part: &Part<'_>, host: &str) -> Vec<Idle> {
         let bound = &*self.bound(part);
-        let services = listeners::visible(self.resources, self.identity);
-        let hosts = hosts::hosts(bound, &services, self.identity);
+        let virtual_services = listeners::visible(self.resources, self.identity);
+        let services = Services::collect(self.resources, self.identity);
+        let aliases = |host: &str| services.aliases(host, &self.identity.domain);
+        let hosts = hosts::hosts(bound, &virtual_services, self.identity, aliases);
         let Some(parts) = hosts.get(host) else {
             return Vec::new();
         };

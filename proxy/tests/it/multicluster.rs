@@ -260,10 +260,14 @@ fn who(reply: &Reply) -> String {
 
 /// Answers to this many requests on one connection, by who gave them.
 fn count(proxy: &Proxy, requests: usize) -> BTreeMap<String, usize> {
+    count_of(proxy, requests, GET)
+}
+
+fn count_of(proxy: &Proxy, requests: usize, request: &str) -> BTreeMap<String, usize> {
     let mut client = Raw::connect(proxy.edge);
     let mut counts = BTreeMap::new();
     for _ in 0..requests {
-        *counts.entry(who(&ask(&mut client, GET))).or_default() += 1;
+        *counts.entry(who(&ask(&mut client, request))).or_default() += 1;
     }
     counts
 }

@@ -28,4 +28,5 @@ codes! {
     X299 Warning "a ServiceExport is of a Service with endpoints of its own, and of ports that it has";
     X300 Warning "a path and its type belong to one ServiceExport of a gateway";
     X301 Warning "a host of a ServiceEntry or a Destination is not that of a Service";
+    X302 Warning "an address of a ServiceImport belongs to one service";
 }

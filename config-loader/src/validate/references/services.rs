@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::names::{DOMAIN, complete, is_covered};
 use crate::diagnostic::suggest;
 use crate::resource::core::EndpointSlice;
+use crate::resource::flomesh::{ImportType, ServiceImport};
 use crate::resource::gloo::Backing;
 use crate::resource::istio::{EndpointAddress, Locality, ServiceEntry, WorkloadEntry};
 use crate::resource::{Name, Object, ResourceSet};
@@ -255,21 +256,31 @@ impl<'a> Services<'a> {
         }
     }
 
+    /// The hosts of an import: the service's own, that of the cluster set, and those of single endpoints.
+    fn add_import(&mut self, name: &Name, object: &'a Object<ServiceImport>) {
+        let ports = || {
+            let ports = object.spec.ports.iter();
+            ports.map(|port| (port.port, &*port.name)).collect()
+        };
+        let (name, namespace) = (&name.name, &name.namespace);
+        let together = format!("{name}.{namespace}.svc.{CLUSTER_SET_DOMAIN}");
+        self.add(format!("{name}.{namespace}.svc.{DOMAIN}"), ports(), None);
+        self.add(together.clone(), ports(), None);
+        if object.spec.import_type == ImportType::ClusterSetIp {
+            return;
+        }
+        for endpoint in object.spec.ports.iter().flat_map(|port| &port.endpoints) {
+            if let Some(target) = &endpoint.target.server_name {
+                let hostname = target.split('.').next().unwrap_or_default();
+                let cluster = endpoint.cluster.name();
+                self.add(format!("{hostname}.{cluster}.{together}"), ports(), None);
+            }
+        }
+    }
+
     fn add_multi_cluster(&mut self, set: &'a ResourceSet) {
         for (name, object) in &set.service_imports {
-            for domain in [DOMAIN, CLUSTER_SET_DOMAIN] {
-                let ports = object
-                    .spec
-                    .ports
-                    .iter()
-                    .map(|port| (port.port, &*port.name))
-                    .collect();
-                self.add(
-                    format!("{}.{}.svc.{domain}", name.name, name.namespace),
-                    ports,
-                    None,
-                );
-            }
+            self.add_import(name, object);
         }
         for object in set.destinations.values() {
             match &object.spec.backing {

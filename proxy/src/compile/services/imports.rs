@@ -11,6 +11,7 @@ use super::kube::host;
 use super::{Collector, Draft, policies};
 use crate::cluster::Hop;
 use crate::compile::federation::Viewer;
+use crate::compile::names::CLUSTER_SET;
 use crate::compile::service::{
     Facts, Origin, Port, Service, Workload, WorkloadHost, carries_paths, protocol,
 };
@@ -19,7 +20,10 @@ use crate::compile::service::{
 /// two together under `<name>.<namespace>.svc.clusterset.local`. That host exists for clusters that may use the service.
 pub(super) fn collect(collector: &mut Collector<'_>) {
     let imports = &collector.resources.service_imports;
-    for (key, object) in imports {
+    // the oldest first: a VIP is that of the first service that claims it
+    let mut by_age: Vec<_> = imports.iter().collect();
+    by_age.sort_by(|(_, a), (_, b)| a.age().cmp(&b.age()));
+    for (key, object) in by_age {
         let (name, namespace) = (&object.id.name, &object.id.namespace);
         let native = format!("{name}.{namespace}.svc.{}", collector.domain);
         let mut draft = collector.take(&native).unwrap_or_else(|| {
@@ -35,9 +39,13 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
         let viewer = Viewer::new(&collector.members.own, collector.identity);
         let exposure = draft.service.exposure.as_ref();
         if exposure.is_none_or(|exposure| exposure.includes(viewer)) {
-            let together = format!("{name}.{namespace}.svc.clusterset.local");
+            let together = format!("{name}.{namespace}{CLUSTER_SET}");
             let mut together = draft.under(&together);
             together.service.sticky = is_sticky(object);
+            match object.spec.import_type {
+                ImportType::ClusterSetIp => collector.add_vip(object.spec.vip, &together),
+                ImportType::Headless => add_single(collector, &together, object),
+            }
             collector.add(together);
         }
         collector.add(draft);
@@ -48,6 +56,35 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
 fn is_sticky(import: &Object<ServiceImport>) -> bool {
     import.spec.import_type == ImportType::ClusterSetIp
         && import.spec.session_affinity != SessionAffinity::None
+}
+
+/// Adds every endpoint of a Headless import as a service of its own, `<hostname>.<cluster>.<host>`: the hostname is the
+/// first label of its target's `host`.
+fn add_single(collector: &mut Collector<'_>, whole: &Draft, import: &Object<ServiceImport>) {
+    let endpoints = import.spec.ports.iter().flat_map(|port| &port.endpoints);
+    for endpoint in endpoints {
+        let Some(member) = collector.members.by_key(endpoint.cluster.as_str()) else {
+            continue;
+        };
+        let Some(hostname) = endpoint.target.server_name.as_deref() else {
+            continue;
+        };
+        let hostname = hostname.split('.').next().unwrap_or_default();
+        let own = format!("{hostname}.{}.{}", member.name, whole.service.host);
+        let (at, is_own) = (
+            host(&endpoint.target.address),
+            member.key == collector.members.own.key,
+        );
+        let mut single = whole.under(&own);
+        single.service.sharing = None;
+        single.service.sticky = false;
+        let of_import = whole.service.endpoints.listed().filter(|workload| {
+            let of_member = workload.member.as_ref();
+            workload.host == at && of_member.map_or(is_own, |of_member| of_member.key == member.key)
+        });
+        single.service.endpoints = of_import.cloned().collect();
+        collector.add(single);
+    }
 }
 
 fn add(collector: &Collector<'_>, draft: &mut Draft, import: &Arc<Object<ServiceImport>>) {

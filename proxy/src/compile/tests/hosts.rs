@@ -238,3 +238,44 @@ fn https_redirect_answers_for_every_host_of_its_server_and_no_other() {
 fn server_without_services_answers_nothing() {
     World::of(&[]).check(&[("a.com/", "404")]);
 }
+
+#[test]
+fn what_is_for_a_service_is_for_it_among_clusters_unless_that_host_is_named() {
+    let import = "ServiceImport default/web {ports: [{port: 80, endpoints: []}]}";
+    let own = answering("default/own", "web", "gw", &["/"]);
+    World::of(&[import, &own]).check(&[
+        ("web.default.svc.cluster.local/", "200 default/own"),
+        ("web.default.svc.clusterset.local/", "200 default/own"),
+    ]);
+    let together = answering(
+        "default/set",
+        "web.default.svc.clusterset.local",
+        "gw",
+        &["/"],
+    );
+    World::of(&[import, &own, &together]).check(&[
+        ("web.default.svc.cluster.local/", "200 default/own"),
+        ("web.default.svc.clusterset.local/", "200 default/set"),
+    ]);
+    // nothing is imported, so that there is no such host
+    World::of(&[&own]).check(&[("web.default.svc.clusterset.local/", "404")]);
+}
+
+#[test]
+fn an_address_stands_for_the_oldest_service_that_claims_it() {
+    let import = |name: &str, more: &str| {
+        format!(
+            "ServiceImport default/{name} {{ips: [10.96.9.9], {more} ports: [{{port: 80, endpoints: []}}]}}"
+        )
+    };
+    let (young, old) = (import("a@2022", ""), import("b@2021", ""));
+    let headless = import("c@2020", "type: Headless,");
+    let routes =
+        ["a", "b", "c"].map(|name| answering(&format!("default/{name}"), name, "gw", &["/"]));
+    let [a, b, c] = &routes;
+    World::of(&[&young, &old, &headless, a, b, c]).check(&[("10.96.9.9/", "200 default/b")]);
+    World::of(&[&young, &headless, a, b, c]).check(&[("10.96.9.9:80/", "200 default/a")]);
+    World::of(&[&headless, a, b, c]).check(&[("10.96.9.9/", "404")]);
+    let own = answering("default/own", "10.96.9.9", "gw", &["/"]);
+    World::of(&[&young, a, &own]).check(&[("10.96.9.9/", "200 default/own")]);
+}

@@ -292,3 +292,38 @@ fn imports_of_both_api_groups_are_joined() {
     assert_eq!(endpoints(&[&old, &new]), all);
     assert_eq!(endpoints(&[&new, &old]), all);
 }
+
+/// Addresses of the endpoints that a destination's host leads to; none for a host that there is not.
+fn led_to(resources: &[&str], host: &str) -> Option<Vec<String>> {
+    let route = format!(
+        "VirtualService default/a {{hosts: [a.com], gateways: [gw], http: [\
+         {{route: [{{destination: {{host: {host}, port: {{number: 80}}}}}}]}}]}}"
+    );
+    let world = World::only(&[&[GATEWAY, &*route][..], resources].concat());
+    let id = world.registry.cluster(&format!("outbound|80||{host}")).id;
+    let endpoints = world.snapshot.cluster(id)?.endpoints().iter();
+    Some(endpoints.map(|one| one.address.to_string()).collect())
+}
+
+#[test]
+fn endpoints_of_a_headless_import_have_hosts_of_their_own() {
+    let import = |more: &str| {
+        format!(
+            "ServiceImport default/i {{{more} ports: [{{name: http, port: 80, endpoints: [\
+             {{clusterKey: a/b/c/c1, target: {{host: one.c1.test, ip: 10.0.0.1, port: 9080}}}}, \
+             {{clusterKey: a/b/c/c1, target: {{host: two.c1.test, ip: 10.0.0.2, port: 9080}}}}, \
+             {{clusterKey: a/b/c/c2, target: {{host: one.c2.test, ip: 10.0.0.3, port: 9080}}}}]}}]}}"
+        )
+    };
+    let headless = import("type: Headless,");
+    let to = |name: &str, import: &str| {
+        led_to(&[import], &format!("{name}i.default.svc.clusterset.local"))
+    };
+    let one = |address: &str| Some(vec![address.to_owned()]);
+    assert_eq!(to("one.c1.", &headless), one("10.0.0.1:9080"));
+    assert_eq!(to("two.c1.", &headless), one("10.0.0.2:9080"));
+    assert_eq!(to("one.c2.", &headless), one("10.0.0.3:9080"));
+    assert_eq!(to("two.c2.", &headless), None);
+    assert_eq!(to("", &headless).map(|all| all.len()), Some(3));
+    assert_eq!(to("one.c1.", &import("")), None);
+}

@@ -1,4 +1,4 @@
-//! GlobalTrafficPolicy together with what else decides: scenarios 44, 46, 66, 69, 78, 80, 84, 86.
+//! GlobalTrafficPolicy together with what else decides: scenarios 44, 46, 66, 69, 78, 80, 84, 86, 93.
 
 use super::*;
 
@@ -184,4 +184,25 @@ fn scenario_86_a_port_is_served_by_the_clusters_that_have_it() {
     let other = ("port: {number: 80}", "port: {number: 8080}");
     let proxy = changed(&world, setup(0, HALVES), &[import, other]);
     assert_shares(&count(&proxy, RUN), &[("g3", 1000)]);
+}
+
+#[test]
+fn scenario_93_an_address_stands_for_the_service_among_clusters() {
+    let shares = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 80}, {clusterKey: c3, weight: 20}]}";
+    let ports = "spec: {ports: [{name: http, port: 80, endpoints: [";
+    let with = |more: &str| ports.replacen("spec: {", &format!("spec: {{{more}, "), 1);
+    let own_host = "hosts: [web.ns1.svc.cluster.local]\n  gateways: [edge]\n  http";
+    let counts = |import: &str| {
+        let world = World::new();
+        let changes = [
+            (ports, import),
+            ("hosts: ['*']\n  gateways: [edge]\n  http", own_host),
+        ];
+        let proxy = changed(&world, setup(0, shares), &changes);
+        count_of(&proxy, RUN, "GET / HTTP/1.1\r\nHost: 10.96.9.9\r\n\r\n")
+    };
+    let counted = counts(&with("ips: [10.96.9.9]"));
+    assert_shares(&counted, &[("g2", 800), ("g3", 200)]);
+    let counted = counts(&with("type: Headless, ips: [10.96.9.9]"));
+    assert_shares(&counted, &[("404", 1000)]);
 }

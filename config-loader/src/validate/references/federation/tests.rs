@@ -232,3 +232,22 @@ fn hosts_of_services_are_not_those_of_others() {
         ]
     );
 }
+
+#[test]
+fn an_address_belongs_to_one_import() {
+    let import = |name: &str, ip: &str| {
+        let spec = format!(
+            "{{ips: [{ip}], ports: [{{port: 80, endpoints: [\
+             {{clusterKey: eu/a/b/c2, target: {{ip: 10.2.0.9, port: 80}}}}]}}]}}"
+        );
+        object("ServiceImport", name, &spec)
+    };
+    assert!(found(&(import("a", "10.96.0.1") + &import("b", "10.96.0.2"))).is_empty());
+    assert_eq!(
+        found(&(import("a", "10.96.0.1") + &import("b", "10.96.0.1"))),
+        [
+            "X302 spec.ips[0]: 10.96.0.1 is not used: it is the address of ServiceImport/ns1/a \
+             (give each service an address of its own)"
+        ]
+    );
+}

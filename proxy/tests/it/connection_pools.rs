@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use hyper::{Response, Version};
 use socket2::SockRef;
@@ -210,6 +211,56 @@ fn t113_one_is_active_one_waits_and_one_overflows() {
     });
     assert_eq!(origin.most(), 1);
     assert_eq!(now(&proxy, "pending"), "0/1");
+}
+
+/// Sends a request for a path on a connection of its own.
+fn ask_for(proxy: &Proxy, path: &str) -> Raw {
+    let mut client = Raw::connect(proxy.edge);
+    client.send(format!("GET {path} HTTP/1.1\r\nHost: a.test\r\n\r\n"));
+    client
+}
+
+#[test]
+fn time_of_a_try_begins_with_its_connection_and_that_of_the_request_before() {
+    const PER_TRY: Duration = Duration::from_millis(300);
+    let origin = Gated::start();
+    let to = "route: [{destination: {host: a.test}}]";
+    let rules = format!(
+        "- {{match: [{{uri: {{prefix: /tries}}}}], retries: {{attempts: 1, retryOn: 5xx, perTryTimeout: 300ms}}, {to}}}\n\
+         - {{match: [{{uri: {{prefix: /whole}}}}], timeout: 300ms, {to}}}\n\
+         - {{{to}}}"
+    );
+    let proxy = Proxy::with(|edge| {
+        documents([
+            gateway(&[edge]),
+            service("a", Back::H1, &[(origin.address, "v1")]),
+            routes("a", "['*']", &rules),
+            destination_rule(
+                "{tcp: {maxConnections: 1}, http: {http1MaxPendingRequests: 9}}",
+                "",
+            ),
+        ])
+    });
+    let mut first = ask(&proxy);
+    eventually("it is at the origin", || origin.held() == 1);
+    let began = Instant::now();
+    let mut waits = ask_for(&proxy, "/tries");
+    let mut leaves = ask_for(&proxy, "/whole");
+    eventually("both wait", || now(&proxy, "pending") == "2/9");
+    let left = leaves.reply();
+    assert_eq!(left.status, 504);
+    assert_eq!(left.body, b"upstream request timeout");
+    eventually("a try would be over", || began.elapsed() > PER_TRY * 2);
+    assert_eq!(now(&proxy, "pending"), "1/9");
+    origin.let_through(2);
+    assert_eq!(first.reply().status, 200);
+    assert_eq!(waits.reply().status, 200);
+    assert_eq!(proxy.metric("strait_upstream_retries_total", &[]), 0.0);
+    // once it has its connection, its time runs
+    let mut cut = ask_for(&proxy, "/tries");
+    assert_eq!(cut.reply().status, 504);
+    assert_eq!(proxy.metric("strait_upstream_retries_total", &[]), 1.0);
+    origin.let_through(9);
 }
 
 #[test]
@@ -491,6 +542,14 @@ async fn t119_requests_are_upgraded_where_the_port_says_http() {
             .iter()
             .all(|seen| seen.version == Version::HTTP_2)
     );
+    // a rule that says so is believed, as in Istio, whatever the port declares
+    let own = Proxy::with(|edge| {
+        let pool = "{http: {h2UpgradePolicy: UPGRADE}}";
+        let mesh = mesh(edge, &[origin.address], pool, ("", ""));
+        mesh.replace("name: web, protocol: HTTP}", "name: web, protocol: TCP}")
+    });
+    let mut client = Client::connect(Front::H1, own.edge).await;
+    assert_eq!(client.get("/").await.text(), "two");
     let plain = Origin::named(Back::H1, "one");
     let pool = "{http: {h2UpgradePolicy: DO_NOT_UPGRADE}}";
     let proxy = self::proxy(&[plain.address], pool);

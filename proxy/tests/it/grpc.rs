@@ -19,6 +19,8 @@ use crate::support::DEADLINE;
 use crate::support::mesh::{documents, everything_to, gateway, routes, service};
 use crate::support::origin::{Back, Body, Origin};
 use crate::support::proxy::Proxy;
+use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
+use crate::upstream_tls;
 
 /// Both what is asked and what is told.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -309,4 +311,32 @@ async fn calls_are_routed_by_service_and_method() {
     let mut client = Client::connect(&proxy).await;
     let told = client.unary(tonic::Request::new(note("hello", 1))).await;
     assert_eq!(told.unwrap(), note("hello", 1));
+}
+
+#[tokio::test]
+async fn calls_go_through_tls_of_the_rule() {
+    let material = upstream_tls::Files::new();
+    let terms = Terms::new(&material.ca.server(&["a.test"]));
+    let server = TlsOrigin::serving(Speaks::H2, &terms, |request| async {
+        Ok(serve(request).await)
+    });
+    let tls = material.tls("mode: SIMPLE, sni: a.test, caCertificates: '@ca.pem'");
+    let proxy = upstream_tls::start(&[
+        upstream_tls::service(&server, "GRPC", ""),
+        upstream_tls::rule(&tls),
+    ]);
+    let mut client = Client::connect(&proxy).await;
+    let answer = client.unary(tonic::Request::new(note("private", 7))).await;
+    assert_eq!(answer.unwrap(), note("private", 7));
+    let failed = client.unary(tonic::Request::new(note("fail", 5))).await;
+    assert_eq!(failed.unwrap_err().code(), Code::NotFound);
+    let mut notes = client.many(note("", 3)).await;
+    for number in 0..3 {
+        let told = notes.next().await.unwrap().unwrap();
+        assert_eq!(told, note("one of many", number));
+    }
+    assert!(notes.next().await.is_none());
+    let caller = &server.callers()[0];
+    assert_eq!(caller.sni.as_deref(), Some("a.test"));
+    assert_eq!(caller.alpn, ["h2"]);
 }

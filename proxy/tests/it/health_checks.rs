@@ -14,6 +14,8 @@ use crate::support::mesh::{documents, gateway, routes};
 use crate::support::origin::{Back, Body, Origin, full};
 use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::{GET, Raw};
+use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
+use crate::upstream_tls::Files;
 
 /// What makes an origin hang instead of answering its checks.
 const HANGS: u16 = 0;
@@ -409,4 +411,36 @@ fn endpoints_that_hang_keep_no_other_service_from_its_checks() {
     eventually("it is out", || only(&proxy, "one"));
     two.is(200);
     eventually("it is back", || both(&proxy));
+}
+
+#[test]
+fn checks_shake_hands_as_requests_do() {
+    let material = Files::new();
+    let good = Terms::new(&material.ca.server(&["web.test"])).for_clients_of(&material.ca);
+    let origin = TlsOrigin::start(Speaks::H1, &good);
+    let tls = "tls: {mode: MUTUAL, sni: web.test, subjectAltNames: [web.test], caCertificates: '@ca.pem', \
+        clientCertificate: '@client.pem', privateKey: '@client.key'}";
+    let tls = tls.replace('@', &format!("{}/", material.path().display()));
+    let rule = rule("").replace("loadBalancer: {simple: ROUND_ROBIN}", &tls);
+    let proxy = start(service("HTTP", &[origin.address], HTTP), rule);
+    let says = |what: &str| proxy.page("/clusters").contains(what);
+    eventually("it passes", || says("::check::passed"));
+    let checked = origin
+        .callers()
+        .into_iter()
+        .find(|caller| !caller.hosts.is_empty());
+    let checked = checked.unwrap();
+    assert_eq!(checked.sni.as_deref(), Some("web.test"));
+    assert_eq!(checked.hosts[0], "web.test");
+    assert_eq!(checked.certificate.as_deref(), Some(&*material.client.der));
+    assert_eq!(Raw::connect(proxy.edge).send(GET).reply().status, 200);
+    // whom nobody vouches for is not healthy, though it takes connections
+    origin.change(&Terms::new(&material.other.server(&["web.test"])));
+    eventually("it is out", || says("::health::fails its health checks"));
+    assert_eq!(Raw::connect(proxy.edge).send(GET).reply().status, 503);
+    origin.change(&good);
+    eventually("it is back", || says("::health::healthy"));
+    eventually("it serves", || {
+        Raw::connect(proxy.edge).send(GET).reply().status == 200
+    });
 }

@@ -3,7 +3,9 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use crate::support::client::Front;
+use http_body_util::BodyExt;
+
+use crate::support::client::{Client, Front, get as request};
 use crate::support::mesh::{documents, routes};
 use crate::support::pki::{Authority, Leaf};
 use crate::support::proxy::{Proxy, Start};
@@ -72,6 +74,71 @@ fn bytes_go_through_tls_both_ways_with_half_close() {
         (caller.sni.as_deref(), caller.alpn.len()),
         (Some("db.test"), 0)
     );
+}
+
+#[test]
+fn tunnel_is_asked_for_inside_tls() {
+    let material = Files::new();
+    let sent: Vec<u8> = (0..100_000_u32)
+        .map(|number| (number % 251) as u8)
+        .collect();
+    let terms = Terms::new(&material.ca.server(&["hop.test"]));
+    let connects = TlsOrigin::start(Speaks::H1, &terms);
+    let posts = TlsOrigin::serving(Speaks::H1, &terms, |request| async move {
+        assert_eq!(request.method(), "POST");
+        // answered before the end of the body, which is what a tunnel is
+        let body = request.into_body().map_err(Into::into);
+        Ok(hyper::Response::new(body.boxed_unsync()))
+    });
+    for (protocol, hop, greeting) in [("CONNECT", connects, "welcome\n"), ("POST", posts, "")] {
+        let tls =
+            "mode: SIMPLE, caCertificates: '@ca.pem', sni: hop.test, subjectAltNames: [hop.test]";
+        let tunnel =
+            format!("{{tunnel: {{protocol: {protocol}, targetHost: db.test, targetPort: 5432}}, ");
+        let policy = material.tls(tls).replacen('{', &tunnel, 1);
+        let proxy = carrying(&[service(&hop, "TCP", ""), rule(&policy)]);
+        let heard = echoed(proxy.edge, &sent);
+        let (before, back) = heard.split_at(greeting.len());
+        assert_eq!(before, greeting.as_bytes(), "{protocol}");
+        assert!(back == sent, "{protocol}: {} bytes came back", back.len());
+        let caller = hop.only();
+        assert_eq!(caller.sni.as_deref(), Some("hop.test"), "{protocol}");
+        assert_eq!(caller.hosts, ["db.test:5432"], "{protocol}");
+    }
+    // a hop that nobody vouches for is told nothing
+    let hop = TlsOrigin::start(
+        Speaks::H1,
+        &Terms::new(&material.other.server(&["hop.test"])),
+    );
+    let tls = "mode: SIMPLE, caCertificates: '@ca.pem', sni: hop.test, subjectAltNames: [hop.test]";
+    let tunnel = "{tunnel: {targetHost: db.test, targetPort: 5432}, ";
+    let policy = material.tls(tls).replacen('{', tunnel, 1);
+    let proxy = carrying(&[service(&hop, "TCP", ""), rule(&policy)]);
+    assert!(Raw::connect(proxy.edge).is_closed());
+    assert!(hop.callers().iter().all(|caller| caller.hosts.is_empty()));
+}
+
+#[tokio::test]
+async fn upgrade_of_the_rule_is_agreed_on_by_alpn() {
+    let material = Files::new();
+    let terms = Terms::new(&material.ca.server(&["a.test"]));
+    for (policy, speaks, alpn) in [
+        ("UPGRADE", Speaks::H2, &["h2"][..]),
+        ("DO_NOT_UPGRADE", Speaks::H1, &[]),
+    ] {
+        let origin = TlsOrigin::start(speaks, &terms);
+        let upgrade = format!("{{connectionPool: {{http: {{h2UpgradePolicy: {policy}}}}}, ");
+        let rule_policy = material.tls(SIMPLE).replacen('{', &upgrade, 1);
+        let proxy = start(&[service(&origin, "HTTP", ""), rule(&rule_policy)]);
+        for front in [Front::H1, Front::H2] {
+            let mut client = Client::connect(front, proxy.edge).await;
+            let answer = client.call(request("/")).await;
+            assert_eq!((answer.status, answer.text()), (200, "hello"), "{policy}");
+        }
+        for caller in origin.callers() {
+            assert_eq!(caller.alpn, alpn, "{policy}");
+        }
+    }
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use hyper::Response;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -19,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio_rustls::server::TlsStream;
 
-use super::origin::{Local, full};
+use super::origin::{Body, Local, empty, full};
 use super::pki::{Authority, Pair};
 
 /// What is spoken inside.
@@ -132,8 +133,18 @@ impl ResolvesServerCert for Only {
 }
 
 impl TlsOrigin {
-    /// Serves on a thread of its own. HTTP is answered with `hello`.
+    /// Serves on a thread of its own. HTTP is answered with `hello`, or with the body that came; `CONNECT` and upgrades
+    /// lead to an echo that greets first.
     pub fn start(speaks: Speaks, terms: &Terms) -> Self {
+        Self::serving(speaks, terms, answer)
+    }
+
+    /// Serves HTTP with a closure, on a thread of its own.
+    pub fn serving<F, R>(speaks: Speaks, terms: &Terms, handler: F) -> Self
+    where
+        F: Fn(Request<Incoming>) -> R + Send + 'static,
+        R: Future<Output = Result<Response<Body>, hyper::Error>> + 'static,
+    {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -153,7 +164,7 @@ impl TlsOrigin {
             let serve = async move {
                 let listener = tokio::net::TcpListener::from_std(listener).unwrap();
                 tokio::select! {
-                    () = accept(listener, served) => (),
+                    () = accept(listener, served, Rc::new(handler)) => (),
                     _ = stopped => (),
                 }
             };
@@ -202,28 +213,36 @@ impl Drop for TlsOrigin {
     }
 }
 
-async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>) {
+async fn accept<F, R>(listener: tokio::net::TcpListener, shared: Arc<Shared>, handler: Rc<F>)
+where
+    F: Fn(Request<Incoming>) -> R + 'static,
+    R: Future<Output = Result<Response<Body>, hyper::Error>> + 'static,
+{
     loop {
         let (stream, _) = listener.accept().await.unwrap();
         stream.set_nodelay(true).unwrap();
-        tokio::task::spawn_local(serve(stream, Arc::clone(&shared)));
+        tokio::task::spawn_local(serve(stream, Arc::clone(&shared), Rc::clone(&handler)));
     }
 }
 
-async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+async fn serve<F, R>(stream: TcpStream, shared: Arc<Shared>, handler: Rc<F>)
+where
+    F: Fn(Request<Incoming>) -> R + 'static,
+    R: Future<Output = Result<Response<Body>, hyper::Error>> + 'static,
+{
     let config = Arc::clone(&shared.config.lock().unwrap());
     let Ok((stream, number)) = shake_hands(stream, config, &shared).await else {
         *shared.failed.lock().unwrap() += 1;
         return;
     };
     let seen = Arc::clone(&shared);
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
+    let service = service_fn(move |request: Request<Incoming>| {
         let host = match request.uri().authority() {
             Some(authority) => authority.to_string(),
             None => request.headers()["host"].to_str().unwrap().to_owned(),
         };
         seen.callers.lock().unwrap()[number].hosts.push(host);
-        async move { answer(request).await }
+        handler(request)
     });
     // How a connection ends is for the test to judge by what the client sees.
     match shared.speaks {
@@ -269,21 +288,23 @@ async fn shake_hands(
     Ok((stream, number))
 }
 
-async fn answer(
-    mut request: hyper::Request<Incoming>,
-) -> Result<Response<super::origin::Body>, hyper::Error> {
+async fn answer(mut request: Request<Incoming>) -> Result<Response<Body>, hyper::Error> {
     use http_body_util::BodyExt;
-    if request.headers().contains_key("upgrade") {
+    let connects = request.method() == Method::CONNECT;
+    if connects || request.headers().contains_key("upgrade") {
         let upgrade = hyper::upgrade::on(&mut request);
         tokio::task::spawn_local(async move {
             let upgraded = TokioIo::new(upgrade.await.unwrap());
             drop(echo(upgraded).await);
         });
+        if connects {
+            return Ok(Response::new(empty()));
+        }
         let response = Response::builder()
             .status(101)
             .header("connection", "upgrade")
             .header("upgrade", "echo");
-        return Ok(response.body(super::origin::empty()).unwrap());
+        return Ok(response.body(empty()).unwrap());
     }
     let closes = request.uri().path() == "/close";
     let body = request.into_body().collect().await?.to_bytes();

@@ -6,6 +6,7 @@ mod exports;
 mod federation;
 mod gateways;
 mod groups;
+mod inherited;
 mod merged;
 mod names;
 mod policies;
@@ -41,6 +42,7 @@ pub fn check(set: &ResourceSet, options: ReadOptions) -> Vec<Diagnostic> {
         first_ejection_is_capped: options.first_ejection_is_capped,
     };
     policies::check(set, &world, &mut found);
+    inherited::check(set, &mut found);
     groups::check(set, &mut found);
     federation::check(set, &mut found);
     exports::check(set, &mut found);

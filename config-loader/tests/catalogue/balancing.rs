@@ -380,7 +380,7 @@ loadBalancer:
         "
 loadBalancer:
   localityLbSetting:
-    failover: [{from: a, to: b}] # W DR172 failover",
+    failover: [{from: a, to: b}] # W DR172",
         "
 outlierDetection: {}
 loadBalancer:
@@ -392,7 +392,7 @@ loadBalancer:
         "
 loadBalancer:
   localityLbSetting:
-    failoverPriority: [version] # W DR172 failoverPriority",
+    failoverPriority: [version] # W DR172",
         "
 loadBalancer:
   localityLbSetting:

@@ -236,4 +236,137 @@ trafficPolicy:
       - from: r
         to: {r: 80, q/*: 20}",
     ),
+    (
+        &[],
+        "
+host: spread
+subsets:
+- name: all
+  trafficPolicy:
+    loadBalancer:
+      localityLbSetting:
+        failover:
+        - {from: r, to: q} # W DR172
+---
+{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: more, namespace: ns},
+ spec: {host: spread, trafficPolicy: {loadBalancer: {simple: RANDOM}}}}",
+        "
+host: spread
+subsets:
+- name: all
+  trafficPolicy:
+    loadBalancer:
+      localityLbSetting:
+        failover:
+        - {from: r, to: q}
+---
+{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: more, namespace: ns},
+ spec: {host: spread, trafficPolicy: {outlierDetection: {}}}}",
+    ),
+    (
+        &[],
+        "
+host: spread
+trafficPolicy:
+  loadBalancer: {simple: RANDOM}
+---
+{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: more, namespace: ns},
+ spec: {host: spread, trafficPolicy: {outlierDetection: {}}, subsets: [{name: all, trafficPolicy: {loadBalancer: {
+  localityLbSetting: {failoverPriority: [version]}}}}]}} # W DR172",
+        "
+host: spread
+trafficPolicy:
+  outlierDetection: {}
+---
+{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: more, namespace: ns},
+ spec: {host: spread, trafficPolicy: {loadBalancer: {simple: RANDOM}}, subsets: [{name: all, trafficPolicy: {loadBalancer: {
+  localityLbSetting: {failoverPriority: [version]}}}}]}}",
+    ),
+    (
+        &[],
+        "
+host: lone
+trafficPolicy:
+  outlierDetection: {maxEjectionPercent: 100}
+  loadBalancer:
+    localityLbSetting:
+      failover:
+      - {from: r, to: q} # W X289",
+        "
+host: lone
+trafficPolicy:
+  outlierDetection: {maxEjectionPercent: 100}
+  loadBalancer:
+    localityLbSetting:
+      failoverPriority: [version]",
+    ),
+    (
+        &[],
+        "
+host: pods
+trafficPolicy:
+  outlierDetection: {maxEjectionPercent: 100}
+  loadBalancer:
+    localityLbSetting:
+      failover:
+      - {from: r, to: q} # W X289
+---
+{apiVersion: v1, kind: Service, metadata: {name: pods, namespace: ns}, spec: {ports: [{name: http, port: 80}]}}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice,
+ metadata: {name: pods-1, namespace: ns, labels: {kubernetes.io/service-name: pods}}, addressType: IPv4,
+ ports: [{name: http, port: 8080}], endpoints: [{addresses: [10.0.0.9], zone: a}]}",
+        "
+host: pods
+trafficPolicy:
+  outlierDetection: {maxEjectionPercent: 100}
+  loadBalancer:
+    localityLbSetting:
+      failover:
+      - {from: r, to: q}
+---
+{apiVersion: v1, kind: Service, metadata: {name: pods, namespace: ns}, spec: {ports: [{name: http, port: 80}]}}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice,
+ metadata: {name: pods-1, namespace: ns, labels: {kubernetes.io/service-name: pods}}, addressType: IPv4,
+ ports: [{name: http, port: 8080}], endpoints: [{addresses: [10.0.0.9], zone: a}]}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice,
+ metadata: {name: pods-2, namespace: ns,
+  labels: {kubernetes.io/service-name: pods, multicluster.kubernetes.io/source-cluster: c2}},
+ addressType: IPv4, ports: [{name: http, port: 8080}], endpoints: [{addresses: [10.0.1.9], zone: a}]}",
+    ),
+    (
+        &[],
+        "
+host: pods
+trafficPolicy:
+  loadBalancer:
+    localityLbSetting:
+      distribute:
+      - from: r # W X290
+        to: {r/a: 80, q: 20}
+---
+{apiVersion: v1, kind: Service, metadata: {name: pods, namespace: ns}, spec: {ports: [{name: http, port: 80}]}}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice,
+ metadata: {name: pods-1, namespace: ns, labels: {kubernetes.io/service-name: pods}}, addressType: IPv4,
+ ports: [{name: http, port: 8080}], endpoints: [{addresses: [10.0.0.9], zone: a}]}",
+        "
+host: pods
+trafficPolicy:
+  loadBalancer:
+    localityLbSetting:
+      distribute:
+      - from: r
+        to: {r/a: 100}
+      - from: p/*
+        to: {p: 100}
+---
+{apiVersion: v1, kind: Service, metadata: {name: pods, namespace: ns}, spec: {ports: [{name: http, port: 80}]}}
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice,
+ metadata: {name: pods-1, namespace: ns, labels: {kubernetes.io/service-name: pods}}, addressType: IPv4,
+ ports: [{name: http, port: 8080}], endpoints: [{addresses: [10.0.0.9], zone: a}]}",
+    ),
 ];

@@ -221,6 +221,86 @@ http:
 
 const IN_WORLD: &[super::Case] = &[
     (
+        &[],
+        "
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ext, namespace: ns}
+spec:
+  hosts: [ext.com]
+  ports: [{number: 80, name: http, protocol: HTTP}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: out, namespace: ns}
+spec:
+  hosts: [out.a.com]
+  gateways: [edge]
+  http:
+  - route:
+    - destination: {host: ext.com} # W X303
+",
+        "
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ext, namespace: ns}
+spec:
+  hosts: [ext.com]
+  resolution: DNS
+  ports: [{number: 80, name: http, protocol: HTTP}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: out, namespace: ns}
+spec:
+  hosts: [out.a.com]
+  gateways: [edge]
+  http:
+  - route:
+    - destination: {host: ext.com}
+",
+    ),
+    (
+        &[],
+        "
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ext, namespace: ns}
+spec:
+  hosts: [ext.com]
+  resolution: NONE
+  ports: [{number: 80, name: http, protocol: HTTP}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: out, namespace: ns}
+spec:
+  hosts: [out.a.com]
+  gateways: [mesh, edge]
+  http:
+  - route:
+    - destination: {host: ext.com} # W X303
+",
+        "
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ext, namespace: ns}
+spec:
+  hosts: [ext.com]
+  ports: [{number: 80, name: http, protocol: HTTP}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: out, namespace: ns}
+spec:
+  hosts: [out.a.com]
+  gateways: [mesh]
+  http:
+  - route:
+    - destination: {host: ext.com}
+",
+    ),
+    (
         &[280],
         "
 apiVersion: networking.istio.io/v1

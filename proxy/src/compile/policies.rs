@@ -90,7 +90,7 @@ impl<'a> Policies<'a> {
         let base = rules
             .iter()
             .map(|rule| &rule.spec.traffic_policy)
-            .find(|policy| is_written(policy));
+            .find(|policy| policy.is_written());
         let chosen = match subset {
             "" => None,
             name => Some(
@@ -138,7 +138,7 @@ impl<'a> Policies<'a> {
         let policy = match subset {
             "" => rules
                 .map(|rule| &rule.spec.traffic_policy)
-                .find(|policy| is_written(policy)),
+                .find(|policy| policy.is_written()),
             name => rules
                 .find_map(|rule| rule.spec.subset(name))
                 .map(|subset| &subset.traffic_policy),
@@ -241,17 +241,6 @@ pub(super) fn counts(rule: &Object<DestinationRule>, identity: &Identity) -> boo
                     .all(|(key, value)| identity.labels.get(key) == Some(value))
         }
     }
-}
-
-fn is_written(policy: &TrafficPolicy) -> bool {
-    policy.connection_pool.is_some()
-        || policy.load_balancer.is_some()
-        || policy.outlier_detection.is_some()
-        || policy.tls.is_some()
-        || policy.tunnel.is_some()
-        || policy.proxy_protocol.is_some()
-        || policy.retry_budget.is_some()
-        || !policy.ports.is_empty()
 }
 
 /// The blocks in force for one port and subset. Blocks are replaced whole, never merged; port-level settings replace

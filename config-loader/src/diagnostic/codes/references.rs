@@ -29,4 +29,5 @@ codes! {
     X300 Warning "a path and its type belong to one ServiceExport of a gateway";
     X301 Warning "a host of a ServiceEntry or a Destination is not that of a Service";
     X302 Warning "an address of a ServiceImport belongs to one service";
+    X303 Warning "a route of a Gateway leads to a service whose endpoints are known without its clients";
 }

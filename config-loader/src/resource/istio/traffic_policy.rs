@@ -28,6 +28,18 @@ pub struct TrafficPolicy {
 }
 
 impl TrafficPolicy {
+    /// Whether it says anything.
+    pub fn is_written(&self) -> bool {
+        self.connection_pool.is_some()
+            || self.load_balancer.is_some()
+            || self.outlier_detection.is_some()
+            || self.tls.is_some()
+            || self.tunnel.is_some()
+            || self.proxy_protocol.is_some()
+            || self.retry_budget.is_some()
+            || !self.ports.is_empty()
+    }
+
     /// The policy for one port of the service, if it has its own.
     pub fn port(&self, port: u16) -> Option<&PortPolicy> {
         self.ports.iter().find(|policy| policy.port == port)

@@ -30,15 +30,11 @@ pub fn destination_rule(
         exports_nothing(&raw.export_to, check);
         shared::selector(&selector.match_labels, raw.workload_selector.span(), check)
     });
-    let outliers = raw
-        .traffic_policy
-        .get()
-        .is_some_and(|policy| policy.outlier_detection.is_set());
     DestinationRule {
         host: host(&raw.host, check),
         host_line: check.line(shared::place(&raw.host, check.body())),
         traffic_policy: traffic_policy::traffic_policy(&raw.traffic_policy, false, check),
-        subsets: subsets(&raw.subsets, outliers, check),
+        subsets: subsets(&raw.subsets, check),
         export_to: scalar::export_to(&raw.export_to, false, check),
         workload_selector,
         health_check: annotations::health_check(check),
@@ -105,11 +101,7 @@ fn exports_nothing(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) {
     }
 }
 
-fn subsets(
-    field: &Field<Vec<Field<raw::istio::Subset>>>,
-    outliers: bool,
-    check: &mut Check<'_>,
-) -> Vec<Subset> {
+fn subsets(field: &Field<Vec<Field<raw::istio::Subset>>>, check: &mut Check<'_>) -> Vec<Subset> {
     let mut names: HashMap<&str, Span> = HashMap::new();
     let mut subsets = Vec::new();
     for (entry, raw) in scalar::items(field, check) {
@@ -134,7 +126,8 @@ fn subsets(
         subsets.push(Subset {
             name: Arc::from(name),
             labels,
-            traffic_policy: traffic_policy::traffic_policy(&raw.traffic_policy, outliers, check),
+            // whether it inherits an outlier detection is for all rules of the host to say
+            traffic_policy: traffic_policy::traffic_policy(&raw.traffic_policy, true, check),
             line: check.line(entry.span()),
         });
     }

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::{complete, is_covered};
-use super::services::{Endpoint, Services};
+use super::services::{At, Endpoint, Services};
 use super::{place, warning};
 use crate::diagnostic::codes::references::{X285, X286, X289, X290, X291, X292};
 use crate::diagnostic::{Code, Diagnostic, Place, Severity};
 use crate::resource::istio::{
     Algorithm, ConsistentHash, Destination, DestinationRule, Failover, LoadBalancer, Locality,
-    LocalitySetting, OutlierDetection, TrafficPolicy, VirtualService,
+    LocalityPattern, LocalitySetting, OutlierDetection, TrafficPolicy, VirtualService,
 };
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
@@ -232,7 +232,7 @@ impl<'a> Checker<'a> {
         let Some(endpoints) = self.endpoints(subset).filter(|all| !all.is_empty()) else {
             return;
         };
-        let places: Option<Vec<Locality>> = endpoints.iter().map(Endpoint::locality).collect();
+        let places: Option<Vec<At>> = endpoints.iter().map(Endpoint::at).collect();
         let Some(places) = places else {
             return;
         };
@@ -252,10 +252,12 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn failovers(&mut self, failovers: &[Failover], places: &[Locality], path: &str) {
+    /// Who is in the region of the proxy is in `from` when an entry counts, and so not in `to`.
+    fn failovers(&mut self, failovers: &[Failover], places: &[At], path: &str) {
         for (index, failover) in failovers.iter().enumerate() {
             let to = &failover.to;
-            if places.iter().any(|place| place.region == *to) {
+            let mut places_known = places.iter().filter_map(At::place);
+            if places_known.any(|place| place.region == *to) {
                 continue;
             }
             let message = format!("no endpoint is in region `{to}`: nothing can fail over to it");
@@ -264,12 +266,18 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn shares(&mut self, setting: &LocalitySetting, places: &[Locality], path: &str) {
+    fn shares(&mut self, setting: &LocalitySetting, places: &[At], path: &str) {
         for (index, entry) in setting.distribute.iter().enumerate() {
-            let empty = entry.to.keys().filter(|to| {
-                let mut matching = places.iter().filter(|place| to.matches(place));
-                matching.next().is_none()
-            });
+            let own = entry.from.parts.first();
+            let may_be = |to: &LocalityPattern, at: &At| match at {
+                At::Place(place) => to.matches(place),
+                // the proxy is in the region of `from` when the entry counts
+                At::OwnRegion => own.is_none_or(|own| to.parts.first().is_none_or(|to| to == own)),
+            };
+            let empty = entry
+                .to
+                .keys()
+                .filter(|to| !places.iter().any(|at| may_be(to, at)));
             let empty: Vec<String> = empty
                 .map(|to| format!("`{}`", to.parts.join("/")))
                 .collect();
@@ -292,15 +300,20 @@ impl<'a> Checker<'a> {
         (code, line): (Code, Line),
         field: String,
         message: String,
-        places: &[Locality],
+        places: &[At],
     ) {
+        let own = places.contains(&At::OwnRegion);
         let known: BTreeSet<String> = places
             .iter()
+            .filter_map(At::place)
             .filter(|place| !place.is_empty())
             .map(Locality::to_string)
             .collect();
         let mut diagnostic = warning(self.object, code, line, field, message);
-        let known: Vec<String> = known.into_iter().collect();
+        let mut known: Vec<String> = known.into_iter().collect();
+        if own {
+            known.push("the region of the proxy".to_owned());
+        }
         diagnostic.help(match known.is_empty() {
             true => format!("write `locality` at the endpoints of {}", self.host),
             false => format!("the endpoints of {} are in {}", self.host, known.join(", ")),

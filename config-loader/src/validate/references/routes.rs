@@ -9,7 +9,7 @@ use super::policies::ImplicitPorts;
 use super::rules::Rules;
 use super::services::{Service, Services};
 use super::{place, warning};
-use crate::diagnostic::codes::references::{X275, X276, X277, X278, X279, X280, X281};
+use crate::diagnostic::codes::references::{X275, X276, X277, X278, X279, X280, X281, X303};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::resource::istio::{
     Delegate, Destination, GatewayRef, HttpAction, HttpRule, VirtualService,
@@ -32,6 +32,12 @@ pub(super) struct Routes<'a> {
 }
 
 type Vs = Object<VirtualService>;
+
+/// Whether a gateway serves it.
+fn is_at_gateway(object: &Vs) -> bool {
+    let mut gateways = object.spec.gateways.iter();
+    gateways.any(|gateway| matches!(gateway.value, GatewayRef::Named(_)))
+}
 
 impl<'a> Routes<'a> {
     pub(super) fn new(set: &'a ResourceSet) -> Routes<'a> {
@@ -114,6 +120,17 @@ impl<'a> Routes<'a> {
         let Some(service) = self.services.find(&host) else {
             return self.unknown_service(object, destination, &host, path);
         };
+        if service.is_where_dialled && is_at_gateway(object) {
+            let message = format!(
+                "`{}` has resolution NONE, and a gateway does not know where its clients dialled; requests will get 502 NR",
+                destination.host
+            );
+            let field = format!("{}.host", path());
+            let mut diagnostic = warning(object, X303, line, field, message);
+            diagnostic
+                .help("write `resolution: DNS` in the ServiceEntry, or `STATIC` with endpoints");
+            self.found.push(diagnostic);
+        }
         if destination.port.is_none() {
             let of_several = service.port_count() > 1;
             self.implicit.add(object, destination, &host, of_several);

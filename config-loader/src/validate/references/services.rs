@@ -7,7 +7,7 @@ use crate::diagnostic::suggest;
 use crate::resource::core::EndpointSlice;
 use crate::resource::flomesh::{ImportType, ServiceImport};
 use crate::resource::gloo::Backing;
-use crate::resource::istio::{EndpointAddress, Locality, ServiceEntry, WorkloadEntry};
+use crate::resource::istio::{EndpointAddress, Locality, Resolution, ServiceEntry, WorkloadEntry};
 use crate::resource::{Name, Object, ResourceSet};
 
 /// The label that stands in for `locality`, with dots for slashes.
@@ -30,6 +30,8 @@ pub(super) struct Service<'a> {
     pub(super) ports: Vec<(u16, &'a str)>,
     /// Every endpoint; none if they are not all known.
     pub(super) endpoints: Option<Vec<Endpoint<'a>>>,
+    /// Whether its endpoints are where its clients dialled, which a gateway does not know.
+    pub(super) is_where_dialled: bool,
     /// Whether nothing was said about it yet.
     fresh: bool,
 }
@@ -39,18 +41,50 @@ pub(super) struct Service<'a> {
 pub(super) struct Endpoint<'a> {
     /// Its labels; of two values of one label, that of the first counts.
     labels: [Option<&'a BTreeMap<String, String>>; 2],
-    /// Where it was written to be; none if it is where its cluster is.
-    locality: Option<&'a Locality>,
+    whereabouts: Whereabouts<'a>,
     /// Whether it is a name, which has as many addresses as DNS says.
     pub(super) is_name: bool,
 }
 
+/// What is known of where an endpoint is.
+#[derive(Clone, Copy, Debug)]
+enum Whereabouts<'a> {
+    /// In the region of the proxy, whichever that is.
+    Own,
+    /// In another cluster, of which nothing is known here.
+    Unknown,
+    /// Where it is written to be.
+    Written(&'a Locality),
+}
+
+/// Where an endpoint is, as far as that can be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum At {
+    /// Somewhere in the region of the proxy.
+    OwnRegion,
+    /// There; nowhere if nothing says where.
+    Place(Locality),
+}
+
+impl At {
+    /// The place, if it is known.
+    pub(super) fn place(&self) -> Option<&Locality> {
+        match self {
+            At::OwnRegion => None,
+            At::Place(place) => Some(place),
+        }
+    }
+}
+
 impl<'a> Endpoint<'a> {
     /// An endpoint of a slice, whose labels stand for those of its pods.
-    fn of_slice(labels: &'a BTreeMap<String, String>) -> Endpoint<'a> {
+    fn of_slice(slice: &'a Object<EndpointSlice>) -> Endpoint<'a> {
         Endpoint {
-            labels: [Some(labels), None],
-            locality: None,
+            labels: [Some(&slice.labels), None],
+            whereabouts: match slice.source_cluster() {
+                Some(_) => Whereabouts::Unknown,
+                None => Whereabouts::Own,
+            },
             is_name: false,
         }
     }
@@ -62,7 +96,7 @@ impl<'a> Endpoint<'a> {
     ) -> Endpoint<'a> {
         Endpoint {
             labels: [metadata, Some(&entry.labels)],
-            locality: Some(&entry.locality),
+            whereabouts: Whereabouts::Written(&entry.locality),
             is_name: matches!(entry.address, EndpointAddress::Dns(_)),
         }
     }
@@ -78,13 +112,17 @@ impl<'a> Endpoint<'a> {
             .all(|(key, value)| self.label(key) == Some(value))
     }
 
-    /// Where it is; none if that is not written.
-    pub(super) fn locality(&self) -> Option<Locality> {
-        let written = self.locality?;
-        match self.label(LOCALITY_LABEL) {
-            Some(label) if written.is_empty() => Some(Locality::parse(&label.replace('.', "/"))),
-            _ => Some(written.clone()),
-        }
+    /// Where it is; none if nobody here knows.
+    pub(super) fn at(&self) -> Option<At> {
+        let written = match self.whereabouts {
+            Whereabouts::Own => return Some(At::OwnRegion),
+            Whereabouts::Unknown => return None,
+            Whereabouts::Written(written) => written,
+        };
+        Some(At::Place(match self.label(LOCALITY_LABEL) {
+            Some(label) if written.is_empty() => Locality::parse(&label.replace('.', "/")),
+            _ => written.clone(),
+        }))
     }
 }
 
@@ -158,6 +196,16 @@ impl<'a> Services<'a> {
         ports: Vec<(u16, &'a str)>,
         endpoints: Option<Vec<Endpoint<'a>>>,
     ) {
+        self.describe(host, ports, endpoints, false);
+    }
+
+    fn describe(
+        &mut self,
+        host: String,
+        ports: Vec<(u16, &'a str)>,
+        endpoints: Option<Vec<Endpoint<'a>>>,
+        is_where_dialled: bool,
+    ) {
         let service = if host.starts_with('*') {
             self.wildcards.push((
                 host,
@@ -177,6 +225,7 @@ impl<'a> Services<'a> {
             return;
         };
         service.ports.extend(ports);
+        service.is_where_dialled = is_where_dialled && (service.fresh || service.is_where_dialled);
         service.endpoints = match (service.endpoints.take(), endpoints) {
             (None, endpoints) if service.fresh => endpoints,
             (Some(mut known), Some(more)) => {
@@ -206,7 +255,7 @@ impl<'a> Services<'a> {
             // A slice's labels stand for those of its pods. Without slices the endpoints are not known from files.
             let endpoints = slices.get(name).map(|slices| {
                 let each = |slice: &&'a Object<EndpointSlice>| {
-                    vec![Endpoint::of_slice(&slice.labels); slice.spec.endpoints.len()]
+                    vec![Endpoint::of_slice(slice); slice.spec.endpoints.len()]
                 };
                 slices.iter().flat_map(each).collect()
             });
@@ -248,10 +297,11 @@ impl<'a> Services<'a> {
                 .iter()
                 .map(|port| (port.number, &*port.name))
                 .collect();
-            self.add(
+            self.describe(
                 complete(&host.value, &object.id.namespace).into_owned(),
                 ports,
                 endpoints.clone(),
+                spec.resolution == Resolution::None,
             );
         }
     }

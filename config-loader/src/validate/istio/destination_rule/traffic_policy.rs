@@ -14,7 +14,7 @@ use crate::span::Span;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
-/// A policy. `outliers` says whether it inherits an outlier detection.
+/// A policy. `outliers` says whether it may inherit an outlier detection.
 pub(super) fn traffic_policy(
     field: &Field<raw::istio::TrafficPolicy>,
     outliers: bool,

@@ -1,0 +1,111 @@
+//! Subsets of DestinationRules: what they need of the policy that they inherit, which may stand in another rule for the
+//! same host.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::names::complete;
+use super::{place, warning};
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic::codes::istio::DR172;
+use crate::resource::istio::{DestinationRule, LoadBalancer, Subset, TrafficPolicy};
+use crate::resource::{Object, ResourceSet};
+use crate::span::Line;
+
+type Rule = Object<DestinationRule>;
+
+/// Rules by namespace and host, the oldest first.
+struct ByHost<'a>(HashMap<(Arc<str>, Cow<'a, str>), Vec<&'a Rule>>);
+
+impl<'a> ByHost<'a> {
+    fn new(set: &'a ResourceSet) -> Self {
+        let mut rules: HashMap<_, Vec<&Rule>> = HashMap::new();
+        for object in set.destination_rules.values() {
+            rules.entry(Self::key(object)).or_default().push(object);
+        }
+        for rules in rules.values_mut() {
+            rules.sort_by(|a, b| a.age().cmp(&b.age()));
+        }
+        Self(rules)
+    }
+
+    fn key(object: &'a Rule) -> (Arc<str>, Cow<'a, str>) {
+        let namespace = &object.id.namespace;
+        let host = complete(&object.spec.host, namespace);
+        (Arc::clone(namespace), host)
+    }
+
+    /// The rule whose policy the subsets of a rule inherit: the oldest that has one, of those that are merged with it.
+    fn base(&self, object: &'a Rule) -> Option<&'a Rule> {
+        let spec = &object.spec;
+        let mut merged = self.0.get(&Self::key(object))?.iter().filter(|other| {
+            other.spec.workload_selector == spec.workload_selector
+                && other.spec.export_to == spec.export_to
+        });
+        let base = merged.find(|other| other.spec.traffic_policy.is_written());
+        base.copied()
+    }
+}
+
+pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
+    let rules = ByHost::new(set);
+    for object in set.destination_rules.values() {
+        for (index, subset) in object.spec.subsets.iter().enumerate() {
+            let Some((name, line)) = fails_over(&subset.traffic_policy) else {
+                continue;
+            };
+            let base = rules.base(object);
+            let inherits = base.map(|base| &base.spec.traffic_policy.outlier_detection);
+            if inherits.is_none_or(Option::is_none) {
+                let field = format!("spec.subsets[{index}].trafficPolicy.loadBalancer.{name}");
+                found.push(needs_outliers(object, subset, (field, line), base));
+            }
+        }
+    }
+}
+
+/// The setting by which a policy fails over, and its line, if it does so without outlier detection of its own.
+fn fails_over(policy: &TrafficPolicy) -> Option<(&'static str, Line)> {
+    if policy.outlier_detection.is_some() {
+        return None;
+    }
+    let LoadBalancer {
+        locality,
+        zone_aware,
+        ..
+    } = policy.load_balancer.as_deref()?;
+    let locality = locality.as_deref().filter(|setting| setting.enabled);
+    let failover = locality.and_then(|setting| setting.failover.first());
+    let failover = failover.map(|entry| ("localityLbSetting.failover", entry.line));
+    let by_labels = || {
+        let setting = locality.filter(|setting| !setting.failover_priority.is_empty())?;
+        Some(("localityLbSetting.failoverPriority", setting.line))
+    };
+    let of_zones = || {
+        let setting = zone_aware.as_deref().filter(|setting| setting.enabled)?;
+        let entry = setting.failover.first()?;
+        Some(("zoneAwareLbSetting.failover", entry.line))
+    };
+    failover.or_else(by_labels).or_else(of_zones)
+}
+
+fn needs_outliers(
+    object: &Rule,
+    subset: &Subset,
+    (field, line): (String, Line),
+    base: Option<&Rule>,
+) -> Diagnostic {
+    let name = field.rsplit('.').next().unwrap_or_default();
+    let message = format!(
+        "subset `{}` has no outlierDetection and inherits none: `{name}` acts only on endpoints that take no connection",
+        subset.name
+    );
+    let mut diagnostic = warning(object, DR172, line, field, message);
+    diagnostic.help("write `outlierDetection`, which tells when endpoints have failed; Istio does nothing without it");
+    if let Some(base) = base.filter(|base| base.id != object.id) {
+        let at = place(base, base.spec.host_line);
+        diagnostic.related(at, "it inherits the policy of this older rule");
+    }
+    diagnostic
+}

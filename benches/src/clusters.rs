@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proxy::balance::{HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
 use proxy::cluster::locality::{self, Place};
 use proxy::cluster::{
-    Balance, Cluster, Common, Endpoint, Locality, OutlierPolicy, Parts, RetryLimit,
+    Balance, Cluster, Common, Endpoint, EndpointTls, Locality, OutlierPolicy, Parts, RetryLimit,
 };
 use proxy::pool::PoolSettings;
 use proxy::registry::{Address, Moment, Registry};
@@ -66,7 +66,7 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
                     network: Arc::default(),
                     member: None,
                     labels: Arc::clone(&labels),
-                    speaks_mesh_tls: false,
+                    tls: EndpointTls::OfCluster,
                     hop: None,
                     scope: Arc::clone(&state.name),
                     stats: Arc::clone(&stats),

@@ -32,7 +32,7 @@ use arc_swap::ArcSwap;
 use rand::Rng;
 
 pub use check::{HealthCheck, Probe};
-pub use endpoint::{Common, Endpoint, Hop};
+pub use endpoint::{Common, Endpoint, EndpointTls, Hop};
 pub use federation::{Absence, Federation};
 pub use live::{Ask, Live};
 pub use locality::{Locality, Plan, Spread};
@@ -50,7 +50,7 @@ use crate::pool::PoolSettings;
 use crate::provenance::Provenance;
 use crate::registry::{ClusterId, ClusterState, Moment, Recent};
 use crate::telemetry::RequestStats;
-use crate::tls::{ClientMode, ClientTls};
+use crate::tls::ClientTls;
 use crate::upstream::Protocol;
 
 /// Everything that a cluster is built from.
@@ -205,10 +205,12 @@ impl Cluster {
     }
 
     /// The TLS that is spoken to an endpoint; none for plain text.
-    pub fn tls(&self, endpoint: &Endpoint) -> Option<&Arc<ClientTls>> {
-        let tls = self.pool.tls.as_ref()?;
-        let speaks = tls.settings.mode != ClientMode::Automatic || endpoint.speaks_mesh_tls;
-        speaks.then_some(tls)
+    pub fn tls<'a>(&'a self, endpoint: &'a Endpoint) -> Option<&'a Arc<ClientTls>> {
+        match &endpoint.tls {
+            EndpointTls::OfCluster => self.pool.tls.as_ref(),
+            EndpointTls::Own(tls) => Some(tls),
+            EndpointTls::Plain => None,
+        }
     }
 
     /// Endpoints by priority and group.

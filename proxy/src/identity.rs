@@ -1,6 +1,7 @@
 //! Who this proxy is: mode, cluster, namespace, labels, network.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Which side of the traffic this proxy stands on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -34,8 +35,56 @@ pub struct Identity {
     /// Directory of the mesh identity: `cert-chain.pem`, `key.pem`, `root-cert.pem`. Flag `--mesh-certs`, default
     /// `/etc/certs`.
     pub mesh_certificates: String,
+    /// The mesh of Gloo that the proxy is in; none for that of the Destinations of its cluster. Flag `--gloo-mesh`.
+    pub gloo_mesh: Option<MeshName>,
+    /// What is known of other clusters. Flag `--clusters`, default nothing.
+    pub members: Vec<MemberSettings>,
     /// What the mesh does where a rule says nothing.
     pub mesh: MeshDefaults,
+}
+
+/// A mesh of Gloo.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MeshName {
+    /// Its name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+}
+
+/// What is known of a Kubernetes cluster of the fleet that no resource says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberSettings {
+    /// `region/zone/group/cluster`.
+    pub key: String,
+    /// Network of its endpoints that say none; empty for the default one.
+    pub network: String,
+    /// `region/zone/subzone` of its endpoints that say none; empty for region and zone of `key`.
+    pub locality: String,
+    /// Its gateway, if that is said.
+    pub gateway: Option<MemberGateway>,
+}
+
+/// The gateway by which a cluster takes what others send it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberGateway {
+    /// IP address or DNS name.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// How connections of imports to it are encrypted; in plain text if that is not said.
+    pub tls: Option<GatewayTls>,
+}
+
+/// TLS towards the gateway of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GatewayTls {
+    /// The name that it is asked for and that its certificate must be for; none for the host of the import's target.
+    pub server_name: Option<Arc<str>>,
+    /// File of the authorities that its certificate must be signed by; none for those of the operating system.
+    pub authorities: Option<Arc<str>>,
+    /// Files of the own certificate and its key, where it wants to see one.
+    pub shows: Option<(Arc<str>, Arc<str>)>,
 }
 
 /// What the mesh does where a rule says nothing.
@@ -108,6 +157,8 @@ impl Default for Identity {
             domain: "cluster.local".to_owned(),
             root_namespace: "istio-system".to_owned(),
             mesh_certificates: "/etc/certs".to_owned(),
+            gloo_mesh: None,
+            members: Vec::new(),
             mesh: MeshDefaults::default(),
         }
     }

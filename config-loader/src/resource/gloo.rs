@@ -15,5 +15,5 @@ pub use kube_service::{
 };
 pub use status::{
     AppliedTrafficPolicy, DestinationStatus, Federation, HeaderManipulation, RequiredSubsets,
-    ShiftTarget, TcpKeepalive, TrafficShift, WeightedDestination,
+    ShiftTarget, TcpKeepalive, TrafficShift, WeightedDestination, subset_name,
 };

@@ -2,6 +2,7 @@
 //!
 //! None of them is an error. An object is never refused for what another one says: the other may come later.
 
+mod destinations;
 mod exports;
 mod federation;
 mod gateways;
@@ -47,6 +48,7 @@ pub fn check(set: &ResourceSet, options: ReadOptions) -> Vec<Diagnostic> {
     federation::check(set, &mut found);
     exports::check(set, &mut found);
     shadowed::check(set, &mut found);
+    destinations::check(set, &mut found);
     found
 }
 

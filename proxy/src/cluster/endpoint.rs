@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::{Locality, OutlierPolicy};
 use crate::registry::{Address, EndpointState, Moment, why};
 use crate::telemetry::RequestStats;
+use crate::tls::ClientTls;
 use crate::upstream::Alternates;
 
 /// One address and port of a cluster. Reads as what it has in common with others, too.
@@ -35,8 +36,8 @@ pub struct Common {
     pub member: Option<Arc<str>>,
     /// Labels that subsets select by.
     pub labels: Arc<BTreeMap<String, String>>,
-    /// Whether they are known to speak the mesh's TLS.
-    pub speaks_mesh_tls: bool,
+    /// The TLS that is spoken to them.
+    pub tls: EndpointTls,
     /// How their gateway is asked for them; none for those that are reached directly.
     pub hop: Option<Arc<Hop>>,
     /// Under which name the registry has their state.
@@ -50,6 +51,29 @@ impl Deref for Endpoint {
 
     fn deref(&self) -> &Common {
         &self.common
+    }
+}
+
+/// The TLS that is spoken to an endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum EndpointTls {
+    /// That of its cluster, if that has one.
+    #[default]
+    OfCluster,
+    /// One of its own, whatever its cluster has.
+    Own(Arc<ClientTls>),
+    /// None, whatever its cluster has.
+    Plain,
+}
+
+impl EndpointTls {
+    /// What it is, for pages; nothing where it is that of the cluster.
+    pub fn text(&self) -> Option<String> {
+        match self {
+            EndpointTls::OfCluster => None,
+            EndpointTls::Own(tls) => Some(tls.to_string()),
+            EndpointTls::Plain => Some("plain text".to_owned()),
+        }
     }
 }
 

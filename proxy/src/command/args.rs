@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use config_loader::ReadOptions;
 
-use crate::identity::{Identity, MeshDefaults, Mode, Replay};
+use crate::identity::{Identity, MeshDefaults, MeshName, Mode, Replay};
 
 /// Where configuration comes from.
 #[derive(Clone, Debug, Args)]
@@ -168,9 +168,12 @@ pub struct EjectionArgs {
 }
 
 /// How services are served that several clusters have.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Several clusters")]
 pub struct MembersArgs {
+    /// Mesh of Gloo that the proxy is in, NAME.NAMESPACE; default: that of the Destinations of its own cluster
+    #[arg(long, value_name = "MESH", env = "STRAIT_GLOO_MESH", value_parser = mesh_name)]
+    pub gloo_mesh: Option<MeshName>,
     /// What of a failed request a FailOver policy sends to the next clusters
     #[arg(long, value_enum, default_value_t = FailoverReplayArg::Safe, env = "STRAIT_FAILOVER_REPLAY")]
     pub failover_replay: FailoverReplayArg,
@@ -240,6 +243,8 @@ impl IdentityArgs {
             domain: self.domain.clone(),
             root_namespace: self.root_namespace.clone(),
             mesh_certificates: self.mesh_certs.clone(),
+            gloo_mesh: self.members.gloo_mesh.clone(),
+            members: Vec::new(),
             mesh: MeshDefaults {
                 retry_503: self.compat_retry_503,
                 failover_needs_detection: self.failover_needs_outlier_detection,
@@ -272,6 +277,17 @@ pub(super) fn cluster_key(text: &str) -> Result<String, String> {
     }
 }
 
+/// A mesh: its namespace, which has no dots, comes last.
+fn mesh_name(text: &str) -> Result<MeshName, String> {
+    match text.rsplit_once('.') {
+        Some((name, namespace)) if !name.is_empty() && !namespace.is_empty() => Ok(MeshName {
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+        }),
+        _ => Err("expected NAME.NAMESPACE".to_owned()),
+    }
+}
+
 /// One label; none for an empty text, as manifests leave variables empty.
 fn label(text: &str) -> Result<Option<(String, String)>, String> {
     match text.split_once('=') {
@@ -291,6 +307,18 @@ mod tests {
         assert_eq!(cluster_key("eu/a/blue/c1").unwrap(), "eu/a/blue/c1");
         for wrong in ["", "a/b", "a/b/c/d/e", "a//b/c", "a b"] {
             assert!(cluster_key(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn meshes_have_a_name_and_a_namespace() {
+        let mesh = mesh_name("istiod.1-23.gloo-mesh").unwrap();
+        assert_eq!(
+            (&*mesh.name, &*mesh.namespace),
+            ("istiod.1-23", "gloo-mesh")
+        );
+        for wrong in ["", "mesh", ".gloo", "mesh."] {
+            assert!(mesh_name(wrong).is_err(), "{wrong:?}");
         }
     }
 

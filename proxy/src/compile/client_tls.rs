@@ -10,8 +10,9 @@ use config_loader::{ObjectRef, ResourceSet};
 
 use super::certificates::{Fields, Scope, mesh, secret};
 use super::policies;
-use super::service::{Facts, Service, Workload};
-use crate::identity::{Identity, Mode};
+use super::service::{Behind, Facts, Origin, Port, Service, Workload};
+use crate::cluster::EndpointTls;
+use crate::identity::{GatewayTls, Identity, Mode};
 use crate::tls::{
     AuthoritySource, ClientMode, ClientSettings, ClientTls as Tls, IdentitySource, Naming, Store,
 };
@@ -195,6 +196,47 @@ impl Asked {
     }
 }
 
+/// What is spoken to the gateway of an import.
+enum ToGateway {
+    OfCluster,
+    Own(ClientSettings),
+    Plain,
+}
+
+/// What the proxy was told of the gateway of a cluster; `host` is what it is called where no other name is told.
+fn gateway_settings(told: &GatewayTls, host: Arc<str>) -> ClientSettings {
+    let (identity, authorities) = gateway_sources(told);
+    let name = told.server_name.clone().unwrap_or(host);
+    ClientSettings {
+        mode: match identity {
+            Some(_) => ClientMode::Mutual,
+            None => ClientMode::Simple,
+        },
+        identity,
+        authorities: Some(authorities),
+        names: vec![Arc::clone(&name)],
+        naming: Naming::Fixed(name),
+        refused: None,
+    }
+}
+
+/// The certificate that is shown to the gateway of a cluster, and who has to have signed its own.
+pub fn gateway_sources(told: &GatewayTls) -> (Option<IdentitySource>, AuthoritySource) {
+    let shows = told.shows.as_ref();
+    let identity = shows.map(|(chain, key)| IdentitySource::Files {
+        chain: Arc::clone(chain),
+        key: Arc::clone(key),
+    });
+    let authorities = match &told.authorities {
+        Some(path) => AuthoritySource::Files {
+            authorities: Arc::clone(path),
+            revoked: None,
+        },
+        None => AuthoritySource::System { revoked: None },
+    };
+    (identity, authorities)
+}
+
 /// What the TLS of one cluster is for.
 pub(super) struct Purpose<'a> {
     pub identity: &'a Identity,
@@ -212,6 +254,87 @@ impl Purpose<'_> {
             None => self.automatic(store)?,
         };
         Some(store.client(&settings))
+    }
+
+    /// What is spoken to endpoints of which this is known: what the whole cluster is spoken, or something of their own.
+    ///
+    /// The mesh's TLS ends at workloads. A gateway that answers for them ends its own, with the certificates that the
+    /// proxy was told of or a rule names; one that passes TLS on is asked for the workloads by their name in the mesh.
+    pub(super) fn of(
+        &self,
+        facts: &Facts,
+        (asked, of_cluster): (Option<&Asked>, Option<&Arc<Tls>>),
+        port: &Port,
+        store: &Store,
+    ) -> EndpointTls {
+        if let Some(behind) = &facts.behind {
+            return EndpointTls::Own(store.client(&self.through(behind, asked, port)));
+        }
+        if facts.origin == Origin::Import {
+            return match self.to_gateway(facts, asked) {
+                ToGateway::Own(settings) => EndpointTls::Own(store.client(&settings)),
+                ToGateway::OfCluster => EndpointTls::OfCluster,
+                ToGateway::Plain => EndpointTls::Plain,
+            };
+        }
+        let is_automatic = of_cluster.is_some_and(|tls| tls.settings.mode == ClientMode::Automatic);
+        match is_automatic && !facts.speaks_mesh_tls() {
+            true => EndpointTls::Plain,
+            false => EndpointTls::OfCluster,
+        }
+    }
+
+    /// The mesh's TLS to workloads behind a gateway that passes it on.
+    fn through(&self, behind: &Behind, asked: Option<&Asked>, port: &Port) -> ClientSettings {
+        let (own, root) = mesh(self.identity);
+        let subset = self.cluster.split('|').nth(2).unwrap_or_default();
+        let name = || format!("outbound_.{}_.{subset}_.{}", behind.port(port), behind.host);
+        let asked = asked.filter(|asked| asked.is_of_mesh());
+        let asked = asked.map(|asked| &asked.tls);
+        let names = asked.map_or(&[][..], |tls| &tls.subject_alt_names);
+        ClientSettings {
+            mode: ClientMode::IstioMutual,
+            identity: Some(own),
+            authorities: Some(root),
+            names: match names {
+                [] => self.service.subject_alt_names.clone(),
+                names => names.to_vec(),
+            },
+            naming: Naming::Fixed(match asked.and_then(|tls| tls.sni.as_ref()) {
+                Some(sni) => Arc::clone(sni),
+                None => name().into(),
+            }),
+            refused: None,
+        }
+    }
+
+    /// What is spoken to the gateway of an import.
+    fn to_gateway(&self, facts: &Facts, asked: Option<&Asked>) -> ToGateway {
+        let host = facts.hop.as_ref().and_then(|hop| hop.server_name.clone());
+        let member = facts.member.as_ref();
+        let told = member.and_then(|member| member.gateway.as_ref());
+        if let Some(told) = told
+            && let Some(tls) = &told.tls
+        {
+            let host = host.unwrap_or_else(|| Arc::from(&*told.host));
+            return ToGateway::Own(gateway_settings(tls, host));
+        }
+        let Some(asked) = asked.filter(|asked| !asked.is_of_mesh()) else {
+            return ToGateway::Plain;
+        };
+        match (host, self.settings(asked)) {
+            (Some(host), Some(settings)) if settings.naming == Naming::Host => {
+                ToGateway::Own(ClientSettings {
+                    names: match (&*settings.names, &settings.authorities) {
+                        ([], Some(_)) => vec![Arc::clone(&host)],
+                        _ => settings.names,
+                    },
+                    naming: Naming::Fixed(host),
+                    ..settings
+                })
+            }
+            _ => ToGateway::OfCluster,
+        }
     }
 
     fn settings(&self, asked: &Asked) -> Option<ClientSettings> {
@@ -271,7 +394,11 @@ impl Purpose<'_> {
         if !said.is_empty() || !mode.is_mesh() {
             return said.clone();
         }
-        let speaking = self.members.iter();
+        // gateways have no part in it
+        let speaking = self
+            .members
+            .iter()
+            .filter(|member| member.remoteness() == 0);
         let speaking =
             speaking.filter(|member| mode == ClientMode::IstioMutual || member.speaks_mesh_tls());
         let accounts: Option<BTreeSet<Arc<str>>> =

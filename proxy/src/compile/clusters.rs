@@ -3,6 +3,7 @@
 //! Only clusters that a route names are built. A cluster is kept from the snapshot before when its fingerprint, over
 //! the service, the policy and the addresses of its names, is the same.
 
+mod connecting;
 mod endpoints;
 mod making;
 mod stats;
@@ -17,7 +18,7 @@ use super::Inputs;
 use super::client_tls::Asked;
 use super::federation::{self, Candidates, POOLS_MAX, Placed, Resolved, Viewer, Wanted};
 use super::policies::Policies;
-use super::service::{Origin, Port, Service, Workload};
+use super::service::{Origin, Port, Service, Shift, Workload};
 use super::services::Services;
 use crate::cluster::federation::Pool;
 use crate::cluster::{Absence, Balance, Cluster, Locality, RetryLimit};
@@ -61,6 +62,8 @@ struct Making<'a> {
     policy: &'a ClusterPolicy,
     /// The name.
     base: &'a Arc<str>,
+    /// Whether what goes there has been encrypted by others.
+    is_passed_on: bool,
     /// Hash over what they follow from, if that can be told without looking at endpoints.
     made_from: Option<u64>,
 }
@@ -77,10 +80,22 @@ struct StandsFor {
 /// What the name of a cluster begins with that serves other clusters.
 const EXPORTED: &str = "exported";
 
+/// What the name of a cluster begins with to which the TLS of others is passed on.
+const PASSED_ON: &str = "passthrough";
+
+/// Names the cluster to which TLS is passed on that asks for the cluster `outbound|PORT|SUBSET|HOST`.
+pub(super) fn passed_on_name(cluster: &str) -> String {
+    let rest = cluster.split_once('|').map_or(cluster, |(_, rest)| rest);
+    format!("{PASSED_ON}|{rest}")
+}
+
 /// Names the cluster of a service as it is served to other clusters.
 pub(super) fn exported_name(port: u16, host: &str) -> String {
     format!("{EXPORTED}|{port}||{host}")
 }
+
+/// Most hosts that are listed for a client that asked for another one.
+const FEDERATED_MAX: usize = 20;
 
 /// Clusters by number.
 pub(super) type Numbered = Box<[Option<Arc<Cluster>>]>;
@@ -150,16 +165,41 @@ impl<'a> Clusters<'a> {
         }
     }
 
+    /// Where requests for a host go instead, if a policy shifts them.
+    pub(super) fn shift(&self, host: &str) -> Option<&Arc<Shift>> {
+        self.services.find(host)?.shift.as_ref()
+    }
+
+    /// Hosts by which other clusters know services of the own one and that are `is_wanted`, sorted; at most
+    /// [`FEDERATED_MAX`].
+    pub(super) fn federated(&self, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<Arc<str>> {
+        let own = &self.services.members().own;
+        let services = self.services.iter().filter(|service| {
+            let stands_for = service.stands_for.as_ref();
+            stands_for.is_some_and(|member| member.key == own.key)
+                && is_wanted(&service.host, &service.namespace)
+        });
+        let mut hosts: Vec<_> = services.map(|service| Arc::clone(&service.host)).collect();
+        hosts.sort_unstable();
+        hosts.truncate(FEDERATED_MAX);
+        hosts
+    }
+
     /// Names of the clusters of every service of the mesh whose host and namespace `is_wanted`: one for each port and
-    /// subset, sorted.
+    /// subset, sorted. Hosts that stand for other clusters are not among them.
     pub(super) fn names_of_mesh(&self, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<String> {
+        let own = &self.services.members().own;
         let mut names = Vec::new();
         let services = self.services.iter().filter(|service| {
             let host = &*service.host;
-            !service.external && !host.starts_with('*') && is_wanted(host, &service.namespace)
+            let stands_for = service.stands_for.as_ref();
+            !service.external
+                && !host.starts_with('*')
+                && stands_for.is_none_or(|member| member.key == own.key)
+                && is_wanted(host, &service.namespace)
         });
         for service in services {
-            let subsets = self.policies.subsets(&service.host, &service.namespace);
+            let subsets = self.policies.subsets(&service.host, service);
             for port in &service.ports {
                 let all = std::iter::once("").chain(subsets.iter().copied());
                 names.extend(all.map(|subset| name(port.number, subset, &service.host)));
@@ -183,15 +223,16 @@ impl<'a> Clusters<'a> {
 
     fn find(&mut self, name: &str) -> Option<Arc<Cluster>> {
         let mut parts = name.splitn(4, '|');
-        let is_exported = parts.next()? == EXPORTED;
+        let kind = parts.next()?;
+        let is_passed_on = kind == PASSED_ON;
         let port: u16 = parts.next()?.parse().ok()?;
         let (subset, host) = (parts.next()?, parts.next()?);
         let service = Arc::clone(self.services.find(host)?);
         let mut policy = self.policies.find(host, &service, port, subset)?;
-        if !is_exported {
+        if kind != EXPORTED && !is_passed_on {
             return self.build(name, &service, port, policy);
         }
-        if let Some(balancer) = service.export {
+        if let Some(balancer) = service.export.filter(|_| !is_passed_on) {
             policy.balance.policy = balancer.policy();
         }
         let port = service.find_port(port)?;
@@ -200,10 +241,14 @@ impl<'a> Clusters<'a> {
         if let Some(before) = self.kept(state.id, made_from) {
             return Some(before);
         }
+        // what comes from other clusters ends here, whatever policies there are: it cannot go round in circles
+        let home = &self.services.members().own;
+        let subset = policy.subset.as_ref();
         let own = service.endpoints.iter().filter(|workload| {
             workload.member.is_none()
                 && workload.origin == Origin::Native
                 && workload.port(port).is_some()
+                && subset.is_none_or(|labels| workload.is_in(labels, home))
         });
         let own: Vec<&Workload> = own.collect();
         let making = Making {
@@ -211,6 +256,7 @@ impl<'a> Clusters<'a> {
             port,
             policy: &policy,
             base: &Arc::clone(&state.name),
+            is_passed_on,
             made_from,
         };
         Some(self.make(&making, state, &own, StandsFor::default()))
@@ -307,6 +353,7 @@ impl<'a> Clusters<'a> {
             port,
             policy: &policy,
             base: &base.name,
+            is_passed_on: false,
             made_from,
         };
         let (workloads, pools) = match resolved {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use config_loader::resource::flomesh::ClusterBalancing;
 
 use super::members::Member;
-use super::service::{Origin, Port, Service, Workload};
+use super::service::{Port, Service, Workload};
 use crate::cluster::Absence;
 pub(super) use crate::cluster::federation::POOLS_MAX;
 use crate::identity::{Identity, Mode};
@@ -198,17 +198,13 @@ pub(super) fn candidates<'a>(wanted: Wanted<'a>, viewer: Viewer<'_>) -> Candidat
 }
 
 impl Candidates<'_> {
-    /// Of each member only the endpoints of the source that knows them best are used with those of better ones: a gateway
-    /// is not needed where workloads are known.
+    /// Of each member only the endpoints that are nearest to the workloads are used: a gateway is not needed where
+    /// workloads are known.
     fn drop_shadowed(&mut self) {
         for (member, workloads) in &mut self.by_member {
             let before = workloads.len();
-            if workloads
-                .iter()
-                .any(|workload| workload.origin != Origin::Import)
-            {
-                workloads.retain(|workload| workload.origin != Origin::Import);
-            }
+            let nearest = workloads.iter().map(|workload| workload.remoteness()).min();
+            workloads.retain(|workload| Some(workload.remoteness()) == nearest);
             if workloads.len() < before {
                 let key = (Arc::clone(member), LeftOut::Shadowed);
                 *self.left_out.entry(key).or_default() += before - workloads.len();

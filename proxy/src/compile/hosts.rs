@@ -231,7 +231,7 @@ impl HostCompiler<'_> {
     }
 
     /// Hash over everything that the routes of a host follow from: the VirtualServices and their delegates, where they
-    /// stand, and the ports that their destinations mean. Clusters are no part of it: routes know them by number.
+    /// stand, the ports that their destinations mean, and where these are shifted to. Clusters are no part of it: routes know them by number.
     fn fingerprint(&self, name: &str, parts: &HostParts<'_>, clusters: &Clusters<'_>) -> u64 {
         let mut hasher = DefaultHasher::new();
         (name, self.key, &parts.redirect).hash(&mut hasher);
@@ -271,12 +271,13 @@ impl HostCompiler<'_> {
             let routed = routed.iter().map(|weighted| &weighted.destination);
             let mirrored = retries::mirrors(rule).map(|(_, destination, _)| destination);
             for destination in routed.chain(mirrored) {
+                let host = names::complete(
+                    &destination.host,
+                    &object.id.namespace,
+                    &self.identity.domain,
+                );
+                clusters.shift(&host).hash(hasher);
                 if destination.port.is_none() {
-                    let host = names::complete(
-                        &destination.host,
-                        &object.id.namespace,
-                        &self.identity.domain,
-                    );
                     clusters
                         .port(&host, None, self.key.address.port())
                         .hash(hasher);

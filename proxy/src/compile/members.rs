@@ -9,7 +9,7 @@ use config_loader::resource::gloo::Backing;
 use config_loader::resource::{Object, Objects};
 
 use crate::cluster::Locality;
-use crate::identity::{self, Identity};
+use crate::identity::{self, Identity, MemberGateway, MemberSettings};
 
 /// A cluster that serves services.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,14 +20,25 @@ pub(super) struct Member {
     pub name: Arc<str>,
     /// Where its endpoints are that say nothing of it.
     pub locality: Locality,
+    /// Network of its endpoints that say nothing of it, empty for the default one.
+    pub network: Arc<str>,
+    /// Its gateway, as the proxy was told.
+    pub gateway: Option<MemberGateway>,
 }
 
 impl Member {
-    fn new(key: &str) -> Arc<Self> {
+    fn new(key: &str, told: &[MemberSettings]) -> Arc<Self> {
+        let told = told.iter().find(|member| member.key == key);
+        let locality = told.map_or("", |told| &told.locality);
         Arc::new(Self {
             key: key.into(),
             name: key.rsplit('/').next().unwrap_or_default().into(),
-            locality: identity::locality_of_key(key).into(),
+            locality: match locality {
+                "" => identity::locality_of_key(key).into(),
+                locality => Locality::new(locality),
+            },
+            network: told.map_or("", |told| &told.network).into(),
+            gateway: told.and_then(|told| told.gateway.clone()),
         })
     }
 }
@@ -45,8 +56,8 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// Collects them from ServiceImports, GlobalTrafficPolicies, ServiceExports, EndpointSlices of other clusters and
-    /// Destinations. A bare name that no key has stands for `default/default/default/NAME`.
+    /// Collects them from what the proxy was told, ServiceImports, GlobalTrafficPolicies, ServiceExports, EndpointSlices
+    /// of other clusters and Destinations. A bare name that no key has stands for `default/default/default/NAME`.
     pub(super) fn collect(resources: &ResourceSet, identity: &Identity) -> Self {
         let mut keys: BTreeSet<&str> = BTreeSet::new();
         for import in both(&resources.service_imports) {
@@ -61,14 +72,16 @@ impl Members {
             let targets = export.spec.target_clusters.iter();
             keys.extend(targets.map(|target| target.as_str()));
         }
-        let own = Member::new(&identity.cluster);
+        keys.extend(identity.members.iter().map(|member| member.key.as_str()));
+        let told = &*identity.members;
+        let own = Member::new(&identity.cluster, told);
         let mut members = Self {
             by_key: BTreeMap::from([(Arc::clone(&own.key), Arc::clone(&own))]),
             by_name: HashMap::from([(Arc::clone(&own.name), Some(Arc::clone(&own)))]),
             fingerprint: 0,
             own,
         };
-        keys.into_iter().for_each(|key| members.add(key));
+        keys.into_iter().for_each(|key| members.add(key, told));
         let mut names: BTreeSet<&str> = BTreeSet::new();
         names.extend(
             resources
@@ -86,7 +99,7 @@ impl Members {
                 && !members.by_name.contains_key(name)
                 && members.by_key(name).is_none()
             {
-                members.add(&format!("default/default/default/{name}"));
+                members.add(&format!("default/default/default/{name}"), told);
             }
         }
         let mut hasher = DefaultHasher::new();
@@ -95,11 +108,11 @@ impl Members {
         members
     }
 
-    fn add(&mut self, key: &str) {
+    fn add(&mut self, key: &str, told: &[MemberSettings]) {
         if self.by_key.contains_key(key) {
             return;
         }
-        let member = Member::new(key);
+        let member = Member::new(key, told);
         self.by_key
             .insert(Arc::clone(&member.key), Arc::clone(&member));
         self.by_name
@@ -132,9 +145,9 @@ mod tests {
     #[test]
     fn bare_names_stand_for_the_one_key_that_ends_so() {
         let mut members = Members::collect(&ResourceSet::default(), &Identity::default());
-        members.add("eu/a/prod/c2");
-        members.add("eu/a/prod/c3");
-        members.add("us/a/prod/c3");
+        members.add("eu/a/prod/c2", &[]);
+        members.add("eu/a/prod/c3", &[]);
+        members.add("us/a/prod/c3", &[]);
         let key = |name: &str| members.find(name).map(|member| &*member.key);
         assert_eq!(key("c2"), Some("eu/a/prod/c2"));
         assert_eq!(key("us/a/prod/c3"), Some("us/a/prod/c3"));

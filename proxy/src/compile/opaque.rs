@@ -52,8 +52,13 @@ impl OpaqueCompiler<'_> {
         clusters: &mut Clusters<'_>,
     ) -> Arc<OpaqueRoutes> {
         let mut compiled = Vec::new();
+        let mut federated = None;
         match rules {
-            Rules::AutoPassthrough => auto_passthrough(bound, clusters, &mut compiled),
+            Rules::AutoPassthrough => {
+                auto_passthrough(bound, clusters, &mut compiled);
+                let hosts = clusters.federated(|host, namespace| bound.serves(host, namespace));
+                federated = Some(hosts.into_boxed_slice());
+            }
             Rules::Tcp => self.tcp(bound, clusters, &mut compiled),
             Rules::Tls => {
                 self.tls(bound, clusters, &mut compiled);
@@ -65,6 +70,7 @@ impl OpaqueCompiler<'_> {
         let fingerprint = fingerprint(&compiled);
         if let Some(before) = self.before
             && before.fingerprint == fingerprint
+            && before.federated == federated
         {
             return Arc::clone(before);
         }
@@ -72,6 +78,7 @@ impl OpaqueCompiler<'_> {
         Arc::new(OpaqueRoutes {
             table: OpaqueTable::compile(rules),
             routes: routes.into_boxed_slice(),
+            federated,
             fingerprint,
         })
     }
@@ -230,20 +237,24 @@ pub(super) fn sni_name(name: &str) -> Arc<str> {
     name.to_ascii_lowercase().into()
 }
 
-/// One rule for each cluster of the services that a server's hosts cover, by the name that the mesh's clients use for
-/// it.
-fn auto_passthrough(bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &mut Vec<Compiled>) {
-    let is_served = |host: &str, namespace: &str| {
-        let mut hosts = bound.server.hosts.iter();
+impl Bound<'_> {
+    /// Whether its hosts cover that of a service of this namespace.
+    fn serves(&self, host: &str, namespace: &str) -> bool {
+        let mut hosts = self.server.hosts.iter();
         hosts.any(|served| {
             served.namespace.includes(namespace)
                 && names::is_subset(host, &served.host.to_ascii_lowercase())
         })
-    };
+    }
+}
+
+/// One rule for each cluster of the services that a server's hosts cover, by the name that the mesh's clients use for
+/// it.
+fn auto_passthrough(bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &mut Vec<Compiled>) {
     let provenance = bound.provenance();
-    for name in clusters.names_of_mesh(is_served) {
+    for name in clusters.names_of_mesh(|host, namespace| bound.serves(host, namespace)) {
         let sni = sni_of(&name);
-        let (name, cluster) = clusters.need(&name);
+        let (name, cluster) = clusters.need(&clusters::passed_on_name(&name));
         let destination = Destination {
             name,
             cluster,

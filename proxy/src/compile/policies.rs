@@ -91,13 +91,16 @@ impl<'a> Policies<'a> {
             .iter()
             .map(|rule| &rule.spec.traffic_policy)
             .find(|policy| policy.is_written());
-        let chosen = match subset {
-            "" => None,
-            name => Some(
-                rules
-                    .iter()
-                    .find_map(|rule| Some((rule, rule.spec.subset(name)?)))?,
-            ),
+        let ruled = |name| {
+            let mut rules = rules.iter();
+            rules.find_map(|rule| Some((rule, rule.spec.subset(name)?)))
+        };
+        let (chosen, required) = match subset {
+            "" => (None, None),
+            name => match ruled(name) {
+                Some(chosen) => (Some(chosen), None),
+                None => (None, Some(service.subsets.get(name)?)),
+            },
         };
         let subset_policy = chosen.map(|(_, subset)| &subset.traffic_policy);
         let effective = Effective::of(base, subset_policy, port);
@@ -120,7 +123,10 @@ impl<'a> Policies<'a> {
                 .tls
                 .zip(rules.first())
                 .map(|(tls, rule)| Asked::new(tls, rule)),
-            subset: chosen.map(|(_, subset)| subset.labels.clone()),
+            subset: chosen
+                .map(|(_, subset)| &subset.labels)
+                .or(required)
+                .cloned(),
             provenance,
             fingerprint: hasher.finish(),
         })
@@ -159,12 +165,12 @@ impl<'a> Policies<'a> {
         })
     }
 
-    /// The subsets that are defined for a service.
-    pub(super) fn subsets(&self, host: &str, namespace: &str) -> Vec<&'a str> {
-        let rules = self.rules(host, namespace).iter();
-        rules
-            .flat_map(|rule| rule.spec.subsets.iter().map(|subset| &*subset.name))
-            .collect()
+    /// The subsets that are defined for a service, by rules or by what requires them.
+    pub(super) fn subsets<'s>(&'s self, host: &str, service: &'s Service) -> Vec<&'s str> {
+        let rules = self.rules(host, &service.namespace).iter();
+        let ruled = rules.flat_map(|rule| rule.spec.subsets.iter().map(|subset| &*subset.name));
+        let required = service.subsets.keys().map(|name| &**name);
+        ruled.chain(required).collect()
     }
 
     /// The rules for a host: of the proxy's namespace, else of the service's, else of the root namespace; within one

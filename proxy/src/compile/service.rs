@@ -9,7 +9,8 @@ use config_loader::resource::core::TrafficDistribution;
 
 use super::balance;
 use super::federation::{Exposure, Sharing};
-pub(super) use super::workload::{Facts, Origin, Workload, WorkloadHost, Workloads};
+use super::members::Member;
+pub(super) use super::workload::{Behind, Facts, Origin, Workload, WorkloadHost, Workloads};
 use crate::balance::{Policy, Simple};
 use crate::provenance::Provenance;
 use crate::upstream::Protocol;
@@ -42,8 +43,10 @@ pub(super) struct Service {
     pub distribution: TrafficDistribution,
     /// Names of which the certificates of its endpoints carry one; empty where it says none.
     pub subject_alt_names: Vec<Arc<str>>,
-    /// Whether its host is one under which clusters serve together (`clusterset.local`).
+    /// Whether its host is one under which clusters serve together (`clusterset.local`), or that stands for one of them.
     pub is_cluster_set: bool,
+    /// The cluster that its host stands for alone, if it does for one.
+    pub stands_for: Option<Arc<Member>>,
     /// How members share its traffic, when a policy says so.
     pub sharing: Option<Sharing>,
     /// Who may serve and use it, when that is limited.
@@ -52,6 +55,10 @@ pub(super) struct Service {
     pub is_exportable: bool,
     /// How requests of other clusters are balanced, where their ServiceExport says so.
     pub export: Option<ExportBalancer>,
+    /// Where requests go that are for the whole of it, where a policy shifts them.
+    pub shift: Option<Arc<Shift>>,
+    /// Subsets that no DestinationRule has to define, by name.
+    pub subsets: BTreeMap<Arc<str>, BTreeMap<String, String>>,
     /// The resources that describe it, the one that decides first.
     pub provenance: Vec<Written>,
     /// Hash over everything that it was made from.
@@ -78,6 +85,30 @@ impl Written {
             line: self.line,
         }
     }
+}
+
+/// Where the requests for a service go instead.
+///
+/// Source: Destination `status.requiredSubsets[].trafficShift`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Shift {
+    /// Its parts; their weights sum up to 100.
+    pub parts: Vec<Part>,
+    /// Where it was written.
+    pub provenance: Provenance,
+}
+
+/// A part of a shift.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Part {
+    /// Its share, in percent.
+    pub weight_percent: u32,
+    /// The host that it goes to.
+    pub host: Arc<str>,
+    /// A subset of it; empty for the whole.
+    pub subset: Arc<str>,
+    /// A port of it; none for that of the request.
+    pub port: Option<u16>,
 }
 
 /// How requests of other clusters are balanced.

@@ -179,10 +179,13 @@ impl Draft {
                 distribution: TrafficDistribution::Any,
                 subject_alt_names: Vec::new(),
                 is_cluster_set: false,
+                stands_for: None,
                 sharing: None,
                 exposure: None,
                 is_exportable: false,
                 export: None,
+                shift: None,
+                subsets: BTreeMap::new(),
                 provenance: Vec::new(),
                 fingerprint: 0,
             },
@@ -212,6 +215,7 @@ impl Draft {
         draft.service = Service {
             host: Arc::clone(&draft.service.host),
             is_cluster_set: true,
+            shift: None,
             ..self.service.clone()
         };
         draft

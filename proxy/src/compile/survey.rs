@@ -270,7 +270,7 @@ impl<'a> Survey<'a> {
             return format!("{host} has no port {port}; its ports: {ports}");
         }
         let policies = Policies::collect(self.resources, self.identity);
-        let known = policies.subsets(host, &service.namespace);
+        let known = policies.subsets(host, service);
         if known.is_empty() {
             return format!("no DestinationRule that applies to {host} defines subsets");
         }

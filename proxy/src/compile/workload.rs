@@ -14,7 +14,7 @@ use super::members::Member;
 use super::service::{Labels, Port};
 use crate::cluster::{Hop, Locality};
 use crate::registry::{Address, Registry};
-use crate::upstream::Alternates;
+use crate::upstream::{Alternates, TcpKeepalive};
 
 /// What a list looks back to for workloads that are alike.
 const RECENT_MAX: usize = 16;
@@ -51,6 +51,30 @@ pub(super) struct Facts {
     pub origin: Origin,
     /// How its gateway is asked for it; none for one that is reached directly.
     pub hop: Option<Arc<Hop>>,
+    /// What stands behind it, where it is a gateway that passes the workloads' own TLS on.
+    pub behind: Option<Arc<Behind>>,
+    /// Probes of the kernel on silent connections, where no rule says so.
+    pub keepalive: Option<TcpKeepalive>,
+}
+
+/// What a gateway is asked for that passes the TLS of its cluster's workloads on as it is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Behind {
+    /// The host by which its cluster knows the service.
+    pub host: Arc<str>,
+    /// The ports that the service has there, by name and number.
+    pub ports: Vec<(Arc<str>, u16)>,
+    /// Labels of the workloads there.
+    pub labels: Vec<Labels>,
+}
+
+impl Behind {
+    /// The number that a port has there.
+    pub(super) fn port(&self, port: &Port) -> u16 {
+        let named = |(name, _): &&(Arc<str>, u16)| !name.is_empty() && **name == *port.name;
+        let found = self.ports.iter().find(named);
+        found.map_or(port.number, |(_, number)| *number)
+    }
 }
 
 impl Deref for Workload {
@@ -117,10 +141,26 @@ impl Facts {
             "topology.kubernetes.io/zone" => Some(zone),
             _ => None,
         };
-        wanted.iter().all(|(key, value)| {
-            let own = self.labels.get(key).map(String::as_str);
-            own.or_else(|| follows(key)) == Some(value)
-        })
+        let has = |labels: &Labels| {
+            wanted.iter().all(|(key, value)| {
+                let own = labels.get(key).map(String::as_str);
+                own.or_else(|| follows(key)) == Some(value)
+            })
+        };
+        match &self.behind {
+            None => has(&self.labels),
+            Some(behind) => behind.labels.iter().any(has),
+        }
+    }
+
+    /// How far it is from the workloads: 0 for one of them, 1 for a gateway that leads to nothing but them, 2 for one
+    /// that answers for them.
+    pub(super) fn remoteness(&self) -> u8 {
+        match (self.origin, &self.behind) {
+            (Origin::Import, _) => 2,
+            (_, Some(_)) => 1,
+            _ => 0,
+        }
     }
 
     /// What is put in front of a request's path, if anything is.
@@ -204,6 +244,11 @@ impl Listing {
     /// Adds one.
     pub(super) fn push(&mut self, workload: Workload) {
         self.all.push(workload);
+    }
+
+    /// Those that were added.
+    pub(super) fn all(&self) -> &[Workload] {
+        &self.all
     }
 
     /// What others have that are known to be the same, if it was lately listed.

@@ -112,6 +112,8 @@ pub struct Worker {
     pub replay: Rc<Memory>,
     /// What copies of requests take.
     pub mirroring: Rc<Mirroring>,
+    /// When a name was told of that no service has.
+    pub(super) told_unknown: Cell<Option<tokio::time::Instant>>,
     snapshot: RefCell<Cached>,
     rng: RefCell<SmallRng>,
 }
@@ -144,6 +146,7 @@ impl Worker {
             delayed: Cell::new(0),
             replay,
             mirroring: Rc::default(),
+            told_unknown: Cell::default(),
             snapshot: RefCell::new(Cached { cache, current }),
             rng: RefCell::new(SmallRng::seed_from_u64(parts.seed)),
         }
@@ -348,7 +351,7 @@ impl Picked {
 
     /// The host that a request asks for, if its TLS is to be for that.
     pub fn host(&self, worker: &Worker, parts: &Parts) -> Option<Rc<Host>> {
-        let tls = self.cluster().pool.tls.as_ref()?;
+        let tls = self.cluster().tls(self.endpoint())?;
         if !tls.wants_host() {
             return None;
         }

@@ -95,7 +95,12 @@ fn destined(
         destination: Some(asked.local.ip()),
         source: Some(asked.remote.ip()),
     };
-    let rule = routes.table.find(&head).ok_or_else(no_route)?;
+    let Some(rule) = routes.table.find(&head) else {
+        if let Some(known) = &routes.federated {
+            tell_unknown(worker, asked, known);
+        }
+        return Err(no_route());
+    };
     let route = routes.route(rule);
     let split = route.split.as_ref().ok_or_else(no_route)?;
     let destination: &Destination = worker.random(|rng| split.pick(rng));
@@ -107,6 +112,27 @@ fn destined(
     record.stats = Arc::clone(&destined.cluster().stats);
     Ok((destined, route.tunnel.clone()))
 }
+
+/// Says which name a client of another cluster asked for, and which there are: without it neither side would know what
+/// is wrong. At most once a second, since anybody may ask for anything.
+#[cold]
+fn tell_unknown(worker: &Worker, asked: &Asked, known: &[Arc<str>]) {
+    let now = Instant::now();
+    let last = worker.told_unknown.replace(Some(now));
+    if last.is_some_and(|last| now.duration_since(last) < UNKNOWN_INTERVAL) {
+        worker.told_unknown.set(last);
+        return;
+    }
+    let sni = asked.server_name.as_deref().unwrap_or_default();
+    tracing::warn!(
+        sni,
+        known = known.join(", "),
+        "no service is known by this name; federated hosts are listed"
+    );
+}
+
+/// How often at most an unknown name is told of.
+const UNKNOWN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Connects to an endpoint, and to others when that fails.
 async fn connect(

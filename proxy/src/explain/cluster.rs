@@ -259,6 +259,7 @@ pub(super) fn endpoints(
             labels: (*endpoint.labels).clone(),
             member: None,
             path_prefix: endpoint.path_prefix().map(|prefix| prefix.to_string()),
+            tls: endpoint.tls.text(),
         })
 }
 

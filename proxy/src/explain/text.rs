@@ -430,6 +430,9 @@ fn endpoint_line(endpoint: &EndpointUsed, width: usize) -> String {
     if let Some(prefix) = &endpoint.path_prefix {
         let _ = write!(line, "  path {prefix}...");
     }
+    if let Some(tls) = &endpoint.tls {
+        let _ = write!(line, "  tls {tls}");
+    }
     if !endpoint.locality.is_empty() {
         let _ = write!(line, "  in {}", endpoint.locality);
     }

@@ -68,6 +68,9 @@ pub struct OpaqueRoutes {
     pub table: OpaqueTable,
     /// Where each rule of the table sends connections, by rule number.
     pub routes: Box<[OpaqueRoute]>,
+    /// Of a server that goes by the names of clusters: some of the hosts by which other clusters know services, for those
+    /// who ask for another one. None for other servers.
+    pub federated: Option<Box<[Arc<str>]>>,
     /// Hash over everything that the routes follow from.
     pub fingerprint: u64,
 }

@@ -9,6 +9,8 @@ mod exports;
 
 mod foreign;
 
+mod hops;
+
 mod health;
 
 mod metrics;
@@ -16,6 +18,8 @@ mod metrics;
 mod opaque;
 
 mod policies;
+
+mod requirements;
 
 mod shares;
 
@@ -204,9 +208,12 @@ impl World {
     fn proxy(&self, setup: Setup<'_>) -> Proxy {
         let start = Start::new();
         let text = self.mesh(start.edge(), setup);
-        let arguments = ["--cluster", "c1"].iter().chain(setup.arguments);
+        let told: &[&str] = match setup.arguments.contains(&"--cluster") {
+            true => &[],
+            false => &["--cluster", "c1"],
+        };
         start
-            .args(arguments.copied())
+            .args(told.iter().chain(setup.arguments).copied())
             .file("mesh.yaml", text)
             .start()
     }

@@ -30,4 +30,7 @@ codes! {
     X301 Warning "a host of a ServiceEntry or a Destination is not that of a Service";
     X302 Warning "an address of a ServiceImport belongs to one service";
     X303 Warning "a route of a Gateway leads to a service whose endpoints are known without its clients";
+    X304 Warning "a Destination that other clusters reach through a gateway has one";
+    X305 Warning "a traffic shift is known to be for its Destination, which no VirtualService routes";
+    X306 Warning "a federated host name belongs to one Destination";
 }

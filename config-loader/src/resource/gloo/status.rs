@@ -76,6 +76,49 @@ pub struct RequiredSubsets {
     pub line: Line,
 }
 
+impl RequiredSubsets {
+    /// Whether its shift is known to be for requests to `own`, which has these policies: if its policy is one of them, and
+    /// takes every request, or if the policy is none of them and every part of the shift is the same service.
+    pub fn is_attached(&self, policies: &[AppliedTrafficPolicy], own: &ClusterRef) -> bool {
+        let mut known = policies.iter();
+        match known.find(|applied| applied.policy == self.policy) {
+            Some(applied) => applied.takes_every_request(),
+            None => self
+                .shift
+                .destinations
+                .iter()
+                .all(|part| match &part.target {
+                    ShiftTarget::Kube { service, .. } => {
+                        (&service.name, &service.namespace) == (&own.name, &own.namespace)
+                    }
+                    ShiftTarget::ClusterHeader(_)
+                    | ShiftTarget::Static(_)
+                    | ShiftTarget::Virtual { .. } => false,
+                }),
+        }
+    }
+}
+
+impl AppliedTrafficPolicy {
+    /// Whether it is for every request, whoever sends it: it has neither matchers nor a selector of sources.
+    pub fn takes_every_request(&self) -> bool {
+        let limits = ["httpRequestMatchers", "requestMatchers", "sourceSelector"];
+        limits.iter().all(|field| match self.spec.get(*field) {
+            None | Some(serde_json::Value::Null) => true,
+            Some(written) => written.as_array().is_some_and(Vec::is_empty),
+        })
+    }
+}
+
+/// The name of a subset that no rule names: its labels, `key-value`, by key, joined with `-`.
+pub fn subset_name(labels: &BTreeMap<String, String>) -> String {
+    let pairs: Vec<String> = labels
+        .iter()
+        .map(|(key, value)| format!("{key}-{value}"))
+        .collect();
+    pairs.join("-")
+}
+
 /// Where a policy sends requests. The weights sum up to 100.
 #[derive(Clone, Debug, Default)]
 pub struct TrafficShift {

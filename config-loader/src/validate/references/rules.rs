@@ -1,10 +1,10 @@
 //! DestinationRules: the subsets that they define, and what hides them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::names::{complete, is_covered};
 use super::services::Services;
-use super::{place, warning};
+use super::{destinations, place, warning};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X283, X284};
 use crate::resource::istio::DestinationRule;
@@ -14,6 +14,8 @@ use crate::resource::{Object, ResourceSet};
 pub(super) struct Rules<'a> {
     exact: HashMap<String, Vec<&'a Object<DestinationRule>>>,
     wildcards: Vec<(String, &'a Object<DestinationRule>)>,
+    /// Subsets that no rule has to define, by host.
+    required: HashMap<String, BTreeSet<String>>,
 }
 
 impl<'a> Rules<'a> {
@@ -21,6 +23,7 @@ impl<'a> Rules<'a> {
         let mut rules = Rules {
             exact: HashMap::new(),
             wildcards: Vec::new(),
+            required: destinations::required_subsets(set),
         };
         for object in set.destination_rules.values() {
             let host = complete(&object.spec.host, &object.id.namespace).into_owned();
@@ -43,10 +46,15 @@ impl<'a> Rules<'a> {
         exact.chain(covering.map(|(_, object)| *object))
     }
 
-    /// Whether some rule for a host defines a subset.
+    /// Whether some rule for a host defines a subset, or a Destination requires it.
     pub(super) fn has_subset(&self, host: &str, subset: &str) -> bool {
-        self.of(host)
-            .any(|object| object.spec.subset(subset).is_some())
+        let required = || {
+            self.required
+                .get(host)
+                .is_some_and(|all| all.contains(subset))
+        };
+        let mut rules = self.of(host);
+        rules.any(|object| object.spec.subset(subset).is_some()) || required()
     }
 
     /// The subsets that rules for a host define.

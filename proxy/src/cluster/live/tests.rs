@@ -11,7 +11,8 @@ use super::*;
 use crate::balance::{HashAlgorithm, HashKey, HashPolicy, Policy};
 use crate::cluster::locality::{self, Locality, Place};
 use crate::cluster::{
-    Balance, Cluster, Common, HealthCheck, Outcome, OutlierPolicy, Parts, Probe, RetryLimit, Spread,
+    Balance, Cluster, Common, EndpointTls, HealthCheck, Outcome, OutlierPolicy, Parts, Probe,
+    RetryLimit, Spread,
 };
 use crate::pool::PoolSettings;
 use crate::registry::{Address, Happening, Registry, Thresholds};
@@ -47,7 +48,7 @@ fn cluster(balance: Balance, localities: &[&str]) -> Cluster {
                     network: Arc::default(),
                     member: None,
                     labels: Arc::clone(&labels),
-                    speaks_mesh_tls: false,
+                    tls: EndpointTls::OfCluster,
                     hop: None,
                     scope: Arc::clone(&state.name),
                     stats: Arc::clone(&stats),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::connecting::TlsOf;
 use super::stats::StatsOf;
 use super::{Clusters, Making};
 use crate::cluster::{Cluster, Common, Endpoint};
@@ -44,7 +45,7 @@ impl Clusters<'_> {
     pub(super) fn endpoints(
         &self,
         making: &Making<'_>,
-        members: &[&Workload],
+        (members, tls): (&[&Workload], &TlsOf),
         previous: Option<&Arc<Cluster>>,
     ) -> Vec<Endpoint> {
         let mut found: Vec<Found<'_>> = Vec::with_capacity(members.len());
@@ -64,7 +65,7 @@ impl Clusters<'_> {
         });
         found.dedup_by(|later, first| later.key() == first.key());
         let mut before = Before::of(previous);
-        let mut common = CommonOf::default();
+        let mut common = CommonOf::of(tls);
         found
             .into_iter()
             .map(|found| {
@@ -88,7 +89,12 @@ impl Clusters<'_> {
     }
 
     /// What endpoints have in common of which this is known.
-    fn common(&self, known: &mut CommonOf, making: &Making<'_>, facts: &Arc<Facts>) -> Arc<Common> {
+    fn common(
+        &self,
+        known: &mut CommonOf<'_>,
+        making: &Making<'_>,
+        facts: &Arc<Facts>,
+    ) -> Arc<Common> {
         let key = Arc::as_ptr(facts);
         if let Some((last, common)) = &known.last
             && *last == key
@@ -103,7 +109,7 @@ impl Clusters<'_> {
                 network: Arc::clone(&facts.network),
                 member: member.map(|member| Arc::clone(&member.name)),
                 labels: Labels::clone(&facts.labels),
-                speaks_mesh_tls: facts.speaks_mesh_tls(),
+                tls: known.tls.get(&key).cloned().unwrap_or_default(),
                 hop: facts.hop.clone(),
                 scope: scope(making.base, facts),
                 stats: self.stats_of_workload(&mut known.stats, making.service, facts),
@@ -115,11 +121,22 @@ impl Clusters<'_> {
 }
 
 /// What was made so far for endpoints of which the same is known. The facts are held by workloads meanwhile.
-#[derive(Default)]
-struct CommonOf {
+struct CommonOf<'a> {
+    tls: &'a TlsOf,
     last: Option<(*const Facts, Arc<Common>)>,
     by_facts: HashMap<*const Facts, Arc<Common>>,
     stats: StatsOf,
+}
+
+impl<'a> CommonOf<'a> {
+    fn of(tls: &'a TlsOf) -> Self {
+        Self {
+            tls,
+            last: None,
+            by_facts: HashMap::new(),
+            stats: StatsOf::new(),
+        }
+    }
 }
 
 /// The endpoints of the cluster before, which are walked beside the new ones: both are in the same order.

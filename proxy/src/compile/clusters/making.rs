@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use config_loader::resource::{HealthChecked, Probe as AskedProbe};
 
+use super::connecting::Connecting;
 use super::{Clusters, Making, StandsFor};
 use crate::cluster::federation::Pool;
 use crate::cluster::locality::{self, Place};
 use crate::cluster::{
     Absence, Balance, Cluster, Endpoint, Federation, HealthCheck, Parts, Plan, Probe,
 };
-use crate::compile::client_tls::Purpose;
-use crate::compile::service::{Origin, Port, Workload, Written};
-use crate::pool::PoolSettings;
+use crate::compile::service::{Port, Workload, Written};
 use crate::registry::{ClusterState, Thresholds};
 use crate::telemetry::Workload as WorkloadLabels;
 
@@ -40,9 +39,8 @@ impl Clusters<'_> {
         } = stands_for;
         let names = members.iter().filter_map(|workload| workload.host.name());
         self.dns_names.extend(names.cloned());
-        let pool = self.pool_settings(making, members);
-        let tls = pool.tls.as_ref().map(|tls| tls.serial);
-        let fingerprint = self.fingerprint(making, members, (&pools, absence), tls);
+        let Connecting { pool, tls, serial } = self.connecting(making, members);
+        let fingerprint = self.fingerprint(making, members, (&pools, absence), serial);
         let previous = self.previous.cluster(state.id);
         if let Some(before) = previous
             && before.fingerprint == fingerprint
@@ -60,7 +58,7 @@ impl Clusters<'_> {
                 None => federation,
             })
         });
-        let endpoints = self.endpoints(making, members, previous);
+        let endpoints = self.endpoints(making, (members, &tls), previous);
         let plan = self.plan(&policy.balance, &endpoints, is_pool);
         let provenance = service.provenance.iter().map(Written::provenance);
         let provenance = provenance.chain(policy.provenance.iter().cloned());
@@ -84,30 +82,6 @@ impl Clusters<'_> {
             state,
         };
         Arc::new(Cluster::build(parts, self.now))
-    }
-
-    /// How connections to these workloads are made, their TLS included.
-    fn pool_settings(&self, making: &Making<'_>, members: &[&Workload]) -> PoolSettings {
-        let Making {
-            service,
-            policy,
-            base,
-            ..
-        } = *making;
-        let purpose = Purpose {
-            identity: self.identity,
-            service,
-            cluster: base,
-            members,
-        };
-        // the mesh's TLS ends at workloads; what answers here is a gateway, which ends its own
-        let is_hop = members.iter().any(|member| member.origin == Origin::Import);
-        let asked = policy.tls.as_ref();
-        let asked = asked.filter(|asked| !(is_hop && asked.is_of_mesh()));
-        PoolSettings {
-            tls: purpose.tls(asked, self.certificates),
-            ..policy.pool.clone()
-        }
     }
 
     /// Which endpoints come first for this proxy.
@@ -141,7 +115,7 @@ impl Clusters<'_> {
         making: &Making<'_>,
         members: &[&Workload],
         stands_for: (&Option<Vec<Pool>>, Option<Absence>),
-        tls: Option<u64>,
+        tls: u64,
     ) -> u64 {
         let mut hasher = DefaultHasher::new();
         (

@@ -156,6 +156,7 @@ fn facts_of(collector: &Collector<'_>, port: &str, endpoint: &ImportEndpoint) ->
         member: member
             .filter(|member| member.key != members.own.key)
             .cloned(),
+        network: member.map_or_else(Arc::default, |member| Arc::clone(&member.network)),
         origin: Origin::Import,
         hop: Some(Arc::new(Hop {
             path_prefix: Arc::clone(&target.path_prefix),

@@ -297,11 +297,11 @@ fn auto_passthrough_knows_the_clusters_of_the_mesh_that_its_hosts_cover() {
     for (sni, expected) in [
         (
             "outbound_.80_._.s.default.svc.cluster.local",
-            "1 outbound|80||s.default.svc.cluster.local",
+            "1 passthrough|80||s.default.svc.cluster.local",
         ),
         (
             "outbound_.80_.v1_.s.default.svc.cluster.local",
-            "1 outbound|80|v1|s.default.svc.cluster.local",
+            "1 passthrough|80|v1|s.default.svc.cluster.local",
         ),
         ("outbound_.80_.v9_.s.default.svc.cluster.local", "closed"),
         ("outbound_.81_._.s.default.svc.cluster.local", "closed"),

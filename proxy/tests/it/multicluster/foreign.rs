@@ -2,6 +2,8 @@
 
 use super::*;
 
+const IN_MESH_A: &[&str] = &["--gloo-mesh", "a.gloo-mesh"];
+
 /// A Destination of ns1/web in c2 with these workloads, which its federated host stands for.
 fn destination(sites: &[(&Site, &str)]) -> String {
     let subsets: Vec<String> = sites
@@ -20,7 +22,8 @@ fn destination(sites: &[(&Site, &str)]) -> String {
         "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {{namespace: gloo-mesh, name: web-c2}}\n\
          spec: {{kubeService: {{ref: {{name: web, namespace: ns1, clusterName: c2}}, \
          ports: [{{port: 80, name: http, protocol: TCP}}], endpointSubsets: [{}]}}}}\n\
-         status: {{appliedFederation: {{federatedHostname: web.ns1.svc.c2.global, flatNetwork: true}}}}\n",
+         status: {{appliedFederation: {{federatedHostname: web.ns1.svc.c2.global, flatNetwork: true, \
+         federatedToMeshes: [{{name: a, namespace: gloo-mesh}}]}}}}\n",
         subsets.join(", ")
     )
 }
@@ -37,9 +40,66 @@ fn scenarios_71_and_72_a_federated_host_leads_to_the_workloads_of_its_cluster() 
         more: &more,
         rule: "",
         policy: "{lbType: Locality}",
+        arguments: IN_MESH_A,
         ..Setup::default()
     });
     assert_shares(&counts, &[("P1", 500), ("P2", 500)]);
+}
+
+#[test]
+fn scenario_71_a_federated_host_is_known_in_the_meshes_that_it_is_federated_to() {
+    let site = Site::new("P1");
+    let of_c1 = "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {namespace: gloo-mesh, name: own}\n\
+                 spec: {mesh: {name: a, namespace: gloo-mesh}, \
+                 kubeService: {ref: {name: other, namespace: ns1, clusterName: c1}, ports: [{port: 80}]}}\n\
+                 status: {localFqdn: other.ns1.local}\n";
+    let plain = destination(&[(&site, "v1")]);
+    let with_own = format!("{plain}---\n{of_c1}");
+    let run = |more: &str, arguments: &[&str]| {
+        let world = World::new();
+        let proxy = world.proxy(Setup {
+            host: "web.ns1.svc.c2.global",
+            more,
+            rule: "",
+            arguments,
+            ..Setup::default()
+        });
+        count(&proxy, 20)
+    };
+    let known = BTreeMap::from([("P1".to_owned(), 20)]);
+    let unknown = BTreeMap::from([("503".to_owned(), 20)]);
+    assert_eq!(run(&plain, IN_MESH_A), known);
+    assert_eq!(run(&plain, &["--gloo-mesh", "b.gloo-mesh"]), unknown);
+    assert_eq!(run(&plain, &[]), unknown, "in no mesh at all");
+    assert_eq!(run(&with_own, &[]), known, "the mesh of its cluster");
+    let told = run(&with_own, &["--gloo-mesh", "b.gloo-mesh"]);
+    assert_eq!(told, unknown, "what it is told counts first");
+    // the cluster that owns it knows it always, and serves it itself
+    let own = run(&plain, &["--cluster", "c2"]);
+    assert_eq!(own.keys().collect::<Vec<_>>(), ["L1", "L2"]);
+}
+
+#[test]
+fn a_local_name_is_known_in_its_own_cluster_only() {
+    let site = Site::new("P1");
+    let more = destination(&[(&site, "v1")]).replace(
+        "{appliedFederation:",
+        "{localFqdn: web.ns1.local, appliedFederation:",
+    );
+    let run = |cluster: &str| {
+        let world = World::new();
+        let proxy = world.proxy(Setup {
+            local: 0,
+            host: "web.ns1.local",
+            more: &more,
+            rule: "",
+            arguments: &["--cluster", cluster, "--gloo-mesh", "a.gloo-mesh"],
+            ..Setup::default()
+        });
+        count(&proxy, 20)
+    };
+    assert_eq!(run("c2"), BTreeMap::from([("P1".to_owned(), 20)]));
+    assert_eq!(run("c3"), BTreeMap::from([("503".to_owned(), 20)]));
 }
 
 #[test]
@@ -50,6 +110,7 @@ fn a_destination_of_another_cluster_waits_for_a_policy() {
         World::new().run(Setup {
             policy,
             more: &more,
+            arguments: IN_MESH_A,
             ..Setup::default()
         })
     };

@@ -1,0 +1,90 @@
+//! How connections to the endpoints of a cluster are made, and what TLS each of them is spoken.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::{Clusters, Making};
+use crate::cluster::EndpointTls;
+use crate::compile::client_tls::Purpose;
+use crate::compile::service::{Facts, Workload};
+use crate::pool::{PoolSettings, Speaks};
+
+/// How connections are made.
+pub(super) struct Connecting {
+    pub pool: PoolSettings,
+    /// The TLS of endpoints that are not spoken that of the cluster.
+    pub tls: TlsOf,
+    /// A number that is another when any TLS is.
+    pub serial: u64,
+}
+
+/// TLS by what is known of workloads, which hold it meanwhile.
+pub(super) type TlsOf = HashMap<*const Facts, EndpointTls>;
+
+fn serial(pool: &PoolSettings, each: &[EndpointTls]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    pool.tls.as_ref().map(|tls| tls.serial).hash(&mut hasher);
+    for tls in each {
+        let number = match tls {
+            EndpointTls::OfCluster => 0,
+            EndpointTls::Own(tls) => tls.serial.wrapping_add(2),
+            EndpointTls::Plain => 1,
+        };
+        number.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+impl Clusters<'_> {
+    /// How connections to these workloads are made.
+    pub(super) fn connecting(&self, making: &Making<'_>, members: &[&Workload]) -> Connecting {
+        let Making {
+            service,
+            port,
+            policy,
+            base,
+            is_passed_on,
+            ..
+        } = *making;
+        let mut pool = policy.pool.clone();
+        let keepalive = members.iter().find_map(|member| member.keepalive);
+        pool.tcp_keepalive = pool.tcp_keepalive.or(keepalive);
+        if is_passed_on {
+            let (serial, tls) = (serial(&pool, &[]), TlsOf::new());
+            return Connecting { pool, tls, serial };
+        }
+        // workloads of a mesh take HTTP/2, whatever their port declares
+        let is_behind = |member: &&Workload| member.behind.is_some();
+        let all_behind = !members.is_empty() && members.iter().all(is_behind);
+        if all_behind && port.carries_paths && pool.speaks == Speaks::Declared {
+            pool.speaks = Speaks::Http2;
+        }
+        let purpose = Purpose {
+            identity: self.identity,
+            service,
+            cluster: base,
+            members,
+        };
+        let asked = policy.tls.as_ref();
+        pool.tls = purpose.tls(asked, self.certificates);
+        let mut facts: Vec<&Facts> = members.iter().map(|member| &*member.facts).collect();
+        facts.dedup_by_key(|facts| std::ptr::from_ref(*facts));
+        let each = |facts: &&Facts| {
+            let of_cluster = pool.tls.as_ref();
+            purpose.of(facts, (asked, of_cluster), port, self.certificates)
+        };
+        let mut each: Vec<EndpointTls> = facts.iter().map(each).collect();
+        let is_own = |tls: &EndpointTls| *tls != EndpointTls::OfCluster;
+        if !each.is_empty() && each.iter().all(is_own) {
+            pool.tls = None;
+        }
+        if pool.tls.is_none() {
+            let plain = each.iter_mut().filter(|tls| **tls == EndpointTls::Plain);
+            plain.for_each(|tls| *tls = EndpointTls::OfCluster);
+        }
+        let serial = serial(&pool, &each);
+        let tls = facts.into_iter().map(std::ptr::from_ref).zip(each);
+        let tls = tls.filter(|(_, tls)| is_own(tls)).collect();
+        Connecting { pool, tls, serial }
+    }
+}

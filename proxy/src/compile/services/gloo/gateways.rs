@@ -1,0 +1,86 @@
+//! The gateways by which clusters take TLS of the mesh that they pass on to workloads.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use config_loader::resource::Object;
+use config_loader::resource::gloo::{Backing, Destination, KubeService, KubeServiceType};
+
+use super::super::kube::host;
+use super::super::{Collector, Draft};
+use crate::compile::members::Member;
+use crate::compile::service::WorkloadHost;
+
+/// The label of a Destination that is the gateway of its cluster.
+const LABEL: (&str, &str) = ("istio", "ingressgateway");
+
+/// The port of a gateway that passes TLS on.
+const PORT: &str = "tls";
+
+/// Where a gateway is.
+pub(super) type Gateway = (WorkloadHost, u16);
+
+/// The gateways of all clusters.
+pub(super) struct Gateways<'a> {
+    by_member: HashMap<Arc<str>, Vec<&'a Arc<Object<Destination>>>>,
+}
+
+impl<'a> Gateways<'a> {
+    /// Those that are Destinations with the label `istio: ingressgateway`, outside addresses and a port named `tls`.
+    pub(super) fn collect(collector: &Collector<'a>) -> Self {
+        let mut by_member: HashMap<_, Vec<_>> = HashMap::new();
+        for object in collector.resources.destinations.values() {
+            let Backing::Kube(kube) = &object.spec.backing else {
+                continue;
+            };
+            let is_gateway = kube
+                .labels
+                .get(LABEL.0)
+                .is_some_and(|label| label == LABEL.1);
+            if let Some(member) = collector.members.find(&kube.service.cluster)
+                && is_gateway
+                && port(kube).is_some()
+            {
+                let of: &mut Vec<_> = by_member.entry(Arc::clone(&member.key)).or_default();
+                of.push(object);
+            }
+        }
+        Self { by_member }
+    }
+
+    /// The gateways of a member: the one that the proxy was told of, else those of Destinations. What says so is noted in
+    /// `draft`.
+    pub(super) fn of(&self, member: &Member, draft: &mut Draft) -> Vec<Gateway> {
+        if let Some(told) = &member.gateway {
+            (&told.host, told.port).hash(&mut draft.hasher);
+            return vec![(address(&told.host), told.port)];
+        }
+        let mut all = Vec::new();
+        for object in self.by_member.get(&member.key).into_iter().flatten() {
+            let Backing::Kube(kube) = &object.spec.backing else {
+                continue;
+            };
+            draft.saw(object);
+            let addresses = kube.external_addresses.iter().map(host);
+            all.extend(addresses.zip(std::iter::repeat(port(kube).unwrap_or_default())));
+        }
+        all
+    }
+}
+
+/// The port at the outside addresses of a gateway: that of the nodes where these are nodes.
+fn port(kube: &KubeService) -> Option<u16> {
+    let port = kube.ports.iter().find(|port| &*port.name == PORT)?;
+    match kube.service_type {
+        KubeServiceType::NodePort => port.node_port,
+        _ => Some(port.port),
+    }
+}
+
+fn address(text: &str) -> WorkloadHost {
+    match text.parse() {
+        Ok(ip) => WorkloadHost::Ip(ip),
+        Err(_) => WorkloadHost::Name(text.into()),
+    }
+}

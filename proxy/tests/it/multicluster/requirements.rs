@@ -1,0 +1,239 @@
+//! What Destinations say of localities, of shifts and of connections: scenarios 73 to 75 and 94.
+
+use super::*;
+
+/// Workloads of ns1/web in a cluster: where, their version, and their zone.
+struct Of<'a> {
+    cluster: &'a str,
+    workloads: &'a [(&'a Site, &'a str, &'a str)],
+    status: &'a str,
+}
+
+impl Of<'_> {
+    fn text(&self) -> String {
+        let subsets: Vec<String> = self
+            .workloads
+            .iter()
+            .map(|(site, version, zone)| {
+                let at = site.address();
+                format!(
+                    "{{endpoints: [{{ipAddress: {}, labels: {{version: {version}}}, subLocality: {{zone: {zone}}}}}], \
+                     ports: [{{port: {}, name: http, protocol: TCP}}]}}",
+                    at.ip(),
+                    at.port()
+                )
+            })
+            .collect();
+        let cluster = self.cluster;
+        format!(
+            "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {{namespace: gloo-mesh, name: web-{cluster}}}\n\
+             spec: {{kubeService: {{ref: {{name: web, namespace: ns1, clusterName: {cluster}}}, region: r1, \
+             ports: [{{port: 80, name: http, protocol: TCP}}], endpointSubsets: [{}]}}}}\n\
+             status: {{{} appliedFederation: {{federatedHostname: web.ns1.svc.{cluster}.global, flatNetwork: true, \
+             federatedToMeshes: [{{name: a, namespace: gloo-mesh}}], \
+             tcpKeepalive: {{probes: 3, time: 10s, interval: 5s}}}}}}\n",
+            subsets.join(", "),
+            self.status
+        )
+    }
+}
+
+const IN_MESH_A: &[&str] = &["--gloo-mesh", "a.gloo-mesh"];
+
+/// The shift of scenario 74, and the policies that are applied.
+fn shift(applied: &str) -> String {
+    let to = |weight: u8, cluster: &str, subset: &str| {
+        format!(
+            "{{weight: {weight}, kubeService: {{name: web, namespace: ns1, clusterName: {cluster}{subset}}}}}"
+        )
+    };
+    format!(
+        "{applied} requiredSubsets: [{{trafficPolicyRef: {{name: p, namespace: gloo-mesh}}, trafficShift: {{destinations: [{}, {}, {}]}}}}],",
+        to(75, "c2", ""),
+        to(15, "c1", ", subset: {version: v1}"),
+        to(10, "c1", ", subset: {version: v2}")
+    )
+}
+
+/// Who answers requests for ns1/web in c1 when it has this status, and another cluster has it, too.
+fn shifted(status: &str, more: &str) -> BTreeMap<String, usize> {
+    let world = World::new();
+    let other = Site::new("P1");
+    let locals = [(&world.l1, "v1", "a"), (&world.l2, "v2", "a")];
+    let here = Of {
+        cluster: "c1",
+        workloads: &locals,
+        status,
+    };
+    let there = Of {
+        cluster: "c2",
+        workloads: &[(&other, "v1", "a")],
+        status: "",
+    };
+    let more = documents([here.text(), there.text(), more.to_owned()]);
+    world.run(Setup {
+        more: more.trim_start_matches("---\n"),
+        arguments: IN_MESH_A,
+        ..Setup::default()
+    })
+}
+
+#[test]
+fn scenario_74_a_shift_of_one_service_is_executed() {
+    let counts = shifted(&shift(""), "");
+    assert_shares(&counts, &[("P1", 750), ("L1", 150), ("L2", 100)]);
+}
+
+#[test]
+fn a_shift_counts_where_its_policy_is_attached_and_nothing_else_routes_the_host() {
+    let local = [("L1", 500), ("L2", 500)];
+    let shares = [("P1", 750), ("L1", 150), ("L2", 100)];
+    let applied = |spec: &str| {
+        shift(&format!(
+            "appliedTrafficPolicies: [{{ref: {{name: p, namespace: gloo-mesh}}, spec: {spec}}}],"
+        ))
+    };
+    assert_shares(&shifted(&applied("{httpRequestMatchers: []}"), ""), &shares);
+    // a policy for some requests only
+    let some = applied("{httpRequestMatchers: [{uri: {prefix: /a}}]}");
+    assert_shares(&shifted(&some, ""), &local);
+    // one that may be attached to another service
+    let foreign = shift("").replacen(
+        "name: web, namespace: ns1, clusterName: c2",
+        "name: shop, namespace: ns1, clusterName: c2",
+        1,
+    );
+    assert_shares(&shifted(&foreign, ""), &local);
+    let routed = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {namespace: ns1, name: own}\n\
+                  spec: {hosts: [web], http: [{route: [{destination: {host: web}}]}]}\n";
+    assert_shares(&shifted(&shift(""), routed), &local);
+}
+
+#[test]
+fn scenario_73_labels_of_workloads_make_a_subset_that_nothing_else_defines() {
+    let world = World::new();
+    let locals = [(&world.l1, "v1", "a"), (&world.l2, "v2", "a")];
+    let here = Of {
+        cluster: "c1",
+        workloads: &locals,
+        status: &shift("").replace(
+            "name: web, namespace: ns1, clusterName: c2",
+            "name: shop, namespace: ns1, clusterName: c2",
+        ),
+    };
+    let run = |more: &str| {
+        let proxy = world.proxy(Setup {
+            host: "web.ns1.svc.cluster.local, subset: version-v2",
+            rule: "",
+            more,
+            ..Setup::default()
+        });
+        count(&proxy, 50)
+    };
+    let own = here.text();
+    assert_eq!(run(&own), BTreeMap::from([("L2".to_owned(), 50)]));
+    // a rule that has a subset of that name is asked first
+    let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {namespace: ns1, name: web}\n\
+                spec: {host: web, subsets: [{name: version-v2, labels: {version: v1}}]}\n";
+    let both = documents([own.as_str(), rule]);
+    assert_eq!(
+        run(both.trim_start_matches("---\n")),
+        BTreeMap::from([("L1".to_owned(), 50)])
+    );
+}
+
+#[test]
+fn scenario_75_zones_of_a_destination_fail_over_by_what_is_left_of_them() {
+    let world = World::new();
+    let sites = ["A1", "A2", "B1", "B2"].map(Site::new);
+    let [a1, a2, b1, b2] = &sites;
+    let workloads = [
+        (a1, "v1", "a"),
+        (a2, "v1", "a"),
+        (b1, "v1", "b"),
+        (b2, "v1", "b"),
+    ];
+    let there = Of {
+        cluster: "c2",
+        workloads: &workloads,
+        status: "",
+    };
+    let rule = format!(
+        "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: global}}\n\
+         spec: {{host: web.ns1.svc.c2.global, trafficPolicy: {EJECTS_AT_ONCE}}}\n"
+    );
+    let more = documents([there.text(), rule]);
+    let proxy = world.proxy(Setup {
+        host: "web.ns1.svc.c2.global",
+        rule: "",
+        more: more.trim_start_matches("---\n"),
+        arguments: &["--gloo-mesh", "a.gloo-mesh", "--locality", "r1/a"],
+        ..Setup::default()
+    });
+    assert_shares(&count(&proxy, RUN), &[("A1", 500), ("A2", 500)]);
+    eject(&proxy, &[a1]);
+    let counts = count(&proxy, RUN);
+    assert_shares(&counts, &[("A2", 700), ("B1", 150), ("B2", 150)]);
+}
+
+/// After how many hundredths of a second the established connection to this address is probed, if it is.
+fn probed_in(to: SocketAddr) -> Option<u64> {
+    let SocketAddr::V4(to) = to else {
+        panic!("tests are on IPv4")
+    };
+    let address = u32::from_le_bytes(to.ip().octets());
+    let wanted = format!("{address:08X}:{:04X}", to.port());
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let mut timers = table.lines().filter_map(|line| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let is_it = *columns.get(2)? == wanted && *columns.get(3)? == "01";
+        let (kind, when) = columns.get(5)?.split_once(':')?;
+        (is_it && kind == "02").then(|| u64::from_str_radix(when, 16).unwrap())
+    });
+    timers.next()
+}
+
+#[test]
+fn scenario_94_connections_to_another_cluster_are_probed_as_its_destination_says() {
+    let run = |more: &str| {
+        let world = World::new();
+        let other = Site::new("P1");
+        let locals = [(&world.l1, "v1", "a")];
+        let (here, there) = (
+            Of {
+                cluster: "c1",
+                workloads: &locals,
+                status: "",
+            },
+            Of {
+                cluster: "c2",
+                workloads: &[(&other, "v1", "a")],
+                status: "",
+            },
+        );
+        let more = documents([here.text(), there.text(), more.to_owned()]);
+        let proxy = world.proxy(Setup {
+            local: 1,
+            policy: "{lbType: ActiveActive, targets: [{clusterKey: c1}, {clusterKey: c2}]}",
+            more: more.trim_start_matches("---\n"),
+            rule: "",
+            arguments: IN_MESH_A,
+            ..Setup::default()
+        });
+        let counts = count(&proxy, 20);
+        assert_shares(&counts, &[("L1", 10), ("P1", 10)]);
+        eventually("the timer runs", || probed_in(other.address()).is_some());
+        (
+            probed_in(other.address()).unwrap(),
+            probed_in(world.l1.address()),
+        )
+    };
+    let (other, own) = run("");
+    assert!((1..=1_000).contains(&other), "within 10 s: {other}");
+    assert_eq!(own, None, "workloads of the own cluster are left alone");
+    let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {namespace: ns1, name: web}\n\
+                spec: {host: web, trafficPolicy: {connectionPool: {tcp: {tcpKeepalive: {time: 7200s}}}}}\n";
+    let (other, own) = run(rule);
+    assert!(other > 600_000, "a rule counts first: {other}");
+    assert!(own.is_some_and(|own| own > 600_000));
+}

@@ -18,7 +18,7 @@ use tonic_prost::ProstCodec;
 use crate::support::DEADLINE;
 use crate::support::mesh::{documents, everything_to, gateway, routes, service};
 use crate::support::origin::{Back, Body, Origin};
-use crate::support::proxy::Proxy;
+use crate::support::proxy::{Proxy, Start};
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 use crate::upstream_tls;
 
@@ -339,4 +339,58 @@ async fn calls_go_through_tls_of_the_rule() {
     let caller = &server.callers()[0];
     assert_eq!(caller.sni.as_deref(), Some("a.test"));
     assert_eq!(caller.alpn, ["h2"]);
+}
+
+/// A call from a proxy in c1 to the one workload of ns1/notes, in c2 behind a gateway that has this rewrite.
+async fn call_across_clusters(rewrite: &str) -> Result<Note, Status> {
+    let server = server();
+    let start = Start::new();
+    let (ip, port) = (server.address.ip(), server.address.port());
+    let exporting = [
+        gateway(&[start.edge()]),
+        "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: notes}\n\
+         spec: {ports: [{name: grpc, port: 80}]}\n"
+            .to_owned(),
+        format!(
+            "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{namespace: ns1, name: notes-1, \
+             labels: {{kubernetes.io/service-name: notes}}}}\naddressType: IPv4\n\
+             ports: [{{name: grpc, port: {port}}}]\nendpoints: [{{addresses: [{ip}]}}]\n"
+        ),
+        format!(
+            "apiVersion: flomesh.io/v1alpha1\nkind: ServiceExport\nmetadata: {{namespace: ns1, name: notes}}\n\
+             spec: {{rules: [{{portNumber: 80, path: /c2/notes, pathType: Prefix}}]{rewrite}}}\n"
+        ),
+    ];
+    let exporter = start.args(["--cluster", "c2"]);
+    let exporter = exporter.file("mesh.yaml", documents(exporting)).start();
+    let start = Start::new();
+    let (ip, port) = (exporter.edge.ip(), exporter.edge.port());
+    let rule = "- {retries: {attempts: 0}, route: [{destination: {host: notes.ns1.svc.cluster.local, port: {number: 80}}}]}";
+    let importing = [
+        gateway(&[start.edge()]),
+        routes("notes", "['*']", rule),
+        format!(
+            "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {{namespace: ns1, name: notes}}\n\
+             spec: {{ports: [{{name: grpc, port: 80, endpoints: [{{clusterKey: default/default/default/c2, \
+             target: {{host: '', ip: {ip}, port: {port}, path: /c2/notes}}}}]}}]}}\n"
+        ),
+        "apiVersion: flomesh.io/v1alpha1\nkind: GlobalTrafficPolicy\nmetadata: {namespace: ns1, name: notes}\n\
+         spec: {lbType: ActiveActive, targets: [{clusterKey: default/default/default/c2}]}\n"
+            .to_owned(),
+    ];
+    let importer = start.args(["--cluster", "c1"]);
+    let importer = importer.file("mesh.yaml", documents(importing)).start();
+    let mut client = Client::connect(&importer).await;
+    client
+        .unary(tonic::Request::new(note("from afar", 1)))
+        .await
+}
+
+#[tokio::test]
+async fn scenario_48_a_call_to_another_cluster_needs_its_prefix_stripped_there() {
+    let stripped = ", pathRewrite: {from: '^/c2/notes/?', to: '/'}";
+    let told = call_across_clusters(stripped).await;
+    assert_eq!(told.unwrap(), note("from afar", 1));
+    let failed = call_across_clusters("").await.unwrap_err();
+    assert_eq!(failed.code(), Code::Unimplemented);
 }

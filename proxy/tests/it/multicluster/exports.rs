@@ -1,4 +1,4 @@
-//! What a gateway serves to other clusters: scenarios 49 to 52, 54, 55, 57.
+//! What a gateway serves to other clusters: scenarios 49 to 55 and 57.
 
 use super::*;
 
@@ -109,6 +109,34 @@ fn scenario_52_hashing_keeps_a_client_at_its_workload() {
             "{spec}: {one} and {two}"
         );
     }
+}
+
+#[test]
+fn scenario_53_a_client_moves_once_when_its_workload_goes() {
+    let world = World::new();
+    let sticky = export(
+        "web",
+        "{rules: [{portNumber: 80, path: /c1/web, pathType: Prefix}], sessionSticky: true}",
+    );
+    let proxy = gateway_of(&world, 2, &[sticky]);
+    let ask_all = || (0..20).for_each(|_| assert_eq!(get(&proxy, &world, "/c1/web/").0, 200));
+    ask_all();
+    let (home, other) = match world.l1.paths().is_empty() {
+        false => (&world.l1, &world.l2),
+        true => (&world.l2, &world.l1),
+    };
+    assert_eq!((home.paths().len(), other.paths().len()), (20, 0));
+    let text = std::fs::read_to_string(proxy.mesh().join("mesh.yaml")).unwrap();
+    let gone = format!("port: {}", home.address().port());
+    let left = text.split("---\n").filter(|part| !part.contains(&gone));
+    proxy.write("mesh.yaml", left.collect::<Vec<_>>().join("---\n"));
+    eventually("the other serves", || {
+        assert_eq!(get(&proxy, &world, "/c1/web/").0, 200);
+        !other.paths().is_empty()
+    });
+    let stayed = home.paths().len();
+    ask_all();
+    assert_eq!(home.paths().len(), stayed, "it does not come back");
 }
 
 #[test]

@@ -4,22 +4,16 @@
 //! rename of a file into its place; it is in force once its snapshot is compiled.
 
 use std::fmt::Write as _;
+use std::io;
 use std::io::Write as _;
 use std::mem::size_of;
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
-use std::{fs, io};
 
 use allocation_counter::measure;
-use benches::compare::statistics::{median, range};
-use config_loader::{Diagnostics, ResourceSet, WatchSettings, load_bytes, watch};
+use benches::changes::{Compiler, Mesh, Running, endpoints_of, spread};
+use config_loader::{Diagnostics, load_bytes};
 use proxy::cluster::Endpoint;
-use proxy::compile::{Inputs, compile};
-use proxy::identity::Identity;
-use proxy::registry::{EndpointState, Moment, Registry};
+use proxy::registry::EndpointState;
 use proxy::snapshot::Snapshot;
-use proxy::telemetry::StatsRegistry;
-use proxy::tls::Store;
 
 /// Endpoints of a file, where they are in several.
 const PER_FILE: usize = 100;
@@ -146,42 +140,6 @@ spec:
   - route: [{destination: {host: HOST}}]
 ";
 
-/// What compiling needs besides resources.
-struct Compiler {
-    registry: Registry,
-    stats: StatsRegistry,
-    identity: Identity,
-    certificates: Store,
-}
-
-impl Compiler {
-    fn new() -> Compiler {
-        Compiler {
-            registry: Registry::default(),
-            stats: StatsRegistry::new(1),
-            identity: Identity::default(),
-            certificates: Store::default(),
-        }
-    }
-
-    fn snapshot(&self, resources: &ResourceSet, previous: &Snapshot) -> Snapshot {
-        let inputs = Inputs {
-            resources,
-            identity: &self.identity,
-            registry: &self.registry,
-            stats: &self.stats,
-            certificates: &self.certificates,
-            now: Moment(1),
-        };
-        compile(&inputs, previous)
-    }
-}
-
-fn endpoints_of(snapshot: &Snapshot) -> usize {
-    let clusters = snapshot.clusters.iter().flatten();
-    clusters.map(|cluster| cluster.endpoints().len()).sum()
-}
-
 /// Bytes per endpoint: of the resources, and of what is compiled from them with the live state.
 fn memory(layout: Layout, count: usize) -> [f64; 2] {
     let text = layout.files(count, 10).join("---\n");
@@ -191,7 +149,7 @@ fn memory(layout: Layout, count: usize) -> [f64; 2] {
         set = Some(load_bytes("mesh.yaml", text.as_bytes(), &mut found));
     });
     let set = set.expect("it was loaded");
-    let compiler = Compiler::new();
+    let compiler = Compiler::default();
     let mut snapshot = Snapshot::default();
     let compiled = measure(|| snapshot = compiler.snapshot(&set, &Snapshot::default()));
     assert_eq!(endpoints_of(&snapshot), count, "{}", layout.name());
@@ -200,51 +158,10 @@ fn memory(layout: Layout, count: usize) -> [f64; 2] {
 
 /// Milliseconds of each change: from the rename until it is compiled, and compiling alone.
 fn changes(layout: Layout) -> Vec<[f64; 2]> {
-    let directory = tempfile::tempdir().expect("a directory can be made");
-    let elsewhere = tempfile::tempdir().expect("a directory can be made");
-    let files = layout.files(CHANGED_OF, 10);
-    let path = |number: usize| directory.path().join(format!("{number:05}.yaml"));
-    for (number, text) in files.iter().enumerate() {
-        fs::write(path(number), text).expect("a file can be written");
-    }
-    let last = path(files.len() - 1);
     let versions = [11, 10].map(|first| layout.files(CHANGED_OF, first).pop().expect("a file"));
-    let compiler = Compiler::new();
-    let (sender, receiver) = mpsc::channel();
-    let roots = [directory.path().to_owned()];
-    let mut previous =
-        compiler.snapshot(&config_loader::load_files(&roots).set, &Snapshot::default());
-    let watching = watch(&roots, WatchSettings::default(), move |update| {
-        let begin = Instant::now();
-        let snapshot = compiler.snapshot(&update.set, &previous);
-        // Nobody waits after the last change.
-        let _ = sender.send((Instant::now(), begin));
-        previous = snapshot;
-    })
-    .expect("a directory can be watched");
-    let draft = elsewhere.path().join("draft.yaml");
-    let millis = |time: Duration| time.as_secs_f64() * 1000.0;
-    let one = |turn: usize| {
-        // The second look at a file that was read right after it changed is not part of the next change.
-        std::thread::sleep(Duration::from_millis(200));
-        fs::write(&draft, &versions[turn % 2]).expect("a file can be written");
-        let begin = Instant::now();
-        fs::rename(&draft, &last).expect("a file can be renamed");
-        let (end, compiling) = receiver
-            .recv_timeout(Duration::from_secs(10))
-            .expect("a change is seen");
-        [millis(end - begin), millis(end - compiling)]
-    };
-    let times = (0..CHANGES).map(one).collect();
-    drop(watching);
-    times
-}
-
-/// Median, lowest and highest.
-fn spread(values: impl Iterator<Item = f64> + Clone) -> String {
-    let middle = median(values.clone()).unwrap_or_default();
-    let (low, high) = range(values).unwrap_or_default();
-    format!("{middle:.1} ({low:.1} to {high:.1})")
+    let mut running = Running::load(Mesh::write(&layout.files(CHANGED_OF, 10), versions));
+    running.compile();
+    (0..CHANGES).map(|_| running.change()).collect()
 }
 
 fn main() -> io::Result<()> {

@@ -1,5 +1,7 @@
 //! Shared pieces of the benches.
 
+pub mod changes;
+
 pub mod clusters;
 
 pub mod compare;

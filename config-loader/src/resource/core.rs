@@ -8,9 +8,7 @@ mod service;
 mod shared;
 
 pub use condition::{Condition, ConditionStatus};
-pub use endpoint_slice::{
-    AddressType, Conditions, EndpointSlice, SliceEndpoint, SlicePort, TargetRef,
-};
+pub use endpoint_slice::{AddressType, Conditions, EndpointSlice, SliceEndpoint, SlicePort};
 pub use ingress::{Ingress, IngressMode, IngressPort};
 pub use secret::{Secret, SecretType, SecretValue};
 pub use service::{

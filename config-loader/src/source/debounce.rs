@@ -1,7 +1,8 @@
 //! When to look at files after something happened to them.
 //!
-//! A single change is looked at when nothing more happened for a short while. A burst waits for a longer silence, so
-//! that it becomes one update; but not for ever. A file that is being written is given time until its writer closes it.
+//! A single change is looked at when nothing more happened for a short while, a shorter one where a whole file was moved
+//! into its place. A burst waits for a longer silence, so that it becomes one update; but not for ever. A file that is being
+//! written is given time until its writer closes it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,9 @@ use std::time::{Duration, Instant};
 
 /// From so many files on, changes are a burst.
 const BURST_FILES: usize = 4;
+
+/// A file that was moved into its place, which its writer has done with, waits for this part of the usual silence.
+const WHOLE_PART: u32 = 5;
 
 /// The silence that ends a burst.
 const BURST_QUIET: Duration = Duration::from_millis(60);
@@ -30,8 +34,23 @@ pub(super) struct Debounce {
     /// How many things happened that call for a look at everything.
     others: usize,
     writing: BTreeSet<PathBuf>,
+    /// Whether something happened that may go on.
+    may_go_on: bool,
     /// When to look although nothing happened.
     again: Option<Instant>,
+}
+
+/// What happened to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Happened {
+    /// Its writer has closed it.
+    Closed,
+    /// Nothing that tells whether more is to come.
+    Other,
+    /// Another file was moved into its place.
+    Replaced,
+    /// It was written to.
+    Written,
 }
 
 /// What is to be looked at.
@@ -51,21 +70,19 @@ impl Debounce {
             paths,
             others: 0,
             writing: BTreeSet::new(),
+            may_go_on: false,
             again: None,
         }
     }
 
-    /// Something happened to a known file; `writing` says whether its writer has closed it, if that is known.
-    pub(super) fn file(&mut self, path: &Path, writing: Option<bool>, now: Instant) {
-        match writing {
-            Some(true) => {
-                self.writing.insert(path.to_owned());
-            }
-            Some(false) => {
-                self.writing.remove(path);
-            }
-            None => {}
+    /// Something happened to a known file.
+    pub(super) fn file(&mut self, path: &Path, what: Happened, now: Instant) {
+        match what {
+            Happened::Written => _ = self.writing.insert(path.to_owned()),
+            Happened::Closed => _ = self.writing.remove(path),
+            Happened::Replaced | Happened::Other => {}
         }
+        self.may_go_on |= what != Happened::Replaced;
         self.paths.insert(path.to_owned());
         self.touch(now);
     }
@@ -73,6 +90,7 @@ impl Debounce {
     /// Something happened that may have brought or taken files.
     pub(super) fn other(&mut self, now: Instant) {
         self.others += 1;
+        self.may_go_on = true;
         self.touch(now);
     }
 
@@ -95,10 +113,10 @@ impl Debounce {
     pub(super) fn deadline(&self) -> Option<Instant> {
         let happened = self.first.zip(self.last).map(|(first, last)| {
             let burst = self.paths.len() + self.others >= BURST_FILES;
-            let mut quiet = if burst {
-                self.quiet.max(BURST_QUIET)
-            } else {
-                self.quiet
+            let mut quiet = match burst {
+                true => self.quiet.max(BURST_QUIET),
+                false if self.may_go_on => self.quiet,
+                false => self.quiet / WHOLE_PART,
             };
             if !self.writing.is_empty() {
                 quiet = quiet.max(WRITER_GRACE);
@@ -139,8 +157,8 @@ mod tests {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         assert_eq!(debounce.deadline(), None);
-        debounce.file(Path::new("a"), None, start);
-        debounce.file(Path::new("a"), None, start + ms(5));
+        debounce.file(Path::new("a"), Happened::Other, start);
+        debounce.file(Path::new("a"), Happened::Other, start + ms(5));
         assert_eq!(debounce.deadline(), Some(start + ms(15)));
         assert_eq!(debounce.take(start + ms(14)), None);
         assert_eq!(
@@ -151,13 +169,39 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_moved_into_its_place_hardly_waits() {
+        let start = Instant::now();
+        let mut debounce = Debounce::new(QUIET);
+        debounce.file(Path::new("a"), Happened::Replaced, start);
+        debounce.file(Path::new("b"), Happened::Replaced, start + ms(1));
+        assert_eq!(
+            debounce.deadline(),
+            Some(start + ms(1) + QUIET / WHOLE_PART)
+        );
+        debounce.file(Path::new("c"), Happened::Closed, start + ms(2));
+        assert_eq!(
+            debounce.deadline(),
+            Some(start + ms(12)),
+            "it may be written again"
+        );
+        debounce.file(Path::new("d"), Happened::Replaced, start + ms(3));
+        assert_eq!(debounce.deadline(), Some(start + ms(63)), "a burst");
+        assert!(debounce.take(start + ms(63)).is_some());
+        debounce.file(Path::new("a"), Happened::Replaced, start + ms(70));
+        assert_eq!(
+            debounce.deadline(),
+            Some(start + ms(70) + QUIET / WHOLE_PART)
+        );
+    }
+
+    #[test]
     fn a_burst_becomes_one_look() {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         for index in 0..1_000 {
             let now = start + Duration::from_micros(500) * index;
             assert_eq!(debounce.take(now), None);
-            debounce.file(Path::new(&format!("{index}")), None, now);
+            debounce.file(Path::new(&format!("{index}")), Happened::Other, now);
         }
         let Some(Due::Files(paths)) = debounce.take(start + ms(600)) else {
             panic!("not due")
@@ -179,9 +223,9 @@ mod tests {
     fn a_file_that_is_being_written_is_given_time() {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
-        debounce.file(Path::new("a"), Some(true), start);
+        debounce.file(Path::new("a"), Happened::Written, start);
         assert_eq!(debounce.deadline(), Some(start + WRITER_GRACE));
-        debounce.file(Path::new("a"), Some(false), start + ms(30));
+        debounce.file(Path::new("a"), Happened::Closed, start + ms(30));
         assert_eq!(debounce.deadline(), Some(start + ms(40)));
     }
 
@@ -190,7 +234,7 @@ mod tests {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         debounce.again(start);
-        debounce.file(Path::new("a"), None, start);
+        debounce.file(Path::new("a"), Happened::Other, start);
         assert_eq!(debounce.take(start + ms(5)), None);
         assert_eq!(debounce.take(start + ms(10)), Some(Due::All));
         assert_eq!(debounce.deadline(), None);
@@ -201,7 +245,7 @@ mod tests {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         debounce.again(start + ms(60));
-        debounce.file(Path::new("a"), None, start);
+        debounce.file(Path::new("a"), Happened::Other, start);
         assert!(matches!(debounce.take(start + ms(10)), Some(Due::Files(_))));
         assert_eq!(debounce.take(start + ms(60)), Some(Due::All));
         assert_eq!(debounce.deadline(), None);

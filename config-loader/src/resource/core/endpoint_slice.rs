@@ -1,6 +1,5 @@
 //! EndpointSlice, checked.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Host, Protocol};
@@ -65,32 +64,25 @@ pub enum AddressType {
     Ipv6,
 }
 
-/// One endpoint of a slice.
+/// One endpoint of a slice. There may be a million of them: what nobody asks for is checked and not kept (other addresses,
+/// the pod behind it, hints).
 #[derive(Clone, Debug)]
 pub struct SliceEndpoint {
     /// Where it is reached. The first address of those written, which all stand for the same endpoint.
     pub address: Host,
-    /// The other addresses.
-    pub other_addresses: Vec<Host>,
     /// Its state.
     pub conditions: Conditions,
-    /// Its own host name, for headless services.
-    pub hostname: Option<Arc<str>>,
-    /// The node that it runs on.
+    /// The node that it runs on; endpoints of a slice on one node share it.
     pub node_name: Option<Arc<str>>,
-    /// The zone that it runs in.
+    /// The zone that it runs in; endpoints of a slice in one zone share it.
     pub zone: Option<Arc<str>>,
-    /// The object that it stands for.
-    pub target_ref: Option<TargetRef>,
-    /// `deprecatedTopology`: labels that older versions of the API kept here.
-    pub topology: BTreeMap<String, String>,
-    /// The zones whose clients should use it; empty if there is no such hint.
-    pub zone_hints: Vec<Arc<str>>,
-    /// The nodes whose clients should use it; empty if there is no such hint.
-    pub node_hints: Vec<Arc<str>>,
     /// Where it was written.
     pub line: Line,
 }
+
+// there may be a million of them
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<SliceEndpoint>() == 64);
 
 /// The state of an endpoint, where unknown is resolved as Kubernetes says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,17 +104,6 @@ impl Default for Conditions {
             terminating: false,
         }
     }
-}
-
-/// An object by its name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TargetRef {
-    /// Such as `Pod`.
-    pub kind: Arc<str>,
-    /// Empty if none was written.
-    pub namespace: Arc<str>,
-    /// Its name.
-    pub name: Arc<str>,
 }
 
 /// One port of a slice.

@@ -2,7 +2,7 @@
 //!
 //! Kubernetes also refuses loopback and link-local addresses. We don't: a proxy beside its backends may use them.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::raw::Field;
 use crate::raw::core as raw;
 use crate::resource::Object;
 use crate::resource::core::{
-    AddressType, Conditions, EndpointSlice, Host, SliceEndpoint, SlicePort, TargetRef,
+    AddressType, Conditions, EndpointSlice, Host, SliceEndpoint, SlicePort,
 };
 use crate::span::Span;
 use crate::validate::{Check, api, scalar};
@@ -39,9 +39,12 @@ pub fn endpoint_slice(raw: &raw::EndpointSlice, check: &mut Check<'_>) -> Endpoi
     );
     let address_type = api::enum_of(&raw.address_type, &ADDRESS_TYPES, check);
     let mut endpoints = Vec::new();
+    let mut names = Names::default();
     for (entry, raw) in scalar::items(&raw.endpoints, check) {
-        endpoints.extend(endpoint(raw, entry.span(), address_type, check));
+        let span = entry.span();
+        endpoints.extend(endpoint(raw, span, address_type, &mut names, check));
     }
+    endpoints.shrink_to_fit();
     EndpointSlice {
         address_type: address_type.unwrap_or_default(),
         endpoints,
@@ -61,47 +64,51 @@ fn belongs_to_service(check: &mut Check<'_>) {
     }
 }
 
+/// Names of zones and nodes, which few endpoints of a slice have alone.
+#[derive(Default)]
+struct Names(HashSet<Arc<str>>);
+
+impl Names {
+    fn share(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.0.get(name) {
+            return Arc::clone(known);
+        }
+        let name: Arc<str> = Arc::from(name);
+        self.0.insert(Arc::clone(&name));
+        name
+    }
+
+    fn share_text(&mut self, field: &Field<String>) -> Option<Arc<str>> {
+        let text = field.get().filter(|text| !text.is_empty())?;
+        Some(self.share(text))
+    }
+}
+
 fn endpoint(
     raw: &raw::SliceEndpoint,
     span: Span,
     address_type: Option<AddressType>,
+    names: &mut Names,
     check: &mut Check<'_>,
 ) -> Option<SliceEndpoint> {
-    let mut addresses = addresses(raw, span, address_type, check);
+    let addresses = addresses(raw, span, address_type, check);
     hostname(&raw.hostname, check);
     let topology = scalar::labels(&raw.deprecated_topology, check);
-    let zone = api::some_text(&raw.zone).or_else(|| zone_of(&topology));
-    let (zone_hints, node_hints) = raw.hints.get().map_or_else(Default::default, |hints| {
-        (
-            hint_names(&hints.for_zones, check),
-            hint_names(&hints.for_nodes, check),
-        )
-    });
-    if addresses.is_empty() {
-        return None;
+    if let Some(hints) = raw.hints.get() {
+        check_hints(&hints.for_zones, check);
+        check_hints(&hints.for_nodes, check);
     }
+    let by_topology = || topology.get(ZONE_LABEL);
     Some(SliceEndpoint {
-        address: addresses.remove(0),
-        other_addresses: addresses,
+        address: addresses.into_iter().next()?,
         conditions: raw.conditions.get().map(conditions).unwrap_or_default(),
-        hostname: api::some_text(&raw.hostname),
-        node_name: api::some_text(&raw.node_name),
-        zone,
-        target_ref: raw.target_ref.get().map(|target| TargetRef {
-            kind: api::text(&target.kind),
-            namespace: api::text(&target.namespace),
-            name: api::text(&target.name),
-        }),
-        topology,
-        zone_hints,
-        node_hints,
+        node_name: names.share_text(&raw.node_name),
+        zone: match names.share_text(&raw.zone) {
+            Some(zone) => Some(zone),
+            None => by_topology().map(|zone| names.share(zone)),
+        },
         line: check.line(span),
     })
-}
-
-fn zone_of(topology: &BTreeMap<String, String>) -> Option<Arc<str>> {
-    let zone = topology.get(ZONE_LABEL)?;
-    Some(Arc::from(zone.as_str()))
 }
 
 /// A missing condition is what Kubernetes takes it for: ready, as ready as it is serving, not terminating.
@@ -177,13 +184,10 @@ fn hostname(field: &Field<String>, check: &mut Check<'_>) {
     }
 }
 
-fn hint_names(field: &Field<Vec<Field<raw::Hint>>>, check: &mut Check<'_>) -> Vec<Arc<str>> {
-    let mut names = Vec::new();
+fn check_hints(field: &Field<Vec<Field<raw::Hint>>>, check: &mut Check<'_>) {
     for (entry, hint) in scalar::items(field, check) {
         api::require_text(&hint.name, entry.span(), "name", EPS001, check);
-        names.extend(api::some_text(&hint.name));
     }
-    names
 }
 
 fn ports(field: &Field<Vec<Field<raw::SlicePort>>>, check: &mut Check<'_>) -> Vec<SlicePort> {

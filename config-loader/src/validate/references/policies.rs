@@ -203,7 +203,7 @@ impl<'a> Checker<'a> {
     /// How many endpoints there are, if none of them can ever be ejected.
     fn futile(&self, outliers: &OutlierDetection, subset: Subset<'_>) -> Option<usize> {
         let endpoints = self.endpoints(subset)?;
-        let count = endpoints.len();
+        let count = endpoints.iter().map(|endpoint| endpoint.count).sum();
         let names = endpoints.iter().any(|endpoint| endpoint.is_name);
         let first_is_capped = self.world.first_ejection_is_capped || count == 1;
         let share = usize::from(outliers.ejection_percent_max);

@@ -44,6 +44,8 @@ pub(super) struct Endpoint<'a> {
     whereabouts: Whereabouts<'a>,
     /// Whether it is a name, which has as many addresses as DNS says.
     pub(super) is_name: bool,
+    /// How many there are like it.
+    pub(super) count: usize,
 }
 
 /// What is known of where an endpoint is.
@@ -77,16 +79,18 @@ impl At {
 }
 
 impl<'a> Endpoint<'a> {
-    /// An endpoint of a slice, whose labels stand for those of its pods.
-    fn of_slice(slice: &'a Object<EndpointSlice>) -> Endpoint<'a> {
-        Endpoint {
+    /// The endpoints of a slice, whose labels stand for those of its pods; none if there are none.
+    fn of_slice(slice: &'a Object<EndpointSlice>) -> Option<Endpoint<'a>> {
+        let count = slice.spec.endpoints.len();
+        (count > 0).then_some(Endpoint {
             labels: [Some(&slice.labels), None],
             whereabouts: match slice.source_cluster() {
                 Some(_) => Whereabouts::Unknown,
                 None => Whereabouts::Own,
             },
             is_name: false,
-        }
+            count,
+        })
     }
 
     /// An endpoint that is written, with the labels of its metadata if it has some.
@@ -98,6 +102,7 @@ impl<'a> Endpoint<'a> {
             labels: [metadata, Some(&entry.labels)],
             whereabouts: Whereabouts::Written(&entry.locality),
             is_name: matches!(entry.address, EndpointAddress::Dns(_)),
+            count: 1,
         }
     }
 
@@ -238,10 +243,10 @@ impl<'a> Services<'a> {
     }
 
     fn add_kubernetes(&mut self, set: &'a ResourceSet) {
-        let mut slices: HashMap<Name, Vec<&'a Object<EndpointSlice>>> = HashMap::new();
+        let mut slices: HashMap<(&str, &str), Vec<&'a Object<EndpointSlice>>> = HashMap::new();
         for slice in set.endpoint_slices.values() {
             if let Some(service) = slice.service_name() {
-                let name = Name::new(slice.id.namespace.clone(), service);
+                let name = (&*slice.id.namespace, service);
                 slices.entry(name).or_default().push(slice);
             }
         }
@@ -253,11 +258,10 @@ impl<'a> Services<'a> {
                 .map(|port| (port.port, &*port.name))
                 .collect();
             // A slice's labels stand for those of its pods. Without slices the endpoints are not known from files.
-            let endpoints = slices.get(name).map(|slices| {
-                let each = |slice: &&'a Object<EndpointSlice>| {
-                    vec![Endpoint::of_slice(slice); slice.spec.endpoints.len()]
-                };
-                slices.iter().flat_map(each).collect()
+            let slices = slices.get(&(&*name.namespace, &*name.name));
+            let endpoints = slices.map(|slices| {
+                let slices = slices.iter().copied();
+                slices.filter_map(Endpoint::of_slice).collect()
             });
             self.add(
                 format!("{}.{}.svc.{DOMAIN}", name.name, name.namespace),

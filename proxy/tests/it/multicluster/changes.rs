@@ -83,3 +83,26 @@ fn scenario_85_no_request_fails_while_endpoints_and_weights_change() {
     });
     assert!(changed.elapsed() < IN_FORCE, "{:?}", changed.elapsed());
 }
+
+#[test]
+fn an_ejection_outlives_changes_of_the_policy_and_of_other_clusters() {
+    let world = World::new();
+    let with = |policy| Setup {
+        local: 0,
+        policy,
+        rule: EJECTS_AT_ONCE,
+        ..Setup::default()
+    };
+    let proxy = world.proxy(with("{lbType: ActiveActive}"));
+    eject(&proxy, &[&world.g2]);
+    let asked = world.g2.paths().len();
+    // c3 is drained, so that its return shows that the change is in force
+    let drained =
+        "{lbType: ActiveActive, targets: [{clusterKey: c2}, {clusterKey: c3, weight: 0}]}";
+    proxy.write("mesh.yaml", world.mesh(proxy.edge, with(drained)));
+    eventually("c3 is drained", || count(&proxy, 1).contains_key("503"));
+    proxy.write("mesh.yaml", world.mesh(proxy.edge, with(BACKUPS)));
+    eventually("c3 serves", || count(&proxy, 1).contains_key("g3"));
+    assert_shares(&count(&proxy, RUN), &[("g3", 1000)]);
+    assert_eq!(world.g2.paths().len(), asked, "it is still out");
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rand::Rng;
+use rand::{Rng, RngExt};
 
 use super::{Chosen, Federation, PoolSet, first_tier};
 use crate::balance::EndpointIdx;
@@ -40,19 +40,44 @@ impl Federation {
         ask: Ask,
         rng: &mut impl Rng,
     ) -> Option<Choice> {
-        let mut available = self.available(&cluster);
-        let mut shifted_from = None;
-        while let Some(chosen) = self.pick(available, ask.hash) {
-            shifted_from = shifted_from.or(chosen.shifted_from);
-            if let Some(choice) = self.endpoint_of(&cluster, chosen, ask, rng) {
-                return Some(Choice {
-                    shifted_from,
-                    ..choice
-                });
-            }
-            available = available.without(PoolSet::default().with(chosen.at));
+        let available = self.available(&cluster);
+        let Some(chosen) = self.pick(available, ask.hash) else {
+            return self.in_panic(cluster, ask, rng);
+        };
+        if let Some(choice) = self.endpoint_of(&cluster, chosen, ask, rng) {
+            return Some(choice);
         }
-        self.in_panic(cluster, ask, rng)
+        let passed = PoolSet::default().with(chosen.at);
+        self.beside(available.without(passed), &cluster, ask, rng)
+            .or_else(|| self.in_panic(cluster, ask, rng))
+    }
+
+    /// Picks an endpoint of these pools while the tables of others are behind what has just happened. Shares are left as
+    /// they are: the tables will be right in a moment.
+    #[cold]
+    fn beside<'c>(
+        &self,
+        mut left: PoolSet,
+        cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
+        ask: Ask,
+        rng: &mut impl Rng,
+    ) -> Option<Choice> {
+        while let Some(tier) = first_tier(&self.pools, left) {
+            let at = match ask.hash {
+                Some(hash) => self.of_hash(left, tier, hash),
+                None => self.at_point(left, tier, rng.random())?,
+            };
+            let chosen = Chosen {
+                at,
+                is_last: left.len() == 1,
+                shifted_from: None,
+            };
+            if let Some(choice) = self.endpoint_of(&cluster, chosen, ask, rng) {
+                return Some(choice);
+            }
+            left = left.without(PoolSet::default().with(at));
+        }
+        None
     }
 
     /// Picks an endpoint by chance among `candidates`, those of the first of their tiers.
@@ -76,14 +101,12 @@ impl Federation {
         ask: Ask,
         rng: &mut impl Rng,
     ) -> Option<Choice> {
-        let mut later = self.available_after(tier, &cluster);
-        while let Some(chosen) = self.pick_later(later, ask.hash) {
-            if let Some(choice) = self.endpoint_of(&cluster, chosen, ask, rng) {
-                return Some(choice);
-            }
-            later = later.without(PoolSet::default().with(chosen.at));
-        }
-        None
+        let later = self.available_after(tier, &cluster);
+        let chosen = self.pick_later(later, ask.hash)?;
+        self.endpoint_of(&cluster, chosen, ask, rng).or_else(|| {
+            let passed = PoolSet::default().with(chosen.at);
+            self.beside(later.without(passed), cluster, ask, rng)
+        })
     }
 
     /// The available pools of tiers after this one.

@@ -246,11 +246,11 @@ async fn follow_name(
             }
             answer => {
                 let reason = answer.err().unwrap_or_else(|| "no addresses".to_owned());
-                tracing::warn!(
-                    name = &*name,
-                    reason,
-                    "DNS lookup failed; the last addresses stay in use"
-                );
+                let so = match registry.resolution(&name) {
+                    Some(_) => "the last addresses stay in use",
+                    None => "no address is known yet",
+                };
+                tracing::warn!(name = &*name, reason, "DNS lookup failed; {so}");
                 let wait = pause;
                 pause = (pause * 2).min(RETRY_MAX);
                 wait

@@ -10,7 +10,7 @@ use super::answer::{ClusterUsed, DestinationChoice, Edits, EndpointUsed, Priorit
 use super::effect;
 use super::members::members;
 use crate::balance::{EndpointIdx, HashKey, Source, combined};
-use crate::cluster::{Ask, Cluster, Split};
+use crate::cluster::{Ask, Cluster, Endpoint, Split};
 use crate::compile::Survey;
 use crate::error::Kind;
 use crate::exchange::reply::LocalReply;
@@ -178,12 +178,33 @@ fn failure(
             };
             ("empty", Kind::NoHealthyUpstream, why)
         }
-        Some(_) => return None,
+        Some(cluster) => ("unavailable", Kind::NoHealthyUpstream, nobody(cluster)?),
     };
     let reply = LocalReply::from_kind(kind);
     let status = reply.status.as_u16();
     let flags = reply.flags;
     Some(format!("{word}: requests get {status} {flags}; {why}"))
+}
+
+/// That none of the endpoints may be used, if so. Those that wait for their first health check are not spoken of.
+fn nobody(cluster: &Cluster) -> Option<String> {
+    let endpoints = cluster.endpoints();
+    let may_be = |endpoint: &Endpoint| {
+        let state = &endpoint.state;
+        state.health.is_usable() || !state.health.is_ejected() && state.checked().is_none()
+    };
+    let panics = || cluster.live().shares.iter().any(|share| share.panic);
+    if cluster.federation.is_some()
+        || endpoints.is_empty()
+        || endpoints.iter().any(may_be)
+        || panics()
+    {
+        return None;
+    }
+    Some(match endpoints.len() {
+        1 => "the only endpoint may not be used".to_owned(),
+        count => format!("none of {count} endpoints may be used"),
+    })
 }
 
 fn used(cluster: &Cluster, snapshot: &Snapshot, probability: f64) -> ClusterUsed {

@@ -342,8 +342,12 @@ impl Page {
         for endpoint in endpoints_of(cluster, None) {
             self.under(8, &endpoint_line(endpoint, width));
         }
+        let until = match (cluster.endpoints.is_empty(), cluster.members.is_empty()) {
+            (true, true) => "; until then requests get 503 UH",
+            _ => "",
+        };
         for name in &cluster.unresolved {
-            self.under(8, &format!("     ?  {name}  resolved when running"));
+            self.under(8, &format!("     ?  {name}  resolved when running{until}"));
         }
     }
 

@@ -392,6 +392,20 @@ fn t106_t107_ejections_of_all_are_no_endpoint_or_panic() {
             assert_eq!(ask(&mut client, "").status, 500);
         }
         eventually("the tables know", || ask(&mut client, "").status == status);
+        let url = format!("/explain?url=http://{}/", proxy.edge);
+        let explained = proxy.page(&url);
+        let (says, instead) = match status {
+            503 => (
+                "unavailable: requests get 503 UH; none of 2 endpoints may be used",
+                "in panic",
+            ),
+            _ => (
+                "0 of 2 endpoints healthy, in panic: all are used",
+                "unavailable",
+            ),
+        };
+        assert!(explained.contains(says), "{explained}");
+        assert!(!explained.contains(instead), "{explained}");
         if status == 503 {
             assert_eq!(name(&ask(&mut client, "")), "no healthy upstream");
         }

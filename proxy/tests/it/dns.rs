@@ -122,6 +122,14 @@ fn name_that_was_never_found_has_no_endpoint_until_it_is() {
     assert_eq!(proxy.logged("/")["response_flags"], "UH");
     let page = proxy.page("/clusters");
     assert!(page.contains("::unresolved::svc.dns.test:"), "{page}");
+    let explained = proxy.page(&format!("/explain?url=http://{}/", proxy.edge));
+    let says = "resolved when running; until then requests get 503 UH";
+    assert!(explained.contains(says), "{explained}");
+    eventually("the log says so", || {
+        proxy
+            .stderr()
+            .contains("DNS lookup failed; no address is known yet")
+    });
     dns.set("svc.dns.test", &[(60, address(&one))]);
     eventually("the name is found", || is_answered_by(&proxy, "one"));
 }

@@ -215,6 +215,14 @@ fn limits(cluster: &Cluster) -> Vec<LimitView> {
     }
     let retries = match cluster.retry_limit {
         RetryLimit::Count(max) => max,
+        // that of a rule; the usual one is wide, and some retries do not count
+        RetryLimit::Share {
+            counts_unprocessed: true,
+            ..
+        } => {
+            let now = cluster.retries_max(usize::MAX, || state.journal.now());
+            u32::try_from(now).unwrap_or(u32::MAX)
+        }
         RetryLimit::Share { .. } => u32::MAX,
     };
     views.push(view("retries", state.retries.active(), retries));

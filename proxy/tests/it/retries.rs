@@ -599,6 +599,9 @@ async fn requests_of_the_budget_interval_allow_retries_though_they_are_over() {
         .await;
         let busy = proxy.metric("strait_requests_active", &[]);
         assert_eq!(busy, allowed as f64, "{interval}");
+        let page = proxy.page("/clusters");
+        let says = format!("::retries::{allowed}/{allowed}\n");
+        assert!(page.contains(&says), "{page}");
         answers.abort_all();
     }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 /// A kind of resource that a data plane reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
+    /// flomesh.io
+    Cluster,
     /// discovery.mesh.gloo.solo.io
     Destination,
     /// networking.istio.io
@@ -38,7 +40,8 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 15] = [
+        Kind::Cluster,
         Kind::Destination,
         Kind::DestinationRule,
         Kind::EndpointSlice,
@@ -58,6 +61,7 @@ impl Kind {
     /// The kind's name, as `kind:` has it.
     pub fn as_str(self) -> &'static str {
         match self {
+            Kind::Cluster => "Cluster",
             Kind::Destination => "Destination",
             Kind::DestinationRule => "DestinationRule",
             Kind::EndpointSlice => "EndpointSlice",

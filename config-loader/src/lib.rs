@@ -19,6 +19,8 @@ pub mod kinds;
 
 mod load;
 
+mod clusters;
+
 pub mod resource;
 
 pub mod store;
@@ -31,6 +33,7 @@ mod options;
 
 pub mod span;
 
+pub use clusters::{ClusterSettings, GatewaySettings, GatewayTlsSettings, read_clusters};
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 pub use kind::{Kind, Name, ObjectRef};
 pub use loader::{

@@ -12,7 +12,7 @@ mod unsupported;
 
 use std::sync::Arc;
 
-pub(crate) use document::Slot;
+pub(crate) use document::{Slot, place_all};
 pub(crate) use draft::Draft;
 pub(crate) use file::{FileReading, read_file};
 

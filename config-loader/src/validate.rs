@@ -4,7 +4,7 @@
 //! is refused if the check failed. Validators name places by [`Span`]s; the field path is found from the document.
 
 pub mod annotations;
-mod api;
+pub(crate) mod api;
 mod api_status;
 pub mod core;
 pub mod flomesh;

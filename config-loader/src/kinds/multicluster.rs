@@ -10,6 +10,13 @@ const FLOMESH: &[&str] = &["flomesh.io/v1alpha1", "multicluster.flomesh.io/v1alp
 /// The rows of this file.
 pub(super) const ROWS: &[Row] = &[
     Row {
+        kind: Kind::Cluster,
+        api_versions: FLOMESH,
+        body: Body::Whole,
+        read: |draft| draft.check(validate::flomesh::cluster),
+        fields: fields_of::<raw::flomesh::Cluster>,
+    },
+    Row {
         kind: Kind::GlobalTrafficPolicy,
         api_versions: FLOMESH,
         body: Body::Whole,

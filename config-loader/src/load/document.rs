@@ -184,7 +184,7 @@ fn may_hold_secrets(text: &str) -> bool {
 }
 
 /// Works out places and paths. A field that is known already is one of the mapping in which the place is.
-pub(super) fn place_all(found: &mut [Diagnostic], root: Option<&Node>, locator: &Locator<'_>) {
+pub(crate) fn place_all(found: &mut [Diagnostic], root: Option<&Node>, locator: &Locator<'_>) {
     for diagnostic in found {
         let (mut field, marked) = match root {
             Some(root) if !diagnostic.span.is_none() => locate(root, diagnostic.span),

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::core::{EndpointSlice, Secret, Service};
-use super::flomesh::{GlobalTrafficPolicy, ServiceExport, ServiceImport};
+use super::flomesh::{Cluster, GlobalTrafficPolicy, ServiceExport, ServiceImport};
 use super::gloo::Destination;
 use super::istio::{
     DestinationRule, Gateway, ServiceEntry, Sidecar, VirtualService, WorkloadEntry,
@@ -108,6 +108,8 @@ pub struct ResourceSet {
     pub service_entries: Objects<ServiceEntry>,
     /// WorkloadEntry objects.
     pub workload_entries: Objects<WorkloadEntry>,
+    /// Cluster objects.
+    pub clusters: Objects<Cluster>,
     /// GlobalTrafficPolicy objects.
     pub global_traffic_policies: Objects<GlobalTrafficPolicy>,
     /// ServiceImport objects.
@@ -131,6 +133,7 @@ impl ResourceSet {
     pub fn remove(&mut self, object: &ObjectRef) {
         let name = object.to_name();
         match object.kind {
+            Kind::Cluster => self.clusters.remove(&name),
             Kind::Destination => self.destinations.remove(&name),
             Kind::DestinationRule => self.destination_rules.remove(&name),
             Kind::EndpointSlice => self.endpoint_slices.remove(&name),
@@ -151,6 +154,7 @@ impl ResourceSet {
     /// How many objects of a kind there are.
     pub fn count(&self, kind: Kind) -> usize {
         match kind {
+            Kind::Cluster => self.clusters.len(),
             Kind::Destination => self.destinations.len(),
             Kind::DestinationRule => self.destination_rules.len(),
             Kind::EndpointSlice => self.endpoint_slices.len(),
@@ -248,6 +252,18 @@ impl Spec for WorkloadEntry {
 
     fn objects_mut(set: &mut ResourceSet) -> &mut Objects<WorkloadEntry> {
         &mut set.workload_entries
+    }
+}
+
+impl Spec for Cluster {
+    const KIND: Kind = Kind::Cluster;
+
+    fn objects(set: &ResourceSet) -> &Objects<Cluster> {
+        &set.clusters
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Cluster> {
+        &mut set.clusters
     }
 }
 

@@ -17,7 +17,7 @@ use crate::span::Span;
 const AFFINITY_SECONDS_MAX: u64 = 86_400;
 
 /// Records that `field`, which belongs to the mapping at `parent`, is missing; `why` says more, or is empty.
-pub(super) fn required<'c>(
+pub(crate) fn required<'c>(
     parent: Span,
     field: &str,
     why: &str,
@@ -31,7 +31,7 @@ pub(super) fn required<'c>(
 }
 
 /// As [`required`], unless the field is written. An empty text counts as missing, one of the wrong type as written.
-pub(super) fn require_text(
+pub(crate) fn require_text(
     field: &Field<String>,
     parent: Span,
     name: &str,
@@ -50,7 +50,7 @@ pub(super) fn require_text(
 }
 
 /// Records that the text of a field is wrong.
-pub(super) fn invalid<'c>(
+pub(crate) fn invalid<'c>(
     field: &Field<String>,
     why: impl AsRef<str>,
     code: Code,
@@ -62,7 +62,7 @@ pub(super) fn invalid<'c>(
 }
 
 /// Records that a value stands twice; `first` is where it stood before.
-pub(super) fn duplicate(
+pub(crate) fn duplicate(
     value: &str,
     (span, first): (Span, Span),
     code: Code,
@@ -75,7 +75,7 @@ pub(super) fn duplicate(
 }
 
 /// The value of an enum by its name; none if there is no name, or no such.
-pub(super) fn enum_of<T: Copy>(
+pub(crate) fn enum_of<T: Copy>(
     field: &Field<String>,
     names: &[(&str, T)],
     check: &mut Check<'_>,
@@ -97,7 +97,7 @@ pub(super) fn enum_of<T: Copy>(
 }
 
 /// A transport protocol, TCP if none is written.
-pub(super) fn protocol(field: &Field<String>, check: &mut Check<'_>) -> Protocol {
+pub(crate) fn protocol(field: &Field<String>, check: &mut Check<'_>) -> Protocol {
     let names = [
         ("SCTP", Protocol::Sctp),
         ("TCP", Protocol::Tcp),
@@ -107,13 +107,13 @@ pub(super) fn protocol(field: &Field<String>, check: &mut Check<'_>) -> Protocol
 }
 
 /// A port, if one is written.
-pub(super) fn port(field: &Field<i64>, check: &mut Check<'_>) -> Option<u16> {
+pub(crate) fn port(field: &Field<i64>, check: &mut Check<'_>) -> Option<u16> {
     let value = *field.get()?;
     port_number(value, field.span(), check)
 }
 
 /// The port that a number is.
-pub(super) fn port_number(value: i64, span: Span, check: &mut Check<'_>) -> Option<u16> {
+pub(crate) fn port_number(value: i64, span: Span, check: &mut Check<'_>) -> Option<u16> {
     let port = u16::try_from(value).ok().filter(|port| *port > 0);
     if port.is_none() {
         let message = format!("Invalid value: {value}: must be between 1 and 65535, inclusive");
@@ -123,7 +123,7 @@ pub(super) fn port_number(value: i64, span: Span, check: &mut Check<'_>) -> Opti
 }
 
 /// A port that must be written.
-pub(super) fn required_port(
+pub(crate) fn required_port(
     field: &Field<i64>,
     parent: Span,
     name: &str,
@@ -137,7 +137,7 @@ pub(super) fn required_port(
 }
 
 /// A count of 32 bits; 0 if none is written.
-pub(super) fn count(field: &Field<i64>, check: &mut Check<'_>) -> u32 {
+pub(crate) fn count(field: &Field<i64>, check: &mut Check<'_>) -> u32 {
     let Some(value) = field.get() else { return 0 };
     u32::try_from(*value).unwrap_or_else(|_| {
         let message =
@@ -148,37 +148,37 @@ pub(super) fn count(field: &Field<i64>, check: &mut Check<'_>) -> u32 {
 }
 
 /// The text of a field, empty if there is none.
-pub(super) fn text(field: &Field<String>) -> Arc<str> {
+pub(crate) fn text(field: &Field<String>) -> Arc<str> {
     Arc::from(field.get().map_or("", String::as_str))
 }
 
 /// The text of a field; none if there is none or an empty one.
-pub(super) fn some_text(field: &Field<String>) -> Option<Arc<str>> {
+pub(crate) fn some_text(field: &Field<String>) -> Option<Arc<str>> {
     let text = field.get().filter(|text| !text.is_empty())?;
     Some(Arc::from(text.as_str()))
 }
 
 /// Whether `text` is a lower-case DNS label, as Kubernetes has them.
-pub(super) fn is_label(text: &str) -> bool {
+pub(crate) fn is_label(text: &str) -> bool {
     scalar::is_dns_label(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 /// The rules of DNS labels, in the words of an API server.
-pub(super) const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters \
+pub(crate) const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters \
      or '-', and must start and end with an alphanumeric character";
 
 /// The codes of what can be wrong with the names of ports.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PortNameCodes {
+pub(crate) struct PortNameCodes {
     /// It is no DNS label.
-    pub(super) label: Code,
+    pub(crate) label: Code,
     /// It is missing, or that of another port.
-    pub(super) unique: Code,
+    pub(crate) unique: Code,
 }
 
 /// Checks the names of ports: DNS labels, unique, and written if there are several ports. Each port is its own span
 /// and its name.
-pub(super) fn port_names<'f>(
+pub(crate) fn port_names<'f>(
     ports: impl ExactSizeIterator<Item = (Span, &'f Field<String>)>,
     codes: PortNameCodes,
     check: &mut Check<'_>,
@@ -205,7 +205,7 @@ pub(super) fn port_names<'f>(
 }
 
 /// Checks that each number and protocol belongs to one port. Each port is its span, number and protocol.
-pub(super) fn port_numbers(ports: &[(Span, u16, Protocol)], code: Code, check: &mut Check<'_>) {
+pub(crate) fn port_numbers(ports: &[(Span, u16, Protocol)], code: Code, check: &mut Check<'_>) {
     for (index, &(span, number, protocol)) in ports.iter().enumerate() {
         let same = |other: &&(Span, u16, Protocol)| (other.1, other.2) == (number, protocol);
         if let Some(&(first, ..)) = ports[..index].iter().find(same) {
@@ -215,7 +215,7 @@ pub(super) fn port_numbers(ports: &[(Span, u16, Protocol)], code: Code, check: &
 }
 
 /// A cluster key.
-pub(super) fn cluster_key(
+pub(crate) fn cluster_key(
     field: &Field<String>,
     code: Code,
     check: &mut Check<'_>,
@@ -237,7 +237,7 @@ pub(super) fn cluster_key(
 }
 
 /// A session affinity with its timeout.
-pub(super) fn session_affinity(
+pub(crate) fn session_affinity(
     affinity: &Field<String>,
     config: &Field<raw::core::SessionAffinityConfig>,
     code: Code,
@@ -271,7 +271,7 @@ pub(super) fn session_affinity(
 }
 
 /// The service account of workloads.
-pub(super) fn service_account(
+pub(crate) fn service_account(
     field: &Field<String>,
     code: Code,
     check: &mut Check<'_>,

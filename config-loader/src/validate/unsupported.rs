@@ -86,6 +86,15 @@ const WRITTEN: &[(Kind, &[&str])] = &[
 /// object. They are checked, and leaving them without effect is no gap.
 pub const FOR_OTHERS: &[(Kind, &[&str])] = &[
     (
+        Kind::Cluster,
+        &[
+            "spec.fsmMeshConfigName",
+            "spec.fsmNamespace",
+            "spec.kubeconfig",
+            "status",
+        ],
+    ),
+    (
         Kind::Destination,
         &[
             "spec.kubeService.subsets",

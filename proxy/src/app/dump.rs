@@ -253,6 +253,7 @@ fn objects(set: &ResourceSet) -> Vec<String> {
         .chain(places::<core::Service>(set))
         .chain(places::<core::EndpointSlice>(set))
         .chain(places::<core::Secret>(set))
+        .chain(places::<flomesh::Cluster>(set))
         .chain(places::<flomesh::ServiceImport>(set))
         .chain(places::<flomesh::ServiceExport>(set))
         .chain(places::<flomesh::GlobalTrafficPolicy>(set))

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use config_loader::diagnostic::render;
 use config_loader::{Diagnostic, Loaded, Severity};
 
-use super::args::{ConfigArgs, EjectionArgs};
+use super::args::{ConfigArgs, EjectionArgs, ToldOfClusters, told_of_clusters};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL};
 use crate::compile::certificates::Scope;
 use crate::control::certificates;
@@ -29,6 +29,9 @@ pub struct CheckArgs {
     /// What outlier detection may do.
     #[command(flatten)]
     pub ejection: EjectionArgs,
+    /// YAML file of what is known of other clusters, to be checked, too
+    #[arg(long, value_name = "FILE", env = "STRAIT_CLUSTERS", value_parser = told_of_clusters)]
+    pub clusters: Option<ToldOfClusters>,
     /// How findings are written
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub output: Output,

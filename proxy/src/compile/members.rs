@@ -5,6 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
+use config_loader::resource::core::Host;
+use config_loader::resource::flomesh::Cluster;
 use config_loader::resource::gloo::Backing;
 use config_loader::resource::{Object, Objects};
 
@@ -22,13 +24,27 @@ pub(super) struct Member {
     pub locality: Locality,
     /// Network of its endpoints that say nothing of it, empty for the default one.
     pub network: Arc<str>,
-    /// Its gateway, as the proxy was told.
+    /// Its gateway, as the proxy was told or a Cluster says.
     pub gateway: Option<MemberGateway>,
+    /// Whether the proxy was told, which counts before everything else.
+    pub is_told: bool,
 }
 
 impl Member {
-    fn new(key: &str, told: &[MemberSettings]) -> Arc<Self> {
-        let told = told.iter().find(|member| member.key == key);
+    fn new(key: &str, known: Known<'_>) -> Arc<Self> {
+        let told = known.told.iter().find(|member| member.key == key);
+        let of_told = told.and_then(|told| told.gateway.clone());
+        let of_cluster = || {
+            let cluster = known.clusters.get(key)?;
+            Some(MemberGateway {
+                host: match cluster.gateway.as_ref()? {
+                    Host::Dns(name) => name.to_string(),
+                    Host::Ip(ip) => ip.to_string(),
+                },
+                port: cluster.gateway_port,
+                tls: None,
+            })
+        };
         let locality = told.map_or("", |told| &told.locality);
         Arc::new(Self {
             key: key.into(),
@@ -38,9 +54,17 @@ impl Member {
                 locality => Locality::new(locality),
             },
             network: told.map_or("", |told| &told.network).into(),
-            gateway: told.and_then(|told| told.gateway.clone()),
+            is_told: of_told.is_some(),
+            gateway: of_told.or_else(of_cluster),
         })
     }
+}
+
+/// What says more of members than their keys.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    told: &'a [MemberSettings],
+    clusters: &'a HashMap<&'a str, &'a Cluster>,
 }
 
 /// Every member that the resources name, and the proxy's own.
@@ -56,7 +80,7 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// Collects them from what the proxy was told, ServiceImports, GlobalTrafficPolicies, ServiceExports, EndpointSlices
+    /// Collects them from what the proxy was told, Clusters, ServiceImports, GlobalTrafficPolicies, ServiceExports, EndpointSlices
     /// of other clusters and Destinations. A bare name that no key has stands for `default/default/default/NAME`.
     pub(super) fn collect(resources: &ResourceSet, identity: &Identity) -> Self {
         let mut keys: BTreeSet<&str> = BTreeSet::new();
@@ -73,7 +97,17 @@ impl Members {
             keys.extend(targets.map(|target| target.as_str()));
         }
         keys.extend(identity.members.iter().map(|member| member.key.as_str()));
-        let told = &*identity.members;
+        // of two Clusters with one key that of the ruling group counts
+        let mut clusters: HashMap<&str, &Cluster> = HashMap::new();
+        for cluster in both(&resources.clusters) {
+            let key = cluster.spec.key.as_str();
+            clusters.entry(key).or_insert(&cluster.spec);
+            keys.insert(key);
+        }
+        let told = Known {
+            told: &identity.members,
+            clusters: &clusters,
+        };
         let own = Member::new(&identity.cluster, told);
         let mut members = Self {
             by_key: BTreeMap::from([(Arc::clone(&own.key), Arc::clone(&own))]),
@@ -108,7 +142,7 @@ impl Members {
         members
     }
 
-    fn add(&mut self, key: &str, told: &[MemberSettings]) {
+    fn add(&mut self, key: &str, told: Known<'_>) {
         if self.by_key.contains_key(key) {
             return;
         }
@@ -145,14 +179,59 @@ mod tests {
     #[test]
     fn bare_names_stand_for_the_one_key_that_ends_so() {
         let mut members = Members::collect(&ResourceSet::default(), &Identity::default());
-        members.add("eu/a/prod/c2", &[]);
-        members.add("eu/a/prod/c3", &[]);
-        members.add("us/a/prod/c3", &[]);
+        let nothing = Known {
+            told: &[],
+            clusters: &HashMap::new(),
+        };
+        members.add("eu/a/prod/c2", nothing);
+        members.add("eu/a/prod/c3", nothing);
+        members.add("us/a/prod/c3", nothing);
         let key = |name: &str| members.find(name).map(|member| &*member.key);
         assert_eq!(key("c2"), Some("eu/a/prod/c2"));
         assert_eq!(key("us/a/prod/c3"), Some("us/a/prod/c3"));
         assert_eq!(key("c3"), None, "two have that name");
         assert_eq!(key("local"), Some("default/default/default/local"));
         assert_eq!(members.find("c2").unwrap().locality.as_str(), "eu/a");
+    }
+
+    #[test]
+    fn what_the_proxy_was_told_of_a_cluster_counts_before_its_object() {
+        let text = "apiVersion: multicluster.flomesh.io/v1alpha1\nkind: Cluster\nmetadata: {name: c2}\n\
+                    spec: {region: eu, zone: a, group: prod, gatewayHost: 10.2.0.9, gatewayPort: 8080}\n";
+        let mut found = config_loader::Diagnostics::default();
+        let resources = config_loader::load_bytes("a.yaml", text.as_bytes(), &mut found);
+        let gateway = |identity: &Identity| {
+            let members = Members::collect(&resources, identity);
+            let member = members.find("c2").unwrap();
+            let gateway = member.gateway.clone().unwrap();
+            (
+                gateway.host,
+                gateway.port,
+                member.is_told,
+                member.locality.to_string(),
+            )
+        };
+        let said = gateway(&Identity::default());
+        assert_eq!(
+            said,
+            ("10.2.0.9".to_owned(), 8080, false, "eu/a".to_owned())
+        );
+        let told = gateway(&Identity {
+            members: vec![MemberSettings {
+                key: "eu/a/prod/c2".to_owned(),
+                locality: "eu/a/rack".to_owned(),
+                gateway: Some(MemberGateway {
+                    host: "gw.example".to_owned(),
+                    port: 443,
+                    tls: None,
+                }),
+                ..MemberSettings::default()
+            }],
+            ..Identity::default()
+        });
+        assert_eq!(
+            told,
+            ("gw.example".to_owned(), 443, true, "eu/a/rack".to_owned())
+        );
     }
 }

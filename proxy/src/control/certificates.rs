@@ -82,6 +82,17 @@ pub fn look(store: &Store, resources: &ResourceSet, scope: Scope<'_>, now: UnixS
         wanted.identities.insert(own);
         wanted.authorities.insert(root);
     }
+    if let Scope::Proxy(identity) = scope {
+        for told in identity
+            .members
+            .iter()
+            .filter_map(|member| member.gateway.as_ref()?.tls.as_ref())
+        {
+            let (own, authorities) = client_tls::gateway_sources(told);
+            wanted.identities.extend(own);
+            wanted.authorities.insert(authorities);
+        }
+    }
     let reader = Reader { resources, scope };
     let changed = store.update(reader.read(&wanted), now);
     let mut findings = findings(&uses, store);

@@ -330,6 +330,7 @@ fn every_example_is_run_by_a_test() {
         "canary",
         "clusters-failover",
         "clusters-gateways",
+        "clusters-gloo",
         "clusters-karmada",
         "clusters-locality",
         "clusters-weights",
@@ -364,6 +365,11 @@ async fn clusters_failover_does_what_its_readme_says() {
 #[tokio::test]
 async fn clusters_gateways_does_what_its_readme_says() {
     check_readme("clusters-gateways").await;
+}
+
+#[tokio::test]
+async fn clusters_gloo_does_what_its_readme_says() {
+    check_readme("clusters-gloo").await;
 }
 
 #[tokio::test]

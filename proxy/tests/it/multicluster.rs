@@ -25,6 +25,8 @@ mod shares;
 
 mod stickiness;
 
+mod told;
+
 mod tiers;
 
 mod visibility;

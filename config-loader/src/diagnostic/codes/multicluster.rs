@@ -1,7 +1,13 @@
-//! Codes of the multi-cluster kinds: GTP GlobalTrafficPolicy, SI ServiceImport, SX ServiceExport, MCS
+//! Codes of the multi-cluster kinds: CLU Cluster, CLS what a proxy is told of clusters, GTP GlobalTrafficPolicy, SI ServiceImport, SX ServiceExport, MCS
 //! MultiClusterService, GD Destination.
 
 codes! {
+    CLU001 Error "a region, a zone and a group are parts of a cluster key";
+    CLU002 Error "the gateway of a cluster is a DNS name or an IPv4 address that other clusters can reach";
+    CLS001 Error "a cluster of the file of --clusters has a key: region/zone/group/name";
+    CLS002 Error "a cluster stands once in the file of --clusters";
+    CLS003 Error "a gateway of the file of --clusters has a host and a port";
+    CLS004 Error "a certificate is shown to a gateway with mode MUTUAL, and then with its key";
     GTP001 Error "a target has a cluster key: region/zone/group/cluster";
     GTP002 Error "a cluster is named once";
     GTP003 Error "Locality takes at most one target";

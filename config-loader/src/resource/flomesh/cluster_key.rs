@@ -25,6 +25,11 @@ impl ClusterKey {
             .then(|| ClusterKey(Arc::from(text)))
     }
 
+    /// The cluster of a proxy that was not told which one it is in: `default/default/default/local`.
+    pub fn local() -> ClusterKey {
+        ClusterKey(Arc::from("default/default/default/local"))
+    }
+
     /// The key as written.
     pub fn as_str(&self) -> &str {
         &self.0

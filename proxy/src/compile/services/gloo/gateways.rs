@@ -49,12 +49,15 @@ impl<'a> Gateways<'a> {
         Self { by_member }
     }
 
-    /// The gateways of a member: the one that the proxy was told of, else those of Destinations. What says so is noted in
-    /// `draft`.
+    /// The gateways of a member: the one that the proxy was told of, else those of Destinations, else that of a Cluster.
+    /// What says so is noted in `draft`.
     pub(super) fn of(&self, member: &Member, draft: &mut Draft) -> Vec<Gateway> {
-        if let Some(told) = &member.gateway {
-            (&told.host, told.port).hash(&mut draft.hasher);
-            return vec![(address(&told.host), told.port)];
+        let said = member.gateway.as_ref();
+        if let Some(said) =
+            said.filter(|_| member.is_told || !self.by_member.contains_key(&member.key))
+        {
+            (&said.host, said.port).hash(&mut draft.hasher);
+            return vec![(address(&said.host), said.port)];
         }
         let mut all = Vec::new();
         for object in self.by_member.get(&member.key).into_iter().flatten() {

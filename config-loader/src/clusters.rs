@@ -1,0 +1,302 @@
+//! The file of what a proxy is told of other clusters: `--clusters FILE`. Read once, at the start, and strictly: every
+//! mistake is a finding with its place, and one error refuses the file.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use crate::diagnostic::codes::common::{CM017, SRC002};
+use crate::diagnostic::codes::multicluster::{CLS001, CLS002, CLS003, CLS004};
+use crate::diagnostic::{Diagnostic, Locator, Severity};
+use crate::kind::{Kind, ObjectRef};
+use crate::load::text_of;
+use crate::parse::{self, Reader};
+use crate::raw::Field;
+use crate::resource::flomesh::ClusterKey;
+use crate::span::{Lines, Span};
+use crate::validate::{Check, api, scalar};
+
+/// What is known of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterSettings {
+    /// Its full name.
+    pub key: ClusterKey,
+    /// Network of its endpoints; empty if none is written.
+    pub network: Arc<str>,
+    /// `region/zone/subzone` of its endpoints that say none; empty if none is written.
+    pub locality: Arc<str>,
+    /// Its gateway.
+    pub gateway: Option<GatewaySettings>,
+}
+
+/// The gateway of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewaySettings {
+    /// IP address or DNS name.
+    pub host: Arc<str>,
+    /// Its port.
+    pub port: u16,
+    /// TLS towards it; none for plain text.
+    pub tls: Option<GatewayTlsSettings>,
+}
+
+/// TLS towards a gateway. Paths of files, as written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GatewayTlsSettings {
+    /// The name that is asked for and verified; none for the gateway's host.
+    pub sni: Option<Arc<str>>,
+    /// The authorities; none for those of the operating system.
+    pub ca_certificates: Option<Arc<str>>,
+    /// The own certificate and its key, with MUTUAL.
+    pub client: Option<(Arc<str>, Arc<str>)>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct File {
+    clusters: Field<Vec<Field<Cluster>>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Cluster {
+    key: Field<String>,
+    network: Field<String>,
+    locality: Field<String>,
+    gateway: Field<Gateway>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Gateway {
+    host: Field<String>,
+    port: Field<i64>,
+    tls: Field<Tls>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Tls {
+    mode: Field<String>,
+    sni: Field<String>,
+    ca_certificates: Field<String>,
+    client_certificate: Field<String>,
+    private_key: Field<String>,
+}
+
+/// How a gateway is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Disable,
+    Mutual,
+    Simple,
+}
+
+const MODES: [(&str, Mode); 3] = [
+    ("DISABLE", Mode::Disable),
+    ("MUTUAL", Mode::Mutual),
+    ("SIMPLE", Mode::Simple),
+];
+
+/// Reads the file.
+///
+/// # Errors
+///
+/// Everything that is wrong with it.
+pub fn read_clusters(path: &Path) -> Result<Vec<ClusterSettings>, Vec<Diagnostic>> {
+    let file: Arc<str> = path.display().to_string().into();
+    let bytes = std::fs::read(path).map_err(|error| {
+        let message = format!("the file cannot be read: {error}");
+        let mut found = Diagnostic::about_file(Severity::Error, SRC002, Arc::clone(&file), message);
+        found.help("--clusters names a file; leave it out if nothing is told of other clusters");
+        vec![found]
+    })?;
+    let text = text_of(&file, &bytes).map_err(|found| vec![*found])?;
+    parse_clusters(&file, text)
+}
+
+fn parse_clusters(file: &Arc<str>, text: &str) -> Result<Vec<ClusterSettings>, Vec<Diagnostic>> {
+    let lines = Lines::new(text);
+    let locator = Locator {
+        file,
+        text,
+        lines: &lines,
+        first_line: 1,
+        secret: false,
+    };
+    let mut found = Vec::new();
+    let root = parse::tree(&locator, &mut found);
+    let mut clusters = Vec::new();
+    if let Some(root) = &root {
+        let reader = Reader::new(locator);
+        let raw = reader.read::<File>(root, &[]);
+        found.append(&mut reader.into_found());
+        let nobody = ObjectRef::new(Kind::Cluster, "", "");
+        let mut check = Check::new(&nobody, locator, root.span);
+        clusters = all(&raw.clusters, &mut check);
+        found.append(&mut check.into_found());
+    }
+    crate::load::place_all(&mut found, root.as_ref(), &locator);
+    match found.iter().any(|one| one.severity == Severity::Error) {
+        true => Err(found),
+        false => Ok(clusters),
+    }
+}
+
+fn all(field: &Field<Vec<Field<Cluster>>>, check: &mut Check<'_>) -> Vec<ClusterSettings> {
+    let mut seen: HashMap<String, Span> = HashMap::new();
+    let mut clusters = Vec::new();
+    for (entry, raw) in scalar::items(field, check) {
+        if !raw.key.is_set() {
+            api::required(entry.span(), "key", "", CLS001, check)
+                .help("write the key of the cluster: region/zone/group/name");
+        }
+        let key = api::cluster_key(&raw.key, CLS001, check);
+        if let Some(text) = raw.key.get() {
+            match seen.get(text) {
+                Some(first) => api::duplicate(text, (raw.key.span(), *first), CLS002, check),
+                None => _ = seen.insert(text.clone(), raw.key.span()),
+            }
+        }
+        let gateway = raw
+            .gateway
+            .get()
+            .and_then(|gateway| self::gateway(gateway, raw.gateway.span(), check));
+        clusters.extend(key.map(|key| ClusterSettings {
+            key,
+            network: api::text(&raw.network),
+            locality: api::text(&raw.locality),
+            gateway,
+        }));
+    }
+    clusters
+}
+
+fn gateway(raw: &Gateway, span: Span, check: &mut Check<'_>) -> Option<GatewaySettings> {
+    api::require_text(&raw.host, span, "host", CLS003, check);
+    let host = api::some_text(&raw.host);
+    if let Some(host) = &host
+        && scalar::ip(host).is_none()
+        && !scalar::is_fqdn(host)
+    {
+        api::invalid(
+            &raw.host,
+            "must be an IP address or a DNS name",
+            CLS003,
+            check,
+        )
+        .help("write the address of the gateway, without a port");
+    }
+    let port = api::required_port(&raw.port, span, "port", CLS003, check);
+    let tls = raw
+        .tls
+        .get()
+        .and_then(|tls| self::tls(tls, raw.tls.span(), check));
+    Some(GatewaySettings {
+        host: host?,
+        port: port?,
+        tls,
+    })
+}
+
+fn tls(raw: &Tls, span: Span, check: &mut Check<'_>) -> Option<GatewayTlsSettings> {
+    if !raw.mode.is_set() {
+        api::required(span, "mode", "", CM017, check).help("write SIMPLE, MUTUAL or DISABLE");
+    }
+    let mode = api::enum_of(&raw.mode, &MODES, check)?;
+    let pair = [
+        ("clientCertificate", &raw.client_certificate),
+        ("privateKey", &raw.private_key),
+    ];
+    for (name, field) in pair {
+        if mode == Mode::Mutual {
+            api::require_text(field, span, name, CLS004, check);
+        } else if field.is_set() {
+            let message = format!("`{name}` is shown with mode MUTUAL only");
+            check
+                .error(CLS004, field.span(), message)
+                .help("write `mode: MUTUAL`, or leave it out");
+        }
+    }
+    let client = api::some_text(&raw.client_certificate).zip(api::some_text(&raw.private_key));
+    (mode != Mode::Disable).then(|| GatewayTlsSettings {
+        sni: api::some_text(&raw.sni),
+        ca_certificates: api::some_text(&raw.ca_certificates),
+        client,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Vec<ClusterSettings>, Vec<String>> {
+        let read = parse_clusters(&"clusters.yaml".into(), text);
+        read.map_err(|found| {
+            let line = |one: &Diagnostic| {
+                format!(
+                    "{}:{} {} {}: {}",
+                    one.place.line, one.place.column, one.code, one.field, one.message
+                )
+            };
+            found.iter().map(line).collect()
+        })
+    }
+
+    #[test]
+    fn settings_are_read() {
+        let text = "clusters:\n\
+            - key: eu/a/b/c2\n  network: n2\n  locality: eu/a/rack-1\n\
+            \x20 gateway:\n    host: gw.c2.example\n    port: 443\n\
+            \x20   tls: {mode: MUTUAL, sni: c2.example, caCertificates: ca.pem, clientCertificate: c.pem, privateKey: c.key}\n\
+            - key: default/default/default/c3\n  gateway: {host: 10.3.0.1, port: 80, tls: {mode: DISABLE}}\n";
+        let read = read(text).unwrap();
+        let [c2, c3] = &*read else { panic!("{read:?}") };
+        assert_eq!(
+            (c2.key.as_str(), &*c2.network, &*c2.locality),
+            ("eu/a/b/c2", "n2", "eu/a/rack-1")
+        );
+        let gateway = c2.gateway.clone().unwrap();
+        assert_eq!((&*gateway.host, gateway.port), ("gw.c2.example", 443));
+        let tls = gateway.tls.unwrap();
+        assert_eq!(tls.sni.as_deref(), Some("c2.example"));
+        assert_eq!(tls.client, Some(("c.pem".into(), "c.key".into())));
+        assert_eq!(
+            c3.gateway.as_ref().map(|gateway| gateway.tls.is_none()),
+            Some(true)
+        );
+    }
+
+    #[test]
+    fn every_mistake_is_told_with_its_place() {
+        let text = "clusters:\n\
+            - key: c2\n  gatway: {}\n\
+            - {key: a/b/c/d, gateway: {host: 'a b', port: 0}}\n\
+            - {key: a/b/c/d, gateway: {host: a, port: 1, tls: {mode: SIMPLE, privateKey: x}}}\n\
+            - {gateway: {host: a, port: 1, tls: {mode: MUTUAL, clientCertificate: x}}}\n";
+        let found = read(text).unwrap_err();
+        let codes: Vec<&str> = found
+            .iter()
+            .map(|one| one.split(": ").next().unwrap())
+            .collect();
+        for expected in [
+            "CLS001 clusters[0].key",
+            "CM021 clusters[0].gatway",
+            "CLS003 clusters[1].gateway.host",
+            "CM016 clusters[1].gateway.port",
+            "CLS002 clusters[2].key",
+            "CLS004 clusters[2].gateway.tls.privateKey",
+            "CLS001 clusters[3].key",
+            "CLS004 clusters[3].gateway.tls.privateKey",
+        ] {
+            let is_it = |one: &&str| one.ends_with(expected);
+            assert!(
+                codes.iter().any(|one| is_it(&one)),
+                "{expected} in {found:#?}"
+            );
+        }
+        assert_eq!(codes.len(), 8, "{found:#?}");
+    }
+}

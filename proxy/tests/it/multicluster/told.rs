@@ -1,0 +1,147 @@
+//! What a proxy is told of other clusters, and TLS that is each endpoint's own.
+
+use std::process::Command;
+
+use super::*;
+use crate::support::pki::{Authority, Leaf};
+use crate::support::tls::files;
+use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
+
+/// An import of ns1/web from c2 at this gateway.
+fn import(at: SocketAddr, host: &str) -> String {
+    let (ip, port) = (at.ip(), at.port());
+    format!(
+        "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {{namespace: ns1, name: web}}\n\
+         spec: {{ports: [{{name: http, port: 80, endpoints: [{{clusterKey: default/default/default/c2, \
+         target: {{host: '{host}', ip: {ip}, port: {port}, path: /c2}}}}]}}]}}\n"
+    )
+}
+
+const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\nspec: {ports: [{name: http, port: 80}]}\n";
+
+/// A gateway of c1 that sends every request to ns1/web of the whole cluster set.
+fn proxy(more: &[String], arguments: &[&str]) -> Proxy {
+    let start = Start::new();
+    let mut all = vec![
+        gateway(&[start.edge()]),
+        routes(
+            "all",
+            "['*']",
+            "- {retries: {attempts: 0}, route: [{destination: {host: web.ns1.svc.clusterset.local, port: {number: 80}}}]}",
+        ),
+        SERVICE.to_owned(),
+    ];
+    all.extend(more.iter().cloned());
+    start
+        .args(["--cluster", "c1"])
+        .args(arguments.iter().copied())
+        .file("mesh.yaml", documents(all))
+        .start()
+}
+
+#[test]
+fn gateways_of_imports_are_spoken_to_as_the_proxy_was_told() {
+    let ca = Authority::new("c2");
+    let own = ca.issue(Leaf::default());
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    files(
+        directory.path(),
+        &[
+            ("ca.pem", &ca.pem()),
+            ("own.pem", &own.chain),
+            ("own.key", &own.key),
+        ],
+    );
+    let pair = ca.server(&["gw.c2.example"]);
+    let origin = TlsOrigin::start(Speaks::H1, &Terms::new(&pair).for_clients_of(&ca));
+    let ask = |sni: &str, mode: &str| {
+        let text = format!(
+            "clusters:\n- key: default/default/default/c2\n  gateway:\n    host: 10.2.0.9\n    port: 443\n    \
+             tls: {{mode: {mode}{sni}, caCertificates: {}}}\n",
+            path("ca.pem")
+        );
+        let pair = format!(
+            "MUTUAL, clientCertificate: {}, privateKey: {}",
+            path("own.pem"),
+            path("own.key")
+        );
+        std::fs::write(path("clusters.yaml"), text.replace("MUTUAL", &pair)).unwrap();
+        let resources = [import(origin.address, "gw.c2.example")];
+        let proxy = proxy(&resources, &["--clusters", &path("clusters.yaml")]);
+        Raw::connect(proxy.edge).send(GET).reply().status
+    };
+    assert_eq!(ask("", "MUTUAL"), 200);
+    let caller = origin.only();
+    assert_eq!(caller.sni.as_deref(), Some("gw.c2.example"));
+    assert!(caller.certificate.is_some());
+    assert_eq!(caller.hosts, ["web.example"], "the host stays");
+    assert_eq!(ask("", "SIMPLE"), 503, "the gateway wants a certificate");
+    assert_eq!(ask(", sni: other.example", "MUTUAL"), 503, "not its name");
+    assert_eq!(ask("", "DISABLE"), 503, "plain text is no TLS");
+}
+
+#[test]
+fn workloads_are_spoken_to_in_the_meshs_tls_beside_gateways_in_plain_text() {
+    let ca = Authority::new("mesh");
+    let directory = tempfile::tempdir().unwrap();
+    let own = ca.server(&["spiffe://cluster.local/ns/default/sa/edge"]);
+    files(
+        directory.path(),
+        &[
+            ("cert-chain.pem", &own.chain),
+            ("key.pem", &own.key),
+            ("root-cert.pem", &ca.pem()),
+        ],
+    );
+    let pair = ca.server(&["spiffe://cluster.local/ns/ns1/sa/web"]);
+    let workload = TlsOrigin::start(Speaks::H1, &Terms::new(&pair).for_clients_of(&ca));
+    let of_c2 = Site::new("g2");
+    let local = slice(0, "", workload.address).replace(
+        "{kubernetes.io/service-name: web}",
+        "{kubernetes.io/service-name: web, security.istio.io/tlsMode: istio}",
+    );
+    let resources = [import(of_c2.address(), ""), local];
+    let mesh = ["--mesh-certs", directory.path().to_str().unwrap()];
+    let automatic = proxy(&resources, &mesh);
+    assert_shares(&count(&automatic, RUN), &[("hello", 500), ("g2", 500)]);
+    let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {namespace: ns1, name: web}\n\
+                spec: {host: web, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}, loadBalancer: {simple: ROUND_ROBIN}}}\n";
+    let [import, local] = resources;
+    let asked = proxy(&[import, local, rule.to_owned()], &mesh);
+    assert_shares(&count(&asked, RUN), &[("hello", 500), ("g2", 500)]);
+    let page = asked.page("/clusters");
+    assert!(page.contains("ISTIO_MUTUAL"), "{page}");
+}
+
+#[test]
+fn a_file_of_clusters_with_a_mistake_is_refused_with_its_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(at("mesh.yaml"), SERVICE).unwrap();
+    let check = |text: &str| {
+        std::fs::write(at("told"), text).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_strait"))
+            .args([
+                "check",
+                "--config",
+                &at("mesh.yaml"),
+                "--clusters",
+                &at("told"),
+            ])
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let (code, _) = check("clusters: [{key: a/b/c/d, gateway: {host: gw.example, port: 80}}]\n");
+    assert_eq!(code, Some(0));
+    let (code, told) = check("clusters:\n- key: a/b/c/d\n  gatewey: {}\n");
+    assert_eq!(code, Some(2), "{told}");
+    assert!(
+        told.contains("told:3:3") && told.contains("CM021"),
+        "{told}"
+    );
+}

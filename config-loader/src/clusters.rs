@@ -292,10 +292,7 @@ mod tests {
             "CLS004 clusters[3].gateway.tls.privateKey",
         ] {
             let is_it = |one: &&str| one.ends_with(expected);
-            assert!(
-                codes.iter().any(|one| is_it(&one)),
-                "{expected} in {found:#?}"
-            );
+            assert!(codes.iter().any(is_it), "{expected} in {found:#?}");
         }
         assert_eq!(codes.len(), 8, "{found:#?}");
     }

@@ -1,22 +1,23 @@
 //! One VirtualService rule to routes: each match block that can hold here becomes a route of its own, in order.
 
+mod destinations;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 use config_loader::resource::Line;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{
-    Destination as RawDestination, GatewayRef, HeaderKey as RawHeaderKey,
-    HeaderMatch as RawHeaderMatch, HeaderOperations, Headers, HttpAction, HttpDestination,
-    HttpMatch, HttpRule, Redirect as RawRedirect, RedirectPath, RedirectPort as RawRedirectPort,
-    RewritePath, Scheme as RawScheme, StringMatch, VirtualService,
+    GatewayRef, HeaderKey as RawHeaderKey, HeaderMatch as RawHeaderMatch, HeaderOperations,
+    Headers, HttpAction, HttpDestination, HttpMatch, HttpRule, Redirect as RawRedirect,
+    RedirectPath, RedirectPort as RawRedirectPort, RewritePath, Scheme as RawScheme, StringMatch,
+    VirtualService,
 };
 use http::{HeaderValue, StatusCode};
 
-use super::clusters::{self, Clusters};
-use super::service::{Part, Shift};
-use super::{early, names, retries};
-use crate::cluster::Split;
+use self::destinations::{destination, split};
+use super::clusters::Clusters;
+use super::{early, retries};
 use crate::filter::chain::HeaderScopes;
 use crate::filter::{
     Action, DirectResponse, HeaderError, HeaderScope, MatchedUri, Mirrors, PathChange, PathRewrite,
@@ -264,107 +265,6 @@ fn route(
         split: split(sourced, destinations, place, clusters),
         mirrors: mirrors(sourced, place, clusters),
     })
-}
-
-fn split(
-    sourced: &Sourced<'_>,
-    destinations: &[HttpDestination],
-    place: &Place<'_>,
-    clusters: &mut Clusters<'_>,
-) -> Option<Split<Destination>> {
-    let shifts: Vec<Option<Arc<Shift>>> = destinations
-        .iter()
-        .map(|weighted| shift(sourced, &weighted.destination, place, clusters))
-        .collect();
-    let whole = match shifts.iter().any(Option::is_some) {
-        true => WHOLE,
-        false => 1,
-    };
-    let mut entries = Vec::with_capacity(destinations.len());
-    for (position, (weighted, shift)) in destinations.iter().zip(shifts).enumerate() {
-        let written = &weighted.destination;
-        // a lone destination has no weight to speak of
-        let weight = if destinations.len() == 1 {
-            1
-        } else {
-            weighted.weight
-        };
-        let Some(shift) = shift else {
-            let at = (position, weighted.line);
-            let destination = destination(sourced, written, at, place, clusters);
-            entries.push((weight.saturating_mul(whole), destination));
-            continue;
-        };
-        let host = complete(sourced, written, place);
-        let port = clusters.port(&host, written.port, place.port);
-        for part in &shift.parts {
-            let destination = part_of(&shift, part, (position, port), clusters);
-            entries.push((weight.saturating_mul(part.weight_percent), destination));
-        }
-    }
-    Split::build(entries)
-}
-
-/// The weights of the parts of a shift sum up to this.
-const WHOLE: u32 = 100;
-
-fn complete<'a>(
-    sourced: &Sourced<'_>,
-    written: &'a RawDestination,
-    place: &Place<'_>,
-) -> std::borrow::Cow<'a, str> {
-    let namespace = &sourced.object.id.namespace;
-    names::complete(&written.host, namespace, &place.identity.domain)
-}
-
-/// Where requests for a destination go instead, if a policy shifts them. One that names a subset means that.
-fn shift(
-    sourced: &Sourced<'_>,
-    written: &RawDestination,
-    place: &Place<'_>,
-    clusters: &Clusters<'_>,
-) -> Option<Arc<Shift>> {
-    if written.subset.is_some() {
-        return None;
-    }
-    clusters.shift(&complete(sourced, written, place)).cloned()
-}
-
-/// A part of a shift as a destination of the rule at that position; `port` is the one that is asked for.
-fn part_of(
-    shift: &Shift,
-    part: &Part,
-    (position, port): (usize, u16),
-    clusters: &mut Clusters<'_>,
-) -> Destination {
-    let port = part.port.unwrap_or(port);
-    let (name, cluster) = clusters.need(&clusters::name(port, &part.subset, &part.host));
-    Destination {
-        name,
-        cluster,
-        position,
-        provenance: shift.provenance.clone(),
-    }
-}
-
-/// A destination at a position of the rule, written on that line.
-fn destination(
-    sourced: &Sourced<'_>,
-    written: &RawDestination,
-    (position, line): (usize, Line),
-    place: &Place<'_>,
-    clusters: &mut Clusters<'_>,
-) -> Destination {
-    let host = complete(sourced, written, place);
-    let port = clusters.port(&host, written.port, place.port);
-    let name = clusters::name(port, written.subset.as_deref().unwrap_or(""), &host);
-    let (name, cluster) = clusters.need(&name);
-    Destination {
-        name,
-        cluster,
-        position,
-        provenance: sourced.provenance(line),
-    }
 }
 
 /// Who gets copies of a rule's requests.

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config_loader::ObjectRef;
-use config_loader::resource::HealthChecked;
-use config_loader::resource::core::TrafficDistribution;
+use config_loader::resource::core::{EndpointSlice, TrafficDistribution};
+use config_loader::resource::{HealthChecked, Object};
 
 use super::balance;
 use super::federation::{Exposure, Sharing};
 use super::members::Member;
+use super::services::provenance;
 pub(super) use super::workload::{Behind, Facts, Origin, Workload, WorkloadHost, Workloads};
 use crate::balance::{Policy, Simple};
 use crate::provenance::Provenance;
@@ -66,23 +67,29 @@ pub(super) struct Service {
 }
 
 /// An object that describes a service, and where it was written.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Written {
-    /// The object.
-    pub object: ObjectRef,
-    /// Its file.
-    pub file: Arc<str>,
-    /// Its line in the file.
-    pub line: u32,
+#[derive(Clone, Debug)]
+pub(super) enum Written {
+    /// Any object.
+    Object {
+        object: ObjectRef,
+        file: Arc<str>,
+        /// Its line in the file.
+        line: u32,
+    },
+    /// A slice, of which there may be very many.
+    Slice(Arc<Object<EndpointSlice>>),
 }
 
 impl Written {
     /// As compiled parts say where they came from.
     pub(super) fn provenance(&self) -> Provenance {
-        Provenance {
-            object: self.object.to_string().into(),
-            file: Arc::clone(&self.file),
-            line: self.line,
+        match self {
+            Self::Object { object, file, line } => Provenance {
+                object: object.to_string().into(),
+                file: Arc::clone(file),
+                line: *line,
+            },
+            Self::Slice(slice) => provenance(slice, 0),
         }
     }
 }

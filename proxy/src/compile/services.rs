@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
-use config_loader::resource::core::TrafficDistribution;
+use config_loader::resource::core::{EndpointSlice, TrafficDistribution};
 use config_loader::resource::{HealthChecked, Line, Object, Spec};
 
 use super::members::Members;
@@ -198,14 +198,23 @@ impl Draft {
     fn saw<T: Spec>(&mut self, object: &Object<T>) {
         object.fingerprint.hash(&mut self.hasher);
         if self.seen.insert(std::ptr::from_ref(object).addr()) {
-            let written = Written {
-                object: object.id.clone(),
-                file: Arc::clone(&object.provenance.file),
-                line: object.line_of(Line(0)),
-            };
-            written.hash(&mut self.hasher);
-            self.service.provenance.push(written);
+            let line = object.line_of(Line(0));
+            let (object, file) = (object.id.clone(), &object.provenance.file);
+            (file, line).hash(&mut self.hasher);
+            self.service.provenance.push(Written::Object {
+                object,
+                file: Arc::clone(file),
+                line,
+            });
         }
+    }
+
+    /// Notes a slice, which adds to a service but once.
+    fn saw_slice(&mut self, slice: &Arc<Object<EndpointSlice>>) {
+        let (place, line) = (&slice.provenance, slice.line_of(Line(0)));
+        (slice.fingerprint, &place.file, line).hash(&mut self.hasher);
+        let written = Written::Slice(Arc::clone(slice));
+        self.service.provenance.push(written);
     }
 
     /// The same service under the host by which clusters serve it together.

@@ -65,25 +65,7 @@ fn service(
         .filter(|port| port.protocol == Protocol::Tcp)
         .map(port)
         .collect();
-    let own_locality = Locality::from(collector.identity.locality());
-    for slice in slices {
-        let Some(member) = member(slice, collector) else {
-            continue;
-        };
-        draft.saw(slice);
-        let of = SliceOf {
-            slice: Arc::clone(slice),
-            locality: match &member {
-                None => own_locality.clone(),
-                Some(member) => member.locality.clone(),
-            },
-            member,
-            by_node: object.spec.traffic_distribution == TrafficDistribution::PreferSameNode,
-        };
-        let has_names = slice.spec.address_type == AddressType::Fqdn;
-        let workloads = &mut draft.service.endpoints;
-        workloads.add(has_names, move |listing| of.list(listing));
-    }
+    add_slices(object, slices, collector, &mut draft);
     if let Some(external) = object.spec.external_name() {
         draft
             .service
@@ -96,6 +78,42 @@ fn service(
     draft.service.is_exportable = object.spec.external_name().is_none();
     policies::attach(collector, &mut draft);
     draft
+}
+
+fn add_slices(
+    object: &Object<Kube>,
+    slices: &[&Arc<Object<EndpointSlice>>],
+    collector: &Collector<'_>,
+    draft: &mut Draft,
+) {
+    let mut known = Vec::with_capacity(slices.len());
+    draft.service.provenance.reserve(slices.len());
+    for slice in slices {
+        if let Some(member) = member(slice, collector) {
+            draft.saw_slice(slice);
+            known.push((Arc::clone(slice), member));
+        }
+    }
+    if known.is_empty() {
+        return;
+    }
+    let is_named = |slice: &Object<EndpointSlice>| slice.spec.address_type == AddressType::Fqdn;
+    let has_names = known.iter().any(|(slice, _)| is_named(slice));
+    let own_locality = Locality::from(collector.identity.locality());
+    let by_node = object.spec.traffic_distribution == TrafficDistribution::PreferSameNode;
+    draft.service.endpoints.add(has_names, move |listing| {
+        for (slice, member) in &known {
+            let of = SliceOf {
+                slice,
+                member: member.as_ref(),
+                locality: member
+                    .as_ref()
+                    .map_or(&own_locality, |member| &member.locality),
+                by_node,
+            };
+            of.list(listing);
+        }
+    });
 }
 
 fn port(port: &ServicePort) -> Port {
@@ -124,16 +142,16 @@ fn member(slice: &Object<EndpointSlice>, collector: &Collector<'_>) -> Option<Op
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// A slice of a service.
-struct SliceOf {
-    slice: Arc<Object<EndpointSlice>>,
-    member: Option<Arc<Member>>,
+struct SliceOf<'a> {
+    slice: &'a Object<EndpointSlice>,
+    member: Option<&'a Arc<Member>>,
     /// Where its cluster is.
-    locality: Locality,
+    locality: &'a Locality,
     /// Whether it counts on which node an endpoint runs.
     by_node: bool,
 }
 
-impl SliceOf {
+impl SliceOf<'_> {
     /// Lists the endpoints that may take traffic.
     fn list(&self, listing: &mut Listing) {
         let labels: Labels = Arc::new(self.slice.labels.clone());
@@ -179,12 +197,12 @@ impl SliceOf {
                 }
                 None => Arc::clone(labels),
             },
-            locality: locality(endpoint.zone.as_deref(), &self.locality),
+            locality: locality(endpoint.zone.as_deref(), self.locality),
             origin: self
                 .member
                 .as_ref()
                 .map_or(Origin::Native, |_| Origin::Slice),
-            member: self.member.clone(),
+            member: self.member.cloned(),
             ..Facts::default()
         }
     }

@@ -71,11 +71,22 @@ fn shifted(status: &str, more: &str) -> BTreeMap<String, usize> {
         status: "",
     };
     let more = documents([here.text(), there.text(), more.to_owned()]);
-    world.run(Setup {
+    let proxy = world.proxy(Setup {
         more: more.trim_start_matches("---\n"),
         arguments: IN_MESH_A,
         ..Setup::default()
-    })
+    });
+    mean(&proxy)
+}
+
+/// Runs whose mean is taken where shares are drawn by chance: it strays from them less than half as far as one run.
+const RUNS: usize = 6;
+
+/// Answers of a run by who gave them, as the mean of several.
+fn mean(proxy: &Proxy) -> BTreeMap<String, usize> {
+    let mut counts = count(proxy, RUNS * RUN);
+    counts.values_mut().for_each(|count| *count /= RUNS);
+    counts
 }
 
 #[test]
@@ -172,8 +183,7 @@ fn scenario_75_zones_of_a_destination_fail_over_by_what_is_left_of_them() {
     });
     assert_shares(&count(&proxy, RUN), &[("A1", 500), ("A2", 500)]);
     eject(&proxy, &[a1]);
-    let counts = count(&proxy, RUN);
-    assert_shares(&counts, &[("A2", 700), ("B1", 150), ("B2", 150)]);
+    assert_shares(&mean(&proxy), &[("A2", 700), ("B1", 150), ("B2", 150)]);
 }
 
 /// After how many hundredths of a second the established connection to this address is probed, if it is.

@@ -103,8 +103,8 @@ fn workloads_are_spoken_to_in_the_meshs_tls_beside_gateways_in_plain_text() {
     );
     let resources = [import(of_c2.address(), ""), local];
     let mesh = ["--mesh-certs", directory.path().to_str().unwrap()];
-    let automatic = proxy(&resources, &mesh);
-    assert_shares(&count(&automatic, RUN), &[("hello", 500), ("g2", 500)]);
+    let counts = count(&proxy(&resources, &mesh), 100);
+    assert_eq!(counts.keys().collect::<Vec<_>>(), ["g2", "hello"]);
     let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {namespace: ns1, name: web}\n\
                 spec: {host: web, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}, loadBalancer: {simple: ROUND_ROBIN}}}\n";
     let [import, local] = resources;

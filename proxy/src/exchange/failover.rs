@@ -27,6 +27,8 @@ fn cause(tried: Outcome, idempotent: bool, grpc: bool, replay: Replay) -> Option
             _ => None,
         },
         (_, Outcome::Failed(kind)) => match kind {
+            // a retry found nobody left in its tier: the tries before it have had the last endpoint ejected
+            Kind::NoHealthyUpstream => Some(Cause::Connect),
             Kind::ConnectFailed | Kind::ConnectTimeout => Some(Cause::Connect),
             Kind::UpstreamClosed
             | Kind::UpstreamProtocol
@@ -140,6 +142,14 @@ mod tests {
                 Safe,
                 Some(Cause::Reset),
             ),
+            (
+                Failed(Kind::NoHealthyUpstream),
+                false,
+                false,
+                Safe,
+                Some(Cause::Connect),
+            ),
+            (Failed(Kind::NoHealthyUpstream), true, false, Off, None),
             (Failed(Kind::TryTimeout), false, false, Safe, None),
             (
                 Failed(Kind::TryTimeout),

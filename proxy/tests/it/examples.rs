@@ -328,6 +328,7 @@ fn every_example_is_run_by_a_test() {
     let run = [
         "bookinfo",
         "canary",
+        "clusters-canary",
         "clusters-failover",
         "clusters-gateways",
         "clusters-gloo",
@@ -355,6 +356,11 @@ async fn bookinfo_does_what_its_readme_says() {
 #[tokio::test]
 async fn canary_does_what_its_readme_says() {
     check_readme("canary").await;
+}
+
+#[tokio::test]
+async fn clusters_canary_does_what_its_readme_says() {
+    check_readme("clusters-canary").await;
 }
 
 #[tokio::test]

@@ -76,6 +76,24 @@ fn scenario_27_a_failing_cluster_costs_no_client_anything() {
 }
 
 #[test]
+fn a_retry_that_finds_nobody_left_in_its_cluster_goes_to_the_next_one() {
+    let world = World::new();
+    let start = Start::new();
+    let setup = detecting(1, BACKUPS, EJECTS_AT_ONCE);
+    let mesh = world.mesh(start.edge(), setup);
+    let retries = "attempts: 2, retryOn: 5xx";
+    let mesh = mesh.replace("attempts: 0", retries);
+    let proxy = start.args(["--cluster", "c1"]).file("mesh.yaml", mesh);
+    let proxy = proxy.start();
+    // the first try ejects the only workload
+    world.l1.answers(503);
+    assert_shares(&count(&proxy, RUN), &[("g2", 500), ("g3", 500)]);
+    assert_eq!(world.l1.paths().len(), 1);
+    let replays = [("from", "c1"), ("cause", "connect")];
+    assert_eq!(proxy.metric("strait_failover_replays_total", &replays), 1.0);
+}
+
+#[test]
 fn scenario_28_what_no_endpoint_of_the_own_cluster_took_is_sent_to_a_backup() {
     let world = World::new();
     let gone = free_address();

@@ -214,17 +214,17 @@ fn durations_are_whole_milliseconds() {
         (
             "0s",
             None,
-            "CM001 duration `0s` is shorter than 1ms (remove the field to disable it)",
+            "CM001 duration `0s` is shorter than 1ms (write `1ms` or more, or remove the field for its default)",
         ),
         (
             "-1s",
             None,
-            "CM001 duration `-1s` is shorter than 1ms (remove the field to disable it)",
+            "CM001 duration `-1s` is shorter than 1ms (write `1ms` or more, or remove the field for its default)",
         ),
         (
             "500us",
             None,
-            "CM001 duration `500us` is shorter than 1ms (remove the field to disable it)",
+            "CM001 duration `500us` is shorter than 1ms (write `1ms` or more, or remove the field for its default)",
         ),
         (
             "1.5ms",

@@ -53,7 +53,7 @@ fn checked_duration(field: &Field<String>, zero: bool, check: &mut Check<'_>) ->
                 field.span(),
                 format!("duration `{text}` is shorter than 1ms"),
             )
-            .help("remove the field to disable it");
+            .help("write `1ms` or more, or remove the field for its default");
         return None;
     }
     if nanos % 1_000_000 != 0 {

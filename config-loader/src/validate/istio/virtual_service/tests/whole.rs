@@ -30,7 +30,7 @@ fn findings_say_what_to_write() {
         (
             "timeout: 0s",
             "duration `0s` is shorter than 1ms",
-            "remove the field to disable it",
+            "write `1ms` or more, or remove the field for its default",
         ),
         (
             "retries: {attempts: 1, retryOn: '5xx, reset'}",

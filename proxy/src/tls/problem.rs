@@ -74,6 +74,9 @@ impl ProblemKind {
 
     /// Whether material with this finding gives way to what was good before.
     pub fn is_untimely(self) -> bool {
-        matches!(self, ProblemKind::Expired | ProblemKind::NotYetValid)
+        matches!(
+            self,
+            ProblemKind::Expired | ProblemKind::NotYetValid | ProblemKind::RevokedStale
+        )
     }
 }

@@ -197,8 +197,10 @@ fn server_that_verifies_clients_needs_authorities() {
     );
 
     let stale = authority.revoke_until(&[], 2022);
-    store.update(with(authority.pem(), Some(stale)), NOW);
-    let problems = store.authorities().remove(0).problems;
+    assert!(!store.update(with(authority.pem(), Some(stale)), NOW));
+    let status = store.authorities().remove(0);
+    assert!(status.is_kept, "the list before is still in its time");
+    let problems = status.problems;
     assert_eq!(problems[0].kind, ProblemKind::RevokedStale);
     assert!(
         problems[0].text.contains("2022-01-01T00:00:00Z"),

@@ -274,12 +274,16 @@ impl Pair {
     }
 
     /// Tells how it ended. A connection that broke is reset on both sides: to end one in order would tell its peer that
-    /// it has got everything.
+    /// it has got everything. A reset discards what the kernel has not delivered yet, which is why an endpoint that ends
+    /// its TLS without a farewell, as many servers do, only ends the connection: what it sent arrives.
     fn end(self, outcome: Outcome) {
         match outcome {
             Outcome::Complete => self.record.finish(ResponseFlags::NONE, None),
             Outcome::Broken(side, error) => {
-                reset(&self.downstream, &self.upstream);
+                let has_left = error.kind() == io::ErrorKind::UnexpectedEof;
+                if !(has_left && matches!(side, Side::Upstream)) {
+                    reset(&self.downstream, &self.upstream);
+                }
                 self.record.finish(broken(side, &error), None);
             }
             Outcome::Closed(flags, details) => {

@@ -142,6 +142,23 @@ async fn upgrade_of_the_rule_is_agreed_on_by_alpn() {
 }
 
 #[test]
+fn what_an_endpoint_sent_arrives_though_it_left_without_a_farewell() {
+    const BYTES: usize = 400_000;
+    let material = Files::new();
+    let terms = Terms::new(&material.ca.server(&["a.test"]));
+    let origin = TlsOrigin::start(Speaks::Blunt(BYTES), &terms);
+    let proxy = carrying(&[service(&origin, "TCP", ""), rule(&material.tls(SIMPLE))]);
+    let mut stream = TcpStream::connect(proxy.edge).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    // nothing is read before the proxy is done with the connection
+    eventually("it is logged", || !proxy.access_log().is_empty());
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).unwrap();
+    assert_eq!(all.len(), BYTES);
+    assert_eq!(proxy.access_log()[0]["response_flags"], "UC");
+}
+
+#[test]
 fn connection_whose_handshake_fails_is_closed() {
     let material = Files::new();
     let origin = TlsOrigin::start(

@@ -26,6 +26,8 @@ use super::pki::{Authority, Pair};
 /// What is spoken inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaks {
+    /// Bytes: so many of the server, which then closes its socket without a farewell of TLS.
+    Blunt(usize),
     /// Bytes: they come back, after a greeting.
     Echo,
     /// HTTP/1.1.
@@ -116,7 +118,7 @@ impl Terms {
         let certified = CertifiedKey::from_der(chain, key, &provider).unwrap();
         let mut config = builder.with_cert_resolver(Arc::new(Only(Arc::new(certified))));
         config.alpn_protocols = match speaks {
-            Speaks::Echo | Speaks::H1 | Speaks::SilentH2 => Vec::new(),
+            Speaks::Blunt(_) | Speaks::Echo | Speaks::H1 | Speaks::SilentH2 => Vec::new(),
             Speaks::H2 => vec![b"h2".to_vec()],
         };
         Arc::new(config)
@@ -246,6 +248,7 @@ where
     });
     // How a connection ends is for the test to judge by what the client sees.
     match shared.speaks {
+        Speaks::Blunt(bytes) => drop(say_and_leave(stream, bytes).await),
         Speaks::Echo => drop(echo(stream).await),
         Speaks::H1 => {
             let serve = hyper::server::conn::http1::Builder::new()
@@ -319,6 +322,13 @@ async fn answer(mut request: Request<Incoming>) -> Result<Response<Body>, hyper:
         response.headers_mut().insert("connection", value);
     }
     Ok(response)
+}
+
+async fn say_and_leave(mut stream: TlsStream<TcpStream>, bytes: usize) -> io::Result<()> {
+    stream.write_all(&vec![b'x'; bytes]).await?;
+    stream.flush().await?;
+    let (mut socket, _) = stream.into_inner();
+    socket.shutdown().await
 }
 
 async fn echo(

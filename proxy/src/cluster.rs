@@ -237,6 +237,20 @@ impl Cluster {
         }
     }
 
+    /// The localities of a priority with their weights, where traffic is distributed by locality; none otherwise.
+    pub fn localities(&self, priority: usize) -> Vec<(String, u32)> {
+        let groups = match self.plan().get(priority).map(Vec::as_slice) {
+            None | Some([_]) => &[],
+            Some(groups) => groups,
+        };
+        // it is the same for all endpoints of a group
+        let locality = |group: &Group| {
+            let endpoint = self.endpoint(EndpointIdx(*group.members.first()?));
+            Some((endpoint.locality.to_string(), group.weight))
+        };
+        groups.iter().filter_map(locality).collect()
+    }
+
     /// How many priorities there are.
     pub fn priorities(&self) -> usize {
         self.base.plan.len().max(1)

@@ -14,6 +14,7 @@ const USAGE: &str = "\
 /explain?url=http://shop.example/cart   why this request goes where it goes
   &method=POST                          default GET
   &header=Name:value                    may be repeated
+  &client=192.0.2.7                     address of the client; for hash keys
   &listener=8080                        port, or IP:PORT; default: by the URL
   &all                                  every rule and every condition
   &format=json                          for programs
@@ -45,6 +46,9 @@ fn question(query: Query<'_>) -> Result<Question, String> {
     let mut question = Question::parse(method.as_deref().unwrap_or("GET"), &url)?;
     for header in query.values("header") {
         question.header(&header)?;
+    }
+    if let Some(client) = query.value("client") {
+        question.by_client(&client)?;
     }
     if let Some(listener) = query.value("listener") {
         question.at_listener(&listener)?;

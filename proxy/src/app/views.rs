@@ -13,7 +13,6 @@ use crate::admin::view::{
 };
 use crate::balance::EndpointIdx;
 use crate::cluster::federation::{Pool, PoolSet};
-use crate::cluster::locality::Group;
 use crate::cluster::priorities::{Health, Share};
 use crate::cluster::{Cluster, Federation, RetryLimit};
 use crate::compile::Survey;
@@ -292,28 +291,15 @@ fn members(federation: &Federation, snapshot: &Snapshot) -> Vec<MemberView> {
 
 fn priorities(cluster: &Cluster) -> Vec<PriorityView> {
     let live = cluster.live();
-    let levels = live.shares.iter().zip(&live.health).zip(cluster.plan());
-    let view = |((share, health), groups): ((&Share, &Health), &Vec<Group>)| PriorityView {
+    let levels = live.shares.iter().zip(&live.health).enumerate();
+    let view = |(level, (share, health)): (usize, (&Share, &Health))| PriorityView {
         load: share.load,
         healthy: health.healthy,
         total: health.total,
         panic: share.panic,
-        localities: match &**groups {
-            [_] => Vec::new(),
-            groups => groups
-                .iter()
-                .filter_map(|group| locality(cluster, group))
-                .collect(),
-        },
+        localities: cluster.localities(level),
     };
     levels.map(view).collect()
-}
-
-/// The locality of a group's endpoints, which is the same for all of them, and its weight.
-fn locality(cluster: &Cluster, group: &Group) -> Option<(String, u32)> {
-    let first = group.members.first()?;
-    let endpoint = cluster.endpoint(EndpointIdx(*first));
-    Some((endpoint.locality.to_string(), group.weight))
 }
 
 /// Everything that accepts or has connections: what the snapshot asks for first, then what is on its way out.

@@ -67,6 +67,9 @@ pub struct ExplainArgs {
     /// Listener that the request comes in by; default: the one with the URL's port, else one that serves the host
     #[arg(long, value_name = "IP:PORT|PORT")]
     pub listener: Option<String>,
+    /// Address of the client, where a rule keeps clients at their endpoint by it
+    #[arg(long, value_name = "IP")]
+    pub client: Option<String>,
     /// Header of the request; may be repeated
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub headers: Vec<String>,
@@ -145,6 +148,11 @@ fn question(args: &ExplainArgs) -> Result<Question, String> {
         question
             .header(header)
             .map_err(|error| format!("-H {error}"))?;
+    }
+    if let Some(client) = &args.client {
+        question
+            .by_client(client)
+            .map_err(|error| format!("--client {error}"))?;
     }
     if let Some(listener) = &args.listener {
         question

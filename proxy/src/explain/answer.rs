@@ -349,6 +349,9 @@ pub struct PriorityUsed {
     pub total: u32,
     /// Whether all of them are used, healthy or not, since too few are healthy.
     pub panic: bool,
+    /// Its localities with their weights, where traffic is distributed by locality.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub localities: Vec<(String, u32)>,
 }
 
 /// An endpoint of a cluster.

@@ -44,53 +44,71 @@ pub(super) fn destinations(
                 .map(|(_, other)| snapshot.cluster(other.cluster));
             let keys = clusters.flatten().filter_map(|cluster| cluster.hash_key());
             let keys: Vec<&HashKey> = keys.collect();
-            follow_key(used, cluster, (key, &keys), request, choice.probability);
+            let of = (&**cluster, snapshot);
+            follow_key(used, of, (key, &keys), request, choice.probability);
         }
     }
     choices
 }
 
-/// Says which key counts, and which endpoint it leads to as far as that is known without a client.
+/// Says which key counts, and which endpoint it leads to as far as that is known.
 fn follow_key(
     used: &mut ClusterUsed,
-    cluster: &Cluster,
+    (cluster, snapshot): (&Cluster, &Snapshot),
     (own, keys): (&HashKey, &[&HashKey]),
     request: &Request<()>,
     probability: f64,
 ) {
-    if keys.contains(&&HashKey::SourceIp) {
+    let client = request.extensions().get::<IpAddr>().copied();
+    if keys.contains(&&HashKey::SourceIp) && client.is_none() {
         used.affinity = Some(format!(
-            "sticky by {own}, which differs from client to client"
+            "sticky by {own}, which differs from client to client (say which with --client)"
         ));
         return;
     }
     let source = Source {
         headers: request.headers(),
         query: request.uri().query(),
-        client: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        client: client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
     };
-    let hash = combined(keys.iter().copied(), &source);
-    // a hash alone decides: chance has no part in it
-    let ask = Ask {
-        hash,
-        ..Ask::default()
-    };
-    let picked = hash.and_then(|_| cluster.pick(ask, &mut SmallRng::seed_from_u64(0)));
-    let Some(picked) = picked else {
+    let Some(hash) = combined(keys.iter().copied(), &source) else {
         used.affinity = Some(format!("sticky by {own}, which the request does not have"));
         return;
     };
-    let address = &cluster.endpoint(picked).address;
+    let Some(number) = led_to(cluster, snapshot, hash, used) else {
+        used.affinity = Some(format!("sticky by {own}, which leads to nobody"));
+        return;
+    };
+    let address = &used.endpoints[number].address;
     used.affinity = Some(format!("sticky by {own}, which leads to {address}"));
-    for (number, endpoint) in used.endpoints.iter_mut().enumerate() {
-        let share = if number == picked.0 as usize {
-            1.0
-        } else {
-            0.0
-        };
+    for (other, endpoint) in used.endpoints.iter_mut().enumerate() {
+        let share = if other == number { 1.0 } else { 0.0 };
         endpoint.share = endpoint.share.map(|_| share);
         endpoint.probability = endpoint.probability.map(|_| share * probability);
     }
+}
+
+/// Which of the endpoints shown a hash leads to.
+fn led_to(cluster: &Cluster, snapshot: &Snapshot, hash: u64, used: &ClusterUsed) -> Option<usize> {
+    // a hash alone decides: chance has no part in it
+    let mut rng = SmallRng::seed_from_u64(0);
+    let Some(federation) = &cluster.federation else {
+        let ask = Ask {
+            hash: Some(hash),
+            ..Ask::default()
+        };
+        return Some(cluster.pick(ask, &mut rng)?.0 as usize);
+    };
+    let choice = federation.led_to(|id| snapshot.cluster(id), hash, &mut rng)?;
+    let pool = federation.pools().get(choice.at)?;
+    let address = &snapshot
+        .cluster(pool.cluster)?
+        .endpoint(choice.endpoint)
+        .address;
+    let address = address.to_string();
+    used.endpoints.iter().position(|shown| {
+        shown.address == address && shown.member.as_deref() == Some(&*pool.member)
+    })
 }
 
 /// Every destination of a rule for connections, in the order of the rule.
@@ -291,15 +309,17 @@ fn priorities(cluster: &Cluster) -> Vec<PriorityUsed> {
         .shares
         .iter()
         .zip(&live.health)
-        .map(|(share, health)| PriorityUsed {
+        .enumerate()
+        .map(|(level, (share, health))| PriorityUsed {
             load: share.load,
             healthy: health.healthy,
             total: health.total,
             panic: share.panic,
+            localities: cluster.localities(level),
         })
         .collect();
     match &*all {
-        [only] if only.healthy == only.total => Vec::new(),
+        [only] if only.healthy == only.total && only.localities.is_empty() => Vec::new(),
         _ => all,
     }
 }

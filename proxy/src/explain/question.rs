@@ -1,7 +1,7 @@
 //! The request to explain, as a person writes it: method, URL, headers, and perhaps a listener.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use http::header::HOST;
 use http::uri::{Authority, PathAndQuery};
@@ -17,6 +17,8 @@ pub struct Question {
     pub port: Option<u16>,
     /// Whether the URL is for TLS.
     pub tls: bool,
+    /// Address of the client, where it counts.
+    pub client: Option<IpAddr>,
     /// The listener that is asked for.
     pub listener: Option<ListenerWish>,
 }
@@ -77,6 +79,7 @@ impl Question {
             headers: HeaderMap::new(),
             port: None,
             tls,
+            client: None,
             listener: None,
         };
         if !authority.is_empty() {
@@ -144,12 +147,26 @@ impl Question {
         Ok(())
     }
 
-    /// The request as it reaches the proxy.
+    /// Says who asks, by IP address.
+    ///
+    /// # Errors
+    ///
+    /// When `text` is none.
+    pub fn by_client(&mut self, text: &str) -> Result<(), String> {
+        let client = text.parse();
+        self.client = Some(client.map_err(|_| format!("{text:?}: expected an IP address"))?);
+        Ok(())
+    }
+
+    /// The request as it reaches the proxy, with the address of its client among its extensions.
     pub fn request(&self) -> Request<()> {
         let mut request = Request::new(());
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = Uri::from(self.target.clone());
         *request.headers_mut() = self.headers.clone();
+        if let Some(client) = self.client {
+            request.extensions_mut().insert(client);
+        }
         request
     }
 }

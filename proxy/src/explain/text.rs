@@ -369,14 +369,22 @@ fn priority_line(number: usize, priority: &PriorityUsed) -> String {
         healthy,
         total,
         panic,
+        localities,
     } = priority;
     let panics = if *panic {
         ", in panic: all are used"
     } else {
         ""
     };
+    let weights = localities.iter();
+    let weights = weights.map(|(locality, weight)| format!("{locality} {weight}"));
+    let weights = weights.collect::<Vec<_>>().join(", ");
+    let weights = match weights.is_empty() {
+        true => weights,
+        false => format!(", by locality: {weights}"),
+    };
     format!(
-        "priority {number}: {load}% of the traffic, {healthy} of {total} endpoints healthy{panics}"
+        "priority {number}: {load}% of the traffic, {healthy} of {total} endpoints healthy{panics}{weights}"
     )
 }
 

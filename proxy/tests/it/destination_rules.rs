@@ -500,3 +500,38 @@ fn check_warns_of_ejection_that_cannot_happen_under_a_cap() {
     let said = strait("check", &mesh, &[]);
     assert!(said.contains("0 errors, 0 warnings"), "{said}");
 }
+
+#[test]
+fn explain_follows_the_client_and_shows_localities() {
+    let endpoints = [1, 2, 3].map(|last| {
+        format!("{{address: 10.0.0.{last}, ports: {{http: 8080}}, locality: r/z{last}}}")
+    });
+    let edge = SocketAddr::from(([127, 0, 0, 1], 8000));
+    let explain = |policy: &str, more: &[&str]| {
+        let rule = format!("home/rule {{host: a.test, trafficPolicy: {{loadBalancer: {policy}}}}}");
+        let mesh = Around::endpoints(&endpoints)
+            .to(PORT_80)
+            .mesh(edge, &[&rule]);
+        let proxy = ["--labels", "istio=ingressgateway", "--locality", "r/z1"];
+        let asked = ["GET", "http://a.test:8000/"];
+        strait("explain", &mesh, &[&proxy, more, &asked].concat())
+    };
+    let by_client = "{consistentHash: {useSourceIp: true}}";
+    let said = explain(by_client, &[]);
+    assert!(said.contains("say which with --client"), "{said}");
+    let mut led_to = std::collections::BTreeSet::new();
+    for last in 1..20 {
+        let said = explain(by_client, &["--client", &format!("192.0.2.{last}")]);
+        let address = said.split("which leads to ").nth(1).expect(&said);
+        led_to.insert(address.split_whitespace().next().unwrap().to_owned());
+    }
+    assert_eq!(led_to.len(), 3, "{led_to:?}");
+    let said = explain(by_client, &["--client", "nobody"]);
+    assert!(
+        said.contains("--client \"nobody\": expected an IP address"),
+        "{said}"
+    );
+    let distributed = "{localityLbSetting: {distribute: [{from: r/*, to: {r/z1: 80, r/z2: 20}}]}}";
+    let said = explain(distributed, &[]);
+    assert!(said.contains("by locality: r/z1 80, r/z2 20"), "{said}");
+}

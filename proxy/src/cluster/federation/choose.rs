@@ -52,6 +52,27 @@ impl Federation {
             .or_else(|| self.in_panic(cluster, ask, rng))
     }
 
+    /// The pool and the endpoint that a hash leads to; changes nothing.
+    pub fn led_to<'c>(
+        &self,
+        cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
+        hash: u64,
+        rng: &mut impl Rng,
+    ) -> Option<Choice> {
+        let available = self.available(&cluster);
+        let tier = first_tier(&self.pools, available)?;
+        let chosen = Chosen {
+            at: self.of_hash(available, tier, hash),
+            is_last: available.len() == 1,
+            shifted_from: None,
+        };
+        let ask = Ask {
+            hash: Some(hash),
+            ..Ask::default()
+        };
+        self.endpoint_of(cluster, chosen, ask, rng)
+    }
+
     /// Picks an endpoint of these pools while the tables of others are behind what has just happened. Shares are left as
     /// they are: the tables will be right in a moment.
     #[cold]

@@ -48,6 +48,9 @@ fn target(args: &ExplainArgs) -> String {
     for header in &args.headers {
         add("header", header);
     }
+    if let Some(client) = &args.client {
+        add("client", client);
+    }
     if let Some(listener) = &args.listener {
         add("listener", listener);
     }

@@ -45,6 +45,31 @@ fn scenarios_58_and_59_a_client_stays_with_a_cluster_that_serves() {
 }
 
 #[test]
+fn explain_follows_a_key_to_the_cluster_that_it_belongs_to() {
+    let world = World::new();
+    let proxy = proxy(
+        &world,
+        "sessionAffinity: None",
+        "{loadBalancer: {consistentHash: {httpHeaderName: x-user}}}",
+    );
+    for user in ["alice", "bob", "carol", "dave", "erin", "frank"] {
+        let request = format!("GET / HTTP/1.1\r\nHost: web.example\r\nx-user: {user}\r\n\r\n");
+        let counts = count_of(&proxy, 1, &request);
+        let site = match counts.contains_key("g2") {
+            true => &world.g2,
+            false => &world.g3,
+        };
+        let question = format!(
+            "/explain?url=http://web.example:{}/&header=x-user:{user}",
+            proxy.edge.port()
+        );
+        let said = proxy.page(&question);
+        let wanted = format!("which leads to {}", site.address());
+        assert!(said.contains(&wanted), "{wanted}: {said}");
+    }
+}
+
+#[test]
 fn scenario_60_a_headless_import_has_no_affinity() {
     let world = World::new();
     let import = "type: Headless, sessionAffinity: ClientIP";

@@ -353,13 +353,12 @@ fn everybody_is_served_by_few_connections() {
         // who waits on another worker does not get every second connection
         let made: usize = origins.iter().map(Gated::connections).sum();
         assert!(made < 24 * 40 / 4, "{made} connections");
-        let open: usize = now(&proxy, "connections")
-            .split('/')
-            .next()
-            .unwrap()
-            .parse()
-            .unwrap();
-        assert!(open <= max, "{open}");
+        // an endpoint that has none may have one in any case; one too many goes when its request has ended
+        eventually("no more are left than there may be", || {
+            let shown = now(&proxy, "connections");
+            let open: usize = shown.split('/').next().unwrap().parse().unwrap();
+            open <= max
+        });
     }
 }
 

@@ -6,14 +6,10 @@ use std::hint::black_box;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use benches::changes::Compiler;
 use config_loader::{Diagnostics, ResourceSet, WatchSettings, load_bytes, watch};
 use criterion::{Criterion, criterion_group, criterion_main};
-use proxy::compile::{Inputs, compile};
-use proxy::identity::Identity;
-use proxy::registry::{Moment, Registry};
 use proxy::snapshot::Snapshot;
-use proxy::telemetry::StatsRegistry;
-use proxy::tls::Store;
 
 /// What the routes hang on.
 const EDGE: &str = "apiVersion: networking.istio.io/v1
@@ -70,37 +66,6 @@ fn load(text: &str) -> ResourceSet {
     load_bytes("mesh.yaml", text.as_bytes(), &mut Diagnostics::default())
 }
 
-/// What compiling needs besides resources.
-struct Compiler {
-    registry: Registry,
-    stats: StatsRegistry,
-    identity: Identity,
-    certificates: Store,
-}
-
-impl Compiler {
-    fn new() -> Compiler {
-        Compiler {
-            registry: Registry::default(),
-            stats: StatsRegistry::new(1),
-            identity: Identity::default(),
-            certificates: Store::default(),
-        }
-    }
-
-    fn snapshot(&self, resources: &ResourceSet, previous: &Snapshot) -> Snapshot {
-        let inputs = Inputs {
-            resources,
-            identity: &self.identity,
-            registry: &self.registry,
-            stats: &self.stats,
-            certificates: &self.certificates,
-            now: Moment(1),
-        };
-        compile(&inputs, previous)
-    }
-}
-
 /// From the rename of a changed file until its snapshot is compiled, `count` times.
 fn change(texts: [&str; 2], count: u64) -> Duration {
     let directory = tempfile::tempdir().expect("a directory can be made");
@@ -108,7 +73,7 @@ fn change(texts: [&str; 2], count: u64) -> Duration {
     let file = directory.path().join("mesh.yaml");
     let draft = elsewhere.path().join("mesh.yaml");
     fs::write(&file, texts[0]).expect("a file can be written");
-    let compiler = Arc::new(Compiler::new());
+    let compiler = Arc::new(Compiler::default());
     let (sender, receiver) = mpsc::channel();
     let roots = [directory.path().to_owned()];
     let first = config_loader::load_files(&roots).set;
@@ -149,7 +114,7 @@ fn benches(criterion: &mut Criterion) {
         group.bench_function(format!("load/{what}"), |bencher| {
             bencher.iter(|| black_box(load(black_box(&before))));
         });
-        let compiler = Compiler::new();
+        let compiler = Compiler::default();
         let (old, new) = (load(&before), load(&after));
         group.bench_function(format!("compile/{what}"), |bencher| {
             bencher.iter(|| black_box(compiler.snapshot(&old, &Snapshot::default())));

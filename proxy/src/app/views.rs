@@ -12,7 +12,7 @@ use crate::admin::view::{
     PriorityView, QuarantineView, Readiness,
 };
 use crate::balance::EndpointIdx;
-use crate::cluster::federation::{Pool, PoolSet};
+use crate::cluster::federation::Pool;
 use crate::cluster::priorities::{Health, Share};
 use crate::cluster::{Cluster, Federation, RetryLimit};
 use crate::compile::Survey;
@@ -228,14 +228,6 @@ fn limits(cluster: &Cluster) -> Vec<LimitView> {
     views
 }
 
-/// The pools that have an endpoint that may be used.
-fn available(federation: &Federation, snapshot: &Snapshot) -> PoolSet {
-    PoolSet::of(federation.pools(), |pool| {
-        let cluster = snapshot.cluster(pool.cluster);
-        cluster.is_some_and(|cluster| cluster.is_available())
-    })
-}
-
 /// How clusters stand in the services that several of them serve, for gauges. Two that share a name are added up.
 fn standing(snapshot: &Snapshot) -> Vec<MemberState> {
     let mut states: Vec<MemberState> = Vec::new();
@@ -246,7 +238,7 @@ fn standing(snapshot: &Snapshot) -> Vec<MemberState> {
         let mut parts = cluster.name().splitn(4, '|').skip(1);
         let (port, subset) = (parts.next(), parts.next());
         let first = states.len();
-        let shares = federation.shares(available(federation, snapshot));
+        let shares = federation.shares(federation.available(|id| snapshot.cluster(id)));
         for (pool, share) in federation.pools().iter().zip(shares) {
             let endpoints = snapshot.cluster(pool.cluster);
             let endpoints = endpoints.iter().flat_map(|cluster| cluster.endpoints());
@@ -273,7 +265,7 @@ fn standing(snapshot: &Snapshot) -> Vec<MemberState> {
 
 /// The pools of a service that several clusters serve.
 fn members(federation: &Federation, snapshot: &Snapshot) -> Vec<MemberView> {
-    let available = available(federation, snapshot);
+    let available = federation.available(|id| snapshot.cluster(id));
     let shares = federation.shares(available);
     let pools = federation.pools().iter().zip(shares).enumerate();
     let view = |(at, (pool, share)): (usize, (&Pool, f64))| MemberView {

@@ -8,8 +8,9 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use rand::{Rng, RngExt};
+use rand::Rng;
 
+use super::Split;
 use crate::balance::RoundRobin;
 use crate::identity::Replay;
 use crate::registry::{ClusterId, Cursor};
@@ -164,6 +165,10 @@ struct Shares {
     /// Its available pools.
     members: Box<[u8]>,
     turns: RoundRobin,
+    /// All pools of that tier, available or not: where keys are at home.
+    homes: Option<Split<u8>>,
+    /// The available ones, for keys whose home is not.
+    refuges: Option<Split<u8>>,
 }
 
 impl Shares {
@@ -175,12 +180,31 @@ impl Shares {
             .iter()
             .map(|at| pools[usize::from(*at)].weight)
             .collect();
+        let refuges = weights.iter().copied().zip(members.iter().copied());
+        let all = PoolSet::of(pools, |_| true);
         Self {
             available,
             tier,
-            members,
             turns: RoundRobin::build(&weights),
+            homes: tier.and_then(|tier| split(pools, all, tier)),
+            refuges: Split::build(refuges.collect()),
+            members,
         }
+    }
+
+    /// The pool of a key: among all of the tier, and if that one is not available, among those that are, so that only the
+    /// keys of a pool that goes have to move.
+    fn of_key(&self, hash: u64) -> usize {
+        let at = |split: &Option<Split<u8>>, point: u64| {
+            let split = split.as_ref()?;
+            // the upper bits, which are better mixed
+            let point = (u128::from(point) * u128::from(split.total())) >> 64;
+            Some(usize::from(*split.at(point as u64)))
+        };
+        let point = mix(hash);
+        let home = at(&self.homes, point).filter(|home| self.available.has(*home));
+        home.or_else(|| at(&self.refuges, mix(point)))
+            .unwrap_or_default()
     }
 
     /// Nobody's, until the first request shows who is available.
@@ -195,6 +219,12 @@ fn first_tier(pools: &[Pool], available: PoolSet) -> Option<u8> {
     all.filter(|(at, _)| available.has(*at))
         .map(|(_, pool)| pool.tier)
         .min()
+}
+
+/// The pools of a tier among these, by weight.
+fn split(pools: &[Pool], among: PoolSet, tier: u8) -> Option<Split<u8>> {
+    let all = in_tier(pools, among, tier);
+    Split::build(all.map(|at| (pools[at].weight, at as u8)).collect())
 }
 
 fn in_tier(pools: &[Pool], among: PoolSet, tier: u8) -> impl Iterator<Item = usize> {
@@ -333,9 +363,7 @@ impl Federation {
         match (&*shares.members, hash) {
             ([only], _) => usize::from(*only),
             (members, None) => usize::from(members[shares.turns.pick(turns).0 as usize]),
-            (_, Some(hash)) => {
-                self.of_hash(shares.available, shares.tier.unwrap_or_default(), hash)
-            }
+            (_, Some(hash)) => shares.of_key(hash),
         }
     }
 
@@ -348,35 +376,6 @@ impl Federation {
         (renewed, shifted_from)
     }
 
-    /// The pool of a key: among all of the tier, and if that one is not available, among those that are, so that only the
-    /// keys of a pool that goes have to move.
-    fn of_hash(&self, available: PoolSet, tier: u8, hash: u64) -> usize {
-        let all = PoolSet::of(&self.pools, |_| true);
-        let home = self.at_point(all, tier, mix(hash));
-        match home {
-            Some(home) if available.has(home) => home,
-            _ => self
-                .at_point(available, tier, mix(mix(hash)))
-                .unwrap_or_default(),
-        }
-    }
-
-    /// The pool that a point falls on when those of a tier lie side by side, as long as their weights.
-    fn at_point(&self, among: PoolSet, tier: u8, point: u64) -> Option<usize> {
-        let weight = |at: usize| u64::from(self.pools[at].weight);
-        let sum: u64 = in_tier(&self.pools, among, tier).map(weight).sum();
-        // the upper bits, which are better mixed
-        let mut left = ((u128::from(point) * u128::from(sum)) >> 64) as u64;
-        let mut members = in_tier(&self.pools, among, tier);
-        members.find(|at| match left.checked_sub(weight(*at)) {
-            Some(rest) => {
-                left = rest;
-                false
-            }
-            None => true,
-        })
-    }
-
     /// Another pool for a request that was tried: by chance among `candidates`, those of the first of their tiers.
     pub fn another(
         &self,
@@ -385,13 +384,19 @@ impl Federation {
         rng: &mut impl Rng,
     ) -> Option<Chosen> {
         let tier = first_tier(&self.pools, candidates)?;
-        let at = self.at_point(candidates, tier, rng.random())?;
+        let at = self.draw(candidates, tier, rng)?;
         let is_last = available.len() <= 1;
         Some(Chosen {
             at,
             is_last,
             shifted_from: None,
         })
+    }
+
+    /// A pool of a tier among these, by chance and weight.
+    fn draw(&self, among: PoolSet, tier: u8, rng: &mut impl Rng) -> Option<usize> {
+        let split = split(&self.pools, among, tier)?;
+        Some(usize::from(*split.pick(rng)))
     }
 
     /// The part of the traffic that each pool has while these are available, in the order of the pools.

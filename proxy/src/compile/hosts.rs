@@ -1,5 +1,6 @@
 //! Virtual hosts: the hosts that VirtualServices and servers share, with their route tables.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -43,11 +44,13 @@ pub(super) fn hosts<'a>(
     identity: &Identity,
     aliases: impl Fn(&str) -> Vec<String>,
 ) -> BTreeMap<Arc<str>, HostParts<'a>> {
-    let named: BTreeSet<&str> = virtual_services
-        .iter()
-        .flat_map(|object| &object.spec.hosts)
-        .map(|host| &*host.value)
-        .collect();
+    // most hosts have no alias
+    let named = LazyCell::new(|| -> BTreeSet<&str> {
+        let hosts = virtual_services
+            .iter()
+            .flat_map(|object| &object.spec.hosts);
+        hosts.map(|host| &*host.value).collect()
+    });
     let mut hosts: BTreeMap<Arc<str>, HostParts<'_>> = BTreeMap::new();
     for object in virtual_services {
         for bound in servers {

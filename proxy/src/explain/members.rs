@@ -2,7 +2,7 @@
 
 use super::answer::{EndpointUsed, MemberUsed};
 use super::cluster::endpoints;
-use crate::cluster::federation::{Pool, PoolSet};
+use crate::cluster::federation::Pool;
 use crate::cluster::priorities::Health;
 use crate::cluster::{Cluster, Federation};
 use crate::snapshot::Snapshot;
@@ -14,9 +14,7 @@ pub(super) fn members(
     probability: f64,
 ) -> (Vec<MemberUsed>, Vec<EndpointUsed>) {
     let cluster = |pool: &Pool| snapshot.cluster(pool.cluster);
-    let available = PoolSet::of(federation.pools(), |pool| {
-        cluster(pool).is_some_and(|cluster| cluster.is_available())
-    });
+    let available = federation.available(|id| snapshot.cluster(id));
     let shares = federation.shares(available);
     let mut order: Vec<usize> = (0..shares.len()).collect();
     order.sort_by_key(|at| federation.pools()[*at].tier);

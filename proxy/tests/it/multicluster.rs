@@ -268,6 +268,29 @@ fn who(reply: &Reply) -> String {
 }
 
 /// Answers to this many requests on one connection, by who gave them.
+/// The Destination of ns1/web in c2 with these workloads and their versions.
+fn web_in_c2(workloads: &[(SocketAddr, &str)], flat: bool) -> String {
+    let subsets: Vec<String> = workloads
+        .iter()
+        .map(|(at, version)| {
+            format!(
+                "{{endpoints: [{{ipAddress: {}, labels: {{version: {version}}}}}], \
+                 ports: [{{port: {}, name: http, protocol: TCP}}]}}",
+                at.ip(),
+                at.port()
+            )
+        })
+        .collect();
+    format!(
+        "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {{namespace: gloo-mesh, name: web-c2}}\n\
+         spec: {{kubeService: {{ref: {{name: web, namespace: ns1, clusterName: c2}}, \
+         ports: [{{port: 80, name: http, protocol: TCP}}], endpointSubsets: [{}]}}}}\n\
+         status: {{appliedFederation: {{federatedHostname: web.ns1.svc.c2.global, flatNetwork: {flat}, \
+         federatedToMeshes: [{{name: a, namespace: gloo-mesh}}]}}}}\n",
+        subsets.join(", ")
+    )
+}
+
 fn count(proxy: &Proxy, requests: usize) -> BTreeMap<String, usize> {
     count_of(proxy, requests, GET)
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use rand::{Rng, RngExt};
+use rand::Rng;
 
-use super::{Chosen, Federation, PoolSet, first_tier};
+use super::{Chosen, Federation, PoolSet, Shares, first_tier};
 use crate::balance::EndpointIdx;
 use crate::cluster::{Ask, Cluster};
 use crate::registry::ClusterId;
@@ -60,9 +60,11 @@ impl Federation {
         rng: &mut impl Rng,
     ) -> Option<Choice> {
         let available = self.available(&cluster);
-        let tier = first_tier(&self.pools, available)?;
+        if available.is_empty() {
+            return None;
+        }
         let chosen = Chosen {
-            at: self.of_hash(available, tier, hash),
+            at: Shares::of(&self.pools, available).of_key(hash),
             is_last: available.len() == 1,
             shifted_from: None,
         };
@@ -85,8 +87,8 @@ impl Federation {
     ) -> Option<Choice> {
         while let Some(tier) = first_tier(&self.pools, left) {
             let at = match ask.hash {
-                Some(hash) => self.of_hash(left, tier, hash),
-                None => self.at_point(left, tier, rng.random())?,
+                Some(hash) => Shares::of(&self.pools, left).of_key(hash),
+                None => self.draw(left, tier, rng)?,
             };
             let chosen = Chosen {
                 at,

@@ -6,26 +6,10 @@ const IN_MESH_A: &[&str] = &["--gloo-mesh", "a.gloo-mesh"];
 
 /// A Destination of ns1/web in c2 with these workloads, which its federated host stands for.
 fn destination(sites: &[(&Site, &str)]) -> String {
-    let subsets: Vec<String> = sites
+    let workloads = sites
         .iter()
-        .map(|(site, version)| {
-            let at = site.address();
-            format!(
-                "{{endpoints: [{{ipAddress: {}, labels: {{version: {version}}}}}], \
-                 ports: [{{port: {}, name: http, protocol: TCP}}]}}",
-                at.ip(),
-                at.port()
-            )
-        })
-        .collect();
-    format!(
-        "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {{namespace: gloo-mesh, name: web-c2}}\n\
-         spec: {{kubeService: {{ref: {{name: web, namespace: ns1, clusterName: c2}}, \
-         ports: [{{port: 80, name: http, protocol: TCP}}], endpointSubsets: [{}]}}}}\n\
-         status: {{appliedFederation: {{federatedHostname: web.ns1.svc.c2.global, flatNetwork: true, \
-         federatedToMeshes: [{{name: a, namespace: gloo-mesh}}]}}}}\n",
-        subsets.join(", ")
-    )
+        .map(|(site, version)| (site.address(), *version));
+    web_in_c2(&workloads.collect::<Vec<_>>(), true)
 }
 
 #[test]

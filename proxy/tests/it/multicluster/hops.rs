@@ -6,13 +6,13 @@ use crate::support::tls::files;
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 
 /// An authority of the mesh, and the directory of the identity that proxies have.
-struct Mesh {
-    ca: Authority,
+pub(super) struct Mesh {
+    pub(super) ca: Authority,
     directory: tempfile::TempDir,
 }
 
 impl Mesh {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let ca = Authority::new("mesh");
         let directory = tempfile::tempdir().unwrap();
         let own = ca.server(&["spiffe://cluster.local/ns/default/sa/edge"]);
@@ -27,38 +27,15 @@ impl Mesh {
         Self { ca, directory }
     }
 
-    /// A workload that speaks HTTP/2 inside the mesh's TLS.
-    fn workload(&self) -> TlsOrigin {
+    /// A workload that speaks this inside the mesh's TLS.
+    pub(super) fn workload(&self, speaks: Speaks) -> TlsOrigin {
         let pair = self.ca.server(&["spiffe://cluster.local/ns/ns1/sa/web"]);
-        TlsOrigin::start(Speaks::H2, &Terms::new(&pair).for_clients_of(&self.ca))
+        TlsOrigin::start(speaks, &Terms::new(&pair).for_clients_of(&self.ca))
     }
 
-    fn certificates(&self) -> &str {
+    pub(super) fn certificates(&self) -> &str {
         self.directory.path().to_str().unwrap()
     }
-}
-
-/// The Destination of ns1/web in c2 with these workloads and their versions.
-fn web(workloads: &[(SocketAddr, &str)], flat: bool) -> String {
-    let subsets: Vec<String> = workloads
-        .iter()
-        .map(|(at, version)| {
-            format!(
-                "{{endpoints: [{{ipAddress: {}, labels: {{version: {version}}}}}], \
-                 ports: [{{port: {}, name: http, protocol: TCP}}]}}",
-                at.ip(),
-                at.port()
-            )
-        })
-        .collect();
-    format!(
-        "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {{namespace: gloo-mesh, name: web-c2}}\n\
-         spec: {{kubeService: {{ref: {{name: web, namespace: ns1, clusterName: c2}}, \
-         ports: [{{port: 80, name: http, protocol: TCP}}], endpointSubsets: [{}]}}}}\n\
-         status: {{appliedFederation: {{federatedHostname: web.ns1.svc.c2.global, flatNetwork: {flat}, \
-         federatedToMeshes: [{{name: a, namespace: gloo-mesh}}]}}}}\n",
-        subsets.join(", ")
-    )
 }
 
 /// The Destination of a gateway of c2.
@@ -136,15 +113,15 @@ fn statuses(proxy: &Proxy, requests: usize) -> Vec<u16> {
 #[test]
 fn scenario_72_requests_go_through_the_gateway_of_the_cluster_in_the_meshs_own_tls() {
     let mesh = Mesh::new();
-    let workload = mesh.workload();
-    let of_c2 = receiver(&[web(&[(workload.address, "v1")], true)]);
+    let workload = mesh.workload(Speaks::H2);
+    let of_c2 = receiver(&[web_in_c2(&[(workload.address, "v1")], true)]);
     for service_type in ["LOAD_BALANCER", "NODE_PORT"] {
         // what the caller knows of workloads it cannot reach
         let proxy = caller(
             &mesh,
             HOST,
             &[
-                web(&[("192.0.2.1:8080".parse().unwrap(), "v1")], false),
+                web_in_c2(&[("192.0.2.1:8080".parse().unwrap(), "v1")], false),
                 entrance("ingress", of_c2.edge, service_type),
             ],
         );
@@ -172,7 +149,7 @@ fn scenario_72_in_a_flat_network_requests_go_to_the_workloads() {
         &mesh,
         HOST,
         &[
-            web(&[(site.address(), "v1")], true),
+            web_in_c2(&[(site.address(), "v1")], true),
             entrance("ingress", unused, "LOAD_BALANCER"),
         ],
     );
@@ -183,22 +160,22 @@ fn scenario_72_in_a_flat_network_requests_go_to_the_workloads() {
 #[test]
 fn a_workload_of_another_authority_is_not_spoken_to() {
     let (mesh, other) = (Mesh::new(), Mesh::new());
-    let workload = other.workload();
-    let of_c2 = receiver(&[web(&[(workload.address, "v1")], true)]);
+    let workload = other.workload(Speaks::H2);
+    let of_c2 = receiver(&[web_in_c2(&[(workload.address, "v1")], true)]);
     let known = [
-        web(&[(workload.address, "v1")], false),
+        web_in_c2(&[(workload.address, "v1")], false),
         entrance("ingress", of_c2.edge, "LOAD_BALANCER"),
     ];
     assert_eq!(statuses(&caller(&mesh, HOST, &known), 1), [503]);
     // nor one that is not whom the rule expects
-    let right = mesh.workload();
-    let of_c2 = receiver(&[web(&[(right.address, "v1")], true)]);
+    let right = mesh.workload(Speaks::H2);
+    let of_c2 = receiver(&[web_in_c2(&[(right.address, "v1")], true)]);
     let expecting = |account: &str| {
         let names = format!("['spiffe://cluster.local/ns/ns1/sa/{account}']");
         let tls =
             format!("trafficPolicy: {{tls: {{mode: ISTIO_MUTUAL, subjectAltNames: {names}}}}}");
         let known = [
-            web(&[(right.address, "v1")], false),
+            web_in_c2(&[(right.address, "v1")], false),
             entrance("ingress", of_c2.edge, "LOAD_BALANCER"),
             rule("web.ns1.svc.c2.global", &tls),
         ];
@@ -211,11 +188,11 @@ fn a_workload_of_another_authority_is_not_spoken_to() {
 #[test]
 fn scenario_73_a_subset_leads_to_its_workloads_behind_the_gateway() {
     let mesh = Mesh::new();
-    let (one, two) = (mesh.workload(), mesh.workload());
+    let (one, two) = (mesh.workload(Speaks::H2), mesh.workload(Speaks::H2));
     let workloads = [(one.address, "v1"), (two.address, "v2")];
     let required = "requiredSubsets: [{trafficPolicyRef: {name: p, namespace: gloo-mesh}, trafficShift: {destinations: \
                     [{weight: 100, kubeService: {name: other, namespace: ns1, clusterName: c2, subset: {version: v2}}}]}}], appliedFederation:";
-    let with_subset = |flat| web(&workloads, flat).replace("appliedFederation:", required);
+    let with_subset = |flat| web_in_c2(&workloads, flat).replace("appliedFederation:", required);
     let of_c2 = receiver(&[with_subset(true)]);
     let to = "{host: web.ns1.svc.c2.global, subset: version-v2, port: {number: 80}}";
     let proxy = caller(
@@ -235,14 +212,14 @@ fn scenario_73_a_subset_leads_to_its_workloads_behind_the_gateway() {
 #[test]
 fn a_policy_shares_between_own_workloads_and_those_behind_a_gateway() {
     let mesh = Mesh::new();
-    let workload = mesh.workload();
-    let of_c2 = receiver(&[web(&[(workload.address, "v1")], true)]);
+    let workload = mesh.workload(Speaks::H2);
+    let of_c2 = receiver(&[web_in_c2(&[(workload.address, "v1")], true)]);
     let own = Site::new("L1");
     let known = [
         "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\nspec: {ports: [{name: http, port: 80}]}\n".to_owned(),
         slice(0, "", own.address()),
         policy("{lbType: ActiveActive, targets: [{clusterKey: c1, weight: 50}, {clusterKey: c2, weight: 50}]}"),
-        web(&[(workload.address, "v1")], false),
+        web_in_c2(&[(workload.address, "v1")], false),
         entrance("ingress", of_c2.edge, "LOAD_BALANCER"),
     ];
     let proxy = caller(
@@ -262,8 +239,8 @@ fn a_policy_shares_between_own_workloads_and_those_behind_a_gateway() {
 #[test]
 fn gateways_of_a_cluster_share_what_is_behind_them() {
     let mesh = Mesh::new();
-    let workload = mesh.workload();
-    let of_c2 = || receiver(&[web(&[(workload.address, "v1")], true)]);
+    let workload = mesh.workload(Speaks::H2);
+    let of_c2 = || receiver(&[web_in_c2(&[(workload.address, "v1")], true)]);
     let (one, two) = (of_c2(), of_c2());
     let at = |last: u8| format!("192.0.2.{last}:8080").parse().unwrap();
     let three = [(at(1), "v1"), (at(2), "v1"), (at(3), "v1")];
@@ -271,7 +248,7 @@ fn gateways_of_a_cluster_share_what_is_behind_them() {
         &mesh,
         HOST,
         &[
-            web(&three, false),
+            web_in_c2(&three, false),
             entrance("ingress-1", one.edge, "LOAD_BALANCER"),
             entrance("ingress-2", two.edge, "LOAD_BALANCER"),
             rule(
@@ -295,15 +272,15 @@ fn gateways_of_a_cluster_share_what_is_behind_them() {
 #[test]
 fn a_name_that_is_not_federated_here_is_closed_and_told_of() {
     let mesh = Mesh::new();
-    let workload = mesh.workload();
-    let elsewhere = web(&[(workload.address, "v1")], true)
+    let workload = mesh.workload(Speaks::H2);
+    let elsewhere = web_in_c2(&[(workload.address, "v1")], true)
         .replace("clusterName: c2", "clusterName: c3")
         .replace("web-c2", "web-c3")
         .replace("c2.global", "c3.global");
-    let of_c2 = receiver(&[web(&[(workload.address, "v1")], true), elsewhere]);
+    let of_c2 = receiver(&[web_in_c2(&[(workload.address, "v1")], true), elsewhere]);
     let called = |host: &str| {
         let known = [
-            web(&[(workload.address, "v1")], false).replace("web.ns1.svc.c2.global", host),
+            web_in_c2(&[(workload.address, "v1")], false).replace("web.ns1.svc.c2.global", host),
             entrance("ingress", of_c2.edge, "LOAD_BALANCER"),
         ];
         let to = format!("{{host: {host}, port: {{number: 80}}}}");
@@ -327,14 +304,14 @@ fn a_name_that_is_not_federated_here_is_closed_and_told_of() {
 #[test]
 fn what_comes_from_another_cluster_ends_in_this_one_whatever_its_policies() {
     let mesh = Mesh::new();
-    let workload = mesh.workload();
+    let workload = mesh.workload(Speaks::H2);
     let away = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\nspec: {ports: [{name: http, port: 80}]}\n";
     let of_c3 = slice(3, "c3", workload.address);
     let policy =
         policy("{lbType: ActiveActive, targets: [{clusterKey: default/default/default/c3}]}");
-    let of_c2 = receiver(&[away.to_owned(), of_c3, policy, web(&[], true)]);
+    let of_c2 = receiver(&[away.to_owned(), of_c3, policy, web_in_c2(&[], true)]);
     let known = [
-        web(&[(workload.address, "v1")], false),
+        web_in_c2(&[(workload.address, "v1")], false),
         entrance("ingress", of_c2.edge, "LOAD_BALANCER"),
     ];
     assert_eq!(statuses(&caller(&mesh, HOST, &known), 1), [503]);

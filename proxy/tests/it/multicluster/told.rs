@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use super::hops::Mesh;
 use super::*;
 use crate::support::pki::{Authority, Leaf};
 use crate::support::tls::files;
@@ -83,26 +84,15 @@ fn gateways_of_imports_are_spoken_to_as_the_proxy_was_told() {
 
 #[test]
 fn workloads_are_spoken_to_in_the_meshs_tls_beside_gateways_in_plain_text() {
-    let ca = Authority::new("mesh");
-    let directory = tempfile::tempdir().unwrap();
-    let own = ca.server(&["spiffe://cluster.local/ns/default/sa/edge"]);
-    files(
-        directory.path(),
-        &[
-            ("cert-chain.pem", &own.chain),
-            ("key.pem", &own.key),
-            ("root-cert.pem", &ca.pem()),
-        ],
-    );
-    let pair = ca.server(&["spiffe://cluster.local/ns/ns1/sa/web"]);
-    let workload = TlsOrigin::start(Speaks::H1, &Terms::new(&pair).for_clients_of(&ca));
+    let mesh = Mesh::new();
+    let workload = mesh.workload(Speaks::H1);
     let of_c2 = Site::new("g2");
     let local = slice(0, "", workload.address).replace(
         "{kubernetes.io/service-name: web}",
         "{kubernetes.io/service-name: web, security.istio.io/tlsMode: istio}",
     );
     let resources = [import(of_c2.address(), ""), local];
-    let mesh = ["--mesh-certs", directory.path().to_str().unwrap()];
+    let mesh = ["--mesh-certs", mesh.certificates()];
     let counts = count(&proxy(&resources, &mesh), 100);
     assert_eq!(counts.keys().collect::<Vec<_>>(), ["g2", "hello"]);
     let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {namespace: ns1, name: web}\n\

@@ -1,5 +1,7 @@
-//! The file of what a proxy is told of other clusters: `--clusters FILE`. Read once, at the start, and strictly: every
-//! mistake is a finding with its place, and one error refuses the file.
+//! The file of what a proxy is told of other clusters: `--clusters FILE`. Read strictly: every mistake is a finding with
+//! its place, and one error refuses the file.
+
+mod watch;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,6 +19,8 @@ use crate::raw::Field;
 use crate::resource::flomesh::ClusterKey;
 use crate::span::{Lines, Span};
 use crate::validate::{Check, api, scalar};
+
+pub use watch::{ClustersUpdate, watch_clusters};
 
 /// What is known of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +55,25 @@ pub struct GatewayTlsSettings {
     pub ca_certificates: Option<Arc<str>>,
     /// The own certificate and its key, with MUTUAL.
     pub client: Option<(Arc<str>, Arc<str>)>,
+    /// Where it was written.
+    pub place: GatewayTlsPlace,
 }
+
+/// Where the `tls` of a gateway was written, for findings about the files that it names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GatewayTlsPlace {
+    /// The file.
+    pub file: Arc<str>,
+    /// Its path, such as `clusters[0].gateway.tls`.
+    pub path: Arc<str>,
+    /// Its line.
+    pub line: u32,
+    /// Those of its fields that name files, each with its line.
+    pub fields: Vec<(Arc<str>, u32)>,
+}
+
+/// What the file says, and what is wrong with it that does not refuse it.
+type Said = (Vec<ClusterSettings>, Vec<Diagnostic>);
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -113,11 +135,16 @@ pub fn read_clusters(path: &Path) -> Result<Vec<ClusterSettings>, Vec<Diagnostic
         found.help("--clusters names a file; leave it out if nothing is told of other clusters");
         vec![found]
     })?;
-    let text = text_of(&file, &bytes).map_err(|found| vec![*found])?;
-    parse_clusters(&file, text)
+    let (clusters, _) = parse_bytes(&file, &bytes)?;
+    Ok(clusters)
 }
 
-fn parse_clusters(file: &Arc<str>, text: &str) -> Result<Vec<ClusterSettings>, Vec<Diagnostic>> {
+fn parse_bytes(file: &Arc<str>, bytes: &[u8]) -> Result<Said, Vec<Diagnostic>> {
+    let text = text_of(file, bytes).map_err(|found| vec![*found])?;
+    parse_clusters(file, text)
+}
+
+fn parse_clusters(file: &Arc<str>, text: &str) -> Result<Said, Vec<Diagnostic>> {
     let lines = Lines::new(text);
     let locator = Locator {
         file,
@@ -141,14 +168,14 @@ fn parse_clusters(file: &Arc<str>, text: &str) -> Result<Vec<ClusterSettings>, V
     crate::load::place_all(&mut found, root.as_ref(), &locator);
     match found.iter().any(|one| one.severity == Severity::Error) {
         true => Err(found),
-        false => Ok(clusters),
+        false => Ok((clusters, found)),
     }
 }
 
 fn all(field: &Field<Vec<Field<Cluster>>>, check: &mut Check<'_>) -> Vec<ClusterSettings> {
     let mut seen: HashMap<String, Span> = HashMap::new();
     let mut clusters = Vec::new();
-    for (entry, raw) in scalar::items(field, check) {
+    for (index, (entry, raw)) in scalar::items(field, check).into_iter().enumerate() {
         if !raw.key.is_set() {
             api::required(entry.span(), "key", "", CLS001, check)
                 .help("write the key of the cluster: region/zone/group/name");
@@ -163,7 +190,7 @@ fn all(field: &Field<Vec<Field<Cluster>>>, check: &mut Check<'_>) -> Vec<Cluster
         let gateway = raw
             .gateway
             .get()
-            .and_then(|gateway| self::gateway(gateway, raw.gateway.span(), check));
+            .and_then(|gateway| self::gateway(gateway, (index, raw.gateway.span()), check));
         clusters.extend(key.map(|key| ClusterSettings {
             key,
             network: api::text(&raw.network),
@@ -174,7 +201,11 @@ fn all(field: &Field<Vec<Field<Cluster>>>, check: &mut Check<'_>) -> Vec<Cluster
     clusters
 }
 
-fn gateway(raw: &Gateway, span: Span, check: &mut Check<'_>) -> Option<GatewaySettings> {
+fn gateway(
+    raw: &Gateway,
+    (index, span): (usize, Span),
+    check: &mut Check<'_>,
+) -> Option<GatewaySettings> {
     api::require_text(&raw.host, span, "host", CLS003, check);
     let host = api::some_text(&raw.host);
     if let Some(host) = &host
@@ -193,7 +224,7 @@ fn gateway(raw: &Gateway, span: Span, check: &mut Check<'_>) -> Option<GatewaySe
     let tls = raw
         .tls
         .get()
-        .and_then(|tls| self::tls(tls, raw.tls.span(), check));
+        .and_then(|tls| self::tls(tls, (index, raw.tls.span()), check));
     Some(GatewaySettings {
         host: host?,
         port: port?,
@@ -201,7 +232,11 @@ fn gateway(raw: &Gateway, span: Span, check: &mut Check<'_>) -> Option<GatewaySe
     })
 }
 
-fn tls(raw: &Tls, span: Span, check: &mut Check<'_>) -> Option<GatewayTlsSettings> {
+fn tls(
+    raw: &Tls,
+    (index, span): (usize, Span),
+    check: &mut Check<'_>,
+) -> Option<GatewayTlsSettings> {
     if !raw.mode.is_set() {
         api::required(span, "mode", "", CM017, check).help("write SIMPLE, MUTUAL or DISABLE");
     }
@@ -225,7 +260,26 @@ fn tls(raw: &Tls, span: Span, check: &mut Check<'_>) -> Option<GatewayTlsSetting
         sni: api::some_text(&raw.sni),
         ca_certificates: api::some_text(&raw.ca_certificates),
         client,
+        place: tls_place(raw, (index, span), check),
     })
+}
+
+fn tls_place(raw: &Tls, (index, span): (usize, Span), check: &Check<'_>) -> GatewayTlsPlace {
+    let fields = [
+        ("caCertificates", &raw.ca_certificates),
+        ("clientCertificate", &raw.client_certificate),
+        ("privateKey", &raw.private_key),
+    ];
+    let written = fields.iter().filter(|(_, field)| field.is_set());
+    let at = check.place(span);
+    GatewayTlsPlace {
+        file: at.file,
+        path: format!("clusters[{index}].gateway.tls").into(),
+        line: at.line,
+        fields: written
+            .map(|(name, field)| (Arc::from(*name), check.place(field.span()).line))
+            .collect(),
+    }
 }
 
 #[cfg(test)]
@@ -234,6 +288,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<ClusterSettings>, Vec<String>> {
         let read = parse_clusters(&"clusters.yaml".into(), text);
+        let read = read.map(|(clusters, _)| clusters);
         read.map_err(|found| {
             let line = |one: &Diagnostic| {
                 format!(
@@ -263,6 +318,12 @@ mod tests {
         let tls = gateway.tls.unwrap();
         assert_eq!(tls.sni.as_deref(), Some("c2.example"));
         assert_eq!(tls.client, Some(("c.pem".into(), "c.key".into())));
+        let place = tls.place;
+        assert_eq!(
+            (&*place.file, &*place.path, place.line),
+            ("clusters.yaml", "clusters[0].gateway.tls", 8)
+        );
+        assert_eq!(place.fields[2], ("privateKey".into(), 8));
         assert_eq!(
             c3.gateway.as_ref().map(|gateway| gateway.tls.is_none()),
             Some(true)

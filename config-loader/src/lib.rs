@@ -33,7 +33,10 @@ mod options;
 
 pub mod span;
 
-pub use clusters::{ClusterSettings, GatewaySettings, GatewayTlsSettings, read_clusters};
+pub use clusters::{
+    ClusterSettings, ClustersUpdate, GatewaySettings, GatewayTlsPlace, GatewayTlsSettings,
+    read_clusters, watch_clusters,
+};
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 pub use kind::{Kind, Name, ObjectRef};
 pub use loader::{

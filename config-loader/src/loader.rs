@@ -33,6 +33,17 @@ pub struct Watch {
     _stop: Option<source::Stop>,
 }
 
+impl Watch {
+    pub(crate) fn new(stop: source::Stop) -> Watch {
+        Watch { _stop: Some(stop) }
+    }
+
+    /// For what cannot change.
+    pub(crate) fn of_nothing() -> Watch {
+        Watch { _stop: None }
+    }
+}
+
 /// Loads files and directories, once.
 pub fn load_files(paths: &[PathBuf]) -> Loaded {
     load_files_with(paths, ReadOptions::default())
@@ -87,7 +98,7 @@ pub fn watch(
             });
         }
     })?;
-    Ok((loaded, Watch { _stop: Some(stop) }))
+    Ok((loaded, Watch::new(stop)))
 }
 
 /// A store, and what is wrong with what it holds.

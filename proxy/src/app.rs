@@ -4,6 +4,8 @@ mod certificates;
 
 mod dump;
 
+mod sources;
+
 pub mod views;
 
 use std::collections::BTreeSet;
@@ -17,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use config_loader::{Diagnostic, ReadOptions, Severity, Watch, WatchSettings};
+use config_loader::{ReadOptions, Watch};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
@@ -29,6 +31,7 @@ use crate::control::caretaker::Caretaker;
 use crate::control::certificates::Directories;
 use crate::control::dns::{Follower, system_lookup};
 use crate::control::health::Checker;
+use crate::control::members::ClustersFile;
 use crate::control::publish::Publisher;
 use crate::control::{Control, DNS_CHANGES_MAX, Found, Quarantine, Told};
 use crate::exchange::request::ExchangeSettings;
@@ -45,6 +48,8 @@ use crate::telemetry::{
 use crate::tls::Store;
 use crate::worker::{self, Workers};
 
+pub use sources::unreadable;
+
 /// How long the access log may take to write what waits when the process ends.
 const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
 
@@ -58,6 +63,8 @@ pub struct Settings {
     pub paths: Vec<PathBuf>,
     /// How strictly they are read.
     pub read: ReadOptions,
+    /// The file of what is known of other clusters, which `identity` has as it was at the start.
+    pub clusters: Option<ClustersFile>,
     /// Who the proxy is.
     pub identity: Identity,
     /// Worker threads.
@@ -160,7 +167,7 @@ struct App {
     terminate: Signal,
     interrupt: Signal,
     /// Ends the watching of files when it is dropped.
-    _watch: Watch,
+    _watches: (Watch, Option<Watch>),
 }
 
 impl App {
@@ -173,7 +180,8 @@ impl App {
         let access_log = Arc::new(open_access_log(&settings)?);
         let (admin, admin_address) = bind_admin(settings.admin).await?;
         let (found_sender, found) = watch::channel(Found::default());
-        let watch = load(&settings, found_sender)?;
+        let watch = sources::load(&settings, &found_sender)?;
+        let watches = (watch, sources::follow_members(&settings, found_sender)?);
         let registry = Arc::new(Registry::default());
         let certificates = Arc::new(Store::default());
         let slot: SnapshotSlot = Arc::new(ArcSwap::default());
@@ -230,7 +238,7 @@ impl App {
             access_log,
             terminate: heard(SignalKind::terminate(), "SIGTERM")?,
             interrupt: heard(SignalKind::interrupt(), "SIGINT")?,
-            _watch: watch,
+            _watches: watches,
         })
     }
 
@@ -338,43 +346,6 @@ fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
         _ => "the access log cannot be opened".to_owned(),
     };
     AccessLog::start(log).map_err(failed(&what))
-}
-
-/// The first path that cannot be read, if there is one.
-pub fn unreadable(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
-    diagnostics.iter().find(|found| {
-        found.severity == Severity::Error && found.code.to_string().starts_with("SRC")
-    })
-}
-
-/// Loads the configuration and follows it. Refused resources do not keep the proxy from starting; paths that cannot
-/// be read do, since they are most likely misspelt.
-fn load(settings: &Settings, sender: watch::Sender<Found>) -> Result<Watch, StartError> {
-    let updates = sender.clone();
-    let watching = WatchSettings {
-        read: settings.read,
-        ..WatchSettings::default()
-    };
-    let (loaded, watch) = config_loader::watch(&settings.paths, watching, move |update| {
-        updates.send_replace(update.into());
-    })
-    .map_err(failed("cannot watch the configuration"))?;
-    if let Some(missing) = unreadable(&loaded.diagnostics) {
-        return Err(failed(&missing.place.file)(&missing.message));
-    }
-    // An update may have come already; it is newer than what was loaded.
-    sender.send_if_modified(|found| {
-        let is_newer = found.set.revision > loaded.set.revision;
-        if !is_newer {
-            *found = Found {
-                set: loaded.set,
-                diagnostics: loaded.diagnostics,
-                quarantined: loaded.quarantined,
-            };
-        }
-        !is_newer
-    });
-    Ok(watch)
 }
 
 /// Lets go of a worker's upstream connections: those that waited too long, about once a second, and at once those that

@@ -10,6 +10,8 @@ pub mod dns;
 
 pub mod health;
 
+pub mod members;
+
 pub mod publish;
 
 use std::collections::{BTreeSet, HashSet};
@@ -27,6 +29,7 @@ use crate::telemetry::Telemetry;
 use crate::tls::material::date;
 use certificates::Directories;
 use dns::Follower;
+use members::FoundMembers;
 use publish::Publisher;
 
 /// How often what nothing uses any more is let go.
@@ -50,20 +53,45 @@ pub struct Found {
     pub diagnostics: Vec<Diagnostic>,
     /// Objects whose newest text is refused.
     pub quarantined: Vec<Quarantined>,
+    /// What became of the file of what is known of other clusters.
+    pub members: FoundMembers,
 }
 
-impl From<Update> for Found {
-    fn from(update: Update) -> Self {
-        Self {
-            set: update.set,
-            diagnostics: update.diagnostics,
-            quarantined: update.quarantined,
-        }
+impl Found {
+    /// Takes in a change of the resources.
+    pub fn absorb(&mut self, update: Update) {
+        self.set = update.set;
+        self.diagnostics = update.diagnostics;
+        self.quarantined = update.quarantined;
+    }
+
+    /// Everything whose newest version is refused.
+    fn held(&self) -> Vec<Held> {
+        let objects = self.quarantined.iter().map(|refused| Held {
+            kind: refused.object.kind.as_str(),
+            name: refused.object.to_string(),
+            in_force: refused.in_force,
+            diagnostics: refused.diagnostics.clone(),
+        });
+        objects.chain(self.members.held()).collect()
     }
 }
 
+/// Something whose newest version is refused.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// What kind of resource it is.
+    pub kind: &'static str,
+    /// What it is called.
+    pub name: String,
+    /// Whether a last good version of it is in force; otherwise there never was one.
+    pub in_force: bool,
+    /// Why.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
 /// What is held at its last good version, for the admin page.
-pub type Quarantine = Arc<Mutex<Vec<Quarantined>>>;
+pub type Quarantine = Arc<Mutex<Vec<Held>>>;
 
 /// Everything that the control task works with.
 pub struct Control {
@@ -100,13 +128,16 @@ impl Control {
     /// Puts what was found in force.
     pub fn apply(&mut self) {
         let found = self.found.borrow_and_update().clone();
-        tell(&mut self.told.resources, &found.diagnostics);
-        let kinds = found
-            .quarantined
-            .iter()
-            .map(|quarantined| quarantined.object.kind.as_str());
+        let held = found.held();
+        let kinds = held.iter().map(|refused| refused.kind);
         self.telemetry.control.set_quarantined(kinds);
-        self.hold(found.quarantined);
+        self.hold(held);
+        let mut diagnostics = found.diagnostics;
+        diagnostics.extend(found.members.diagnostics);
+        tell(&mut self.told.resources, &diagnostics);
+        if let Some(settings) = &found.members.settings {
+            self.publisher.know(settings);
+        }
         self.look_at_certificates(&found.set);
         let snapshot = self.publisher.publish(found.set);
         self.follow(&snapshot);
@@ -114,9 +145,10 @@ impl Control {
 
     /// Reads the certificates that these resources name; returns whether any in force is another than before.
     fn look_at_certificates(&mut self, resources: &ResourceSet) -> bool {
-        let scope = Scope::Proxy(self.publisher.identity());
+        let identity = self.publisher.identity();
+        let (scope, wanting) = (Scope::Proxy(identity), (resources, &*identity.members));
         let store = self.publisher.certificates();
-        let look = certificates::look(store, resources, scope, certificates::now());
+        let look = certificates::look(store, wanting, scope, certificates::now());
         tell(&mut self.told.certificates, &look.findings);
         self.directories.watch(look.directories);
         let states = certificates::states(store);
@@ -170,26 +202,25 @@ impl Control {
     }
 
     /// Notes, and logs once, what is refused.
-    fn hold(&self, quarantined: Vec<Quarantined>) {
+    fn hold(&self, refused: Vec<Held>) {
         let mut held = self
             .quarantine
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        for refused in &quarantined {
-            let same = |known: &&Quarantined| {
-                known.object == refused.object && known.in_force == refused.in_force
-            };
-            if held.iter().find(same).is_some() {
+        for refused in &refused {
+            let same =
+                |known: &Held| known.name == refused.name && known.in_force == refused.in_force;
+            if held.iter().any(same) {
                 continue;
             }
-            let object = &refused.object;
+            let object = &refused.name;
             if refused.in_force {
                 tracing::warn!(%object, "refused: its last good version stays in force");
             } else {
                 tracing::warn!(%object, "refused: it has no effect");
             }
         }
-        *held = quarantined;
+        *held = refused;
     }
 
     fn follow(&mut self, snapshot: &Snapshot) {

@@ -1,6 +1,7 @@
 //! Who this proxy is: mode, cluster, namespace, labels, network.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// Which side of the traffic this proxy stands on.
@@ -13,7 +14,7 @@ pub enum Mode {
     Sidecar,
 }
 
-/// What the proxy was told about itself; never changes while it runs.
+/// What the proxy was told about itself. It never changes while it runs, except for what is known of other clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Gateway or sidecar. Flag `--mode`, default gateway.
@@ -37,7 +38,7 @@ pub struct Identity {
     pub mesh_certificates: String,
     /// The mesh of Gloo that the proxy is in; none for that of the Destinations of its cluster. Flag `--gloo-mesh`.
     pub gloo_mesh: Option<MeshName>,
-    /// What is known of other clusters. Flag `--clusters`, default nothing.
+    /// What is known of other clusters. Flag `--clusters`, default nothing; its file is followed.
     pub members: Vec<MemberSettings>,
     /// What the mesh does where a rule says nothing.
     pub mesh: MeshDefaults,
@@ -85,6 +86,48 @@ pub struct GatewayTls {
     pub authorities: Option<Arc<str>>,
     /// Files of the own certificate and its key, where it wants to see one.
     pub shows: Option<(Arc<str>, Arc<str>)>,
+    /// Where it was written; nothing follows from that.
+    pub place: GatewayTlsPlace,
+}
+
+/// Where the TLS of a gateway was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GatewayTlsPlace {
+    /// The file.
+    pub file: Arc<str>,
+    /// The path within it, such as `clusters[0].gateway.tls`.
+    pub path: Arc<str>,
+    /// Its line.
+    pub line: u32,
+    /// Those of its fields that name files, each with its line.
+    pub fields: Vec<(Arc<str>, u32)>,
+}
+
+impl Hash for MemberSettings {
+    /// Takes in all that something follows from.
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let Self {
+            key,
+            network,
+            locality,
+            gateway,
+        } = self;
+        (key, network, locality).hash(hasher);
+        let Some(MemberGateway { host, port, tls }) = gateway else {
+            return hasher.write_u8(0);
+        };
+        (host, port).hash(hasher);
+        let of_tls = tls.as_ref().map(|tls| {
+            let GatewayTls {
+                server_name,
+                authorities,
+                shows,
+                place: _,
+            } = tls;
+            (server_name, authorities, shows)
+        });
+        of_tls.hash(hasher);
+    }
 }
 
 /// What the mesh does where a rule says nothing.

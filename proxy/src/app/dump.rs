@@ -11,7 +11,7 @@ use crate::explain;
 use crate::explain::secret::{self, REDACTED};
 use crate::filter::mirror::WHOLE;
 use crate::filter::{Action, HeaderEdit, PathChange, PathRewrite, Redirect, RedirectPort};
-use crate::identity::Identity;
+use crate::identity::{Identity, MemberSettings};
 use crate::route::Rule;
 use crate::route::explain::conditions;
 use crate::snapshot::{
@@ -29,10 +29,30 @@ pub(super) fn of(snapshot: &Snapshot, resources: &ResourceSet, identity: &Identi
             "labels": identity.labels,
             "network": identity.network,
         },
+        "told_of_clusters": identity.members.iter().map(member).collect::<Vec<_>>(),
         "listeners": listeners,
         "clusters": views::clusters(snapshot),
         "resources": objects(resources),
         "secrets": secrets(resources),
+    })
+}
+
+fn member(member: &MemberSettings) -> Value {
+    let gateway = member.gateway.as_ref().map(|gateway| {
+        let tls = gateway.tls.as_ref().map(|tls| {
+            json!({
+                "sni": tls.server_name,
+                "ca_certificates": tls.authorities,
+                "shows_certificate": tls.shows.is_some(),
+            })
+        });
+        json!({"host": gateway.host, "port": gateway.port, "tls": tls})
+    });
+    json!({
+        "key": member.key,
+        "network": member.network,
+        "locality": member.locality,
+        "gateway": gateway,
     })
 }
 

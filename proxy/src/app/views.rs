@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError};
 
+use config_loader::ResourceSet;
 use tokio::sync::{Notify, watch};
 
 use super::{build_info, certificates, dump};
@@ -50,7 +51,7 @@ pub struct Sources {
     pub access_log: Arc<AccessLog>,
     /// What the snapshot was compiled from.
     pub found: watch::Receiver<Found>,
-    /// Who this proxy is.
+    /// Who this proxy was when it started.
     pub identity: Identity,
     /// Level of the process log.
     pub logging: LogControl,
@@ -80,10 +81,13 @@ impl Sources {
         let dump = {
             let (slot, found) = (Arc::clone(&slot), found.clone());
             let identity = Arc::clone(&identity);
-            move || dump::of(&slot.load(), &found.borrow().set, &identity)
+            move || {
+                let (resources, identity) = in_force(&found, &identity);
+                dump::of(&slot.load(), &resources, &identity)
+            }
         };
         let explain = move |question: &Question| {
-            let resources = Arc::clone(&found.borrow().set);
+            let (resources, identity) = in_force(&found, &identity);
             let survey = Survey::new(&resources, &identity);
             explain(question, &slot.load_full(), &survey)
         };
@@ -106,6 +110,12 @@ impl Sources {
             logging: self.logging,
         }
     }
+}
+
+/// The newest resources, and who the proxy is now.
+fn in_force(found: &watch::Receiver<Found>, started: &Identity) -> (Arc<ResourceSet>, Identity) {
+    let found = found.borrow();
+    (Arc::clone(&found.set), found.members.identity(started))
 }
 
 /// Ready once every listener of the snapshot is open or has failed; a failed one keeps nobody else from serving.
@@ -382,7 +392,7 @@ fn quarantined(quarantine: &Quarantine) -> Vec<QuarantineView> {
     let views = quarantine.iter().map(|quarantined| {
         let first = quarantined.diagnostics.first();
         QuarantineView {
-            object: quarantined.object.to_string(),
+            object: quarantined.name.clone(),
             place: first.map_or_else(String::new, |found| found.place.to_string()),
             errors: quarantined
                 .diagnostics

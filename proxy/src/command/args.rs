@@ -1,15 +1,13 @@
 //! Arguments that several commands share.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use config_loader::ReadOptions;
 use config_loader::diagnostic::render;
 
-use crate::identity::{
-    GatewayTls, Identity, MemberGateway, MemberSettings, MeshDefaults, MeshName, Mode, Replay,
-};
+use crate::control::members::ClustersFile;
+use crate::identity::{Identity, MeshDefaults, MeshName, Mode, Replay};
 
 /// Where configuration comes from.
 #[derive(Clone, Debug, Args)]
@@ -179,9 +177,9 @@ pub struct MembersArgs {
     #[arg(long, value_name = "MESH", env = "STRAIT_GLOO_MESH", value_parser = mesh_name)]
     pub gloo_mesh: Option<MeshName>,
     /// YAML file of what is known of other clusters: `clusters:`, a list of {key, network, locality, gateway: {host, port,
-    /// tls}}. Read once, at the start
+    /// tls}}. Its changes are followed
     #[arg(long, value_name = "FILE", env = "STRAIT_CLUSTERS", value_parser = told_of_clusters)]
-    pub clusters: Option<ToldOfClusters>,
+    pub clusters: Option<ClustersFile>,
     /// What of a failed request a FailOver policy sends to the next clusters
     #[arg(long, value_enum, default_value_t = FailoverReplayArg::Safe, env = "STRAIT_FAILOVER_REPLAY")]
     pub failover_replay: FailoverReplayArg,
@@ -253,7 +251,7 @@ impl IdentityArgs {
             mesh_certificates: self.mesh_certs.clone(),
             gloo_mesh: self.members.gloo_mesh.clone(),
             members: match &self.members.clusters {
-                Some(told) => told.0.to_vec(),
+                Some(told) => told.members(),
                 None => Vec::new(),
             },
             mesh: MeshDefaults {
@@ -299,32 +297,12 @@ fn mesh_name(text: &str) -> Result<MeshName, String> {
     }
 }
 
-/// What `--clusters` says.
-#[derive(Clone, Debug)]
-pub struct ToldOfClusters(pub Arc<[MemberSettings]>);
-
 /// Reads the file of `--clusters`; what is wrong with it is told as with resources.
-pub(super) fn told_of_clusters(path: &str) -> Result<ToldOfClusters, String> {
-    let read = config_loader::read_clusters(Path::new(path));
-    let clusters = read.map_err(|found| {
+pub(super) fn told_of_clusters(path: &str) -> Result<ClustersFile, String> {
+    ClustersFile::read(Path::new(path)).map_err(|found| {
         let text = render::text(&found, render::Style::Plain);
         format!("the file is not used\n{text}")
-    })?;
-    let members = clusters.into_iter().map(|cluster| MemberSettings {
-        key: cluster.key.to_string(),
-        network: cluster.network.to_string(),
-        locality: cluster.locality.to_string(),
-        gateway: cluster.gateway.map(|gateway| MemberGateway {
-            host: gateway.host.to_string(),
-            port: gateway.port,
-            tls: gateway.tls.map(|tls| GatewayTls {
-                server_name: tls.sni,
-                authorities: tls.ca_certificates,
-                shows: tls.client,
-            }),
-        }),
-    });
-    Ok(ToldOfClusters(members.collect()))
+    })
 }
 
 /// One label; none for an empty text, as manifests leave variables empty.

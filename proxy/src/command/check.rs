@@ -7,10 +7,12 @@ use clap::{Args, ValueEnum};
 use config_loader::diagnostic::render;
 use config_loader::{Diagnostic, Loaded, Severity};
 
-use super::args::{ConfigArgs, EjectionArgs, ToldOfClusters, told_of_clusters};
+use super::args::{ConfigArgs, EjectionArgs, told_of_clusters};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL};
 use crate::compile::certificates::Scope;
 use crate::control::certificates;
+use crate::control::members::ClustersFile;
+use crate::identity::MemberSettings;
 use crate::tls::Store;
 
 /// Arguments of `strait check`.
@@ -31,7 +33,7 @@ pub struct CheckArgs {
     pub ejection: EjectionArgs,
     /// YAML file of what is known of other clusters, to be checked, too
     #[arg(long, value_name = "FILE", env = "STRAIT_CLUSTERS", value_parser = told_of_clusters)]
-    pub clusters: Option<ToldOfClusters>,
+    pub clusters: Option<ClustersFile>,
     /// How findings are written
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub output: Output,
@@ -57,7 +59,8 @@ pub fn run(args: &CheckArgs) -> u8 {
         &args.config.paths,
         args.config.reading.options(&args.ejection),
     );
-    check_certificates(&mut loaded);
+    let members = args.clusters.as_ref().map(ClustersFile::members);
+    check_certificates(&mut loaded, &members.unwrap_or_default());
     let text = render(&loaded, args.output, style());
     let mut out = std::io::stdout().lock();
     if out
@@ -79,9 +82,10 @@ pub fn run(args: &CheckArgs) -> u8 {
 }
 
 /// Adds what is wrong with the certificates that are named, in files and Secrets.
-fn check_certificates(loaded: &mut Loaded) {
+fn check_certificates(loaded: &mut Loaded, members: &[MemberSettings]) {
     let store = Store::default();
-    let mut look = certificates::look(&store, &loaded.set, Scope::Any, certificates::now());
+    let wanting = (&*loaded.set, members);
+    let mut look = certificates::look(&store, wanting, Scope::Any, certificates::now());
     config_loader::fill_source_lines(&mut look.findings);
     loaded.diagnostics.extend(look.findings);
     loaded.diagnostics.sort_by(|a, b| {

@@ -166,7 +166,8 @@ fn answer(args: &ExplainArgs, question: &Question, loaded: &Loaded) -> Answer {
     let (identity, resources) = (args.identity.identity(), &*loaded.set);
     let store = Store::default();
     let scope = Scope::Proxy(&identity);
-    let look = certificates::look(&store, resources, scope, certificates::now());
+    let wanting = (resources, &*identity.members);
+    let look = certificates::look(&store, wanting, scope, certificates::now());
     let found = [&loaded.diagnostics, &look.findings];
     let found: Vec<Diagnostic> = found.into_iter().flatten().cloned().collect();
     tell(&found);

@@ -29,7 +29,7 @@ Examples:
   STRAIT_CONFIG=./mesh STRAIT_LABELS=istio=ingressgateway strait run
 
 Changes of the files are in force within milliseconds; a resource that does not validate keeps its last good
-version, and everything else goes on. SIGTERM drains: nothing new is accepted, what runs is finished, and the
+version, and everything else goes on; so does the file of --clusters. SIGTERM drains: nothing new is accepted, what runs is finished, and the
 process exits with 0. A second signal exits at once.")]
 pub struct RunArgs {
     /// Where configuration comes from.
@@ -164,6 +164,9 @@ impl RunArgs {
             .serve
             .settings(self.config.paths.clone(), self.identity.identity())?;
         settings.read = self.config.reading.options(&self.identity.ejection);
+        settings
+            .clusters
+            .clone_from(&self.identity.members.clusters);
         Ok(settings)
     }
 }
@@ -183,6 +186,7 @@ impl ServeArgs {
         Ok(Settings {
             paths,
             read: ReadOptions::default(),
+            clusters: None,
             identity,
             workers: self.workers(),
             admin: self.admin,

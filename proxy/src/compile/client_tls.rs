@@ -12,7 +12,7 @@ use super::certificates::{Fields, Scope, mesh, secret};
 use super::policies;
 use super::service::{Behind, Facts, Origin, Port, Service, Workload};
 use crate::cluster::EndpointTls;
-use crate::identity::{GatewayTls, Identity, Mode};
+use crate::identity::{GatewayTls, Identity, MemberSettings, Mode};
 use crate::tls::{
     AuthoritySource, ClientMode, ClientSettings, ClientTls as Tls, IdentitySource, Naming, Store,
 };
@@ -26,11 +26,11 @@ const TLS_MODE_LABEL: &str = "security.istio.io/tlsMode";
 /// Why a credential of a rule that selects no workload is not used.
 const NO_SELECTOR: &str = "at a sidecar, credentialName needs a rule with workloadSelector";
 
-/// A `tls` of a DestinationRule that wants certificates.
+/// A `tls` of a DestinationRule, or of the gateway of a cluster, that wants certificates.
 #[derive(Clone, Debug)]
 pub struct ClientUse {
-    /// Its DestinationRule.
-    pub object: ObjectRef,
+    /// Its DestinationRule; none in the file of what is known of clusters.
+    pub object: Option<ObjectRef>,
     /// The file that it was written in.
     pub file: Arc<str>,
     /// Where it and its fields are.
@@ -51,6 +51,36 @@ pub fn uses(resources: &ResourceSet, scope: Scope<'_>) -> Vec<ClientUse> {
         Scope::Proxy(identity) => policies::counts(rule, identity),
     });
     counting.flat_map(|rule| of_rule(rule, scope)).collect()
+}
+
+/// What is spoken to the gateways of clusters, as the proxy was told.
+pub fn uses_of_members(members: &[MemberSettings]) -> Vec<ClientUse> {
+    let told = members
+        .iter()
+        .filter_map(|member| member.gateway.as_ref()?.tls.as_ref());
+    let uses = told.map(|tls| {
+        let (identity, authorities) = gateway_sources(tls);
+        let place = &tls.place;
+        let of_authorities = match &tls.authorities {
+            Some(_) => "caCertificates",
+            None => "mode",
+        };
+        ClientUse {
+            object: None,
+            file: Arc::clone(&place.file),
+            fields: Fields {
+                tls: place.path.to_string(),
+                line: place.line,
+                lines: place.fields.clone(),
+                identities: vec![["clientCertificate", "privateKey"].map(str::to_owned)],
+                authorities: of_authorities.to_owned(),
+            },
+            identity,
+            authorities: Some(authorities),
+            refused: None,
+        }
+    });
+    uses.collect()
 }
 
 fn of_rule(rule: &Object<DestinationRule>, scope: Scope<'_>) -> Vec<ClientUse> {
@@ -93,7 +123,7 @@ fn one_use(
         None => asked.sources(scope),
     };
     Some(ClientUse {
-        object: rule.id.clone(),
+        object: Some(rule.id.clone()),
         file: Arc::clone(&rule.provenance.file),
         fields: fields(rule, tls, path),
         identity,
@@ -221,7 +251,7 @@ fn gateway_settings(told: &GatewayTls, host: Arc<str>) -> ClientSettings {
 }
 
 /// The certificate that is shown to the gateway of a cluster, and who has to have signed its own.
-pub fn gateway_sources(told: &GatewayTls) -> (Option<IdentitySource>, AuthoritySource) {
+fn gateway_sources(told: &GatewayTls) -> (Option<IdentitySource>, AuthoritySource) {
     let shows = told.shows.as_ref();
     let identity = shows.map(|(chain, key)| IdentitySource::Files {
         chain: Arc::clone(chain),

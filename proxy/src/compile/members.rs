@@ -73,7 +73,8 @@ pub(super) struct Members {
     /// The one that the proxy is in.
     pub own: Arc<Member>,
     by_key: BTreeMap<Arc<str>, Arc<Member>>,
-    /// Hash over all keys, on which everything here depends.
+    /// Hash over all keys and what the proxy was told, on which everything here depends; Clusters are noted by what uses
+    /// them.
     pub fingerprint: u64,
     /// By the last part of the key; none where several have the same.
     by_name: HashMap<Arc<str>, Option<Arc<Member>>>,
@@ -138,6 +139,7 @@ impl Members {
         }
         let mut hasher = DefaultHasher::new();
         members.by_key.keys().for_each(|key| key.hash(&mut hasher));
+        identity.members.hash(&mut hasher);
         members.fingerprint = hasher.finish();
         members
     }

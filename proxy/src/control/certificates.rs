@@ -22,7 +22,7 @@ pub use watch::Directories;
 
 use crate::compile::certificates::{Scope, Use, mesh, uses};
 use crate::compile::client_tls::{self, ClientUse};
-use crate::identity::Identity;
+use crate::identity::{Identity, MemberSettings};
 use crate::telemetry::CertificateState;
 use crate::tls::material::UnixSeconds;
 use crate::tls::store::{AuthorityBytes, IdentityBytes, Named, Read};
@@ -70,10 +70,16 @@ pub struct Look {
     pub directories: BTreeSet<PathBuf>,
 }
 
-/// Reads all that is wanted into the store.
-pub fn look(store: &Store, resources: &ResourceSet, scope: Scope<'_>, now: UnixSeconds) -> Look {
+/// Reads all that is wanted, by resources and for the gateways of `members`, into the store.
+pub fn look(
+    store: &Store,
+    (resources, members): (&ResourceSet, &[MemberSettings]),
+    scope: Scope<'_>,
+    now: UnixSeconds,
+) -> Look {
     let uses = uses(resources, scope);
-    let client_uses = client_tls::uses(resources, scope);
+    let mut client_uses = client_tls::uses(resources, scope);
+    client_uses.extend(client_tls::uses_of_members(members));
     let mut wanted = Wanted::of(&uses, &client_uses);
     if let Scope::Proxy(identity) = scope
         && has_mesh_identity(identity, store)
@@ -81,17 +87,6 @@ pub fn look(store: &Store, resources: &ResourceSet, scope: Scope<'_>, now: UnixS
         let (own, root) = mesh(identity);
         wanted.identities.insert(own);
         wanted.authorities.insert(root);
-    }
-    if let Scope::Proxy(identity) = scope {
-        for told in identity
-            .members
-            .iter()
-            .filter_map(|member| member.gateway.as_ref()?.tls.as_ref())
-        {
-            let (own, authorities) = client_tls::gateway_sources(told);
-            wanted.identities.extend(own);
-            wanted.authorities.insert(authorities);
-        }
     }
     let reader = Reader { resources, scope };
     let changed = store.update(reader.read(&wanted), now);

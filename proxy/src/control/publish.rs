@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::compile::survey::Idle;
 use crate::compile::{Inputs, Survey, compile};
-use crate::identity::Identity;
+use crate::identity::{Identity, MemberSettings};
 use crate::registry::Registry;
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{Counter, Reload, Telemetry, WorkerId};
@@ -62,6 +62,13 @@ impl Publisher {
     /// Who this proxy is.
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// Notes what is known of other clusters; it is in force with the next snapshot.
+    pub fn know(&mut self, members: &[MemberSettings]) {
+        if self.identity.members != members {
+            self.identity.members = members.to_vec();
+        }
     }
 
     /// Certificates by where they come from.

@@ -27,6 +27,8 @@ mod stickiness;
 
 mod told;
 
+mod told_changes;
+
 mod tiers;
 
 mod visibility;

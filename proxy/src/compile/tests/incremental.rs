@@ -7,7 +7,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::world::{GATEWAY, SERVICE, World, load, plain};
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, EndpointTls};
+use crate::identity::{GatewayTls, MemberGateway, MemberSettings};
 use crate::snapshot::{Snapshot, VirtualHost};
 
 /// Places that hold one resource or none. A place without one is filled with comments, so that no line moves.
@@ -269,4 +270,58 @@ fn resolved_name_changes_only_its_cluster() {
     let t = cluster(&world, "t");
     assert_eq!(t.endpoints()[0].address.to_string(), "10.9.9.9:80");
     assert!(t.unresolved.is_empty());
+}
+
+#[test]
+fn what_is_known_of_clusters_counts_for_what_is_kept() {
+    let import = "ServiceImport default/w {ports: [{name: http, port: 80, endpoints: [\
+                  {clusterKey: eu/a/b/c2, target: {host: gw.example, ip: 10.0.2.1, port: 80, path: /c2}}]}]}";
+    let service = "Service default/w {ports: [{name: http, port: 80}]}";
+    let route = "VirtualService default/w {hosts: [w.com], gateways: [gw], http: [{route: [\
+                 {destination: {host: w.default.svc.clusterset.local}}]}]}";
+    let mut world = World::of(&[import, service, route]);
+    let resources = load(&[GATEWAY, SERVICE, import, service, route]);
+    let told = |network: &str, locality: &str, tls: Option<GatewayTls>| MemberSettings {
+        key: "eu/a/b/c2".to_owned(),
+        network: network.to_owned(),
+        locality: locality.to_owned(),
+        gateway: Some(MemberGateway {
+            host: "10.0.2.9".to_owned(),
+            port: 443,
+            tls,
+        }),
+    };
+    let tls = GatewayTls {
+        server_name: Some("c2.example".into()),
+        authorities: Some("ca.pem".into()),
+        ..GatewayTls::default()
+    };
+    let endpoint = |world: &World| {
+        let id = world
+            .registry
+            .cluster("outbound|80||w.default.svc.clusterset.local")
+            .id;
+        let cluster = world.snapshot.cluster(id).unwrap();
+        let endpoint = &cluster.endpoints()[0];
+        let (network, locality) = (endpoint.network.to_string(), endpoint.locality.to_string());
+        let has_own_tls = matches!(endpoint.tls, EndpointTls::Own(_));
+        (network, locality, has_own_tls)
+    };
+    let said = |network: &str, locality: &str, tls| (network.to_owned(), locality.to_owned(), tls);
+    for (members, expected) in [
+        (vec![], said("", "eu/a", false)),
+        (vec![told("n2", "", None)], said("n2", "eu/a", false)),
+        (
+            vec![told("n2", "us/b/c", None)],
+            said("n2", "us/b/c", false),
+        ),
+        (vec![told("", "", Some(tls))], said("", "eu/a", true)),
+        (vec![told("", "", None)], said("", "eu/a", false)),
+    ] {
+        world.identity.members = members;
+        world.put(&resources);
+        assert_eq!(endpoint(&world), expected);
+        let fresh = world.compile(&resources, &Snapshot::default());
+        assert_eq!(dump(&world.snapshot), dump(&fresh));
+    }
 }

@@ -134,12 +134,12 @@ fn diagnostic(
     kind: (Severity, Code),
     message: String,
 ) -> Diagnostic {
-    at((&one.object, &one.file), field, kind, message)
+    at((Some(&one.object), &one.file), field, kind, message)
 }
 
-/// A finding at a field of an object, with the file that it is in.
+/// A finding at a field of an object, if it is one, with the file that it is in.
 fn at(
-    (object, file): (&ObjectRef, &Arc<str>),
+    (object, file): (Option<&ObjectRef>, &Arc<str>),
     (field, line): (String, u32),
     (severity, code): (Severity, Code),
     message: String,
@@ -150,7 +150,7 @@ fn at(
         column: 1,
         ..Place::whole_file(Arc::clone(file))
     };
-    found.object = Some(object.clone());
+    found.object = object.cloned();
     found.field = field;
     found
 }

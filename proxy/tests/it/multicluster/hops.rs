@@ -62,6 +62,16 @@ fn rule(host: &str, spec: &str) -> String {
 
 /// The gateway of c1: every request goes to `destination`.
 fn caller(mesh: &Mesh, destination: &str, more: &[String]) -> Proxy {
+    caller_with(mesh, destination, more, &[])
+}
+
+/// The same, with more arguments.
+pub(super) fn caller_with(
+    mesh: &Mesh,
+    destination: &str,
+    more: &[String],
+    arguments: &[&str],
+) -> Proxy {
     let start = Start::new();
     let mut all = vec![
         gateway(&[start.edge()]),
@@ -81,6 +91,7 @@ fn caller(mesh: &Mesh, destination: &str, more: &[String]) -> Proxy {
             "--mesh-certs",
         ])
         .args([mesh.certificates()])
+        .args(arguments.iter().copied())
         .file("mesh.yaml", documents(all))
         .start()
 }
@@ -101,7 +112,7 @@ fn receiver(more: &[String]) -> Proxy {
         .start()
 }
 
-const HOST: &str = "{host: web.ns1.svc.c2.global, port: {number: 80}}";
+pub(super) const HOST: &str = "{host: web.ns1.svc.c2.global, port: {number: 80}}";
 
 fn statuses(proxy: &Proxy, requests: usize) -> Vec<u16> {
     let mut client = Raw::connect(proxy.edge);

@@ -9,7 +9,7 @@ use crate::support::tls::files;
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 
 /// An import of ns1/web from c2 at this gateway.
-fn import(at: SocketAddr, host: &str) -> String {
+pub(super) fn import(at: SocketAddr, host: &str) -> String {
     let (ip, port) = (at.ip(), at.port());
     format!(
         "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {{namespace: ns1, name: web}}\n\
@@ -21,7 +21,7 @@ fn import(at: SocketAddr, host: &str) -> String {
 const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\nspec: {ports: [{name: http, port: 80}]}\n";
 
 /// A gateway of c1 that sends every request to ns1/web of the whole cluster set.
-fn proxy(more: &[String], arguments: &[&str]) -> Proxy {
+pub(super) fn proxy(more: &[String], arguments: &[&str]) -> Proxy {
     let start = Start::new();
     let mut all = vec![
         gateway(&[start.edge()]),

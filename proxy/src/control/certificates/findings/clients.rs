@@ -1,4 +1,5 @@
-//! What is wrong with certificates of connections to endpoints, as diagnostics of DestinationRules.
+//! What is wrong with certificates of connections to endpoints, as diagnostics of DestinationRules and of the file
+//! of `--clusters`.
 
 use config_loader::diagnostic::codes::tls as codes;
 use config_loader::{Diagnostic, Severity};
@@ -17,7 +18,7 @@ pub fn of_clients(uses: &[ClientUse], store: &Store) -> Vec<Diagnostic> {
     for one in uses {
         if let Some(refused) = one.refused {
             let kind = (Severity::Error, codes::TLS014);
-            let place = (&one.object, &one.file);
+            let place = (one.object.as_ref(), &one.file);
             let field = one.fields.find("credentialName");
             let mut told = at(place, field, kind, refused.to_owned());
             told.help("write `workloadSelector`, or name files; until then connections fail");
@@ -46,7 +47,7 @@ pub fn of_clients(uses: &[ClientUse], store: &Store) -> Vec<Diagnostic> {
 }
 
 fn tell(one: &ClientUse, field: (String, u32), problem: &Problem, consequence: &str) -> Diagnostic {
-    let place = (&one.object, &one.file);
+    let place = (one.object.as_ref(), &one.file);
     let mut found = at(place, field, kind(problem.kind), problem.to_string());
     found.help(consequence);
     found

@@ -6,6 +6,7 @@ use config_loader::{Diagnostics, load_bytes};
 use super::super::{look, now};
 use super::*;
 use crate::compile::certificates::Scope;
+use crate::control::members::ClustersFile;
 use crate::identity::Identity as Proxy;
 use crate::pki::{Authority, Leaf};
 
@@ -74,7 +75,7 @@ fn check(settings: &str, directory: &Path) {
     assert!(!diagnostics.has_errors(), "{text}{errors:#?}");
     let store = Store::default();
     let proxy = Proxy::default();
-    let found = look(&store, &resources, Scope::Proxy(&proxy), now()).findings;
+    let found = look(&store, (&resources, &[]), Scope::Proxy(&proxy), now()).findings;
     let wanted = wanted(&text);
     let seen: Vec<(u32, String)> = found
         .iter()
@@ -150,7 +151,12 @@ fn mesh_identity_need_not_name_the_hosts() {
         mesh_certificates: directory.path().to_string_lossy().into_owned(),
         ..Proxy::default()
     };
-    let looked = look(&Store::default(), &resources, Scope::Proxy(&proxy), now());
+    let looked = look(
+        &Store::default(),
+        (&resources, &[]),
+        Scope::Proxy(&proxy),
+        now(),
+    );
     assert!(looked.findings.is_empty(), "{:?}", looked.findings);
 }
 
@@ -165,7 +171,13 @@ fn mesh_identity_that_is_missing_is_told_at_the_mode() {
         mesh_certificates: "/nowhere".to_owned(),
         ..Proxy::default()
     };
-    let found = look(&Store::default(), &resources, Scope::Proxy(&proxy), now()).findings;
+    let found = look(
+        &Store::default(),
+        (&resources, &[]),
+        Scope::Proxy(&proxy),
+        now(),
+    )
+    .findings;
     let seen: Vec<_> = found
         .iter()
         .map(|found| (found.code.0, found.place.line, &*found.field))
@@ -191,7 +203,13 @@ fn credential_at_a_sidecar_needs_a_selector() {
     ] {
         let mut diagnostics = Diagnostics::default();
         let resources = load_bytes("a.yaml", text.as_bytes(), &mut diagnostics);
-        let found = look(&Store::default(), &resources, Scope::Proxy(proxy), now()).findings;
+        let found = look(
+            &Store::default(),
+            (&resources, &[]),
+            Scope::Proxy(proxy),
+            now(),
+        )
+        .findings;
         let [found] = &*found else {
             panic!("{found:#?}")
         };
@@ -202,4 +220,45 @@ fn credential_at_a_sidecar_needs_a_selector() {
         );
         assert!(found.help.is_some());
     }
+}
+
+#[test]
+fn what_is_wrong_with_certificates_for_gateways_of_clusters_is_told_in_their_file() {
+    let directory = tempfile::tempdir().unwrap();
+    write_files(directory.path());
+    let path = directory.path().join("clusters.yaml");
+    let text = "clusters:\n- key: a/b/c/d\n  gateway:\n    host: gw.example\n    port: 443\n    tls:\n      \
+                mode: MUTUAL\n      caCertificates: DIR/nowhere.pem\n      clientCertificate: DIR/expired.crt\n      \
+                privateKey: DIR/garbage\n";
+    std::fs::write(
+        &path,
+        text.replace("DIR", &directory.path().to_string_lossy()),
+    )
+    .unwrap();
+    let members = ClustersFile::read(&path).unwrap().members();
+    let resources = config_loader::ResourceSet::default();
+    let proxy = Proxy::default();
+    let found = look(
+        &Store::default(),
+        (&resources, &members),
+        Scope::Proxy(&proxy),
+        now(),
+    )
+    .findings;
+    let seen: Vec<_> = found
+        .iter()
+        .map(|found| (found.code.0, found.place.line, &*found.field))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("TLS003", 10, "clusters[0].gateway.tls.privateKey"),
+            ("TLS001", 8, "clusters[0].gateway.tls.caCertificates"),
+        ]
+    );
+    assert!(
+        found
+            .iter()
+            .all(|found| { found.help.is_some() && *found.place.file == *path.to_string_lossy() })
+    );
 }

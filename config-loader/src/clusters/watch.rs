@@ -1,0 +1,172 @@
+//! Follows the file of `--clusters`, as the configuration is followed. A mistake keeps what the file said last.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{ClusterSettings, parse_bytes};
+use crate::diagnostic::codes::common::SRC001;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::load::too_large;
+use crate::loader::Watch;
+use crate::parse::FILE_BYTES_MAX;
+use crate::source::{self, FileEvent, FileSource, Look, WatchSettings};
+
+/// What became of the file.
+#[derive(Clone, Debug)]
+pub struct ClustersUpdate {
+    /// What is in force: what the file said when it was last without a mistake.
+    pub clusters: Vec<ClusterSettings>,
+    /// Everything that is wrong with the file as it is.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Follows the file at `path`, of which `known` is in force, and calls `on_update` from a thread of its own whenever that
+/// or the findings change. The file is looked at once more in the beginning. Nothing is called for what is no file, such
+/// as a pipe.
+///
+/// # Errors
+/// If no thread can be started, or the path means nothing.
+pub fn watch_clusters(
+    path: &Path,
+    known: Vec<ClusterSettings>,
+    mut on_update: impl FnMut(ClustersUpdate) + Send + 'static,
+) -> std::io::Result<Watch> {
+    if !path.is_file() {
+        return Ok(Watch::of_nothing());
+    }
+    let mut followed = Followed {
+        name: path.display().to_string().into(),
+        clusters: known,
+        diagnostics: Vec::new(),
+        of_file: Vec::new(),
+    };
+    // by its whole path it is known again in what the system reports
+    let source = FileSource::new(&[std::path::absolute(path)?], FILE_BYTES_MAX);
+    let stop = source::spawn(source, WatchSettings::default(), move |look| {
+        if let Some(update) = followed.absorb(look) {
+            on_update(update);
+        }
+    })?;
+    Ok(Watch::new(stop))
+}
+
+/// The file, as far as it is known.
+#[derive(Debug)]
+struct Followed {
+    /// As it was named to us.
+    name: Arc<str>,
+    clusters: Vec<ClusterSettings>,
+    /// What was told last.
+    diagnostics: Vec<Diagnostic>,
+    /// Of that, what is wrong with the file as it was read last.
+    of_file: Vec<Diagnostic>,
+}
+
+impl Followed {
+    /// Takes in a look at the file. Returns what is to be told, if anything changed.
+    fn absorb(&mut self, look: Look) -> Option<ClustersUpdate> {
+        let mut changed = false;
+        for (_, event) in look.events {
+            self.of_file = match self.read(event) {
+                Ok((clusters, found)) => {
+                    changed |= clusters != self.clusters;
+                    self.clusters = clusters;
+                    found
+                }
+                Err(found) => found,
+            };
+        }
+        let mut diagnostics = self.of_file.clone();
+        // that the file is gone is told already, in words of its own
+        let problems = look.problems.into_iter();
+        diagnostics.extend(problems.filter(|found| found.code != SRC001));
+        for found in &mut diagnostics {
+            found.place.file = Arc::clone(&self.name);
+        }
+        if !changed && diagnostics == self.diagnostics {
+            return None;
+        }
+        self.diagnostics.clone_from(&diagnostics);
+        Some(ClustersUpdate {
+            clusters: self.clusters.clone(),
+            diagnostics,
+        })
+    }
+
+    fn read(&self, event: FileEvent) -> Result<super::Said, Vec<Diagnostic>> {
+        match event {
+            FileEvent::Bytes(bytes) => parse_bytes(&self.name, &bytes),
+            FileEvent::TooLarge(bytes) => Err(vec![too_large(&self.name, bytes)]),
+            FileEvent::Unreadable(failure) if failure.code != SRC001 => Err(vec![*failure]),
+            FileEvent::Gone | FileEvent::Unreadable(_) => {
+                let file = Arc::clone(&self.name);
+                let message = "the file of --clusters is gone: what it said last stays in force";
+                let mut found =
+                    Diagnostic::about_file(Severity::Error, SRC001, file, message.to_owned());
+                found.help("put it back; to know nothing of other clusters, write `clusters: []`");
+                Err(vec![found])
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(event: Option<FileEvent>) -> Look {
+        let events = event.map(|event| (Arc::from("/whole/path"), event));
+        Look {
+            events: events.into_iter().collect(),
+            ..Look::default()
+        }
+    }
+
+    fn text(text: &str) -> Look {
+        look(Some(FileEvent::Bytes(text.as_bytes().to_vec())))
+    }
+
+    fn keys(update: &ClustersUpdate) -> Vec<&str> {
+        let clusters = update.clusters.iter();
+        clusters.map(|cluster| cluster.key.as_str()).collect()
+    }
+
+    fn codes(update: &ClustersUpdate) -> Vec<String> {
+        let found = update.diagnostics.iter();
+        found
+            .map(|one| format!("{} {}", one.place, one.code))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_wrong_leaves_in_force_what_the_file_said_last() {
+        let known = super::super::parse_clusters(&"told".into(), "clusters: [{key: a/b/c/d}]\n");
+        let mut followed = Followed {
+            name: "told".into(),
+            clusters: known.unwrap().0,
+            diagnostics: Vec::new(),
+            of_file: Vec::new(),
+        };
+        assert!(
+            followed
+                .absorb(text("clusters: [{key: a/b/c/d}]"))
+                .is_none()
+        );
+        let wrong = followed.absorb(text("clusters:\n- key: d\n")).unwrap();
+        assert_eq!(keys(&wrong), ["a/b/c/d"]);
+        assert_eq!(codes(&wrong), ["told:2:8 CLS001"]);
+        assert!(followed.absorb(look(None)).is_none(), "it was told");
+        let gone = followed.absorb(look(Some(FileEvent::Gone))).unwrap();
+        assert_eq!(
+            (keys(&gone), codes(&gone)),
+            (vec!["a/b/c/d"], vec!["told SRC001".to_owned()])
+        );
+        let mended = followed.absorb(text("clusters: [{key: a/b/c/e}]")).unwrap();
+        assert_eq!(keys(&mended), ["a/b/c/e"]);
+        assert_eq!(codes(&mended), [""; 0]);
+        let huge = followed.absorb(look(Some(FileEvent::TooLarge(u64::MAX))));
+        assert_eq!(codes(&huge.unwrap()), ["told YAML010"]);
+        let empty = followed.absorb(text("clusters: []\n")).unwrap();
+        assert_eq!(keys(&empty), [""; 0]);
+    }
+}

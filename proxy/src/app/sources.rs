@@ -1,0 +1,62 @@
+//! Where configuration comes from: files of resources, and the file of `--clusters`. Both are followed, and told of by one
+//! channel.
+
+use config_loader::{Diagnostic, Severity, Watch, WatchSettings};
+use tokio::sync::watch;
+
+use super::{Settings, StartError, failed};
+use crate::control::Found;
+
+/// The first path that cannot be read, if there is one.
+pub fn unreadable(diagnostics: &[Diagnostic]) -> Option<&Diagnostic> {
+    diagnostics.iter().find(|found| {
+        found.severity == Severity::Error && found.code.to_string().starts_with("SRC")
+    })
+}
+
+/// Loads the configuration and follows it. Refused resources do not keep the proxy from starting; paths that cannot
+/// be read do, since they are most likely misspelt.
+pub(super) fn load(
+    settings: &Settings,
+    sender: &watch::Sender<Found>,
+) -> Result<Watch, StartError> {
+    let updates = sender.clone();
+    let watching = WatchSettings {
+        read: settings.read,
+        ..WatchSettings::default()
+    };
+    let (loaded, watch) = config_loader::watch(&settings.paths, watching, move |update| {
+        updates.send_modify(|found| found.absorb(update));
+    })
+    .map_err(failed("cannot watch the configuration"))?;
+    if let Some(missing) = unreadable(&loaded.diagnostics) {
+        return Err(failed(&missing.place.file)(&missing.message));
+    }
+    // An update may have come already; it is newer than what was loaded.
+    sender.send_if_modified(|found| {
+        let is_newer = found.set.revision > loaded.set.revision;
+        if !is_newer {
+            found.set = loaded.set;
+            found.diagnostics = loaded.diagnostics;
+            found.quarantined = loaded.quarantined;
+        }
+        !is_newer
+    });
+    Ok(watch)
+}
+
+/// Follows the file of `--clusters`, if there is one.
+pub(super) fn follow_members(
+    settings: &Settings,
+    sender: watch::Sender<Found>,
+) -> Result<Option<Watch>, StartError> {
+    let Some(file) = &settings.clusters else {
+        return Ok(None);
+    };
+    let known = file.clusters.clone();
+    let watch = config_loader::watch_clusters(&file.path, known, move |update| {
+        sender.send_modify(|found| found.members = update.into());
+    });
+    let watch = watch.map_err(failed("cannot watch the file of --clusters"))?;
+    Ok(Some(watch))
+}

@@ -1,0 +1,111 @@
+//! What the proxy is told of other clusters: the file of `--clusters`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use config_loader::{ClusterSettings, ClustersUpdate, Diagnostic, GatewayTlsSettings, Severity};
+
+use super::Held;
+use crate::identity::{GatewayTls, GatewayTlsPlace, Identity, MemberGateway, MemberSettings};
+
+/// How the file is called where resources are called by their kinds.
+const KIND: &str = "--clusters";
+
+/// The file, as it was read at the start.
+#[derive(Clone, Debug)]
+pub struct ClustersFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it says.
+    pub clusters: Vec<ClusterSettings>,
+}
+
+impl ClustersFile {
+    /// Reads it.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with it.
+    pub fn read(path: &Path) -> Result<Self, Vec<Diagnostic>> {
+        Ok(Self {
+            path: path.to_owned(),
+            clusters: config_loader::read_clusters(path)?,
+        })
+    }
+
+    /// What it says, as the proxy knows it.
+    pub fn members(&self) -> Vec<MemberSettings> {
+        self.clusters.iter().map(settings).collect()
+    }
+}
+
+/// What became of the file since the start.
+#[derive(Clone, Default)]
+pub struct FoundMembers {
+    /// What is known of other clusters now; none for what the proxy was started with.
+    pub settings: Option<Arc<[MemberSettings]>>,
+    /// Everything that is wrong with the file as it is.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl From<ClustersUpdate> for FoundMembers {
+    fn from(update: ClustersUpdate) -> Self {
+        Self {
+            settings: Some(update.clusters.iter().map(settings).collect()),
+            diagnostics: update.diagnostics,
+        }
+    }
+}
+
+impl FoundMembers {
+    /// Who a proxy is that was started with this identity.
+    pub fn identity(&self, started: &Identity) -> Identity {
+        let mut identity = started.clone();
+        if let Some(settings) = &self.settings {
+            identity.members = settings.to_vec();
+        }
+        identity
+    }
+
+    /// The file, if what it says now is refused.
+    pub(super) fn held(&self) -> Option<Held> {
+        let errors = self.diagnostics.iter();
+        let errors = errors.filter(|found| found.severity == Severity::Error);
+        let diagnostics: Vec<Diagnostic> = errors.cloned().collect();
+        let file = &diagnostics.first()?.place.file;
+        Some(Held {
+            kind: KIND,
+            name: format!("{KIND} {file}"),
+            in_force: true,
+            diagnostics,
+        })
+    }
+}
+
+fn settings(cluster: &ClusterSettings) -> MemberSettings {
+    MemberSettings {
+        key: cluster.key.to_string(),
+        network: cluster.network.to_string(),
+        locality: cluster.locality.to_string(),
+        gateway: cluster.gateway.as_ref().map(|gateway| MemberGateway {
+            host: gateway.host.to_string(),
+            port: gateway.port,
+            tls: gateway.tls.as_ref().map(tls),
+        }),
+    }
+}
+
+fn tls(asked: &GatewayTlsSettings) -> GatewayTls {
+    let place = &asked.place;
+    GatewayTls {
+        server_name: asked.sni.clone(),
+        authorities: asked.ca_certificates.clone(),
+        shows: asked.client.clone(),
+        place: GatewayTlsPlace {
+            file: Arc::clone(&place.file),
+            path: Arc::clone(&place.path),
+            line: place.line,
+            fields: place.fields.clone(),
+        },
+    }
+}

@@ -1,0 +1,195 @@
+//! The file of what a proxy is told of other clusters changes while the proxy runs.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::hops::{HOST, Mesh, caller_with};
+use super::told::{import, proxy as importer};
+use super::*;
+use crate::support::pki::Authority;
+use crate::support::tls::files;
+use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
+
+/// How long a change may take to be in force.
+const IN_FORCE: Duration = Duration::from_secs(1);
+
+/// How often the gateway moves under traffic.
+const MOVES: usize = 20;
+
+/// The file, in a directory of its own.
+struct Told {
+    directory: tempfile::TempDir,
+}
+
+impl Told {
+    fn new(text: &str) -> Self {
+        let told = Self {
+            directory: tempfile::tempdir().unwrap(),
+        };
+        told.write(text);
+        told
+    }
+
+    /// Replaces the file as a careful editor does.
+    fn write(&self, text: &str) {
+        let draft = self.directory.path().join(".draft");
+        std::fs::write(&draft, text).unwrap();
+        std::fs::rename(draft, self.path()).unwrap();
+    }
+
+    fn path(&self) -> String {
+        self.directory
+            .path()
+            .join("told.yaml")
+            .display()
+            .to_string()
+    }
+}
+
+/// What is told of c2: its gateway, and more of that.
+fn c2(gateway: SocketAddr, more: &str) -> String {
+    let (ip, port) = (gateway.ip(), gateway.port());
+    format!(
+        "clusters:\n- key: default/default/default/c2\n  gateway:\n    host: {ip}\n    port: {port}\n{more}"
+    )
+}
+
+/// Waits until answers are these, no longer than a change may take.
+#[track_caller]
+fn in_force(what: &str, mut holds: impl FnMut() -> bool) {
+    let changed = Instant::now();
+    eventually(what, &mut holds);
+    assert!(changed.elapsed() < IN_FORCE, "{:?}", changed.elapsed());
+}
+
+/// A workload behind a gateway of c2 that the file names, with the name of the gateway in place of its own.
+fn behind(mesh: &Mesh, name: &'static str) -> TlsOrigin {
+    let pair = mesh.ca.server(&["spiffe://cluster.local/ns/ns1/sa/web"]);
+    let terms = Terms::new(&pair).for_clients_of(&mesh.ca);
+    TlsOrigin::serving(Speaks::H2, &terms, move |_| async move {
+        Ok(Response::new(full(name)))
+    })
+}
+
+/// A gateway of c1 that reaches ns1/web in c2 through the gateway that the file names.
+fn proxy(mesh: &Mesh, told: &Told) -> Proxy {
+    let unreachable = "192.0.2.1:8080".parse().unwrap();
+    let web = web_in_c2(&[(unreachable, "v1")], false);
+    caller_with(mesh, HOST, &[web], &["--clusters", &told.path()])
+}
+
+fn answers(proxy: &Proxy, who: &str) -> bool {
+    count(proxy, 5).keys().eq([who])
+}
+
+#[test]
+fn a_gateway_moves_under_traffic_and_no_request_fails() {
+    let mesh = Mesh::new();
+    let (one, two) = (behind(&mesh, "one"), behind(&mesh, "two"));
+    let told = Told::new(&c2(one.address, ""));
+    let proxy = proxy(&mesh, &told);
+    assert!(answers(&proxy, "one"));
+    let done = AtomicBool::new(false);
+    let failed = thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let mut failed = 0;
+            while !done.load(Ordering::Relaxed) {
+                let counts = count(&proxy, 100);
+                failed += counts.keys().filter(|who| who.starts_with('5')).count();
+            }
+            failed
+        });
+        for number in 1..=MOVES {
+            let (at, who) = [(one.address, "one"), (two.address, "two")][number % 2];
+            told.write(&c2(at, ""));
+            in_force("the gateway has moved", || answers(&proxy, who));
+        }
+        done.store(true, Ordering::Relaxed);
+        client.join().unwrap()
+    });
+    assert_eq!(failed, 0);
+}
+
+#[test]
+fn what_is_wrong_with_the_file_is_told_and_what_it_said_last_stays_in_force() {
+    let mesh = Mesh::new();
+    let (one, two) = (behind(&mesh, "one"), behind(&mesh, "two"));
+    let told = Told::new(&c2(one.address, ""));
+    let proxy = proxy(&mesh, &told);
+    let held = || proxy.metric("strait_quarantined_resources", &[("kind", "--clusters")]) as u32;
+    assert_eq!(held(), 0);
+    for (breaking, code) in [
+        (Some(c2(two.address, "  gatewey: {}\n")), ":6:3: CM021"),
+        (None, ": SRC001: the file of --clusters is gone"),
+    ] {
+        match &breaking {
+            Some(text) => told.write(text),
+            None => std::fs::remove_file(told.path()).unwrap(),
+        }
+        let line = format!("{}{code}", told.path());
+        in_force("the mistake is told of", || proxy.stderr().contains(&line));
+        assert_eq!(held(), 1);
+        assert!(answers(&proxy, "one"));
+        let log = proxy.stderr();
+        assert!(
+            log.contains("its last good version stays in force"),
+            "{log}"
+        );
+        let page = proxy.page("/");
+        assert!(
+            page.contains(&format!("--clusters {}", told.path())),
+            "{page}"
+        );
+    }
+    told.write(&c2(two.address, ""));
+    in_force("it is mended", || answers(&proxy, "two"));
+    eventually("nothing is wrong any more", || held() == 0);
+    let dump = proxy.page("/config_dump");
+    let known = format!("\"port\": {}", two.address.port());
+    assert!(dump.contains(&known), "{known} in {dump}");
+    told.write("clusters: []\n");
+    in_force("no gateway is known", || answers(&proxy, "503"));
+    told.write(&c2(one.address, ""));
+    in_force("it is known again", || answers(&proxy, "one"));
+}
+
+/// The `tls` of a gateway that wants to see no certificate.
+fn simple(directory: &Path, authorities: &str, more: &str) -> String {
+    let path = directory.join(authorities).display().to_string();
+    format!("    tls:\n      mode: SIMPLE\n      caCertificates: {path}\n{more}")
+}
+
+#[test]
+fn gateways_of_imports_are_spoken_to_as_the_file_says_now() {
+    let ca = Authority::new("c2");
+    let directory = tempfile::tempdir().unwrap();
+    files(directory.path(), &[("ca.pem", &ca.pem())]);
+    let pair = ca.server(&["gw.c2.example"]);
+    let origin = TlsOrigin::start(Speaks::H1, &Terms::new(&pair));
+    let any = "10.2.0.9:443".parse().unwrap();
+    let told = Told::new(&c2(any, ""));
+    let resources = [import(origin.address, "gw.c2.example")];
+    let proxy = importer(&resources, &["--clusters", &told.path()]);
+    let is = |status: u16| Raw::connect(proxy.edge).send(GET).reply().status == status;
+    assert!(!is(200), "plain text is no TLS");
+    told.write(&c2(any, &simple(directory.path(), "ca.pem", "")));
+    in_force("TLS is spoken", || is(200));
+    let other = simple(directory.path(), "ca.pem", "      sni: other.example\n");
+    told.write(&c2(any, &other));
+    in_force("another name is asked for", || is(503));
+    told.write(&c2(any, &simple(directory.path(), "late.pem", "")));
+    let missing = format!(
+        "{}:8:1: TLS001 clusters[0].gateway.tls.caCertificates",
+        told.path()
+    );
+    in_force("the missing file is told of", || {
+        proxy.stderr().contains(&missing)
+    });
+    assert!(is(503));
+    files(directory.path(), &[("late.pem", &ca.pem())]);
+    eventually("the file is followed", || is(200));
+    told.write("clusters: []\n");
+    in_force("nothing is known of c2", || !is(200));
+}

@@ -151,7 +151,7 @@ fn members(criterion: &mut Criterion) {
             bencher.iter(|| black_box(alone.pick(Ask::default(), &mut rng)));
         });
         group.bench_function(BenchmarkId::new("by weight", count), |bencher| {
-            bencher.iter(|| black_box(federation.choose(cluster, Ask::default(), &mut rng)));
+            bencher.iter(|| black_box(federation.choose(1, cluster, Ask::default(), &mut rng)));
         });
         let mut hash = 0_u64;
         group.bench_function(BenchmarkId::new("by key", count), |bencher| {
@@ -161,7 +161,7 @@ fn members(criterion: &mut Criterion) {
                     hash: Some(hash),
                     ..Ask::default()
                 };
-                black_box(federation.choose(cluster, ask, &mut rng))
+                black_box(federation.choose(1, cluster, ask, &mut rng))
             });
         });
     }

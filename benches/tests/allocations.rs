@@ -66,7 +66,7 @@ fn choices_among_members_allocate_nothing() {
                     ..Ask::default()
                 };
                 let cluster = |id| snapshot.cluster(id);
-                let chosen = federation.choose(cluster, ask, &mut rng);
+                let chosen = federation.choose(1, cluster, ask, &mut rng);
                 let chosen = chosen.expect("an endpoint");
                 federation.count_try(WorkerId(0), chosen.at);
             }

@@ -347,7 +347,10 @@ impl Cluster {
 
     fn rebuild(&self, now: Moment) {
         let live = Arc::new(Live::build(&self.base, &self.endpoints, now));
-        self.available.store(live.is_available(), Ordering::Relaxed);
+        let is_available = live.is_available();
+        if self.available.swap(is_available, Ordering::Relaxed) != is_available {
+            self.state.flips.note();
+        }
         let before = self.live.swap(Arc::clone(&live));
         ejection::tell_shift(self, &before, &live, now);
     }

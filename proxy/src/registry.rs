@@ -163,6 +163,24 @@ impl Cursor {
 /// Rotations of one cluster that have a turn of their own.
 pub const CURSORS: usize = 4;
 
+/// How often a cluster began or ceased to have an endpoint that may be used, over all clusters: while it stands still, what
+/// was found out about them holds.
+#[derive(Debug, Default)]
+pub struct Flips(CachePadded<AtomicU64>);
+
+impl Flips {
+    /// Notes one, after what it is about can be seen.
+    pub fn note(&self) {
+        self.0.fetch_add(1, Ordering::Release);
+    }
+
+    /// How many there were; what they were about can be seen.
+    #[inline]
+    pub fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
 /// What decides about ejections in one cluster. The lock is taken when an endpoint has failed often enough, and by sweeps;
 /// never by a request that goes well.
 #[derive(Debug, Default)]
@@ -188,6 +206,8 @@ pub struct ClusterState {
     pub ejections: Ejections,
     /// Where events are noted.
     pub journal: Arc<Journal>,
+    /// Where it is noted that the cluster begins or ceases to have an endpoint that may be used.
+    pub flips: Arc<Flips>,
     /// Requests that are being tried again.
     pub retries: Tally,
     /// Tries that began lately, where somebody asks.
@@ -237,6 +257,7 @@ pub struct Registry {
     clusters: DashMap<Arc<str>, Arc<ClusterState>>,
     names: DashMap<Arc<str>, Arc<Resolution>>,
     journal: Arc<Journal>,
+    flips: Arc<Flips>,
     endpoint_ids: AtomicU64,
     cluster_ids: AtomicU32,
 }
@@ -268,6 +289,7 @@ impl Registry {
                 cursors: Default::default(),
                 ejections: Ejections::default(),
                 journal: Arc::clone(&self.journal),
+                flips: Arc::clone(&self.flips),
                 retries: Tally::default(),
                 recent: ArcSwapOption::empty(),
                 requests: Tally::default(),

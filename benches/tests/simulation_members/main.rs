@@ -75,7 +75,8 @@ impl Play {
     /// Compiles the world as it is, as the proxy does when files have changed.
     fn publish(&mut self) {
         let text = self.world.text();
-        let snapshot = self.fleet.compile(&text, &self.snapshot, self.now);
+        let mut snapshot = self.fleet.compile(&text, &self.snapshot, self.now);
+        snapshot.generation = self.snapshot.generation + 1;
         for (own, before) in snapshot.clusters.iter().zip(0..) {
             let before = self.snapshot.cluster(ClusterId(before));
             if let Some(own) = own
@@ -101,7 +102,8 @@ impl Play {
             return Some((None, web, picked.0));
         };
         let cluster = |id| snapshot.cluster(id);
-        let choice = federation.choose(cluster, Ask::default(), &mut self.rng)?;
+        let choice =
+            federation.choose(snapshot.generation, cluster, Ask::default(), &mut self.rng)?;
         self.told.shifts += usize::from(choice.shifted_from.is_some());
         Some(self.taken(federation, choice))
     }

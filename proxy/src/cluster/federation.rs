@@ -6,6 +6,7 @@
 //! shares are made anew when it has.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use rand::Rng;
@@ -13,7 +14,7 @@ use rand::Rng;
 use super::Split;
 use crate::balance::RoundRobin;
 use crate::identity::Replay;
-use crate::registry::{ClusterId, Cursor};
+use crate::registry::{ClusterId, Cursor, Flips};
 use crate::telemetry::{ReplayCause, ShiftReason, StatsRegistry, WorkerId};
 
 mod choose;
@@ -143,6 +144,8 @@ pub struct Federation {
     pub replay: Replay,
     first: ArcSwap<Shares>,
     later: ArcSwap<Shares>,
+    /// What tells that other pools may be available than were.
+    flips: Arc<Flips>,
     /// Where it is counted what becomes of requests; nowhere in tests of the arithmetic.
     counts: Option<Counts>,
 }
@@ -156,10 +159,15 @@ pub struct Turns {
     later: Cursor,
 }
 
+/// Of what no [`Federation::version`] comes to.
+const NEVER: u64 = u64::MAX;
+
 /// Who shares the traffic while the same pools are available.
 #[derive(Debug)]
 struct Shares {
     available: PoolSet,
+    /// As of when these are known to be available; [`NEVER`] if not yet.
+    known: AtomicU64,
     /// The tier in use; none before the first request.
     tier: Option<u8>,
     /// Its available pools.
@@ -184,6 +192,7 @@ impl Shares {
         let all = PoolSet::of(pools, |_| true);
         Self {
             available,
+            known: AtomicU64::new(NEVER),
             tier,
             turns: RoundRobin::build(&weights),
             homes: tier.and_then(|tier| split(pools, all, tier)),
@@ -254,6 +263,7 @@ impl Federation {
             replay,
             first: ArcSwap::from_pointee(Shares::unused(None)),
             later: ArcSwap::from_pointee(Shares::unused(None)),
+            flips: Arc::default(),
             counts: None,
         }
     }
@@ -271,6 +281,21 @@ impl Federation {
             self.first = ArcSwap::from_pointee(Shares::unused(tier));
         }
         self
+    }
+
+    /// Looks at its pools again whenever something is noted there.
+    #[must_use]
+    pub fn following(mut self, flips: &Arc<Flips>) -> Self {
+        self.flips = Arc::clone(flips);
+        self
+    }
+
+    /// What was found out about its pools holds as long as this stays the same. `generation` is that of the snapshot in which
+    /// they are looked up.
+    #[inline]
+    fn version(&self, generation: u64) -> u64 {
+        // it takes 2^32 of either to come round to the same
+        generation << 32 | self.flips.count() & u64::from(u32::MAX)
     }
 
     /// Counts what becomes of requests, under the host of the service.
@@ -316,15 +341,32 @@ impl Federation {
     /// with its pool while that is available. `None` when none is available.
     #[inline]
     pub fn pick(&self, available: PoolSet, hash: Option<u64>) -> Option<Chosen> {
+        self.pick_as_of(NEVER, available, hash)
+    }
+
+    /// As [`Federation::pick`]; until this version is over, these are known to be available.
+    fn pick_as_of(&self, version: u64, available: PoolSet, hash: Option<u64>) -> Option<Chosen> {
         if available.is_empty() {
             return None;
         }
         let is_last = available.len() == 1;
-        let (at, shifted_from) = self.by_turn(&self.first, &self.turns.first, available, hash);
+        let asked = (&self.first, &self.turns.first);
+        let (at, shifted_from) = self.by_turn(asked, (version, available), hash);
         Some(Chosen {
             at,
             is_last,
             shifted_from,
+        })
+    }
+
+    /// As [`Federation::pick`], if it is known who is available in this version.
+    #[inline]
+    fn pick_known(&self, version: u64, hash: Option<u64>) -> Option<Chosen> {
+        let now = self.first.load();
+        (now.known.load(Ordering::Acquire) == version).then(|| Chosen {
+            at: self.of_shares(&now, &self.turns.first, hash),
+            is_last: now.available.len() == 1,
+            shifted_from: None,
         })
     }
 
@@ -333,7 +375,8 @@ impl Federation {
         if later.is_empty() {
             return None;
         }
-        let (at, _) = self.by_turn(&self.later, &self.turns.later, later, hash);
+        let asked = (&self.later, &self.turns.later);
+        let (at, _) = self.by_turn(asked, (NEVER, later), hash);
         Some(Chosen {
             at,
             // the tier that failed it has endpoints, too
@@ -345,16 +388,17 @@ impl Federation {
     #[inline]
     fn by_turn(
         &self,
-        shares: &ArcSwap<Shares>,
-        turns: &Cursor,
-        available: PoolSet,
+        (shares, turns): (&ArcSwap<Shares>, &Cursor),
+        (version, available): (u64, PoolSet),
         hash: Option<u64>,
     ) -> (usize, Option<u8>) {
         let now = shares.load();
         if now.available == available {
+            now.known.store(version, Ordering::Release);
             return (self.of_shares(&now, turns, hash), None);
         }
         let (renewed, shifted_from) = self.renew(shares, available);
+        renewed.known.store(version, Ordering::Release);
         (self.of_shares(&renewed, turns, hash), shifted_from)
     }
 

@@ -11,6 +11,8 @@ mod hosts;
 
 mod incremental;
 
+mod members;
+
 mod operators;
 
 mod policies;

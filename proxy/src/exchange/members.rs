@@ -12,8 +12,10 @@ use crate::telemetry::{ReplayCause, ShiftReason};
 impl Destined {
     /// Picks a member, and an endpoint of it.
     pub(super) fn pick_member(&self, federation: &Federation, worker: &Worker) -> Option<Picked> {
-        let cluster = |id| self.snapshot().cluster(id);
-        let choice = worker.random(|rng| federation.choose(cluster, self.ask(), rng))?;
+        let snapshot = self.snapshot();
+        let (generation, cluster) = (snapshot.generation, |id| snapshot.cluster(id));
+        let choice =
+            worker.random(|rng| federation.choose(generation, cluster, self.ask(), rng))?;
         if let Some(from) = choice.shifted_from {
             self.tell_shift(federation, from, choice.at, worker);
         }

@@ -33,22 +33,41 @@ impl Federation {
     }
 
     /// Picks a pool and an endpoint of it. A pool whose last endpoint has just gone is passed over; where none has any,
-    /// those of the first tier are used if they panic.
+    /// those of the first tier are used if they panic. `generation` is that of the snapshot in which `cluster` finds pools:
+    /// who is available is found out once for each, and again when that changes.
+    #[inline]
     pub fn choose<'c>(
         &self,
+        generation: u64,
         cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
         ask: Ask,
         rng: &mut impl Rng,
     ) -> Option<Choice> {
-        let available = self.available(&cluster);
-        let Some(chosen) = self.pick(available, ask.hash) else {
+        let version = self.version(generation);
+        let known = self.pick_known(version, ask.hash);
+        let chosen = known.or_else(|| {
+            let available = self.available(&cluster);
+            self.pick_as_of(version, available, ask.hash)
+        });
+        let Some(chosen) = chosen else {
             return self.in_panic(cluster, ask, rng);
         };
-        if let Some(choice) = self.endpoint_of(&cluster, chosen, ask, rng) {
-            return Some(choice);
-        }
-        let passed = PoolSet::default().with(chosen.at);
-        self.beside(available.without(passed), &cluster, ask, rng)
+        let choice = self.endpoint_of(&cluster, chosen, ask, rng);
+        choice.or_else(|| self.instead_of(chosen.at, cluster, ask, rng))
+    }
+
+    /// An endpoint of another pool than the one that has just lost its last.
+    #[cold]
+    fn instead_of<'c>(
+        &self,
+        at: usize,
+        cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
+        ask: Ask,
+        rng: &mut impl Rng,
+    ) -> Option<Choice> {
+        let passed = PoolSet::default().with(at);
+        let left = self.available(&cluster).without(passed);
+        self.beside(left, &cluster, ask, rng)
             .or_else(|| self.in_panic(cluster, ask, rng))
     }
 

@@ -51,8 +51,9 @@ impl Clusters<'_> {
             let before = previous.and_then(|before| before.federation.as_ref());
             let turns = before.map_or_else(Arc::default, |before| Arc::clone(before.turns()));
             let replay = self.identity.mesh.failover_replay;
-            let federation =
-                Federation::build(pools, replay, turns).counting(&service.host, self.stats);
+            let federation = Federation::build(pools, replay, turns)
+                .following(&state.flips)
+                .counting(&service.host, self.stats);
             Arc::new(match before {
                 Some(before) => federation.after_change(before),
                 None => federation,

@@ -63,7 +63,9 @@ impl World {
 
     /// Compiles resources on top of what is in force, and puts them in force.
     pub(super) fn put(&mut self, resources: &ResourceSet) {
-        self.snapshot = Arc::new(self.compile(resources, &self.snapshot));
+        let mut snapshot = self.compile(resources, &self.snapshot);
+        snapshot.generation = self.snapshot.generation + 1;
+        self.snapshot = Arc::new(snapshot);
     }
 
     /// Compiles resources with parts of a snapshot before.
@@ -114,7 +116,7 @@ pub(super) fn load(resources: &[&str]) -> ResourceSet {
         let version = match kind {
             "EndpointSlice" => "discovery.k8s.io/v1",
             "Service" => "v1",
-            "ServiceImport" => "flomesh.io/v1alpha1",
+            "GlobalTrafficPolicy" | "ServiceImport" => "flomesh.io/v1alpha1",
             "ServiceImport.multicluster" => "multicluster.flomesh.io/v1alpha1",
             _ => "networking.istio.io/v1",
         };

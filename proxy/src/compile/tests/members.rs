@@ -1,0 +1,114 @@
+//! Who of several members is asked, as their endpoints and the configuration change.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use super::world::{GATEWAY, World, load};
+use crate::cluster::{Ask, Cluster};
+use crate::registry::{Moment, why};
+use crate::snapshot::Snapshot;
+
+const SERVICE: &str = "Service ns1/web {ports: [{name: http, port: 80}]}";
+const POLICY: &str = "GlobalTrafficPolicy ns1/web {lbType: ActiveActive}";
+const ROUTE: &str = "VirtualService default/web {hosts: [web.example], gateways: [gw], \
+    http: [{route: [{destination: {host: web.ns1.svc.cluster.local}}]}]}";
+const IMPORT: &str = "ServiceImport ns1/web {ports: [{name: http, port: 80, endpoints: [\
+    {clusterKey: default/default/default/c2, target: {host: '', ip: 10.2.0.1, port: 80, path: ''}}, \
+    {clusterKey: default/default/default/c3, target: {host: '', ip: 10.3.0.1, port: 80, path: ''}}]}]}";
+
+fn web(snapshot: &Snapshot) -> &Arc<Cluster> {
+    let mut clusters = snapshot.clusters.iter().flatten();
+    let name = "outbound|80||web.ns1.svc.cluster.local";
+    let found = clusters.find(|cluster| **cluster.name() == *name);
+    found.expect("the route names it")
+}
+
+/// The gateway that stands for `c2` or `c3`, with its cluster.
+fn gateway(snapshot: &Snapshot, number: usize) -> &Arc<Cluster> {
+    let federation = web(snapshot).federation.as_ref().expect("several members");
+    let member = format!("default/default/default/c{number}");
+    let mut pools = federation.pools().iter();
+    let pool = pools.find(|pool| *pool.member == *member).expect("a pool");
+    snapshot.cluster(pool.cluster).expect("its cluster")
+}
+
+/// Makes the tables of a cluster anew, as the sweeper does after an event.
+fn refresh(cluster: &Cluster, now: Moment) {
+    cluster.state.ejections.stale.store(true, Ordering::Release);
+    cluster.refresh(now);
+}
+
+/// How many of ten requests each address gets; nobody is the empty one.
+fn ten(snapshot: &Snapshot) -> BTreeMap<String, usize> {
+    let mut rng = SmallRng::seed_from_u64(1);
+    let federation = web(snapshot).federation.as_ref().expect("several members");
+    let mut counts = BTreeMap::new();
+    for _ in 0..10 {
+        let cluster = |id| snapshot.cluster(id);
+        let choice = federation.choose(snapshot.generation, cluster, Ask::default(), &mut rng);
+        let address = choice.map_or_else(String::new, |choice| {
+            let pool = federation.pools()[choice.at].cluster;
+            let cluster = snapshot.cluster(pool).expect("a pool is a cluster");
+            cluster.endpoint(choice.endpoint).address.to_string()
+        });
+        *counts.entry(address).or_default() += 1;
+    }
+    counts
+}
+
+fn counts(rows: &[(&str, usize)]) -> BTreeMap<String, usize> {
+    let rows = rows
+        .iter()
+        .map(|(address, count)| ((*address).to_owned(), *count));
+    rows.collect()
+}
+
+#[test]
+fn members_share_again_as_soon_as_one_is_back() {
+    let world = World::only(&[GATEWAY, SERVICE, POLICY, ROUTE, IMPORT]);
+    let snapshot = &world.snapshot;
+    let shared = counts(&[("10.2.0.1:80", 5), ("10.3.0.1:80", 5)]);
+    let others = counts(&[("10.3.0.1:80", 10)]);
+    let away = gateway(snapshot, 2);
+    let health = &away.endpoints()[0].state.health;
+    for round in 0..3 {
+        health.exclude(why::UNHEALTHY);
+        refresh(away, Moment(2 + round));
+        assert_eq!(ten(snapshot), others);
+        health.admit(why::UNHEALTHY, Moment(2 + round));
+        refresh(away, Moment(2 + round));
+        assert_eq!(ten(snapshot), shared);
+    }
+    // the tables do not show it yet, but nobody is sent there
+    health.exclude(why::UNHEALTHY);
+    assert_eq!(ten(snapshot), others);
+}
+
+#[test]
+fn members_are_those_of_the_snapshot_that_is_asked() {
+    let named = IMPORT.replace("host: '', ip: 10.3.0.1", "host: gw.c3.example, ip: ''");
+    let resources = load(&[GATEWAY, SERVICE, POLICY, ROUTE, &named]);
+    let mut world = World::empty();
+    world.put(&resources);
+    let before = Arc::clone(&world.snapshot);
+    let left = counts(&[("10.2.0.1:80", 10)]);
+    assert_eq!(ten(&before), left);
+    let address = [10, 3, 0, 9].into();
+    world
+        .registry
+        .set_resolution("gw.c3.example", vec![address]);
+    world.put(&resources);
+    let federation = |snapshot| web(snapshot).federation.as_ref().map(Arc::as_ptr);
+    let now = &world.snapshot;
+    assert_eq!(federation(&before), federation(now), "it is kept");
+    let shared = counts(&[("10.2.0.1:80", 5), ("10.3.0.9:80", 5)]);
+    for _ in 0..3 {
+        assert_eq!(ten(now), shared);
+        // a request that began before still finds what it knows
+        assert_eq!(ten(&before), left);
+    }
+}

@@ -15,6 +15,8 @@ pub mod demo;
 
 pub mod explain;
 
+pub mod imports;
+
 pub mod run;
 
 use std::ffi::OsString;
@@ -66,6 +68,8 @@ pub enum Command {
     Check(check::CheckArgs),
     /// Show why a request goes where it goes
     Explain(explain::ExplainArgs),
+    /// Write the ServiceImports of one cluster from what other clusters export
+    Imports(imports::ImportsArgs),
     /// Three clusters and a gateway in front of them in one process, to try things out
     Demo(demo::DemoArgs),
     /// Print a completion script for a shell
@@ -97,6 +101,7 @@ fn dispatch(command: &Command) -> u8 {
         Command::Run(args) => run::run(args),
         Command::Check(args) => check::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::Imports(args) => imports::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Completions(args) => completions::run(args),
     }

@@ -23,6 +23,8 @@ mod federation;
 
 mod hosts;
 
+pub mod imports;
+
 mod listeners;
 
 mod members;

@@ -40,6 +40,9 @@ pub struct Identity {
     pub gloo_mesh: Option<MeshName>,
     /// What is known of other clusters. Flag `--clusters`, default nothing; its file is followed.
     pub members: Vec<MemberSettings>,
+    /// Where other clusters are served what is exported; empty for every server that speaks HTTP. Flag
+    /// `--export-listener`.
+    pub export_listeners: Vec<ExportListener>,
     /// What the mesh does where a rule says nothing.
     pub mesh: MeshDefaults,
 }
@@ -51,6 +54,15 @@ pub struct MeshName {
     pub name: String,
     /// Its namespace.
     pub namespace: String,
+}
+
+/// Servers of Gateways that serve other clusters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ExportListener {
+    /// Those whose port has this name.
+    Name(String),
+    /// Those on this port.
+    Port(u16),
 }
 
 /// What is known of a Kubernetes cluster of the fleet that no resource says.
@@ -202,6 +214,7 @@ impl Default for Identity {
             mesh_certificates: "/etc/certs".to_owned(),
             gloo_mesh: None,
             members: Vec::new(),
+            export_listeners: Vec::new(),
             mesh: MeshDefaults::default(),
         }
     }

@@ -34,6 +34,7 @@ macro_rules! codes {
 
 pub mod common;
 pub mod core;
+pub mod imports;
 pub mod istio;
 pub mod multicluster;
 pub mod references;
@@ -46,6 +47,7 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
         istio::ROWS,
         multicluster::ROWS,
         core::ROWS,
+        imports::ROWS,
         references::ROWS,
         tls::ROWS,
     ]

@@ -72,10 +72,6 @@ const WRITTEN: &[(Kind, &[&str])] = &[
     ),
     (Kind::ServiceEntry, &["spec.addresses"]),
     (
-        Kind::ServiceExport,
-        &["spec.serviceAccountName", "spec.targetClusters"],
-    ),
-    (
         Kind::ServiceImport,
         &["spec.serviceAccountName", "spec.sessionAffinityConfig"],
     ),

@@ -7,7 +7,7 @@ use config_loader::ReadOptions;
 use config_loader::diagnostic::render;
 
 use crate::control::members::ClustersFile;
-use crate::identity::{Identity, MeshDefaults, MeshName, Mode, Replay};
+use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, Replay};
 
 /// Where configuration comes from.
 #[derive(Clone, Debug, Args)]
@@ -180,6 +180,16 @@ pub struct MembersArgs {
     /// tls}}. Its changes are followed
     #[arg(long, value_name = "FILE", env = "STRAIT_CLUSTERS", value_parser = told_of_clusters)]
     pub clusters: Option<ClustersFile>,
+    /// Server of a Gateway that serves other clusters what ServiceExports export, by its port or its port's name;
+    /// default: every one that speaks HTTP, in TLS or not. May be repeated
+    #[arg(
+        long = "export-listener",
+        value_name = "PORT|NAME",
+        env = "STRAIT_EXPORT_LISTENER",
+        value_delimiter = ',',
+        value_parser = export_listener
+    )]
+    pub export_listeners: Vec<Option<ExportListener>>,
     /// What of a failed request a FailOver policy sends to the next clusters
     #[arg(long, value_enum, default_value_t = FailoverReplayArg::Safe, env = "STRAIT_FAILOVER_REPLAY")]
     pub failover_replay: FailoverReplayArg,
@@ -254,6 +264,13 @@ impl IdentityArgs {
                 Some(told) => told.members(),
                 None => Vec::new(),
             },
+            export_listeners: self
+                .members
+                .export_listeners
+                .iter()
+                .flatten()
+                .cloned()
+                .collect(),
             mesh: MeshDefaults {
                 retry_503: self.compat_retry_503,
                 failover_needs_detection: self.failover_needs_outlier_detection,
@@ -305,6 +322,21 @@ pub(super) fn told_of_clusters(path: &str) -> Result<ClustersFile, String> {
     })
 }
 
+/// A server of a Gateway; none for an empty text, as manifests leave variables empty.
+fn export_listener(text: &str) -> Result<Option<ExportListener>, String> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    match text.parse() {
+        _ if text.is_empty() => Ok(None),
+        Ok(0) => Err("a port is from 1 to 65535".to_owned()),
+        Ok(port) => Ok(Some(ExportListener::Port(port))),
+        Err(_) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Err("a port is from 1 to 65535".to_owned())
+        }
+        Err(_) if text.bytes().all(allowed) => Ok(Some(ExportListener::Name(text.to_owned()))),
+        Err(_) => Err("expected a port, or the name of one".to_owned()),
+    }
+}
+
 /// One label; none for an empty text, as manifests leave variables empty.
 fn label(text: &str) -> Result<Option<(String, String)>, String> {
     match text.split_once('=') {
@@ -336,6 +368,18 @@ mod tests {
         );
         for wrong in ["", "mesh", ".gloo", "mesh."] {
             assert!(mesh_name(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn listeners_of_exports_are_ports_or_their_names() {
+        let name = |name: &str| Ok(Some(ExportListener::Name(name.to_owned())));
+        assert_eq!(export_listener("https-mesh"), name("https-mesh"));
+        let port = Ok(Some(ExportListener::Port(15443)));
+        assert_eq!(export_listener("15443"), port);
+        assert_eq!(export_listener(""), Ok(None));
+        for wrong in ["0", "65536", "a b", "10.0.0.1:80"] {
+            assert!(export_listener(wrong).is_err(), "{wrong:?}");
         }
     }
 

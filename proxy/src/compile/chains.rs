@@ -12,7 +12,9 @@ use super::hosts::HostCompiler;
 use super::listeners::Bound;
 use super::opaque::{OpaqueCompiler, Rules, sni_name};
 use crate::identity::Identity;
-use crate::snapshot::{Chain, Chains, Handling, HttpHosts, ListenerKey, OpaqueRoutes, Then};
+use crate::snapshot::{
+    Chain, Chains, Handling, HttpHosts, ListenerKey, OpaqueRoutes, Then, VirtualHost,
+};
 use crate::tls::{ServerTls, Store};
 
 /// Compiles the TLS servers of one listener.
@@ -22,6 +24,8 @@ pub(super) struct ChainCompiler<'a> {
     pub certificates: &'a Store,
     pub key: &'a ListenerKey,
     pub virtual_services: &'a [&'a Arc<Object<VirtualService>>],
+    /// What is served to other clusters.
+    pub exports: Option<&'a Arc<VirtualHost>>,
     /// What the listener was compiled to before.
     pub before: Option<&'a Arc<Chains>>,
 }
@@ -101,8 +105,7 @@ impl ChainCompiler<'_> {
                         identity: self.identity,
                         key: self.key,
                         before: before.and_then(http_hosts),
-                        // what is exported is served in plain text only
-                        exports: None,
+                        exports: self.exports.filter(|_| bound.serves_exports(self.identity)),
                     };
                     let only = std::slice::from_ref(bound);
                     Then::Http(hosts.compile(only, self.virtual_services, clusters))

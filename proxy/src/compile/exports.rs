@@ -1,9 +1,10 @@
-//! flomesh: what a gateway serves to other clusters. Each rule of a ServiceExport becomes a route for every host.
+//! flomesh: what a gateway serves to other clusters. Each rule of a ServiceExport becomes a route for every host, at every
+//! server that carries requests, in plain text and in TLS, unless the proxy was told at which.
 //!
 //! Exported routes come after those of VirtualServices, and lead to endpoints of the gateway's own cluster only, whatever
 //! policies it has, so that no request can go round in circles.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -64,31 +65,16 @@ pub(super) fn compile(
     }))
 }
 
-/// The rules that are routes, in the order in which they are tried: Exact before Prefix, then the longest path. Of two
-/// with one path and type the older counts.
+/// The rules that are routes, in the order in which they are tried: Exact before Prefix, then the longest path.
 fn collect<'a>(
     exports: impl Iterator<Item = &'a Arc<Object<ServiceExport>>>,
     identity: &Identity,
     clusters: &Clusters<'_>,
 ) -> Vec<Exported<'a>> {
-    let mut exports: Vec<_> = exports.filter(|export| is_valid(export)).collect();
-    exports.sort_by(|a, b| a.age().cmp(&b.age()));
-    let mut taken: BTreeMap<(&str, bool), ()> = BTreeMap::new();
     let mut rules = Vec::new();
-    for object in exports {
+    for object in served(exports) {
         let host = host(object, identity);
-        // one path of another export spoils the whole of it, as its status says
-        let path = |rule: &'a ExportRule| (&*rule.path, rule.path_type == PathType::Exact);
-        let spec: &'a ServiceExport = &object.spec;
-        if spec
-            .rules
-            .iter()
-            .any(|rule| taken.contains_key(&path(rule)))
-        {
-            continue;
-        }
-        for rule in &spec.rules {
-            taken.insert(path(rule), ());
+        for rule in &object.spec.rules {
             if clusters.exports(&host, rule.port) {
                 rules.push(Exported { object, rule });
             }
@@ -104,8 +90,28 @@ fn collect<'a>(
     rules
 }
 
+/// The exports of a cluster that its gateways serve, the oldest first: of two with one path and type the older.
+pub(super) fn served<'a>(
+    exports: impl Iterator<Item = &'a Arc<Object<ServiceExport>>>,
+) -> Vec<&'a Arc<Object<ServiceExport>>> {
+    let mut exports: Vec<_> = exports.filter(|export| is_valid(export)).collect();
+    exports.sort_by(|a, b| a.age().cmp(&b.age()));
+    let mut taken: BTreeSet<(&str, bool)> = BTreeSet::new();
+    exports.retain(|object| {
+        // one path of another export spoils the whole of it, as its status says
+        let rules = object.spec.rules.iter();
+        let paths = rules.map(|rule| (&*rule.path, rule.path_type == PathType::Exact));
+        let is_free = paths.clone().all(|path| !taken.contains(&path));
+        if is_free {
+            taken.extend(paths);
+        }
+        is_free
+    });
+    exports
+}
+
 /// Whether its controller has not said that it must not be served.
-fn is_valid(export: &Object<ServiceExport>) -> bool {
+pub(super) fn is_valid(export: &Object<ServiceExport>) -> bool {
     let says = |wanted: &str, status: ConditionStatus| {
         let mut conditions = export.spec.conditions.iter();
         conditions

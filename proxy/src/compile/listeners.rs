@@ -14,11 +14,10 @@ use super::clusters::Clusters;
 use super::hosts::HostCompiler;
 use super::opaque::{OpaqueCompiler, Rules};
 use super::{exports, services};
-use crate::identity::Identity;
+use crate::identity::{ExportListener, Identity};
 use crate::provenance::Provenance;
 use crate::snapshot::{
-    ListenAddress, Listener, ListenerKey, ProxyHeader, Security, Service, Skipped, Snapshot,
-    VirtualHost,
+    ListenAddress, Listener, ListenerKey, ProxyHeader, Service, Skipped, Snapshot, VirtualHost,
 };
 use crate::tls::Store;
 
@@ -34,6 +33,19 @@ impl Bound<'_> {
     pub(super) fn id(&self) -> String {
         let (gateway, port) = (&self.gateway.id, &self.server.port_name);
         format!("{}/{}/{port}", gateway.namespace, gateway.name)
+    }
+
+    /// Whether other clusters are served what is exported here: by every server that carries requests, unless the proxy was
+    /// told by which.
+    pub(super) fn serves_exports(&self, identity: &Identity) -> bool {
+        let server = self.server;
+        let wanted = &identity.export_listeners;
+        let is_wanted = |one: &ExportListener| match one {
+            ExportListener::Name(name) => *name == *server.port_name,
+            ExportListener::Port(port) => *port == server.port,
+        };
+        (server.protocol.is_http() || server.protocol == Protocol::Https)
+            && (wanted.is_empty() || wanted.iter().any(is_wanted))
     }
 
     pub(super) fn provenance(&self) -> Provenance {
@@ -117,13 +129,10 @@ pub(super) fn compile(
 ) -> BTreeMap<ListenerKey, Arc<Listener>> {
     let (resources, identity) = (inputs.resources, inputs.identity);
     let virtual_services = visible(resources, identity);
-    let before = previous
-        .listeners
-        .values()
-        .find_map(|listener| listener.http(Security::Plain)?.exports.as_ref());
-    let exports = exports::compile(resources, identity, clusters, before);
+    let by_address = servers_by_address(resources, identity);
+    let exports = exported(inputs, &by_address, clusters, previous);
     let mut listeners = BTreeMap::new();
-    for (key, servers) in servers_by_address(resources, identity) {
+    for (key, servers) in by_address {
         let compiler = ListenerCompiler {
             resources,
             identity,
@@ -138,6 +147,30 @@ pub(super) fn compile(
         }
     }
     listeners
+}
+
+/// What is served to other clusters, if some server does so.
+fn exported(
+    inputs: &Inputs<'_>,
+    by_address: &BTreeMap<ListenerKey, Servers<'_>>,
+    clusters: &mut Clusters<'_>,
+    previous: &Snapshot,
+) -> Option<Arc<VirtualHost>> {
+    let (resources, identity) = (inputs.resources, inputs.identity);
+    let mut servers = by_address.values().flat_map(|servers| &servers.used);
+    if !servers.any(|bound| bound.serves_exports(identity)) {
+        if !identity.export_listeners.is_empty() && !resources.service_exports.is_empty() {
+            tracing::warn!(
+                "no server of a Gateway has a port that --export-listener names and speaks HTTP: nothing is served to other \
+                 clusters"
+            );
+        }
+        return None;
+    }
+    let listeners = previous.listeners.values();
+    let mut hosts = listeners.flat_map(|listener| listener.all_http());
+    let before = hosts.find_map(|hosts| hosts.exports.as_ref());
+    exports::compile(resources, identity, clusters, before)
 }
 
 /// The VirtualServices with hosts that count for a proxy of this identity, oldest first.
@@ -265,7 +298,10 @@ impl ListenerCompiler<'_> {
                         Some(Service::Http(before)) => Some(before),
                         _ => None,
                     },
-                    exports: self.exports,
+                    exports: self.exports.filter(|_| {
+                        let mut servers = used.iter();
+                        servers.any(|bound| bound.serves_exports(self.identity))
+                    }),
                 };
                 Service::Http(compiler.compile(used, self.virtual_services, clusters))
             }
@@ -288,6 +324,7 @@ impl ListenerCompiler<'_> {
                     certificates: self.certificates,
                     key: self.key,
                     virtual_services: self.virtual_services,
+                    exports: self.exports,
                     before: match before {
                         Some(Service::Tls(before)) => Some(before),
                         _ => None,

@@ -170,7 +170,7 @@ impl Members {
 }
 
 /// The objects of a kind in both of its API groups.
-fn both<T>(objects: &Objects<T>) -> impl Iterator<Item = &Arc<Object<T>>> {
+pub(super) fn both<T>(objects: &Objects<T>) -> impl Iterator<Item = &Arc<Object<T>>> {
     objects.values().chain(objects.beside().values())
 }
 

@@ -61,6 +61,8 @@ pub fn find_route<B>(
         .http(connection.security())
         .ok_or(LocalReply::NO_ROUTE)?;
     let own = hosts.find(&host);
+    // What is exported has no host: in TLS, too, it is asked before a host is looked for at other servers. Other clusters
+    // connect by the name of the gateway and keep the host of the request, which another server may have.
     let head = matched_head(request, scheme, authority, &host);
     let mut candidates = own.into_iter().chain(&hosts.exports);
     let found = candidates.find_map(|host| Some((host, host.table.find(&head)?)));

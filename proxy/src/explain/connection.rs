@@ -9,11 +9,11 @@ use crate::snapshot::{Chain, Chains, Handling, Listener, OpaqueRoutes, Service, 
 /// Most names that are listed when no server has the one that is asked for.
 const NAMES_LISTED_MAX: usize = 20;
 
-/// Explains the connection that the request would come on, if that is as far as it goes: when it is carried as it is, or
+/// Explains the connection to the server of this name that the request would come on, if that is as far as it goes: when it is carried as it is, or
 /// when no server is for its name.
 pub(super) fn explain(
     answer: &mut Answer,
-    listener: &Listener,
+    (listener, name): (&Listener, &str),
     snapshot: &Snapshot,
     survey: &Survey<'_>,
 ) -> bool {
@@ -23,14 +23,13 @@ pub(super) fn explain(
             text: format!("server is not used: {}", skipped.reason),
         });
     }
-    let host = answer.request.host.clone();
     let (routes, sni) = match &listener.service {
         Service::Http(_) => return false,
         Service::Opaque(routes) => (routes, None),
         Service::Tls(chains) => {
-            let sni = host.parse::<std::net::IpAddr>().is_err().then_some(&*host);
+            let sni = name.parse::<std::net::IpAddr>().is_err().then_some(name);
             let Some(chain) = chains.find(sni) else {
-                answer.outcome = closed(format!("no TLS server has the name {host}"));
+                answer.outcome = closed(format!("no TLS server has the name {name}"));
                 answer.hints.push(names(chains));
                 return true;
             };

@@ -7,6 +7,8 @@ use http::header::HOST;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
+use crate::route::normalize_host;
+
 /// A request to explain.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -17,6 +19,8 @@ pub struct Question {
     pub port: Option<u16>,
     /// Whether the URL is for TLS.
     pub tls: bool,
+    /// The name that a TLS client asks for: the URL's host, unless that is an address.
+    pub server_name: Option<String>,
     /// Address of the client, where it counts.
     pub client: Option<IpAddr>,
     /// The listener that is asked for.
@@ -79,6 +83,7 @@ impl Question {
             headers: HeaderMap::new(),
             port: None,
             tls,
+            server_name: None,
             client: None,
             listener: None,
         };
@@ -105,6 +110,9 @@ impl Question {
             _ => authority.host(),
         };
         self.port = Some(port.unwrap_or(own_port));
+        let name = normalize_host(authority.host());
+        let is_name = !name.starts_with('[') && name.parse::<IpAddr>().is_err();
+        self.server_name = (self.tls && is_name).then(|| name.into_owned());
         let value = HeaderValue::from_str(sent).map_err(|_| format!("{text:?} is not a host"))?;
         self.headers.insert(HOST, value);
         Ok(())

@@ -31,11 +31,13 @@ const HOSTS_LISTED_MAX: usize = 20;
 pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_>) -> Answer {
     let mut request = question.request();
     let mut answer = begin(&request);
+    let name = question.server_name.clone();
+    let name = name.unwrap_or_else(|| answer.request.host.clone());
     let Some((listener, choice)) = choose_listener(question, &answer.request.host, snapshot) else {
         return without_listener(answer, question, snapshot, survey);
     };
     answer.listener = Some(choice);
-    if connection::explain(&mut answer, listener, snapshot, survey) {
+    if connection::explain(&mut answer, (listener, &name), snapshot, survey) {
         return answer;
     }
     let is_tls = matches!(listener.service, Service::Tls(_));
@@ -43,7 +45,7 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
         let why = "the URL is https; the listener speaks plain HTTP, which is what is explained";
         answer.hints.push(plain(why));
     }
-    let connection = downstream(listener, &answer.request.host);
+    let connection = downstream(listener, &name);
     let part = Part {
         listener: &listener.key,
         chain: chain(listener, &connection).map(|chain| &*chain.id),
@@ -66,7 +68,11 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
     }
     match found {
         Ok(found) => {
-            answer.virtual_host = Some(host_choice(found.virtual_host()));
+            let is_exported = is_exported(&found, hosts.map(|hosts| &**hosts));
+            answer.virtual_host = Some(match is_exported {
+                true => exported_choice(found.virtual_host()),
+                false => host_choice(found.virtual_host()),
+            });
             won(&mut answer, &found, snapshot, &connection, &request);
             answer.destinations = cluster::destinations(found.route(), snapshot, survey, &request);
         }
@@ -89,14 +95,14 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
     answer
 }
 
-/// The connection that the request would come on: inside TLS for the request's host where the listener wants that.
-fn downstream(listener: &Listener, host: &str) -> Connection {
+/// The connection that the request would come on: inside TLS for the server of this name where the listener wants that.
+fn downstream(listener: &Listener, name: &str) -> Connection {
     let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
     let local = listener.key.address.ip_or_loopback();
     let connection = Connection::new(listener.key.clone(), peer, local, DownstreamProtocol::Http1);
     match listener.service {
         Service::Tls(_) => connection.with_tls(Handshake {
-            server_name: Some(host.into()),
+            server_name: Some(name.into()),
             ..Handshake::default()
         }),
         Service::Http(_) | Service::Opaque(_) => connection,
@@ -146,7 +152,8 @@ fn choose_listener<'s>(
 ) -> Option<(&'s Arc<Listener>, ListenerChoice)> {
     let all = || snapshot.listeners.values();
     let serves = |listener: &&Arc<Listener>| {
-        let connection = downstream(listener, host);
+        let name = question.server_name.as_deref().unwrap_or(host);
+        let connection = downstream(listener, name);
         let hosts = listener.http(connection.security());
         let named = chain(listener, &connection).is_some();
         named || hosts.is_some_and(|hosts| hosts.find(host).is_some())
@@ -233,6 +240,19 @@ fn host_choice(host: &VirtualHost) -> HostChoice {
         name: host.name.to_string(),
         reason: reason.to_owned(),
         rules: host.table.rules().len(),
+    }
+}
+
+/// Whether a request is taken by what is served to other clusters.
+fn is_exported(found: &Found, hosts: Option<&HttpHosts>) -> bool {
+    let exports = hosts.and_then(|hosts| hosts.exports.as_deref());
+    exports.is_some_and(|exports| std::ptr::eq(exports, found.virtual_host()))
+}
+
+fn exported_choice(host: &VirtualHost) -> HostChoice {
+    HostChoice {
+        reason: "what is exported to other clusters, whatever the host".to_owned(),
+        ..host_choice(host)
     }
 }
 

@@ -7,11 +7,15 @@ mod changes;
 
 mod exports;
 
+mod exports_tls;
+
 mod foreign;
 
 mod hops;
 
 mod health;
+
+mod imports;
 
 mod metrics;
 

@@ -325,3 +325,28 @@ fn what_is_known_of_clusters_counts_for_what_is_kept() {
         assert_eq!(dump(&world.snapshot), dump(&fresh));
     }
 }
+
+#[test]
+fn exported_routes_stand_at_every_server_that_carries_requests_and_are_kept() {
+    let gateway = "Gateway default/gw {servers: [\
+        {port: {number: 443, name: one, protocol: HTTPS}, hosts: [a.com], tls: {mode: SIMPLE, credentialName: c}}, \
+        {port: {number: 443, name: two, protocol: HTTPS}, hosts: [b.com], tls: {mode: MUTUAL, credentialName: c}}, \
+        {port: {number: 9000, name: tcp, protocol: TCP}, hosts: ['*']}]}";
+    let service = "Service default/w {ports: [{name: http, port: 80}]}";
+    let export = "ServiceExport default/w {rules: [{portNumber: 80, path: /w, pathType: Prefix}]}";
+    let exported = |world: &World| {
+        let listeners = world.snapshot.listeners.values();
+        let hosts = listeners.flat_map(|listener| listener.all_http());
+        let exports = hosts.filter_map(|hosts| hosts.exports.clone());
+        exports.collect::<Vec<_>>()
+    };
+    let mut world = World::only(&[gateway, service, export, T]);
+    let before = exported(&world);
+    assert_eq!(before.len(), 2);
+    world.put(&load(&[gateway, service, export, SERVICE]));
+    let after = exported(&world);
+    let kept = before.iter().zip(&after);
+    assert!(after.len() == 2 && kept.into_iter().all(|(a, b)| Arc::ptr_eq(a, b)));
+    world.put(&load(&[gateway, service]));
+    assert!(exported(&world).is_empty());
+}

@@ -116,7 +116,7 @@ pub(super) fn load(resources: &[&str]) -> ResourceSet {
         let version = match kind {
             "EndpointSlice" => "discovery.k8s.io/v1",
             "Service" => "v1",
-            "GlobalTrafficPolicy" | "ServiceImport" => "flomesh.io/v1alpha1",
+            "GlobalTrafficPolicy" | "ServiceExport" | "ServiceImport" => "flomesh.io/v1alpha1",
             "ServiceImport.multicluster" => "multicluster.flomesh.io/v1alpha1",
             _ => "networking.istio.io/v1",
         };

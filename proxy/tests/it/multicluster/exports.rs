@@ -3,7 +3,7 @@
 use super::*;
 
 /// A gateway of c1 with workloads of ns1/web and these exports, in front of which stands no VirtualService for the host.
-fn gateway_of(world: &World, local: usize, more: &[String]) -> Proxy {
+pub(super) fn gateway_of(world: &World, local: usize, more: &[String]) -> Proxy {
     let start = Start::new();
     let mut all = vec![
         gateway(&[start.edge()]),
@@ -31,7 +31,7 @@ fn gateway_of(world: &World, local: usize, more: &[String]) -> Proxy {
         .start()
 }
 
-fn export(name: &str, spec: &str) -> String {
+pub(super) fn export(name: &str, spec: &str) -> String {
     format!(
         "apiVersion: flomesh.io/v1alpha1\nkind: ServiceExport\nmetadata: {{namespace: ns1, name: {name}}}\nspec: {spec}\n"
     )

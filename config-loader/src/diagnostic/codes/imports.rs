@@ -1,0 +1,7 @@
+//! Codes of what `strait imports` finds among several clusters: IM.
+
+codes! {
+    IM001 Warning "clusters that export a service say the same of it: type, ports, service account";
+    IM002 Error "the gateway of a cluster that exports is known";
+    IM003 Warning "an export that is imported is not refused by its status";
+}

@@ -1,0 +1,180 @@
+//! `strait imports`: the ServiceImports that one cluster needs, from what the others export.
+
+mod yaml;
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use config_loader::diagnostic::render;
+use config_loader::resource::flomesh::ClusterKey;
+use config_loader::{Diagnostic, Kind, Loaded, ReadOptions, Severity};
+
+use super::args::{UnknownFieldsArg, cluster_key, told_of_clusters};
+use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, report};
+use crate::compile::imports::{Import, Imported, Importing, Source, imports};
+use crate::control::members::ClustersFile;
+
+const HELP: &str = "\
+Does what a controller of several clusters would do, once: for every service that another cluster exports to this one, a \
+ServiceImport with the gateway of each cluster that does. Ports are joined by their names, then by their numbers. A cluster \
+exports to those in `targetClusters`, to all without; an Exact rule cannot be imported (X298).
+
+Of a cluster these are read: ServiceExport, Service, and Cluster for gateways that --clusters does not name. What is wrong \
+goes to standard error; with an error nothing is written at all.
+
+Examples:
+  strait imports --for c3 --from c1=./c1 --from c2=./c2 --clusters clusters.yaml --to c3/imports.yaml
+  strait imports --for eu/a/prod/c3 --from eu/a/prod/c1=./c1 | kubectl apply -f -
+
+Exits with 1 when there is an error; warnings and notes alone exit with 0.";
+
+/// Arguments of `strait imports`.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub struct ImportsArgs {
+    /// Cluster that imports: region/zone/group/name, or just the name
+    #[arg(long = "for", value_name = "KEY", value_parser = cluster_key)]
+    pub importer: String,
+    /// Cluster, and a file or directory of its resources. May be repeated, also for one cluster. What the cluster that
+    /// imports exports itself is not imported
+    #[arg(long = "from", value_name = "KEY=PATH", required = true, value_parser = source)]
+    pub sources: Vec<(String, PathBuf)>,
+    /// YAML file of what is known of other clusters; their gateways count before those of Cluster objects
+    #[arg(long, value_name = "FILE", env = "STRAIT_CLUSTERS", value_parser = told_of_clusters)]
+    pub clusters: Option<ClustersFile>,
+    /// File that the imports are written to, as a whole or not at all; default: standard output
+    #[arg(long = "to", value_name = "FILE")]
+    pub to: Option<PathBuf>,
+    /// What a field is that its resource does not have
+    #[arg(long, value_enum, default_value_t = UnknownFieldsArg::Error, env = "STRAIT_UNKNOWN_FIELDS", help_heading = "Compatibility")]
+    pub unknown_fields: UnknownFieldsArg,
+}
+
+/// Loads, merges, writes.
+pub fn run(args: &ImportsArgs) -> u8 {
+    let (Some(importer), Some((sources, mut found))) =
+        (ClusterKey::parse(&args.importer), load(args))
+    else {
+        return EXIT_INTERNAL; // keys were checked when they were read
+    };
+    let told = args.clusters.as_ref().map(ClustersFile::members);
+    let Imported {
+        imports,
+        found: mut own,
+    } = imports(&Importing {
+        importer: &importer,
+        sources: &sources,
+        told: &told.unwrap_or_default(),
+    });
+    config_loader::fill_source_lines(&mut own);
+    found.extend(own);
+    tell(&found, &imports);
+    if found.iter().any(|one| one.severity == Severity::Error) {
+        return EXIT_INPUT;
+    }
+    let text = text(&importer, &imports);
+    match &args.to {
+        None => {
+            let mut out = io::stdout().lock();
+            let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            match written {
+                Ok(()) => EXIT_DONE,
+                Err(_) => EXIT_INTERNAL, // the reader went away
+            }
+        }
+        Some(path) => match replace(path, &text) {
+            Ok(()) => EXIT_DONE,
+            Err(error) => {
+                report(&format!("cannot write {}: {error}", path.display()));
+                EXIT_INPUT
+            }
+        },
+    }
+}
+
+/// The resources of each cluster, in the order of the arguments, and what is wrong with those that count.
+fn load(args: &ImportsArgs) -> Option<(Vec<Source>, Vec<Diagnostic>)> {
+    let mut paths: Vec<(&str, Vec<PathBuf>)> = Vec::new();
+    for (key, path) in &args.sources {
+        match paths.iter_mut().find(|(known, _)| known == key) {
+            Some((_, known)) => known.push(path.clone()),
+            None => paths.push((key, vec![path.clone()])),
+        }
+    }
+    let options = ReadOptions {
+        unknown_fields_pass: args.unknown_fields == UnknownFieldsArg::Warning,
+        ..ReadOptions::default()
+    };
+    let mut found = Vec::new();
+    let mut sources = Vec::new();
+    for (key, paths) in paths {
+        let loaded = config_loader::load_files_with(&paths, options);
+        let counting = loaded.diagnostics.iter();
+        found.extend(counting.filter(|one| counts(one, &loaded)).cloned());
+        sources.push(Source {
+            cluster: ClusterKey::parse(key)?,
+            resources: loaded.set,
+        });
+    }
+    Some((sources, found))
+}
+
+/// Whether a finding is of something that imports follow from: of documents that nobody can read, too, which may be
+/// exports.
+fn counts(found: &Diagnostic, loaded: &Loaded) -> bool {
+    let Some(object) = &found.object else {
+        return true;
+    };
+    match object.kind {
+        Kind::Cluster | Kind::ServiceExport => true,
+        Kind::Service => loaded.set.service_exports.contains_key(&object.to_name()),
+        _ => false,
+    }
+}
+
+/// Tells a person at the terminal what is wrong, and how much came of it.
+fn tell(found: &[Diagnostic], imports: &[Import]) {
+    let mut error = io::stderr().lock();
+    let style = match error.is_terminal() {
+        true => render::Style::Coloured,
+        false => render::Style::Plain,
+    };
+    let count = |severity| found.iter().filter(|one| one.severity == severity).count();
+    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    let _ = writeln!(
+        error,
+        "{}{} imports, {errors} errors, {warnings} warnings",
+        render::text(found, style),
+        imports.len()
+    );
+}
+
+fn text(importer: &ClusterKey, imports: &[Import]) -> String {
+    let documents = yaml::documents(imports);
+    format!(
+        "# Made by `strait imports --for {importer}` from what other clusters export: change that.\n{documents}"
+    )
+}
+
+/// Puts a file in place of what is there, all at once: a proxy that watches it sees the one or the other.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let Some(name) = path.file_name() else {
+        return Err(io::ErrorKind::IsADirectory.into());
+    };
+    let draft = path.with_file_name(format!(".{}.draft", name.display()));
+    fs::write(&draft, text)?;
+    fs::rename(&draft, path).inspect_err(|_| _ = fs::remove_file(&draft))
+}
+
+/// Parses `KEY=PATH`.
+fn source(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((key, path)) if !path.is_empty() => Ok((cluster_key(key)?, path.into())),
+        _ => Err("expected KEY=PATH, such as c1=./c1".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

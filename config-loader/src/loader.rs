@@ -130,6 +130,9 @@ impl Loader {
         let mut found = Diagnostics::default();
         found.extend(look.problems);
         found.extend(self.store.diagnostics());
+        let mut refusals = self.store.refusals();
+        fill_source_lines(&mut refusals);
+        found.extend(refusals);
         if !delta.is_empty() {
             self.references = references::check(self.store.set(), self.options);
             fill_source_lines(&mut self.references);

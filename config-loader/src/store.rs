@@ -1,7 +1,9 @@
-//! Last good versions per object, revisions and deltas. Uses `load`'s readings, `resource` and `diagnostic`.
+//! Last good versions per object, revisions and deltas. Uses `load`'s readings, `resource`, `diagnostic` and, for what may not
+//! change, `validate`.
 //!
 //! Nothing bad ever replaces something good:
 //! - An object that is refused stays in force in its last good version. It is *quarantined*.
+//! - An object that changes what may never change is refused, too, until it is gone once.
 //! - An object that vanished while its file has a document that cannot be parsed stays in force: it may stand there.
 //! - A file that cannot be read keeps all its objects. Only a file that is gone takes them with it.
 //!
@@ -23,6 +25,7 @@ use crate::kinds;
 use crate::load::{FileReading, Slot, read_file};
 use crate::resource::{AnyObject, ResourceSet};
 use crate::span::Span;
+use crate::validate::immutable;
 
 /// What became of a file.
 #[derive(Debug)]
@@ -58,6 +61,8 @@ pub struct Store {
     quarantined: BTreeSet<ObjectRef>,
     /// Of those, the vanished ones, with the broken file in which they may still stand.
     kept: BTreeMap<ObjectRef, Arc<str>>,
+    /// Of those, the ones that are refused for what they change, with the reason.
+    refused: BTreeMap<ObjectRef, Diagnostic>,
     set: Arc<ResourceSet>,
     options: ReadOptions,
 }
@@ -164,6 +169,7 @@ impl Store {
             .flatten()
             .filter_map(|position| Some((position, self.slot(position)?)));
         let mut keeper = None;
+        let mut refused = None;
         let (after, quarantined) = match slots.next() {
             Some((
                 position,
@@ -171,7 +177,15 @@ impl Store {
                     object: Some(object),
                     ..
                 },
-            )) => (Some(Arc::clone(object)), self.is_failed(&position.file)),
+            )) => {
+                let forbidden =
+                    |before: &Arc<dyn AnyObject>| immutable::check(&**before, &**object);
+                refused = before.as_ref().and_then(forbidden);
+                match refused {
+                    Some(_) => (before.clone(), true),
+                    None => (Some(Arc::clone(object)), self.is_failed(&position.file)),
+                }
+            }
             Some(_) => {
                 let other = || slots.find_map(|(_, slot)| slot.object.clone());
                 (before.clone().or_else(other), true)
@@ -189,6 +203,10 @@ impl Store {
         let count = holders.map_or(0, BTreeSet::len);
         remember(&mut self.repeated, &id, count > 1);
         remember(&mut self.quarantined, &id, quarantined);
+        match refused {
+            Some(refused) => self.refused.insert(id.clone(), refused),
+            None => self.refused.remove(&id),
+        };
         match keeper {
             Some(keeper) => self.kept.insert(id.clone(), keeper),
             None => self.kept.remove(&id),
@@ -265,7 +283,12 @@ impl Store {
         })
     }
 
-    /// What is wrong with the files as they are.
+    /// Why objects are refused that would be good if there were no older version of them; without lines of text.
+    pub fn refusals(&self) -> Vec<Diagnostic> {
+        self.refused.values().cloned().collect()
+    }
+
+    /// What is wrong with the files as they are, [`Store::refusals`] aside.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         for file in self.files.values() {
@@ -339,12 +362,8 @@ impl Store {
                     found.severity == Severity::Error
                         && found.object.as_ref().is_none_or(|object| object == id)
                 };
-                found
-                    .into_iter()
-                    .flatten()
-                    .filter(is_reason)
-                    .cloned()
-                    .collect()
+                let found = found.into_iter().flatten().filter(is_reason);
+                found.chain(self.refused.get(id)).cloned().collect()
             }
             (None, None) => {
                 let broken = reading

@@ -9,6 +9,7 @@ mod api_status;
 pub mod core;
 pub mod flomesh;
 pub mod gloo;
+pub(crate) mod immutable;
 pub mod istio;
 pub mod karmada;
 pub mod references;
@@ -35,6 +36,7 @@ pub struct Check<'a> {
     name_span: Span,
     labels: Option<&'a BTreeMap<String, String>>,
     annotations: Option<&'a Annotations>,
+    generation: Option<i64>,
     found: Vec<Diagnostic>,
     /// The last finding past the limit.
     dropped: Option<Diagnostic>,
@@ -52,6 +54,7 @@ impl<'a> Check<'a> {
             name_span: Span::NONE,
             labels: None,
             annotations: None,
+            generation: None,
             found: Vec::new(),
             dropped: None,
             failed: false,
@@ -85,6 +88,17 @@ impl<'a> Check<'a> {
     pub fn with_annotations(mut self, annotations: &'a Annotations) -> Check<'a> {
         self.annotations = Some(annotations);
         self
+    }
+
+    /// The check, knowing the object's `metadata.generation`.
+    pub fn with_generation(mut self, generation: Option<i64>) -> Check<'a> {
+        self.generation = generation;
+        self
+    }
+
+    /// The object's `metadata.generation`, if it is written.
+    pub fn generation(&self) -> Option<i64> {
+        self.generation
     }
 
     /// Those of the object's annotations that are ours.

@@ -16,7 +16,8 @@ use arc_swap::ArcSwap;
 mod service;
 
 pub use service::{
-    Chain, Chains, Handling, HttpHosts, OpaqueRoute, OpaqueRoutes, Security, Service, Then,
+    Chain, Chains, Federated, Handling, HttpHosts, OpaqueRoute, OpaqueRoutes, Security, Service,
+    Then,
 };
 
 use crate::cluster::{Cluster, Split};

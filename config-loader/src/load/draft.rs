@@ -190,6 +190,7 @@ impl<'a> Draft<'a> {
         let mut check = Check::new(&id, self.locator, body)
             .with_metadata(self.metadata.name_span, &self.metadata.labels)
             .with_annotations(&self.metadata.own_annotations)
+            .with_generation(self.metadata.generation)
             .with_options(self.options);
         if self
             .found

@@ -24,6 +24,8 @@ pub(super) struct Metadata {
     /// Those of them that are ours, as they were written.
     pub(super) own_annotations: Annotations,
     pub(super) created: Option<i64>,
+    /// The version of what was asked for.
+    pub(super) generation: Option<i64>,
 }
 
 /// The namespace of objects that name none.
@@ -60,6 +62,7 @@ pub(super) fn check(
         annotations: annotations(&meta.annotations),
         own_annotations: Annotations::of(&meta.annotations),
         created: created(&meta.creation_timestamp, &mut check),
+        generation: meta.generation.get().and_then(generation),
     };
     found.append(&mut check.into_found());
     metadata
@@ -119,6 +122,11 @@ fn annotations(field: &Field<Map<String>>) -> BTreeMap<String, String> {
     entries
         .map(|(key, _, value)| (key.to_owned(), value.get().cloned().unwrap_or_default()))
         .collect()
+}
+
+/// A number, or the text of one; nothing else is asked of it.
+fn generation(value: &serde_json::Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
 
 fn created(field: &Field<String>, check: &mut Check<'_>) -> Option<i64> {

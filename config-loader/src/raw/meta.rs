@@ -25,8 +25,8 @@ pub struct ObjectMeta {
     pub uid: Field<IgnoredAny>,
     /// `resourceVersion`
     pub resource_version: Field<IgnoredAny>,
-    /// `generation`
-    pub generation: Field<IgnoredAny>,
+    /// `generation`: a number, whatever wrote it
+    pub generation: Field<serde_json::Value>,
     /// `selfLink`
     pub self_link: Field<IgnoredAny>,
     /// `ownerReferences`

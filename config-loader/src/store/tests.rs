@@ -329,3 +329,92 @@ proptest! {
         prop_assert_eq!(found(&store), found(&fresh));
     }
 }
+
+/// A file with one MultiClusterService of this type, or with nothing.
+fn exposure(store: &mut Store, file: &str, written: &str) -> Delta {
+    let text = match written.split_once('@') {
+        None if written.is_empty() => String::new(),
+        split => {
+            let (exposure, created) = split.unwrap_or((written, ""));
+            let created = match created {
+                "" => String::new(),
+                year => format!(", creationTimestamp: '{year}-01-01T00:00:00Z'"),
+            };
+            format!(
+                "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n\
+                 metadata: {{name: web{created}}}\nspec:\n  types: [{exposure}]\n"
+            )
+        }
+    };
+    store.apply(vec![(Arc::from(file), Change::Text(text))])
+}
+
+/// The type in force, and the finding about another one.
+fn exposed(store: &Store) -> (Option<&'static str>, Vec<String>) {
+    let set = store.set();
+    let object = set.multi_cluster_services.values().next();
+    let found = store.refusals();
+    let lines = found.iter().map(|found| {
+        assert!(
+            found
+                .help
+                .as_ref()
+                .is_some_and(|help| help.contains("add it anew"))
+        );
+        format!("{} {}: {}", found.place, found.field, found.message)
+    });
+    let exposure = object.map(|object| object.spec.exposure.as_str());
+    (exposure, lines.collect())
+}
+
+#[test]
+fn scenario_70_types_of_an_object_never_change_while_it_is_there() {
+    let mut store = Store::new();
+    exposure(&mut store, "a", "CrossCluster");
+    assert_eq!(exposed(&store), (Some("CrossCluster"), vec![]));
+    let refused = "a:5:1 spec.types: Invalid value: [\"LoadBalancer\"]: MultiClusterService types are immutable";
+    let delta = exposure(&mut store, "a", "LoadBalancer");
+    assert!(delta.is_empty());
+    assert_eq!(
+        exposed(&store),
+        (Some("CrossCluster"), vec![refused.to_owned()])
+    );
+    let [held] = &*store.quarantined() else {
+        panic!("it is held");
+    };
+    assert!(held.in_force);
+    assert_eq!(held.diagnostics.len(), 1);
+    // another look at the file does not let it in
+    exposure(&mut store, "a", "LoadBalancer");
+    assert_eq!(exposed(&store).0, Some("CrossCluster"));
+    exposure(&mut store, "a", "CrossCluster");
+    assert_eq!(exposed(&store), (Some("CrossCluster"), vec![]));
+    assert!(store.quarantined().is_empty());
+    exposure(&mut store, "a", "");
+    assert_eq!(exposed(&store), (None, vec![]));
+    exposure(&mut store, "a", "LoadBalancer");
+    assert_eq!(exposed(&store), (Some("LoadBalancer"), vec![]));
+}
+
+#[test]
+fn an_object_that_was_made_later_is_another_one() {
+    let mut store = Store::new();
+    exposure(&mut store, "a", "CrossCluster@2020");
+    exposure(&mut store, "a", "LoadBalancer@2020");
+    assert_eq!(exposed(&store).0, Some("CrossCluster"));
+    exposure(&mut store, "a", "LoadBalancer@2021");
+    assert_eq!(exposed(&store), (Some("LoadBalancer"), vec![]));
+}
+
+#[test]
+fn types_of_an_object_in_another_file_are_those_of_the_same_object() {
+    let mut store = Store::new();
+    exposure(&mut store, "b", "CrossCluster");
+    exposure(&mut store, "a", "LoadBalancer");
+    assert_eq!(exposed(&store).0, Some("CrossCluster"), "it stays");
+    store.apply(vec![(Arc::from("b"), Change::Gone)]);
+    assert_eq!(exposed(&store).0, Some("CrossCluster"), "it was never gone");
+    store.apply(vec![(Arc::from("a"), Change::Gone)]);
+    exposure(&mut store, "a", "LoadBalancer");
+    assert_eq!(exposed(&store), (Some("LoadBalancer"), vec![]));
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Check, api, scalar};
 use crate::diagnostic::Code;
-use crate::diagnostic::codes::common::CM029;
+use crate::diagnostic::codes::common::{CM029, CM035};
 use crate::raw::{self, Field};
 use crate::resource::core::{Condition, ConditionStatus, Host, Ingress, IngressMode, IngressPort};
 use crate::span::Span;
@@ -16,6 +16,19 @@ const STATUSES: [(&str, ConditionStatus); 3] = [
 ];
 
 const MODES: [(&str, IngressMode); 2] = [("Proxy", IngressMode::Proxy), ("VIP", IngressMode::Vip)];
+
+/// Warns of a part of `status` that is about an older generation of the object. It is used all the same.
+pub(super) fn warn_if_stale(observed: i64, span: Span, check: &mut Check<'_>) {
+    let Some(generation) = check.generation().filter(|now| observed < *now) else {
+        return;
+    };
+    let message = format!(
+        "stale: this is about generation {observed} of the object, which is at {generation}; it is used all the same"
+    );
+    check
+        .warning(CM035, span, message)
+        .help("if it stays so, look whether what writes the status still runs");
+}
 
 /// The entries of `conditions`.
 pub(super) fn conditions(
@@ -48,6 +61,8 @@ pub(super) fn conditions(
         if let Some(value) = raw.observed_generation.get().filter(|value| **value < 0) {
             let message = format!("Invalid value: {value}: must be greater than or equal to 0");
             check.error(CM029, raw.observed_generation.span(), message);
+        } else if let Some(observed) = raw.observed_generation.get() {
+            warn_if_stale(*observed, raw.observed_generation.span(), check);
         }
         let status = api::enum_of(&raw.status, &STATUSES, check);
         conditions.push(Condition {

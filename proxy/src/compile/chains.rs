@@ -41,7 +41,9 @@ impl ChainCompiler<'_> {
             .iter()
             .map(|bound| self.chain(bound, clusters))
             .collect();
+        let nowhere = self.nowhere(&chains, clusters);
         if let Some(before) = self.before
+            && before.nowhere.as_ref().map(Arc::as_ptr) == nowhere.as_ref().map(Arc::as_ptr)
             && before.chains.len() == chains.len()
             && before
                 .chains
@@ -51,7 +53,21 @@ impl ChainCompiler<'_> {
         {
             return Arc::clone(before);
         }
-        Arc::new(Chains::new(chains))
+        Arc::new(Chains::new(chains).with_nowhere(nowhere))
+    }
+
+    /// What clients of the mesh are told whom no server has a host for, where a server goes by the names of clusters.
+    fn nowhere(&self, chains: &[Chain], clusters: &Clusters<'_>) -> Option<Arc<OpaqueRoutes>> {
+        let mut handling = chains.iter().map(|chain| &chain.handling);
+        if !handling.any(|one| matches!(one, Handling::AutoPassthrough(_))) {
+            return None;
+        }
+        let nowhere = OpaqueRoutes::nowhere(clusters.federated(|_, _| true));
+        let before = self.before.and_then(|before| before.nowhere.as_ref());
+        Some(match before {
+            Some(before) if before.federated == nowhere.federated => Arc::clone(before),
+            _ => Arc::new(nowhere),
+        })
     }
 
     fn chain(&self, bound: &Bound<'_>, clusters: &mut Clusters<'_>) -> Chain {

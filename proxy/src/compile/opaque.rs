@@ -18,7 +18,7 @@ use crate::cluster::Split;
 use crate::identity::Identity;
 use crate::provenance::Provenance;
 use crate::route::{OpaqueConditions, OpaqueRule, OpaqueTable};
-use crate::snapshot::{Destination, ListenerKey, OpaqueRoute, OpaqueRoutes};
+use crate::snapshot::{Destination, Federated, ListenerKey, OpaqueRoute, OpaqueRoutes};
 
 /// Which rules a server goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,10 @@ impl OpaqueCompiler<'_> {
             Rules::AutoPassthrough => {
                 auto_passthrough(bound, clusters, &mut compiled);
                 let hosts = clusters.federated(|host, namespace| bound.serves(host, namespace));
-                federated = Some(hosts.into_boxed_slice());
+                federated = Some(Federated {
+                    hosts: hosts.into_boxed_slice(),
+                    of_server: true,
+                });
             }
             Rules::Tcp => self.tcp(bound, clusters, &mut compiled),
             Rules::Tls => {

@@ -20,7 +20,7 @@ use crate::cluster::{Ask, Cluster, Outcome};
 use crate::error::{Error, Kind};
 use crate::registry::{Address, ConnectionPermit, EndpointState};
 use crate::route::OpaqueHead;
-use crate::snapshot::{Destination, OpaqueRoutes};
+use crate::snapshot::{Destination, Federated, OpaqueRoutes};
 use crate::telemetry::{Counter, Entry, ReplayCause, RequestStats, ResponseFlags};
 use crate::upstream::{Client, Dialed, Ends, Tunnel, dial};
 
@@ -116,7 +116,7 @@ fn destined(
 /// Says which name a client of another cluster asked for, and which there are: without it neither side would know what
 /// is wrong. At most once a second, since anybody may ask for anything.
 #[cold]
-fn tell_unknown(worker: &Worker, asked: &Asked, known: &[Arc<str>]) {
+fn tell_unknown(worker: &Worker, asked: &Asked, known: &Federated) {
     let now = Instant::now();
     let last = worker.told_unknown.replace(Some(now));
     if last.is_some_and(|last| now.duration_since(last) < UNKNOWN_INTERVAL) {
@@ -124,11 +124,19 @@ fn tell_unknown(worker: &Worker, asked: &Asked, known: &[Arc<str>]) {
         return;
     }
     let sni = asked.server_name.as_deref().unwrap_or_default();
-    tracing::warn!(
-        sni,
-        known = known.join(", "),
-        "no service is known by this name; federated hosts are listed"
-    );
+    let known_hosts = known.hosts.join(", ");
+    match known.of_server {
+        true => tracing::warn!(
+            sni,
+            known = known_hosts,
+            "no service is known by this name; federated hosts are listed"
+        ),
+        false => tracing::warn!(
+            sni,
+            known = known_hosts,
+            "no server of the listener has a host for this name; federated hosts are listed"
+        ),
+    }
 }
 
 /// How often at most an unknown name is told of.

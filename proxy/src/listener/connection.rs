@@ -102,7 +102,10 @@ async fn tls<A: Answer>(mut connection: Fresh<A>, chains: Arc<Chains>) -> Option
             Some(_) => Counter::TlsUnknownName,
             None => Counter::TlsNoName,
         });
-        connection.opaque(None, hello.server_name).await;
+        // who means the mesh is told which hosts there are
+        let nowhere = chains.nowhere.clone().filter(|_| means_mesh(&hello));
+        drop(chains);
+        connection.opaque(nowhere, hello.server_name).await;
         return None;
     };
     let (tls, then) = match &chain.handling {
@@ -149,6 +152,12 @@ async fn tls<A: Answer>(mut connection: Fresh<A>, chains: Arc<Chains>) -> Option
 /// mesh's TLS, which the endpoint is to terminate.
 fn is_of_mesh(hello: &ClientHello) -> bool {
     hello.alpn().any(|name| name.starts_with(b"istio"))
+}
+
+/// Whether a client means a service of the mesh: by what it offers, or by the form of the name that it asks for.
+fn means_mesh(hello: &ClientHello) -> bool {
+    let name = hello.server_name.as_deref();
+    is_of_mesh(hello) || name.is_some_and(|name| name.starts_with("outbound_."))
 }
 
 /// The first message of a TLS client.

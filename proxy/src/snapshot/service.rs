@@ -68,14 +68,33 @@ pub struct OpaqueRoutes {
     pub table: OpaqueTable,
     /// Where each rule of the table sends connections, by rule number.
     pub routes: Box<[OpaqueRoute]>,
-    /// Of a server that goes by the names of clusters: some of the hosts by which other clusters know services, for those
-    /// who ask for another one. None for other servers.
-    pub federated: Option<Box<[Arc<str>]>>,
+    /// Of a server that goes by the names of clusters: what those are told who ask for another one. None for other servers.
+    pub federated: Option<Federated>,
     /// Hash over everything that the routes follow from.
     pub fingerprint: u64,
 }
 
+/// Some of the hosts by which other clusters know services of this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Federated {
+    /// The hosts, sorted.
+    pub hosts: Box<[Arc<str>]>,
+    /// Whether they are those of one server; otherwise no server has a host for the name.
+    pub of_server: bool,
+}
+
 impl OpaqueRoutes {
+    /// Routes for nobody, which only say which hosts there are.
+    pub fn nowhere(hosts: Vec<Arc<str>>) -> Self {
+        Self {
+            federated: Some(Federated {
+                hosts: hosts.into_boxed_slice(),
+                of_server: false,
+            }),
+            ..Self::default()
+        }
+    }
+
     /// Where a rule of the table sends connections.
     pub fn route(&self, rule: RuleIdx) -> &OpaqueRoute {
         &self.routes[rule.index()]
@@ -100,6 +119,8 @@ pub struct Chains {
     pub names: HostIndex<u32>,
     /// The servers, by the numbers in `names`.
     pub chains: Box<[Chain]>,
+    /// What clients of the mesh are told whom no server has a host for; none unless a server goes by the names of clusters.
+    pub nowhere: Option<Arc<OpaqueRoutes>>,
 }
 
 impl Chains {
@@ -113,7 +134,14 @@ impl Chains {
         Self {
             names: HostIndex::new(names),
             chains: chains.into_boxed_slice(),
+            nowhere: None,
         }
+    }
+
+    /// The same, with what clients of the mesh are told whom no server has a host for.
+    pub fn with_nowhere(mut self, nowhere: Option<Arc<OpaqueRoutes>>) -> Self {
+        self.nowhere = nowhere;
+        self
     }
 
     /// The server that a client means. One for `*` also takes clients that do not say whom they mean.

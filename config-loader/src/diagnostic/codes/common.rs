@@ -35,6 +35,7 @@ codes! {
     CM032 Error "the program reads a document without a fault of its own; please report it";
     CM033 Warning "an annotation of strait.io is one that has an effect on its kind";
     CM034 Error "an annotation of strait.io has a value that it takes";
+    CM035 Warning "a status is about the generation that its object is at";
     YAML001 Error "the document is well-formed YAML";
     YAML002 Error "a mapping has each key once";
     YAML003 Error "a document, its aliases expanded, has a bounded number of nodes";

@@ -49,6 +49,7 @@ codes! {
     MCS007 Warning "a deprecated field has a successor";
     MCS008 Error "a condition has a type, a status, a reason, a message and a time";
     MCS009 Error "a load balancer is reached by an IP address or a DNS name";
+    MCS010 Error "the types of a MultiClusterService never change";
     GD001 Error "exactly one of `kubeService` and `externalService` is set";
     GD002 Warning "a destination is a `kubeService` or an `externalService`";
     GD003 Error "what is needed for routing is written";

@@ -11,6 +11,8 @@ use crate::span::Line;
 pub struct MultiClusterService {
     /// To whom the service is exposed.
     pub exposure: Exposure,
+    /// Where that was written.
+    pub exposure_line: Line,
     /// The exposed ports; empty for all.
     pub ports: Vec<ExposurePort>,
     /// The names of the clusters whose endpoints may serve; empty for all.
@@ -31,6 +33,16 @@ pub enum Exposure {
     CrossCluster,
     /// To clients outside them, by gateways at the edge.
     LoadBalancer,
+}
+
+impl Exposure {
+    /// As `types` names it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Exposure::CrossCluster => "CrossCluster",
+            Exposure::LoadBalancer => "LoadBalancer",
+        }
+    }
 }
 
 /// A port that is exposed.

@@ -14,7 +14,7 @@ use crate::resource::gloo::{
     WeightedDestination,
 };
 use crate::span::Span;
-use crate::validate::{Check, api, scalar};
+use crate::validate::{Check, api, api_status, scalar};
 
 /// What the weights of a shift sum up to.
 const WEIGHTS_SUM: u64 = 100;
@@ -41,8 +41,12 @@ pub(super) fn status(
             line: check.line(entry.span()),
         });
     }
+    let observed_generation = generation(&raw.observed_generation, check);
+    if raw.observed_generation.is_set() && !raw.observed_generation.is_invalid() {
+        api_status::warn_if_stale(observed_generation, raw.observed_generation.span(), check);
+    }
     DestinationStatus {
-        observed_generation: generation(&raw.observed_generation, check),
+        observed_generation,
         traffic_policies,
         access_policies: access_policies(&raw.applied_access_policies, check),
         local_fqdn: host_name(&raw.local_fqdn, check),

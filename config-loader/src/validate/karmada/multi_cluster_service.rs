@@ -12,8 +12,8 @@ use crate::span::Span;
 use crate::validate::{Check, api, api_status, scalar};
 
 const TYPES: [(&str, Exposure); 2] = [
-    ("CrossCluster", Exposure::CrossCluster),
-    ("LoadBalancer", Exposure::LoadBalancer),
+    (Exposure::CrossCluster.as_str(), Exposure::CrossCluster),
+    (Exposure::LoadBalancer.as_str(), Exposure::LoadBalancer),
 ];
 
 /// The longest name of a cluster, in bytes.
@@ -42,6 +42,7 @@ pub fn multi_cluster_service(
     }
     MultiClusterService {
         exposure,
+        exposure_line: check.line(spec.types.span()),
         ports,
         providers: providers(spec, check),
         consumers: consumers(spec, check),

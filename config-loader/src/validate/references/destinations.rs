@@ -25,7 +25,7 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
         let Backing::Kube(kube) = &object.spec.backing else {
             continue;
         };
-        check_host(object, &mut hosts, found);
+        check_host((object, kube), &mut hosts, found);
         check_gateway(set, (object, kube), &entered, found);
         for (index, required) in object.spec.status.required_subsets.iter().enumerate() {
             if let Some(why) = idle(set, (object, kube), required, &routed) {
@@ -86,9 +86,9 @@ fn by_age(set: &ResourceSet) -> Vec<&Object<Destination>> {
     all
 }
 
-/// A host that an older Destination has is that one's.
+/// A host that an older Destination of another service has is that one's.
 fn check_host<'a>(
-    object: &'a Object<Destination>,
+    (object, kube): (&'a Object<Destination>, &KubeService),
     hosts: &mut HashMap<String, &'a Object<Destination>>,
     found: &mut Vec<Diagnostic>,
 ) {
@@ -99,6 +99,9 @@ fn check_host<'a>(
         return;
     };
     if let Some(older) = hosts.get(&host.to_ascii_lowercase()) {
+        if matches!(&older.spec.backing, Backing::Kube(other) if other.service == kube.service) {
+            return;
+        }
         let field = "status.appliedFederation.federatedHostname".to_owned();
         let message = format!("`{host}` is not used: {} has that host", older.id);
         let mut diagnostic = warning(object, X306, federation.line, field, message);

@@ -1,10 +1,12 @@
 //! Gloo Mesh: Destinations, which describe a Kubernetes service or a host outside the mesh.
 
+mod endpoints;
+
 mod gateways;
 
 mod shifts;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -13,42 +15,122 @@ use config_loader::resource::gloo::{
     Backing, Destination, ExternalProtocol, ExternalService, Federation, KubeService, MeshRef,
 };
 
-use self::gateways::{Gateway, Gateways};
+use self::endpoints::{ByGateways, Objects, Remote};
+use self::gateways::Gateways;
 use self::shifts::Routed;
 use super::kube::host;
 use super::{Collector, Draft, policies};
-use crate::cluster::Locality;
 use crate::compile::members::Member;
-use crate::compile::service::{
-    Behind, Facts, Origin, Port, Workload, WorkloadHost, Workloads, carries_paths, protocol,
-};
-use crate::compile::workload::Listing;
+use crate::compile::service::{Facts, Port, Workload, WorkloadHost, carries_paths, protocol};
 use crate::upstream::{Protocol, TcpKeepalive};
 
-/// Adds every Destination under the hosts that it answers to, the oldest first. A host that something else already
-/// describes keeps that description.
+/// Adds every Destination under the hosts that it answers to, the oldest first; those of one service of one cluster are
+/// one. A host that something else already describes keeps that description, and services come before what is outside.
 pub(super) fn collect(collector: &mut Collector<'_>) {
     let mut all: Vec<_> = collector.resources.destinations.values().collect();
     all.sort_by(|a, b| a.age().cmp(&b.age()));
-    let meshes = own_meshes(collector);
+    let services = services(collector, &all);
+    let owners = owners(&services);
     let gateways = Gateways::collect(collector);
     let routed = Routed::collect(collector);
+    for (number, service) in services.iter().enumerate() {
+        let kube = Kube {
+            service,
+            is_its: &|host| owners.get(&lower(host)) == Some(&number),
+            gateways: &gateways,
+            routed: &routed,
+        };
+        kube.collect(collector);
+    }
     for object in all {
-        match &object.spec.backing {
-            Backing::External(external) => external_service(collector, object, external),
-            Backing::Kube(kube) => {
-                let kube = Kube {
-                    object,
-                    kube,
-                    meshes: &meshes,
-                    gateways: &gateways,
-                    routed: &routed,
-                };
-                kube.collect(collector);
-            }
-            Backing::Nothing => (),
+        if let Backing::External(external) = &object.spec.backing {
+            external_service(collector, object, external);
         }
     }
+}
+
+/// A Destination that describes a service of a cluster.
+#[derive(Clone, Copy)]
+struct Described<'a> {
+    object: &'a Arc<Object<Destination>>,
+    kube: &'a KubeService,
+}
+
+impl<'a> Described<'a> {
+    fn federation(&self) -> Option<&'a Federation> {
+        self.object.spec.status.federation.as_ref()
+    }
+
+    fn hostname(&self) -> Option<&'a Arc<str>> {
+        self.federation()?.hostname.as_ref()
+    }
+}
+
+/// A service of a cluster, and the Destinations that describe it: one at least, the oldest first.
+struct Service<'a> {
+    member: Arc<Member>,
+    by: Vec<Described<'a>>,
+}
+
+/// The key of a cluster, and namespace and name of a service there.
+type Named<'a> = (Arc<str>, &'a str, &'a str);
+
+/// The services that Destinations describe and that this proxy may know. A cluster's name that several have stands for none,
+/// and those of other clusters are known by what is federated to the proxy's mesh.
+fn services<'a>(
+    collector: &Collector<'_>,
+    all: &[&'a Arc<Object<Destination>>],
+) -> Vec<Service<'a>> {
+    let meshes = own_meshes(collector);
+    let own = &collector.members.own.key;
+    let mut numbers: HashMap<Named<'_>, usize> = HashMap::new();
+    let mut services: Vec<Service<'a>> = Vec::new();
+    for object in all.iter().copied() {
+        let Backing::Kube(kube) = &object.spec.backing else {
+            continue;
+        };
+        let reference = &kube.service;
+        let Some(member) = collector.members.find(&reference.cluster) else {
+            continue;
+        };
+        let one = Described { object, kube };
+        let is_for_us = |federation: &Federation| {
+            let mut federated = federation.meshes.iter();
+            federated.any(|mesh| meshes.contains(mesh))
+        };
+        if member.key != *own && !one.federation().is_some_and(is_for_us) {
+            continue;
+        }
+        let key = (
+            Arc::clone(&member.key),
+            &*reference.namespace,
+            &*reference.name,
+        );
+        let number = *numbers.entry(key).or_insert(services.len());
+        match services.get_mut(number) {
+            Some(service) => service.by.push(one),
+            None => services.push(Service {
+                member: Arc::clone(member),
+                by: vec![one],
+            }),
+        }
+    }
+    services
+}
+
+/// Which service has each federated host: that of the oldest Destination with it.
+fn owners(services: &[Service<'_>]) -> HashMap<Arc<str>, usize> {
+    let numbered = services.iter().enumerate();
+    let mut claims: Vec<_> = numbered
+        .flat_map(|(number, service)| service.by.iter().map(move |one| (one, number)))
+        .filter_map(|(one, number)| Some((one.object, lower(one.hostname()?), number)))
+        .collect();
+    claims.sort_by(|(a, ..), (b, ..)| a.age().cmp(&b.age()));
+    let mut owners = HashMap::new();
+    for (_, host, number) in claims {
+        owners.entry(host).or_insert(number);
+    }
+    owners
 }
 
 /// The meshes that the proxy is in: the one that it was told, else those of the Destinations of its cluster.
@@ -134,70 +216,62 @@ fn external_service(
     }
 }
 
-/// A Destination that is a service of some cluster.
+/// A service of some cluster, on its way to where requests find it.
 struct Kube<'a> {
-    object: &'a Arc<Object<Destination>>,
-    kube: &'a KubeService,
-    /// The meshes that the proxy is in.
-    meshes: &'a BTreeSet<MeshRef>,
+    service: &'a Service<'a>,
+    /// Whether no older Destination of another service has a federated host.
+    is_its: &'a dyn Fn(&str) -> bool,
     gateways: &'a Gateways<'a>,
     routed: &'a Routed,
 }
 
 impl Kube<'_> {
     fn collect(&self, collector: &mut Collector<'_>) {
-        let reference = &self.kube.service;
-        let member = collector.members.find(&reference.cluster).cloned();
-        let own = &collector.members.own;
-        let is_own = member.as_ref().is_some_and(|member| member.key == own.key);
+        let reference = &self.oldest().kube.service;
         let (name, namespace) = (&reference.name, &reference.namespace);
         let full = format!("{name}.{namespace}.svc.{}", collector.domain);
-        match member {
-            _ if is_own => self.own(collector, &full),
-            Some(member) if self.is_for_us() => self.foreign(collector, &member, &full),
-            // a name that several clusters have, or a service for others
-            _ => {}
+        match self.service.member.key == collector.members.own.key {
+            true => self.own(collector, &full),
+            false => self.foreign(collector, &full),
         }
     }
 
-    fn federation(&self) -> Option<&Federation> {
-        self.object.spec.status.federation.as_ref()
+    fn oldest(&self) -> &Described<'_> {
+        &self.service.by[0]
     }
 
-    /// Whether it is federated to a mesh that the proxy is in.
-    fn is_for_us(&self) -> bool {
-        let federation = self.federation();
-        federation.is_some_and(|federation| {
-            let mut meshes = federation.meshes.iter();
-            meshes.any(|mesh| self.meshes.contains(mesh))
-        })
+    /// Its federated hosts, each once.
+    fn federated(&self) -> Vec<&Arc<str>> {
+        let mut hosts = Vec::new();
+        for host in self.service.by.iter().filter_map(Described::hostname) {
+            if (self.is_its)(host) && !hosts.contains(&host) {
+                hosts.push(host);
+            }
+        }
+        hosts
     }
 
     /// A service of the proxy's own cluster: what is known of its endpoints is added to them, and it has more hosts.
     fn own(&self, collector: &mut Collector<'_>, full: &str) {
         let mut service = match collector.take(full) {
             Some(mut known) => {
-                known.saw(self.object);
+                self.saw(&mut known);
                 known
             }
             None => self.draft(full),
         };
         let known = std::mem::take(&mut service.service.endpoints);
-        let object = Arc::clone(self.object);
+        let objects = self.objects();
         let endpoints = &mut service.service.endpoints;
         endpoints.add(known.has_names(), move |listing| {
-            if let Backing::Kube(kube) = &object.spec.backing {
-                enrich(&known, kube, listing);
-            }
+            endpoints::enrich(&known, &objects, listing);
         });
-        service
-            .service
-            .subsets
-            .extend(shifts::subsets(&self.object.spec));
+        self.require_subsets(&mut service);
         self.shift(collector, &mut service);
-        let federated = self.federation().and_then(|found| found.hostname.as_ref());
-        let local = self.object.spec.status.local_fqdn.as_ref();
-        for host in [local, federated].into_iter().flatten() {
+        let federated = self.federated();
+        let local = self.service.by.iter();
+        let local = local.filter_map(|one| one.object.spec.status.local_fqdn.as_ref());
+        for host in local.chain(federated.iter().copied()) {
             let mut other = self.draft(host);
             other.service.ports = service.service.ports.clone();
             let all = service.service.endpoints.clone();
@@ -209,7 +283,7 @@ impl Kube<'_> {
             service.hasher.finish().hash(&mut other.hasher);
             self.shift(collector, &mut other);
             other.service.is_cluster_set = true;
-            if Some(host) == federated {
+            if federated.contains(&host) {
                 other.service.stands_for = Some(Arc::clone(&collector.members.own));
             }
             collector.add(other);
@@ -217,15 +291,15 @@ impl Kube<'_> {
         collector.add(service);
     }
 
-    /// A service of another cluster: it has a host that stands for that cluster alone, and under its own host it waits for
+    /// A service of another cluster: it has hosts that stand for that cluster alone, and under its own host it waits for
     /// a GlobalTrafficPolicy.
-    fn foreign(&self, collector: &mut Collector<'_>, member: &Arc<Member>, full: &str) {
-        if let Some(host) = self.federation().and_then(|found| found.hostname.as_ref()) {
+    fn foreign(&self, collector: &mut Collector<'_>, full: &str) {
+        for host in self.federated() {
             let mut draft = self.draft(host);
-            self.remote(member, &mut draft);
+            self.remote(&mut draft);
             // it stands for the one cluster: no policy has to let it
             draft.service.is_cluster_set = true;
-            draft.service.stands_for = Some(Arc::clone(member));
+            draft.service.stands_for = Some(Arc::clone(&self.service.member));
             self.shift(collector, &mut draft);
             collector.add(draft);
         }
@@ -235,12 +309,9 @@ impl Kube<'_> {
             draft
         });
         if draft.service.sharing.is_some() {
-            draft.saw(self.object);
-            self.remote(member, &mut draft);
-            draft
-                .service
-                .subsets
-                .extend(shifts::subsets(&self.object.spec));
+            self.saw(&mut draft);
+            self.remote(&mut draft);
+            self.require_subsets(&mut draft);
             collector.add(draft);
         } else if !draft.service.provenance.is_empty() {
             collector.add(draft);
@@ -249,170 +320,91 @@ impl Kube<'_> {
 
     fn draft(&self, host: &str) -> Draft {
         let mut draft = self.unseen(host);
-        draft.saw(self.object);
+        self.saw(&mut draft);
         draft
     }
 
-    /// Lets requests for the host go where the Destination says that they are shifted to.
+    fn saw(&self, draft: &mut Draft) {
+        let by = self.service.by.iter();
+        by.for_each(|one| draft.saw(one.object));
+    }
+
+    fn objects(&self) -> Objects {
+        let by = self.service.by.iter();
+        by.map(|one| Arc::clone(one.object)).collect()
+    }
+
+    /// Lets requests for the host go where a Destination says that they are shifted to, the oldest that says so.
     fn shift(&self, collector: &Collector<'_>, draft: &mut Draft) {
-        shifts::attach(collector, self.routed, (self.object, self.kube), draft);
+        for one in &self.service.by {
+            if draft.service.shift.is_none() {
+                shifts::attach(collector, self.routed, (one.object, one.kube), draft);
+            }
+        }
         draft.service.shift.hash(&mut draft.hasher);
     }
 
+    /// Adds the subsets that are required. Of the same name those of the oldest count.
+    fn require_subsets(&self, draft: &mut Draft) {
+        for one in self.service.by.iter().rev() {
+            let subsets = shifts::subsets(&one.object.spec);
+            draft.service.subsets.extend(subsets);
+        }
+    }
+
     fn unseen(&self, host: &str) -> Draft {
-        let reference = &self.kube.service;
+        let reference = &self.oldest().kube.service;
         let mut draft = Draft::new(host, &reference.name, &reference.namespace);
-        draft.service.ports = self.kube.ports.iter().map(kube_port).collect();
-        draft.service.subsets = shifts::subsets(&self.object.spec);
+        for port in self.service.by.iter().flat_map(|one| &one.kube.ports) {
+            let mut known = draft.service.ports.iter();
+            if !known.any(|known| known.number == port.port) {
+                draft.service.ports.push(kube_port(port));
+            }
+        }
+        self.require_subsets(&mut draft);
         draft
     }
 
     /// Adds its endpoints as another cluster reaches them: the workloads, or the gateways of theirs.
-    fn remote(&self, member: &Arc<Member>, draft: &mut Draft) {
-        let Some(federation) = self.federation() else {
-            return;
-        };
-        let gateways = match &federation.hostname {
-            _ if federation.flat_network => None,
-            Some(host) => Some((lower(host), self.gateways.of(member, draft))),
-            // there is no name to ask a gateway for
-            None => return,
-        };
-        let is_name = |(host, _): &Gateway| host.name().is_some();
-        let named = gateways.as_ref().map(|(_, all)| all.iter().any(is_name));
+    fn remote(&self, draft: &mut Draft) {
+        let federated = self.service.by.iter();
+        let federated = federated.filter_map(|one| Some((one, one.federation()?)));
+        let (flat, behind): (Vec<_>, Vec<_>) =
+            federated.partition(|(_, federation)| federation.flat_network);
+        if !flat.is_empty() {
+            self.reached(&flat, None, draft);
+        }
+        // without a name there is nothing to ask a gateway for
+        let mut names = behind.iter().filter_map(|(one, _)| one.hostname());
+        if let Some(name) = names.next() {
+            let gateways = self.gateways.of(&self.service.member, draft);
+            self.reached(&behind, Some((lower(name), gateways)), draft);
+        }
+    }
+
+    /// Adds the endpoints of Destinations that are reached in the same way.
+    fn reached(
+        &self,
+        by: &[(&Described<'_>, &Federation)],
+        gateways: Option<ByGateways>,
+        draft: &mut Draft,
+    ) {
+        let mut named = gateways.iter().flat_map(|(_, all)| all);
+        let has_names = named.any(|(host, _)| host.name().is_some());
+        let mut keepalives = by.iter().filter_map(|(_, found)| found.tcp_keepalive);
         let of = Remote {
-            object: Arc::clone(self.object),
-            member: Arc::clone(member),
-            keepalive: federation.tcp_keepalive.map(keepalive),
+            objects: by.iter().map(|(one, _)| Arc::clone(one.object)).collect(),
+            member: Arc::clone(&self.service.member),
+            keepalive: keepalives.next().map(keepalive),
             gateways,
         };
         let endpoints = &mut draft.service.endpoints;
-        endpoints.add(named.unwrap_or_default(), move |listing| of.list(listing));
+        endpoints.add(has_names, move |listing| of.list(listing));
     }
 }
 
 fn lower(host: &str) -> Arc<str> {
     host.to_ascii_lowercase().into()
-}
-
-/// A service of another cluster.
-struct Remote {
-    object: Arc<Object<Destination>>,
-    member: Arc<Member>,
-    keepalive: Option<TcpKeepalive>,
-    /// The host by which its cluster knows it, and the gateways there; none where workloads are reached directly.
-    gateways: Option<(Arc<str>, Vec<Gateway>)>,
-}
-
-impl Remote {
-    fn list(&self, listing: &mut Listing) {
-        let Backing::Kube(kube) = &self.object.spec.backing else {
-            return;
-        };
-        match &self.gateways {
-            None => list(kube, Some(&self.member), self.keepalive, listing),
-            Some((host, gateways)) => self.list_gateways(kube, host, gateways, listing),
-        }
-    }
-
-    /// One endpoint for each gateway, which together weigh as much as the workloads behind them.
-    fn list_gateways(
-        &self,
-        kube: &KubeService,
-        host: &Arc<str>,
-        gateways: &[Gateway],
-        listing: &mut Listing,
-    ) {
-        let subsets = kube.endpoint_subsets.iter();
-        let workloads = subsets.flat_map(|subset| &subset.endpoints);
-        let behind = Arc::new(Behind {
-            host: Arc::clone(host),
-            ports: kube
-                .ports
-                .iter()
-                .map(|port| (Arc::clone(&port.name), port.port))
-                .collect(),
-            labels: workloads
-                .map(|workload| Arc::new(workload.labels.clone()))
-                .collect(),
-        });
-        let (count, of) = (behind.labels.len(), gateways.len());
-        if count == 0 {
-            return;
-        }
-        for (number, (at, port)) in gateways.iter().enumerate() {
-            let facts = listing.share(Facts {
-                ports: kube
-                    .ports
-                    .iter()
-                    .map(|own| (own.name.to_string(), *port))
-                    .collect(),
-                only_ports: true,
-                locality: match &*kube.region {
-                    "" => self.member.locality.clone(),
-                    region => Locality::new(region),
-                },
-                network: Arc::clone(&self.member.network),
-                origin: Origin::Gloo,
-                member: Some(Arc::clone(&self.member)),
-                behind: Some(Arc::clone(&behind)),
-                keepalive: self.keepalive,
-                ..Facts::default()
-            });
-            let weight = count / of + usize::from(number < count % of);
-            listing.push(Workload {
-                weight: u32::try_from(weight).unwrap_or(u32::MAX),
-                ..Workload::new(at.clone(), facts)
-            });
-        }
-    }
-}
-
-/// Lists endpoints that are known with what a Destination says of those at the same addresses. Where the own cluster has
-/// none, those that it says are all that there is.
-fn enrich(known: &Workloads, kube: &KubeService, listing: &mut Listing) {
-    if !known.iter().any(|workload| workload.member.is_none()) {
-        let others = known.iter();
-        others.for_each(|workload| listing.push(workload.clone()));
-        return list(kube, None, None, listing);
-    }
-    let mut said = Listing::default();
-    list(kube, None, None, &mut said);
-    let mut by_host: HashMap<&WorkloadHost, Vec<&Workload>> = HashMap::new();
-    for workload in said.all() {
-        by_host.entry(&workload.host).or_default().push(workload);
-    }
-    for workload in known {
-        let said = by_host.get(&workload.host);
-        let said = said.filter(|_| workload.member.is_none());
-        let said = match said.map(Vec::as_slice) {
-            Some([only]) => Some(*only),
-            // those that share an address are told apart by their ports
-            Some(several) => several.iter().copied().find(|said| {
-                let mut ports = said.ports.values();
-                ports.any(|port| workload.ports.values().any(|own| own == port))
-            }),
-            None => None,
-        };
-        let Some(said) = said else {
-            listing.push(workload.clone());
-            continue;
-        };
-        let mut labels = BTreeMap::clone(&said.labels);
-        labels.extend(BTreeMap::clone(&workload.labels));
-        let facts = listing.share(Facts {
-            labels: Arc::new(labels),
-            locality: match said.locality.as_str() {
-                "" => workload.locality.clone(),
-                _ => said.locality.clone(),
-            },
-            ..Facts::clone(&workload.facts)
-        });
-        listing.push(Workload {
-            facts,
-            ..workload.clone()
-        });
-    }
 }
 
 fn keepalive(asked: config_loader::resource::gloo::TcpKeepalive) -> TcpKeepalive {
@@ -430,44 +422,5 @@ fn kube_port(port: &config_loader::resource::gloo::KubePort) -> Port {
         protocol: protocol(port.app_protocol.as_deref(), &port.name, &port.protocol),
         target: port.port,
         carries_paths: carries_paths(port.app_protocol.as_deref(), &port.name, &port.protocol),
-    }
-}
-
-/// Lists the workloads of a service of this member, or of the own cluster.
-fn list(
-    kube: &KubeService,
-    member: Option<&Arc<Member>>,
-    keepalive: Option<TcpKeepalive>,
-    listing: &mut Listing,
-) {
-    for subset in &kube.endpoint_subsets {
-        let ports: BTreeMap<String, u16> = kube
-            .ports
-            .iter()
-            .filter_map(|port| {
-                Some((
-                    port.name.to_string(),
-                    kube.endpoint_port(port, subset)?.port,
-                ))
-            })
-            .collect();
-        for endpoint in &subset.endpoints {
-            let locality = format!("{}/{}/{}", kube.region, endpoint.zone, endpoint.sub_zone);
-            let facts = Facts {
-                ports: ports.clone(),
-                labels: Arc::new(endpoint.labels.clone()),
-                locality: match (locality.trim_end_matches('/'), member) {
-                    ("", Some(member)) => member.locality.clone(),
-                    (text, _) => Locality::new(text),
-                },
-                network: member.map_or_else(Arc::default, |member| Arc::clone(&member.network)),
-                origin: member.map_or(Origin::Native, |_| Origin::Gloo),
-                member: member.cloned(),
-                keepalive,
-                ..Facts::default()
-            };
-            let facts = listing.share(facts);
-            listing.push(Workload::new(WorkloadHost::Ip(endpoint.ip), facts));
-        }
     }
 }

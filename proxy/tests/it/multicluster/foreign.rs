@@ -103,6 +103,49 @@ fn a_destination_of_another_cluster_waits_for_a_policy() {
     assert_shares(&with(c2), &[("P1", 1000)]);
 }
 
+#[test]
+fn destinations_of_one_service_serve_it_together() {
+    let world = World::new();
+    let (one, two, other) = (Site::new("P1"), Site::new("P2"), Site::new("P3"));
+    let first = destination(&[(&one, "v1")]).replace(
+        "ports: [{port: 80, name: http, protocol: TCP}],",
+        "region: eu-west, ports: [{port: 80, name: http, protocol: TCP}],",
+    );
+    let second = destination(&[(&one, "v1"), (&two, "v2")])
+        .replace("name: web-c2", "name: web-c2-more")
+        .replace("kubeService: {", "kubeService: {region: us-east, ");
+    // the younger one of another service has nothing under this host
+    let third = destination(&[(&other, "v1")])
+        .replace("name: web-c2", "name: web-c3")
+        .replace("clusterName: c2", "clusterName: c3");
+    let turns = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: global}\n\
+                 spec: {host: web.ns1.svc.c2.global, trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}\n";
+    let more = documents([first, second, third, turns.to_owned()]);
+    let with = |cluster: &'static [&'static str]| {
+        world.proxy(Setup {
+            local: 0,
+            host: "web.ns1.svc.c2.global",
+            more: more.trim_start_matches("---\n"),
+            rule: "",
+            arguments: cluster,
+            ..Setup::default()
+        })
+    };
+    let proxy = with(IN_MESH_A);
+    assert_shares(&count(&proxy, RUN), &[("P1", 500), ("P2", 500)]);
+    let clusters = proxy.page("/clusters");
+    assert!(clusters.contains("eu-west"), "{clusters}");
+    assert!(
+        !clusters.contains("us-east"),
+        "the oldest says where: {clusters}"
+    );
+    let log = proxy.stderr();
+    assert_eq!(log.matches("X306").count(), 1, "{log}");
+    // in its own cluster, too, which knows of no other endpoint
+    let own = with(&["--cluster", "c2"]);
+    assert_shares(&count(&own, RUN), &[("P1", 500), ("P2", 500)]);
+}
+
 /// An external service at a host, with these endpoints for its port.
 fn external(host: &str, sites: &[&Site]) -> String {
     let endpoints: Vec<String> = sites

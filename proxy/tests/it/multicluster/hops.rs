@@ -289,14 +289,15 @@ fn a_name_that_is_not_federated_here_is_closed_and_told_of() {
         .replace("web-c2", "web-c3")
         .replace("c2.global", "c3.global");
     let of_c2 = receiver(&[web_in_c2(&[(workload.address, "v1")], true), elsewhere]);
-    let called = |host: &str| {
+    let calling = |host: &str| {
         let known = [
             web_in_c2(&[(workload.address, "v1")], false).replace("web.ns1.svc.c2.global", host),
             entrance("ingress", of_c2.edge, "LOAD_BALANCER"),
         ];
         let to = format!("{{host: {host}, port: {{number: 80}}}}");
-        statuses(&caller(&mesh, &to, &known), 1)
+        caller(&mesh, &to, &known)
     };
+    let called = |host: &str| statuses(&calling(host), 1);
     assert_eq!(called("shop.ns1.svc.c2.global"), [503]);
     eventually("it is told of", || {
         let told = of_c2.stderr();
@@ -305,6 +306,19 @@ fn a_name_that_is_not_federated_here_is_closed_and_told_of() {
             line.contains("outbound_.80_._.shop.ns1.svc.c2.global")
                 && line.contains("web.ns1.svc.c2.global")
                 && !line.contains("c3.global")
+        })
+    });
+    // nor is there one that a server of the listener would have
+    let elsewhere = calling("web.ns1.svc.c2.elsewhere");
+    eventually("it is told of, too", || {
+        // at most once a second
+        assert_eq!(statuses(&elsewhere, 1), [503]);
+        let told = of_c2.stderr();
+        let mut lines = told.lines();
+        lines.any(|line| {
+            line.contains("outbound_.80_._.web.ns1.svc.c2.elsewhere")
+                && line.contains("no server of the listener")
+                && line.contains("web.ns1.svc.c2.global")
         })
     });
     // what belongs to a third cluster is not passed on: requests cannot go round in circles

@@ -76,3 +76,47 @@ fn scenario_67_a_policy_picks_among_the_providers() {
     });
     assert_shares(&counts, &[("g2", 1000)]);
 }
+
+#[test]
+fn scenario_70_types_stay_as_they_are_until_the_object_is_gone() {
+    let world = World::new();
+    let remote = Site::new("P1");
+    let proxy = world.proxy(Setup {
+        local: 1,
+        more: &slice(0, "c2", remote.address()),
+        ..Setup::default()
+    });
+    let turns = |names: &[&str]| {
+        let counts = count(&proxy, 20);
+        counts.keys().eq(names)
+    };
+    // a gateway may use all providers with LoadBalancer; with CrossCluster it has to be among the consumers
+    let not_us = |kind: &str| {
+        exposed(&format!(
+            "{{types: [{kind}], consumerClusters: [{{name: c2}}]}}"
+        ))
+    };
+    proxy.write("exposed.yaml", not_us("CrossCluster"));
+    eventually("it is exposed to c2", || turns(&["L1"]));
+    proxy.write("exposed.yaml", not_us("LoadBalancer"));
+    let told = "MCS010 spec.types: Invalid value: [\"LoadBalancer\"]: MultiClusterService types are immutable";
+    eventually("the change is refused", || proxy.stderr().contains(told));
+    assert!(turns(&["L1"]));
+    let kind = [("kind", "MultiClusterService")];
+    eventually("it is counted", || {
+        proxy.metric("strait_quarantined_resources", &kind) > 0.0
+    });
+    let page = proxy.page("/");
+    assert!(page.contains("types are immutable"), "{page}");
+    proxy.remove("exposed.yaml");
+    eventually("nothing is exposed or hidden", || turns(&["L1", "P1"]));
+    proxy.write("exposed.yaml", not_us("CrossCluster"));
+    eventually("it is exposed to c2 again", || turns(&["L1"]));
+    proxy.remove("exposed.yaml");
+    eventually("it is gone", || turns(&["L1", "P1"]));
+    proxy.write("exposed.yaml", not_us("LoadBalancer"));
+    eventually("it is taken", || {
+        proxy.metric("strait_quarantined_resources", &kind) == 0.0
+    });
+    assert!(turns(&["L1", "P1"]));
+}

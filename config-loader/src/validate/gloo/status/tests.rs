@@ -240,3 +240,31 @@ fn traffic_shifts_are_checked() {
         ],
     );
 }
+
+#[test]
+fn a_status_about_an_older_generation_is_used_and_warned_of() {
+    let with = |generation: &str, observed: &str| {
+        let yaml = around(&format!("{observed}localFqdn: a.b"));
+        testing::load(&yaml.replace(
+            "name: web}\nspec",
+            &format!("name: web{generation}}}\nspec"),
+        ))
+    };
+    let stale = "W CM035 7 status.observedGeneration: stale: this is about generation 2 of the object, which is at 3; \
+                 it is used all the same";
+    let three = ", generation: 3";
+    for (generation, observed, expected) in [
+        (three, "observedGeneration: 2\n", &[stale][..]),
+        (", generation: '3'", "observedGeneration: '2'\n", &[stale]),
+        (three, "observedGeneration: 3\n", &[]),
+        (three, "observedGeneration: 4\n", &[]),
+        (three, "", &[]),
+        ("", "observedGeneration: 2\n", &[]),
+        (", generation: new", "observedGeneration: 2\n", &[]),
+    ] {
+        let (set, found) = with(generation, observed);
+        assert_eq!(found, expected, "{generation} {observed}");
+        let object = set.destinations.values().next().unwrap();
+        assert_eq!(object.spec.status.local_fqdn.as_deref(), Some("a.b"));
+    }
+}

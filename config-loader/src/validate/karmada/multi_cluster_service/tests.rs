@@ -246,3 +246,19 @@ fn the_status_is_checked() {
         ],
     );
 }
+
+#[test]
+fn a_condition_about_an_older_generation_is_warned_of() {
+    let condition = |observed: u8| {
+        let yaml = cross_cluster("")
+            + &format!(
+                "status:\n  conditions: [{{type: A, status: 'True', reason: B, message: '', observedGeneration: {observed}, \
+             lastTransitionTime: 2024-01-01T00:00:00Z}}]\n"
+            );
+        testing::load(&yaml.replace("name: web}", "name: web, generation: 3}")).1
+    };
+    let stale = "W CM035 8 status.conditions[0].observedGeneration: stale: this is about generation 2 of the object, which \
+                 is at 3; it is used all the same";
+    assert_eq!(condition(2), [stale]);
+    assert_eq!(condition(3), [""; 0]);
+}

@@ -157,3 +157,13 @@ fn routes_may_name_the_subsets_that_a_shift_requires() {
     assert!(with("version-v1").is_empty());
     assert_eq!(with("version-v2").len(), 1);
 }
+
+#[test]
+fn destinations_of_one_service_have_their_host_together() {
+    let status = format!("{{{}}}", federated("web.global", true));
+    let both = [
+        destination("a", "c2", &status),
+        destination("b", "c2", &status),
+    ];
+    assert_eq!(found(&both), [""; 0]);
+}

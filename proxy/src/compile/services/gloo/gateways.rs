@@ -65,8 +65,12 @@ impl<'a> Gateways<'a> {
                 continue;
             };
             draft.saw(object);
-            let addresses = kube.external_addresses.iter().map(host);
-            all.extend(addresses.zip(std::iter::repeat(port(kube).unwrap_or_default())));
+            for address in &kube.external_addresses {
+                let gateway = (host(address), port(kube).unwrap_or_default());
+                if !all.contains(&gateway) {
+                    all.push(gateway);
+                }
+            }
         }
         all
     }

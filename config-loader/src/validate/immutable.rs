@@ -1,0 +1,52 @@
+//! What an object may not change of the one that it takes the place of.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::diagnostic::codes::multicluster::MCS010;
+use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::resource::karmada::{Exposure, MultiClusterService};
+use crate::resource::{AnyObject, Object};
+use crate::span::Span;
+
+/// Why `after` may not take the place of `before`, the object of the same name that is in force.
+pub(crate) fn check(before: &dyn AnyObject, after: &dyn AnyObject) -> Option<Diagnostic> {
+    let (before, after): (&dyn Any, &dyn Any) = (before, after);
+    types(before.downcast_ref()?, after.downcast_ref()?)
+}
+
+fn types(
+    before: &Object<MultiClusterService>,
+    after: &Object<MultiClusterService>,
+) -> Option<Diagnostic> {
+    let (was, is) = (before.spec.exposure, after.spec.exposure);
+    if was == is || is_anew(before.created, after.created) {
+        return None;
+    }
+    let written = |exposure: Exposure| format!("[{:?}]", exposure.as_str());
+    let message = format!(
+        "Invalid value: {}: MultiClusterService types are immutable",
+        written(is)
+    );
+    let mut found = Diagnostic::at(Severity::Error, MCS010, Span::NONE, message);
+    found.object = Some(after.id.clone());
+    found.field = "spec.types".to_owned();
+    found.place = Place {
+        line: after.line_of(after.spec.exposure_line),
+        column: 1,
+        len: 1,
+        ..Place::whole_file(Arc::clone(&after.provenance.file))
+    };
+    found.help(format!(
+        "{} stays in force: write that, or remove the object, wait until that is in force, and add it anew",
+        written(was)
+    ));
+    Some(found)
+}
+
+/// Whether the second object was made later than the first, which then must have been removed.
+fn is_anew(before: Option<i64>, after: Option<i64>) -> bool {
+    before
+        .zip(after)
+        .is_some_and(|(before, after)| before < after)
+}

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use http::HeaderValue;
+
 use super::{Locality, OutlierPolicy};
 use crate::registry::{Address, EndpointState, Moment, why};
 use crate::telemetry::RequestStats;
@@ -88,14 +90,8 @@ pub struct Hop {
     ///
     /// Source: ServiceImport `spec.ports[].endpoints[].target.host`.
     pub server_name: Option<Arc<str>>,
-}
-
-impl Common {
-    /// What is put in front of a request's path, if anything is.
-    pub fn path_prefix(&self) -> Option<&Arc<str>> {
-        let prefix = &self.hop.as_ref()?.path_prefix;
-        (!prefix.is_empty()).then_some(prefix)
-    }
+    /// Key of the proxy's own cluster, by which the gateway knows where a request comes from.
+    pub from: Option<HeaderValue>,
 }
 
 impl Endpoint {

@@ -14,6 +14,7 @@ use super::readdress;
 use super::replay::Source;
 use super::request::{Connection, Picked, Worker};
 use super::spare::Spare;
+use crate::cluster::Hop;
 use crate::error::{Error, Retry};
 use crate::pool::{Choice, Failed, Incoming, Target};
 use crate::telemetry::Counter;
@@ -93,7 +94,7 @@ impl Outgoing {
     pub fn new(
         forward: &Forward<'_>,
         manner: Manner,
-        head: (Parts, Option<&Arc<str>>),
+        head: (Parts, Option<&Arc<Hop>>),
         body: UpstreamBody,
     ) -> Self {
         let Manner {
@@ -103,7 +104,7 @@ impl Outgoing {
             host,
             moves,
         } = manner;
-        let (parts, prefix) = head;
+        let (parts, hop) = head;
         let bodiless = matches!(body, UpstreamBody::Empty);
         let idempotent = parts.method.is_idempotent();
         let repeatable = bodiless && idempotent;
@@ -117,7 +118,7 @@ impl Outgoing {
             Protocol::Http1 => {
                 let wanted = (retriable && !bodiless || moves) && is_whole;
                 let again = wanted.then(|| Box::new(spare(&parts)));
-                let parts = under(prefix, parts);
+                let parts = by(hop, parts);
                 Form::Http1 {
                     message: Some(message(forward, version, parts, body)),
                     again,
@@ -127,7 +128,7 @@ impl Outgoing {
                 // of several requests that wait for a new connection one goes first, so that any may meet a used one
                 let wanted = (retriable || repeatable || moves) && is_whole;
                 let again = wanted.then(|| spare(&parts));
-                let request = Some(Request::from_parts(under(prefix, parts), body));
+                let request = Some(Request::from_parts(by(hop, parts), body));
                 let interim = interim(forward.connection, version);
                 Form::Http2(Box::new(Http2 {
                     request,
@@ -189,7 +190,7 @@ impl Outgoing {
     pub fn go_again(
         &mut self,
         forward: &Forward<'_>,
-        prefix: Option<&Arc<str>>,
+        hop: Option<&Arc<Hop>>,
         told: &TryHeaders,
     ) -> bool {
         self.sent = self.is_sent();
@@ -197,7 +198,7 @@ impl Outgoing {
             let body = again.body()?;
             let mut parts = again.spare.parts();
             told.tell(&mut parts.headers);
-            Some((under(prefix, parts), body))
+            Some((by(hop, parts), body))
         };
         match &mut self.form {
             Form::Http1 {
@@ -236,10 +237,10 @@ impl Outgoing {
     }
 }
 
-/// The head for an endpoint that wants this prefix.
-fn under(prefix: Option<&Arc<str>>, mut parts: Parts) -> Parts {
-    if let Some(prefix) = prefix {
-        readdress::prefix(&mut parts, prefix);
+/// The head for an endpoint that is reached this way.
+fn by(hop: Option<&Arc<Hop>>, mut parts: Parts) -> Parts {
+    if let Some(hop) = hop {
+        readdress::by_gateway(&mut parts, hop);
     }
     parts
 }
@@ -367,7 +368,7 @@ async fn over_http2(
             return Err(failed.error);
         };
         worker.count(Counter::UpstreamReplays);
-        let parts = under(way.picked.endpoint().path_prefix(), again.spare.parts());
+        let parts = by(way.picked.endpoint().hop.as_ref(), again.spare.parts());
         *request = Some(Request::from_parts(parts, UpstreamBody::Empty));
         choice = Choice::Fresh;
     }

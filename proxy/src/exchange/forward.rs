@@ -17,7 +17,9 @@ use super::body::{Extras, Progress, ReplyBody, StreamBody, UpstreamBody};
 use super::deadline::Deadline;
 use super::downstream::DownstreamBody;
 use super::head::{self, Found};
-use super::headers::{self, X_ENVOY_UPSTREAM_SERVICE_TIME, X_FORWARDED_HOST};
+use super::headers::{
+    self, X_ENVOY_UPSTREAM_SERVICE_TIME, X_FORWARDED_HOST, X_STRAIT_FROM_CLUSTER,
+};
 use super::origin::Origin;
 use super::outcome::{Ending, Record};
 use super::readdress::readdress;
@@ -183,10 +185,14 @@ fn pick<B>(
     record.destined(&destined);
     let Affinity { ask, cookie } = Affinity::of(forward, &destined, request);
     let destined = destined.asking(ask);
-    match destined.pick(forward.worker) {
-        Some(picked) => Ok((picked, cookie)),
-        None => Err(destined.nobody()),
+    let picked = destined
+        .pick(forward.worker)
+        .ok_or_else(|| destined.nobody())?;
+    if picked.endpoint().hop.is_some() && request.headers().contains_key(X_STRAIT_FROM_CLUSTER) {
+        let at_home = destined.at_home(forward.worker);
+        return Ok((at_home.ok_or(LocalReply::LOOP)?, cookie));
     }
+    Ok((picked, cookie))
 }
 
 /// A request that is ready to go upstream.
@@ -260,7 +266,7 @@ fn prepare(
         host: picked.host(worker, &parts),
         moves: picked.is_member(),
     };
-    let head = (parts, picked.endpoint().path_prefix());
+    let head = (parts, picked.endpoint().hop.as_ref());
     Ok(Ready {
         outgoing: Outgoing::new(forward, manner, head, body),
         deadline: asked.times.watch(&progress),

@@ -8,6 +8,7 @@ use hyper::header::{HOST, LOCATION};
 use hyper::{Method, Request, Response, Uri};
 
 use super::body::ReplyBody;
+use super::headers::X_STRAIT_FROM_CLUSTER;
 use super::reply::LocalReply;
 use super::request::{Connection, DownstreamProtocol, SnapshotRef};
 use crate::filter::{Redirect, RedirectRequest, Scheme};
@@ -64,7 +65,15 @@ pub fn find_route<B>(
     // What is exported has no host: in TLS, too, it is asked before a host is looked for at other servers. Other clusters
     // connect by the name of the gateway and keep the host of the request, which another server may have.
     let head = matched_head(request, scheme, authority, &host);
-    let mut candidates = own.into_iter().chain(&hosts.exports);
+    // what another cluster has sent here is for what is exported, though a virtual host may have its host, too
+    let exports = hosts.exports.as_ref();
+    let was_sent = exports.is_some() && request.headers().contains_key(X_STRAIT_FROM_CLUSTER);
+    let (first, then) = if was_sent {
+        (exports, own)
+    } else {
+        (own, exports)
+    };
+    let mut candidates = first.into_iter().chain(then);
     let found = candidates.find_map(|host| Some((host, host.table.find(&head)?)));
     match found {
         Some((virtual_host, rule)) => Ok(Found {

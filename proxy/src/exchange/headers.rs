@@ -24,6 +24,9 @@ pub const X_ENVOY_ATTEMPT_COUNT: HeaderName = HeaderName::from_static("x-envoy-a
 pub const X_ENVOY_UPSTREAM_SERVICE_TIME: HeaderName =
     HeaderName::from_static("x-envoy-upstream-service-time");
 
+/// On a request that comes through the gateway of another cluster: the key of that cluster. It goes no further than here.
+pub const X_STRAIT_FROM_CLUSTER: HeaderName = HeaderName::from_static("x-strait-from-cluster");
+
 const X_FORWARDED_CLIENT_CERT: HeaderName = HeaderName::from_static("x-forwarded-client-cert");
 
 /// What the client called the host, told when a rule changes it.
@@ -63,6 +66,7 @@ pub fn forward(
         trust.controls = remove_envoy_controls(headers, trust.internal);
         // Only who saw the client's certificate may speak of it.
         headers.remove(X_FORWARDED_CLIENT_CERT);
+        headers.remove(X_STRAIT_FROM_CLUSTER);
         keep_id = (trust.internal || settings.keep_external_request_id)
             && headers.contains_key(X_REQUEST_ID);
     }

@@ -22,6 +22,17 @@ impl Destined {
         Some(self.take(federation, choice, worker))
     }
 
+    /// An endpoint of the proxy's own cluster, for a request that another cluster has sent here: what comes from others ends
+    /// here. None where several members serve it and this one does not.
+    pub(super) fn at_home(&self, worker: &Worker) -> Option<Picked> {
+        let cluster = self.cluster();
+        let federation = cluster.federation.as_ref()?;
+        let at = federation.position(cluster.id())?;
+        let endpoint = worker.random(|rng| cluster.pick(self.ask(), rng))?;
+        federation.count_try(worker.id, at);
+        Some(self.clone().staying().at(endpoint))
+    }
+
     /// The reply where there is no endpoint for a request; its details say why.
     pub(super) fn nobody(&self) -> LocalReply {
         let cluster = self.cluster();
@@ -86,7 +97,9 @@ impl Picked {
 
     /// The members that serve what the request is for, where there are several.
     pub(super) fn federation(&self) -> Option<&Arc<Federation>> {
-        self.destined().cluster().federation.as_ref()
+        let destined = self.destined();
+        let federation = destined.cluster().federation.as_ref();
+        federation.filter(|_| !destined.stays())
     }
 
     /// The tier of its pool.

@@ -78,8 +78,8 @@ pub fn begin(
         };
         let protocol = picked.protocol(parts.version, false);
         let mut parts = copy(forward, parts, authority, protocol);
-        if let Some(prefix) = picked.endpoint().path_prefix() {
-            readdress::prefix(&mut parts, prefix);
+        if let Some(hop) = &picked.endpoint().hop {
+            readdress::by_gateway(&mut parts, hop);
         }
         let time = forward.found.route().filters.timeout;
         let copying = Copying::new(forward, (picked, protocol), feed.clone());

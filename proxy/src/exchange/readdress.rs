@@ -5,6 +5,8 @@ use hyper::header::{COOKIE, HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Uri, Version};
 
+use super::headers::X_STRAIT_FROM_CLUSTER;
+use crate::cluster::Hop;
 use crate::filter;
 use crate::upstream::Protocol;
 
@@ -46,8 +48,18 @@ pub fn readdress(
     }
 }
 
+/// For the gateway of another cluster: says where the request comes from, and puts the gateway's prefix in front of the path.
+pub fn by_gateway(parts: &mut Parts, hop: &Hop) {
+    if let Some(from) = &hop.from {
+        parts.headers.insert(X_STRAIT_FROM_CLUSTER, from.clone());
+    }
+    if !hop.path_prefix.is_empty() {
+        prefix(parts, &hop.path_prefix);
+    }
+}
+
 /// Puts a prefix in front of the path; a CONNECT and a request for `*` have none to put it before.
-pub fn prefix(parts: &mut Parts, prefix: &str) {
+fn prefix(parts: &mut Parts, prefix: &str) {
     let path = parts.uri.path_and_query().map(PathAndQuery::as_str);
     let Some(path) = path.filter(|path| path.starts_with('/')) else {
         return;

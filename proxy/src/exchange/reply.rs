@@ -118,6 +118,14 @@ impl LocalReply {
         "upgrade_failed",
     );
 
+    /// A request that another cluster sent here would have to go on to yet another one.
+    pub const LOOP: Self = Self::new(
+        StatusCode::LOOP_DETECTED,
+        ResponseFlags::NONE,
+        "the request came from another cluster, and no endpoint of this one serves it",
+        "loop_detected",
+    );
+
     /// The reply to a request that a fault aborts.
     pub const fn fault(status: StatusCode) -> Self {
         Self::new(

@@ -189,6 +189,8 @@ pub struct Destined {
     snapshot: SnapshotRef,
     cluster: ClusterId,
     ask: Ask,
+    /// Whether no other member may be asked.
+    stays: bool,
 }
 
 impl Destined {
@@ -199,7 +201,22 @@ impl Destined {
             snapshot: Rc::clone(snapshot),
             cluster,
             ask: Ask::default(),
+            stays: false,
         })
+    }
+
+    /// With no other member asked, now or later.
+    #[must_use]
+    pub fn staying(self) -> Self {
+        Self {
+            stays: true,
+            ..self
+        }
+    }
+
+    /// Whether no other member may be asked.
+    pub fn stays(&self) -> bool {
+        self.stays
     }
 
     /// The cluster. Where several members serve it, the one that stands for them all.

@@ -230,8 +230,8 @@ impl Going<'_> {
         }
         let time = self.deadline.as_ref().and_then(|deadline| deadline.left());
         let told = TryHeaders { number, time, grpc };
-        let prefix = self.picked.endpoint().path_prefix();
-        self.outgoing.go_again(forward, prefix, &told)
+        let hop = self.picked.endpoint().hop.as_ref();
+        self.outgoing.go_again(forward, hop, &told)
     }
 }
 

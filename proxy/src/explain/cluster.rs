@@ -297,7 +297,10 @@ pub(super) fn endpoints(
             locality: endpoint.locality.to_string(),
             labels: (*endpoint.labels).clone(),
             member: None,
-            path_prefix: endpoint.path_prefix().map(|prefix| prefix.to_string()),
+            path_prefix: endpoint.hop.as_ref().and_then(|hop| {
+                let prefix = &hop.path_prefix;
+                (!prefix.is_empty()).then(|| prefix.to_string())
+            }),
             tls: endpoint.tls.text(),
         })
 }

@@ -5,6 +5,8 @@
 
 mod changes;
 
+mod circles;
+
 mod exports;
 
 mod exports_tls;

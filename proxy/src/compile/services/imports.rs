@@ -6,6 +6,7 @@ use std::sync::Arc;
 use config_loader::resource::Object;
 use config_loader::resource::core::{Protocol, SessionAffinity};
 use config_loader::resource::flomesh::{ImportEndpoint, ImportPort, ImportType, ServiceImport};
+use http::HeaderValue;
 
 use super::kube::host;
 use super::{Collector, Draft, policies};
@@ -161,6 +162,7 @@ fn facts_of(collector: &Collector<'_>, port: &str, endpoint: &ImportEndpoint) ->
         hop: Some(Arc::new(Hop {
             path_prefix: Arc::clone(&target.path_prefix),
             server_name: target.server_name.clone(),
+            from: HeaderValue::from_str(&members.own.key).ok(),
         })),
         ..Facts::default()
     }

@@ -1,0 +1,105 @@
+//! Clusters whose gateways all route the same host by the same policy, and export to each other: what one sends to another
+//! ends there.
+
+use super::*;
+
+/// What every cluster has: the route, the policy and the service.
+fn everywhere(edge: SocketAddr) -> Vec<String> {
+    vec![
+        gateway(&[edge]),
+        routes(
+            "web",
+            "[web.example]",
+            "- {retries: {attempts: 0}, route: [{destination: {host: web.ns1.svc.cluster.local, port: {number: 80}}}]}",
+        ),
+        "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\nspec: {ports: [{name: http, port: 80}]}\n"
+            .to_owned(),
+        policy("{lbType: ActiveActive}"),
+    ]
+}
+
+/// An import from that cluster's gateway.
+fn import(cluster: &str, at: SocketAddr) -> String {
+    let (ip, port) = (at.ip(), at.port());
+    format!(
+        "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {{namespace: ns1, name: web}}\n\
+         spec: {{ports: [{{name: http, port: 80, endpoints: [{{clusterKey: default/default/default/{cluster}, \
+         target: {{host: '', ip: {ip}, port: {port}, path: /{cluster}/web}}}}]}}]}}\n"
+    )
+}
+
+fn export(cluster: &str) -> String {
+    format!(
+        "apiVersion: flomesh.io/v1alpha1\nkind: ServiceExport\nmetadata: {{namespace: ns1, name: web}}\n\
+         spec: {{rules: [{{portNumber: 80, path: /{cluster}/web, pathType: Prefix}}], \
+         pathRewrite: {{from: '^/{cluster}/web/?', to: '/'}}}}\n"
+    )
+}
+
+/// The gateways of c1 and c2, each with the other's import and what else it has.
+fn pair(of_c1: &[String], of_c2: &[String]) -> [Proxy; 2] {
+    let (one, two) = (Start::new(), Start::new());
+    let (to_one, to_two) = (import("c1", one.edge()), import("c2", two.edge()));
+    let start = |start: Start, cluster: &str, import: String, more: &[String]| {
+        let mut all = everywhere(start.edge());
+        all.push(import);
+        all.extend(more.iter().cloned());
+        let start = start.args(["--cluster", cluster]);
+        start.file("mesh.yaml", documents(all)).start()
+    };
+    [
+        start(one, "c1", to_two, of_c1),
+        start(two, "c2", to_one, of_c2),
+    ]
+}
+
+#[test]
+fn gateways_with_one_virtual_service_share_traffic_and_send_nothing_back() {
+    let world = World::new();
+    let [of_c1, _of_c2] = pair(
+        &[slice(0, "", world.l1.address()), export("c1")],
+        &[slice(0, "", world.l2.address()), export("c2")],
+    );
+    let expected = BTreeMap::from([("L1".to_owned(), 100), ("L2".to_owned(), 100)]);
+    assert_eq!(count(&of_c1, 200), expected);
+    for site in [&world.l1, &world.l2] {
+        assert!(site.paths().iter().all(|path| path == "/"), "no prefix");
+        let seen = site.origin.seen();
+        assert!(
+            seen.iter()
+                .all(|seen| seen.header("x-strait-from-cluster").is_none())
+        );
+    }
+}
+
+#[test]
+fn request_from_another_cluster_is_served_at_home_or_not_at_all() {
+    let world = World::new();
+    // nothing is exported, so that the VirtualService takes what comes from the other cluster
+    let local = slice(0, "", world.l2.address());
+    let [of_c1, of_c2] = pair(&[], &[local]);
+    assert_eq!(count(&of_c1, 20), BTreeMap::from([("L2".to_owned(), 20)]));
+    eventually("each came once", || of_c2.access_log().len() == 20);
+    assert_eq!(of_c1.access_log().len(), 20, "and none came back");
+    let [of_c1, of_c2] = pair(&[], &[]);
+    assert_eq!(count(&of_c1, 1), BTreeMap::from([("508".to_owned(), 1)]));
+    eventually("it is logged", || of_c2.access_log().len() == 1);
+    let line = &of_c2.access_log()[0];
+    assert_eq!(line["response_code_details"], "loop_detected");
+}
+
+#[test]
+fn what_a_cluster_sends_names_it() {
+    let world = World::new();
+    let proxy = world.proxy(Setup {
+        local: 0,
+        policy: "{lbType: ActiveActive, targets: [{clusterKey: c2}]}",
+        ..Setup::default()
+    });
+    let request = "GET / HTTP/1.1\r\nHost: web.example\r\nx-b3: 1\r\n\r\n";
+    assert_eq!(count_of(&proxy, 2, request).len(), 1);
+    for seen in world.g2.origin.seen() {
+        let from = seen.header("x-strait-from-cluster");
+        assert_eq!(from, Some("default/default/default/c1"));
+    }
+}

@@ -1,13 +1,14 @@
 //! Picks of every balancer by number of endpoints, outcomes, and making tables.
 
 use std::hint::black_box;
+use std::time::Duration;
 
-use benches::clusters::{balance, cluster, endpoints, policies};
+use benches::clusters::{balance, by_client, cluster, endpoints, policies};
 use benches::fleet::{Fleet, WEB, named, shared};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use proxy::balance::{EndpointIdx, HashAlgorithm, Policy, Simple};
 use proxy::cluster::{Ask, Cluster, Outcome, Spread};
-use proxy::registry::{Moment, why};
+use proxy::registry::{Moment, Visit, why};
 use proxy::snapshot::Snapshot;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -41,6 +42,49 @@ fn picks(criterion: &mut Criterion) {
         }
         group.finish();
     }
+}
+
+/// Clients that stay with an endpoint each: seen before, and never before.
+fn pinned(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("pick/pinned");
+    for count in [10, 1_000, 10_000] {
+        let mut balance = balance(by_client());
+        balance.remember = Some(Duration::from_secs(10_800));
+        let cluster = cluster(balance, &endpoints(count, true));
+        let mut rng = SmallRng::seed_from_u64(1);
+        let mut pick = |client: u64, second: u64| {
+            let client = client.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let at = Moment(second * 1_000);
+            let stay = cluster.stay(Visit { client, at }).expect("clients stay");
+            let ask = Ask {
+                hash: Some(client),
+                ..Ask::default()
+            };
+            black_box(cluster.pick_for(&stay, ask, &mut rng))
+        };
+        let mut client = 0_u64;
+        group.bench_function(BenchmarkId::new("seen", count), |bencher| {
+            bencher.iter(|| {
+                client = (client + 1) % 1_000;
+                pick(client, 1)
+            });
+        });
+        // each time in the second after the one before
+        let mut second = 1;
+        group.bench_function(BenchmarkId::new("renewed", count), |bencher| {
+            bencher.iter(|| {
+                second += 1;
+                pick(7, second)
+            });
+        });
+        group.bench_function(BenchmarkId::new("new", count), |bencher| {
+            bencher.iter(|| {
+                client += 1;
+                pick(client, second)
+            });
+        });
+    }
+    group.finish();
 }
 
 /// Three zones, a part of the nearest out, so that traffic is shared between priorities.
@@ -169,6 +213,6 @@ fn members(criterion: &mut Criterion) {
 }
 
 criterion_group!(
-    benches, picks, members, spilling, outcomes, builds, ejection
+    benches, picks, pinned, members, spilling, outcomes, builds, ejection
 );
 criterion_main!(benches);

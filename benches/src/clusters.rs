@@ -15,19 +15,25 @@ use proxy::upstream::Protocol;
 
 /// Every balancer, by name.
 pub fn policies() -> [(&'static str, Policy); 5] {
-    let hash = |algorithm| {
-        Policy::Hash(HashPolicy {
-            key: HashKey::SourceIp,
-            algorithm,
-        })
-    };
     [
         ("LEAST_REQUEST", Policy::Simple(Simple::LeastRequest)),
         ("RANDOM", Policy::Simple(Simple::Random)),
         ("ROUND_ROBIN", Policy::Simple(Simple::RoundRobin)),
         ("maglev", hash(HashAlgorithm::Maglev { size: 65_537 })),
-        ("ringHash", hash(HashAlgorithm::RingHash { size_min: 1024 })),
+        ("ringHash", by_client()),
     ]
+}
+
+fn hash(algorithm: HashAlgorithm) -> Policy {
+    Policy::Hash(HashPolicy {
+        key: HashKey::SourceIp,
+        algorithm,
+    })
+}
+
+/// By the client's address, as `sessionAffinity` has it.
+pub fn by_client() -> Policy {
+    hash(HashAlgorithm::RingHash { size_min: 1024 })
 }
 
 /// A balancer with outlier detection at its defaults.

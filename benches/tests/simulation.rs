@@ -79,6 +79,7 @@ impl World {
             },
             outlier: Some(policy.clone()),
             panic_percent: [0, 0, 30, 60][rng.random_range(0..4)],
+            remember: None,
         };
         Self {
             cluster: cluster(balance, &endpoints),

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use rand::Rng;
 
-pub use key::{CookieKey, HashKey, Source, combined, of_address};
+pub use key::{CookieKey, HashKey, Source, client_hash, combined, of_address};
 pub use least_request::LeastRequest;
 pub use maglev::Maglev;
 pub use random::Random;

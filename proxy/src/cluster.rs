@@ -4,6 +4,11 @@
 //! that a member). Clusters are replaced as a whole when their endpoints or policy change; what must survive that is
 //! in the registry, behind the `Arc`s held here.
 
+pub mod affinity;
+
+#[cfg(test)]
+mod by_hand;
+
 mod check;
 mod ejection;
 
@@ -27,10 +32,12 @@ pub mod warmup;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rand::Rng;
 
+pub use affinity::Stay;
 pub use check::{HealthCheck, Probe};
 pub use endpoint::{Common, Endpoint, EndpointTls, Hop};
 pub use federation::{Absence, Federation};
@@ -41,6 +48,7 @@ pub use retry_limit::{Admission, RetryLimit};
 pub use split::Split;
 pub use warmup::Warmup;
 
+use self::affinity::Memory;
 use self::live::{Base, Members, Method};
 use self::locality::Group;
 use crate::balance::hash::Host;
@@ -105,6 +113,9 @@ pub struct Balance {
     pub outlier: Option<OutlierPolicy>,
     /// The part of a priority's endpoints below which all are used, healthy or not, in percent. Default: 0, never.
     pub panic_percent: u8,
+    /// How long after its last request a client stays with the endpoint that it was sent to; the hash of its address decides
+    /// again each time if there is none.
+    pub remember: Option<Duration>,
 }
 
 /// A service port (and subset) with its endpoints and the policy that balances them.
@@ -142,6 +153,8 @@ pub struct Cluster {
     pub fingerprint: u64,
     /// Tries that began lately, if the limit of retries is a share of them.
     recent: Option<Arc<Recent>>,
+    /// Clients that stay with an endpoint, if they do.
+    memory: Option<Box<Memory>>,
     endpoints: Box<[Endpoint]>,
     /// Priority of each endpoint; empty when all have the same.
     priorities: Box<[u8]>,
@@ -159,7 +172,12 @@ impl Cluster {
         let base = base(&parts.balance, parts.plan, &endpoints);
         let live = Live::build(&base, &endpoints, now);
         let interval = parts.retry_limit.interval();
+        let stands_for_all = parts.federation.is_some() || !parts.is_pool;
+        let pins = || stands_for_all.then(|| parts.state.pins());
+        let remember = parts.balance.remember;
         Self {
+            memory: remember
+                .map(|lifetime| Memory::build(lifetime, pins(), &base.plan, &endpoints)),
             recent: interval.map(|interval| parts.state.recent(interval)),
             state: parts.state,
             host: parts.host,

@@ -7,6 +7,7 @@ mod checked;
 mod connections;
 mod health;
 mod journal;
+mod pins;
 mod recent;
 mod tally;
 
@@ -28,6 +29,7 @@ pub use connections::{
 };
 pub use health::{Health, Moment, Streak, why};
 pub use journal::{Cause, EVENTS_MAX, Event, Happening, Journal};
+pub use pins::{PINS_MAX, Pin, PinNumber, Pins, Visit};
 pub use recent::Recent;
 pub use tally::{PendingPermit, Permit, RequestPermit, RetryPermit, Tally};
 
@@ -212,6 +214,8 @@ pub struct ClusterState {
     pub retries: Tally,
     /// Tries that began lately, where somebody asks.
     recent: ArcSwapOption<Recent>,
+    /// Where its clients stay, if they do.
+    pins: ArcSwapOption<Pins>,
     /// Requests under way, where their number has a limit.
     pub requests: Tally,
     /// Requests that wait for a connection or a stream, where their number has a limit.
@@ -230,6 +234,23 @@ impl ClusterState {
                 self.recent.store(Some(Arc::clone(&recent)));
                 recent
             })
+    }
+
+    /// Where its clients stay, kept from when this is asked for first until nobody asks for it any more.
+    pub fn pins(&self) -> Arc<Pins> {
+        self.pins.load_full().unwrap_or_else(|| {
+            let pins = Arc::<Pins>::default();
+            self.pins.store(Some(Arc::clone(&pins)));
+            pins
+        })
+    }
+
+    /// Forgets where clients stay, if no snapshot holds that any more.
+    fn sweep(&self) {
+        let is_alone = |pins: &Arc<Pins>| Arc::strong_count(pins) == 1;
+        if self.pins.load().as_ref().is_some_and(is_alone) {
+            self.pins.store(None);
+        }
     }
 }
 
@@ -292,6 +313,7 @@ impl Registry {
                 flips: Arc::clone(&self.flips),
                 retries: Tally::default(),
                 recent: ArcSwapOption::empty(),
+                pins: ArcSwapOption::empty(),
                 requests: Tally::default(),
                 pending: Tally::default(),
                 connections: Connections::default(),
@@ -332,8 +354,10 @@ impl Registry {
         true
     }
 
-    /// Forgets endpoints that no snapshot, request or pool holds any more; returns how many.
+    /// Forgets endpoints that no snapshot, request or pool holds any more, and where clients of services stayed for which
+    /// that does not matter any more; returns how many endpoints.
     pub fn sweep(&self) -> usize {
+        self.clusters.iter().for_each(|cluster| cluster.sweep());
         let mut forgotten = 0;
         self.endpoints.retain(|_, endpoints| {
             let before = endpoints.len();

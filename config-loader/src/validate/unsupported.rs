@@ -66,15 +66,9 @@ const WRITTEN: &[(Kind, &[&str])] = &[
         ],
     ),
     (Kind::EndpointSlice, &["endpoints[].hints"]),
-    (
-        Kind::Service,
-        &["spec.externalIPs", "spec.sessionAffinityConfig"],
-    ),
+    (Kind::Service, &["spec.externalIPs"]),
     (Kind::ServiceEntry, &["spec.addresses"]),
-    (
-        Kind::ServiceImport,
-        &["spec.serviceAccountName", "spec.sessionAffinityConfig"],
-    ),
+    (Kind::ServiceImport, &["spec.serviceAccountName"]),
     (Kind::Sidecar, &[""]),
 ];
 

@@ -83,7 +83,7 @@ pub struct ClusterView {
     pub protocol: String,
     /// How its endpoints are asked how they are, if they are.
     pub health_check: Option<String>,
-    /// Connections, requests and retries, with their limits.
+    /// Connections, requests, retries and clients that are remembered, with their limits.
     pub limits: Vec<LimitView>,
     /// The TLS that they are inside of: its mode, whom it asks for, and what it verifies.
     pub tls: Option<String>,
@@ -102,7 +102,7 @@ pub struct ClusterView {
 /// How much of something there is, and how much there may be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LimitView {
-    /// `connections`, `pending`, `requests` or `retries`.
+    /// `connections`, `pending`, `pins`, `requests` or `retries`.
     pub name: String,
     /// How much there is, over all workers.
     pub active: u64,

@@ -21,7 +21,7 @@ use crate::control::{Found, Quarantine};
 use crate::explain::{Question, explain};
 use crate::identity::Identity;
 use crate::listener::{Board, ListenerStatus};
-use crate::registry::Journal;
+use crate::registry::{Journal, PINS_MAX};
 use crate::runtime::drain::{Stage, Trigger};
 use crate::snapshot::{ListenAddress, Listener, ListenerKey, Service, Snapshot, SnapshotSlot};
 use crate::telemetry::{
@@ -235,6 +235,9 @@ fn limits(cluster: &Cluster) -> Vec<LimitView> {
         RetryLimit::Share { .. } => u32::MAX,
     };
     views.push(view("retries", state.retries.active(), retries));
+    if let Some(pins) = cluster.pins(state.journal.now()) {
+        views.push(view("pins", pins, PINS_MAX as u32));
+    }
     views
 }
 

@@ -118,6 +118,14 @@ pub fn of_address(address: IpAddr) -> u64 {
     xx_hash(&text.get_ref()[..length])
 }
 
+/// The hash by which a client is told from others within this process: of the bytes of its address.
+pub fn client_hash(address: IpAddr) -> u64 {
+    match address.to_canonical() {
+        IpAddr::V4(address) => xx_hash(&address.octets()),
+        IpAddr::V6(address) => xx_hash(&address.octets()),
+    }
+}
+
 /// The value of a cookie that is not empty, without quotes around it.
 fn cookie_value<'a>(headers: &'a HeaderMap, name: &[u8]) -> Option<&'a [u8]> {
     let lines = headers.get_all(COOKIE).iter();

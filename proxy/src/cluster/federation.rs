@@ -370,6 +370,13 @@ impl Federation {
         })
     }
 
+    /// The tier in use, if it is known who is available in this version.
+    fn known_tier(&self, version: u64) -> Option<u8> {
+        let now = self.first.load();
+        let is_known = now.known.load(Ordering::Acquire) == version;
+        now.tier.filter(|_| is_known)
+    }
+
     /// Picks a pool for a request that its tier has failed: of the first tier among `later`, as [`Federation::pick`] does.
     pub fn pick_later(&self, later: PoolSet, hash: Option<u64>) -> Option<Chosen> {
         if later.is_empty() {

@@ -47,8 +47,13 @@ pub(super) fn balance(
         policy: match balancer {
             _ if service.original_destination => Policy::Passthrough,
             Some(balancer) => policy(&balancer.algorithm),
-            None if service.sticky => by_client(),
+            None if service.affinity.is_some() => by_client(),
             None => Policy::default(),
+        },
+        remember: match balancer {
+            _ if service.original_destination => None,
+            Some(_) => None,
+            None => service.affinity,
         },
         warmup: balancer.and_then(|balancer| balancer.warmup.as_ref().map(warmup)),
         outlier: outlier_policy,
@@ -70,8 +75,7 @@ fn policy(algorithm: &Algorithm) -> Policy {
     }
 }
 
-/// The endpoint of a client, whichever proxy it comes to. Kubernetes remembers it for as long as `sessionAffinityConfig`
-/// says; nothing is remembered here, so that there is nothing to forget.
+/// The endpoint of a client, whichever proxy it comes to.
 pub(super) fn by_client() -> Policy {
     Policy::Hash(HashPolicy {
         key: HashKey::SourceIp,

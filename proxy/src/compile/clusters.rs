@@ -233,7 +233,7 @@ impl<'a> Clusters<'a> {
             return self.build(name, &service, port, policy);
         }
         if let Some(balancer) = service.export.filter(|_| !is_passed_on) {
-            policy.balance.policy = balancer.policy();
+            balancer.overrule(&mut policy.balance);
         }
         let port = service.find_port(port)?;
         let state = self.registry.cluster(name);

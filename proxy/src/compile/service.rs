@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use config_loader::ObjectRef;
-use config_loader::resource::core::{EndpointSlice, TrafficDistribution};
+use config_loader::resource::core::{EndpointSlice, SessionAffinity, TrafficDistribution};
 use config_loader::resource::{HealthChecked, Object};
 
 use super::balance;
@@ -13,6 +14,7 @@ use super::members::Member;
 use super::services::provenance;
 pub(super) use super::workload::{Behind, Facts, Origin, Workload, WorkloadHost, Workloads};
 use crate::balance::{Policy, Simple};
+use crate::cluster::Balance;
 use crate::provenance::Provenance;
 use crate::upstream::Protocol;
 
@@ -34,8 +36,8 @@ pub(super) struct Service {
     pub endpoints: Workloads,
     /// Whether its requests go where their clients dialled.
     pub original_destination: bool,
-    /// Whether requests of one client stay with one endpoint, where no rule says otherwise.
-    pub sticky: bool,
+    /// How long after the last one requests of a client stay with one endpoint, if they do and no rule says otherwise.
+    pub affinity: Option<Duration>,
     /// Whether it is no part of the mesh.
     pub external: bool,
     /// Whether and how its endpoints are asked how they are.
@@ -123,19 +125,36 @@ pub(super) struct Part {
 /// Source: ServiceExport `spec.loadBalancer` and `spec.sessionSticky`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExportBalancer {
-    /// A client's address stays with an endpoint.
+    /// By the hash of a client's address.
     ByClient,
     /// The endpoint with the fewest active requests.
     LeastRequest,
+    /// A client stays with the endpoint that it was sent to.
+    Sticky,
 }
 
 impl ExportBalancer {
-    /// What it is called elsewhere.
-    pub(super) fn policy(self) -> Policy {
-        match self {
-            ExportBalancer::ByClient => balance::by_client(),
-            ExportBalancer::LeastRequest => Policy::Simple(Simple::LeastRequest),
+    /// How long after its last request a client stays.
+    const LIFETIME: Duration = Duration::from_secs(3600);
+
+    /// Puts it in the place of what a rule or the service says, unless that is a key of a rule.
+    pub(super) fn overrule(self, balance: &mut Balance) {
+        if matches!(balance.policy, Policy::Hash(_)) && balance.remember.is_none() {
+            return;
         }
+        (balance.policy, balance.remember) = match self {
+            ExportBalancer::ByClient => (balance::by_client(), None),
+            ExportBalancer::LeastRequest => (Policy::Simple(Simple::LeastRequest), None),
+            ExportBalancer::Sticky => (balance::by_client(), Some(Self::LIFETIME)),
+        };
+    }
+}
+
+/// How long after its last request a client stays with its endpoint, if a service has it so.
+pub(super) fn affinity(asked: SessionAffinity) -> Option<Duration> {
+    match asked {
+        SessionAffinity::ClientIp { timeout } => Some(timeout),
+        SessionAffinity::None => None,
     }
 }
 

@@ -173,7 +173,7 @@ impl Draft {
                 ports: Vec::new(),
                 endpoints: Workloads::default(),
                 original_destination: false,
-                sticky: false,
+                affinity: None,
                 external: false,
                 health_check: HealthChecked::Unsaid,
                 distribution: TrafficDistribution::Any,

@@ -1,5 +1,6 @@
 //! Compiled snapshots, asked with requests: which rule takes a request, and where it goes.
 
+mod affinity;
 mod client_tls;
 
 mod connections;

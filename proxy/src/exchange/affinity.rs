@@ -1,13 +1,18 @@
-//! Which key a request has for balancers by hash, and the cookie that a client without one is given.
+//! Which key a request has for balancers by hash, the cookie that a client without one is given, and clients that stay with
+//! the endpoint that they were sent to.
+
+use std::net::IpAddr;
 
 use hyper::Request;
 use hyper::header::HeaderValue;
+use tokio::time::Instant;
 
 use super::forward::Forward;
-use super::request::Destined;
+use super::request::{Destined, Picked, Worker};
 use crate::balance::hash::{combine, xx_hash};
-use crate::balance::{CookieKey, HashKey, Source};
-use crate::cluster::{Ask, Split};
+use crate::balance::{CookieKey, HashKey, Source, client_hash};
+use crate::cluster::{Ask, Split, Stay};
+use crate::registry::Visit;
 
 /// What a request brings to balancers by hash.
 #[derive(Default)]
@@ -16,15 +21,25 @@ pub struct Affinity {
     pub ask: Ask,
     /// The cookie that its response issues.
     pub cookie: Option<Box<HeaderValue>>,
+    /// Its client, where that stays with an endpoint.
+    pub visit: Option<Visit>,
 }
 
 impl Affinity {
-    /// That of a request that is for this cluster. Where a rule has several destinations, the keys of all of them count,
-    /// so that a client stays with its endpoint whichever of them is drawn.
-    pub fn of<B>(forward: &Forward<'_>, destined: &Destined, request: &Request<B>) -> Self {
+    /// That of a request that is for this cluster, and came then. Where a rule has several destinations, the keys of all of
+    /// them count, so that a client stays with its endpoint whichever of them is drawn.
+    pub fn of<B>(
+        forward: &Forward<'_>,
+        destined: &Destined,
+        request: &Request<B>,
+        came: Instant,
+    ) -> Self {
         match destined.cluster().hash_key() {
             None => Self::default(),
-            Some(_) => Self::by_keys(forward, request),
+            Some(_) => Self {
+                visit: destined.visit(forward.origin.client.ip(), came),
+                ..Self::by_keys(forward, request)
+            },
         }
     }
 
@@ -64,5 +79,37 @@ impl Affinity {
             self.cookie = line.map(Box::new);
         }
         Some(xx_hash(value.as_bytes()))
+    }
+}
+
+impl Destined {
+    /// A request or a connection of a client that came then, where the cluster remembers clients.
+    pub(super) fn visit(&self, client: IpAddr, came: Instant) -> Option<Visit> {
+        let cluster = self.cluster();
+        cluster.remembers()?;
+        Some(Visit {
+            client: client_hash(client),
+            at: cluster.state.journal.at(came),
+        })
+    }
+
+    /// Picks the endpoint that a client stays with, where the cluster remembers that; else as [`Destined::pick`] does.
+    pub(super) fn pick_for(&self, visit: Option<Visit>, worker: &Worker) -> Option<Picked> {
+        match visit.and_then(|visit| self.cluster().stay(visit)) {
+            None => self.pick(worker),
+            Some(stay) => self.pick_staying(&stay, worker),
+        }
+    }
+
+    fn pick_staying(&self, stay: &Stay<'_>, worker: &Worker) -> Option<Picked> {
+        let (cluster, ask) = (self.cluster(), self.ask());
+        let Some(federation) = &cluster.federation else {
+            let endpoint = worker.random(|rng| cluster.pick_for(stay, ask, rng))?;
+            return Some(self.at(endpoint));
+        };
+        let snapshot = self.snapshot();
+        let pools = (snapshot.generation, |id| snapshot.cluster(id));
+        let choice = worker.random(|rng| federation.choose_for(stay, pools, ask, rng))?;
+        Some(self.follow(federation, choice, worker))
     }
 }

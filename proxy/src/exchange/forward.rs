@@ -183,10 +183,11 @@ fn pick<B>(
         return Err(LocalReply::from_kind(Kind::NoCluster));
     };
     record.destined(&destined);
-    let Affinity { ask, cookie } = Affinity::of(forward, &destined, request);
+    let Affinity { ask, cookie, visit } =
+        Affinity::of(forward, &destined, request, record.started());
     let destined = destined.asking(ask);
     let picked = destined
-        .pick(forward.worker)
+        .pick_for(visit, forward.worker)
         .ok_or_else(|| destined.nobody())?;
     if picked.endpoint().hop.is_some() && request.headers().contains_key(X_STRAIT_FROM_CLUSTER) {
         let at_home = destined.at_home(forward.worker);

@@ -16,10 +16,20 @@ impl Destined {
         let (generation, cluster) = (snapshot.generation, |id| snapshot.cluster(id));
         let choice =
             worker.random(|rng| federation.choose(generation, cluster, self.ask(), rng))?;
+        Some(self.follow(federation, choice, worker))
+    }
+
+    /// Takes what was chosen for a first try, and says so if it brought another tier into use.
+    pub(super) fn follow(
+        &self,
+        federation: &Federation,
+        choice: Choice,
+        worker: &Worker,
+    ) -> Picked {
         if let Some(from) = choice.shifted_from {
             self.tell_shift(federation, from, choice.at, worker);
         }
-        Some(self.take(federation, choice, worker))
+        self.take(federation, choice, worker)
     }
 
     /// An endpoint of the proxy's own cluster, for a request that another cluster has sent here: what comes from others ends

@@ -316,8 +316,13 @@ impl Picked {
         self.endpoint
     }
 
-    /// Picks an endpoint of the same cluster, this one perhaps; `attempt` is how many were found unfit before.
+    /// Picks an endpoint of the same cluster, this one perhaps; `attempt` is how many were found unfit before. With no other
+    /// reason to leave it, a client stays here as long as it may.
     pub fn again(&self, worker: &Worker, attempt: u32) -> Option<Self> {
+        let stays = attempt == 0 && self.cluster().remembers().is_some();
+        if stays && self.endpoint().state.health.is_usable() {
+            return Some(self.clone());
+        }
         let ask = Ask {
             attempt,
             ..self.destined.ask

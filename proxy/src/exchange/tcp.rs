@@ -18,7 +18,7 @@ use super::request::{Destined, Picked, SnapshotRef, Spot, Worker};
 use crate::balance::{EndpointIdx, HashKey, of_address};
 use crate::cluster::{Ask, Cluster, Outcome};
 use crate::error::{Error, Kind};
-use crate::registry::{Address, ConnectionPermit, EndpointState};
+use crate::registry::{Address, ConnectionPermit, EndpointState, Visit};
 use crate::route::OpaqueHead;
 use crate::snapshot::{Destination, Federated, OpaqueRoutes};
 use crate::telemetry::{Counter, Entry, ReplayCause, RequestStats, ResponseFlags};
@@ -150,9 +150,10 @@ async fn connect(
     mut record: Record,
 ) -> Option<Opened> {
     let mut tried = Vec::new();
-    let ask = ask(destined, &record);
+    let asking = destined.clone().asking(ask(destined, &record));
+    let visit = destined.visit(record.client.source.ip(), record.started);
     while tried.len() < CONNECT_ATTEMPTS_MAX {
-        let Some(picked) = destined.pick_other(worker, ask, &mut tried) else {
+        let Some(picked) = asking.pick_other(worker, visit, &mut tried) else {
             break;
         };
         record.goes_to(&picked);
@@ -233,20 +234,25 @@ fn ask(destined: &Destined, record: &Record) -> Ask {
 }
 
 impl Destined {
-    /// Picks an endpoint that has not been tried, and notes it as tried; `None` when there is none left.
-    pub fn pick_other(&self, worker: &Worker, ask: Ask, tried: &mut Vec<Spot>) -> Option<Picked> {
-        let destined = self.clone().asking(ask);
+    /// Picks an endpoint that has not been tried, and notes it as tried; `None` when there is none left. The first one is
+    /// that of the client's visit, if the client stays with one.
+    fn pick_other(
+        &self,
+        worker: &Worker,
+        visit: Option<Visit>,
+        tried: &mut Vec<Spot>,
+    ) -> Option<Picked> {
         let picked = match (&self.cluster().federation, tried.last()) {
-            (None, _) => destined.untried(self.cluster(), worker, tried),
-            (Some(_), None) => destined.pick(worker),
+            (_, None) => self.pick_for(visit, worker),
+            (None, _) => self.untried(self.cluster(), worker, tried),
             (Some(_), Some(last)) => {
-                let last = destined.at_pool(last.cluster, last.endpoint);
+                let last = self.at_pool(last.cluster, last.endpoint);
                 let next = if tried.len() < CONNECT_ATTEMPTS_MAX - 1 {
                     last.of_same_tier(worker, tried)
                 } else {
                     None
                 };
-                let next = next.and_then(|next| destined.untried(next.cluster(), worker, tried));
+                let next = next.and_then(|next| self.untried(next.cluster(), worker, tried));
                 next.or_else(|| {
                     let next = last.of_next_tier(worker)?;
                     last.moves_on(&next, ReplayCause::Connect, worker);

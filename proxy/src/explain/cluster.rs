@@ -1,6 +1,7 @@
 //! Where the winning rule may send the request, down to the endpoints and their probabilities.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use http::Request;
 use rand::SeedableRng;
@@ -9,12 +10,14 @@ use rand::rngs::SmallRng;
 use super::answer::{ClusterUsed, DestinationChoice, Edits, EndpointUsed, PriorityUsed};
 use super::effect;
 use super::members::members;
-use crate::balance::{EndpointIdx, HashKey, Source, combined};
-use crate::cluster::{Ask, Cluster, Endpoint, Split};
+use crate::balance::{EndpointIdx, HashKey, Source, client_hash, combined};
+use crate::cluster::federation::Choice;
+use crate::cluster::{Ask, Cluster, Endpoint, Federation, Split};
 use crate::compile::Survey;
 use crate::error::Kind;
 use crate::exchange::reply::LocalReply;
 use crate::pool::PoolSettings;
+use crate::registry::Visit;
 use crate::snapshot::{Destination, Route, Snapshot};
 
 /// Every destination of a route, in the order of the rule; those that take no traffic say why.
@@ -60,11 +63,27 @@ fn follow_key(
     probability: f64,
 ) {
     let client = request.extensions().get::<IpAddr>().copied();
+    let kept = match cluster.remembers() {
+        Some(lifetime) => {
+            let lifetime = effect::duration(lifetime);
+            format!("; a client is remembered for {lifetime} after its last request")
+        }
+        None => String::new(),
+    };
     if keys.contains(&&HashKey::SourceIp) && client.is_none() {
         used.affinity = Some(format!(
-            "sticky by {own}, which differs from client to client (say which with --client)"
+            "sticky by {own}, which differs from client to client (say which with --client){kept}"
         ));
         return;
+    }
+    if let Some((number, left)) =
+        client.and_then(|client| remembered(cluster, snapshot, client, used))
+    {
+        let (address, left) = (&used.endpoints[number].address, effect::duration(left));
+        used.affinity = Some(format!(
+            "sticky by {own}, which is remembered at {address} for {left} more{kept}"
+        ));
+        return lead_to(used, number, probability);
     }
     let source = Source {
         headers: request.headers(),
@@ -80,12 +99,61 @@ fn follow_key(
         return;
     };
     let address = &used.endpoints[number].address;
-    used.affinity = Some(format!("sticky by {own}, which leads to {address}"));
+    let how = match kept.is_empty() {
+        true => "",
+        false => " by its hash, as that of a client not seen before",
+    };
+    used.affinity = Some(format!(
+        "sticky by {own}, which leads to {address}{how}{kept}"
+    ));
+    lead_to(used, number, probability);
+}
+
+/// Gives all that the destination has to one of the endpoints shown.
+fn lead_to(used: &mut ClusterUsed, number: usize, probability: f64) {
     for (other, endpoint) in used.endpoints.iter_mut().enumerate() {
         let share = if other == number { 1.0 } else { 0.0 };
         endpoint.share = endpoint.share.map(|_| share);
         endpoint.probability = endpoint.probability.map(|_| share * probability);
     }
+}
+
+/// Which of the endpoints shown a client stays with now, and for how long without another request.
+fn remembered(
+    cluster: &Cluster,
+    snapshot: &Snapshot,
+    client: IpAddr,
+    used: &ClusterUsed,
+) -> Option<(usize, Duration)> {
+    let stay = cluster.stay(Visit {
+        client: client_hash(client),
+        at: cluster.state.journal.now(),
+    })?;
+    let pin = stay.pin()?;
+    let number = match &cluster.federation {
+        None => cluster.standing(pin.endpoint())?.0 as usize,
+        Some(federation) => {
+            let pool = |id| snapshot.cluster(id);
+            let choice = federation.standing(pin.endpoint(), snapshot.generation, pool)?;
+            shown(federation, choice, snapshot, used)?
+        }
+    };
+    Some((number, stay.left(pin)))
+}
+
+/// Which of the endpoints shown a choice is.
+fn shown(
+    federation: &Federation,
+    choice: Choice,
+    snapshot: &Snapshot,
+    used: &ClusterUsed,
+) -> Option<usize> {
+    let pool = federation.pools().get(choice.at)?;
+    let cluster = snapshot.cluster(pool.cluster)?;
+    let address = cluster.endpoint(choice.endpoint).address.to_string();
+    used.endpoints.iter().position(|shown| {
+        shown.address == address && shown.member.as_deref() == Some(&*pool.member)
+    })
 }
 
 /// Which of the endpoints shown a hash leads to.
@@ -100,15 +168,7 @@ fn led_to(cluster: &Cluster, snapshot: &Snapshot, hash: u64, used: &ClusterUsed)
         return Some(cluster.pick(ask, &mut rng)?.0 as usize);
     };
     let choice = federation.led_to(|id| snapshot.cluster(id), hash, &mut rng)?;
-    let pool = federation.pools().get(choice.at)?;
-    let address = &snapshot
-        .cluster(pool.cluster)?
-        .endpoint(choice.endpoint)
-        .address;
-    let address = address.to_string();
-    used.endpoints.iter().position(|shown| {
-        shown.address == address && shown.member.as_deref() == Some(&*pool.member)
-    })
+    shown(federation, choice, snapshot, used)
 }
 
 /// Every destination of a rule for connections, in the order of the rule.

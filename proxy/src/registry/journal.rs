@@ -207,7 +207,12 @@ impl Default for Journal {
 impl Journal {
     /// The time.
     pub fn now(&self) -> Moment {
-        let gone = self.start.elapsed().as_millis();
+        self.at(Instant::now())
+    }
+
+    /// The time of an instant that was taken already.
+    pub fn at(&self, instant: Instant) -> Moment {
+        let gone = instant.saturating_duration_since(self.start).as_millis();
         Moment(u64::try_from(gone).unwrap_or(u64::MAX).saturating_add(1))
     }
 

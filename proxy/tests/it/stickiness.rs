@@ -1,5 +1,8 @@
 //! What services say about who takes a request, without a DestinationRule; and destinations that a gateway cannot know.
 
+use std::net::SocketAddr;
+
+use crate::support::eventually;
 use crate::support::mesh::{documents, gateway, routes};
 use crate::support::origin::{Back, Origin};
 use crate::support::proxy::{Proxy, Start, free_address};
@@ -17,26 +20,58 @@ fn slice(name: &str, origin: &Origin, node: &str) -> String {
     )
 }
 
-/// Service `s` of these origins, the first on node `n0`, and so on.
-fn proxy(origins: &[Origin], spec: &str, rule: &str, arguments: &[&str]) -> Proxy {
-    let start = Start::new();
-    let mut all = vec![
-        gateway(&[start.edge()]),
-        routes("s", "['*']", "- {route: [{destination: {host: s}}]}"),
+/// Service `s` of these origins, the first on node `n0`, and so on; behind this Gateway with its routes.
+fn mesh(front: &[String], origins: &[&Origin], spec: &str, rule: &str) -> String {
+    let mut all = front.to_vec();
+    all.extend([
         format!(
             "apiVersion: v1\nkind: Service\nmetadata: {{name: s}}\nspec: {{{spec}, ports: \
              [{{name: http, port: 80}}], selector: {{app: s}}}}\n"
         ),
         rule.to_owned(),
-    ];
+    ]);
     for (number, origin) in origins.iter().enumerate() {
         all.push(slice(&format!("s{number}"), origin, &format!("n{number}")));
     }
+    documents(all)
+}
+
+/// A Gateway for HTTP, all of whose requests are for `s`.
+fn http(edge: SocketAddr) -> Vec<String> {
+    let to_s = "- {route: [{destination: {host: s}}]}";
+    vec![gateway(&[edge]), routes("s", "['*']", to_s)]
+}
+
+/// A Gateway for connections, all of which are for `s`.
+fn tcp(edge: SocketAddr) -> Vec<String> {
+    let (ip, port) = (edge.ip(), edge.port());
+    vec![
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {{name: edge}}\nspec:\n  selector: \
+             {{istio: ingressgateway}}\n  servers:\n  - {{port: {{number: {port}, name: tcp, protocol: TCP}}, \
+             bind: {ip}, hosts: ['*']}}\n"
+        ),
+        "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: s}\nspec:\n  hosts: ['*']\n  \
+         gateways: [edge]\n  tcp: [{route: [{destination: {host: s}}]}]\n"
+            .to_owned(),
+    ]
+}
+
+fn proxy(origins: &[Origin], spec: &str, rule: &str, arguments: &[&str]) -> Proxy {
+    let start = Start::new();
+    let origins: Vec<&Origin> = origins.iter().collect();
+    let text = mesh(&http(start.edge()), &origins, spec, rule);
     let arguments = arguments.iter().copied();
-    start
-        .args(arguments)
-        .file("mesh.yaml", documents(all))
-        .start()
+    start.args(arguments).file("mesh.yaml", text).start()
+}
+
+/// Puts others in force, of which this one was not there before, or is not any more.
+fn reload(proxy: &Proxy, text: String, (origin, is_there): (&Origin, bool)) {
+    proxy.write("mesh.yaml", text);
+    let address = origin.address.to_string();
+    eventually("it is in force", || {
+        proxy.page("/clusters").contains(&address) == is_there
+    });
 }
 
 /// Names of the origins that answer this many connections.
@@ -46,6 +81,8 @@ fn names(proxy: &Proxy, count: usize) -> Vec<String> {
     names.map(|name| String::from_utf8(name).unwrap()).collect()
 }
 
+const STICKY: &str = "sessionAffinity: ClientIP";
+
 fn origins() -> [Origin; 4] {
     ["one", "two", "three", "four"].map(|name| Origin::named(Back::H1, name))
 }
@@ -53,19 +90,74 @@ fn origins() -> [Origin; 4] {
 #[test]
 fn service_with_session_affinity_keeps_a_client_at_one_endpoint() {
     let origins = origins();
-    let affinity = "sessionAffinity: ClientIP";
     let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: s}\nspec: {host: s, \
         trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}\n";
     for (spec, rule, sticky) in [
-        (affinity, "", true),
+        (STICKY, "", true),
         ("sessionAffinity: None", "", false),
         // a rule that says how has the last word
-        (affinity, rule, false),
+        (STICKY, rule, false),
     ] {
         let proxy = proxy(&origins, spec, rule, &[]);
         let all = names(&proxy, 24);
         let same = all.iter().all(|name| *name == all[0]);
         assert_eq!(same, sticky, "{spec} {rule}: {all:?}");
+    }
+}
+
+#[test]
+fn clients_stay_with_their_endpoint_when_others_are_added() {
+    let all = origins();
+    let [one, two, three, four] = &all;
+    let proxy = proxy(&all[..2], STICKY, "", &["--trusted-hops", "1"]);
+    let answers = |clients: std::ops::Range<u8>| -> Vec<String> {
+        let mut stream = Raw::connect(proxy.edge);
+        let ask = |client| {
+            let told = format!("X-Forwarded-For: 203.0.113.{client}\r\n\r\n");
+            let reply = stream
+                .send(GET.replacen("\r\n\r\n", &format!("\r\n{told}"), 1))
+                .reply();
+            String::from_utf8(reply.body).unwrap()
+        };
+        clients.map(ask).collect()
+    };
+    let homes = answers(0..40);
+    let text = mesh(&http(proxy.edge), &[one, two, three, four], STICKY, "");
+    reload(&proxy, text, (four, true));
+    assert_eq!(answers(0..40), homes);
+    let others = answers(40..80);
+    let new = others
+        .iter()
+        .filter(|name| ["three", "four"].contains(&name.as_str()));
+    assert!(new.count() > 5, "{others:?}");
+}
+
+#[test]
+fn client_does_not_go_back_when_its_endpoint_does() {
+    let all = origins();
+    for front in [http, tcp] {
+        let start = Start::new();
+        let every: Vec<&Origin> = all.iter().collect();
+        let text = mesh(&front(start.edge()), &every, STICKY, "");
+        let proxy = start.file("mesh.yaml", text.clone()).start();
+        let home = names(&proxy, 1).remove(0);
+        let place = ["one", "two", "three", "four"]
+            .iter()
+            .position(|name| *name == home);
+        let home = every[place.expect("a name")];
+        let left: Vec<&Origin> = all
+            .iter()
+            .filter(|origin| origin.address != home.address)
+            .collect();
+        reload(
+            &proxy,
+            mesh(&front(proxy.edge), &left, STICKY, ""),
+            (home, false),
+        );
+        let moved = names(&proxy, 12);
+        assert!(moved.iter().all(|name| *name == moved[0]), "{moved:?}");
+        reload(&proxy, text, (home, true));
+        assert!(names(&proxy, 12).iter().all(|name| *name == moved[0]));
     }
 }
 
@@ -115,23 +207,18 @@ fn destination_that_only_the_client_knows_is_a_bad_gateway() {
 #[test]
 fn connection_to_where_only_the_client_knows_is_closed() {
     let edge = free_address();
-    let (ip, port) = (edge.ip(), edge.port());
-    let text = documents([
-        format!(
-            "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {{name: edge}}\nspec:\n  selector: \
-             {{istio: ingressgateway}}\n  servers:\n  - {{port: {{number: {port}, name: tcp, protocol: TCP}}, \
-             bind: {ip}, hosts: ['*']}}\n"
-        ),
-        "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: s}\nspec:\n  hosts: ['*']\n  \
-         gateways: [edge]\n  tcp: [{route: [{destination: {host: s.test}}]}]\n"
-            .to_owned(),
+    let mut all: Vec<String> = tcp(edge)
+        .iter()
+        .map(|text| text.replace("{host: s}", "{host: s.test}"))
+        .collect();
+    all.push(
         "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: s}\nspec:\n  hosts: [s.test]\n  \
          resolution: NONE\n  ports: [{number: 1, name: tcp, protocol: TCP}]\n"
             .to_owned(),
-    ]);
-    let proxy = Start::new().file("mesh.yaml", text).start();
+    );
+    let proxy = Start::new().file("mesh.yaml", documents(all)).start();
     assert!(Raw::connect(edge).send("hello").is_closed());
-    crate::support::eventually("it is logged", || {
+    eventually("it is logged", || {
         let mut lines = proxy.access_log().into_iter();
         lines.any(|line| {
             line["response_flags"] == "NR"

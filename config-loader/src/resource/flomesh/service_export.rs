@@ -15,7 +15,7 @@ pub struct ServiceExport {
     pub rules: Vec<ExportRule>,
     /// How the path is rewritten, the same for all rules.
     pub path_rewrite: Option<PathRewrite>,
-    /// Whether a client's address stays with one endpoint.
+    /// Whether a client stays with the endpoint that it was sent to.
     pub session_sticky: bool,
     /// How requests are spread over the service's endpoints.
     pub algorithm: Algorithm,

@@ -6,8 +6,8 @@ use rand::Rng;
 
 use super::{Chosen, Federation, PoolSet, Shares, first_tier};
 use crate::balance::EndpointIdx;
-use crate::cluster::{Ask, Cluster};
-use crate::registry::ClusterId;
+use crate::cluster::{Ask, Cluster, Stay};
+use crate::registry::{ClusterId, PinNumber};
 
 /// An endpoint of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,43 @@ impl Federation {
         let left = self.available(&cluster).without(passed);
         self.beside(left, &cluster, ask, rng)
             .or_else(|| self.in_panic(cluster, ask, rng))
+    }
+
+    /// The endpoint that its client stays with, or one as [`Federation::choose`] finds it, with which it then stays.
+    pub fn choose_for<'c>(
+        &self,
+        stay: &Stay<'_>,
+        (generation, cluster): (u64, impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>),
+        ask: Ask,
+        rng: &mut impl Rng,
+    ) -> Option<Choice> {
+        let standing = |number| self.standing(number, generation, &cluster);
+        stay.settle(standing, || {
+            let choice = self.choose(generation, &cluster, ask, rng)?;
+            let pool = cluster(self.pools.get(choice.at)?.cluster)?;
+            Some((choice, pool.pin_number(choice.endpoint)))
+        })
+    }
+
+    /// The endpoint with this number, if it may be used and is of no later tier than the one in use.
+    pub fn standing<'c>(
+        &self,
+        number: PinNumber,
+        generation: u64,
+        cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
+    ) -> Option<Choice> {
+        let known = self.known_tier(self.version(generation));
+        let tier = known.or_else(|| first_tier(&self.pools, self.available(&cluster)))?;
+        let pools = self.pools.iter().enumerate();
+        let mut pools = pools.filter(|(_, pool)| pool.tier <= tier);
+        pools.find_map(|(at, pool)| {
+            let endpoint = cluster(pool.cluster)?.standing(number)?;
+            Some(Choice {
+                at,
+                endpoint,
+                shifted_from: None,
+            })
+        })
     }
 
     /// The pool and the endpoint that a hash leads to; changes nothing.

@@ -1,6 +1,5 @@
 //! Picks as health changes, by clusters that were compiled by hand.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,85 +8,17 @@ use rand::rngs::SmallRng;
 
 use super::*;
 use crate::balance::{HashAlgorithm, HashKey, HashPolicy, Policy};
-use crate::cluster::locality::{self, Locality, Place};
 use crate::cluster::{
-    Balance, Cluster, Common, EndpointTls, HealthCheck, Outcome, OutlierPolicy, Parts, Probe,
-    RetryLimit, Spread,
+    Balance, Cluster, HealthCheck, Outcome, OutlierPolicy, Probe, Spread, by_hand, locality,
 };
-use crate::pool::PoolSettings;
-use crate::registry::{Address, Happening, Registry, Thresholds};
-use crate::telemetry::{Reporter, RequestLabels, StatsRegistry};
-use crate::upstream::Protocol;
-
-const HERE: &str = "r/a";
+use crate::registry::{Happening, Registry, Thresholds};
 
 /// A cluster whose endpoints are `10.0.0.N:80` in these localities, for a proxy in `r/a`.
 fn cluster(balance: Balance, localities: &[&str]) -> Cluster {
+    let numbered = (1..).zip(localities.iter().copied());
+    let endpoints: Vec<(u32, &str)> = numbered.collect();
     let registry = Registry::default();
-    let state = registry.cluster("outbound|80||a.test");
-    let stats = StatsRegistry::new(1).request_stats(&RequestLabels {
-        reporter: Reporter::Source,
-        source: Arc::default(),
-        destination: Arc::default(),
-        service: Arc::default(),
-    });
-    let labels = Arc::default();
-    let endpoints: Vec<Endpoint> = localities
-        .iter()
-        .enumerate()
-        .map(|(number, locality)| {
-            let [.., high, low] = (number as u32 + 1).to_be_bytes();
-            let address = Address::Ip(([10, 0, high, low], 80).into());
-            Endpoint {
-                state: registry.endpoint(&state.name, &address),
-                address,
-                alternates: None,
-                weight: 1,
-                common: Arc::new(Common {
-                    locality: Locality::new(*locality),
-                    network: Arc::default(),
-                    member: None,
-                    labels: Arc::clone(&labels),
-                    tls: EndpointTls::OfCluster,
-                    hop: None,
-                    scope: Arc::clone(&state.name),
-                    stats: Arc::clone(&stats),
-                }),
-            }
-        })
-        .collect();
-    let here = Locality::new(HERE);
-    let own = BTreeMap::new();
-    let place = |locality| Place {
-        locality,
-        labels: &own,
-        network: "",
-        member: "",
-    };
-    let places: Vec<(Place<'_>, u32)> = endpoints
-        .iter()
-        .map(|endpoint| (place(&endpoint.locality), 1))
-        .collect();
-    let plan = locality::plan(&balance.spread, &place(&here), &places);
-    let parts = Parts {
-        state,
-        host: "a.test".into(),
-        protocol: Protocol::Http1,
-        balance,
-        endpoints,
-        plan,
-        unresolved: Vec::new(),
-        stats,
-        pool: PoolSettings::default(),
-        retry_limit: RetryLimit::default(),
-        check: None,
-        federation: None,
-        absence: None,
-        is_pool: false,
-        provenance: Vec::new(),
-        made_from: None,
-        fingerprint: 0,
-    };
+    let parts = by_hand::parts(&registry, "outbound|80||a.test", balance, &endpoints);
     Cluster::build(parts, Moment(1))
 }
 

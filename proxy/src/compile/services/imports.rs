@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use config_loader::resource::Object;
-use config_loader::resource::core::{Protocol, SessionAffinity};
+use config_loader::resource::core::Protocol;
 use config_loader::resource::flomesh::{ImportEndpoint, ImportPort, ImportType, ServiceImport};
 use http::HeaderValue;
 
@@ -14,7 +15,7 @@ use crate::cluster::Hop;
 use crate::compile::federation::Viewer;
 use crate::compile::names::CLUSTER_SET;
 use crate::compile::service::{
-    Facts, Origin, Port, Service, Workload, WorkloadHost, carries_paths, protocol,
+    Facts, Origin, Port, Service, Workload, WorkloadHost, affinity, carries_paths, protocol,
 };
 
 /// Adds the endpoints of every ServiceImport to the Service of its name, which is made up where there is none, and the
@@ -30,7 +31,7 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
         let mut draft = collector.take(&native).unwrap_or_else(|| {
             let mut draft = Draft::new(&native, name, namespace);
             policies::attach(collector, &mut draft);
-            draft.service.sticky = is_sticky(object);
+            draft.service.affinity = affinity_of(object);
             draft
         });
         add(collector, &mut draft, object);
@@ -42,7 +43,7 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
         if exposure.is_none_or(|exposure| exposure.includes(viewer)) {
             let together = format!("{name}.{namespace}{CLUSTER_SET}");
             let mut together = draft.under(&together);
-            together.service.sticky = is_sticky(object);
+            together.service.affinity = affinity_of(object);
             match object.spec.import_type {
                 ImportType::ClusterSetIp => collector.add_vip(object.spec.vip, &together),
                 ImportType::Headless => add_single(collector, &together, object),
@@ -53,10 +54,12 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
     }
 }
 
-/// Whether requests of one client stay with one endpoint; those of a Headless import need not.
-fn is_sticky(import: &Object<ServiceImport>) -> bool {
-    import.spec.import_type == ImportType::ClusterSetIp
-        && import.spec.session_affinity != SessionAffinity::None
+/// How long requests of one client stay with one endpoint; those of a Headless import need not.
+fn affinity_of(import: &Object<ServiceImport>) -> Option<Duration> {
+    match import.spec.import_type {
+        ImportType::ClusterSetIp => affinity(import.spec.session_affinity),
+        ImportType::Headless => None,
+    }
 }
 
 /// Adds every endpoint of a Headless import as a service of its own, `<hostname>.<cluster>.<host>`: the hostname is the
@@ -78,7 +81,7 @@ fn add_single(collector: &mut Collector<'_>, whole: &Draft, import: &Object<Serv
         );
         let mut single = whole.under(&own);
         single.service.sharing = None;
-        single.service.sticky = false;
+        single.service.affinity = None;
         let of_import = whole.service.endpoints.listed().filter(|workload| {
             let of_member = workload.member.as_ref();
             workload.host == at && of_member.map_or(is_own, |of_member| of_member.key == member.key)

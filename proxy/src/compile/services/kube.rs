@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use config_loader::resource::Object;
 use config_loader::resource::core::{
-    AddressType, EndpointSlice, Host, Protocol, Service as Kube, ServicePort, SessionAffinity,
-    SliceEndpoint, TargetPort, TrafficDistribution,
+    AddressType, EndpointSlice, Host, Protocol, Service as Kube, ServicePort, SliceEndpoint,
+    TargetPort, TrafficDistribution,
 };
 
 use super::{Collector, Draft, policies};
 use crate::cluster::Locality;
 use crate::compile::members::Member;
 use crate::compile::service::{
-    Facts, Labels, Origin, Port, Workload, WorkloadHost, carries_paths, protocol,
+    Facts, Labels, Origin, Port, Workload, WorkloadHost, affinity, carries_paths, protocol,
 };
 use crate::compile::workload::Listing;
 
@@ -57,7 +57,7 @@ fn service(
     );
     draft.saw(object);
     draft.service.distribution = object.spec.traffic_distribution;
-    draft.service.sticky = object.spec.session_affinity != SessionAffinity::None;
+    draft.service.affinity = affinity(object.spec.session_affinity);
     draft.service.ports = object
         .spec
         .ports

@@ -48,7 +48,7 @@ pub(super) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
     if let Some(export) = collector.resources.service_exports.get(&name) {
         draft.saw(export);
         draft.service.export = match export.spec.algorithm {
-            _ if export.spec.session_sticky => Some(ExportBalancer::ByClient),
+            _ if export.spec.session_sticky => Some(ExportBalancer::Sticky),
             Algorithm::Hashing => Some(ExportBalancer::ByClient),
             Algorithm::LeastWork => Some(ExportBalancer::LeastRequest),
             Algorithm::RoundRobin => None,

@@ -136,7 +136,17 @@ fn scenario_53_a_client_moves_once_when_its_workload_goes() {
     });
     let stayed = home.paths().len();
     ask_all();
-    assert_eq!(home.paths().len(), stayed, "it does not come back");
+    assert_eq!(home.paths().len(), stayed, "it has moved");
+    proxy.write("mesh.yaml", text);
+    eventually("both may serve", || {
+        let clusters = proxy.page("/clusters");
+        let address = home.address().to_string();
+        clusters
+            .lines()
+            .any(|line| line.starts_with("exported|") && line.contains(&address))
+    });
+    ask_all();
+    assert_eq!(home.paths().len(), stayed, "it does not go back");
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! Clients that stay with their cluster: scenarios 58 to 60. Nothing is remembered: the client's address alone decides, so
-//! that the same client finds the same cluster after any time.
+//! Clients that stay with their cluster: scenarios 58 to 60. How long they are remembered is tested where times are said.
 
 use super::*;
 
@@ -7,22 +6,32 @@ const HALVES: &str =
     "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 50}, {clusterKey: c3, weight: 50}]}";
 
 /// Requests for the host of the cluster set, whose import says this.
-fn proxy(world: &World, import: &str, rule: &str) -> Proxy {
-    let start = Start::new();
+fn mesh(world: &World, edge: SocketAddr, import: &str, setup: Setup<'_>) -> String {
     let setup = Setup {
         local: 0,
         host: "web.ns1.svc.clusterset.local",
+        ..setup
+    };
+    let sticky = format!("spec: {{{import}, ports: [{{name: http, port: 80, endpoints: [");
+    world.mesh(edge, setup).replace(
+        "spec: {ports: [{name: http, port: 80, endpoints: [",
+        &sticky,
+    )
+}
+
+fn halves(rule: &str) -> Setup<'_> {
+    Setup {
         policy: HALVES,
         rule,
         ..Setup::default()
-    };
-    let sticky = format!("spec: {{{import}, ports: [{{name: http, port: 80, endpoints: [");
-    let text = world.mesh(start.edge(), setup).replace(
-        "spec: {ports: [{name: http, port: 80, endpoints: [",
-        &sticky,
-    );
+    }
+}
+
+fn proxy(world: &World, import: &str, rule: &str) -> Proxy {
+    let start = Start::new();
+    let text = mesh(world, start.edge(), import, halves(rule));
     start
-        .args(["--cluster", "c1"])
+        .args(["--cluster", "c1", "--trusted-hops", "1"])
         .file("mesh.yaml", text)
         .start()
 }
@@ -30,18 +39,89 @@ fn proxy(world: &World, import: &str, rule: &str) -> Proxy {
 const DETECTS: &str =
     "{outlierDetection: {consecutive5xxErrors: 1, interval: 1s, baseEjectionTime: 60s}}";
 
+const STICKY: &str = "sessionAffinity: ClientIP";
+
+/// Who answers each of these clients, of which a proxy in front tells.
+fn answers(proxy: &Proxy, clients: std::ops::Range<u8>) -> Vec<String> {
+    let mut stream = Raw::connect(proxy.edge);
+    let request = |client: u8| {
+        format!(
+            "GET / HTTP/1.1\r\nHost: web.example\r\nX-Forwarded-For: 203.0.113.{client}\r\n\r\n"
+        )
+    };
+    clients
+        .map(|client| who(&ask(&mut stream, &request(client))))
+        .collect()
+}
+
 #[test]
-fn scenarios_58_and_59_a_client_stays_with_a_cluster_that_serves() {
+fn scenario_58_a_client_stays_with_its_cluster_whatever_the_weights_become() {
     let world = World::new();
-    let proxy = proxy(&world, "sessionAffinity: ClientIP", DETECTS);
+    let proxy = proxy(&world, STICKY, "");
     let counts = count(&proxy, RUN);
     assert_eq!(counts.len(), 1, "{counts:?}");
-    let (home, other) = match counts.contains_key("g2") {
+    let homes = answers(&proxy, 0..40);
+    assert!(
+        ["g2", "g3"]
+            .iter()
+            .all(|name| homes.iter().any(|home| home == name))
+    );
+    assert_eq!(answers(&proxy, 0..40), homes);
+    let policy = HALVES.replacen("50", "1", 1).replacen("50", "999", 1);
+    let setup = Setup {
+        policy: &policy,
+        ..halves("")
+    };
+    proxy.write("mesh.yaml", mesh(&world, proxy.edge, STICKY, setup));
+    eventually("the weights are in force", || {
+        proxy.page("/clusters").contains("weight=999")
+    });
+    assert_eq!(answers(&proxy, 0..40), homes, "who was seen stays");
+    let others = answers(&proxy, 40..80);
+    let third = others.iter().filter(|home| *home == "g3").count();
+    assert!(third > 35, "who was not goes by the weights: {others:?}");
+    let pins = "outbound|80||web.ns1.svc.clusterset.local::pins::81/65536";
+    assert!(proxy.page("/clusters").contains(pins));
+    // the same is told of one that is remembered, and of one that is not
+    let (port, at) = (proxy.edge.port(), |name| world.sites(&[name])[0].address());
+    let question = format!("/explain?url=http://web.example:{port}/&client=203.0.113.");
+    let home = at(&homes[7]);
+    let said = proxy.page(&format!("{question}7"));
+    assert!(
+        said.contains(&format!("remembered at {home} for ")),
+        "{said}"
+    );
+    assert!(
+        said.contains("remembered for 10800s after its last request"),
+        "{said}"
+    );
+    let said = proxy.page(&format!("{question}200"));
+    let led = format!(
+        "which leads to {} by its hash, as that of a client not seen before",
+        at("g3")
+    );
+    assert!(said.contains(&led), "{led}: {said}");
+}
+
+#[test]
+fn scenario_59_a_client_of_an_ejected_gateway_moves_once() {
+    let world = World::new();
+    let proxy = proxy(&world, STICKY, DETECTS);
+    let (home, other) = match count(&proxy, 1).contains_key("g2") {
         true => (&world.g2, "g3"),
         false => (&world.g3, "g2"),
     };
-    eject(&proxy, &[home]);
-    assert_shares(&count(&proxy, RUN), &[(other, 1000)]);
+    home.answers(500);
+    let counts = count(&proxy, RUN);
+    assert_shares(&counts, &[(other, RUN - 1), ("500", 1)]);
+    assert_eq!(counts["500"], 1, "no error but the one that ejects");
+    home.answers(200);
+    // without outlier detection nobody is out
+    proxy.write("mesh.yaml", mesh(&world, proxy.edge, STICKY, halves("")));
+    eventually("it is back", || {
+        !proxy.page("/clusters").contains("ejected")
+    });
+    assert_shares(&count(&proxy, RUN), &[(other, RUN)]);
 }
 
 #[test]

@@ -1,0 +1,85 @@
+//! Clusters that tests make by hand.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::locality::{self, Locality, Place};
+use super::{Balance, Common, Endpoint, EndpointTls, Parts, RetryLimit};
+use crate::pool::PoolSettings;
+use crate::registry::{Address, Registry};
+use crate::telemetry::{Reporter, RequestLabels, StatsRegistry};
+use crate::upstream::Protocol;
+
+const HERE: &str = "r/a";
+
+/// A cluster of this name, whose endpoints are `10.0.0.N:80`, each with its `N` and its locality, for a proxy in `r/a`.
+pub fn parts(
+    registry: &Registry,
+    name: &str,
+    balance: Balance,
+    endpoints: &[(u32, &str)],
+) -> Parts {
+    let state = registry.cluster(name);
+    let stats = StatsRegistry::new(1).request_stats(&RequestLabels {
+        reporter: Reporter::Source,
+        source: Arc::default(),
+        destination: Arc::default(),
+        service: Arc::default(),
+    });
+    let labels = Arc::default();
+    let endpoints: Vec<Endpoint> = endpoints
+        .iter()
+        .map(|(number, locality)| {
+            let [.., high, low] = number.to_be_bytes();
+            let address = Address::Ip(([10, 0, high, low], 80).into());
+            Endpoint {
+                state: registry.endpoint(&state.name, &address),
+                address,
+                alternates: None,
+                weight: 1,
+                common: Arc::new(Common {
+                    locality: Locality::new(*locality),
+                    network: Arc::default(),
+                    member: None,
+                    labels: Arc::clone(&labels),
+                    tls: EndpointTls::OfCluster,
+                    hop: None,
+                    scope: Arc::clone(&state.name),
+                    stats: Arc::clone(&stats),
+                }),
+            }
+        })
+        .collect();
+    let here = Locality::new(HERE);
+    let own = BTreeMap::new();
+    let place = |locality| Place {
+        locality,
+        labels: &own,
+        network: "",
+        member: "",
+    };
+    let places: Vec<(Place<'_>, u32)> = endpoints
+        .iter()
+        .map(|endpoint| (place(&endpoint.locality), 1))
+        .collect();
+    let plan = locality::plan(&balance.spread, &place(&here), &places);
+    Parts {
+        state,
+        host: "a.test".into(),
+        protocol: Protocol::Http1,
+        balance,
+        endpoints,
+        plan,
+        unresolved: Vec::new(),
+        stats,
+        pool: PoolSettings::default(),
+        retry_limit: RetryLimit::default(),
+        check: None,
+        federation: None,
+        absence: None,
+        is_pool: false,
+        provenance: Vec::new(),
+        made_from: None,
+        fingerprint: 0,
+    }
+}

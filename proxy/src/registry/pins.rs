@@ -1,0 +1,330 @@
+//! To which endpoint the clients of a service were sent last, so that they stay there: one *pin* for each.
+//!
+//! A bounded table of single words that workers change by compare-and-swap. Nobody has to clear it: a word that is too old
+//! counts as none, and gives way to who comes next. The hash of a client says in which set of words its pin may be; more of
+//! its bits, the tag, stand in the word. Clients that agree in both share a pin, which does no harm: they stay together.
+
+use std::cmp::Reverse;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use super::Moment;
+use crate::runtime::sync::{AtomicU64, Ordering};
+
+/// Words of a set: a cache line. Models have fewer orders to explore.
+const WAYS: usize = if cfg!(feature = "models") { 2 } else { 8 };
+
+/// Sets of a page: 4 KiB of words. A page is made when the first client needs it, so that few clients cost little.
+const PAGE_SETS: usize = 64;
+
+/// Pages of a table.
+const PAGES: usize = 128;
+
+/// Most pins of a table. For one more, the pin of its set goes that was not used for longest.
+pub const PINS_MAX: usize = WAYS * PAGE_SETS * PAGES;
+
+/// Bits of a word: the tag of its client, the number of its endpoint, the second of its last use.
+const TAG_BITS: u32 = 14;
+const NUMBER_BITS: u32 = 30;
+const SECOND_BITS: u32 = 20;
+const _: () = assert!(TAG_BITS + NUMBER_BITS + SECOND_BITS == u64::BITS);
+
+/// Seconds begin anew after so many, 12 days. Who comes back just then finds its pin again, if its endpoint is there still.
+const SECONDS: u64 = 1 << SECOND_BITS;
+
+/// How far ahead of one request another one may be that has used the same pin.
+const AHEAD_MAX: u64 = 1 << 12;
+
+/// An endpoint as pins know it. Numbers are given out once, so that none stands for another endpoint later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PinNumber(u32);
+
+impl PinNumber {
+    /// The number of the endpoint with this id. There is none beyond the thousand millionth endpoint of the process: its
+    /// clients are not remembered.
+    pub fn of(id: u64) -> Option<Self> {
+        // a word without a number is empty
+        let number = u32::try_from(id).ok()?.checked_add(1)?;
+        (number < 1 << NUMBER_BITS).then_some(Self(number))
+    }
+}
+
+/// A request, or a connection, of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// Hash of the client.
+    pub client: u64,
+    /// When.
+    pub at: Moment,
+}
+
+/// A pin as it was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pin {
+    word: u64,
+    way: usize,
+}
+
+impl Pin {
+    /// The endpoint that its client stays with.
+    pub fn endpoint(self) -> PinNumber {
+        number(self.word)
+    }
+}
+
+fn number(word: u64) -> PinNumber {
+    PinNumber((word >> SECOND_BITS) as u32 & ((1 << NUMBER_BITS) - 1))
+}
+
+/// What a set is asked for.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    tag: u64,
+    second: u64,
+    lifetime: u64,
+}
+
+impl Asked {
+    fn new(visit: Visit, lifetime: Duration) -> Self {
+        Self {
+            tag: visit.client >> (u64::BITS - TAG_BITS),
+            second: visit.at.0 / 1000 % SECONDS,
+            lifetime: lifetime.as_secs(),
+        }
+    }
+
+    fn word(self, endpoint: PinNumber) -> u64 {
+        let known = self.tag << NUMBER_BITS | u64::from(endpoint.0);
+        known << SECOND_BITS | self.second
+    }
+
+    /// Seconds since a word was used.
+    fn age(self, word: u64) -> u64 {
+        let age = self.second.wrapping_sub(word) % SECONDS;
+        if age >= SECONDS - AHEAD_MAX { 0 } else { age }
+    }
+
+    fn is_own(self, word: u64) -> bool {
+        word != 0 && word >> (NUMBER_BITS + SECOND_BITS) == self.tag
+    }
+
+    /// A second has begun when a pin is made: it is counted from its end, so that no pin goes too early.
+    fn is_alive(self, word: u64) -> bool {
+        word != 0 && self.age(word) <= self.lifetime
+    }
+
+    /// How well a word can take the pin that is asked for: that of the client first, then the oldest.
+    fn fitness(self, word: u64) -> (bool, bool, u64) {
+        let own = self.is_own(word);
+        (own && self.is_alive(word), own || word == 0, self.age(word))
+    }
+}
+
+/// The words that may hold the pin of one client.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Set([AtomicU64; WAYS]);
+
+impl Set {
+    #[inline]
+    fn find(&self, asked: Asked) -> Option<Pin> {
+        self.0.iter().enumerate().find_map(|(way, word)| {
+            let word = word.load(Ordering::Relaxed);
+            (asked.is_own(word) && asked.is_alive(word)).then_some(Pin { word, way })
+        })
+    }
+
+    /// Written once a second at most, so that workers with the same clients leave each other's cache lines alone.
+    #[inline]
+    fn renew(&self, asked: Asked, pin: Pin) {
+        if asked.age(pin.word) > 0 {
+            // where it fails, another worker has renewed or replaced it
+            let _ = self.swap(pin, asked.word(pin.endpoint()));
+        }
+    }
+
+    fn swap(&self, pin: Pin, word: u64) -> bool {
+        let (done, failed) = (Ordering::Relaxed, Ordering::Relaxed);
+        let held = &self.0[pin.way];
+        held.compare_exchange(pin.word, word, done, failed).is_ok()
+    }
+
+    /// Of several workers that have a pin for one client, the first has its way.
+    fn put(&self, asked: Asked, endpoint: PinNumber, before: Option<Pin>) {
+        // each try in vain is a pin that another worker put, and one of those may be in the way of every word
+        for _ in 0..=WAYS {
+            let words = self.0.iter().map(|word| word.load(Ordering::Relaxed));
+            let pins = words.enumerate().map(|(way, word)| Pin { word, way });
+            let Some(place) = pins.min_by_key(|pin| Reverse(asked.fitness(pin.word))) else {
+                return;
+            };
+            let is_held = asked.is_own(place.word) && asked.is_alive(place.word);
+            let is_seen = before.is_some_and(|before| before.endpoint() == place.endpoint());
+            if is_held && !is_seen || self.swap(place, asked.word(endpoint)) {
+                return;
+            }
+        }
+    }
+
+    fn count(&self, asked: Asked) -> usize {
+        let words = self.0.iter().map(|word| word.load(Ordering::Relaxed));
+        words.filter(|word| asked.is_alive(*word)).count()
+    }
+}
+
+/// The pins of a service's port.
+#[derive(Debug)]
+pub struct Pins {
+    pages: Box<[OnceLock<Box<[Set]>>]>,
+}
+
+impl Default for Pins {
+    fn default() -> Self {
+        Self {
+            pages: (0..PAGES).map(|_| OnceLock::new()).collect(),
+        }
+    }
+}
+
+/// The page of a client, and its set there.
+fn place(client: u64) -> (usize, usize) {
+    let client = client as usize;
+    (client / PAGE_SETS % PAGES, client % PAGE_SETS)
+}
+
+impl Pins {
+    /// The pin of a client whose last visit is no longer ago than `lifetime`, and up to a second.
+    #[inline]
+    pub fn find(&self, visit: Visit, lifetime: Duration) -> Option<Pin> {
+        self.set(visit.client)?.find(Asked::new(visit, lifetime))
+    }
+
+    /// Notes that a pin that was found has led somewhere.
+    #[inline]
+    pub fn renew(&self, visit: Visit, pin: Pin) {
+        if let Some(set) = self.set(visit.client) {
+            set.renew(Asked::new(visit, Duration::ZERO), pin);
+        }
+    }
+
+    /// Pins a client to an endpoint, in place of the pin that was found, if one was. Where another worker has pinned it
+    /// meanwhile, that holds.
+    pub fn put(&self, visit: Visit, lifetime: Duration, endpoint: PinNumber, before: Option<Pin>) {
+        let (page, set) = place(visit.client);
+        // at most so many times for each service
+        let page =
+            self.pages[page].get_or_init(|| (0..PAGE_SETS).map(|_| Set::default()).collect());
+        page[set].put(Asked::new(visit, lifetime), endpoint, before);
+    }
+
+    /// How many pins are in force. Looks at all of them.
+    pub fn count(&self, at: Moment, lifetime: Duration) -> usize {
+        let asked = Asked::new(Visit { client: 0, at }, lifetime);
+        let pages = self.pages.iter().filter_map(OnceLock::get);
+        let sets = pages.flat_map(|page| page.iter());
+        sets.map(|set| set.count(asked)).sum()
+    }
+
+    /// How much longer a pin that was found is in force, without another visit.
+    pub fn left(&self, visit: Visit, lifetime: Duration, pin: Pin) -> Duration {
+        let asked = Asked::new(visit, lifetime);
+        Duration::from_secs(asked.lifetime.saturating_sub(asked.age(pin.word)))
+    }
+
+    #[inline]
+    fn set(&self, client: u64) -> Option<&Set> {
+        let (page, set) = place(client);
+        self.pages[page].get()?.get(set)
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(all(test, feature = "models"))]
+mod models {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn asked(tag: u64) -> Asked {
+        Asked {
+            tag,
+            second: 100,
+            lifetime: 10,
+        }
+    }
+
+    fn endpoint(id: u64) -> PinNumber {
+        PinNumber::of(id).unwrap()
+    }
+
+    fn holder(set: &Set, tag: u64) -> Option<PinNumber> {
+        set.find(asked(tag)).map(Pin::endpoint)
+    }
+
+    #[test]
+    fn of_two_workers_that_move_a_client_one_has_its_way() {
+        loom::model(|| {
+            let set = Arc::new(Set::default());
+            set.put(asked(1), endpoint(5), None);
+            let threads = [6, 7].map(|id| {
+                let set = Arc::clone(&set);
+                loom::thread::spawn(move || {
+                    let before = set
+                        .find(asked(1))
+                        .filter(|pin| pin.endpoint() == endpoint(5));
+                    if before.is_some() {
+                        set.put(asked(1), endpoint(id), before);
+                    }
+                    holder(&set, 1)
+                })
+            });
+            let [one, other] = threads.map(|thread| thread.join().unwrap());
+            assert_eq!(one, other, "both go to the same from then on");
+            assert_ne!(one, Some(endpoint(5)));
+            assert_eq!(set.count(asked(1)), 1);
+        });
+    }
+
+    #[test]
+    fn clients_that_come_together_are_remembered_each() {
+        loom::model(|| {
+            let set = Arc::new(Set::default());
+            let threads = [1, 2].map(|tag| {
+                let set = Arc::clone(&set);
+                loom::thread::spawn(move || set.put(asked(tag), endpoint(tag), None))
+            });
+            for thread in threads {
+                thread.join().unwrap();
+            }
+            for tag in [1, 2] {
+                assert_eq!(holder(&set, tag), Some(endpoint(tag)));
+            }
+        });
+    }
+
+    #[test]
+    fn a_pin_that_was_replaced_does_not_come_back() {
+        loom::model(|| {
+            let set = Arc::new(Set::default());
+            let earlier = Asked {
+                second: 95,
+                ..asked(1)
+            };
+            set.put(earlier, endpoint(5), None);
+            let found = set.find(asked(1)).unwrap();
+            let renewing = {
+                let set = Arc::clone(&set);
+                loom::thread::spawn(move || set.renew(asked(1), found))
+            };
+            let moving = {
+                let set = Arc::clone(&set);
+                loom::thread::spawn(move || set.put(asked(1), endpoint(6), Some(found)))
+            };
+            renewing.join().unwrap();
+            moving.join().unwrap();
+            assert_eq!(holder(&set, 1), Some(endpoint(6)));
+        });
+    }
+}

@@ -92,6 +92,8 @@ pub struct Conditions {
     pub without_headers: Box<[HeaderMatch]>,
     /// Query parameter conditions; all must hold.
     pub query: Box<[QueryMatch]>,
+    /// What a policy asks on top of what its rule asks; must hold, too.
+    pub of_policy: Option<Box<Conditions>>,
 }
 
 impl Conditions {
@@ -114,10 +116,28 @@ impl Conditions {
                 .iter()
                 .all(|unwanted| unwanted.is_absent(head))
             && self.query.iter().all(|wanted| wanted.matches(head.query))
+            && self
+                .of_policy
+                .as_ref()
+                .is_none_or(|more| more.matches(head))
+    }
+
+    /// The same, asking for what a policy asks, too.
+    pub fn and(mut self, of_policy: Conditions) -> Self {
+        let all = match self.of_policy.take() {
+            Some(before) => before.and(of_policy),
+            None => of_policy,
+        };
+        self.of_policy = Some(Box::new(all));
+        self
     }
 
     /// Whether nothing but `uri` is asked for.
     pub fn only_uri(&self) -> bool {
+        self.of_policy.is_none() && self.rule_asks_only_uri()
+    }
+
+    fn rule_asks_only_uri(&self) -> bool {
         self.scheme.is_none()
             && self.method.is_none()
             && self.authority.is_none()
@@ -126,10 +146,14 @@ impl Conditions {
             && self.query.is_empty()
     }
 
-    /// Whether this is a catch-all: rules behind it are never reached, and it goes last when several resources are
-    /// merged; see [`UriMatch::is_catch_all`].
+    /// Whether this is a catch-all: rules behind it are never reached; see [`UriMatch::is_catch_all`].
     pub fn is_catch_all(&self) -> bool {
         self.only_uri() && self.uri.is_catch_all()
+    }
+
+    /// Whether this goes last when several resources are merged: a catch-all, for whichever of its requests.
+    pub fn goes_last(&self) -> bool {
+        self.rule_asks_only_uri() && self.uri.is_catch_all()
     }
 }
 

@@ -5,6 +5,7 @@ mod destination;
 mod external_service;
 mod kube_service;
 mod status;
+mod traffic_policy;
 
 pub use access_policy::{AccessPolicy, AppliedAccessPolicy, DestinationSelector, SourceSelector};
 pub use destination::{Backing, Destination, MeshRef};
@@ -17,3 +18,4 @@ pub use status::{
     AppliedTrafficPolicy, DestinationStatus, Federation, HeaderManipulation, RequiredSubsets,
     ShiftTarget, TcpKeepalive, TrafficShift, WeightedDestination, subset_name,
 };
+pub use traffic_policy::{PolicyTarget, WorkloadSelector};

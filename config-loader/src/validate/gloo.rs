@@ -5,5 +5,6 @@ mod destination;
 mod external_service;
 mod kube_service;
 mod status;
+mod traffic_policy;
 
 pub use destination::destination;

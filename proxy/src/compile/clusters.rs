@@ -165,9 +165,10 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// Where requests for a host go instead, if a policy shifts them.
-    pub(super) fn shift(&self, host: &str) -> Option<&Arc<Shift>> {
-        self.services.find(host)?.shift.as_ref()
+    /// Where requests for a host go instead, as policies shift them.
+    pub(super) fn shifts(&self, host: &str) -> &[Arc<Shift>] {
+        let service = self.services.find(host);
+        service.map_or(&[], |service| &service.shifts)
     }
 
     /// Hosts by which other clusters know services of the own one and that are `is_wanted`, sorted; at most

@@ -226,7 +226,7 @@ impl HostCompiler<'_> {
             let rules = delegates::expand(attached.object, self.resources);
             rules::compile(&rules, &place, clusters, &mut routes);
         }
-        let is_last = |(rule, _): &Compiled| rule.conditions.is_catch_all();
+        let is_last = |(rule, _): &Compiled| rule.conditions.goes_last();
         if !routes.is_sorted_by_key(is_last) {
             routes.sort_by_key(is_last);
         }
@@ -279,7 +279,7 @@ impl HostCompiler<'_> {
                     &object.id.namespace,
                     &self.identity.domain,
                 );
-                clusters.shift(&host).hash(hasher);
+                clusters.shifts(&host).hash(hasher);
                 if destination.port.is_none() {
                     clusters
                         .port(&host, None, self.key.address.port())

@@ -4,7 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::resource::istio::{
-    GatewayRef, L4Destination, TcpMatch, TcpRule, TlsMatch, TlsRule, VirtualService,
+    Destination as RawDestination, GatewayRef, L4Destination, TcpMatch, TcpRule, TlsMatch, TlsRule,
+    VirtualService,
 };
 use config_loader::resource::{Line, Object};
 
@@ -13,6 +14,8 @@ use ipnet::IpNet;
 use super::clusters::{self, Clusters};
 use super::hosts::served_hosts;
 use super::listeners::Bound;
+use super::rules::destinations::{WHOLE, part_of};
+use super::service::Shift;
 use super::{names, services};
 use crate::cluster::Split;
 use crate::identity::Identity;
@@ -201,27 +204,45 @@ impl OpaqueCompiler<'_> {
         provenance: Provenance,
         clusters: &mut Clusters<'_>,
     ) -> OpaqueRoute {
-        let entries = destinations.iter().enumerate().map(|(position, weighted)| {
-            let destination = &weighted.destination;
-            let host = names::complete(
-                &destination.host,
-                &object.id.namespace,
-                &self.identity.domain,
-            );
+        let full = |destination: &L4Destination| {
+            let (namespace, domain) = (&object.id.namespace, &self.identity.domain);
+            names::complete(&destination.destination.host, namespace, domain).into_owned()
+        };
+        let shifts = destinations
+            .iter()
+            .map(|one| shift(&one.destination, &full(one), clusters));
+        let shifts: Vec<Option<Arc<Shift>>> = shifts.collect();
+        let whole = match shifts.iter().any(Option::is_some) {
+            true => WHOLE,
+            false => 1,
+        };
+        let mut entries = Vec::with_capacity(destinations.len());
+        for (position, (weighted, shift)) in destinations.iter().zip(shifts).enumerate() {
+            let (destination, host) = (&weighted.destination, full(weighted));
             let port = clusters.port(&host, destination.port, self.key.address.port());
+            if let Some(shift) = shift {
+                // a lone destination has no weight to speak of
+                let weight = if destinations.len() == 1 {
+                    1
+                } else {
+                    weighted.weight
+                };
+                for part in &shift.parts {
+                    let to = part_of(&shift, part, (position, port), clusters);
+                    entries.push((weight.saturating_mul(part.weight_percent), to));
+                }
+                continue;
+            }
             let subset = destination.subset.as_deref().unwrap_or("");
             let (name, cluster) = clusters.need(&clusters::name(port, subset, &host));
-            (
-                weighted.weight,
-                Destination {
-                    name,
-                    cluster,
-                    position,
-                    provenance: services::provenance(object, weighted.line.0),
-                },
-            )
-        });
-        let entries: Vec<_> = entries.collect();
+            let to = Destination {
+                name,
+                cluster,
+                position,
+                provenance: services::provenance(object, weighted.line.0),
+            };
+            entries.push((weighted.weight.saturating_mul(whole), to));
+        }
         let tunnel = entries.first().and_then(|(_, first)| {
             // of several destinations no subset has a say
             clusters.tunnel(&first.name, entries.len() > 1)
@@ -232,6 +253,13 @@ impl OpaqueCompiler<'_> {
             provenance,
         }
     }
+}
+
+/// By what connections for a destination are shifted: only a policy for every request is for bytes.
+fn shift(destination: &RawDestination, host: &str, clusters: &Clusters<'_>) -> Option<Arc<Shift>> {
+    let mut shifts = clusters.shifts(host).iter();
+    let whole = shifts.find(|shift| shift.requests.is_empty());
+    whole.filter(|_| destination.subset.is_none()).cloned()
 }
 
 /// A name as SNI is compared: in lower case and without a trailing dot.

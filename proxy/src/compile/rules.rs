@@ -1,6 +1,7 @@
 //! One VirtualService rule to routes: each match block that can hold here becomes a route of its own, in order.
 
-mod destinations;
+pub(super) mod destinations;
+mod shifts;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use config_loader::resource::istio::{
 use http::{HeaderValue, StatusCode};
 
 use self::destinations::{destination, split};
+use self::shifts::Variant;
 use super::clusters::Clusters;
 use super::{early, retries};
 use crate::filter::chain::HeaderScopes;
@@ -156,11 +158,25 @@ pub(super) enum LeftOut {
     Elsewhere(&'static str),
 }
 
-/// One route: a rule with one of its match blocks.
+/// The routes of a rule with one of its match blocks: one, and others before it for requests that policies shift.
 fn compile_one(
     sourced: &Sourced<'_>,
     block: Option<&HttpMatch>,
     conditions: Conditions,
+    place: &Place<'_>,
+    clusters: &mut Clusters<'_>,
+) -> Vec<Compiled> {
+    let at = (sourced.destinations(), place);
+    let variants = shifts::variants(sourced, conditions, at, clusters).into_iter();
+    variants
+        .filter_map(|variant| compile_variant(sourced, block, variant, place, clusters))
+        .collect()
+}
+
+fn compile_variant(
+    sourced: &Sourced<'_>,
+    block: Option<&HttpMatch>,
+    variant: Variant,
     place: &Place<'_>,
     clusters: &mut Clusters<'_>,
 ) -> Option<Compiled> {
@@ -168,13 +184,13 @@ fn compile_one(
     let line = block.map_or(rule.line, |block| block.line);
     let provenance = sourced.provenance(line);
     let name = route_name(&rule.name, block.map_or("", |block| &block.name));
-    match route(sourced, &name, &conditions, place, clusters) {
+    match route(sourced, &name, &variant, place, clusters) {
         Ok(mut route) => {
             route.stats = block.and_then(|block| clusters.route_stats(&block.stat_prefix));
             Some((
                 Rule {
                     name,
-                    conditions,
+                    conditions: variant.conditions,
                     provenance,
                 },
                 route,
@@ -197,6 +213,14 @@ fn route_name(rule: &str, block: &str) -> Arc<str> {
 }
 
 impl Sourced<'_> {
+    /// Where it sends requests, if it does.
+    fn destinations(&self) -> &[HttpDestination] {
+        match &self.rule.action {
+            HttpAction::Route(destinations) => destinations,
+            _ => &[],
+        }
+    }
+
     fn provenance(&self, line: Line) -> Provenance {
         Provenance {
             object: Arc::clone(&self.name),
@@ -209,7 +233,7 @@ impl Sourced<'_> {
 fn route(
     sourced: &Sourced<'_>,
     name: &Arc<str>,
-    conditions: &Conditions,
+    variant: &Variant,
     place: &Place<'_>,
     clusters: &mut Clusters<'_>,
 ) -> Result<Route, HeaderError> {
@@ -218,15 +242,12 @@ fn route(
         .headers
         .as_deref()
         .map_or_else(HeaderScopes::default, header_scopes);
-    let matched = matched_uri(&conditions.uri);
+    let matched = matched_uri(&variant.conditions.uri);
     let rewrite = rule.rewrite.as_deref();
     let authority = rewrite
         .and_then(|rewrite| rewrite.authority.as_deref())
         .and_then(|authority| HeaderValue::from_str(authority).ok());
-    let destinations: &[HttpDestination] = match &rule.action {
-        HttpAction::Route(destinations) => destinations,
-        _ => &[],
-    };
+    let destinations = sourced.destinations();
     let of_destinations: Vec<HeaderScopes> = destinations
         .iter()
         .map(|destination| {
@@ -262,7 +283,7 @@ fn route(
         name: Arc::clone(name),
         provenance: sourced.provenance(rule.line),
         filters,
-        split: split(sourced, destinations, place, clusters),
+        split: split(sourced, (destinations, &variant.shifts), place, clusters),
         mirrors: mirrors(sourced, place, clusters),
     })
 }
@@ -350,7 +371,7 @@ fn header_scope(operations: &HeaderOperations) -> HeaderScope {
 }
 
 /// What a block asks of a request; `None` when it asks for what this proxy never has: claims of a token.
-fn conditions(block: &HttpMatch) -> Option<Conditions> {
+pub(super) fn conditions(block: &HttpMatch) -> Option<Conditions> {
     let claims = block
         .headers
         .iter()
@@ -376,6 +397,7 @@ fn conditions(block: &HttpMatch) -> Option<Conditions> {
                 value: text(&query.value),
             })
             .collect(),
+        of_policy: None,
     })
 }
 

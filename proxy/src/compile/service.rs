@@ -1,6 +1,7 @@
 //! A service in one form, whatever kind of resource describes it.
 
 use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ pub(super) use super::workload::{Behind, Facts, Origin, Workload, WorkloadHost, 
 use crate::balance::{Policy, Simple};
 use crate::cluster::Balance;
 use crate::provenance::Provenance;
+use crate::route::Conditions;
 use crate::upstream::Protocol;
 
 /// Labels of an endpoint, shared by all that were written together.
@@ -58,8 +60,9 @@ pub(super) struct Service {
     pub is_exportable: bool,
     /// How requests of other clusters are balanced, where their ServiceExport says so.
     pub export: Option<ExportBalancer>,
-    /// Where requests go that are for the whole of it, where a policy shifts them.
-    pub shift: Option<Arc<Shift>>,
+    /// Where requests go that are for the whole of it, where policies shift them: the first that takes a request counts, and
+    /// none is behind one that takes all.
+    pub shifts: Vec<Arc<Shift>>,
     /// Subsets that no DestinationRule has to define, by name.
     pub subsets: BTreeMap<Arc<str>, BTreeMap<String, String>>,
     /// The resources that describe it, the one that decides first.
@@ -96,15 +99,26 @@ impl Written {
     }
 }
 
-/// Where the requests for a service go instead.
+/// Where requests for a service go instead.
 ///
 /// Source: Destination `status.requiredSubsets[].trafficShift`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 pub(super) struct Shift {
+    /// The requests that it takes, any one is enough; empty for all.
+    pub requests: Box<[Conditions]>,
     /// Its parts; their weights sum up to 100.
     pub parts: Vec<Part>,
     /// Where it was written.
     pub provenance: Provenance,
+    /// Hash of the object that says so.
+    pub fingerprint: u64,
+}
+
+impl Hash for Shift {
+    /// The requests follow from the object.
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        (&self.parts, &self.provenance, self.fingerprint).hash(hasher);
+    }
 }
 
 /// A part of a shift.

@@ -184,7 +184,7 @@ impl Draft {
                 exposure: None,
                 is_exportable: false,
                 export: None,
-                shift: None,
+                shifts: Vec::new(),
                 subsets: BTreeMap::new(),
                 provenance: Vec::new(),
                 fingerprint: 0,
@@ -224,7 +224,7 @@ impl Draft {
         draft.service = Service {
             host: Arc::clone(&draft.service.host),
             is_cluster_set: true,
-            shift: None,
+            shifts: Vec::new(),
             ..self.service.clone()
         };
         draft

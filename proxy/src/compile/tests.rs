@@ -23,5 +23,6 @@ mod retry_budgets;
 mod rules;
 
 mod services;
+mod shifts;
 
 mod world;

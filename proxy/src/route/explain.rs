@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use http::{HeaderMap, Method};
 
 use super::header::HeaderKey;
-use super::{HeaderMatch, RequestHead, Rule, TextMatch, UriMatch, query};
+use super::{Conditions, HeaderMatch, RequestHead, Rule, TextMatch, UriMatch, query};
 
 /// One condition of a rule, held against one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,20 @@ pub struct Explained {
 ///
 /// The rule matches when all lines hold; a rule without conditions gives no lines.
 pub fn explain(rule: &Rule, head: &RequestHead<'_>) -> Vec<Explained> {
-    let conditions = &rule.conditions;
+    let mut lines = of_conditions(&rule.conditions, head);
+    let mut policy = rule.conditions.of_policy.as_deref();
+    while let Some(conditions) = policy {
+        let more = of_conditions(conditions, head).into_iter();
+        lines.extend(more.map(|line| Explained {
+            field: format!("policy {}", line.field),
+            ..line
+        }));
+        policy = conditions.of_policy.as_deref();
+    }
+    lines
+}
+
+fn of_conditions(conditions: &Conditions, head: &RequestHead<'_>) -> Vec<Explained> {
     let mut lines = Vec::new();
     lines.extend(explain_uri(&conditions.uri, head.path));
     let texts = [

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{AppliedAccessPolicy, ClusterRef, MeshRef};
+use super::{AppliedAccessPolicy, ClusterRef, MeshRef, PolicyTarget};
 use crate::span::Line;
 
 /// `status`.
@@ -25,7 +25,7 @@ pub struct DestinationStatus {
 }
 
 /// A traffic policy in force. Its own API is none that we read, so its specification is kept as it was written.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct AppliedTrafficPolicy {
     /// The policy.
     pub policy: MeshRef,
@@ -33,6 +33,8 @@ pub struct AppliedTrafficPolicy {
     pub observed_generation: i64,
     /// What it says.
     pub spec: serde_json::Value,
+    /// Which requests it is for, or why that cannot be told.
+    pub target: Result<PolicyTarget, String>,
 }
 
 /// `appliedFederation`: how other clusters reach a destination.
@@ -77,36 +79,38 @@ pub struct RequiredSubsets {
 }
 
 impl RequiredSubsets {
-    /// Whether its shift is known to be for requests to `own`, which has these policies: if its policy is one of them, and
-    /// takes every request, or if the policy is none of them and every part of the shift is the same service.
-    pub fn is_attached(&self, policies: &[AppliedTrafficPolicy], own: &ClusterRef) -> bool {
+    /// Which requests to `own`, which has these policies, the shift is known to be for; none for every request. It is for
+    /// those of its policy, if that is one of these; or for all, if every part of the shift is the same service.
+    ///
+    /// # Errors
+    /// Why it is not known to be for any.
+    pub fn target<'p>(
+        &self,
+        policies: &'p [AppliedTrafficPolicy],
+        own: &ClusterRef,
+    ) -> Result<Option<&'p PolicyTarget>, String> {
+        let name = &self.policy.name;
         let mut known = policies.iter();
-        match known.find(|applied| applied.policy == self.policy) {
-            Some(applied) => applied.takes_every_request(),
-            None => self
-                .shift
-                .destinations
-                .iter()
-                .all(|part| match &part.target {
-                    ShiftTarget::Kube { service, .. } => {
-                        (&service.name, &service.namespace) == (&own.name, &own.namespace)
-                    }
-                    ShiftTarget::ClusterHeader(_)
-                    | ShiftTarget::Static(_)
-                    | ShiftTarget::Virtual { .. } => false,
-                }),
+        if let Some(applied) = known.find(|applied| applied.policy == self.policy) {
+            let target = applied.target.as_ref();
+            return target
+                .map(Some)
+                .map_err(|why| format!("policy `{name}`: {why}"));
         }
-    }
-}
-
-impl AppliedTrafficPolicy {
-    /// Whether it is for every request, whoever sends it: it has neither matchers nor a selector of sources.
-    pub fn takes_every_request(&self) -> bool {
-        let limits = ["httpRequestMatchers", "requestMatchers", "sourceSelector"];
-        limits.iter().all(|field| match self.spec.get(*field) {
-            None | Some(serde_json::Value::Null) => true,
-            Some(written) => written.as_array().is_some_and(Vec::is_empty),
-        })
+        let is_own = |part: &WeightedDestination| match &part.target {
+            ShiftTarget::Kube { service, .. } => {
+                (&service.name, &service.namespace) == (&own.name, &own.namespace)
+            }
+            ShiftTarget::ClusterHeader(_)
+            | ShiftTarget::Static(_)
+            | ShiftTarget::Virtual { .. } => false,
+        };
+        match self.shift.destinations.iter().all(is_own) {
+            true => Ok(None),
+            false => Err(format!(
+                "policy `{name}` may be attached to another service"
+            )),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::access_policy::access_policies;
 use super::destination::{list, mesh_ref, texts};
+use super::traffic_policy;
 use crate::diagnostic::codes::common::CM022;
 use crate::diagnostic::codes::multicluster::{GD003, GD011, GD012, GD013, GD014, GD015};
 use crate::raw::gloo as raw;
@@ -29,6 +30,7 @@ pub(super) fn status(
         traffic_policies.push(AppliedTrafficPolicy {
             policy: reference(&raw.reference),
             observed_generation: generation(&raw.observed_generation, check),
+            target: traffic_policy::target(raw.spec.get().unwrap_or(&serde_json::Value::Null)),
             spec: raw.spec.get().cloned().unwrap_or_default(),
         });
     }

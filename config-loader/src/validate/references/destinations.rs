@@ -193,16 +193,8 @@ fn idle(
     {
         return None;
     }
-    let policy = &required.policy;
-    if !required.is_attached(&status.traffic_policies, &kube.service) {
-        let mut applied = status.traffic_policies.iter();
-        return Some(match applied.any(|applied| applied.policy == *policy) {
-            true => format!("policy `{}` is for some requests only", policy.name),
-            false => format!(
-                "policy `{}` may be attached to another service",
-                policy.name
-            ),
-        });
+    if let Err(why) = required.target(&status.traffic_policies, &kube.service) {
+        return Some(why);
     }
     let host = full(&kube.service);
     let covers =

@@ -247,7 +247,10 @@ pub fn regex(
 }
 
 /// Compiles `text` so that it must match the whole of a value.
-fn anchored(text: &str) -> Result<Regex, String> {
+///
+/// # Errors
+/// What is wrong with it, in a line.
+pub fn anchored(text: &str) -> Result<Regex, String> {
     let explain = |error: regex::Error| match error {
         regex::Error::CompiledTooBig(_) => "it compiles to more than 1 MiB".to_owned(),
         // The last line says what is wrong; those above it draw the expression.

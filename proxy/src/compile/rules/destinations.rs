@@ -13,17 +13,13 @@ use crate::compile::names;
 use crate::compile::service::{Part, Shift};
 use crate::snapshot::Destination;
 
-/// The destinations of a rule by weight.
+/// The destinations of a rule by weight, those that are shifted by their parts.
 pub(super) fn split(
     sourced: &Sourced<'_>,
-    destinations: &[HttpDestination],
+    (destinations, shifts): (&[HttpDestination], &[Option<Arc<Shift>>]),
     place: &Place<'_>,
     clusters: &mut Clusters<'_>,
 ) -> Option<Split<Destination>> {
-    let shifts: Vec<Option<Arc<Shift>>> = destinations
-        .iter()
-        .map(|weighted| shift(sourced, &weighted.destination, place, clusters))
-        .collect();
     let whole = match shifts.iter().any(Option::is_some) {
         true => WHOLE,
         false => 1,
@@ -46,7 +42,7 @@ pub(super) fn split(
         let host = complete(sourced, written, place);
         let port = clusters.port(&host, written.port, place.port);
         for part in &shift.parts {
-            let destination = part_of(&shift, part, (position, port), clusters);
+            let destination = part_of(shift, part, (position, port), clusters);
             entries.push((weight.saturating_mul(part.weight_percent), destination));
         }
     }
@@ -54,9 +50,10 @@ pub(super) fn split(
 }
 
 /// The weights of the parts of a shift sum up to this.
-const WHOLE: u32 = 100;
+pub(in crate::compile) const WHOLE: u32 = 100;
 
-fn complete<'a>(
+/// The full host of a destination.
+pub(super) fn complete<'a>(
     sourced: &Sourced<'_>,
     written: &'a RawDestination,
     place: &Place<'_>,
@@ -65,21 +62,8 @@ fn complete<'a>(
     names::complete(&written.host, namespace, &place.identity.domain)
 }
 
-/// Where requests for a destination go instead, if a policy shifts them. One that names a subset means that.
-fn shift(
-    sourced: &Sourced<'_>,
-    written: &RawDestination,
-    place: &Place<'_>,
-    clusters: &Clusters<'_>,
-) -> Option<Arc<Shift>> {
-    if written.subset.is_some() {
-        return None;
-    }
-    clusters.shift(&complete(sourced, written, place)).cloned()
-}
-
 /// A part of a shift as a destination of the rule at that position; `port` is the one that is asked for.
-fn part_of(
+pub(in crate::compile) fn part_of(
     shift: &Shift,
     part: &Part,
     (position, port): (usize, u16),

@@ -334,14 +334,14 @@ impl Kube<'_> {
         by.map(|one| Arc::clone(one.object)).collect()
     }
 
-    /// Lets requests for the host go where a Destination says that they are shifted to, the oldest that says so.
+    /// Lets requests for the host go where Destinations say that they are shifted to, the oldest first.
     fn shift(&self, collector: &Collector<'_>, draft: &mut Draft) {
+        draft.service.shifts.clear();
         for one in &self.service.by {
-            if draft.service.shift.is_none() {
-                shifts::attach(collector, self.routed, (one.object, one.kube), draft);
-            }
+            shifts::attach(collector, self.routed, (one.object, one.kube), draft);
         }
-        draft.service.shift.hash(&mut draft.hasher);
+        shifts::put_in_order(&mut draft.service.shifts);
+        draft.service.shifts.hash(&mut draft.hasher);
     }
 
     /// Adds the subsets that are required. Of the same name those of the oldest count.

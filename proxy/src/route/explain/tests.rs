@@ -28,7 +28,13 @@ fn every_condition_tells_what_it_wanted_and_got() {
         .into(),
         without_headers: [header("z", exact("1"))].into(),
         query: [parameter("q", exact("1"))].into(),
+        of_policy: None,
     };
+    let of_policy = |uri| Conditions {
+        uri: uri_prefix(uri, false),
+        ..Conditions::default()
+    };
+    let conditions = conditions.and(of_policy("/A")).and(of_policy("/c"));
     let request = get("/A/b?q=2")
         .header("x", "7")
         .header("x", "q")
@@ -45,6 +51,8 @@ fn every_condition_tells_what_it_wanted_and_got() {
             "+headers[:path].prefix /A|/A/b?q=2",
             "-withoutHeaders[z].exact 1|1",
             "-queryParams[q].exact 1|2",
+            "+policy uri.prefix /A|/A/b",
+            "-policy uri.prefix /c|/A/b",
         ]
     );
 }

@@ -189,23 +189,37 @@ fn any_method() -> impl Strategy<Value = Option<TextMatch>> {
 }
 
 fn any_rules() -> impl Strategy<Value = Vec<Rule>> {
-    let rule_of =
-        |(uri, method, headers, without_headers, query): (UriMatch, _, Vec<_>, Vec<_>, Vec<_>)| {
-            rule(Conditions {
-                uri,
-                method,
-                headers: headers.into(),
-                without_headers: without_headers.into(),
-                query: query.into(),
-                ..Conditions::default()
-            })
+    let rule_of = |(uri, method, headers, without_headers, query, more): (
+        UriMatch,
+        _,
+        Vec<_>,
+        Vec<_>,
+        Vec<_>,
+        _,
+    )| {
+        let conditions = Conditions {
+            uri,
+            method,
+            headers: headers.into(),
+            without_headers: without_headers.into(),
+            query: query.into(),
+            ..Conditions::default()
         };
+        rule(match more {
+            None => conditions,
+            Some(uri) => conditions.and(Conditions {
+                uri,
+                ..Conditions::default()
+            }),
+        })
+    };
     let any_rule = (
         any_uri(),
         any_method(),
         proptest::collection::vec(any_header(), 0..3),
         proptest::collection::vec(any_header(), 0..2),
         proptest::collection::vec(any_parameter(), 0..2),
+        proptest::option::weighted(0.2, any_uri()),
     );
     let rules = proptest::collection::vec(any_rule.prop_map(rule_of), 0..60);
     // Half of the sets have one path for all, so that groups grow long enough to be split.

@@ -71,3 +71,62 @@ fn scenario_95_a_connection_goes_to_the_next_cluster_only_when_none_was_made() {
     let proxy = before(resets.address, backup.address);
     (0..10).for_each(|_| assert!(ask_bytes(&proxy).is_empty()));
 }
+
+#[test]
+fn connections_are_shifted_by_policies_that_are_for_everything() {
+    let (one, two) = (says("v1"), says("v2"));
+    let answers = |policies: &str| {
+        let start = Start::new();
+        let edge = start.edge();
+        let (ip, port) = (edge.ip(), edge.port());
+        let group = |version: &str, at: SocketAddr| {
+            format!(
+                "{{endpoints: [{{ipAddress: {}, labels: {{version: {version}}}}}], ports: [{{port: {}, name: tcp}}]}}",
+                at.ip(),
+                at.port()
+            )
+        };
+        let to = |weight: u8, version: &str| {
+            format!(
+                "{{weight: {weight}, kubeService: {{name: web, namespace: ns1, clusterName: c1, subset: {{version: {version}}}}}}}"
+            )
+        };
+        let text = documents([
+            format!(
+                "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {{name: tcp}}\nspec:\n  servers:\n  \
+                 - {{port: {{number: {port}, name: tcp, protocol: TCP}}, bind: {ip}, hosts: ['*']}}\n"
+            ),
+            "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: tcp}\nspec:\n  \
+             hosts: ['*']\n  gateways: [tcp]\n  tcp:\n  - route: [{destination: {host: web.ns1.svc.cluster.local, \
+             port: {number: 80}}}]\n"
+                .to_owned(),
+            format!(
+                "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {{name: web}}\n\
+                 spec: {{kubeService: {{ref: {{name: web, namespace: ns1, clusterName: c1}}, \
+                 ports: [{{port: 80, name: tcp, protocol: TCP}}], endpointSubsets: [{}, {}]}}}}\n\
+                 status: {{{policies} requiredSubsets: [{{trafficPolicyRef: {{name: p}}, \
+                 trafficShift: {{destinations: [{}, {}]}}}}]}}\n",
+                group("v1", one.address),
+                group("v2", two.address),
+                to(0, "v1"),
+                to(100, "v2")
+            ),
+        ]);
+        let proxy = start
+            .args(["--cluster", "c1"])
+            .file("mesh.yaml", text)
+            .start();
+        let mut all: Vec<_> = (0..40).map(|_| ask_bytes(&proxy)).collect();
+        all.sort();
+        all.dedup();
+        all
+    };
+    assert_eq!(answers(""), [b"v2"]);
+    let some =
+        "appliedTrafficPolicies: [{ref: {name: p}, spec: {httpRequestMatchers: [{prefix: /a}]}}],";
+    assert_eq!(
+        answers(some),
+        [b"v1", b"v2"],
+        "what is asked of requests says nothing of bytes"
+    );
+}

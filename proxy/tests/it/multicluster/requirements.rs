@@ -59,6 +59,11 @@ fn shift(applied: &str) -> String {
 fn shifted(status: &str, more: &str) -> BTreeMap<String, usize> {
     let world = World::new();
     let other = Site::new("P1");
+    mean(&shifting(&world, &other, (status, more)))
+}
+
+/// A proxy of c1, where ns1/web has this status, with another cluster that has it, too.
+fn shifting(world: &World, other: &Site, (status, more): (&str, &str)) -> Proxy {
     let locals = [(&world.l1, "v1", "a"), (&world.l2, "v2", "a")];
     let here = Of {
         cluster: "c1",
@@ -67,16 +72,15 @@ fn shifted(status: &str, more: &str) -> BTreeMap<String, usize> {
     };
     let there = Of {
         cluster: "c2",
-        workloads: &[(&other, "v1", "a")],
+        workloads: &[(other, "v1", "a")],
         status: "",
     };
     let more = documents([here.text(), there.text(), more.to_owned()]);
-    let proxy = world.proxy(Setup {
+    world.proxy(Setup {
         more: more.trim_start_matches("---\n"),
         arguments: IN_MESH_A,
         ..Setup::default()
-    });
-    mean(&proxy)
+    })
 }
 
 /// Runs whose mean is taken where shares are drawn by chance: it strays from them less than half as far as one run.
@@ -118,6 +122,44 @@ fn a_shift_counts_where_its_policy_is_attached_and_nothing_else_routes_the_host(
     let routed = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {namespace: ns1, name: own}\n\
                   spec: {hosts: [web], http: [{route: [{destination: {host: web}}]}]}\n";
     assert_shares(&shifted(&shift(""), routed), &local);
+}
+
+#[test]
+fn scenario_74_a_shift_of_some_requests_leaves_the_others_alone() {
+    let (world, other) = (World::new(), Site::new("P1"));
+    let applied = |spec: &str| {
+        shift(&format!(
+            "appliedTrafficPolicies: [{{ref: {{name: p, namespace: gloo-mesh}}, spec: {spec}}}],"
+        ))
+    };
+    let matchers = "{httpRequestMatchers: [{uri: {prefix: /beta}, headers: [{name: tester}]}, {method: PUT}], \
+                    sourceSelector: [{kubeWorkloadMatcher: {labels: {istio: ingressgateway}, clusters: [c1]}}]}";
+    let proxy = shifting(&world, &other, (&applied(matchers), ""));
+    let ask = |line: &str, headers: &str| {
+        let request =
+            format!("{line} HTTP/1.1\r\nHost: web.example\r\nContent-Length: 0\r\n{headers}\r\n");
+        let mut counts = count_of(&proxy, RUNS * RUN, &request);
+        counts.values_mut().for_each(|count| *count /= RUNS);
+        counts
+    };
+    let shares = [("P1", 750), ("L1", 150), ("L2", 100)];
+    assert_shares(&ask("GET /beta/1", "tester: yes\r\n"), &shares);
+    assert_shares(&ask("PUT /", ""), &shares);
+    let local = [("L1", 500), ("L2", 500)];
+    assert_shares(&ask("GET /beta/1", ""), &local);
+    assert_shares(&ask("GET /", "tester: yes\r\n"), &local);
+    // it says why
+    let page = |line: &str| proxy.page(&format!("/explain?url=http://{}{line}", proxy.edge));
+    let taken = page("/beta&header=tester:%20yes");
+    assert!(taken.contains("web.ns1.svc.c2.global"), "{taken}");
+    let left = page("/beta");
+    assert!(!left.contains("web.ns1.svc.c2.global"), "{left}");
+    assert!(left.contains("policy headers[tester].present"), "{left}");
+    // sources that the proxy is none of
+    let others = matchers.replace("clusters: [c1]", "clusters: [c2]");
+    let elsewhere = shifting(&world, &other, (&applied(&others), ""));
+    let put = "PUT / HTTP/1.1\r\nHost: web.example\r\nContent-Length: 0\r\n\r\n";
+    assert_shares(&count_of(&elsewhere, RUN, put), &local);
 }
 
 #[test]

@@ -119,9 +119,11 @@ fn a_shift_that_is_not_followed_says_why() {
         idle("policy `p` may be attached to another service")
     );
     let some = applied("{httpRequestMatchers: [{uri: {exact: /}}]}");
+    assert!(found(&[shifted(&some, "web"), there.clone()]).is_empty());
+    let unknown = applied("{httpRequestMatchers: [{uri: {exact: /}, port: 80}]}");
     assert_eq!(
-        found(&[shifted(&some, "web"), there.clone()]),
-        idle("policy `p` is for some requests only")
+        found(&[shifted(&unknown, "web"), there.clone()]),
+        idle("policy `p`: `httpRequestMatchers[0].port` is not known")
     );
     assert_eq!(
         found(&[shifted(&applied("{}"), "shop"), there.clone()]),

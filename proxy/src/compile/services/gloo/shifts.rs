@@ -3,19 +3,21 @@
 //!
 //! A requirement only says that some policy's shift names subsets of the destination; the policy may be attached to
 //! another one. So the shift counts only if no VirtualService routes the host, and the policy is among those that are
-//! applied to the destination, or every part of the shift is the same service.
+//! applied to the destination, which then says for which requests and sources, or every part of the shift is the same
+//! service.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config_loader::resource::Object;
 use config_loader::resource::gloo::{
-    Backing, ClusterRef, Destination, KubeService, RequiredSubsets, ShiftTarget, subset_name,
+    Backing, ClusterRef, Destination, KubeService, PolicyTarget, RequiredSubsets, ShiftTarget,
+    WorkloadSelector, subset_name,
 };
 
 use super::super::{Collector, Draft, provenance};
-use crate::compile::names;
 use crate::compile::service::{Part, Shift};
+use crate::compile::{names, rules};
 
 /// The hosts of VirtualServices, but those that stand for every host.
 pub(super) struct Routed(Vec<String>);
@@ -54,7 +56,7 @@ pub(super) fn subsets(object: &Destination) -> BTreeMap<Arc<str>, BTreeMap<Strin
     subsets.collect()
 }
 
-/// Attaches the first shift of a Destination that counts for its host.
+/// Attaches the shifts of a Destination that count for its host.
 pub(super) fn attach(
     collector: &Collector<'_>,
     routed: &Routed,
@@ -65,20 +67,51 @@ pub(super) fn attach(
         return;
     }
     let status = &object.spec.status;
-    let counting = status
-        .required_subsets
-        .iter()
-        .filter(|required| required.is_attached(&status.traffic_policies, &kube.service));
-    let mut shifts = counting.filter_map(|required| shift(collector, object, required));
-    draft.service.shift = shifts.next().map(Arc::new);
+    let shifts = status.required_subsets.iter().filter_map(|required| {
+        let target = required.target(&status.traffic_policies, &kube.service);
+        shift(collector, object, required, target.ok()?)
+    });
+    draft.service.shifts.extend(shifts.map(Arc::new));
 }
 
-/// A shift with the hosts of its parts; none if one of them has none that the proxy may use.
+/// Puts shifts that take some requests before those that take all, and leaves out what is behind one of these.
+pub(super) fn put_in_order(shifts: &mut Vec<Arc<Shift>>) {
+    let takes_all = |shift: &Arc<Shift>| shift.requests.is_empty();
+    shifts.sort_by_key(takes_all);
+    if let Some(first) = shifts.iter().position(takes_all) {
+        shifts.truncate(first + 1);
+    }
+}
+
+/// Whether the proxy is one of those that send the requests that a policy is for.
+fn is_source(collector: &Collector<'_>, target: &PolicyTarget) -> bool {
+    let identity = collector.identity;
+    let own = &collector.members.own.key;
+    let is_in = |name: &Arc<str>| {
+        let member = collector.members.find(name);
+        member.is_some_and(|member| member.key == *own)
+    };
+    let selects = |selector: &WorkloadSelector| {
+        let mut labels = selector.labels.iter();
+        let (namespaces, clusters) = (&selector.namespaces, &selector.clusters);
+        labels.all(|(key, value)| identity.labels.get(key) == Some(value))
+            && (namespaces.is_empty() || namespaces.iter().any(|one| **one == identity.namespace))
+            && (clusters.is_empty() || clusters.iter().any(is_in))
+    };
+    target.sources.is_empty() || target.sources.iter().any(selects)
+}
+
+/// A shift with the hosts of its parts; none if one of them has none that the proxy may use, or if it is for others.
 fn shift(
     collector: &Collector<'_>,
     object: &Arc<Object<Destination>>,
     required: &RequiredSubsets,
+    target: Option<&PolicyTarget>,
 ) -> Option<Shift> {
+    if target.is_some_and(|target| !is_source(collector, target)) {
+        return None;
+    }
+    let requests = target.map_or(&[][..], |target| &target.requests);
     let mut parts = Vec::new();
     for written in &required.shift.destinations {
         let ShiftTarget::Kube {
@@ -100,8 +133,10 @@ fn shift(
         });
     }
     (!parts.is_empty()).then(|| Shift {
+        requests: requests.iter().filter_map(rules::conditions).collect(),
         parts,
         provenance: provenance(object.as_ref(), required.line.0),
+        fingerprint: object.fingerprint,
     })
 }
 

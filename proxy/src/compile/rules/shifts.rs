@@ -1,0 +1,119 @@
+//! What policies that shift traffic make of a rule: for the requests that they take it is another one.
+
+use std::sync::Arc;
+
+use config_loader::resource::istio::HttpDestination;
+
+use super::destinations::complete;
+use super::{Place, Sourced};
+use crate::compile::clusters::Clusters;
+use crate::compile::service::Shift;
+use crate::route::Conditions;
+
+/// How many variants a rule may have at most: as many as destinations with policies for some requests give when each of
+/// their matchers meets each other.
+const VARIANTS_MAX: usize = 64;
+
+/// A rule for some of its requests.
+pub(super) struct Variant {
+    /// What is asked of them.
+    pub conditions: Conditions,
+    /// By what each destination is shifted.
+    pub shifts: Vec<Option<Arc<Shift>>>,
+}
+
+/// A shift, and which requests it takes, if not all; or no shift.
+type Choice = (Option<Conditions>, Option<Arc<Shift>>);
+
+/// A host, and what may become of requests for it, in the order in which that is tried. The last takes all that are left.
+struct Shifted {
+    host: String,
+    choices: Vec<Choice>,
+}
+
+/// The variants of a rule that asks for `conditions`, in the order in which they are tried. The last takes all that are
+/// left; most rules have but that one.
+pub(super) fn variants(
+    sourced: &Sourced<'_>,
+    conditions: Conditions,
+    (destinations, place): (&[HttpDestination], &Place<'_>),
+    clusters: &Clusters<'_>,
+) -> Vec<Variant> {
+    let mut all: Vec<Shifted> = Vec::new();
+    let mut by_destination = Vec::with_capacity(destinations.len());
+    for weighted in destinations {
+        let written = &weighted.destination;
+        let host = complete(sourced, written, place);
+        let shifts = clusters.shifts(&host);
+        // one that names a subset means that
+        by_destination.push(if written.subset.is_some() || shifts.is_empty() {
+            None
+        } else if let Some(known) = all.iter().position(|known| known.host == host) {
+            Some(known)
+        } else {
+            all.push(Shifted {
+                choices: choices(shifts),
+                host: host.into_owned(),
+            });
+            Some(all.len() - 1)
+        });
+    }
+    bound(&mut all, sourced);
+    let count: usize = all.iter().map(|one| one.choices.len()).product();
+    let variant = |number: usize| {
+        let mut rest = number;
+        let mut conditions = conditions.clone();
+        // the first host counts most: its choices are tried first
+        let mut chosen: Vec<&Choice> = Vec::with_capacity(all.len());
+        for one in all.iter().rev() {
+            chosen.push(&one.choices[rest % one.choices.len()]);
+            rest /= one.choices.len();
+        }
+        chosen.reverse();
+        for of_policy in chosen.iter().filter_map(|(asked, _)| asked.clone()) {
+            conditions = conditions.and(of_policy);
+        }
+        let shifts = by_destination.iter();
+        let shifts = shifts.map(|at| at.and_then(|at: usize| chosen[at].1.clone()));
+        Variant {
+            conditions,
+            shifts: shifts.collect(),
+        }
+    };
+    (0..count).map(variant).collect()
+}
+
+fn choices(shifts: &[Arc<Shift>]) -> Vec<Choice> {
+    let mut choices: Vec<Choice> = Vec::new();
+    for shift in shifts {
+        if shift.requests.is_empty() {
+            choices.push((None, Some(Arc::clone(shift))));
+            return choices;
+        }
+        let asked = shift.requests.iter();
+        choices.extend(asked.map(|asked| (Some(asked.clone()), Some(Arc::clone(shift)))));
+    }
+    choices.push((None, None));
+    choices
+}
+
+/// Keeps what takes all that are left only, where there would be too many variants.
+fn bound(all: &mut [Shifted], sourced: &Sourced<'_>) {
+    let count = |all: &[Shifted]| {
+        let counts = all.iter().map(|one| one.choices.len());
+        counts.fold(1, usize::saturating_mul)
+    };
+    if count(all) <= VARIANTS_MAX {
+        return;
+    }
+    let rule = sourced.provenance(sourced.rule.line);
+    tracing::warn!(
+        %rule,
+        max = VARIANTS_MAX,
+        "too many matchers of shifts meet at this rule: policies for some requests are not followed"
+    );
+    for one in all {
+        let last = one.choices.len().saturating_sub(1);
+        one.choices.drain(..last);
+    }
+}

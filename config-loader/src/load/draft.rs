@@ -205,6 +205,8 @@ impl<'a> Draft<'a> {
         if self.failed() || self.id.is_none() {
             return None;
         }
+        let metadata = &self.metadata;
+        let spec = spec.marked(&metadata.labels, &metadata.annotations);
         Some(Arc::new(Object {
             id,
             labels: std::mem::take(&mut self.metadata.labels),

@@ -82,6 +82,15 @@ pub trait Spec: Debug + Send + Sync + Sized + 'static {
     fn objects(set: &ResourceSet) -> &Objects<Self>;
     /// The objects of this kind, to be changed.
     fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Self>;
+
+    /// With what the object's labels and annotations say of it.
+    fn marked(
+        self,
+        _labels: &BTreeMap<String, String>,
+        _annotations: &BTreeMap<String, String>,
+    ) -> Self {
+        self
+    }
 }
 
 /// An object of any kind.

@@ -349,6 +349,14 @@ impl Spec for EndpointSlice {
     fn objects_mut(set: &mut ResourceSet) -> &mut Objects<EndpointSlice> {
         &mut set.endpoint_slices
     }
+
+    fn marked(
+        self,
+        labels: &BTreeMap<String, String>,
+        annotations: &BTreeMap<String, String>,
+    ) -> EndpointSlice {
+        EndpointSlice::marked(self, labels, annotations)
+    }
 }
 
 impl Spec for Secret {

@@ -1,5 +1,6 @@
 //! EndpointSlice, checked.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Host, Protocol};
@@ -9,6 +10,14 @@ use crate::span::Line;
 /// A checked EndpointSlice. Each of its endpoints is reached at each of its ports.
 #[derive(Clone, Debug, Default)]
 pub struct EndpointSlice {
+    /// The service that it belongs to, in its own namespace.
+    ///
+    /// Source: its labels.
+    pub service: Option<Arc<str>>,
+    /// The cluster whose endpoints these are, when that is not the own one.
+    ///
+    /// Source: its annotations and labels.
+    pub source_cluster: Option<Arc<str>>,
     /// What its addresses are. All of them are of this family.
     pub address_type: AddressType,
     /// In the order in which they were written.
@@ -17,7 +26,7 @@ pub struct EndpointSlice {
     pub ports: Vec<SlicePort>,
 }
 
-impl Object<EndpointSlice> {
+impl EndpointSlice {
     /// The label by which a slice names the service that it belongs to, in its own namespace.
     pub const SERVICE_NAME: &'static str = "kubernetes.io/service-name";
 
@@ -31,24 +40,33 @@ impl Object<EndpointSlice> {
         "multicluster.flomesh.io/source-cluster",
     ];
 
+    /// What its labels and annotations say, which everybody asks for.
+    pub(crate) fn marked(
+        self,
+        labels: &BTreeMap<String, String>,
+        annotations: &BTreeMap<String, String>,
+    ) -> EndpointSlice {
+        let label = |names: [&str; 2]| names.into_iter().find_map(|name| labels.get(name));
+        let service = label([Self::SERVICE_NAME, Self::IMPORTED_SERVICE_NAME]);
+        let source = annotations.get(Self::SOURCE_ANNOTATION);
+        let source = source.or_else(|| label(Self::SOURCE_LABELS));
+        EndpointSlice {
+            service: service.map(|name| name.as_str().into()),
+            source_cluster: source.map(|name| name.as_str().into()),
+            ..self
+        }
+    }
+}
+
+impl Object<EndpointSlice> {
     /// The service that the slice belongs to, in its own namespace.
     pub fn service_name(&self) -> Option<&str> {
-        [Self::SERVICE_NAME, Self::IMPORTED_SERVICE_NAME]
-            .iter()
-            .find_map(|label| self.labels.get(*label))
-            .map(String::as_str)
+        self.spec.service.as_deref()
     }
 
     /// The cluster whose endpoints these are, when that is not the own one.
     pub fn source_cluster(&self) -> Option<&str> {
-        self.annotations
-            .get(Self::SOURCE_ANNOTATION)
-            .or_else(|| {
-                Self::SOURCE_LABELS
-                    .iter()
-                    .find_map(|label| self.labels.get(*label))
-            })
-            .map(String::as_str)
+        self.spec.source_cluster.as_deref()
     }
 }
 

@@ -11,7 +11,6 @@ use crate::diagnostic::codes::core::{
 };
 use crate::raw::Field;
 use crate::raw::core as raw;
-use crate::resource::Object;
 use crate::resource::core::{
     AddressType, Conditions, EndpointSlice, Host, SliceEndpoint, SlicePort,
 };
@@ -49,13 +48,14 @@ pub fn endpoint_slice(raw: &raw::EndpointSlice, check: &mut Check<'_>) -> Endpoi
         address_type: address_type.unwrap_or_default(),
         endpoints,
         ports: ports(&raw.ports, check),
+        ..EndpointSlice::default()
     }
 }
 
 fn belongs_to_service(check: &mut Check<'_>) {
     let [own, imported] = [
-        Object::<EndpointSlice>::SERVICE_NAME,
-        Object::<EndpointSlice>::IMPORTED_SERVICE_NAME,
+        EndpointSlice::SERVICE_NAME,
+        EndpointSlice::IMPORTED_SERVICE_NAME,
     ];
     if check.label(own).is_none() && check.label(imported).is_none() {
         check

@@ -73,10 +73,10 @@ fn served(set: &ResourceSet) -> HashMap<Name, Served<'_>> {
         service.clusters.extend(keys);
     }
     for slice in set.endpoint_slices.values() {
-        let Some(name) = slice.service_name() else {
+        let Some(name) = &slice.spec.service else {
             continue;
         };
-        let name = Name::new(slice.id.namespace.clone(), name);
+        let name = Name::new(slice.id.namespace.clone(), name.clone());
         let service = all.entry(name).or_default();
         match slice.source_cluster() {
             Some(cluster) => _ = service.clusters.insert(cluster),

@@ -1,5 +1,6 @@
 //! The file of what a proxy is told of other clusters changes while the proxy runs.
 
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -153,6 +154,28 @@ fn what_is_wrong_with_the_file_is_told_and_what_it_said_last_stays_in_force() {
     in_force("no gateway is known", || answers(&proxy, "503"));
     told.write(&c2(one.address, ""));
     in_force("it is known again", || answers(&proxy, "one"));
+}
+
+#[test]
+fn a_file_in_a_mounted_config_map_is_followed() {
+    let mesh = Mesh::new();
+    let (one, two) = (behind(&mesh, "one"), behind(&mesh, "two"));
+    let told = Told::new(&c2(one.address, ""));
+    let directory = told.directory.path();
+    // as Kubernetes mounts it: versions in directories, and links that lead to the current one
+    let version = |name: &str, text: &str| {
+        std::fs::create_dir(directory.join(name)).unwrap();
+        std::fs::write(directory.join(name).join("told.yaml"), text).unwrap();
+        symlink(name, directory.join("..data_tmp")).unwrap();
+        std::fs::rename(directory.join("..data_tmp"), directory.join("..data")).unwrap();
+    };
+    std::fs::remove_file(told.path()).unwrap();
+    version("..1", &c2(one.address, ""));
+    symlink("..data/told.yaml", told.path()).unwrap();
+    let proxy = proxy(&mesh, &told);
+    assert!(answers(&proxy, "one"));
+    version("..2", &c2(two.address, ""));
+    in_force("the new version", || answers(&proxy, "two"));
 }
 
 /// The `tls` of a gateway that wants to see no certificate.

@@ -68,7 +68,6 @@ const WRITTEN: &[(Kind, &[&str])] = &[
     (Kind::EndpointSlice, &["endpoints[].hints"]),
     (Kind::Service, &["spec.externalIPs"]),
     (Kind::ServiceEntry, &["spec.addresses"]),
-    (Kind::ServiceImport, &["spec.serviceAccountName"]),
     (Kind::Sidecar, &[""]),
 ];
 
@@ -102,7 +101,6 @@ pub const FOR_OTHERS: &[(Kind, &[&str])] = &[
             "endpoints[].conditions.serving",
             "endpoints[].conditions.terminating",
             "endpoints[].deprecatedTopology",
-            "endpoints[].hostname",
             "endpoints[].targetRef",
             "ports[].appProtocol",
         ],

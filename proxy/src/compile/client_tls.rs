@@ -298,7 +298,7 @@ impl Purpose<'_> {
         store: &Store,
     ) -> EndpointTls {
         if let Some(behind) = &facts.behind {
-            return EndpointTls::Own(store.client(&self.through(behind, asked, port)));
+            return EndpointTls::Own(store.client(&self.through((facts, behind), asked, port)));
         }
         if facts.origin == Origin::Import {
             return match self.to_gateway(facts, asked) {
@@ -308,29 +308,59 @@ impl Purpose<'_> {
             };
         }
         let is_automatic = of_cluster.is_some_and(|tls| tls.settings.mode == ClientMode::Automatic);
-        match is_automatic && !facts.speaks_mesh_tls() {
-            true => EndpointTls::Plain,
-            false => EndpointTls::OfCluster,
+        if is_automatic && !facts.speaks_mesh_tls() {
+            return EndpointTls::Plain;
+        }
+        let of_mesh = of_cluster.filter(|tls| tls.settings.mode.is_mesh());
+        match (of_mesh, self.imported_name(facts, asked)) {
+            (Some(tls), Some(name)) => EndpointTls::Own(store.client(&ClientSettings {
+                names: vec![name],
+                ..tls.settings.clone()
+            })),
+            _ => EndpointTls::OfCluster,
         }
     }
 
+    /// The name in the certificate of a workload of another cluster, where an import says whose it is and nothing says
+    /// more: a rule, the service, or the workload itself.
+    fn imported_name(&self, facts: &Facts, asked: Option<&Asked>) -> Option<Arc<str>> {
+        facts.member.as_ref()?;
+        let is_said = asked.is_some_and(|asked| !asked.tls.subject_alt_names.is_empty());
+        if is_said || !self.service.subject_alt_names.is_empty() || facts.account.is_some() {
+            return None;
+        }
+        let account = self.service.imported_account.as_ref()?;
+        Some(self.mesh_identity(account))
+    }
+
+    /// An identity within the mesh, as certificates have it.
+    fn mesh_identity(&self, account: &str) -> Arc<str> {
+        format!("spiffe://{}/{account}", self.identity.domain).into()
+    }
+
     /// The mesh's TLS to workloads behind a gateway that passes it on.
-    fn through(&self, behind: &Behind, asked: Option<&Asked>, port: &Port) -> ClientSettings {
+    fn through(
+        &self,
+        (facts, behind): (&Facts, &Behind),
+        asked: Option<&Asked>,
+        port: &Port,
+    ) -> ClientSettings {
         let (own, root) = mesh(self.identity);
         let subset = self.cluster.split('|').nth(2).unwrap_or_default();
         let name = || format!("outbound_.{}_.{subset}_.{}", behind.port(port), behind.host);
         let asked = asked.filter(|asked| asked.is_of_mesh());
-        let asked = asked.map(|asked| &asked.tls);
-        let names = asked.map_or(&[][..], |tls| &tls.subject_alt_names);
+        let tls = asked.map(|asked| &asked.tls);
+        let names = tls.map_or(&[][..], |tls| &tls.subject_alt_names);
         ClientSettings {
             mode: ClientMode::IstioMutual,
             identity: Some(own),
             authorities: Some(root),
-            names: match names {
-                [] => self.service.subject_alt_names.clone(),
-                names => names.to_vec(),
+            names: match (names, self.imported_name(facts, asked)) {
+                ([], Some(name)) => vec![name],
+                ([], None) => self.service.subject_alt_names.clone(),
+                (names, _) => names.to_vec(),
             },
-            naming: Naming::Fixed(match asked.and_then(|tls| tls.sni.as_ref()) {
+            naming: Naming::Fixed(match tls.and_then(|tls| tls.sni.as_ref()) {
                 Some(sni) => Arc::clone(sni),
                 None => name().into(),
             }),
@@ -433,10 +463,9 @@ impl Purpose<'_> {
             speaking.filter(|member| mode == ClientMode::IstioMutual || member.speaks_mesh_tls());
         let accounts: Option<BTreeSet<Arc<str>>> =
             speaking.map(|member| member.account.clone()).collect();
-        let domain = &self.identity.domain;
         let accounts = accounts.unwrap_or_default().into_iter();
         accounts
-            .map(|account| format!("spiffe://{domain}/{account}").into())
+            .map(|account| self.mesh_identity(&account))
             .collect()
     }
 

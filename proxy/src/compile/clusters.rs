@@ -10,6 +10,7 @@ mod stats;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use config_loader::resource::HealthChecked;
@@ -266,6 +267,11 @@ impl<'a> Clusters<'a> {
     /// Under what else requests for a service of the own domain may come.
     pub(super) fn aliases(&self, host: &str) -> Vec<String> {
         self.services.aliases(host, &self.identity.domain)
+    }
+
+    /// Whether this is the address of a service that several clusters serve.
+    pub(super) fn is_vip(&self, address: IpAddr) -> bool {
+        self.services.is_vip(address)
     }
 
     /// Whether a service has this port, and is one whose endpoints are its own cluster's.

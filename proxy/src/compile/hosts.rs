@@ -3,6 +3,7 @@
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
@@ -65,10 +66,11 @@ pub(super) fn hosts<'a>(
             let served = served_hosts(object, bound.server, identity);
             let further = object.spec.hosts.iter().flat_map(|host| {
                 let host = names::complete(&host.value, &object.id.namespace, &identity.domain);
+                // each stands for the one before: who names one has those behind it, too
                 let mut further = aliases(&host);
-                further.retain(|alias| {
-                    !named.contains(&**alias) && lets_in(bound.server, object, alias)
-                });
+                let own = further.iter().position(|alias| named.contains(&**alias));
+                further.truncate(own.unwrap_or(further.len()));
+                further.retain(|alias| lets_in(bound.server, object, alias));
                 further.into_iter().map(Arc::from)
             });
             for host in served.into_iter().chain(further) {
@@ -85,6 +87,18 @@ pub(super) fn hosts<'a>(
         }
     }
     hosts
+}
+
+/// Those of the virtual hosts, by their numbers, whose name is the address of a service; sorted by address.
+fn addresses(virtual_hosts: &[Arc<VirtualHost>], clusters: &Clusters<'_>) -> Vec<(IpAddr, u32)> {
+    let numbered = virtual_hosts.iter().zip(0..);
+    let addresses = numbered.filter_map(|(host, number)| {
+        let address = host.name.parse::<IpAddr>().ok()?.to_canonical();
+        clusters.is_vip(address).then_some((address, number))
+    });
+    let mut addresses: Vec<_> = addresses.collect();
+    addresses.sort_unstable();
+    addresses
 }
 
 /// Whether a server takes a host of a VirtualService.
@@ -172,6 +186,7 @@ impl HostCompiler<'_> {
             .into_iter()
             .map(|(name, parts)| self.virtual_host(name, &parts, clusters))
             .collect();
+        let addresses = addresses(&virtual_hosts, clusters);
         if let Some(before) = self.before
             && before.virtual_hosts.len() == virtual_hosts.len()
             && before.exports.as_ref().map(Arc::as_ptr) == self.exports.map(Arc::as_ptr)
@@ -180,10 +195,12 @@ impl HostCompiler<'_> {
                 .iter()
                 .zip(&virtual_hosts)
                 .all(|(a, b)| Arc::ptr_eq(a, b))
+            && *before.addresses == *addresses
         {
             return Arc::clone(before);
         }
-        Arc::new(HttpHosts::new(virtual_hosts, self.exports.cloned()))
+        let exports = self.exports.cloned();
+        Arc::new(HttpHosts::new(virtual_hosts, addresses, exports))
     }
 
     /// One virtual host; the one of the snapshot before if nothing that it is made of has changed.

@@ -48,6 +48,8 @@ pub(super) struct Service {
     pub distribution: TrafficDistribution,
     /// Names of which the certificates of its endpoints carry one; empty where it says none.
     pub subject_alt_names: Vec<Arc<str>>,
+    /// The identity of its workloads in other clusters, `ns/NAMESPACE/sa/ACCOUNT`, if an import says so.
+    pub imported_account: Option<Arc<str>>,
     /// Whether its host is one under which clusters serve together (`clusterset.local`), or that stands for one of them.
     pub is_cluster_set: bool,
     /// The cluster that its host stands for alone, if it does for one.

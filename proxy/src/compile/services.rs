@@ -33,6 +33,7 @@ pub(super) struct Services {
     by_host: HashMap<Arc<str>, Arc<Service>>,
     /// Addresses that stand for hosts of cluster sets.
     vips: HashMap<Arc<str>, IpAddr>,
+    by_vip: HashMap<IpAddr, Arc<str>>,
     members: Members,
 }
 
@@ -63,7 +64,11 @@ impl Services {
             .collect();
         Self {
             by_host,
-            vips: by_vip.into_iter().map(|(vip, host)| (host, vip)).collect(),
+            vips: by_vip
+                .iter()
+                .map(|(vip, host)| (Arc::clone(host), *vip))
+                .collect(),
+            by_vip,
             members,
         }
     }
@@ -83,14 +88,23 @@ impl Services {
         self.by_host.values()
     }
 
-    /// Under what else requests for a service of this domain may come: the host under which clusters serve it together,
-    /// and the address that stands for it.
+    /// Whether this address stands for a host of a cluster set.
+    pub(super) fn is_vip(&self, address: IpAddr) -> bool {
+        self.by_vip.contains_key(&address.to_canonical())
+    }
+
+    /// Under what else requests for a service may come: for one of this domain the host under which clusters serve it
+    /// together, and for that the address that stands for it.
     pub(super) fn aliases(&self, host: &str, domain: &str) -> Vec<String> {
+        let vip = |together: &str| self.vips.get(together).map(IpAddr::to_string);
+        if host.ends_with(names::CLUSTER_SET) {
+            return vip(host).into_iter().collect();
+        }
         let together = names::of_cluster_set(host, domain);
         let Some(together) = together.filter(|name| self.by_host.contains_key(&**name)) else {
             return Vec::new();
         };
-        let vip = self.vips.get(&*together).map(IpAddr::to_string);
+        let vip = vip(&together);
         [together].into_iter().chain(vip).collect()
     }
 
@@ -133,7 +147,7 @@ impl Collector<'_> {
     fn add_vip(&mut self, vip: Option<IpAddr>, draft: &Draft) {
         if let Some(vip) = vip {
             let host = Arc::clone(&draft.service.host);
-            self.by_vip.entry(vip).or_insert(host);
+            self.by_vip.entry(vip.to_canonical()).or_insert(host);
         }
     }
 
@@ -178,6 +192,7 @@ impl Draft {
                 health_check: HealthChecked::Unsaid,
                 distribution: TrafficDistribution::Any,
                 subject_alt_names: Vec::new(),
+                imported_account: None,
                 is_cluster_set: false,
                 stands_for: None,
                 sharing: None,

@@ -13,7 +13,7 @@ use super::reply::LocalReply;
 use super::request::{Connection, DownstreamProtocol, SnapshotRef};
 use crate::filter::{Redirect, RedirectRequest, Scheme};
 use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
-use crate::snapshot::{Listener, Route, Security, VirtualHost};
+use crate::snapshot::{HttpHosts, Listener, Route, Security, VirtualHost};
 
 /// The rule that took a request.
 pub struct Found {
@@ -61,7 +61,8 @@ pub fn find_route<B>(
     let hosts = listener
         .http(connection.security())
         .ok_or(LocalReply::NO_ROUTE)?;
-    let own = hosts.find(&host);
+    let named = hosts.find(&host);
+    let own = named.or_else(|| addressed(hosts, listener, connection, &host));
     // What is exported has no host: in TLS, too, it is asked before a host is looked for at other servers. Other clusters
     // connect by the name of the gateway and keep the host of the request, which another server may have.
     let head = matched_head(request, scheme, authority, &host);
@@ -85,6 +86,17 @@ pub fn find_route<B>(
         }
         None => Err(LocalReply::NO_ROUTE),
     }
+}
+
+/// The virtual host of the service whose own address a connection is to (a VIP), for a request whose host nobody has.
+fn addressed<'h>(
+    hosts: &'h HttpHosts,
+    listener: &Listener,
+    connection: &Connection,
+    host: &str,
+) -> Option<&'h Arc<VirtualHost>> {
+    let found = hosts.at(connection.client.destination.ip())?;
+    (!is_misdirected(listener, connection, host)).then_some(found)
 }
 
 /// Whether a client uses its connection for a host that another server of the port has. Clients of HTTP/2 do so where one

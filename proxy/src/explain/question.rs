@@ -21,6 +21,8 @@ pub struct Question {
     pub tls: bool,
     /// The name that a TLS client asks for: the URL's host, unless that is an address.
     pub server_name: Option<String>,
+    /// The address that the URL leads to, if it names one.
+    pub address: Option<IpAddr>,
     /// Address of the client, where it counts.
     pub client: Option<IpAddr>,
     /// The listener that is asked for.
@@ -84,6 +86,7 @@ impl Question {
             port: None,
             tls,
             server_name: None,
+            address: None,
             client: None,
             listener: None,
         };
@@ -111,8 +114,10 @@ impl Question {
         };
         self.port = Some(port.unwrap_or(own_port));
         let name = normalize_host(authority.host());
-        let is_name = !name.starts_with('[') && name.parse::<IpAddr>().is_err();
-        self.server_name = (self.tls && is_name).then(|| name.into_owned());
+        let bare = name.trim_start_matches('[').trim_end_matches(']');
+        self.address = bare.parse().ok().map(|ip: IpAddr| ip.to_canonical());
+        let is_name = self.tls && self.address.is_none();
+        self.server_name = is_name.then(|| name.into_owned());
         let value = HeaderValue::from_str(sent).map_err(|_| format!("{text:?} is not a host"))?;
         self.headers.insert(HOST, value);
         Ok(())

@@ -45,7 +45,7 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
         let why = "the URL is https; the listener speaks plain HTTP, which is what is explained";
         answer.hints.push(plain(why));
     }
-    let connection = downstream(listener, &name);
+    let connection = downstream(listener, &name, question.address);
     let part = Part {
         listener: &listener.key,
         chain: chain(listener, &connection).map(|chain| &*chain.id),
@@ -60,7 +60,10 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
     let found = head::find_route(&shared, &connection, connection.scheme(), &mut request);
     request.uri().path().clone_into(&mut answer.request.path);
     let hosts = listener.http(connection.security());
-    let virtual_host = hosts.and_then(|hosts| hosts.find(&answer.request.host));
+    let virtual_host = hosts.and_then(|hosts| {
+        let named = hosts.find(&answer.request.host);
+        named.or_else(|| hosts.at(connection.client.destination.ip()))
+    });
     if let Some(host) = virtual_host {
         answer.virtual_host = Some(host_choice(host));
         let left_out = survey.left_out(&part, &host.name);
@@ -68,11 +71,8 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
     }
     match found {
         Ok(found) => {
-            let is_exported = is_exported(&found, hosts.map(|hosts| &**hosts));
-            answer.virtual_host = Some(match is_exported {
-                true => exported_choice(found.virtual_host()),
-                false => host_choice(found.virtual_host()),
-            });
+            let host = &answer.request.host;
+            answer.virtual_host = Some(chosen(&found, hosts.map(|hosts| &**hosts), host));
             won(&mut answer, &found, snapshot, &connection, &request);
             answer.destinations = cluster::destinations(found.route(), snapshot, survey, &request);
         }
@@ -95,10 +95,14 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
     answer
 }
 
-/// The connection that the request would come on: inside TLS for the server of this name where the listener wants that.
-fn downstream(listener: &Listener, name: &str) -> Connection {
+/// The connection that the request would come on: inside TLS for the server of this name where the listener wants that, and
+/// to this address where the listener takes any.
+fn downstream(listener: &Listener, name: &str, address: Option<IpAddr>) -> Connection {
     let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-    let local = listener.key.address.ip_or_loopback();
+    let mut local = listener.key.address.ip_or_loopback();
+    if let Some(address) = address.filter(|_| local.ip().is_unspecified()) {
+        local.set_ip(address);
+    }
     let connection = Connection::new(listener.key.clone(), peer, local, DownstreamProtocol::Http1);
     match listener.service {
         Service::Tls(_) => connection.with_tls(Handshake {
@@ -153,10 +157,12 @@ fn choose_listener<'s>(
     let all = || snapshot.listeners.values();
     let serves = |listener: &&Arc<Listener>| {
         let name = question.server_name.as_deref().unwrap_or(host);
-        let connection = downstream(listener, name);
+        let connection = downstream(listener, name, question.address);
         let hosts = listener.http(connection.security());
         let named = chain(listener, &connection).is_some();
-        named || hosts.is_some_and(|hosts| hosts.find(host).is_some())
+        let local = connection.client.destination.ip();
+        let has = |hosts: &HttpHosts| hosts.find(host).is_some() || hosts.at(local).is_some();
+        named || hosts.is_some_and(|hosts| has(hosts))
     };
     let with_port = |port: u16| {
         let fitting = || all().filter(move |l| l.key.address.port() == port);
@@ -243,17 +249,19 @@ fn host_choice(host: &VirtualHost) -> HostChoice {
     }
 }
 
-/// Whether a request is taken by what is served to other clusters.
-fn is_exported(found: &Found, hosts: Option<&HttpHosts>) -> bool {
-    let exports = hosts.and_then(|hosts| hosts.exports.as_deref());
-    exports.is_some_and(|exports| std::ptr::eq(exports, found.virtual_host()))
-}
-
-fn exported_choice(host: &VirtualHost) -> HostChoice {
-    HostChoice {
-        reason: "what is exported to other clusters, whatever the host".to_owned(),
-        ..host_choice(host)
+/// The virtual host that takes a request for this host, and why it does.
+fn chosen(found: &Found, hosts: Option<&HttpHosts>, host: &str) -> HostChoice {
+    let is_it = |other: &Arc<VirtualHost>| std::ptr::eq(&**other, found.virtual_host());
+    let exports = hosts.and_then(|hosts| hosts.exports.as_ref());
+    let named = hosts.and_then(|hosts| hosts.find(host));
+    let mut choice = host_choice(found.virtual_host());
+    if exports.is_some_and(is_it) {
+        choice.reason = "what is exported to other clusters, whatever the host".to_owned();
+    } else if !named.is_some_and(is_it) {
+        choice.reason =
+            "nobody has the host; the connection is to this address of a service".to_owned();
     }
+    choice
 }
 
 /// Holds the rules from the first up to `last` against the request.

@@ -1,5 +1,6 @@
 //! What a listener does with its connections: HTTP by host, bytes by rules for connections, or TLS by SNI.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::{Destination, VirtualHost};
@@ -27,15 +28,22 @@ pub struct HttpHosts {
     pub hosts: HostIndex<u32>,
     /// The virtual hosts, by the numbers in `hosts`; sorted by name.
     pub virtual_hosts: Box<[Arc<VirtualHost>]>,
+    /// Those of the virtual hosts that are the address of a service, by that address; sorted. Few, and mostly none.
+    pub addresses: Box<[(IpAddr, u32)]>,
     /// What is served to other clusters whatever host they name, where no route of a virtual host takes the request.
     pub exports: Option<Arc<VirtualHost>>,
 }
 
 impl HttpHosts {
-    /// Indexes virtual hosts, which are sorted by name.
-    pub fn new(virtual_hosts: Vec<Arc<VirtualHost>>, exports: Option<Arc<VirtualHost>>) -> Self {
+    /// Indexes virtual hosts, which are sorted by name. `addresses` are sorted, too.
+    pub fn new(
+        virtual_hosts: Vec<Arc<VirtualHost>>,
+        addresses: Vec<(IpAddr, u32)>,
+        exports: Option<Arc<VirtualHost>>,
+    ) -> Self {
         let names = virtual_hosts.iter().map(|host| Arc::clone(&host.name));
         Self {
+            addresses: addresses.into_boxed_slice(),
             hosts: HostIndex::new(names.zip(0..)),
             virtual_hosts: virtual_hosts.into_boxed_slice(),
             exports,
@@ -50,6 +58,16 @@ impl HttpHosts {
     /// The virtual host that serves `host`, which is lower-cased and without port.
     pub fn find(&self, host: &str) -> Option<&Arc<VirtualHost>> {
         self.virtual_hosts.get(*self.hosts.find(host)? as usize)
+    }
+
+    /// The virtual host of the service that has this address, which is in the form of IPv4 if it is one.
+    pub fn at(&self, address: IpAddr) -> Option<&Arc<VirtualHost>> {
+        if self.addresses.is_empty() {
+            return None;
+        }
+        let found = self.addresses.binary_search_by_key(&address, |(ip, _)| *ip);
+        let (_, number) = self.addresses.get(found.ok()?)?;
+        self.virtual_hosts.get(*number as usize)
     }
 
     /// The virtual host of exactly this name, which may be a wildcard.

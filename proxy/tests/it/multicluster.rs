@@ -3,6 +3,8 @@
 //! Unless a test says otherwise: the proxy is in c1; service ns1/web has port 80; c2 and c3 serve it through their
 //! gateways g2 and g3; L1 and L2 are workloads of c1.
 
+mod addresses;
+
 mod changes;
 
 mod circles;

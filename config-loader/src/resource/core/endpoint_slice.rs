@@ -22,6 +22,8 @@ pub struct EndpointSlice {
     pub address_type: AddressType,
     /// In the order in which they were written.
     pub endpoints: Vec<SliceEndpoint>,
+    /// Names of those endpoints that have one (`hostname`), by their numbers; in their order.
+    pub hostnames: Vec<(u32, Arc<str>)>,
     /// In the order in which they were written. Names are unique.
     pub ports: Vec<SlicePort>,
 }
@@ -39,6 +41,12 @@ impl EndpointSlice {
         "multicluster.kubernetes.io/source-cluster",
         "multicluster.flomesh.io/source-cluster",
     ];
+
+    /// The endpoints that have a name of their own, with it.
+    pub fn named(&self) -> impl Iterator<Item = (&Arc<str>, &SliceEndpoint)> {
+        let named = self.hostnames.iter();
+        named.filter_map(|(number, name)| Some((name, self.endpoints.get(*number as usize)?)))
+    }
 
     /// What its labels and annotations say, which everybody asks for.
     pub(crate) fn marked(

@@ -38,15 +38,23 @@ pub fn endpoint_slice(raw: &raw::EndpointSlice, check: &mut Check<'_>) -> Endpoi
     );
     let address_type = api::enum_of(&raw.address_type, &ADDRESS_TYPES, check);
     let mut endpoints = Vec::new();
+    let mut hostnames = Vec::new();
     let mut names = Names::default();
     for (entry, raw) in scalar::items(&raw.endpoints, check) {
         let span = entry.span();
-        endpoints.extend(endpoint(raw, span, address_type, &mut names, check));
+        let name = hostname(&raw.hostname, check);
+        if let Some(endpoint) = endpoint(raw, span, address_type, &mut names, check) {
+            let number = u32::try_from(endpoints.len()).unwrap_or(u32::MAX);
+            hostnames.extend(name.map(|name| (number, name)));
+            endpoints.push(endpoint);
+        }
     }
     endpoints.shrink_to_fit();
+    hostnames.shrink_to_fit();
     EndpointSlice {
         address_type: address_type.unwrap_or_default(),
         endpoints,
+        hostnames,
         ports: ports(&raw.ports, check),
         ..EndpointSlice::default()
     }
@@ -92,7 +100,6 @@ fn endpoint(
     check: &mut Check<'_>,
 ) -> Option<SliceEndpoint> {
     let addresses = addresses(raw, span, address_type, check);
-    hostname(&raw.hostname, check);
     let topology = scalar::labels(&raw.deprecated_topology, check);
     if let Some(hints) = raw.hints.get() {
         check_hints(&hints.for_zones, check);
@@ -175,13 +182,13 @@ fn host(text: &str, address_type: AddressType) -> Result<Host, &'static str> {
     }
 }
 
-fn hostname(field: &Field<String>, check: &mut Check<'_>) {
-    if field
-        .get()
-        .is_some_and(|name| !name.is_empty() && !api::is_label(name))
-    {
+fn hostname(field: &Field<String>, check: &mut Check<'_>) -> Option<Arc<str>> {
+    let name = api::some_text(field)?;
+    if !api::is_label(&name) {
         api::invalid(field, api::LABEL_RULE, EPS004, check);
+        return None;
     }
+    Some(name)
 }
 
 fn check_hints(field: &Field<Vec<Field<raw::Hint>>>, check: &mut Check<'_>) {

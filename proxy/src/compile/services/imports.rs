@@ -1,21 +1,25 @@
 //! flomesh: ServiceImports, which say where other clusters serve a service.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use config_loader::resource::Object;
-use config_loader::resource::core::Protocol;
-use config_loader::resource::flomesh::{ImportEndpoint, ImportPort, ImportType, ServiceImport};
+use config_loader::resource::core::{EndpointSlice, Protocol};
+use config_loader::resource::flomesh::{
+    ImportEndpoint, ImportPort, ImportType, ServiceAccount, ServiceImport,
+};
 use http::HeaderValue;
 
-use super::kube::host;
+use super::kube::{SliceOf, host, member, slices_by_service};
 use super::{Collector, Draft, policies};
-use crate::cluster::Hop;
+use crate::cluster::{Hop, Locality};
 use crate::compile::federation::Viewer;
 use crate::compile::names::CLUSTER_SET;
 use crate::compile::service::{
-    Facts, Origin, Port, Service, Workload, WorkloadHost, affinity, carries_paths, protocol,
+    Facts, Labels, Origin, Port, Service, Workload, WorkloadHost, Workloads, Written, affinity,
+    carries_paths, protocol,
 };
 
 /// Adds the endpoints of every ServiceImport to the Service of its name, which is made up where there is none, and the
@@ -24,6 +28,8 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
     let imports = &collector.resources.service_imports;
     // the oldest first: a VIP is that of the first service that claims it
     let mut by_age: Vec<_> = imports.iter().collect();
+    let resources = collector.resources;
+    let slices = LazyCell::new(|| slices_by_service(resources));
     by_age.sort_by(|(_, a), (_, b)| a.age().cmp(&b.age()));
     for (key, object) in by_age {
         let (name, namespace) = (&object.id.name, &object.id.namespace);
@@ -34,6 +40,7 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
             draft.service.affinity = affinity_of(object);
             draft
         });
+        draft.service.imported_account = account(object);
         add(collector, &mut draft, object);
         if let Some(other) = imports.beside().get(key) {
             add(collector, &mut draft, other);
@@ -46,7 +53,12 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
             together.service.affinity = affinity_of(object);
             match object.spec.import_type {
                 ImportType::ClusterSetIp => collector.add_vip(object.spec.vip, &together),
-                ImportType::Headless => add_single(collector, &together, object),
+                ImportType::Headless => {
+                    let slices = slices.get(&(&**namespace, &**name));
+                    let slices = slices.map_or(&[][..], Vec::as_slice);
+                    add_named(collector, &together, slices);
+                    add_single(collector, &together, object);
+                }
             }
             collector.add(together);
         }
@@ -60,6 +72,61 @@ fn affinity_of(import: &Object<ServiceImport>) -> Option<Duration> {
         ImportType::ClusterSetIp => affinity(import.spec.session_affinity),
         ImportType::Headless => None,
     }
+}
+
+/// The identity of the workloads behind an import, if it is a certain one.
+fn account(import: &Object<ServiceImport>) -> Option<Arc<str>> {
+    match import.spec.service_account.as_ref()? {
+        ServiceAccount::Any => None,
+        ServiceAccount::Named(name) => Some(format!("ns/{}/sa/{name}", import.id.namespace).into()),
+    }
+}
+
+/// Adds every endpoint of a Headless import's slices that has a hostname as a service of its own,
+/// `<hostname>.<cluster>.<host>`, whatever slices it is in.
+fn add_named(collector: &mut Collector<'_>, whole: &Draft, slices: &[&Arc<Object<EndpointSlice>>]) {
+    let own_locality = Locality::from(collector.identity.locality());
+    let mut singles: BTreeMap<String, Draft> = BTreeMap::new();
+    for slice in slices {
+        let Some(member) = member(slice, collector) else {
+            continue;
+        };
+        let labels: Labels = Arc::new(slice.labels.clone());
+        let of = SliceOf {
+            slice,
+            member: member.as_ref(),
+            locality: member
+                .as_ref()
+                .map_or(&own_locality, |member| &member.locality),
+            by_node: false,
+        };
+        let cluster = member.as_ref().unwrap_or(&collector.members.own);
+        let named = slice.spec.named();
+        for (hostname, endpoint) in named.filter(|(_, endpoint)| endpoint.conditions.ready) {
+            let own = format!("{hostname}.{}.{}", cluster.name, whole.service.host);
+            let single = singles.entry(own).or_insert_with_key(|own| {
+                let mut single = under(whole, own);
+                let objects = |one: &Written| matches!(one, Written::Object { .. });
+                single.service.provenance.retain(objects);
+                single
+            });
+            let workload = Workload::new(host(&endpoint.address), of.facts(endpoint, &labels));
+            single.service.endpoints.push(workload);
+            single.saw_slice(slice);
+        }
+    }
+    singles
+        .into_values()
+        .for_each(|single| collector.add(single));
+}
+
+/// A service of its own under this host, for one of the endpoints.
+fn under(whole: &Draft, own: &str) -> Draft {
+    let mut single = whole.under(own);
+    single.service.sharing = None;
+    single.service.affinity = None;
+    single.service.endpoints = Workloads::default();
+    single
 }
 
 /// Adds every endpoint of a Headless import as a service of its own, `<hostname>.<cluster>.<host>`: the hostname is the
@@ -79,9 +146,7 @@ fn add_single(collector: &mut Collector<'_>, whole: &Draft, import: &Object<Serv
             host(&endpoint.target.address),
             member.key == collector.members.own.key,
         );
-        let mut single = whole.under(&own);
-        single.service.sharing = None;
-        single.service.affinity = None;
+        let mut single = under(whole, &own);
         let of_import = whole.service.endpoints.listed().filter(|workload| {
             let of_member = workload.member.as_ref();
             workload.host == at && of_member.map_or(is_own, |of_member| of_member.key == member.key)

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use config_loader::ResourceSet;
 use config_loader::resource::Object;
 use config_loader::resource::core::{
     AddressType, EndpointSlice, Host, Protocol, Service as Kube, ServicePort, SliceEndpoint,
@@ -19,7 +20,7 @@ use crate::compile::workload::Listing;
 
 /// Adds every Service under `<name>.<namespace>.svc.<domain>`.
 pub(super) fn collect(collector: &mut Collector<'_>) {
-    let slices = slices_by_service(collector);
+    let slices = slices_by_service(collector.resources);
     for (_, object) in &collector.resources.services {
         let key = (&*object.id.namespace, &*object.id.name);
         let slices = slices.get(&key).map_or(&[][..], Vec::as_slice);
@@ -29,11 +30,12 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
 }
 
 /// Slices by namespace and name of their service.
-type SlicesByService<'a> = HashMap<(&'a str, &'a str), Vec<&'a Arc<Object<EndpointSlice>>>>;
+pub(super) type SlicesByService<'a> =
+    HashMap<(&'a str, &'a str), Vec<&'a Arc<Object<EndpointSlice>>>>;
 
-fn slices_by_service<'a>(collector: &Collector<'a>) -> SlicesByService<'a> {
+pub(super) fn slices_by_service(resources: &ResourceSet) -> SlicesByService<'_> {
     let mut slices = SlicesByService::new();
-    for (_, slice) in &collector.resources.endpoint_slices {
+    for (_, slice) in &resources.endpoint_slices {
         if let Some(name) = slice.service_name() {
             slices
                 .entry((&*slice.id.namespace, name))
@@ -130,7 +132,10 @@ fn port(port: &ServicePort) -> Port {
 }
 
 /// The member that a slice was copied from; none for the proxy's own cluster. Nothing for one that cannot be told.
-fn member(slice: &Object<EndpointSlice>, collector: &Collector<'_>) -> Option<Option<Arc<Member>>> {
+pub(super) fn member(
+    slice: &Object<EndpointSlice>,
+    collector: &Collector<'_>,
+) -> Option<Option<Arc<Member>>> {
     let Some(source) = slice.source_cluster() else {
         return Some(None);
     };
@@ -142,13 +147,13 @@ fn member(slice: &Object<EndpointSlice>, collector: &Collector<'_>) -> Option<Op
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// A slice of a service.
-struct SliceOf<'a> {
-    slice: &'a Object<EndpointSlice>,
-    member: Option<&'a Arc<Member>>,
+pub(super) struct SliceOf<'a> {
+    pub(super) slice: &'a Object<EndpointSlice>,
+    pub(super) member: Option<&'a Arc<Member>>,
     /// Where its cluster is.
-    locality: &'a Locality,
+    pub(super) locality: &'a Locality,
     /// Whether it counts on which node an endpoint runs.
-    by_node: bool,
+    pub(super) by_node: bool,
 }
 
 impl SliceOf<'_> {
@@ -179,7 +184,7 @@ impl SliceOf<'_> {
 
     /// What is known of an endpoint. The slice's own labels stand for those of its pods, which are not read; the node is
     /// added where it counts.
-    fn facts(&self, endpoint: &SliceEndpoint, labels: &Labels) -> Facts {
+    pub(super) fn facts(&self, endpoint: &SliceEndpoint, labels: &Labels) -> Facts {
         // a slice lists the ports that its endpoints serve; without any, or with one that stands for all, the service's
         // count
         let listed = &self.slice.spec.ports;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::world::World;
+use super::world::{GATEWAY, SERVICE, World, load, plain};
 use crate::snapshot::Snapshot;
 
 /// A VirtualService with one rule for each prefix, which answers with its own name.
@@ -278,4 +278,37 @@ fn an_address_stands_for_the_oldest_service_that_claims_it() {
     World::of(&[&headless, a, b, c]).check(&[("10.96.9.9/", "404")]);
     let own = answering("default/own", "10.96.9.9", "gw", &["/"]);
     World::of(&[&young, a, &own]).check(&[("10.96.9.9/", "200 default/own")]);
+    // it stands for the service among clusters
+    let set = answering(
+        "default/set",
+        "a.default.svc.clusterset.local",
+        "gw",
+        &["/"],
+    );
+    World::of(&[&young, &set]).check(&[("10.96.9.9/", "200 default/set")]);
+    World::of(&[&young, a, &set]).check(&[("10.96.9.9/", "200 default/set")]);
+    World::of(&[&young, &set, &own]).check(&[("10.96.9.9/", "200 default/own")]);
+}
+
+#[test]
+fn connections_to_an_address_are_for_its_service_while_it_has_it() {
+    let import = |more: &str| {
+        format!("ServiceImport default/a {{{more} ports: [{{port: 80, endpoints: []}}]}}")
+    };
+    let (with, without) = (import("ips: ['::ffff:10.96.9.9'],"), import(""));
+    let own = answering("default/own", "10.96.9.9, 10.96.9.8", "gw", &["/"]);
+    let at = |world: &World, address: &str| {
+        let listener = world.snapshot.listeners.values().next().unwrap();
+        let found = plain(listener).at(address.parse().unwrap());
+        found.map(|host| host.name.to_string())
+    };
+    let mut world = World::of(&[&with, &own]);
+    let found = Some("10.96.9.9".to_owned());
+    assert_eq!(at(&world, "10.96.9.9"), found);
+    assert_eq!(at(&world, "10.96.9.8"), None, "not that of a service");
+    // routes stay as they are when it comes and goes
+    for (import, expected) in [(&without, None), (&with, found)] {
+        world.put(&load(&[GATEWAY, SERVICE, import, &own]));
+        assert_eq!(at(&world, "10.96.9.9"), expected);
+    }
 }

@@ -327,3 +327,48 @@ fn endpoints_of_a_headless_import_have_hosts_of_their_own() {
     assert_eq!(to("", &headless).map(|all| all.len()), Some(3));
     assert_eq!(to("one.c1.", &import("")), None);
 }
+
+#[test]
+fn endpoints_with_a_hostname_have_hosts_of_their_own_under_a_headless_import() {
+    let import = |more: &str| {
+        format!(
+            "ServiceImport default/i {{{more} ports: [{{name: http, port: 80, endpoints: [\
+             {{clusterKey: default/default/default/c2, target: {{host: one.gw.test, ip: 10.9.0.1, port: 9080}}}}]}}]}}"
+        )
+    };
+    let slice = |name: &str, endpoints: &str| {
+        format!(
+            "{name} {{addressType: IPv4, ports: [{{name: http, port: 8080}}], endpoints: [{endpoints}]}}"
+        )
+    };
+    let own = slice(
+        "EndpointSlice default/i-own",
+        "{hostname: one, addresses: [10.0.0.1]}, {addresses: [10.0.0.2]}, \
+         {hostname: late, conditions: {ready: false}, addresses: [10.0.0.3]}",
+    );
+    let of_c2 = slice(
+        "EndpointSlice.c2 default/i-c2",
+        "{hostname: one, addresses: [10.2.0.1]}, {hostname: two, addresses: [10.2.0.2]}",
+    );
+    let again = slice(
+        "EndpointSlice.c2 default/i-more",
+        "{hostname: two, addresses: [10.2.0.3]}",
+    );
+    let service = "Service default/i {clusterIP: None, ports: [{name: http, port: 80}]}";
+    let headless = import("type: Headless,");
+    let to = |name: &str, import: &str, more: &str| {
+        let resources = [import, more, &own, &of_c2, &again];
+        led_to(&resources, &format!("{name}i.default.svc.clusterset.local"))
+    };
+    let all = |addresses: &[&str]| Some(addresses.iter().map(|&one| one.to_owned()).collect());
+    for more in [service, ""] {
+        assert_eq!(to("one.local.", &headless, more), all(&["10.0.0.1:8080"]));
+        // what is known of the workload itself counts before what an import says
+        assert_eq!(to("one.c2.", &headless, more), all(&["10.2.0.1:8080"]));
+        let two = all(&["10.2.0.2:8080", "10.2.0.3:8080"]);
+        assert_eq!(to("two.c2.", &headless, more), two);
+        assert_eq!(to("two.local.", &headless, more), None);
+        assert_eq!(to("late.local.", &headless, more), None);
+        assert_eq!(to("two.c2.", &import(""), more), None);
+    }
+}

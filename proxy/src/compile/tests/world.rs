@@ -96,7 +96,7 @@ impl World {
 }
 
 /// Loads resources, each written as `Kind namespace/name[@YEAR] spec`, the spec in YAML's flow style. An EndpointSlice
-/// belongs to the Service with its name up to the first `-`.
+/// belongs to the Service with its name up to the first `-`; an `EndpointSlice.CLUSTER` was copied from that cluster.
 pub(super) fn load(resources: &[&str]) -> ResourceSet {
     let mut text = String::new();
     for resource in resources {
@@ -114,19 +114,23 @@ pub(super) fn load(resources: &[&str]) -> ResourceSet {
             year => format!(", creationTimestamp: '{year}-01-01T00:00:00Z'"),
         };
         let version = match kind {
-            "EndpointSlice" => "discovery.k8s.io/v1",
+            kind if kind.starts_with("EndpointSlice") => "discovery.k8s.io/v1",
             "Service" => "v1",
             "GlobalTrafficPolicy" | "ServiceExport" | "ServiceImport" => "flomesh.io/v1alpha1",
             "ServiceImport.multicluster" => "multicluster.flomesh.io/v1alpha1",
             _ => "networking.istio.io/v1",
         };
-        let kind = kind.split('.').next().unwrap_or_default();
+        let (kind, source) = kind.split_once('.').unwrap_or((kind, ""));
         let mut metadata = format!("namespace: {namespace}, name: {name}{created}");
         if kind == "EndpointSlice" {
             let service = name.split('-').next().unwrap_or_default();
+            let source = match source {
+                "" => String::new(),
+                source => format!(", multicluster.kubernetes.io/source-cluster: {source}"),
+            };
             write!(
                 metadata,
-                ", labels: {{kubernetes.io/service-name: {service}}}"
+                ", labels: {{kubernetes.io/service-name: {service}{source}}}"
             )
             .unwrap();
             // a slice has its fields at the top

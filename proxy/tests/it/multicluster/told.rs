@@ -105,6 +105,39 @@ fn workloads_are_spoken_to_in_the_meshs_tls_beside_gateways_in_plain_text() {
 }
 
 #[test]
+fn workloads_of_an_import_are_those_of_its_service_account() {
+    let mesh = Mesh::new();
+    let workload = mesh.workload(Speaks::H1);
+    let of_c2 = slice(0, "c2", workload.address);
+    let rule = |more: &str| {
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{namespace: ns1, name: web}}\n\
+             spec: {{host: web, trafficPolicy: {{tls: {{mode: ISTIO_MUTUAL{more}}}}}}}\n"
+        )
+    };
+    let ask = |account: &str, more: &str| {
+        let account = match account {
+            "" => String::new(),
+            name => format!("serviceAccountName: '{name}', "),
+        };
+        let import = format!(
+            "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {{namespace: ns1, name: web}}\n\
+             spec: {{{account}ports: [{{name: http, port: 80, endpoints: []}}]}}\n"
+        );
+        let resources = [import, of_c2.clone(), rule(more)];
+        let proxy = proxy(&resources, &["--mesh-certs", mesh.certificates()]);
+        Raw::connect(proxy.edge).send(GET).reply().status
+    };
+    assert_eq!(ask("web", ""), 200);
+    assert_eq!(ask("other", ""), 503, "somebody else");
+    assert_eq!((ask("", ""), ask("*", "")), (200, 200), "whoever it is");
+    let names =
+        |name: &str| format!(", subjectAltNames: ['spiffe://cluster.local/ns/ns1/sa/{name}']");
+    assert_eq!(ask("other", &names("web")), 200, "a rule counts first");
+    assert_eq!(ask("web", &names("other")), 503);
+}
+
+#[test]
 fn a_file_of_clusters_with_a_mistake_is_refused_with_its_place() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name).display().to_string();

@@ -1,10 +1,12 @@
 //! Picks and outcomes allocate nothing.
 
+use std::time::Duration;
+
 use allocation_counter::measure;
-use benches::clusters::{balance, cluster, endpoints, policies};
+use benches::clusters::{balance, by_client, cluster, endpoints, policies};
 use benches::fleet::{Fleet, WEB, named, shared};
 use proxy::cluster::{Ask, Outcome, Spread};
-use proxy::registry::Moment;
+use proxy::registry::{Moment, Visit};
 use proxy::snapshot::Snapshot;
 use proxy::telemetry::WorkerId;
 use rand::SeedableRng;
@@ -47,6 +49,29 @@ fn picks_and_outcomes_allocate_nothing() {
             assert_eq!(info.count_total, 0, "{name} {spread:?}");
         }
     }
+}
+
+#[test]
+fn picks_for_clients_that_stay_allocate_nothing() {
+    let mut balance = balance(by_client());
+    balance.remember = Some(Duration::from_secs(60));
+    let cluster = cluster(balance, &endpoints(100, true));
+    let mut rng = SmallRng::seed_from_u64(1);
+    let mut once = |number: u64| {
+        let client = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let at = Moment(1 + number * 10);
+        let stay = cluster.stay(Visit { client, at }).expect("clients stay");
+        let ask = Ask {
+            hash: Some(client),
+            ..Ask::default()
+        };
+        let picked = cluster.pick_for(&stay, ask, &mut rng);
+        assert!(picked.is_some());
+    };
+    // a table is made in pieces, as clients come
+    (0..100_000).for_each(&mut once);
+    let info = measure(|| (90_000..200_000).for_each(&mut once));
+    assert_eq!(info.count_total, 0);
 }
 
 #[test]

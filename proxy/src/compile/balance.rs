@@ -43,18 +43,16 @@ pub(super) fn balance(
         None if identity.mesh.failover_needs_detection => None,
         None => implied_outlier(&spread),
     };
+    let algorithm = balancer.map_or(&Algorithm::Unsaid, |balancer| &balancer.algorithm);
+    let says_nothing = *algorithm == Algorithm::Unsaid && !service.original_destination;
+    let remember = service.affinity.filter(|_| says_nothing);
     Balance {
-        policy: match balancer {
+        policy: match algorithm {
             _ if service.original_destination => Policy::Passthrough,
-            Some(balancer) => policy(&balancer.algorithm),
-            None if service.affinity.is_some() => by_client(),
-            None => Policy::default(),
+            Algorithm::Unsaid if remember.is_some() => by_client(),
+            algorithm => policy(algorithm),
         },
-        remember: match balancer {
-            _ if service.original_destination => None,
-            Some(_) => None,
-            None => service.affinity,
-        },
+        remember,
         warmup: balancer.and_then(|balancer| balancer.warmup.as_ref().map(warmup)),
         outlier: outlier_policy,
         panic_percent: outlier.map_or(0, |outlier| outlier.health_percent_min),
@@ -69,6 +67,7 @@ fn policy(algorithm: &Algorithm) -> Policy {
             hash_policy(hash).map_or(Policy::Simple(Simple::Random), Policy::Hash)
         }
         Algorithm::LeastRequest => Policy::Simple(Simple::LeastRequest),
+        Algorithm::Unsaid => Policy::default(),
         Algorithm::Passthrough => Policy::Passthrough,
         Algorithm::Random => Policy::Simple(Simple::Random),
         Algorithm::RoundRobin => Policy::Simple(Simple::RoundRobin),

@@ -27,7 +27,6 @@ pub enum Algorithm {
     /// The same one for the same key.
     ConsistentHash(Box<ConsistentHash>),
     /// The one with fewer active requests of two.
-    #[default]
     LeastRequest,
     /// The address that the client dialled.
     Passthrough,
@@ -35,6 +34,9 @@ pub enum Algorithm {
     Random,
     /// One after the other.
     RoundRobin,
+    /// As the service has it, which is [`Algorithm::LeastRequest`] if that says nothing either.
+    #[default]
+    Unsaid,
 }
 
 /// `consistentHash`

@@ -62,12 +62,18 @@ const FIVE: &str =
 fn clients_stay_for_as_long_as_their_service_says() {
     let keyed = rule("{consistentHash: {httpHeaderName: x-user}}");
     let simple = rule("{simple: ROUND_ROBIN}");
+    let near = rule("{localityLbSetting: {enabled: false}}");
+    let unsaid = rule("{simple: UNSPECIFIED}");
     for (service, rule, expected) in [
         (service(""), "", "LEAST_REQUEST"),
         (service(STICKY), "", "client address 10800"),
         (service(FIVE), "", "client address 5"),
         (service(FIVE), &*keyed, "header x-user"),
         (service(FIVE), &*simple, "ROUND_ROBIN"),
+        (service(FIVE), &*near, "client address 5"),
+        (service(FIVE), &*unsaid, "client address 5"),
+        (service(""), &*near, "LEAST_REQUEST"),
+        (service(""), &*unsaid, "LEAST_REQUEST"),
     ] {
         let resources = [&*service, rule];
         let resources = &resources[..1 + usize::from(!rule.is_empty())];

@@ -22,7 +22,7 @@ use crate::validate::{Check, scalar};
 const RING_SIZE_MAX: u32 = 8_388_608;
 
 const SIMPLE: [(&str, Algorithm); 6] = [
-    ("UNSPECIFIED", Algorithm::LeastRequest),
+    ("UNSPECIFIED", Algorithm::Unsaid),
     ("LEAST_CONN", Algorithm::LeastRequest),
     ("LEAST_REQUEST", Algorithm::LeastRequest),
     ("PASSTHROUGH", Algorithm::Passthrough),

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use config_loader::{ResourceSet, Watch, WatchSettings, watch};
-use proxy::compile::{Inputs, compile};
+use proxy::compile::{Inputs, Memory, compile, compile_again};
 use proxy::identity::Identity;
 use proxy::registry::{Moment, Registry};
 use proxy::snapshot::Snapshot;
@@ -30,6 +30,7 @@ pub struct Compiler {
     stats: StatsRegistry,
     identity: Identity,
     certificates: Store,
+    memory: Memory,
 }
 
 impl Default for Compiler {
@@ -39,6 +40,7 @@ impl Default for Compiler {
             stats: StatsRegistry::new(1),
             identity: Identity::default(),
             certificates: Store::default(),
+            memory: Memory::default(),
         }
     }
 }
@@ -46,15 +48,26 @@ impl Default for Compiler {
 impl Compiler {
     /// Compiles resources on top of a snapshot.
     pub fn snapshot(&self, resources: &ResourceSet, previous: &Snapshot) -> Snapshot {
-        let inputs = Inputs {
+        compile(&self.inputs(resources), previous)
+    }
+
+    /// Compiles resources on top of what was compiled last, as the proxy does.
+    pub fn again(&mut self, resources: &ResourceSet, previous: &Snapshot) -> Snapshot {
+        let mut memory = std::mem::take(&mut self.memory);
+        let snapshot = compile_again(&self.inputs(resources), previous, &mut memory);
+        self.memory = memory;
+        snapshot
+    }
+
+    fn inputs<'a>(&'a self, resources: &'a ResourceSet) -> Inputs<'a> {
+        Inputs {
             resources,
             identity: &self.identity,
             registry: &self.registry,
             stats: &self.stats,
             certificates: &self.certificates,
             now: Moment(1),
-        };
-        compile(&inputs, previous)
+        }
     }
 }
 
@@ -133,7 +146,7 @@ impl Running {
 
     /// Compiles the resources as they are.
     pub fn compile(&mut self) {
-        self.snapshot = self.compiler.snapshot(&self.resources, &self.snapshot);
+        self.snapshot = self.compiler.again(&self.resources, &self.snapshot);
     }
 
     /// Moves the other version of the last file into its place. Returns the milliseconds from there until it is compiled,

@@ -29,6 +29,8 @@ mod listeners;
 
 mod members;
 
+mod memory;
+
 mod names;
 
 mod opaque;
@@ -58,8 +60,8 @@ use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
 use crate::tls::Store;
 use clusters::Clusters;
+pub use memory::Memory;
 use policies::Policies;
-use services::Services;
 pub use survey::Survey;
 
 /// Everything that a snapshot follows from.
@@ -82,11 +84,18 @@ pub struct Inputs<'a> {
 /// Compiles a snapshot. With `previous` from the same registry, what did not change is taken from there; the result is
 /// the same as that of a fresh compile.
 pub fn compile(inputs: &Inputs<'_>, previous: &Snapshot) -> Snapshot {
-    let services = Services::collect(inputs.resources, inputs.identity);
-    let policies = Policies::collect(inputs.resources, inputs.identity);
+    compile_again(inputs, previous, &mut Memory::default())
+}
+
+/// Compiles a snapshot as [`compile`] does, with the help of what the compile before has left.
+pub fn compile_again(inputs: &Inputs<'_>, previous: &Snapshot, memory: &mut Memory) -> Snapshot {
+    let (resources, identity) = (inputs.resources, inputs.identity);
+    let services = memory.services(resources, identity);
+    let policies = Policies::collect(resources, identity);
     let mut clusters = Clusters::new(inputs, &services, &policies, previous);
     let listeners = listeners::compile(inputs, &mut clusters, previous);
     let (clusters, dns_names) = clusters.finish();
+    memory.keep(resources, identity, services);
     Snapshot {
         generation: 0,
         listeners,

@@ -23,6 +23,7 @@ use config_loader::resource::core::{EndpointSlice, TrafficDistribution};
 use config_loader::resource::{HealthChecked, Line, Object, Spec};
 
 use super::members::Members;
+use super::memory::Names;
 use super::names;
 use super::service::{Service, Workloads, Written};
 use crate::identity::Identity;
@@ -45,6 +46,7 @@ impl Services {
             identity,
             domain: &identity.domain,
             members: Members::collect(resources, identity),
+            only: None,
             by_host: HashMap::new(),
             by_vip: HashMap::new(),
         };
@@ -71,6 +73,59 @@ impl Services {
             by_vip,
             members,
         }
+    }
+
+    /// With the services of these names made anew, after a change of EndpointSlices. Nothing if other hosts came of it, or if
+    /// something else has one of theirs.
+    pub(super) fn renewed(
+        self,
+        resources: &ResourceSet,
+        identity: &Identity,
+        names: &Names<'_>,
+    ) -> Option<Self> {
+        let Self {
+            mut by_host,
+            vips,
+            members,
+        } = self;
+        let mut collector = Collector {
+            resources,
+            identity,
+            domain: &identity.domain,
+            members,
+            only: Some(names),
+            by_host: HashMap::new(),
+            by_vip: HashMap::new(),
+        };
+        kube::collect(&mut collector);
+        imports::collect(&mut collector);
+        let Collector {
+            by_host: renewed,
+            members,
+            ..
+        } = collector;
+        let is_one = |service: &Service| names.contains(&(&*service.namespace, &*service.name));
+        let before = by_host.values().filter(|service| is_one(service)).count();
+        if before != renewed.len() {
+            return None;
+        }
+        for (host, draft) in renewed {
+            let place = by_host.get_mut(&host).filter(|service| is_one(service))?;
+            *place = Arc::new(draft.finish());
+        }
+        Some(Self {
+            by_host,
+            vips,
+            members,
+        })
+    }
+
+    /// Without the lists of endpoints that were made when somebody asked.
+    pub(super) fn without_lists(mut self) -> Self {
+        for service in self.by_host.values_mut().filter_map(Arc::get_mut) {
+            service.endpoints.forget_list();
+        }
+        self
     }
 
     /// The clusters that services are spread over.
@@ -131,11 +186,23 @@ struct Collector<'a> {
     identity: &'a Identity,
     domain: &'a str,
     members: Members,
+    /// The services that are wanted; all of them if it does not say.
+    only: Option<&'a Names<'a>>,
     by_host: HashMap<Arc<str>, Draft>,
     by_vip: HashMap<IpAddr, Arc<str>>,
 }
 
+/// Whether a service is among those that are wanted; all are if nothing is said.
+fn is_wanted(only: Option<&Names<'_>>, namespace: &str, name: &str) -> bool {
+    only.is_none_or(|names| names.contains(&(namespace, name)))
+}
+
 impl Collector<'_> {
+    /// Whether the service of this namespace and name is to be collected.
+    fn wants(&self, namespace: &str, name: &str) -> bool {
+        is_wanted(self.only, namespace, name)
+    }
+
     /// Adds a service unless its host is described already.
     fn add(&mut self, draft: Draft) {
         self.by_host

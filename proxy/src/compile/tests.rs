@@ -14,6 +14,8 @@ mod incremental;
 
 mod members;
 
+mod memory;
+
 mod operators;
 
 mod policies;

@@ -312,6 +312,11 @@ impl Workloads {
         listed.flatten()
     }
 
+    /// Drops the list that was made when somebody asked.
+    pub(super) fn forget_list(&mut self) {
+        self.all.take();
+    }
+
     /// Whether some of them are DNS names, whose addresses no resource tells.
     pub(super) fn has_names(&self) -> bool {
         self.parts.iter().any(|part| match part {

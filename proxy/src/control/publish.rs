@@ -8,7 +8,7 @@ use config_loader::ResourceSet;
 use tokio::sync::watch;
 
 use crate::compile::survey::Idle;
-use crate::compile::{Inputs, Survey, compile};
+use crate::compile::{Inputs, Memory, Survey, compile_again};
 use crate::identity::{Identity, MemberSettings};
 use crate::registry::Registry;
 use crate::snapshot::{Snapshot, SnapshotSlot};
@@ -26,6 +26,7 @@ pub struct Publisher {
     telemetry: Arc<Telemetry>,
     slot: SnapshotSlot,
     resources: Arc<ResourceSet>,
+    memory: Memory,
     generation: watch::Sender<u64>,
 }
 
@@ -45,6 +46,7 @@ impl Publisher {
             telemetry,
             slot,
             resources: Arc::default(),
+            memory: Memory::default(),
             generation,
         }
     }
@@ -90,7 +92,11 @@ impl Publisher {
 
     /// Compiles the same resources again, because what they refer to has changed: addresses of names, for example.
     pub fn recompile(&mut self) -> Arc<Snapshot> {
-        self.recompile_with(compile)
+        let mut memory = std::mem::take(&mut self.memory);
+        let snapshot =
+            self.recompile_with(|inputs, previous| compile_again(inputs, previous, &mut memory));
+        self.memory = memory;
+        snapshot
     }
 
     /// A fault while compiling leaves the snapshot before in force, and the control task alive for the next update.

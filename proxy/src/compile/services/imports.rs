@@ -28,11 +28,14 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
     let imports = &collector.resources.service_imports;
     // the oldest first: a VIP is that of the first service that claims it
     let mut by_age: Vec<_> = imports.iter().collect();
-    let resources = collector.resources;
-    let slices = LazyCell::new(|| slices_by_service(resources));
+    let (resources, only) = (collector.resources, collector.only);
+    let slices = LazyCell::new(|| slices_by_service(resources, only));
     by_age.sort_by(|(_, a), (_, b)| a.age().cmp(&b.age()));
     for (key, object) in by_age {
         let (name, namespace) = (&object.id.name, &object.id.namespace);
+        if !collector.wants(namespace, name) {
+            continue;
+        }
         let native = format!("{name}.{namespace}.svc.{}", collector.domain);
         let mut draft = collector.take(&native).unwrap_or_else(|| {
             let mut draft = Draft::new(&native, name, namespace);

@@ -10,9 +10,10 @@ use config_loader::resource::core::{
     TargetPort, TrafficDistribution,
 };
 
-use super::{Collector, Draft, policies};
+use super::{Collector, Draft, is_wanted, policies};
 use crate::cluster::Locality;
 use crate::compile::members::Member;
+use crate::compile::memory::Names;
 use crate::compile::service::{
     Facts, Labels, Origin, Port, Workload, WorkloadHost, affinity, carries_paths, protocol,
 };
@@ -20,9 +21,12 @@ use crate::compile::workload::Listing;
 
 /// Adds every Service under `<name>.<namespace>.svc.<domain>`.
 pub(super) fn collect(collector: &mut Collector<'_>) {
-    let slices = slices_by_service(collector.resources);
+    let slices = slices_by_service(collector.resources, collector.only);
     for (_, object) in &collector.resources.services {
         let key = (&*object.id.namespace, &*object.id.name);
+        if !collector.wants(key.0, key.1) {
+            continue;
+        }
         let slices = slices.get(&key).map_or(&[][..], Vec::as_slice);
         let service = service(object, slices, collector);
         collector.add(service);
@@ -33,10 +37,15 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
 pub(super) type SlicesByService<'a> =
     HashMap<(&'a str, &'a str), Vec<&'a Arc<Object<EndpointSlice>>>>;
 
-pub(super) fn slices_by_service(resources: &ResourceSet) -> SlicesByService<'_> {
+/// The slices of services that are wanted: of these names, or of all.
+pub(super) fn slices_by_service<'a>(
+    resources: &'a ResourceSet,
+    only: Option<&Names<'_>>,
+) -> SlicesByService<'a> {
     let mut slices = SlicesByService::new();
     for (_, slice) in &resources.endpoint_slices {
-        if let Some(name) = slice.service_name() {
+        let name = slice.service_name();
+        if let Some(name) = name.filter(|name| is_wanted(only, &slice.id.namespace, name)) {
             slices
                 .entry((&*slice.id.namespace, name))
                 .or_default()

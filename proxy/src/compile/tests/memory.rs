@@ -1,0 +1,155 @@
+//! Compiling with what the compile before has left says what a fresh one says.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use config_loader::ResourceSet;
+use config_loader::resource::core::EndpointSlice;
+use config_loader::resource::{Name, Object};
+use proptest::prelude::*;
+
+use super::incremental::dump;
+use super::world::{GATEWAY, World, load};
+use crate::compile::service::Service;
+use crate::compile::{Inputs, Memory, compile_again};
+use crate::snapshot::Snapshot;
+use crate::tls::Store;
+
+/// What does not change: services with and without imports, one of which is Headless, and a host that two kinds have.
+const REST: &[&str] = &[
+    GATEWAY,
+    "Service ns1/a {ports: [{name: http, port: 80}]}",
+    "Service ns1/b {ports: [{name: http, port: 80}]}",
+    "Service ns1/c {ports: [{name: http, port: 80}]}",
+    "ServiceEntry ns1/b {hosts: [b.ns1.svc.cluster.local], ports: [{number: 81, name: http, protocol: HTTP}], \
+     resolution: STATIC, endpoints: [{address: 10.9.9.9}]}",
+    "ServiceImport ns1/b {ports: [{name: http, port: 80, endpoints: [\
+     {clusterKey: default/default/default/c2, target: {host: '', ip: 10.2.0.1, port: 80, path: /b}}]}], ips: [10.96.0.9]}",
+    "ServiceImport ns1/c {type: Headless, ports: [{name: http, port: 80, endpoints: [\
+     {clusterKey: default/default/default/c2, target: {host: one.example, ip: 10.2.0.2, port: 80, path: ''}}]}]}",
+    "GlobalTrafficPolicy ns1/b {lbType: ActiveActive}",
+    "DestinationRule ns1/a {host: a, subsets: [{name: all}]}",
+    "VirtualService default/all {hosts: [all.example], gateways: [gw], http: [\
+     {match: [{uri: {prefix: /a}}], route: [{destination: {host: a.ns1.svc.cluster.local, subset: all}}]}, \
+     {match: [{uri: {prefix: /b}}], route: [{destination: {host: b.ns1.svc.cluster.local}}]}, \
+     {match: [{uri: {prefix: /cs}}], route: [{destination: {host: b.ns1.svc.clusterset.local}}]}, \
+     {match: [{uri: {prefix: /c}}], route: [{destination: {host: c.ns1.svc.clusterset.local}}]}]}",
+];
+
+/// One change of the resources.
+#[derive(Clone, Debug)]
+enum Edit {
+    /// A slice comes, or becomes another one: its number, its service, its endpoint, and whether it is of another cluster.
+    Slice(u8, char, u8, bool),
+    /// A slice goes.
+    Gone(u8),
+    /// Something else becomes another object, though it says the same.
+    Else,
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    let service = prop_oneof![Just('a'), Just('b'), Just('c'), Just('x')];
+    prop_oneof![
+        6 => (0..4_u8, service, 1..5_u8, any::<bool>())
+            .prop_map(|(number, service, at, away)| Edit::Slice(number, service, at, away)),
+        2 => (0..4_u8).prop_map(Edit::Gone),
+        1 => Just(Edit::Else),
+    ]
+}
+
+fn slice(number: u8, service: char, at: u8, away: bool) -> Arc<Object<EndpointSlice>> {
+    let labels = match away {
+        true => "multicluster.kubernetes.io/source-cluster: c2, ",
+        false => "",
+    };
+    let text = format!(
+        "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{namespace: ns1, name: s{number}, \
+         labels: {{{labels}kubernetes.io/service-name: {service}}}}}\naddressType: IPv4\n\
+         ports: [{{name: http, port: 8080}}]\nendpoints: [{{addresses: [10.0.0.{at}]}}]\n"
+    );
+    let mut found = config_loader::Diagnostics::default();
+    let set = config_loader::load_bytes("slice.yaml", text.as_bytes(), &mut found);
+    let (_, object) = set.endpoint_slices.iter().next().expect("it is good");
+    Arc::clone(object)
+}
+
+fn name(number: u8) -> Name {
+    Name::new("ns1", format!("s{number}"))
+}
+
+fn apply(edit: &Edit, set: &mut ResourceSet) {
+    match edit {
+        Edit::Slice(number, service, at, away) => {
+            let slice = slice(*number, *service, *at, *away);
+            set.endpoint_slices.insert(name(*number), slice);
+        }
+        Edit::Gone(number) => set.endpoint_slices.remove(&name(*number)),
+        Edit::Else => set.services = load(REST).services,
+    }
+}
+
+fn again(world: &World, set: &ResourceSet, previous: &Snapshot, memory: &mut Memory) -> Snapshot {
+    let inputs = Inputs {
+        resources: set,
+        identity: &world.identity,
+        registry: &world.registry,
+        stats: &world.stats,
+        certificates: &Store::default(),
+        now: crate::registry::Moment(1),
+    };
+    compile_again(&inputs, previous, memory)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn with_a_memory_it_says_what_it_says_without(edits in prop::collection::vec(edit(), 1..12)) {
+        let world = World::empty();
+        let mut memory = Memory::default();
+        let mut set = load(REST);
+        let mut snapshot = again(&world, &set, &Snapshot::default(), &mut memory);
+        for edit in &edits {
+            apply(edit, &mut set);
+            snapshot = again(&world, &set, &snapshot, &mut memory);
+            let fresh = world.compile(&set, &Snapshot::default());
+            prop_assert_eq!(dump(&snapshot), dump(&fresh), "after {:?}", edit);
+        }
+    }
+}
+
+/// Hosts of services that are the very same as before.
+fn kept(
+    before: &BTreeMap<String, Arc<Service>>,
+    after: &BTreeMap<String, Arc<Service>>,
+) -> Vec<String> {
+    let same = |(host, service): &(&String, &Arc<Service>)| {
+        let now = after.get(*host);
+        now.is_some_and(|now| Arc::ptr_eq(now, service))
+    };
+    let same = before.iter().filter(same);
+    same.map(|(host, _)| host.clone()).collect()
+}
+
+#[test]
+fn a_change_of_endpoints_makes_their_service_anew_and_no_other() {
+    let world = World::empty();
+    let mut memory = Memory::default();
+    let mut set = load(REST);
+    for (number, service) in (0..).zip(['a', 'b', 'c']) {
+        apply(&Edit::Slice(number, service, 1, false), &mut set);
+    }
+    again(&world, &set, &Snapshot::default(), &mut memory);
+    let before = memory.by_host();
+    apply(&Edit::Slice(0, 'a', 2, false), &mut set);
+    again(&world, &set, &Snapshot::default(), &mut memory);
+    let after = memory.by_host();
+    let others = before
+        .keys()
+        .filter(|host| *host != "a.ns1.svc.cluster.local");
+    assert_eq!(kept(&before, &after), others.cloned().collect::<Vec<_>>());
+    assert!(before.len() > 4);
+    apply(&Edit::Else, &mut set);
+    again(&world, &set, &Snapshot::default(), &mut memory);
+    assert!(kept(&after, &memory.by_host()).is_empty());
+}

@@ -86,6 +86,7 @@ impl Services {
         let Self {
             mut by_host,
             vips,
+            by_vip,
             members,
         } = self;
         let mut collector = Collector {
@@ -116,6 +117,7 @@ impl Services {
         Some(Self {
             by_host,
             vips,
+            by_vip,
             members,
         })
     }

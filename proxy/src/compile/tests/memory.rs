@@ -65,7 +65,7 @@ fn slice(number: u8, service: char, at: u8, away: bool) -> Arc<Object<EndpointSl
     let text = format!(
         "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{namespace: ns1, name: s{number}, \
          labels: {{{labels}kubernetes.io/service-name: {service}}}}}\naddressType: IPv4\n\
-         ports: [{{name: http, port: 8080}}]\nendpoints: [{{addresses: [10.0.0.{at}]}}]\n"
+         ports: [{{name: http, port: 8080}}]\nendpoints: [{{addresses: [10.0.0.{at}], hostname: h{at}}}]\n"
     );
     let mut found = config_loader::Diagnostics::default();
     let set = config_loader::load_bytes("slice.yaml", text.as_bytes(), &mut found);

@@ -44,12 +44,17 @@ pub(super) fn balance(
         None => implied_outlier(&spread),
     };
     let algorithm = balancer.map_or(&Algorithm::Unsaid, |balancer| &balancer.algorithm);
-    let says_nothing = *algorithm == Algorithm::Unsaid && !service.original_destination;
-    let remember = service.affinity.filter(|_| says_nothing);
+    // what a client is to stay with goes before how others are spread
+    let gives_way = matches!(
+        algorithm,
+        Algorithm::ConsistentHash(_) | Algorithm::Passthrough
+    );
+    let may_stay = !gives_way && !service.original_destination;
+    let remember = service.affinity.filter(|_| may_stay);
     Balance {
         policy: match algorithm {
             _ if service.original_destination => Policy::Passthrough,
-            Algorithm::Unsaid if remember.is_some() => by_client(),
+            _ if remember.is_some() => by_client(),
             algorithm => policy(algorithm),
         },
         remember,

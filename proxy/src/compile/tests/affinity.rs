@@ -69,7 +69,7 @@ fn clients_stay_for_as_long_as_their_service_says() {
         (service(STICKY), "", "client address 10800"),
         (service(FIVE), "", "client address 5"),
         (service(FIVE), &*keyed, "header x-user"),
-        (service(FIVE), &*simple, "ROUND_ROBIN"),
+        (service(FIVE), &*simple, "client address 5"),
         (service(FIVE), &*near, "client address 5"),
         (service(FIVE), &*unsaid, "client address 5"),
         (service(""), &*near, "LEAST_REQUEST"),

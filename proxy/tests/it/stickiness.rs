@@ -90,15 +90,24 @@ fn origins() -> [Origin; 4] {
 #[test]
 fn service_with_session_affinity_keeps_a_client_at_one_endpoint() {
     let origins = origins();
-    let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: s}\nspec: {host: s, \
-        trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}\n";
+    let rule = |balancer: &str| {
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: s}}\nspec: {{host: s, \
+             trafficPolicy: {{loadBalancer: {balancer}}}}}\n"
+        )
+    };
     for (spec, rule, sticky) in [
-        (STICKY, "", true),
-        ("sessionAffinity: None", "", false),
-        // a rule that says how has the last word
-        (STICKY, rule, false),
+        (STICKY, String::new(), true),
+        ("sessionAffinity: None", String::new(), false),
+        (STICKY, rule("{simple: ROUND_ROBIN}"), true),
+        // a rule with a key of its own goes before; these requests do not have it
+        (
+            STICKY,
+            rule("{consistentHash: {httpHeaderName: x-user}}"),
+            false,
+        ),
     ] {
-        let proxy = proxy(&origins, spec, rule, &[]);
+        let proxy = proxy(&origins, spec, &rule, &[]);
         let all = names(&proxy, 24);
         let same = all.iter().all(|name| *name == all[0]);
         assert_eq!(same, sticky, "{spec} {rule}: {all:?}");

@@ -10,6 +10,7 @@ mod health_check;
 pub mod istio;
 pub mod karmada;
 mod object;
+pub mod port_protocol;
 mod set;
 mod values;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use config_loader::ObjectRef;
 use config_loader::resource::core::{EndpointSlice, SessionAffinity, TrafficDistribution};
-use config_loader::resource::{HealthChecked, Object};
+use config_loader::resource::{HealthChecked, Object, port_protocol};
 
 use super::balance;
 use super::federation::{Exposure, Sharing};
@@ -207,12 +207,10 @@ impl Service {
 
 /// What the endpoints of a port speak: by `appProtocol`, else by the prefix of the port's name, else by the
 /// protocol that the port declares; HTTP/1.1 when nothing is said.
-///
-/// Source: Istio's protocol selection; `kubernetes.io/h2c` is Kubernetes' standard application protocol.
 pub(super) fn protocol(app_protocol: Option<&str>, name: &str, declared: &str) -> Protocol {
-    let decided = decided(app_protocol, name, declared);
+    let decided = port_protocol::named(app_protocol, name, declared);
     // gRPC-Web is gRPC's framing over HTTP/1.1
-    if is_http2(decided) && !decided.eq_ignore_ascii_case("grpc-web") {
+    if port_protocol::is_http2(decided) && !decided.eq_ignore_ascii_case("grpc-web") {
         Protocol::Http2
     } else {
         Protocol::Http1
@@ -221,37 +219,7 @@ pub(super) fn protocol(app_protocol: Option<&str>, name: &str, declared: &str) -
 
 /// Whether what a port speaks has paths; the same sources count as for [`protocol`].
 pub(super) fn carries_paths(app_protocol: Option<&str>, name: &str, declared: &str) -> bool {
-    let opaque = ["tcp", "tls", "https", "mongo", "redis", "mysql"];
-    let decided = decided(app_protocol, name, declared);
-    !opaque
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(decided))
-}
-
-fn is_http2(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    matches!(
-        lower.as_str(),
-        "http2" | "grpc" | "h2c" | "kubernetes.io/h2c" | "grpc-web"
-    )
-}
-
-fn decided<'a>(app_protocol: Option<&'a str>, name: &'a str, declared: &'a str) -> &'a str {
-    let by_name = name.split_once('-').map_or(name, |(prefix, _)| prefix);
-    let known = |text: &str| {
-        let lower = text.to_ascii_lowercase();
-        is_http2(text)
-            || matches!(
-                lower.as_str(),
-                "http" | "https" | "tcp" | "tls" | "mongo" | "redis" | "mysql"
-            )
-    };
-    match app_protocol {
-        Some(app_protocol) => app_protocol,
-        None if name.to_ascii_lowercase().starts_with("grpc-web") => "http",
-        None if known(by_name) => by_name,
-        None => declared,
-    }
+    port_protocol::has_paths(port_protocol::named(app_protocol, name, declared))
 }
 
 #[cfg(test)]

@@ -33,4 +33,5 @@ codes! {
     X304 Warning "a Destination that other clusters reach through a gateway has one";
     X305 Warning "a traffic shift is known to be for its Destination, which no VirtualService routes";
     X306 Warning "a federated host name belongs to one Destination";
+    X307 Warning "the path of an import's endpoint is for a port that has paths";
 }

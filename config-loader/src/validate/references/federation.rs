@@ -4,17 +4,21 @@
 //! else names may be that of its own cluster.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::names::DOMAIN;
 use super::rules::Rules;
 use super::{place, warning};
-use crate::diagnostic::codes::references::{X293, X294, X295, X296, X297};
+use crate::diagnostic::codes::references::{X293, X294, X295, X296, X297, X307};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::kind::Name;
-use crate::resource::flomesh::{ClusterBalancing, ClusterKey, GlobalTrafficPolicy, ServiceImport};
+use crate::resource::core::{Service, ServicePort};
+use crate::resource::flomesh::{
+    ClusterBalancing, ClusterKey, GlobalTrafficPolicy, ImportPort, ServiceImport,
+};
 use crate::resource::gloo::Backing;
 use crate::resource::istio::{DestinationRule, OutlierDetection};
-use crate::resource::{Object, ResourceSet};
+use crate::resource::{Object, ResourceSet, port_protocol};
 use crate::span::Line;
 
 type Policy = Object<GlobalTrafficPolicy>;
@@ -41,6 +45,7 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
         if of.is_none_or(|service| service.clusters.is_empty()) {
             found.push(empty_import(import));
         }
+        check_paths(import, set.services.get(name), found);
     }
 }
 
@@ -224,6 +229,46 @@ fn ejections(rule: &DestinationRule) -> impl Iterator<Item = (String, &OutlierDe
 }
 
 /// An import of nothing, where no other resource names endpoints of other clusters either.
+/// Endpoints that want a path in front of a request's, on ports whose requests have none. What a port carries is said by
+/// the Service of the same name first.
+fn check_paths(
+    import: &Object<ServiceImport>,
+    service: Option<&Arc<Object<Service>>>,
+    found: &mut Vec<Diagnostic>,
+) {
+    let known = |port: &ImportPort| {
+        let ports = &service?.spec.ports;
+        let by_name = |known: &&ServicePort| !port.name.is_empty() && known.name == port.name;
+        let named = ports.iter().find(by_name);
+        named.or_else(|| ports.iter().find(|known| known.port == port.port))
+    };
+    for (number, port) in import.spec.ports.iter().enumerate() {
+        let (app_protocol, name) = match known(port) {
+            Some(known) => (known.app_protocol.as_deref(), &*known.name),
+            None => (port.app_protocol.as_deref(), &*port.name),
+        };
+        let carries = port_protocol::named(app_protocol, name, "http");
+        if port_protocol::has_paths(carries) {
+            continue;
+        }
+        for (at, endpoint) in port.endpoints.iter().enumerate() {
+            let path = &endpoint.target.path_prefix;
+            if path.is_empty() {
+                continue;
+            }
+            let field = format!("spec.ports[{number}].endpoints[{at}].target.path");
+            let message = format!(
+                "the port carries `{carries}`, which has no paths to put `{path}` in front of: the endpoint is not used"
+            );
+            let mut diagnostic = warning(import, X307, endpoint.line, field, message);
+            diagnostic.help(
+                "leave out the path, or say `appProtocol: http` if that is what the port carries",
+            );
+            found.push(diagnostic);
+        }
+    }
+}
+
 fn empty_import(import: &Object<ServiceImport>) -> Diagnostic {
     let message = "the import has no endpoints: no other cluster serves it".to_owned();
     let field = "spec.ports".to_owned();

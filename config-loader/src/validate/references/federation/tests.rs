@@ -157,6 +157,35 @@ fn imports_have_endpoints() {
 }
 
 #[test]
+fn paths_of_imports_are_for_ports_that_have_some() {
+    let import = |port: &str, path: &str| {
+        let target = format!("{{host: gw.example, ip: '', port: 80, path: {path}}}");
+        let spec = format!(
+            "{{ports: [{{{port}, endpoints: [{{clusterKey: a/b/c/d, target: {target}}}]}}]}}"
+        );
+        object("ServiceImport", "other", &spec)
+    };
+    let expected = [
+        "X307 spec.ports[0].endpoints[0].target.path: the port carries `tcp`, which has no paths to put `/d/other` in \
+         front of: the endpoint is not used (leave out the path, or say `appProtocol: http` if that is what the port carries)",
+    ];
+    assert_eq!(
+        found(&import("name: tcp-db, port: 80", "/d/other")),
+        expected
+    );
+    assert_eq!(
+        found(&import("name: a, appProtocol: tcp, port: 80", "/d/other")),
+        expected
+    );
+    assert!(found(&import("name: tcp-db, port: 80", "''")).is_empty());
+    assert!(found(&import("name: grpc, port: 80", "/d/other")).is_empty());
+    // the Service knows better
+    let service = object("Service", "other", "{ports: [{name: tcp, port: 80}]}");
+    let import = import("name: http, port: 80", "/d/other");
+    assert_eq!(found(&format!("{import}{service}")), expected);
+}
+
+#[test]
 fn exports_can_be_served_and_reached() {
     let rule = |port: u16, kind: &str| {
         format!("{{rules: [{{portNumber: {port}, path: /c1/web, pathType: {kind}}}]}}")

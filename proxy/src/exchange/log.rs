@@ -137,6 +137,11 @@ impl LogFields {
             (None, Some(picked)) => Some(host(&picked.endpoint().address)),
             (None, None) => None,
         };
+        // of a service that several members serve, the cluster of the one that was asked
+        let upstream_cluster = match picked {
+            Some(picked) => Some(&**picked.cluster().name()),
+            None => self.cluster.as_deref(),
+        };
         logger.log(&Entry {
             start: self.start,
             method: Some(self.method.as_str()),
@@ -156,7 +161,7 @@ impl LogFields {
             request_id: self.request_id.as_ref().map(HeaderValue::as_bytes),
             authority: self.authority.as_ref().map(HeaderValue::as_bytes),
             upstream_host,
-            upstream_cluster: self.cluster.as_deref(),
+            upstream_cluster,
             upstream_local_address: self.ends.as_ref().and_then(|ends| ends.local),
             downstream_local_address: Some(connection.client.destination),
             downstream_remote_address: Some(self.client),

@@ -31,6 +31,8 @@ mod requirements;
 
 mod shares;
 
+mod slices;
+
 mod stickiness;
 
 mod told;

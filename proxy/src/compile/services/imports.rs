@@ -12,7 +12,7 @@ use config_loader::resource::flomesh::{
 };
 use http::HeaderValue;
 
-use super::kube::{SliceOf, host, member, slices_by_service};
+use super::kube::{SliceOf, add_slices, host, member, slices_by_service};
 use super::{Collector, Draft, policies};
 use crate::cluster::{Hop, Locality};
 use crate::compile::federation::Viewer;
@@ -41,6 +41,12 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
             let mut draft = Draft::new(&native, name, namespace);
             policies::attach(collector, &mut draft);
             draft.service.affinity = affinity_of(object);
+            // without a Service there are no endpoints of the own cluster
+            let slices = slices.get(&(&**namespace, &**name)).into_iter().flatten();
+            let of_others = slices
+                .copied()
+                .filter(|slice| slice.source_cluster().is_some());
+            add_slices(of_others, false, collector, &mut draft);
             draft
         });
         draft.service.imported_account = account(object);
@@ -67,6 +73,29 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
         }
         collector.add(draft);
     }
+    of_exposed(collector);
+}
+
+/// The hosts of cluster sets that Services have by a MultiClusterService alone: in the clusters that may use them.
+fn of_exposed(collector: &mut Collector<'_>) {
+    for object in collector.resources.multi_cluster_services.values() {
+        let (name, namespace) = (&object.id.name, &object.id.namespace);
+        let host = format!("{name}.{namespace}{CLUSTER_SET}");
+        let native = format!("{name}.{namespace}.svc.{}", collector.domain);
+        if !collector.wants(namespace, name) || collector.by_host.contains_key(&*host) {
+            continue;
+        }
+        let viewer = Viewer::new(&collector.members.own, collector.identity);
+        let native = collector.by_host.get(&*native);
+        let exposed = native.filter(|draft| {
+            let exposure = draft.service.exposure.as_ref();
+            exposure.is_some_and(|exposure| exposure.includes(viewer))
+        });
+        if let Some(draft) = exposed {
+            let together = draft.under(&host);
+            collector.add(together);
+        }
+    }
 }
 
 /// How long requests of one client stay with one endpoint; those of a Headless import need not.
@@ -89,6 +118,7 @@ fn account(import: &Object<ServiceImport>) -> Option<Arc<str>> {
 /// `<hostname>.<cluster>.<host>`, whatever slices it is in.
 fn add_named(collector: &mut Collector<'_>, whole: &Draft, slices: &[&Arc<Object<EndpointSlice>>]) {
     let own_locality = Locality::from(collector.identity.locality());
+    let own_network: Arc<str> = collector.identity.network.as_str().into();
     let mut singles: BTreeMap<String, Draft> = BTreeMap::new();
     for slice in slices {
         let Some(member) = member(slice, collector) else {
@@ -101,6 +131,9 @@ fn add_named(collector: &mut Collector<'_>, whole: &Draft, slices: &[&Arc<Object
             locality: member
                 .as_ref()
                 .map_or(&own_locality, |member| &member.locality),
+            network: member
+                .as_ref()
+                .map_or(&own_network, |member| &member.network),
             by_node: false,
         };
         let cluster = member.as_ref().unwrap_or(&collector.members.own);

@@ -76,7 +76,8 @@ fn service(
         .filter(|port| port.protocol == Protocol::Tcp)
         .map(port)
         .collect();
-    add_slices(object, slices, collector, &mut draft);
+    let by_node = object.spec.traffic_distribution == TrafficDistribution::PreferSameNode;
+    add_slices(slices.iter().copied(), by_node, collector, &mut draft);
     if let Some(external) = object.spec.external_name() {
         draft
             .service
@@ -91,14 +92,16 @@ fn service(
     draft
 }
 
-fn add_slices(
-    object: &Object<Kube>,
-    slices: &[&Arc<Object<EndpointSlice>>],
+/// Adds the endpoints of slices; `by_node` is whether it counts on which node they run.
+pub(super) fn add_slices<'a>(
+    slices: impl Iterator<Item = &'a Arc<Object<EndpointSlice>>> + Clone,
+    by_node: bool,
     collector: &Collector<'_>,
     draft: &mut Draft,
 ) {
-    let mut known = Vec::with_capacity(slices.len());
-    draft.service.provenance.reserve(slices.len());
+    let count = slices.clone().count();
+    let mut known = Vec::with_capacity(count);
+    draft.service.provenance.reserve(count);
     for slice in slices {
         if let Some(member) = member(slice, collector) {
             draft.saw_slice(slice);
@@ -111,7 +114,7 @@ fn add_slices(
     let is_named = |slice: &Object<EndpointSlice>| slice.spec.address_type == AddressType::Fqdn;
     let has_names = known.iter().any(|(slice, _)| is_named(slice));
     let own_locality = Locality::from(collector.identity.locality());
-    let by_node = object.spec.traffic_distribution == TrafficDistribution::PreferSameNode;
+    let own_network: Arc<str> = collector.identity.network.as_str().into();
     draft.service.endpoints.add(has_names, move |listing| {
         for (slice, member) in &known {
             let of = SliceOf {
@@ -120,6 +123,9 @@ fn add_slices(
                 locality: member
                     .as_ref()
                     .map_or(&own_locality, |member| &member.locality),
+                network: member
+                    .as_ref()
+                    .map_or(&own_network, |member| &member.network),
                 by_node,
             };
             of.list(listing);
@@ -161,6 +167,8 @@ pub(super) struct SliceOf<'a> {
     pub(super) member: Option<&'a Arc<Member>>,
     /// Where its cluster is.
     pub(super) locality: &'a Locality,
+    /// The network of its cluster.
+    pub(super) network: &'a Arc<str>,
     /// Whether it counts on which node an endpoint runs.
     pub(super) by_node: bool,
 }
@@ -217,6 +225,7 @@ impl SliceOf<'_> {
                 .as_ref()
                 .map_or(Origin::Native, |_| Origin::Slice),
             member: self.member.cloned(),
+            network: Arc::clone(self.network),
             ..Facts::default()
         }
     }

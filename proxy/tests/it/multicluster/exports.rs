@@ -49,7 +49,7 @@ fn get(proxy: &Proxy, world: &World, path: &str) -> (u16, Option<String>) {
 }
 
 #[test]
-fn exported_paths_lead_to_workloads_under_their_own_paths() {
+fn scenario_49_exported_paths_lead_to_workloads_under_their_own_paths() {
     let world = World::new();
     let stripped = export(
         "web",
@@ -67,7 +67,7 @@ fn exported_paths_lead_to_workloads_under_their_own_paths() {
 }
 
 #[test]
-fn exact_paths_are_whole_and_without_a_rewrite_nothing_changes() {
+fn scenarios_50_and_51_exact_paths_are_whole_and_without_a_rewrite_nothing_changes() {
     let world = World::new();
     let exact = export(
         "web",

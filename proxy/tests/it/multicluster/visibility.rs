@@ -25,7 +25,7 @@ fn run(spec: &str, setup: Setup<'_>) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn providers_serve_and_consumers_use() {
+fn scenarios_61_to_63_and_68_providers_serve_and_consumers_use() {
     let only_c2 =
         "{types: [CrossCluster], providerClusters: [{name: c2}], consumerClusters: [{name: c1}]}";
     let thirds: &[(&str, usize)] = &[("P1", 333), ("P2", 333), ("P3", 333)];
@@ -48,7 +48,7 @@ fn providers_serve_and_consumers_use() {
 }
 
 #[test]
-fn a_policy_never_widens_what_may_be_used() {
+fn scenarios_64_and_65_a_policy_never_widens_what_may_be_used() {
     let not_us = "{types: [CrossCluster], consumerClusters: [{name: c2}]}";
     let half = Setup {
         policy: "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 50}]}",

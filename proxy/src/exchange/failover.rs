@@ -35,7 +35,7 @@ fn cause(tried: Outcome, idempotent: bool, grpc: bool, replay: Replay) -> Option
             | Kind::UpstreamRefusedStream
             | Kind::UpstreamReset => Some(Cause::Reset),
             // it may be at work still
-            Kind::TryTimeout if idempotent => Some(Cause::Timeout),
+            Kind::TryTimeout if idempotent || replay == Replay::Upstream => Some(Cause::Timeout),
             _ => None,
         },
     }
@@ -122,68 +122,63 @@ pub(super) async fn run(
 mod tests {
     use super::*;
 
+    const NOT: Option<Cause> = None;
+    const CONNECT: Option<Cause> = Some(Cause::Connect);
+    const RESET: Option<Cause> = Some(Cause::Reset);
+    const STATUS: Option<Cause> = Some(Cause::Status);
+    const TIMEOUT: Option<Cause> = Some(Cause::Timeout);
+
     #[test]
     fn outcomes_that_another_cluster_may_mend_fail_over() {
         use Outcome::{Failed, Status};
-        use Replay::{Off, Safe, Upstream};
-        type Row = (Outcome, bool, bool, Replay, Option<Cause>);
-        let rows: &[Row] = &[
-            (
-                Failed(Kind::ConnectFailed),
-                false,
-                false,
-                Safe,
-                Some(Cause::Connect),
-            ),
-            (
-                Failed(Kind::UpstreamReset),
-                false,
-                false,
-                Safe,
-                Some(Cause::Reset),
-            ),
-            (
-                Failed(Kind::NoHealthyUpstream),
-                false,
-                false,
-                Safe,
-                Some(Cause::Connect),
-            ),
-            (Failed(Kind::NoHealthyUpstream), true, false, Off, None),
-            (Failed(Kind::TryTimeout), false, false, Safe, None),
-            (
-                Failed(Kind::TryTimeout),
-                true,
-                false,
-                Safe,
-                Some(Cause::Timeout),
-            ),
-            (Failed(Kind::RequestTimeout), true, false, Safe, None),
-            (Failed(Kind::Overflow), true, false, Safe, None),
-            (Failed(Kind::DownstreamBody), true, false, Upstream, None),
-            (Status(503, false), false, false, Safe, Some(Cause::Status)),
-            (Status(500, false), false, false, Safe, None),
-            (Status(500, false), true, false, Safe, Some(Cause::Status)),
-            (
-                Status(500, false),
-                false,
-                false,
-                Upstream,
-                Some(Cause::Status),
-            ),
-            (Status(404, false), true, false, Safe, None),
-            (Status(429, false), true, false, Upstream, None),
-            (Status(200, true), false, true, Safe, Some(Cause::Status)),
-            (Status(200, true), false, false, Safe, None),
-            (Status(503, false), true, false, Off, None),
-            (Failed(Kind::ConnectFailed), true, false, Off, None),
+        // why it does: POST and GET where that is to be safe, POST as upstream has it
+        let rows = [
+            (Failed(Kind::ConnectFailed), [CONNECT; 3]),
+            (Failed(Kind::ConnectTimeout), [CONNECT; 3]),
+            (Failed(Kind::NoHealthyUpstream), [CONNECT; 3]),
+            (Failed(Kind::UpstreamClosed), [RESET; 3]),
+            (Failed(Kind::UpstreamProtocol), [RESET; 3]),
+            (Failed(Kind::UpstreamRefusedStream), [RESET; 3]),
+            (Failed(Kind::UpstreamReset), [RESET; 3]),
+            (Failed(Kind::TryTimeout), [NOT, TIMEOUT, TIMEOUT]),
+            (Failed(Kind::RequestTimeout), [NOT; 3]),
+            (Failed(Kind::Overflow), [NOT; 3]),
+            (Failed(Kind::DownstreamBody), [NOT; 3]),
+            (Failed(Kind::NoCluster), [NOT; 3]),
+            (Failed(Kind::NoOriginalDestination), [NOT; 3]),
+            (Status(200, false), [NOT; 3]),
+            (Status(200, true), [NOT; 3]),
+            (Status(404, false), [NOT; 3]),
+            (Status(429, false), [NOT; 3]),
+            (Status(499, false), [NOT; 3]),
+            (Status(500, false), [NOT, STATUS, STATUS]),
+            (Status(501, false), [NOT, STATUS, STATUS]),
+            (Status(502, false), [STATUS; 3]),
+            (Status(503, false), [STATUS; 3]),
+            (Status(504, false), [STATUS; 3]),
+            (Status(505, false), [NOT, STATUS, STATUS]),
+            (Status(599, false), [NOT, STATUS, STATUS]),
         ];
-        for (outcome, idempotent, grpc, replay, expected) in rows {
-            let found = cause(*outcome, *idempotent, *grpc, *replay);
-            assert_eq!(
-                found, *expected,
-                "{outcome:?} {idempotent} {grpc} {replay:?}"
-            );
+        for (outcome, expected) in rows {
+            let found = [
+                cause(outcome, false, false, Replay::Safe),
+                cause(outcome, true, false, Replay::Safe),
+                cause(outcome, false, false, Replay::Upstream),
+            ];
+            assert_eq!(found, expected, "{outcome:?}");
+            assert_eq!(cause(outcome, true, false, Replay::Off), NOT, "{outcome:?}");
         }
+    }
+
+    #[test]
+    fn a_grpc_service_that_is_unavailable_fails_over() {
+        let asked = |unavailable, replay| {
+            let outcome = Outcome::Status(200, unavailable);
+            cause(outcome, false, true, replay)
+        };
+        assert_eq!(asked(true, Replay::Safe), STATUS);
+        assert_eq!(asked(false, Replay::Safe), NOT);
+        assert_eq!(asked(true, Replay::Upstream), NOT);
+        assert_eq!(asked(true, Replay::Off), NOT);
     }
 }

@@ -6,6 +6,7 @@ use super::reply::LocalReply;
 use super::request::{Destined, Picked, Spot, Worker};
 use crate::cluster::Cluster;
 use crate::cluster::federation::{Choice, Federation, PoolSet};
+use crate::error::Kind;
 use crate::registry::why;
 use crate::telemetry::{ReplayCause, ShiftReason};
 
@@ -49,10 +50,29 @@ impl Destined {
         let reply = LocalReply::from_kind(cluster.why_none());
         let details = match (cluster.absence, &cluster.federation) {
             (Some(absence), _) => absence.details(),
-            (None, Some(_)) => "no_healthy_upstream{all_ejected}",
+            (None, Some(federation)) => self.why_out(federation).unwrap_or(reply.details),
             (None, None) => reply.details,
         };
         LocalReply { details, ..reply }
+    }
+
+    /// What keeps every pool from serving, for the log. None where by now nothing does, or where nobody was to be picked.
+    #[cold]
+    fn why_out(&self, federation: &Federation) -> Option<&'static str> {
+        if self.cluster().why_none() != Kind::NoHealthyUpstream {
+            return None;
+        }
+        let clusters = || {
+            let pools = federation.pools().iter();
+            pools.filter_map(|pool| self.snapshot().cluster(pool.cluster))
+        };
+        match why_not(clusters()) {
+            out if out & why::EJECTED != 0 => Some("no_healthy_upstream{all_ejected}"),
+            out if out & why::UNHEALTHY != 0 => Some("no_healthy_upstream{unhealthy}"),
+            _ => clusters()
+                .any(|cluster| !cluster.unresolved.is_empty())
+                .then_some("no_healthy_upstream{unresolved}"),
+        }
     }
 
     /// Takes what was chosen, and counts it.
@@ -71,9 +91,7 @@ impl Destined {
         } else {
             let pools = federation.pools().iter().filter(|pool| pool.tier == from);
             let clusters = pools.filter_map(|pool| self.snapshot().cluster(pool.cluster));
-            let endpoints = clusters.flat_map(|cluster| cluster.endpoints());
-            let reasons = endpoints.map(|endpoint| endpoint.state.health.reasons());
-            match reasons.fold(0, |all, reasons| all | reasons) {
+            match why_not(clusters) {
                 out if out & why::EJECTED != 0 => ShiftReason::Ejected,
                 out if out & why::UNHEALTHY != 0 => ShiftReason::Unhealthy,
                 _ => ShiftReason::NoEndpoints,
@@ -99,6 +117,13 @@ impl Destined {
     }
 }
 
+/// Bits of [`why`]: all that keeps some endpoint of these clusters from being used.
+fn why_not<'c>(clusters: impl Iterator<Item = &'c Arc<Cluster>>) -> u32 {
+    let endpoints = clusters.flat_map(|cluster| cluster.endpoints());
+    let reasons = endpoints.map(|endpoint| endpoint.state.health.reasons());
+    reasons.fold(0, |all, reasons| all | reasons)
+}
+
 impl Picked {
     /// Whether several members serve what the request is for.
     pub(super) fn is_member(&self) -> bool {
@@ -113,7 +138,7 @@ impl Picked {
     }
 
     /// The tier of its pool.
-    fn tier(&self, federation: &Federation) -> u8 {
+    pub(super) fn tier(&self, federation: &Federation) -> u8 {
         let at = federation.position(self.spot().cluster);
         at.map_or(0, |at| federation.pools()[at].tier)
     }

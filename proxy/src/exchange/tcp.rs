@@ -16,15 +16,18 @@ use super::health;
 use super::log::host;
 use super::request::{Destined, Picked, SnapshotRef, Spot, Worker};
 use crate::balance::{EndpointIdx, HashKey, of_address};
+use crate::cluster::federation::Federation;
 use crate::cluster::{Ask, Cluster, Outcome};
 use crate::error::{Error, Kind};
+use crate::identity::Replay;
 use crate::registry::{Address, ConnectionPermit, EndpointState, Visit};
 use crate::route::OpaqueHead;
 use crate::snapshot::{Destination, Federated, OpaqueRoutes};
 use crate::telemetry::{Counter, Entry, ReplayCause, RequestStats, ResponseFlags};
 use crate::upstream::{Client, Dialed, Ends, Tunnel, dial};
 
-/// Endpoints that one connection is tried on. Envoy's default is 1; TCP has no retry policy to ask.
+/// Endpoints that one connection is tried on; where clusters stand in tiers, in the first of them, and one more in each
+/// after it. Envoy's default is 1; TCP has no retry policy to ask.
 pub const CONNECT_ATTEMPTS_MAX: usize = 3;
 
 /// Draws for an endpoint that was not tried, before all of them are gone through.
@@ -152,10 +155,7 @@ async fn connect(
     let mut tried = Vec::new();
     let asking = destined.clone().asking(ask(destined, &record));
     let visit = destined.visit(record.client.source.ip(), record.started);
-    while tried.len() < CONNECT_ATTEMPTS_MAX {
-        let Some(picked) = asking.pick_other(worker, visit, &mut tried) else {
-            break;
-        };
+    while let Some(picked) = asking.pick_other(worker, visit, &mut tried) {
         record.goes_to(&picked);
         let target = picked.target(&record.client, destined.cluster().protocol);
         let counts = worker.pools.counts();
@@ -198,12 +198,9 @@ async fn connect(
         }
     }
     if tried.is_empty() {
-        let (flags, details) = match destined.cluster().why_none() {
-            Kind::NoOriginalDestination => (ResponseFlags::NR, "no_original_destination"),
-            _ => (ResponseFlags::UH, "no_healthy_upstream"),
-        };
-        record.details = Some(details);
-        record.finish(flags, None);
+        let nobody = destined.nobody();
+        record.details = Some(nobody.details);
+        record.finish(nobody.flags, None);
     } else {
         record.finish(ResponseFlags::UF.union(ResponseFlags::URX), None);
     }
@@ -242,22 +239,21 @@ impl Destined {
         visit: Option<Visit>,
         tried: &mut Vec<Spot>,
     ) -> Option<Picked> {
-        let picked = match (&self.cluster().federation, tried.last()) {
-            (_, None) => self.pick_for(visit, worker),
-            (None, _) => self.untried(self.cluster(), worker, tried),
-            (Some(_), Some(last)) => {
-                let last = self.at_pool(last.cluster, last.endpoint);
-                let next = if tried.len() < CONNECT_ATTEMPTS_MAX - 1 {
-                    last.of_same_tier(worker, tried)
-                } else {
-                    None
+        let more = tried.len() < CONNECT_ATTEMPTS_MAX;
+        let picked = match (&self.cluster().federation, tried.as_slice()) {
+            (_, []) => self.pick_for(visit, worker),
+            (None, _) if more => self.untried(self.cluster(), worker, tried),
+            (None, _) => None,
+            (Some(federation), [first, ..]) => {
+                let at = |spot: &Spot| self.at_pool(spot.cluster, spot.endpoint);
+                let last = at(tried.last().unwrap_or(first));
+                let is_first_tier = last.tier(federation) == at(first).tier(federation);
+                let same = match more && is_first_tier {
+                    true => last.of_same_tier(worker, tried),
+                    false => None,
                 };
-                let next = next.and_then(|next| self.untried(next.cluster(), worker, tried));
-                next.or_else(|| {
-                    let next = last.of_next_tier(worker)?;
-                    last.moves_on(&next, ReplayCause::Connect, worker);
-                    Some(next)
-                })
+                let same = same.and_then(|next| self.untried(next.cluster(), worker, tried));
+                same.or_else(|| of_tier_after(&last, federation, worker))
             }
         }?;
         tried.push(picked.spot());
@@ -293,6 +289,16 @@ impl Destined {
         };
         fresh.or_else(next).map(at)
     }
+}
+
+/// An endpoint of the next tier that has one, if connections may go there.
+fn of_tier_after(last: &Picked, federation: &Federation, worker: &Worker) -> Option<Picked> {
+    if federation.replay == Replay::Off {
+        return None;
+    }
+    let next = last.of_next_tier(worker)?;
+    last.moves_on(&next, ReplayCause::Connect, worker);
+    Some(next)
 }
 
 /// Everything that the end of a connection reports; told when it is dropped.

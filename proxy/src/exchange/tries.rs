@@ -62,7 +62,7 @@ async fn more(
     record: &mut Record,
     first: Tried,
 ) -> Tried {
-    let tried = match going.wants(forward, &first) {
+    let tried = match going.wants(forward, &first, record) {
         Some(reason) => again(forward, going, record, (first, reason)).await,
         None => first,
     };
@@ -108,7 +108,7 @@ impl Going<'_> {
     }
 
     fn judge(&self, forward: &Forward<'_>, record: &Record, tried: Tried) -> Verdict {
-        let retries = self.wants(forward, &tried).is_some();
+        let retries = self.wants(forward, &tried, record).is_some();
         if retries || self.fails_over(&tried, record).is_some() {
             Verdict::Again(Box::new(tried))
         } else {
@@ -117,15 +117,15 @@ impl Going<'_> {
     }
 
     /// Why there should be another try, if there should.
-    fn wants(&self, forward: &Forward<'_>, tried: &Tried) -> Option<Reason> {
+    fn wants(&self, forward: &Forward<'_>, tried: &Tried, record: &Record) -> Option<Reason> {
         let policy = self.policy(forward)?;
         let conditions = &policy.conditions;
         let reason = match tried {
             Ok(response) => conditions.on_response(response.status(), response.headers()),
             Err(error) => conditions.on_failure(error.kind(), self.outgoing.is_sent()),
         };
-        // what a rule does that says nothing about it is done by the next tier, while there is one
-        reason.filter(|_| !(policy.implied && self.picked.has_next_tier()))
+        // what a rule does that says nothing about it is left to the next tier, where that is asked
+        reason.filter(|_| !policy.implied || self.fails_over(tried, record).is_none())
     }
 }
 
@@ -186,7 +186,7 @@ async fn again(
         }
         worker.count(counter(reason));
         tried = once(forward, going, record.is_grpc()).await;
-        match going.wants(forward, &tried) {
+        match going.wants(forward, &tried, record) {
             Some(why) => reason = why,
             None => {
                 let succeeded = tried.is_ok();

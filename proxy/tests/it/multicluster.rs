@@ -27,6 +27,8 @@ mod opaque;
 
 mod policies;
 
+mod replays;
+
 mod requirements;
 
 mod shares;

@@ -19,10 +19,30 @@ fn says(name: &'static str) -> RawOrigin {
 
 /// A proxy with a TCP listener for ns1/web, which c1 has at one address and c2 behind a gateway without a prefix.
 fn before(local: SocketAddr, gateway: SocketAddr) -> Proxy {
+    let to = policy("{lbType: FailOver, targets: [{clusterKey: c2}]}");
+    among(&[local], &[gateway], to, &[])
+}
+
+/// The same for any number of workloads in c1, and gateways of c2, c3 and so on.
+fn among(
+    locals: &[SocketAddr],
+    gateways: &[SocketAddr],
+    policy: String,
+    arguments: &[&str],
+) -> Proxy {
     let start = Start::new();
+    let endpoint = |(number, at): (usize, &SocketAddr)| {
+        let (ip, port) = (at.ip(), at.port());
+        format!(
+            "{{clusterKey: default/default/default/c{number}, target: {{host: '', ip: {ip}, port: {port}, path: ''}}}}"
+        )
+    };
+    let imported: Vec<String> = (2..).zip(gateways).map(endpoint).collect();
+    let slices = locals.iter().enumerate();
+    let slices = slices.map(|(number, at)| slice(number, "", *at));
     let edge = start.edge();
     let (ip, port) = (edge.ip(), edge.port());
-    let text = documents([
+    let mut all = vec![
         format!(
             "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {{name: tcp}}\nspec:\n  servers:\n  \
              - {{port: {{number: {port}, name: tcp, protocol: TCP}}, bind: {ip}, hosts: ['*']}}\n"
@@ -33,19 +53,17 @@ fn before(local: SocketAddr, gateway: SocketAddr) -> Proxy {
             .to_owned(),
         "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\nspec: {ports: [{name: tcp, port: 80}]}\n"
             .to_owned(),
-        slice(0, "", local).replace("name: http", "name: tcp"),
         format!(
             "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {{namespace: ns1, name: web}}\n\
-             spec: {{ports: [{{name: tcp, port: 80, endpoints: [{{clusterKey: default/default/default/c2, \
-             target: {{host: '', ip: {}, port: {}, path: ''}}}}]}}]}}\n",
-            gateway.ip(),
-            gateway.port()
+             spec: {{ports: [{{name: tcp, port: 80, endpoints: [{}]}}]}}\n",
+            imported.join(", ")
         ),
-        policy("{lbType: FailOver, targets: [{clusterKey: c2}]}"),
-    ]);
+        policy,
+    ];
+    all.extend(slices.map(|text| text.replace("name: http", "name: tcp")));
     start
-        .args(["--cluster", "c1"])
-        .file("mesh.yaml", text)
+        .args(["--cluster", "c1"].iter().chain(arguments).copied())
+        .file("mesh.yaml", documents(all))
         .start()
 }
 
@@ -70,6 +88,64 @@ fn scenario_95_a_connection_goes_to_the_next_cluster_only_when_none_was_made() {
     let resets = RawOrigin::start(|_, stream| drop(stream.peek(&mut [0])));
     let proxy = before(resets.address, backup.address);
     (0..10).for_each(|_| assert!(ask_bytes(&proxy).is_empty()));
+}
+
+#[test]
+fn without_replays_a_connection_stays_in_its_tier() {
+    let (local, backup) = (says("c1"), says("c2"));
+    let to = || policy("{lbType: FailOver, targets: [{clusterKey: c2}]}");
+    let off = ["--failover-replay", "off"];
+    let proxy = among(&[free_address()], &[backup.address], to(), &off);
+    (0..10).for_each(|_| assert!(ask_bytes(&proxy).is_empty()));
+    let locals = [free_address(), local.address];
+    let proxy = among(&locals, &[backup.address], to(), &off);
+    (0..10).for_each(|_| assert_eq!(ask_bytes(&proxy), b"c1"));
+}
+
+#[test]
+fn a_connection_is_tried_in_every_tier_after_three_tries_in_the_first() {
+    let last = says("c3");
+    let ordered = policy("{lbType: FailOver, targets: [{clusterKey: c2}, {clusterKey: c3}]}")
+        .replace(
+            "name: web}",
+            "name: web, annotations: {multicluster.flomesh.io/failover-order: ordered}}",
+        );
+    for closed in [1, 2, 3, 4] {
+        let locals: Vec<SocketAddr> = (0..closed).map(|_| free_address()).collect();
+        let gateways = [free_address(), last.address];
+        let proxy = among(&locals, &gateways, ordered.clone(), &[]);
+        (0..10).for_each(|_| assert_eq!(ask_bytes(&proxy), b"c3", "{closed}"));
+    }
+    // clusters of one tier are all of it
+    let equal = policy("{lbType: ActiveActive, targets: [{clusterKey: c2}, {clusterKey: c3}]}");
+    let gateways = [free_address(), last.address];
+    let proxy = among(&[free_address()], &gateways, equal, &[]);
+    (0..30).for_each(|_| assert_eq!(ask_bytes(&proxy), b"c3"));
+}
+
+#[test]
+fn the_log_says_why_nobody_takes_a_connection() {
+    let to = |weight: u8, key: &str| {
+        policy(&format!(
+            "{{lbType: ActiveActive, targets: [{{clusterKey: {key}, weight: {weight}}}]}}"
+        ))
+    };
+    let rows = [
+        (to(0, "c2"), "drained"),
+        (to(1, "c9"), "no_matching_cluster"),
+    ];
+    for (policy, reason) in rows {
+        let proxy = among(&[], &[free_address()], policy, &[]);
+        assert!(ask_bytes(&proxy).is_empty());
+        let mut log = Vec::new();
+        eventually("the connection is logged", || {
+            log = proxy.access_log();
+            !log.is_empty()
+        });
+        let details = format!("no_healthy_upstream{{{reason}}}");
+        assert_eq!(log[0]["response_code_details"], details);
+        assert_eq!(log[0]["response_flags"], "UH");
+    }
 }
 
 #[test]

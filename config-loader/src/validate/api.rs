@@ -61,6 +61,14 @@ pub(crate) fn invalid<'c>(
     check.error(code, field.span(), message)
 }
 
+/// What is wrong with the text of a path, if it has what never stands in the path of a request.
+pub(crate) fn not_of_a_path(path: &str) -> Option<&'static str> {
+    let never = |byte: u8| byte <= b' ' || byte == 0x7f || byte == b'?' || byte == b'#';
+    path.bytes()
+        .any(never)
+        .then_some("must not contain '?', '#', spaces or control characters: percent-encode them")
+}
+
 /// Records that a value stands twice; `first` is where it stood before.
 pub(crate) fn duplicate(
     value: &str,

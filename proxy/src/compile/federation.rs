@@ -321,5 +321,31 @@ pub(super) fn resolve(
     }
 }
 
+/// Members that could serve and that the policy gives nothing, with the number of their endpoints, and why, in words.
+pub(super) fn without_traffic<'c>(
+    wanted: Wanted<'_>,
+    candidates: &'c Candidates<'_>,
+    own: &Arc<str>,
+) -> Vec<(&'c Arc<str>, usize, &'static str)> {
+    let (Resolved::Federated(placed), Some(sharing)) =
+        (resolve(wanted, candidates, own).0, &wanted.service.sharing)
+    else {
+        return Vec::new();
+    };
+    let why = |member: &Arc<str>| match sharing.balancing {
+        ClusterBalancing::Locality => {
+            "the GlobalTrafficPolicy keeps requests in the own cluster (Locality)"
+        }
+        _ if sharing.targets.iter().any(|(key, _)| key == member) => {
+            "weight 0 in the GlobalTrafficPolicy"
+        }
+        _ => "not among the targets of the GlobalTrafficPolicy",
+    };
+    let all = candidates.by_member.iter();
+    all.filter(|(member, _)| !placed.iter().any(|placed| placed.member == **member))
+        .map(|(member, workloads)| (member, workloads.len(), why(member)))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests;

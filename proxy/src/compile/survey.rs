@@ -244,12 +244,13 @@ impl<'a> Survey<'a> {
         };
         let viewer = Viewer::new(&services.members().own, self.identity);
         let candidates = federation::candidates(wanted, viewer);
-        let lines = candidates.left_out.iter().map(|((member, why), count)| {
-            let endpoints = if *count == 1 { "endpoint" } else { "endpoints" };
-            format!(
-                "cluster {member}: {count} {endpoints} left out: {}",
-                why.text()
-            )
+        let own = &services.members().own.key;
+        let idle = federation::without_traffic(wanted, &candidates, own);
+        let all = candidates.left_out.iter();
+        let all = all.map(|((member, why), count)| (member, *count, why.text()));
+        let lines = all.chain(idle).map(|(member, count, why)| {
+            let endpoints = if count == 1 { "endpoint" } else { "endpoints" };
+            format!("cluster {member}: {count} {endpoints} left out: {why}")
         });
         lines.collect()
     }

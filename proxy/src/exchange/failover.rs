@@ -1,7 +1,8 @@
 //! A request that its tier of clusters has failed goes to the next tier, if it may.
 //!
-//! Comes after the retries of its rule, which stay in their tier. One try for each tier, in their order; the path and
-//! what tells of the try are made anew from the request as it came.
+//! Comes after the retries of its rule, which stay in their tier. One try for each tier, in their order, but for the last
+//! one: there come the retries of a rule that says nothing about them. The path and what tells of the try are made anew from
+//! the request as it came.
 
 use hyper::StatusCode;
 
@@ -111,6 +112,9 @@ pub(super) async fn run(
             return Err(Error::new(Kind::DownstreamBody));
         }
         tried = tries::once(forward, going, record.is_grpc()).await;
+        if let Some(reason) = going.wants_here(forward, &tried, record) {
+            tried = tries::again(forward, going, record, (tried, reason)).await;
+        }
         match going.fails_over(&tried, record) {
             Some(again) => cause = again,
             None => return tried,

@@ -26,8 +26,8 @@ use crate::snapshot::{Destination, Federated, OpaqueRoutes};
 use crate::telemetry::{Counter, Entry, ReplayCause, RequestStats, ResponseFlags};
 use crate::upstream::{Client, Dialed, Ends, Tunnel, dial};
 
-/// Endpoints that one connection is tried on; where clusters stand in tiers, in the first of them, and one more in each
-/// after it. Envoy's default is 1; TCP has no retry policy to ask.
+/// Endpoints that one connection is tried on; where clusters stand in tiers, in the first of them and in the last, and one
+/// in each between. Envoy's default is 1; TCP has no retry policy to ask.
 pub const CONNECT_ATTEMPTS_MAX: usize = 3;
 
 /// Draws for an endpoint that was not tried, before all of them are gone through.
@@ -231,24 +231,29 @@ fn ask(destined: &Destined, record: &Record) -> Ask {
 }
 
 impl Destined {
-    /// Picks an endpoint that has not been tried, and notes it as tried; `None` when there is none left. The first one is
-    /// that of the client's visit, if the client stays with one.
+    /// Picks an endpoint that has not been tried, and notes it as tried; `None` when there is none left, or enough were. The
+    /// first one is that of the client's visit, if the client stays with one.
     fn pick_other(
         &self,
         worker: &Worker,
         visit: Option<Visit>,
         tried: &mut Vec<Spot>,
     ) -> Option<Picked> {
-        let more = tried.len() < CONNECT_ATTEMPTS_MAX;
         let picked = match (&self.cluster().federation, tried.as_slice()) {
             (_, []) => self.pick_for(visit, worker),
-            (None, _) if more => self.untried(self.cluster(), worker, tried),
+            (None, _) if tried.len() < CONNECT_ATTEMPTS_MAX => {
+                self.untried(self.cluster(), worker, tried)
+            }
             (None, _) => None,
             (Some(federation), [first, ..]) => {
                 let at = |spot: &Spot| self.at_pool(spot.cluster, spot.endpoint);
-                let last = at(tried.last().unwrap_or(first));
-                let is_first_tier = last.tier(federation) == at(first).tier(federation);
-                let same = match more && is_first_tier {
+                let tier = |spot: &Spot| at(spot).tier(federation);
+                let last = tried.last().unwrap_or(first);
+                let in_tier = tried.iter().filter(|spot| tier(spot) == tier(last));
+                let more = in_tier.count() < CONNECT_ATTEMPTS_MAX;
+                let is_first_tier = tier(last) == tier(first);
+                let last = at(last);
+                let same = match more && (is_first_tier || !last.has_next_tier()) {
                     true => last.of_same_tier(worker, tried),
                     false => None,
                 };

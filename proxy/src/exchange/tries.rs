@@ -116,6 +116,18 @@ impl Going<'_> {
         }
     }
 
+    /// Why there should be another try in a tier to which the request came from an earlier one, if there should: its rule says
+    /// nothing about retries, so that none was made yet of what the next tier is not asked for.
+    pub(super) fn wants_here(
+        &self,
+        forward: &Forward<'_>,
+        tried: &Tried,
+        record: &Record,
+    ) -> Option<Reason> {
+        let implied = self.policy(forward).is_some_and(|policy| policy.implied);
+        self.wants(forward, tried, record).filter(|_| implied)
+    }
+
     /// Why there should be another try, if there should.
     fn wants(&self, forward: &Forward<'_>, tried: &Tried, record: &Record) -> Option<Reason> {
         let policy = self.policy(forward)?;
@@ -129,8 +141,8 @@ impl Going<'_> {
     }
 }
 
-/// All tries after the first.
-async fn again(
+/// All tries after the first of a tier.
+pub(super) async fn again(
     forward: &Forward<'_>,
     going: &mut Going<'_>,
     record: &mut Record,
@@ -181,7 +193,7 @@ async fn again(
         };
         record.tries_again(picked.clone());
         going.picked = picked;
-        if !going.go_again(forward, retry + 1, record.is_grpc()) {
+        if !going.go_again(forward, record.tries(), record.is_grpc()) {
             return Err(Error::new(Kind::DownstreamBody));
         }
         worker.count(counter(reason));

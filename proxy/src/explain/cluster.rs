@@ -246,7 +246,8 @@ fn failure(
             let why = "it is where the client dialled, which a gateway does not know";
             ("nowhere", Kind::NoOriginalDestination, why.to_owned())
         }
-        Some(cluster) if cluster.is_deserted() => {
+        // where the policy gives nothing to anybody, the own cluster's endpoints are there still
+        Some(cluster) if cluster.is_deserted() || cluster.absence.is_some() => {
             let why = if let Some(absence) = cluster.absence {
                 absence.as_str().replace('_', " ")
             } else if subset.is_empty() {

@@ -24,14 +24,14 @@ codes! {
     SI006 Error "a target has a host or an ip";
     SI007 Error "the host of a target is a DNS name or an IP address";
     SI008 Error "an address is an IP address";
-    SI009 Error "the path of a target starts with a slash";
+    SI009 Error "the path of a target starts with a slash, and is nothing but a path";
     SI010 Error "an imported service has at most one address";
     SI011 Error "the timeout of a session affinity is from 1 to 86400 seconds";
     SI012 Warning "addresses and session affinity have no effect on a headless service";
     SI013 Error "a service account is `*` or the name of an object";
     SI014 Error "a source cluster is named once, by a DNS label";
     SX001 Error "what the API requires is written";
-    SX002 Error "a path starts with a slash";
+    SX002 Error "a path starts with a slash, and is nothing but a path";
     SX003 Error "a path and its type belong to one rule";
     SX004 Error "the regular expression of a rewrite is one of the RE2 dialect";
     SX005 Error "a target cluster is a cluster key: region/zone/group/cluster";

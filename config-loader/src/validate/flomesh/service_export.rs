@@ -97,6 +97,8 @@ fn rules(
         if raw.path.get().is_some() && !path.starts_with('/') {
             api::invalid(&raw.path, "must start with '/'", SX002, check)
                 .help(format!("write `/{path}`"));
+        } else if let Some(why) = api::not_of_a_path(path) {
+            api::invalid(&raw.path, why, SX002, check);
         }
         let Some(path_type) = path_type else { continue };
         let both = format!("{} {path}", path_type.as_str());

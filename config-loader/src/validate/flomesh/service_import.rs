@@ -176,6 +176,8 @@ fn path_prefix(field: &Field<String>, check: &mut Check<'_>) -> Arc<str> {
     let path = field.get().map_or("", String::as_str);
     if !path.is_empty() && !path.starts_with('/') {
         api::invalid(field, "must start with '/'", SI009, check).help(format!("write `/{path}`"));
+    } else if let Some(why) = api::not_of_a_path(path) {
+        api::invalid(field, why, SI009, check);
     }
     Arc::from(path.strip_suffix('/').unwrap_or(path))
 }

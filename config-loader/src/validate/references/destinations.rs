@@ -154,7 +154,9 @@ fn check_gateway(
     }
     let cluster = &at.cluster;
     let field = "status.appliedFederation.flatNetwork".to_owned();
-    let message = format!("no gateway of cluster `{cluster}` is known here: nothing is reached");
+    let message = format!(
+        "no resource names a gateway of cluster `{cluster}`: nothing is reached, unless --clusters names one"
+    );
     let mut diagnostic = warning(object, X304, federation.line, field, message);
     diagnostic.help(
         "add the cluster's Destination with label `istio: ingressgateway`, its externalAddresses and a port named `tls`, \

@@ -137,12 +137,17 @@ fn check_targets(policy: &Policy, service: &Served<'_>, found: &mut Vec<Diagnost
     if is_own {
         return;
     }
+    // which of several is not known here
+    let one_may_be_own = match service.is_native && !none_serves && unknown.len() > 1 {
+        true => ", unless it is the proxy's own",
+        false => "",
+    };
     for (index, target) in unknown {
         let key = target.cluster.as_str();
         let name = &policy.id.name;
         let message = match none_serves {
             true => format!("no cluster that is named here serves `{name}`: `{key}` is unknown"),
-            false => format!("cluster `{key}` has no endpoint of `{name}`"),
+            false => format!("cluster `{key}` has no endpoint of `{name}`{one_may_be_own}"),
         };
         let field = format!("spec.targets[{index}].clusterKey");
         let mut diagnostic = warning(policy, X294, target.line, field, message);

@@ -221,6 +221,30 @@ fn scenario_87_retries_find_another_cluster() {
 }
 
 #[test]
+fn the_last_tier_tries_again_what_came_from_an_earlier_one() {
+    let world = World::new();
+    let (gone, gone_too) = (free_address(), free_address());
+    let start = Start::new();
+    let closed = Setup {
+        more: &slice(7, "", gone_too),
+        ..setup(0, BACKUPS)
+    };
+    let address = world.g2.address();
+    let text = world
+        .mesh(start.edge(), closed)
+        .replace("retries: {attempts: 0}, ", "")
+        .replace(
+            &format!("ip: {}, port: {}", address.ip(), address.port()),
+            &format!("ip: {}, port: {}", gone.ip(), gone.port()),
+        );
+    let proxy = start
+        .args(["--cluster", "c1"])
+        .file("mesh.yaml", text)
+        .start();
+    assert_shares(&count(&proxy, RUN), &[("g3", 1000)]);
+}
+
+#[test]
 fn scenario_47_a_rewrite_comes_before_the_prefix() {
     let world = World::new();
     let start = Start::new();

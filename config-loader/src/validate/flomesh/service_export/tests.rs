@@ -128,6 +128,12 @@ fn rules_are_checked() {
                 &["E SX002 6 spec.rules[0].path: Invalid value: \"web\": must start with '/'"],
             ),
             (
+                "rules:\n- {portNumber: 80, path: '/web#a', pathType: Exact}",
+                &[
+                    "E SX002 6 spec.rules[0].path: Invalid value: \"/web#a\": must not contain '?', '#', spaces or control characters: percent-encode them",
+                ],
+            ),
+            (
                 "rules:\n- {portNumber: 80, path: /}",
                 &["E SX001 6 spec.rules[0].pathType: Required value"],
             ),

@@ -217,6 +217,18 @@ fn targets_are_checked() {
                 ],
             ),
             ("ip: 10.0.0.1, port: 80, path: /web", &[]),
+            (
+                "ip: 10.0.0.1, port: 80, path: '/web?x=1'",
+                &[
+                    "E SI009 8 spec.ports[0].endpoints[0].target.path: Invalid value: \"/web?x=1\": must not contain '?', '#', spaces or control characters: percent-encode them",
+                ],
+            ),
+            (
+                "ip: 10.0.0.1, port: 80, path: '/we b'",
+                &[
+                    "E SI009 8 spec.ports[0].endpoints[0].target.path: Invalid value: \"/we b\": must not contain '?', '#', spaces or control characters: percent-encode them",
+                ],
+            ),
         ],
     );
 }

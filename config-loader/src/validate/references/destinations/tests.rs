@@ -49,7 +49,7 @@ fn what_is_behind_a_gateway_needs_one() {
             &format!("{{{}}}", federated("web.c2.global", flat)),
         )
     };
-    let missing = "X304 status.appliedFederation.flatNetwork: no gateway of cluster `c2` is known here: nothing is reached";
+    let missing = "X304 status.appliedFederation.flatNetwork: no resource names a gateway of cluster `c2`: nothing is reached, unless --clusters names one";
     assert_eq!(found(&[web(false)]), [missing]);
     assert_eq!(found(&[web(false), gateway("https")]), [missing]);
     assert!(found(&[web(false), gateway("tls")]).is_empty());

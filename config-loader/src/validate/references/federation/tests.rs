@@ -86,7 +86,13 @@ fn clusters_of_a_policy_serve_its_service() {
         ]
     );
     let two = "{clusterKey: eu/a/b/c2}, {clusterKey: x/y/z/one}, {clusterKey: x/y/z/two}";
-    assert_eq!(found(&targets(two)).len(), 2, "only one can be the own one");
+    let lines = found(&targets(two));
+    assert_eq!(lines.len(), 2, "only one can be the own one");
+    assert!(
+        lines
+            .iter()
+            .all(|line| line.contains("unless it is the proxy's own"))
+    );
 }
 
 #[test]

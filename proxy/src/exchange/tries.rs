@@ -227,9 +227,10 @@ fn next(forward: &Forward<'_>, going: &Going<'_>, retry: u32) -> Option<Next> {
         pause: forward
             .worker
             .random(|rng| policy.back_off.draw(retry, rng)),
+        // where several clusters serve, a key that leads to one that is gone would lead there again
         avoid_tried: policy
             .avoid_tried
-            .unwrap_or(going.picked.cluster().hash_key().is_none()),
+            .unwrap_or(going.picked.cluster().hash_key().is_none() || going.picked.is_member()),
         avoid_priorities: policy.avoid_priorities,
     })
 }

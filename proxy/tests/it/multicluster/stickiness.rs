@@ -125,6 +125,25 @@ fn scenario_59_a_client_of_an_ejected_gateway_moves_once() {
 }
 
 #[test]
+fn clients_of_a_cluster_that_is_gone_are_served_by_another() {
+    let world = World::new();
+    let (gone, address) = (free_address(), world.g2.address());
+    let start = Start::new();
+    let text = mesh(&world, start.edge(), STICKY, halves(""))
+        .replace("retries: {attempts: 0}, ", "")
+        .replace(
+            &format!("ip: {}, port: {}", address.ip(), address.port()),
+            &format!("ip: {}, port: {}", gone.ip(), gone.port()),
+        );
+    let proxy = start
+        .args(["--cluster", "c1", "--trusted-hops", "1"])
+        .file("mesh.yaml", text)
+        .start();
+    let homes = answers(&proxy, 0..40);
+    assert!(homes.iter().all(|home| home == "g3"), "{homes:?}");
+}
+
+#[test]
 fn explain_follows_a_key_to_the_cluster_that_it_belongs_to() {
     let world = World::new();
     let proxy = proxy(

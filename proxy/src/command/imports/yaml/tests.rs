@@ -19,14 +19,16 @@ fn label() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A prefix as a checked import has it: without a slash at its end.
+/// A prefix as a checked import has it: without a slash at its end, and nothing but a path.
 fn path() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),
         "(/[a-z0-9._~-]{1,4}){1,3}",
-        "/[ -.0-~]{1,12}",
-        "/\\PC{1,6}".prop_filter("no slash at the end", |text| !text.ends_with('/')),
-        Just("/: #'\"\\{}[]&*!|>%@`,?-\u{7f}\u{85}\u{2028}\u{feff}é😀\ttab".to_owned()),
+        "/[!\"$-.0->@-~]{1,12}",
+        "/\\PC{1,6}".prop_filter("a path without a slash at the end", |text| {
+            !text.ends_with('/') && !text.contains([' ', '?', '#'])
+        }),
+        Just("/:'\"\\{}[]&*!|>%@`,-\u{85}\u{2028}\u{feff}é😀tab".to_owned()),
     ]
 }
 

@@ -42,10 +42,10 @@ pub(super) struct Exposure {
     pub edge_only: bool,
     /// Ports that are exposed, by number and, if it has one, name; empty for all.
     pub ports: Vec<(u16, Option<Arc<str>>)>,
-    /// Names of the clusters whose endpoints may serve; empty for all.
-    pub providers: Vec<Arc<str>>,
-    /// Names of the clusters whose proxies may use endpoints of others; empty for all.
-    pub consumers: Vec<Arc<str>>,
+    /// Keys of the clusters whose endpoints may serve; none for all.
+    pub providers: Option<Vec<Arc<str>>>,
+    /// Keys of the clusters whose proxies may use endpoints of others; none for all.
+    pub consumers: Option<Vec<Arc<str>>>,
 }
 
 /// What a proxy is, as far as exposure goes.
@@ -81,7 +81,7 @@ impl Exposure {
     pub(super) fn includes(&self, viewer: Viewer<'_>) -> bool {
         match self.edge_only {
             true => viewer.mode == Mode::Gateway,
-            false => has(&self.consumers, viewer.own),
+            false => has(self.consumers.as_deref(), viewer.own),
         }
     }
 
@@ -91,13 +91,12 @@ impl Exposure {
         if !self.exposes(port) || !self.includes(viewer) {
             return is_own;
         }
-        has(&self.providers, member) || is_own && viewer.local_when_not_provider
+        has(self.providers.as_deref(), member) || is_own && viewer.local_when_not_provider
     }
 }
 
-fn has(names: &[Arc<str>], member: &Member) -> bool {
-    let is_it = |name: &Arc<str>| *name == member.name || *name == member.key;
-    names.is_empty() || names.iter().any(is_it)
+fn has(keys: Option<&[Arc<str>]>, member: &Member) -> bool {
+    keys.is_none_or(|keys| keys.contains(&member.key))
 }
 
 /// The endpoints that may serve a port, and what becomes of those that may not.

@@ -1,6 +1,7 @@
 //! Every host that requests can be sent to, in one index, whatever kind of resource describes it.
 //!
-//! Kubernetes Services come first: a ServiceEntry or Destination for the same host adds nothing to them. Among
+//! Services of clusters come first, whether Kubernetes, Destinations or ServiceImports tell of them: what a ServiceEntry or a
+//! Destination says of a host outside adds nothing to them. Among
 //! ServiceEntries for one host in one namespace endpoints are joined and the oldest decides about the rest.
 
 mod entry;
@@ -51,9 +52,10 @@ impl Services {
             by_vip: HashMap::new(),
         };
         kube::collect(&mut collector);
-        entry::collect(&mut collector);
         gloo::collect(&mut collector);
         imports::collect(&mut collector);
+        entry::collect(&mut collector);
+        gloo::collect_external(&mut collector);
         let Collector {
             by_host,
             by_vip,

@@ -6,6 +6,7 @@ mod client_tls;
 mod connections;
 mod delegation;
 mod edits;
+mod federation;
 mod fields;
 
 mod hosts;

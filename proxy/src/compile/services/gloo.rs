@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use config_loader::ResourceSet;
 use config_loader::resource::Object;
 use config_loader::resource::gloo::{
     Backing, Destination, ExternalProtocol, ExternalService, Federation, KubeService, MeshRef,
@@ -17,36 +18,46 @@ use config_loader::resource::gloo::{
 
 use self::endpoints::{ByGateways, Objects, Remote};
 use self::gateways::Gateways;
-use self::shifts::Routed;
+use self::shifts::Known;
 use super::kube::host;
 use super::{Collector, Draft, policies};
 use crate::compile::members::Member;
 use crate::compile::service::{Facts, Port, Workload, WorkloadHost, carries_paths, protocol};
 use crate::upstream::{Protocol, TcpKeepalive};
 
-/// Adds every Destination under the hosts that it answers to, the oldest first; those of one service of one cluster are
-/// one. A host that something else already describes keeps that description, and services come before what is outside.
+/// Adds every service that Destinations describe under the hosts that it answers to, the oldest first; those of one service of
+/// one cluster are one. A host that something else already describes keeps that description.
 pub(super) fn collect(collector: &mut Collector<'_>) {
-    let mut all: Vec<_> = collector.resources.destinations.values().collect();
-    all.sort_by(|a, b| a.age().cmp(&b.age()));
+    let all = by_age(collector.resources);
     let services = services(collector, &all);
     let owners = owners(&services);
     let gateways = Gateways::collect(collector);
-    let routed = Routed::collect(collector);
+    let hosts = federated_hosts(&services, &owners);
+    let known = Known::collect(collector, hosts);
     for (number, service) in services.iter().enumerate() {
         let kube = Kube {
             service,
             is_its: &|host| owners.get(&lower(host)) == Some(&number),
             gateways: &gateways,
-            routed: &routed,
+            known: &known,
         };
         kube.collect(collector);
     }
-    for object in all {
+}
+
+/// Adds every host outside that Destinations describe, the oldest first.
+pub(super) fn collect_external(collector: &mut Collector<'_>) {
+    for object in by_age(collector.resources) {
         if let Backing::External(external) = &object.spec.backing {
             external_service(collector, object, external);
         }
     }
+}
+
+fn by_age(resources: &ResourceSet) -> Vec<&Arc<Object<Destination>>> {
+    let mut all: Vec<_> = resources.destinations.values().collect();
+    all.sort_by(|a, b| a.age().cmp(&b.age()));
+    all
 }
 
 /// A Destination that describes a service of a cluster.
@@ -131,6 +142,25 @@ fn owners(services: &[Service<'_>]) -> HashMap<Arc<str>, usize> {
         owners.entry(host).or_insert(number);
     }
     owners
+}
+
+/// The host by which other clusters reach each service: the first that is its own.
+fn federated_hosts<'a>(
+    services: &[Service<'a>],
+    owners: &HashMap<Arc<str>, usize>,
+) -> HashMap<Named<'a>, Arc<str>> {
+    let named = services.iter().enumerate().filter_map(|(number, service)| {
+        let mut hosts = service
+            .by
+            .iter()
+            .filter_map(Described::hostname)
+            .map(|host| lower(host));
+        let host = hosts.find(|host| owners.get(host) == Some(&number))?;
+        let reference = &service.by[0].kube.service;
+        let key = Arc::clone(&service.member.key);
+        Some(((key, &*reference.namespace, &*reference.name), host))
+    });
+    named.collect()
 }
 
 /// The meshes that the proxy is in: the one that it was told, else those of the Destinations of its cluster.
@@ -222,7 +252,7 @@ struct Kube<'a> {
     /// Whether no older Destination of another service has a federated host.
     is_its: &'a dyn Fn(&str) -> bool,
     gateways: &'a Gateways<'a>,
-    routed: &'a Routed,
+    known: &'a Known<'a>,
 }
 
 impl Kube<'_> {
@@ -258,7 +288,11 @@ impl Kube<'_> {
                 self.saw(&mut known);
                 known
             }
-            None => self.draft(full),
+            None => {
+                let mut draft = self.draft(full);
+                policies::attach(collector, &mut draft);
+                draft
+            }
         };
         let known = std::mem::take(&mut service.service.endpoints);
         let objects = self.objects();
@@ -271,7 +305,9 @@ impl Kube<'_> {
         let federated = self.federated();
         let local = self.service.by.iter();
         let local = local.filter_map(|one| one.object.spec.status.local_fqdn.as_ref());
-        for host in local.chain(federated.iter().copied()) {
+        // a name that is the host itself stands for all of the service
+        let others = local.chain(federated.iter().copied());
+        for host in others.filter(|host| !host.eq_ignore_ascii_case(full)) {
             let mut other = self.draft(host);
             other.service.ports = service.service.ports.clone();
             let all = service.service.endpoints.clone();
@@ -291,11 +327,12 @@ impl Kube<'_> {
         collector.add(service);
     }
 
-    /// A service of another cluster: it has hosts that stand for that cluster alone, and under its own host it waits for
-    /// a GlobalTrafficPolicy.
+    /// A service of another cluster: it has hosts that stand for that cluster alone. Under its own host its endpoints wait for
+    /// a GlobalTrafficPolicy, but nobody else has that host.
     fn foreign(&self, collector: &mut Collector<'_>, full: &str) {
         for host in self.federated() {
             let mut draft = self.draft(host);
+            policies::expose(collector, &mut draft);
             self.remote(&mut draft);
             // it stands for the one cluster: no policy has to let it
             draft.service.is_cluster_set = true;
@@ -308,14 +345,10 @@ impl Kube<'_> {
             policies::attach(collector, &mut draft);
             draft
         });
-        if draft.service.sharing.is_some() {
-            self.saw(&mut draft);
-            self.remote(&mut draft);
-            self.require_subsets(&mut draft);
-            collector.add(draft);
-        } else if !draft.service.provenance.is_empty() {
-            collector.add(draft);
-        }
+        self.saw(&mut draft);
+        self.remote(&mut draft);
+        self.require_subsets(&mut draft);
+        collector.add(draft);
     }
 
     fn draft(&self, host: &str) -> Draft {
@@ -338,7 +371,7 @@ impl Kube<'_> {
     fn shift(&self, collector: &Collector<'_>, draft: &mut Draft) {
         draft.service.shifts.clear();
         for one in &self.service.by {
-            shifts::attach(collector, self.routed, (one.object, one.kube), draft);
+            shifts::attach(collector, self.known, (one.object, one.kube), draft);
         }
         shifts::put_in_order(&mut draft.service.shifts);
         draft.service.shifts.hash(&mut draft.hasher);

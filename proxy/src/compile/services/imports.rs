@@ -40,6 +40,9 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
         let mut draft = collector.take(&native).unwrap_or_else(|| {
             let mut draft = Draft::new(&native, name, namespace);
             policies::attach(collector, &mut draft);
+            draft
+        });
+        if collector.resources.services.get(key).is_none() {
             draft.service.affinity = affinity_of(object);
             // without a Service there are no endpoints of the own cluster
             let slices = slices.get(&(&**namespace, &**name)).into_iter().flatten();
@@ -47,8 +50,7 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
                 .copied()
                 .filter(|slice| slice.source_cluster().is_some());
             add_slices(of_others, false, collector, &mut draft);
-            draft
-        });
+        }
         draft.service.imported_account = account(object);
         add(collector, &mut draft, object);
         if let Some(other) = imports.beside().get(key) {

@@ -17,10 +17,7 @@ const WHOLE_WEIGHT: u32 = 100;
 
 /// Attaches the objects with the service's namespace and name.
 pub(super) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
-    let name = Name {
-        namespace: Arc::clone(&draft.service.namespace),
-        name: Arc::clone(&draft.service.name),
-    };
+    let name = name_of(draft);
     if let Some(policy) = collector.resources.global_traffic_policies.get(&name) {
         draft.saw(policy);
         let counts = collector.identity.mesh.zero_weight_counts;
@@ -54,7 +51,19 @@ pub(super) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
             Algorithm::RoundRobin => None,
         };
     }
-    if let Some(exposed) = collector.resources.multi_cluster_services.get(&name) {
+    expose(collector, draft);
+}
+
+/// Attaches the MultiClusterService alone, for a host that no policy is about. A cluster's name that several have stands for
+/// none of them, so that it lets nobody in.
+pub(super) fn expose(collector: &Collector<'_>, draft: &mut Draft) {
+    let all = &collector.resources.multi_cluster_services;
+    let keys = |names: &[Arc<str>]| {
+        let known = names.iter().filter_map(|name| collector.members.find(name));
+        let keys = || known.map(|member| Arc::clone(&member.key)).collect();
+        (!names.is_empty()).then(keys)
+    };
+    if let Some(exposed) = all.get(&name_of(draft)) {
         draft.saw(exposed);
         let spec = &exposed.spec;
         draft.service.exposure = Some(Exposure {
@@ -64,8 +73,15 @@ pub(super) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
                 .iter()
                 .map(|port| (port.port, port.name.clone()))
                 .collect(),
-            providers: spec.providers.clone(),
-            consumers: spec.consumers.clone(),
+            providers: keys(&spec.providers),
+            consumers: keys(&spec.consumers),
         });
+    }
+}
+
+fn name_of(draft: &Draft) -> Name {
+    Name {
+        namespace: Arc::clone(&draft.service.namespace),
+        name: Arc::clone(&draft.service.name),
     }
 }

@@ -81,12 +81,12 @@ fn ask_bytes(proxy: &Proxy) -> Vec<u8> {
 #[test]
 fn scenario_95_a_connection_goes_to_the_next_cluster_only_when_none_was_made() {
     let backup = says("c2");
-    let proxy = before(free_address(), &[backup.address]);
+    let proxy = before(free_address(), backup.address);
     (0..100).for_each(|_| assert_eq!(ask_bytes(&proxy), b"c2"));
     let backup = says("c2");
     // whoever closes with bytes unread resets
     let resets = RawOrigin::start(|_, stream| drop(stream.peek(&mut [0])));
-    let proxy = before(resets.address, &[backup.address]);
+    let proxy = before(resets.address, backup.address);
     (0..10).for_each(|_| assert!(ask_bytes(&proxy).is_empty()));
 }
 

@@ -6,41 +6,56 @@
 //! applied to the destination, which then says for which requests and sources, or every part of the shift is the same
 //! service.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use config_loader::resource::Object;
 use config_loader::resource::gloo::{
-    Backing, ClusterRef, Destination, KubeService, PolicyTarget, RequiredSubsets, ShiftTarget,
+    ClusterRef, Destination, KubeService, PolicyTarget, RequiredSubsets, ShiftTarget,
     WorkloadSelector, subset_name,
 };
 
 use super::super::{Collector, Draft, provenance};
+use super::Named;
 use crate::compile::service::{Part, Shift};
 use crate::compile::{names, rules};
 
-/// The hosts of VirtualServices, but those that stand for every host.
-pub(super) struct Routed(Vec<String>);
+/// What has to be known to tell where shifts lead.
+pub(super) struct Known<'a> {
+    /// The hosts of VirtualServices, but those that stand for every host.
+    routed: Vec<String>,
+    /// The hosts by which this proxy reaches services of other clusters.
+    federated: HashMap<Named<'a>, Arc<str>>,
+}
 
-impl Routed {
-    pub(super) fn collect(collector: &Collector<'_>) -> Self {
-        let destinations = collector.resources.destinations.values();
-        let mut required = destinations.flat_map(|object| &object.spec.status.required_subsets);
-        if required.next().is_none() {
-            return Self(Vec::new());
-        }
-        let objects = collector.resources.virtual_services.values();
-        let hosts = objects.flat_map(|object| {
-            let namespace = &object.id.namespace;
-            let hosts = object.spec.hosts.iter();
-            hosts.map(|host| names::complete(&host.value, namespace, collector.domain).into_owned())
-        });
-        Self(hosts.filter(|host| host != "*").collect())
+impl<'a> Known<'a> {
+    pub(super) fn collect(
+        collector: &Collector<'_>,
+        federated: HashMap<Named<'a>, Arc<str>>,
+    ) -> Self {
+        let routed = routed(collector);
+        Self { routed, federated }
     }
 
-    fn has(&self, host: &str) -> bool {
-        self.0.iter().any(|routed| names::is_subset(host, routed))
+    fn routes(&self, host: &str) -> bool {
+        let mut routed = self.routed.iter();
+        routed.any(|routed| names::is_subset(host, routed))
     }
+}
+
+fn routed(collector: &Collector<'_>) -> Vec<String> {
+    let destinations = collector.resources.destinations.values();
+    let mut required = destinations.flat_map(|object| &object.spec.status.required_subsets);
+    if required.next().is_none() {
+        return Vec::new();
+    }
+    let objects = collector.resources.virtual_services.values();
+    let hosts = objects.flat_map(|object| {
+        let namespace = &object.id.namespace;
+        let hosts = object.spec.hosts.iter();
+        hosts.map(|host| names::complete(&host.value, namespace, collector.domain).into_owned())
+    });
+    hosts.filter(|host| host != "*").collect()
 }
 
 /// The subsets that a Destination requires, by name.
@@ -59,17 +74,17 @@ pub(super) fn subsets(object: &Destination) -> BTreeMap<Arc<str>, BTreeMap<Strin
 /// Attaches the shifts of a Destination that count for its host.
 pub(super) fn attach(
     collector: &Collector<'_>,
-    routed: &Routed,
+    known: &Known<'_>,
     (object, kube): (&Arc<Object<Destination>>, &KubeService),
     draft: &mut Draft,
 ) {
-    if routed.has(&draft.service.host) {
+    if known.routes(&draft.service.host) {
         return;
     }
     let status = &object.spec.status;
     let shifts = status.required_subsets.iter().filter_map(|required| {
         let target = required.target(&status.traffic_policies, &kube.service);
-        shift(collector, object, required, target.ok()?)
+        shift((collector, known), object, required, target.ok()?)
     });
     draft.service.shifts.extend(shifts.map(Arc::new));
 }
@@ -103,7 +118,7 @@ fn is_source(collector: &Collector<'_>, target: &PolicyTarget) -> bool {
 
 /// A shift with the hosts of its parts; none if one of them has none that the proxy may use, or if it is for others.
 fn shift(
-    collector: &Collector<'_>,
+    (collector, known): (&Collector<'_>, &Known<'_>),
     object: &Arc<Object<Destination>>,
     required: &RequiredSubsets,
     target: Option<&PolicyTarget>,
@@ -124,7 +139,7 @@ fn shift(
         };
         parts.push(Part {
             weight_percent: written.weight_percent,
-            host: host(collector, service)?,
+            host: host(collector, known, service)?,
             subset: match subset.is_empty() {
                 true => Arc::from(""),
                 false => subset_name(subset).into(),
@@ -140,17 +155,13 @@ fn shift(
     })
 }
 
-/// The host of a service of a cluster: of the own one its own, else the one by which other clusters reach it.
-fn host(collector: &Collector<'_>, service: &ClusterRef) -> Option<Arc<str>> {
+/// The host of a service of a cluster: of the own one its own, else the one by which this proxy reaches it.
+fn host(collector: &Collector<'_>, known: &Known<'_>, service: &ClusterRef) -> Option<Arc<str>> {
     let member = collector.members.find(&service.cluster)?;
+    let (name, namespace) = (&*service.name, &*service.namespace);
     if member.key == collector.members.own.key {
-        let (name, namespace) = (&service.name, &service.namespace);
         return Some(format!("{name}.{namespace}.svc.{}", collector.domain).into());
     }
-    let of = collector.resources.destinations.values();
-    let mut of = of.filter(|object| match &object.spec.backing {
-        Backing::Kube(kube) => kube.service == *service,
-        Backing::External(_) | Backing::Nothing => false,
-    });
-    of.find_map(|object| object.spec.status.federation.as_ref()?.hostname.clone())
+    let named = (Arc::clone(&member.key), namespace, name);
+    known.federated.get(&named).cloned()
 }

@@ -1,0 +1,266 @@
+//! Which endpoints serve the hosts of services that several clusters have, whoever tells of them.
+
+use config_loader::{Diagnostics, ResourceSet, Severity, load_bytes};
+
+use crate::compile::federation::{Viewer, Wanted, candidates};
+use crate::compile::service::WorkloadHost;
+use crate::compile::services::Services;
+use crate::identity::{Identity, MeshName};
+
+const PLAIN: &str = "web.ns1.svc.cluster.local";
+const TOGETHER: &str = "web.ns1.svc.clusterset.local";
+const FEDERATED: &str = "web.ns1.svc.c2.global";
+
+fn load(documents: &[String]) -> ResourceSet {
+    let text = documents.join("---\n");
+    let mut found = Diagnostics::default();
+    let set = load_bytes("test.yaml", text.as_bytes(), &mut found);
+    let mut errors = found.iter().filter(|one| one.severity == Severity::Error);
+    assert!(errors.next().is_none(), "{found:?}\n{text}");
+    set
+}
+
+/// The services for a proxy of cluster `eu/a/prod/c1` and of mesh `a`.
+fn services(documents: &[String]) -> (Services, Identity) {
+    let identity = Identity {
+        cluster: "eu/a/prod/c1".into(),
+        gloo_mesh: Some(MeshName {
+            name: "a".into(),
+            namespace: "gloo-mesh".into(),
+        }),
+        ..Identity::default()
+    };
+    (Services::collect(&load(documents), &identity), identity)
+}
+
+/// Who serves the first port of a host, sorted; `unknown` if there is no such host.
+fn reached(documents: &[String], host: &str) -> Vec<String> {
+    let (services, identity) = services(documents);
+    let Some(service) = services.find(host) else {
+        return vec!["unknown".to_owned()];
+    };
+    let wanted = Wanted {
+        service,
+        port: &service.ports[0],
+        subset: None,
+    };
+    let found = candidates(wanted, Viewer::new(&services.members().own, &identity));
+    let mut all: Vec<String> = found
+        .by_member
+        .values()
+        .flatten()
+        .map(|workload| match &workload.host {
+            WorkloadHost::Ip(ip) => ip.to_string(),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+fn object(version: &str, kind: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: {version}\nkind: {kind}\nmetadata: {{namespace: ns1, name: web}}\nspec: {spec}\n"
+    )
+}
+
+/// A ServiceImport with an endpoint for each cluster key.
+fn import(endpoints: &[(&str, &str)]) -> String {
+    let endpoints: Vec<String> = endpoints
+        .iter()
+        .map(|(key, ip)| {
+            format!("{{clusterKey: {key}, target: {{host: '', ip: {ip}, port: 80, path: ''}}}}")
+        })
+        .collect();
+    let spec = format!(
+        "{{sessionAffinity: ClientIP, ports: [{{name: http, port: 80, endpoints: [{}]}}]}}",
+        endpoints.join(", ")
+    );
+    object("flomesh.io/v1alpha1", "ServiceImport", &spec)
+}
+
+fn everywhere() -> String {
+    object(
+        "flomesh.io/v1alpha1",
+        "GlobalTrafficPolicy",
+        "{lbType: ActiveActive}",
+    )
+}
+
+fn exposed(clusters: &str) -> String {
+    let spec = format!("{{types: [CrossCluster], {clusters}}}");
+    object(
+        "networking.karmada.io/v1alpha1",
+        "MultiClusterService",
+        &spec,
+    )
+}
+
+fn kube() -> String {
+    object("v1", "Service", "{ports: [{name: http, port: 80}]}")
+}
+
+/// A Destination of ns1/web in a cluster, with a workload.
+fn destination(name: &str, (cluster, ip): (&str, &str), status: &str) -> String {
+    format!(
+        "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {{namespace: gloo-mesh, {name}}}\n\
+         spec: {{kubeService: {{ref: {{name: web, namespace: ns1, clusterName: {cluster}}}, \
+         ports: [{{port: 80, name: http, protocol: TCP}}], \
+         endpointSubsets: [{{endpoints: [{{ipAddress: {ip}}}], ports: [{{port: 80, name: http, protocol: TCP}}]}}]}}}}\n\
+         status: {{{status}}}\n"
+    )
+}
+
+fn federated(host: &str, mesh: &str) -> String {
+    format!(
+        "appliedFederation: {{federatedHostname: {host}, flatNetwork: true, \
+         federatedToMeshes: [{{name: {mesh}, namespace: gloo-mesh}}]}}"
+    )
+}
+
+fn in_c2() -> String {
+    destination(
+        "name: web-c2",
+        ("c2", "10.2.0.1"),
+        &federated(FEDERATED, "a"),
+    )
+}
+
+#[test]
+fn a_name_that_several_clusters_have_lets_nobody_in() {
+    let with = |clusters: &str, host| {
+        let import = import(&[
+            ("eu/a/prod/c2", "10.2.0.1"),
+            ("eu/a/prod/c3", "10.3.0.1"),
+            ("us/a/prod/c3", "10.3.0.2"),
+        ]);
+        reached(&[import, everywhere(), exposed(clusters)], host)
+    };
+    let all = ["10.2.0.1", "10.3.0.1", "10.3.0.2"];
+    let nobody: [&str; 0] = [];
+    assert_eq!(with("providerClusters: []", PLAIN), all);
+    assert_eq!(with("providerClusters: [{name: c2}]", PLAIN), ["10.2.0.1"]);
+    assert_eq!(with("providerClusters: [{name: c3}]", PLAIN), nobody);
+    let some = "providerClusters: [{name: c2}, {name: c3}, {name: c9}]";
+    assert_eq!(with(some, PLAIN), ["10.2.0.1"]);
+    assert_eq!(with("consumerClusters: [{name: c1}]", PLAIN), all);
+    // another cluster with the name of the proxy's own
+    let twins = [
+        import(&[("eu/a/prod/c2", "10.2.0.1"), ("us/a/prod/c1", "10.1.0.1")]),
+        everywhere(),
+        exposed("consumerClusters: [{name: c1}]"),
+    ];
+    assert_eq!(reached(&twins, PLAIN), nobody);
+    assert_eq!(reached(&twins, TOGETHER), ["unknown"]);
+}
+
+#[test]
+fn what_is_hidden_is_hidden_under_federated_hosts_too() {
+    let with = |clusters: &str| reached(&[in_c2(), kube(), exposed(clusters)], FEDERATED);
+    let nobody: [&str; 0] = [];
+    assert_eq!(reached(&[in_c2()], FEDERATED), ["10.2.0.1"]);
+    assert_eq!(with("consumerClusters: [{name: c1}]"), ["10.2.0.1"]);
+    assert_eq!(with("consumerClusters: [{name: c2}]"), nobody);
+    assert_eq!(with("providerClusters: [{name: c2}]"), ["10.2.0.1"]);
+    assert_eq!(with("providerClusters: [{name: c1}]"), nobody);
+    assert_eq!(with("ports: [{port: 81}]"), nobody);
+}
+
+#[test]
+fn services_of_clusters_keep_their_hosts() {
+    let entry = format!(
+        "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{namespace: ns1, name: e}}\n\
+         spec: {{hosts: [{PLAIN}, {TOGETHER}, {FEDERATED}, other.example], resolution: STATIC, \
+         ports: [{{number: 90, name: http, protocol: HTTP}}, {{number: 80, name: more, protocol: HTTP}}], \
+         endpoints: [{{address: 10.9.0.9}}]}}\n"
+    );
+    let outside = format!(
+        "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {{namespace: gloo-mesh, name: a}}\n\
+         spec: {{externalService: {{name: e, hosts: [{PLAIN}, {TOGETHER}, {FEDERATED}, other.example], \
+         ports: [{{number: 80, name: web, protocol: HTTP}}], endpoints: [{{address: 10.9.0.9}}]}}}}\n"
+    );
+    let of_c3 = || import(&[("eu/a/prod/c3", "10.3.0.1")]);
+    let other = ["10.9.0.9"];
+    let nobody: [&str; 0] = [];
+    for claims in [entry, outside] {
+        let with = |documents: &[String], host| {
+            let all = [&[claims.clone()], documents].concat();
+            assert_eq!(reached(&all, "other.example"), other);
+            reached(&all, host)
+        };
+        assert_eq!(with(&[], PLAIN), other, "nobody else has it");
+        assert_eq!(with(&[of_c3()], PLAIN), nobody, "it waits for a policy");
+        assert_eq!(with(&[of_c3(), everywhere()], PLAIN), ["10.3.0.1"]);
+        assert_eq!(with(&[of_c3()], TOGETHER), ["10.3.0.1"]);
+        assert_eq!(with(&[of_c3()], FEDERATED), other);
+        assert_eq!(with(&[in_c2()], PLAIN), nobody, "it waits for a policy");
+        assert_eq!(with(&[in_c2(), everywhere()], PLAIN), ["10.2.0.1"]);
+        assert_eq!(with(&[in_c2()], FEDERATED), ["10.2.0.1"]);
+        let own = destination("name: web-c1", ("c1", "10.1.0.1"), "");
+        assert_eq!(with(&[own], PLAIN), ["10.1.0.1"]);
+    }
+}
+
+#[test]
+fn all_clusters_serve_a_service_together_whoever_tells_of_them() {
+    let own = destination("name: web-c1", ("c1", "10.1.0.1"), "");
+    let of_c3 = import(&[("eu/a/prod/c3", "10.3.0.1")]);
+    let documents = [own, in_c2(), of_c3];
+    let all = ["10.1.0.1", "10.2.0.1", "10.3.0.1"];
+    assert_eq!(reached(&documents, PLAIN), ["10.1.0.1"]);
+    assert_eq!(reached(&documents, TOGETHER), all);
+    assert_eq!(reached(&documents, FEDERATED), ["10.2.0.1"]);
+    let shared = [&documents[..], &[everywhere()]].concat();
+    assert_eq!(reached(&shared, PLAIN), all);
+    // where there is no Service, the import says for both hosts who stays
+    let (services, _) = services(&documents);
+    assert!(services.find(PLAIN).unwrap().affinity.is_some());
+}
+
+#[test]
+fn a_local_name_that_is_the_host_itself_takes_nothing_from_it() {
+    let status = format!("localFqdn: {PLAIN}");
+    let own = destination("name: web-c1", ("c1", "10.1.0.1"), &status);
+    let of_c3 = import(&[("eu/a/prod/c3", "10.3.0.1")]);
+    let documents = [own, kube(), of_c3, everywhere()];
+    assert_eq!(reached(&documents, PLAIN), ["10.1.0.1", "10.3.0.1"]);
+}
+
+#[test]
+fn shifts_lead_to_hosts_that_this_proxy_has() {
+    let shift = "requiredSubsets: [{trafficPolicyRef: {name: p, namespace: gloo-mesh}, trafficShift: \
+                 {destinations: [{weight: 100, kubeService: {name: web, namespace: ns1, clusterName: c2}}]}}]";
+    let target = |others: &[String]| {
+        let own = destination("name: web-c1", ("c1", "10.1.0.1"), shift);
+        let (services, _) = services(&[&[own], others].concat());
+        let service = services.find(PLAIN).unwrap();
+        let parts = service.shifts.iter().flat_map(|shift| &shift.parts);
+        let hosts: Vec<String> = parts.map(|part| part.host.to_string()).collect();
+        assert!(hosts.iter().all(|host| services.find(host).is_some()));
+        hosts
+    };
+    let of = |name: &str, host: &str, mesh: &str| {
+        destination(name, ("c2", "10.2.0.1"), &federated(host, mesh))
+    };
+    let nobody: [&str; 0] = [];
+    assert_eq!(target(&[in_c2()]), [FEDERATED]);
+    assert_eq!(target(&[of("name: x", "x.global", "b")]), nobody);
+    let both = [
+        of("name: a", "a.global", "b"),
+        of("name: b", "B.global", "a"),
+    ];
+    assert_eq!(target(&both), ["b.global"]);
+    let aged = [
+        of(
+            "name: a, creationTimestamp: '2021-01-01T00:00:00Z'",
+            "a.global",
+            "a",
+        ),
+        of(
+            "name: b, creationTimestamp: '2020-01-01T00:00:00Z'",
+            "b.global",
+            "a",
+        ),
+    ];
+    assert_eq!(target(&aged), ["b.global"], "the oldest says");
+}

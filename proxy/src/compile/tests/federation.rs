@@ -184,7 +184,7 @@ fn services_of_clusters_keep_their_hosts() {
     let nobody: [&str; 0] = [];
     for claims in [entry, outside] {
         let with = |documents: &[String], host| {
-            let all = [&[claims.clone()], documents].concat();
+            let all = [std::slice::from_ref(&claims), documents].concat();
             assert_eq!(reached(&all, "other.example"), other);
             reached(&all, host)
         };

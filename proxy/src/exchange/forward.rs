@@ -186,12 +186,17 @@ fn pick<B>(
     let Affinity { ask, cookie, visit } =
         Affinity::of(forward, &destined, request, record.started());
     let destined = destined.asking(ask);
+    let was_sent = || request.headers().contains_key(X_STRAIT_FROM_CLUSTER);
+    if destined.cluster().federation.is_some() && was_sent() {
+        let at_home = destined.at_home(forward.worker);
+        return Ok((at_home.ok_or(LocalReply::LOOP)?, cookie));
+    }
     let picked = destined
         .pick_for(visit, forward.worker)
         .ok_or_else(|| destined.nobody())?;
-    if picked.endpoint().hop.is_some() && request.headers().contains_key(X_STRAIT_FROM_CLUSTER) {
-        let at_home = destined.at_home(forward.worker);
-        return Ok((at_home.ok_or(LocalReply::LOOP)?, cookie));
+    // without a policy the endpoints of all clusters are one cluster
+    if picked.endpoint().hop.is_some() && was_sent() {
+        return Err(LocalReply::LOOP);
     }
     Ok((picked, cookie))
 }

@@ -33,8 +33,8 @@ impl Destined {
         self.take(federation, choice, worker)
     }
 
-    /// An endpoint of the proxy's own cluster, for a request that another cluster has sent here: what comes from others ends
-    /// here. None where several members serve it and this one does not.
+    /// An endpoint of the proxy's own member, for a request that another one has sent here: what comes from others ends here,
+    /// and neither retries nor replays take it elsewhere. None where this member does not serve it.
     pub(super) fn at_home(&self, worker: &Worker) -> Option<Picked> {
         let cluster = self.cluster();
         let federation = cluster.federation.as_ref()?;

@@ -12,9 +12,9 @@ use config_loader::resource::flomesh::{
 };
 use http::HeaderValue;
 
-use super::kube::{SliceOf, add_slices, host, member, slices_by_service};
+use super::kube::{SliceOf, Whereabouts, add_slices, host, member, slices_by_service};
 use super::{Collector, Draft, policies};
-use crate::cluster::{Hop, Locality};
+use crate::cluster::Hop;
 use crate::compile::federation::Viewer;
 use crate::compile::names::CLUSTER_SET;
 use crate::compile::service::{
@@ -119,25 +119,14 @@ fn account(import: &Object<ServiceImport>) -> Option<Arc<str>> {
 /// Adds every endpoint of a Headless import's slices that has a hostname as a service of its own,
 /// `<hostname>.<cluster>.<host>`, whatever slices it is in.
 fn add_named(collector: &mut Collector<'_>, whole: &Draft, slices: &[&Arc<Object<EndpointSlice>>]) {
-    let own_locality = Locality::from(collector.identity.locality());
-    let own_network: Arc<str> = collector.identity.network.as_str().into();
+    let own = Whereabouts::own(collector);
     let mut singles: BTreeMap<String, Draft> = BTreeMap::new();
     for slice in slices {
         let Some(member) = member(slice, collector) else {
             continue;
         };
         let labels: Labels = Arc::new(slice.labels.clone());
-        let of = SliceOf {
-            slice,
-            member: member.as_ref(),
-            locality: member
-                .as_ref()
-                .map_or(&own_locality, |member| &member.locality),
-            network: member
-                .as_ref()
-                .map_or(&own_network, |member| &member.network),
-            by_node: false,
-        };
+        let of = SliceOf::new(slice, member.as_ref(), &own, false);
         let cluster = member.as_ref().unwrap_or(&collector.members.own);
         let named = slice.spec.named();
         for (hostname, endpoint) in named.filter(|(_, endpoint)| endpoint.conditions.ready) {

@@ -113,22 +113,10 @@ pub(super) fn add_slices<'a>(
     }
     let is_named = |slice: &Object<EndpointSlice>| slice.spec.address_type == AddressType::Fqdn;
     let has_names = known.iter().any(|(slice, _)| is_named(slice));
-    let own_locality = Locality::from(collector.identity.locality());
-    let own_network: Arc<str> = collector.identity.network.as_str().into();
+    let own = Whereabouts::own(collector);
     draft.service.endpoints.add(has_names, move |listing| {
         for (slice, member) in &known {
-            let of = SliceOf {
-                slice,
-                member: member.as_ref(),
-                locality: member
-                    .as_ref()
-                    .map_or(&own_locality, |member| &member.locality),
-                network: member
-                    .as_ref()
-                    .map_or(&own_network, |member| &member.network),
-                by_node,
-            };
-            of.list(listing);
+            SliceOf::new(slice, member.as_ref(), &own, by_node).list(listing);
         }
     });
 }
@@ -161,19 +149,55 @@ pub(super) fn member(
 /// The label that says on which node something runs.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// A slice of a service.
-pub(super) struct SliceOf<'a> {
-    pub(super) slice: &'a Object<EndpointSlice>,
-    pub(super) member: Option<&'a Arc<Member>>,
-    /// Where its cluster is.
-    pub(super) locality: &'a Locality,
-    /// The network of its cluster.
-    pub(super) network: &'a Arc<str>,
-    /// Whether it counts on which node an endpoint runs.
-    pub(super) by_node: bool,
+/// Where the proxy's own endpoints are that do not say.
+pub(super) struct Whereabouts {
+    locality: Locality,
+    network: Arc<str>,
 }
 
-impl SliceOf<'_> {
+impl Whereabouts {
+    /// Where the proxy is.
+    pub(super) fn own(collector: &Collector<'_>) -> Self {
+        Self {
+            locality: Locality::from(collector.identity.locality()),
+            network: collector.identity.network.as_str().into(),
+        }
+    }
+}
+
+/// A slice of a service.
+pub(super) struct SliceOf<'a> {
+    slice: &'a Object<EndpointSlice>,
+    member: Option<&'a Arc<Member>>,
+    /// Where its cluster is.
+    locality: &'a Locality,
+    /// The network of its cluster.
+    network: &'a Arc<str>,
+    /// Whether it counts on which node an endpoint runs.
+    by_node: bool,
+}
+
+impl<'a> SliceOf<'a> {
+    /// That of a member; of the proxy's own if none is given.
+    pub(super) fn new(
+        slice: &'a Object<EndpointSlice>,
+        member: Option<&'a Arc<Member>>,
+        own: &'a Whereabouts,
+        by_node: bool,
+    ) -> Self {
+        let (locality, network) = match member {
+            Some(member) => (&member.locality, &member.network),
+            None => (&own.locality, &own.network),
+        };
+        Self {
+            slice,
+            member,
+            locality,
+            network,
+            by_node,
+        }
+    }
+
     /// Lists the endpoints that may take traffic.
     fn list(&self, listing: &mut Listing) {
         let labels: Labels = Arc::new(self.slice.labels.clone());

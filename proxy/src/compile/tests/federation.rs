@@ -224,6 +224,8 @@ fn a_local_name_that_is_the_host_itself_takes_nothing_from_it() {
     let of_c3 = import(&[("eu/a/prod/c3", "10.3.0.1")]);
     let documents = [own, kube(), of_c3, everywhere()];
     assert_eq!(reached(&documents, PLAIN), ["10.1.0.1", "10.3.0.1"]);
+    // nor does it let in what waits for a policy
+    assert_eq!(reached(&documents[..3], PLAIN), ["10.1.0.1"]);
 }
 
 #[test]

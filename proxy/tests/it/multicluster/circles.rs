@@ -3,8 +3,8 @@
 
 use super::*;
 
-/// What every cluster has: the route, the policy and the service.
-fn everywhere(edge: SocketAddr) -> Vec<String> {
+/// What every cluster has: the route, the service, and a policy for c1 and c2.
+fn everywhere(edge: SocketAddr, kind: &str) -> Vec<String> {
     vec![
         gateway(&[edge]),
         routes(
@@ -14,7 +14,9 @@ fn everywhere(edge: SocketAddr) -> Vec<String> {
         ),
         "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\nspec: {ports: [{name: http, port: 80}]}\n"
             .to_owned(),
-        policy("{lbType: ActiveActive}"),
+        policy(&format!(
+            "{{lbType: {kind}, targets: [{{clusterKey: c1}}, {{clusterKey: c2}}]}}"
+        )),
     ]
 }
 
@@ -37,11 +39,11 @@ fn export(cluster: &str) -> String {
 }
 
 /// The gateways of c1 and c2, each with the other's import and what else it has.
-fn pair(of_c1: &[String], of_c2: &[String]) -> [Proxy; 2] {
+fn pair(kind: &str, of_c1: &[String], of_c2: &[String]) -> [Proxy; 2] {
     let (one, two) = (Start::new(), Start::new());
     let (to_one, to_two) = (import("c1", one.edge()), import("c2", two.edge()));
     let start = |start: Start, cluster: &str, import: String, more: &[String]| {
-        let mut all = everywhere(start.edge());
+        let mut all = everywhere(start.edge(), kind);
         all.push(import);
         all.extend(more.iter().cloned());
         let start = start.args(["--cluster", cluster]);
@@ -57,6 +59,7 @@ fn pair(of_c1: &[String], of_c2: &[String]) -> [Proxy; 2] {
 fn gateways_with_one_virtual_service_share_traffic_and_send_nothing_back() {
     let world = World::new();
     let [of_c1, _of_c2] = pair(
+        "ActiveActive",
         &[slice(0, "", world.l1.address()), export("c1")],
         &[slice(0, "", world.l2.address()), export("c2")],
     );
@@ -77,16 +80,26 @@ fn request_from_another_cluster_is_served_at_home_or_not_at_all() {
     let world = World::new();
     // nothing is exported, so that the VirtualService takes what comes from the other cluster
     let local = slice(0, "", world.l2.address());
-    let [of_c1, of_c2] = pair(&[], &[local]);
+    let [of_c1, of_c2] = pair("ActiveActive", &[], &[local]);
     assert_eq!(count(&of_c1, 20), BTreeMap::from([("L2".to_owned(), 20)]));
     eventually("each came once", || of_c2.access_log().len() == 20);
     eventually("each is logged", || of_c1.access_log().len() >= 20);
     assert_eq!(of_c1.access_log().len(), 20, "and none came back");
-    let [of_c1, of_c2] = pair(&[], &[]);
+    let [of_c1, of_c2] = pair("ActiveActive", &[], &[]);
     assert_eq!(count(&of_c1, 1), BTreeMap::from([("508".to_owned(), 1)]));
     eventually("it is logged", || of_c2.access_log().len() == 1);
     let line = &of_c2.access_log()[0];
     assert_eq!(line["response_code_details"], "loop_detected");
+}
+
+#[test]
+fn what_fails_at_home_is_not_sent_back() {
+    let local = slice(0, "", free_address());
+    let [of_c1, of_c2] = pair("FailOver", &[], &[local]);
+    assert_eq!(count(&of_c1, 10), BTreeMap::from([("503".to_owned(), 10)]));
+    eventually("all are logged", || {
+        [&of_c1, &of_c2].map(|proxy| proxy.access_log().len()) == [10, 10]
+    });
 }
 
 #[test]

@@ -198,24 +198,28 @@ fn scenario_33_ordered_backups_come_one_after_the_other() {
     assert_shares(&count(&proxy, RUN), &[("g2", 1000)]);
 }
 
-#[test]
-fn scenario_87_retries_find_another_cluster() {
-    let world = World::new();
-    let gone = free_address();
-    let policy = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 80}, {clusterKey: c3, weight: 20}]}";
+/// A proxy whose rule says nothing about retries, while the gateway of c2 takes no connections.
+fn without_c2(world: &World, setup: Setup<'_>) -> Proxy {
     let start = Start::new();
-    let address = world.g2.address();
+    let (address, gone) = (world.g2.address(), free_address());
     let text = world
-        .mesh(start.edge(), setup(0, policy))
+        .mesh(start.edge(), setup)
         .replace("retries: {attempts: 0}, ", "")
         .replace(
             &format!("ip: {}, port: {}", address.ip(), address.port()),
             &format!("ip: {}, port: {}", gone.ip(), gone.port()),
         );
-    let proxy = start
+    start
         .args(["--cluster", "c1"])
         .file("mesh.yaml", text)
-        .start();
+        .start()
+}
+
+#[test]
+fn scenario_87_retries_find_another_cluster() {
+    let world = World::new();
+    let policy = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 80}, {clusterKey: c3, weight: 20}]}";
+    let proxy = without_c2(&world, setup(0, policy));
     assert_shares(&count(&proxy, RUN), &[("g3", 1000)]);
     assert!(world.g3.paths().iter().all(|path| path == "/c3/web/"));
 }
@@ -223,24 +227,12 @@ fn scenario_87_retries_find_another_cluster() {
 #[test]
 fn the_last_tier_tries_again_what_came_from_an_earlier_one() {
     let world = World::new();
-    let (gone, gone_too) = (free_address(), free_address());
-    let start = Start::new();
+    let local = slice(7, "", free_address());
     let closed = Setup {
-        more: &slice(7, "", gone_too),
+        more: &local,
         ..setup(0, BACKUPS)
     };
-    let address = world.g2.address();
-    let text = world
-        .mesh(start.edge(), closed)
-        .replace("retries: {attempts: 0}, ", "")
-        .replace(
-            &format!("ip: {}, port: {}", address.ip(), address.port()),
-            &format!("ip: {}, port: {}", gone.ip(), gone.port()),
-        );
-    let proxy = start
-        .args(["--cluster", "c1"])
-        .file("mesh.yaml", text)
-        .start();
+    let proxy = without_c2(&world, closed);
     assert_shares(&count(&proxy, RUN), &[("g3", 1000)]);
 }
 

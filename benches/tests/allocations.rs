@@ -93,7 +93,7 @@ fn choices_among_members_allocate_nothing() {
                 let cluster = |id| snapshot.cluster(id);
                 let chosen = federation.choose(1, cluster, ask, &mut rng);
                 let chosen = chosen.expect("an endpoint");
-                federation.count_try(WorkerId(0), chosen.at);
+                federation.count_try(WorkerId(0), chosen.at, 200);
             }
         };
         // each member's counters are made with its first request

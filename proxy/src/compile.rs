@@ -59,7 +59,7 @@ use crate::registry::Registry;
 use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
 use crate::tls::Store;
-use clusters::Clusters;
+use clusters::{Built, Clusters};
 pub use memory::Memory;
 use policies::Policies;
 pub use survey::Survey;
@@ -94,12 +94,17 @@ pub fn compile_again(inputs: &Inputs<'_>, previous: &Snapshot, memory: &mut Memo
     let policies = Policies::collect(resources, identity);
     let mut clusters = Clusters::new(inputs, &services, &policies, previous);
     let listeners = listeners::compile(inputs, &mut clusters, previous);
-    let (clusters, dns_names) = clusters.finish();
+    let Built {
+        clusters,
+        without_port,
+        dns_names,
+    } = clusters.finish();
     memory.keep(resources, identity, services);
     Snapshot {
         generation: 0,
         listeners,
         clusters,
+        without_port,
         dns_names,
         retired: BTreeMap::new(),
     }

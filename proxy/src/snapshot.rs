@@ -231,6 +231,8 @@ pub struct Snapshot {
     pub listeners: BTreeMap<ListenerKey, Arc<Listener>>,
     /// Clusters by [`ClusterId`]; `None` where the number is not in use by this snapshot.
     pub clusters: Box<[Option<Arc<Cluster>>]>,
+    /// Numbers under which there is no cluster since the service does not have the port; sorted.
+    pub without_port: Box<[ClusterId]>,
     /// DNS names whose addresses are endpoints of this snapshot.
     pub dns_names: BTreeSet<Arc<str>>,
     /// Listeners that went away of late, with the clusters that they lead to: connections that they accepted are served
@@ -251,6 +253,11 @@ impl Snapshot {
     /// The cluster with this number, if this snapshot has it.
     pub fn cluster(&self, id: ClusterId) -> Option<&Arc<Cluster>> {
         self.clusters.get(id.0 as usize)?.as_ref()
+    }
+
+    /// Whether there is no cluster with this number because its service does not have the port.
+    pub fn lacks_port(&self, id: ClusterId) -> bool {
+        self.without_port.binary_search(&id).is_ok()
     }
 
     /// The listener that a connection to `local`, accepted on `key`, belongs to now: where that one is gone, the one that

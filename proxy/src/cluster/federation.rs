@@ -298,18 +298,23 @@ impl Federation {
         generation << 32 | self.flips.count() & u64::from(u32::MAX)
     }
 
-    /// Counts what becomes of requests, under the host of the service.
+    /// Counts what becomes of requests, under the host of the service and the name of the cluster that the proxy is in.
     #[must_use]
-    pub fn counting(mut self, service: &Arc<str>, stats: &StatsRegistry) -> Self {
-        self.counts = Some(Counts::new(service, &self.pools, stats));
+    pub fn counting(
+        mut self,
+        service: &Arc<str>,
+        source: &Arc<str>,
+        stats: &StatsRegistry,
+    ) -> Self {
+        self.counts = Some(Counts::new(service, source, &self.pools, stats));
         self
     }
 
-    /// Counts a try for which a pool was picked.
+    /// Counts a try that was sent to a pool and got this status; 0 for none.
     #[inline]
-    pub fn count_try(&self, worker: WorkerId, at: usize) {
+    pub fn count_try(&self, worker: WorkerId, at: usize, code: u16) {
         if let Some(counts) = &self.counts {
-            counts.tried(worker, at);
+            counts.tried(worker, at, code);
         }
     }
 

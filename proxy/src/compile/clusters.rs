@@ -98,8 +98,15 @@ pub(super) fn exported_name(port: u16, host: &str) -> String {
 /// Most hosts that are listed for a client that asked for another one.
 const FEDERATED_MAX: usize = 20;
 
-/// Clusters by number.
-pub(super) type Numbered = Box<[Option<Arc<Cluster>>]>;
+/// What became of the names that routes have.
+pub(super) struct Built {
+    /// Clusters by number.
+    pub clusters: Box<[Option<Arc<Cluster>>]>,
+    /// Numbers of those whose service does not have the port; sorted.
+    pub without_port: Box<[ClusterId]>,
+    /// DNS names that endpoints have.
+    pub dns_names: BTreeSet<Arc<str>>,
+}
 
 /// Builds the clusters that routes name.
 pub(super) struct Clusters<'a> {
@@ -117,6 +124,7 @@ pub(super) struct Clusters<'a> {
     mesh_retries: Arc<RetryPolicy>,
     /// Built so far; a name of which nothing is known has none.
     built: HashMap<ClusterId, Option<Arc<Cluster>>>,
+    without_port: BTreeSet<ClusterId>,
     dns_names: BTreeSet<Arc<str>>,
 }
 
@@ -144,6 +152,7 @@ impl<'a> Clusters<'a> {
             member,
             mesh_retries: Arc::new(RetryPolicy::mesh_default(identity.mesh.retry_503)),
             built: HashMap::new(),
+            without_port: BTreeSet::new(),
             dns_names: BTreeSet::new(),
         }
     }
@@ -218,9 +227,21 @@ impl<'a> Clusters<'a> {
         let state = self.registry.cluster(name);
         if !self.built.contains_key(&state.id) {
             let cluster = self.find(name);
+            if cluster.is_none() && self.lacks_port(name) {
+                self.without_port.insert(state.id);
+            }
             self.built.insert(state.id, cluster);
         }
         (Arc::clone(&state.name), state.id)
+    }
+
+    /// Whether the service of a cluster is known, but has no such port.
+    fn lacks_port(&self, name: &str) -> bool {
+        let mut parts = name.splitn(4, '|').skip(1);
+        let port = parts.next().and_then(|port| port.parse().ok());
+        let service = parts.nth(1).and_then(|host| self.services.find(host));
+        port.zip(service)
+            .is_some_and(|(port, service)| service.find_port(port).is_none())
     }
 
     fn find(&mut self, name: &str) -> Option<Arc<Cluster>> {
@@ -290,13 +311,17 @@ impl<'a> Clusters<'a> {
         self.policies.tunnel(host, service, port, subset)
     }
 
-    /// All clusters by number, and the DNS names that their endpoints have.
-    pub(super) fn finish(self) -> (Numbered, BTreeSet<Arc<str>>) {
+    /// All clusters by number, and what goes with them.
+    pub(super) fn finish(self) -> Built {
         let mut clusters = vec![None; self.registry.cluster_count()];
         for (id, cluster) in self.built {
             clusters[id.0 as usize] = cluster;
         }
-        (clusters.into_boxed_slice(), self.dns_names)
+        Built {
+            clusters: clusters.into_boxed_slice(),
+            without_port: self.without_port.into_iter().collect(),
+            dns_names: self.dns_names,
+        }
     }
 
     /// Hash over what a cluster of this port and policy follows from, the name aside; none where addresses of names count,

@@ -109,6 +109,9 @@ impl Going<'_> {
     /// What the client is told when the last try fails.
     fn reply(&self, error: &Error, record: &Record) -> LocalReply {
         let mut reply = LocalReply::from_error(error);
+        if error.kind() == Kind::NoHealthyUpstream {
+            reply.details = self.picked.destined().nobody().details;
+        }
         if self.alt_response && matches!(error.kind(), Kind::RequestTimeout | Kind::TryTimeout) {
             reply.status = StatusCode::NO_CONTENT;
             reply.body = "";
@@ -180,7 +183,7 @@ fn pick<B>(
     record: &mut Record,
 ) -> Result<(Picked, Option<Box<HeaderValue>>), LocalReply> {
     let Some(destined) = Destined::find(forward.snapshot, destination.cluster) else {
-        return Err(LocalReply::from_kind(Kind::NoCluster));
+        return Err(Destined::unknown(forward.snapshot, destination.cluster));
     };
     record.destined(&destined);
     let Affinity { ask, cookie, visit } =

@@ -142,6 +142,12 @@ impl LogFields {
             Some(picked) => Some(&**picked.cluster().name()),
             None => self.cluster.as_deref(),
         };
+        let pool = picked.and_then(Picked::pool);
+        let destination_cluster = match (pool, picked) {
+            (Some(pool), _) => Some(&*pool.member),
+            (None, Some(picked)) => Some(&**picked.endpoint().stats.cluster()),
+            (None, None) => None,
+        };
         logger.log(&Entry {
             start: self.start,
             method: Some(self.method.as_str()),
@@ -162,6 +168,9 @@ impl LogFields {
             authority: self.authority.as_ref().map(HeaderValue::as_bytes),
             upstream_host,
             upstream_cluster,
+            destination_cluster,
+            destination_tier: pool.map(|pool| pool.tier),
+            attempts: end.attempts,
             upstream_local_address: self.ends.as_ref().and_then(|ends| ends.local),
             downstream_local_address: Some(connection.client.destination),
             downstream_remote_address: Some(self.client),
@@ -177,6 +186,8 @@ pub struct End<'a> {
     pub record: &'a RequestRecord,
     /// Why, in Envoy's words.
     pub details: &'a str,
+    /// How often the request was sent to an endpoint.
+    pub attempts: u32,
     /// Time from the last request byte to the first response byte.
     pub upstream_time: Option<Duration>,
 }
@@ -223,6 +234,7 @@ impl Unserved<'_> {
             let end = End {
                 record: &record,
                 details: self.details,
+                attempts: 0,
                 upstream_time: None,
             };
             log.write(&worker.access_log, connection, None, &end);

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::reply::LocalReply;
 use super::request::{Destined, Picked, Spot, Worker};
 use crate::cluster::Cluster;
-use crate::cluster::federation::{Choice, Federation, PoolSet};
+use crate::cluster::federation::{Choice, Federation, Pool, PoolSet};
 use crate::error::Kind;
-use crate::registry::why;
+use crate::registry::{ClusterId, why};
+use crate::snapshot::Snapshot;
 use crate::telemetry::{ReplayCause, ShiftReason};
 
 impl Destined {
@@ -30,7 +31,7 @@ impl Destined {
         if let Some(from) = choice.shifted_from {
             self.tell_shift(federation, from, choice.at, worker);
         }
-        self.take(federation, choice, worker)
+        self.take(federation, choice)
     }
 
     /// An endpoint of the proxy's own member, for a request that another one has sent here: what comes from others ends here,
@@ -38,9 +39,8 @@ impl Destined {
     pub(super) fn at_home(&self, worker: &Worker) -> Option<Picked> {
         let cluster = self.cluster();
         let federation = cluster.federation.as_ref()?;
-        let at = federation.position(cluster.id())?;
+        federation.position(cluster.id())?;
         let endpoint = worker.random(|rng| cluster.pick(self.ask(), rng))?;
-        federation.count_try(worker.id, at);
         Some(self.clone().staying().at(endpoint))
     }
 
@@ -54,6 +54,19 @@ impl Destined {
             (None, None) => reply.details,
         };
         LocalReply { details, ..reply }
+    }
+
+    /// The reply where there is no cluster with this number; its details say whether it is only the port that is missing.
+    #[cold]
+    pub(super) fn unknown(snapshot: &Snapshot, cluster: ClusterId) -> LocalReply {
+        let reply = LocalReply::from_kind(Kind::NoCluster);
+        match snapshot.lacks_port(cluster) {
+            true => LocalReply {
+                details: "cluster_not_found{port_not_exported}",
+                ..reply
+            },
+            false => reply,
+        }
     }
 
     /// What keeps every pool from serving, for the log. None where by now nothing does, or where nobody was to be picked.
@@ -75,9 +88,8 @@ impl Destined {
         }
     }
 
-    /// Takes what was chosen, and counts it.
-    fn take(&self, federation: &Federation, choice: Choice, worker: &Worker) -> Picked {
-        federation.count_try(worker.id, choice.at);
+    /// Takes what was chosen.
+    fn take(&self, federation: &Federation, choice: Choice) -> Picked {
         let pool = federation.pools()[choice.at].cluster;
         self.at_pool(pool, choice.endpoint)
     }
@@ -113,7 +125,7 @@ impl Destined {
         let cluster = |id| self.snapshot().cluster(id);
         let ask = self.ask();
         let choice = worker.random(|rng| federation.choose_among(cluster, candidates, ask, rng))?;
-        Some(self.take(federation, choice, worker))
+        Some(self.take(federation, choice))
     }
 }
 
@@ -135,6 +147,25 @@ impl Picked {
         let destined = self.destined();
         let federation = destined.cluster().federation.as_ref();
         federation.filter(|_| !destined.stays())
+    }
+
+    /// Counts a try that was sent to it and got this status, 0 for none, where several members serve what it is for.
+    pub(super) fn tried(&self, code: u16, worker: &Worker) {
+        if let Some((federation, at)) = self.place() {
+            federation.count_try(worker.id, at, code);
+        }
+    }
+
+    /// The pool that it belongs to, where several members serve what it is for.
+    pub(super) fn pool(&self) -> Option<&Pool> {
+        let (federation, at) = self.place()?;
+        federation.pools().get(at)
+    }
+
+    fn place(&self) -> Option<(&Federation, usize)> {
+        let federation = self.destined().cluster().federation.as_ref()?;
+        let at = federation.position(self.spot().cluster)?;
+        Some((federation, at))
     }
 
     /// The tier of its pool.
@@ -174,7 +205,7 @@ impl Picked {
         let cluster = |id| destined.snapshot().cluster(id);
         let ask = destined.ask();
         let choice = worker.random(|rng| federation.choose_after(tier, cluster, ask, rng))?;
-        Some(destined.take(federation, choice, worker))
+        Some(destined.take(federation, choice))
     }
 
     /// Whether a later tier has an endpoint that may be used.

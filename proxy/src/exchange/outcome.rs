@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
 use hyper::header::{HeaderMap, HeaderName};
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use tokio::time::Instant;
 
 use super::body::{Progress, ReplyBody};
@@ -62,6 +62,8 @@ pub struct Record {
     added: ResponseFlags,
     /// How often the request was sent to an endpoint.
     tries: u32,
+    /// Status that the last of these tries got; 0 for none.
+    try_code: u16,
     details: &'static str,
     grpc: bool,
     /// Whether the method is HEAD.
@@ -100,6 +102,7 @@ impl Record {
             flags: ResponseFlags::DC,
             added: ResponseFlags::NONE,
             tries: 0,
+            try_code: 0,
             details: "downstream_remote_disconnect",
             grpc: timeout::is_grpc(request.headers()),
             head: request.method() == Method::HEAD,
@@ -144,8 +147,14 @@ impl Record {
         self.tries += 1;
         picked.enter();
         if let Some(before) = self.picked.replace(picked) {
+            before.tried(std::mem::take(&mut self.try_code), &self.worker);
             before.endpoint().state.leave();
         }
+    }
+
+    /// Notes the status that the try got.
+    pub fn try_got(&mut self, status: StatusCode) {
+        self.try_code = status.as_u16();
     }
 
     /// How often the request was sent to an endpoint.
@@ -345,6 +354,7 @@ impl Record {
             let end = End {
                 record: &record,
                 details: self.details,
+                attempts: self.tries,
                 upstream_time: self.upstream_time,
             };
             log.write(
@@ -355,6 +365,7 @@ impl Record {
             );
         }
         if let Some(picked) = &self.picked {
+            picked.tried(self.try_code, worker);
             picked.endpoint().state.leave();
         }
     }

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::health;
 use super::log::host;
+use super::reply::LocalReply;
 use super::request::{Destined, Picked, SnapshotRef, Spot, Worker};
 use crate::balance::{EndpointIdx, HashKey, of_address};
 use crate::cluster::federation::Federation;
@@ -108,9 +109,9 @@ fn destined(
     let split = route.split.as_ref().ok_or_else(no_route)?;
     let destination: &Destination = worker.random(|rng| split.pick(rng));
     record.cluster = Some(Arc::clone(&destination.name));
-    let destined = Destined::find(snapshot, destination.cluster).ok_or(End {
-        flags: ResponseFlags::NC,
-        details: "cluster_not_found",
+    let destined = Destined::find(snapshot, destination.cluster).ok_or_else(|| {
+        let LocalReply { flags, details, .. } = Destined::unknown(snapshot, destination.cluster);
+        End { flags, details }
     })?;
     record.stats = Arc::clone(&destined.cluster().stats);
     Ok((destined, route.tunnel.clone()))
@@ -314,6 +315,10 @@ pub struct Record {
     client: Client,
     server_name: Option<Arc<str>>,
     cluster: Option<Arc<str>>,
+    /// Key and tier of the member that it goes to, where several serve it; else its name.
+    member: Option<(Arc<str>, Option<u8>)>,
+    /// Endpoints that it was tried on.
+    attempts: u32,
     stats: Arc<RequestStats>,
     /// Counted as active until the record ends.
     endpoint: Option<Arc<EndpointState>>,
@@ -340,6 +345,8 @@ impl Record {
             },
             server_name: asked.server_name.clone(),
             cluster: None,
+            member: None,
+            attempts: 0,
             stats: Arc::clone(&worker.unrouted),
             endpoint: None,
             address: None,
@@ -362,6 +369,13 @@ impl Record {
             before.leave();
         }
         self.address = Some(endpoint.address.clone());
+        self.cluster = Some(Arc::clone(picked.cluster().name()));
+        self.member = Some(match picked.pool() {
+            Some(pool) => (Arc::clone(&pool.member), Some(pool.tier)),
+            None => (Arc::clone(endpoint.stats.cluster()), None),
+        });
+        self.attempts += 1;
+        picked.tried(0, &self.worker);
         if !self.counted {
             self.stats = Arc::clone(&endpoint.stats);
             self.stats.tcp().opened(self.worker.id);
@@ -388,6 +402,7 @@ impl Record {
             (None, Some(address)) => Some(host(address)),
             (None, None) => None,
         };
+        let member = self.member.as_ref();
         self.worker.access_log.log(&Entry {
             start: self.start,
             flags: self.flags,
@@ -399,6 +414,9 @@ impl Record {
             duration: self.started.elapsed(),
             upstream_host,
             upstream_cluster: self.cluster.as_deref(),
+            destination_cluster: member.map(|(member, _)| &**member),
+            destination_tier: member.and_then(|(_, tier)| *tier),
+            attempts: self.attempts,
             upstream_local_address: self.ends.as_ref().and_then(|ends| ends.local),
             downstream_local_address: Some(self.client.destination),
             downstream_remote_address: Some(self.client.source),

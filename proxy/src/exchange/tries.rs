@@ -39,7 +39,7 @@ pub(super) type Tried = Result<Response<pool::Incoming>, Error>;
 ///
 /// Why the last try got no response.
 pub async fn run(forward: &Forward<'_>, going: &mut Going<'_>, record: &mut Record) -> Tried {
-    let tried = once(forward, going, record.is_grpc()).await;
+    let tried = once(forward, going, record).await;
     match going.judge(forward, record, tried) {
         Verdict::Done(tried) => tried,
         // boxed: requests that are tried once need not carry what more tries take
@@ -73,10 +73,17 @@ async fn more(
 }
 
 /// One try, whose outcome its endpoint is judged by.
-pub(super) async fn once(forward: &Forward<'_>, going: &mut Going<'_>, grpc: bool) -> Tried {
+pub(super) async fn once(
+    forward: &Forward<'_>,
+    going: &mut Going<'_>,
+    record: &mut Record,
+) -> Tried {
     let tried = within_times(forward, going).await;
-    if let Some(outcome) = health::outcome(&tried, grpc) {
+    if let Some(outcome) = health::outcome(&tried, record.is_grpc()) {
         going.picked.report(outcome);
+    }
+    if let Ok(response) = &tried {
+        record.try_got(response.status());
     }
     tried
 }
@@ -197,7 +204,7 @@ pub(super) async fn again(
             return Err(Error::new(Kind::DownstreamBody));
         }
         worker.count(counter(reason));
-        tried = once(forward, going, record.is_grpc()).await;
+        tried = once(forward, going, record).await;
         match going.wants(forward, &tried, record) {
             Some(why) => reason = why,
             None => {

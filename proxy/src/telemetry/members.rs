@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use crossbeam_utils::CachePadded;
 
 use super::cells::{WorkerId, bump, cell_index};
+use super::routes::{CLASSES, class};
 
 /// Why a request was sent again to the next tier of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,6 +77,8 @@ impl ShiftReason {
 pub struct MemberLabels {
     /// Host of the service.
     pub service: Arc<str>,
+    /// Name of the cluster that the proxy is in.
+    pub source: Arc<str>,
     /// Name of the cluster.
     pub member: Arc<str>,
     /// Its tier.
@@ -93,8 +96,15 @@ pub struct ReplayLabels {
     pub to: Arc<str>,
 }
 
-/// Tries that were sent to a cluster.
-pub type MemberTally = Tally<MemberLabels, 1>;
+/// Tries that were sent to a cluster, by class of the status that came of them.
+pub type MemberTally = Tally<MemberLabels, { CLASSES.len() }>;
+
+impl MemberTally {
+    /// Counts a try that got this status; 0 for none.
+    pub fn tried(&self, worker: WorkerId, code: u16) {
+        self.count(worker, class(code));
+    }
+}
 
 /// Requests that were sent again to a later tier, by [`ReplayCause`].
 pub type ReplayTally = Tally<ReplayLabels, { ReplayCause::ALL.len() }>;

@@ -51,7 +51,7 @@ families! {
     /// Counter: requests of rules with a `statPrefix`.
     ROUTE_REQUESTS "strait_route_requests_total" "Requests that a rule with a statPrefix took, by prefix and class of status.",
     /// Counter: tries for which a cluster of a service was picked.
-    MEMBER_TRIES "strait_member_tries_total" "Tries of requests and connections for which a cluster of a service was picked, by its tier; those of tier 1 and after failed over.",
+    MEMBER_TRIES "strait_member_tries_total" "Tries of requests and connections by the cluster of a service that they were sent to, its tier and the class of the status that came back; those of tier 1 and after failed over.",
     /// Counter: requests that one cluster failed and another took.
     FAILOVER_REPLAYS "strait_failover_replays_total" "Requests that were sent again to the next tier of clusters, by the two clusters and what the first came to.",
     /// Counter: changes of the tier in use.
@@ -132,6 +132,8 @@ pub mod label {
     pub const DESTINATION_SERVICE_NAME: &str = "destination_service_name";
     /// Namespace of the destination service.
     pub const DESTINATION_SERVICE_NAMESPACE: &str = "destination_service_namespace";
+    /// Name of the cluster that the proxy is in.
+    pub const SOURCE_CLUSTER: &str = "source_cluster";
     /// Name of the cluster that serves the destination.
     pub const DESTINATION_CLUSTER: &str = "destination_cluster";
     /// Tier of a cluster, 0 first.

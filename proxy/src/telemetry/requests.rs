@@ -4,8 +4,8 @@
 //! is packed into a number that selects a cell. Cells are per worker, made on first use, and never move or go away
 //! while their handle lives, so memory grows with what is used and a counter never goes backwards.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::cells::{WorkerId, Writers, bump, cell_index};
@@ -118,6 +118,11 @@ impl RequestStats {
     /// The labels that this handle was made for.
     pub fn labels(&self) -> &RequestLabels {
         &self.labels
+    }
+
+    /// Name of the cluster that the destination is in.
+    pub fn cluster(&self) -> &Arc<str> {
+        &self.labels.destination.cluster
     }
 
     /// Counts a finished request.

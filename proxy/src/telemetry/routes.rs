@@ -12,6 +12,11 @@ use super::cells::{WorkerId, bump, cell_index};
 /// Values of the label `response_code_class`; a request that got no status counts as `none`.
 pub const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
+/// Place of a status among [`CLASSES`]; 0 is no status.
+pub(super) fn class(code: u16) -> usize {
+    usize::from(code / 100).min(CLASSES.len() - 1)
+}
+
 /// Requests of one `statPrefix`. Made by [`super::StatsRegistry::route_stats`].
 #[derive(Debug)]
 pub struct RouteStats {
@@ -36,8 +41,7 @@ impl RouteStats {
     /// Counts a finished request.
     pub fn record(&self, worker: WorkerId, code: u16) {
         let (index, writers) = cell_index(worker, self.cells.len());
-        let class = usize::from(code / 100).min(CLASSES.len() - 1);
-        bump(&self.cells[index][class], 1, writers);
+        bump(&self.cells[index][class(code)], 1, writers);
     }
 
     /// Requests so far, by class of status, over all workers.

@@ -4,6 +4,7 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use hyper::Request;
 
@@ -104,9 +105,18 @@ impl Drop for Demo {
     }
 }
 
+/// A port that is free on every address, of those that the kernel hands to nobody who asks for any: until the demo listens,
+/// a server of another test could have got it.
 fn free_port() -> u16 {
-    let socket = TcpListener::bind("[::]:0").unwrap();
-    socket.local_addr().unwrap().port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 10_000 + std::process::id().wrapping_mul(101).wrapping_add(next) % 20_000;
+        let port = u16::try_from(port).unwrap();
+        if TcpListener::bind(("::", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 async fn demo(name: &str) -> Demo {

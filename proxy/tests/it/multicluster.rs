@@ -21,11 +21,17 @@ mod health;
 
 mod imports;
 
+mod logged;
+
 mod metrics;
 
 mod opaque;
 
+mod outcomes;
+
 mod policies;
+
+mod refused;
 
 mod replays;
 

@@ -20,11 +20,17 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    pub(super) fn new(service: &Arc<str>, pools: &[Pool], stats: &StatsRegistry) -> Self {
+    pub(super) fn new(
+        service: &Arc<str>,
+        source: &Arc<str>,
+        pools: &[Pool],
+        stats: &StatsRegistry,
+    ) -> Self {
         let name = |pool: &Pool| -> Arc<str> { pool.name().into() };
         let tries = pools.iter().map(|pool| {
             stats.member_tally(&MemberLabels {
                 service: Arc::clone(service),
+                source: Arc::clone(source),
                 member: name(pool),
                 tier: pool.tier,
             })
@@ -48,8 +54,8 @@ impl Counts {
     }
 
     #[inline]
-    pub(super) fn tried(&self, worker: WorkerId, at: usize) {
-        self.tries[at].count(worker, 0);
+    pub(super) fn tried(&self, worker: WorkerId, at: usize, code: u16) {
+        self.tries[at].tried(worker, code);
     }
 
     pub(super) fn replayed(

@@ -53,7 +53,7 @@ impl Clusters<'_> {
             let replay = self.identity.mesh.failover_replay;
             let federation = Federation::build(pools, replay, turns)
                 .following(&state.flips)
-                .counting(&service.host, self.stats);
+                .counting(&service.host, &self.member, self.stats);
             Arc::new(match before {
                 Some(before) => federation.after_change(before),
                 None => federation,

@@ -85,6 +85,12 @@ pub struct Entry<'a> {
     pub upstream_host: Option<Host<'a>>,
     /// Name of the cluster, as in `outbound|80||a.default.svc.cluster.local`.
     pub upstream_cluster: Option<&'a str>,
+    /// The Kubernetes cluster that the endpoint is in: its key where a policy shares traffic among clusters, else its name.
+    pub destination_cluster: Option<&'a str>,
+    /// The tier that the policy gives that cluster; none without a policy.
+    pub destination_tier: Option<u8>,
+    /// How often the request was sent to an endpoint, or how many endpoints the connection was tried on.
+    pub attempts: u32,
     /// Our address towards the endpoint.
     pub upstream_local_address: Option<SocketAddr>,
     /// Our address towards the client.
@@ -120,6 +126,9 @@ impl Default for Entry<'_> {
             authority: None,
             upstream_host: None,
             upstream_cluster: None,
+            destination_cluster: None,
+            destination_tier: None,
+            attempts: 0,
             upstream_local_address: None,
             downstream_local_address: None,
             downstream_remote_address: None,

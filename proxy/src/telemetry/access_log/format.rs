@@ -139,7 +139,21 @@ pub(super) fn json(out: &mut Vec<u8>, timestamp: &mut Timestamp, entry: &Entry<'
     );
     let reason = entry.upstream_transport_failure_reason.map(str::as_bytes);
     json_text(out, "upstream_transport_failure_reason", reason);
+    json_way(out, entry);
     out.extend_from_slice(b"}\n");
+}
+
+/// The way among clusters: keys of our own, after those that Istio has.
+fn json_way(out: &mut Vec<u8>, entry: &Entry<'_>) {
+    let cluster = entry.destination_cluster.map(str::as_bytes);
+    json_text(out, "destination_cluster", cluster);
+    json_number(
+        out,
+        "destination_tier",
+        entry.destination_tier.map(u64::from),
+    );
+    let attempts = u64::from(entry.attempts);
+    json_number(out, "upstream_request_attempt_count", Some(attempts));
 }
 
 /// A field in quotes with the space before it.

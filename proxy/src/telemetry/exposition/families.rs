@@ -59,19 +59,26 @@ pub(super) fn routes(stats: &StatsRegistry) -> MetricFamily {
 /// What became of the requests of services that several clusters serve; ways and reasons that never came are left out.
 pub(super) fn members(stats: &StatsRegistry) -> [MetricFamily; 3] {
     let tries = stats.all_member_tallies();
-    let tries = tries.iter().filter(|tally| tally.is_used()).map(|tally| {
+    let tries = tries.iter().flat_map(|tally| {
         let MemberLabels {
             service,
+            source,
             member,
             tier,
         } = tally.labels();
-        let labels = vec![
-            pair(label::DESTINATION_SERVICE, service),
-            pair(label::DESTINATION_CLUSTER, member),
-            pair(label::TIER, &tier.to_string()),
-        ];
-        let [count] = tally.totals();
-        (labels, count)
+        let counts = CLASSES.into_iter().zip(tally.totals());
+        counts
+            .filter(|(_, count)| *count > 0)
+            .map(move |(class, count)| {
+                let labels = vec![
+                    pair(label::DESTINATION_SERVICE, service),
+                    pair(label::SOURCE_CLUSTER, source),
+                    pair(label::DESTINATION_CLUSTER, member),
+                    pair(label::TIER, &tier.to_string()),
+                    pair(label::RESPONSE_CODE_CLASS, class),
+                ];
+                (labels, count)
+            })
     });
     let ways = stats.all_replay_tallies();
     let ways = ways.iter().flat_map(|tally| {

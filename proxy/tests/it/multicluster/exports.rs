@@ -1,9 +1,13 @@
-//! What a gateway serves to other clusters: scenarios 49 to 55 and 57.
+//! What a gateway serves to other clusters: scenarios 49 to 55, 57 and 97.
 
 use super::*;
 
 /// A gateway of c1 with workloads of ns1/web and these exports, in front of which stands no VirtualService for the host.
 pub(super) fn gateway_of(world: &World, local: usize, more: &[String]) -> Proxy {
+    gateway_of_with(world, local, more, &[])
+}
+
+fn gateway_of_with(world: &World, local: usize, more: &[String], arguments: &[&str]) -> Proxy {
     let start = Start::new();
     let mut all = vec![
         gateway(&[start.edge()]),
@@ -26,7 +30,7 @@ pub(super) fn gateway_of(world: &World, local: usize, more: &[String]) -> Proxy 
     }
     all.extend(more.iter().cloned());
     start
-        .args(["--cluster", "c1"])
+        .args(["--cluster", "c1"].iter().chain(arguments).copied())
         .file("mesh.yaml", documents(all))
         .start()
 }
@@ -85,6 +89,60 @@ fn scenarios_50_and_51_exact_paths_are_whole_and_without_a_rewrite_nothing_chang
         (404, None),
         "the service has no such port"
     );
+}
+
+#[test]
+fn scenarios_55_and_97_an_export_that_cannot_be_served_or_read_adds_no_route() {
+    let outside = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: outside}\n\
+                   spec: {type: ExternalName, externalName: example.com, ports: [{name: http, port: 80}]}\n";
+    let rules = "rules: [{portNumber: 80, path: /x, pathType: Prefix}]";
+    let backwards = format!("{{{rules}, pathRewrite: {{from: '(?<=a)b', to: /}}}}");
+    let plain = format!("{{{rules}}}");
+    let rows = [
+        ("web", &plain, 200),
+        ("web", &backwards, 404),
+        ("outside", &plain, 404),
+        ("nobody", &plain, 404),
+    ];
+    for (name, spec, status) in rows {
+        let world = World::new();
+        let more = [outside.to_owned(), export(name, spec)];
+        let proxy = gateway_of(&world, 1, &more);
+        assert_eq!(get(&proxy, &world, "/x").0, status, "{name} {spec}");
+    }
+}
+
+/// Status of a GET that a proxy in front says is for this client.
+fn get_for(proxy: &Proxy, path: &str, client: usize) -> Reply {
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: web.ns1\r\nX-Forwarded-For: 10.0.0.{client}\r\n\r\n");
+    ask(&mut Raw::connect(proxy.edge), &request)
+}
+
+#[test]
+fn scenario_52_each_of_many_clients_has_one_workload() {
+    let world = World::new();
+    let more = [
+        slice(7, "", world.g2.address()),
+        slice(8, "", world.g3.address()),
+        export(
+            "web",
+            "{rules: [{portNumber: 80, path: /c1/web, pathType: Prefix}], loadBalancer: hashing}",
+        ),
+    ];
+    let proxy = gateway_of_with(&world, 2, &more, &["--trusted-hops", "1"]);
+    let mut all = Vec::new();
+    for client in 1..=10 {
+        let mut theirs: Vec<_> = (0..100)
+            .map(|_| who(&get_for(&proxy, "/c1/web/", client)))
+            .collect();
+        theirs.dedup();
+        assert_eq!(theirs.len(), 1, "{client}: {theirs:?}");
+        all.append(&mut theirs);
+    }
+    all.sort();
+    all.dedup();
+    assert!(all.len() > 1, "clients are spread: {all:?}");
 }
 
 #[test]

@@ -65,10 +65,13 @@ fn replays_tell_the_clusters_and_the_cause() {
         "no others: {}",
         proxy.page("/clusters")
     );
-    assert_eq!(
-        proxy.metric(TRIES, &[("tier", "1"), ("destination_cluster", "c2")]),
-        50.0
-    );
+    for (cluster, tier, class) in [("c1", "0", "5xx"), ("c2", "1", "2xx")] {
+        let way = [("source_cluster", "c1"), ("destination_cluster", cluster)];
+        let tries = [way[0], way[1], ("tier", tier)];
+        assert_eq!(proxy.metric(TRIES, &tries), 50.0, "{cluster}");
+        let got = [way[0], way[1], ("response_code_class", class)];
+        assert_eq!(proxy.metric(TRIES, &got), 50.0, "{cluster}");
+    }
     // clients had their answers from c2, and that is where they count
     let served = [("destination_cluster", "c2"), ("response_code", "200")];
     assert_eq!(proxy.metric(REQUESTS, &served), 50.0);

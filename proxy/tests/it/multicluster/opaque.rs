@@ -208,3 +208,18 @@ fn connections_are_shifted_by_policies_that_are_for_everything() {
         "what is asked of requests says nothing of bytes"
     );
 }
+
+#[test]
+fn a_line_names_the_cluster_that_took_the_connection() {
+    let backup = says("c2");
+    let proxy = before(free_address(), backup.address);
+    assert_eq!(ask_bytes(&proxy), b"c2");
+    eventually("it is logged", || proxy.access_log().len() == 1);
+    let line = proxy.access_log().remove(0);
+    let key = "default/default/default/c2";
+    let cluster = format!("outbound|80||web.ns1.svc.cluster.local@{key}");
+    assert_eq!(line["upstream_cluster"], cluster);
+    assert_eq!(line["destination_cluster"], key);
+    assert_eq!(line["destination_tier"], 1);
+    assert_eq!(line["upstream_request_attempt_count"], 2);
+}

@@ -1,4 +1,4 @@
-//! GlobalTrafficPolicy together with what else decides: scenarios 44, 46, 66, 69, 78, 80, 84, 86, 93.
+//! GlobalTrafficPolicy together with what else decides: scenarios 44 to 46, 66, 69, 78, 80, 84, 86, 93.
 
 use super::*;
 
@@ -54,6 +54,17 @@ fn scenario_44_of_two_groups_the_newer_rules() {
         });
         assert_shares(&counts, &[("g2", 1000)]);
     }
+}
+
+#[test]
+fn scenario_45_the_prefix_comes_before_the_path_and_the_host_stays() {
+    let world = World::new();
+    let slash = [("path: /c2/web", "path: /c2/web/")];
+    let only = "{lbType: ActiveActive, targets: [{clusterKey: c2}]}";
+    let proxy = changed(&world, setup(0, only), &slash);
+    assert_eq!(paths(&world, &proxy, "/a?x=1"), ["/c2/web/a?x=1"]);
+    let seen = world.g2.origin.seen();
+    assert!(seen.iter().all(|seen| seen.host() == "web.example"));
 }
 
 #[test]

@@ -42,6 +42,24 @@ fn every_field_of_a_policy_is_read() {
 }
 
 #[test]
+fn scenario_42_all_errors_of_a_policy_are_told_at_once() {
+    let targets = "[{clusterKey: c2}, {clusterKey: a/b/c/d, weight: -1}, {clusterKey: a/b/c/d}]";
+    let (set, found) = testing::load(&around(&format!("lbType: foo\ntargets: {targets}")));
+    assert!(set.global_traffic_policies.is_empty());
+    let says = [
+        "spec.lbType: Unsupported value: \"foo\": supported values: \"ActiveActive\", \"FailOver\", \"Locality\"",
+        "spec.targets[0].clusterKey: Invalid value: \"c2\": must be in the form <region>/<zone>/<group>/<cluster>",
+        "spec.targets[1].weight: Invalid value: -1: must be greater than or equal to 0",
+        "spec.targets[2].clusterKey: Duplicate value: \"a/b/c/d\"",
+    ];
+    for text in says {
+        let told = found.iter().filter(|found| found.ends_with(text)).count();
+        assert_eq!(told, 1, "{text}\n{found:#?}");
+    }
+    assert_eq!(found.len(), says.len());
+}
+
+#[test]
 fn locality_is_the_default() {
     for yaml in [around("{}"), around("lbType: ''"), around("lbType: null")] {
         assert_eq!(policy(&yaml).balancing, ClusterBalancing::Locality);

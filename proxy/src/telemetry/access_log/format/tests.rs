@@ -134,10 +134,13 @@ fn an_empty_value_does_not_shift_the_fields_after_it() {
 }
 
 #[test]
-fn json_has_istios_keys_in_order_with_numbers_and_nulls() {
+fn json_has_istios_keys_in_order_and_ours_after_them_with_numbers_and_nulls() {
     assert_eq!(
         json_line(&Entry {
             upstream_transport_failure_reason: Some("a \"b\""),
+            destination_cluster: Some("r/z/g/c2"),
+            destination_tier: Some(1),
+            attempts: 2,
             ..full()
         }),
         concat!(
@@ -149,7 +152,8 @@ fn json_has_istios_keys_in_order_with_numbers_and_nulls() {
             r#""upstream_cluster":"outbound|80||a.default.svc.cluster.local","#,
             r#""upstream_local_address":"10.0.0.7:41000","downstream_local_address":"10.0.0.7:8080","#,
             r#""downstream_remote_address":"10.0.0.9:5123","requested_server_name":null,"#,
-            r#""upstream_transport_failure_reason":"a \"b\""}"#,
+            r#""upstream_transport_failure_reason":"a \"b\"","#,
+            r#""destination_cluster":"r/z/g/c2","destination_tier":1,"upstream_request_attempt_count":2}"#,
             "\n"
         )
     );
@@ -179,7 +183,7 @@ fn json_lines_read_back_whatever_the_wire_held() {
         assert!(read[missing].is_null(), "{missing}");
     }
     assert_eq!(read["response_code"], 0);
-    assert_eq!(read.as_object().map(|object| object.len()), Some(24));
+    assert_eq!(read.as_object().map(|object| object.len()), Some(27));
 }
 
 #[test]

@@ -21,7 +21,7 @@ use proxy::snapshot::{Security, Snapshot};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-use benches::fleet::{Fleet, WEB, named};
+use benches::fleet::{Fleet, named};
 use oracle::Tiers;
 use world::{Kind, Place, World};
 
@@ -88,9 +88,10 @@ impl Play {
         self.snapshot = Arc::new(snapshot);
     }
 
-    fn web(&self) -> Arc<Cluster> {
-        let web = named(&self.snapshot, WEB);
-        Arc::clone(web.expect("the route names it"))
+    /// What requests are for. Its host is unknown where nobody may use it.
+    fn web(&self) -> Option<Arc<Cluster>> {
+        let name = format!("outbound|80||{}", self.world.host());
+        named(&self.snapshot, &name).cloned()
     }
 
     /// What a request asks for: the pool, if there are several, and the endpoint.
@@ -117,7 +118,9 @@ impl Play {
     /// Endpoints of the service that may be used now, by place.
     fn usable(&self) -> BTreeMap<Place, bool> {
         let mut all = BTreeMap::new();
-        let web = self.web();
+        let Some(web) = self.web() else {
+            return all;
+        };
         let pools = web.federation.iter().flat_map(|f| f.pools());
         let pools = pools.filter_map(|pool| self.snapshot.cluster(pool.cluster));
         for cluster in pools.chain([&web]) {
@@ -131,10 +134,10 @@ impl Play {
 
     /// One request: whom it goes to, whether it may, and what is learnt of it.
     fn request(&mut self, tiers: &Tiers) {
-        let web = self.web();
         let usable = self.usable();
         self.told.requests += 1;
-        let Some((_, pool, endpoint)) = self.choose(&web) else {
+        let web = self.web();
+        let Some((_, pool, endpoint)) = web.and_then(|web| self.choose(&web)) else {
             self.told.unanswered += 1;
             let left = tiers.first_usable(&usable);
             assert!(left.is_none(), "nobody was picked, though {left:?} may be");
@@ -188,7 +191,7 @@ impl Play {
         if window > WINDOW_MAX {
             return;
         }
-        let web = self.web();
+        let web = self.web().expect("its endpoints may be used");
         // the first one may find out that others are available than before
         self.choose(&web);
         let mut counts: BTreeMap<u8, u64> = BTreeMap::new();
@@ -204,7 +207,9 @@ impl Play {
 
     /// What a tier fails goes to the next one that has somebody, and to nobody else.
     fn check_replays(&mut self, tiers: &Tiers) {
-        let web = self.web();
+        let Some(web) = self.web() else {
+            return;
+        };
         let Some(federation) = &web.federation else {
             return;
         };

@@ -69,7 +69,8 @@ fn candidates(world: &World) -> BTreeSet<Place> {
             return true;
         };
         let named = |names: &BTreeSet<u8>, member| names.is_empty() || names.contains(&member);
-        if !exposure.has_port || !named(&exposure.consumers, own) {
+        let consumes = exposure.for_gateways || named(&exposure.consumers, own);
+        if !exposure.has_port || !consumes {
             return member == own;
         }
         named(&exposure.providers, member) || member == own && world.local_always
@@ -78,9 +79,9 @@ fn candidates(world: &World) -> BTreeSet<Place> {
     let kept = places.iter().filter(|place| match place.kind {
         _ if !may_use(place.member) => false,
         Kind::Workload => true,
-        // imports wait for a policy, and stand back where workloads are known
+        // under the host of the cluster imports wait for a policy; they stand back where workloads are known
         Kind::Gateway => {
-            world.policy.is_some()
+            (world.policy.is_some() || world.of_set)
                 && place.member != own
                 && !places
                     .iter()

@@ -61,6 +61,8 @@ pub(crate) enum Policy {
 pub(crate) struct Exposure {
     pub(crate) providers: BTreeSet<u8>,
     pub(crate) consumers: BTreeSet<u8>,
+    /// Whether it is for gateways, which may use every provider: `LoadBalancer` instead of `CrossCluster`.
+    pub(crate) for_gateways: bool,
     /// Whether it is about the port of the service.
     pub(crate) has_port: bool,
 }
@@ -82,6 +84,8 @@ pub(crate) struct World {
     pub(crate) own: u8,
     pub(crate) policy: Option<Policy>,
     pub(crate) exposure: Option<Exposure>,
+    /// Whether requests are for the host of the cluster set instead of that of the cluster.
+    pub(crate) of_set: bool,
     pub(crate) zero_counts: bool,
     pub(crate) local_always: bool,
     /// Endpoints of each member: gateways, workloads.
@@ -98,6 +102,7 @@ impl World {
             own: rng.random_range(1..=members),
             policy: None,
             exposure: None,
+            of_set: rng.random_bool(0.3),
             zero_counts: rng.random_bool(0.2),
             local_always: rng.random_bool(0.3),
             sites: BTreeMap::new(),
@@ -119,6 +124,15 @@ impl World {
 
     pub(crate) fn own(&self) -> String {
         format!("c{}", self.own)
+    }
+
+    /// The host that requests are sent to.
+    pub(crate) fn host(&self) -> String {
+        let domain = match self.of_set {
+            true => "clusterset.local",
+            false => "cluster.local",
+        };
+        format!("web.ns1.svc.{domain}")
     }
 
     /// How many workloads of a member are known.
@@ -254,6 +268,7 @@ impl World {
         self.exposure = rng.random_bool(0.4).then(|| Exposure {
             providers: some(rng, self.members),
             consumers: some(rng, self.members),
+            for_gateways: rng.random_bool(0.3),
             has_port: rng.random_bool(0.8),
         });
     }
@@ -262,8 +277,9 @@ impl World {
     pub(crate) fn text(&self) -> String {
         let own = self.own();
         let (errors, base, percent, panic) = self.rule;
+        let edge = EDGE.replace("web.ns1.svc.cluster.local", &self.host());
         let mut text = format!(
-            "{EDGE}---
+            "{edge}---
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
 metadata: {{namespace: ns1, name: web}}
@@ -378,8 +394,12 @@ spec: {spec}
 apiVersion: networking.karmada.io/v1alpha1
 kind: MultiClusterService
 metadata: {{namespace: ns1, name: web}}
-spec: {{types: [CrossCluster], providerClusters: [{}], consumerClusters: [{}], ports: [{{port: {}}}]}}
+spec: {{types: [{}], providerClusters: [{}], consumerClusters: [{}], ports: [{{port: {}}}]}}
 ",
+                match exposure.for_gateways {
+                    true => "LoadBalancer",
+                    false => "CrossCluster",
+                },
                 names(&exposure.providers),
                 names(&exposure.consumers),
                 if exposure.has_port { 80 } else { 8080 }

@@ -16,7 +16,7 @@ use config_loader::resource::gloo::{
     Backing, Destination, ExternalProtocol, ExternalService, Federation, KubeService, MeshRef,
 };
 
-use self::endpoints::{ByGateways, Objects, Remote};
+use self::endpoints::{ByGateways, Objects, Remote, Renamed};
 use self::gateways::Gateways;
 use self::shifts::Known;
 use super::kube::host;
@@ -333,7 +333,7 @@ impl Kube<'_> {
         for host in self.federated() {
             let mut draft = self.draft(host);
             policies::expose(collector, &mut draft);
-            self.remote(&mut draft);
+            self.remote(&mut draft, &Renamed::default());
             // it stands for the one cluster: no policy has to let it
             draft.service.is_cluster_set = true;
             draft.service.stands_for = Some(Arc::clone(&self.service.member));
@@ -346,7 +346,8 @@ impl Kube<'_> {
             draft
         });
         self.saw(&mut draft);
-        self.remote(&mut draft);
+        let renamed = self.join_ports(&mut draft);
+        self.remote(&mut draft, &renamed);
         self.require_subsets(&mut draft);
         collector.add(draft);
     }
@@ -398,20 +399,40 @@ impl Kube<'_> {
         draft
     }
 
+    /// Adds the ports that the service does not have, by name or else by number; which of the others it has under another
+    /// name.
+    fn join_ports(&self, draft: &mut Draft) -> Renamed {
+        let mut renamed = Renamed::new();
+        for port in self.service.by.iter().flat_map(|one| &one.kube.ports) {
+            let service = &mut draft.service;
+            let mut ports = service.ports.iter();
+            let by_name = ports.find(|known| *known.name == *port.name);
+            match by_name.or_else(|| service.find_port(port.port)) {
+                None => service.ports.push(kube_port(port)),
+                Some(known) if *known.name != *port.name => {
+                    renamed.insert(Arc::clone(&port.name), known.name.clone());
+                }
+                Some(_) => {}
+            }
+        }
+        renamed
+    }
+
     /// Adds its endpoints as another cluster reaches them: the workloads, or the gateways of theirs.
-    fn remote(&self, draft: &mut Draft) {
+    fn remote(&self, draft: &mut Draft, renamed: &Renamed) {
         let federated = self.service.by.iter();
         let federated = federated.filter_map(|one| Some((one, one.federation()?)));
         let (flat, behind): (Vec<_>, Vec<_>) =
             federated.partition(|(_, federation)| federation.flat_network);
         if !flat.is_empty() {
-            self.reached(&flat, None, draft);
+            self.reached(&flat, (None, renamed), draft);
         }
         // without a name there is nothing to ask a gateway for
         let mut names = behind.iter().filter_map(|(one, _)| one.hostname());
         if let Some(name) = names.next() {
             let gateways = self.gateways.of(&self.service.member, draft);
-            self.reached(&behind, Some((lower(name), gateways)), draft);
+            let by = Some((lower(name), gateways));
+            self.reached(&behind, (by, renamed), draft);
         }
     }
 
@@ -419,7 +440,7 @@ impl Kube<'_> {
     fn reached(
         &self,
         by: &[(&Described<'_>, &Federation)],
-        gateways: Option<ByGateways>,
+        (gateways, renamed): (Option<ByGateways>, &Renamed),
         draft: &mut Draft,
     ) {
         let mut named = gateways.iter().flat_map(|(_, all)| all);
@@ -429,6 +450,7 @@ impl Kube<'_> {
             objects: by.iter().map(|(one, _)| Arc::clone(one.object)).collect(),
             member: Arc::clone(&self.service.member),
             keepalive: keepalives.next().map(keepalive),
+            renamed: renamed.clone(),
             gateways,
         };
         let endpoints = &mut draft.service.endpoints;

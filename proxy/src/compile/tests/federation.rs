@@ -126,6 +126,64 @@ fn in_c2() -> String {
     )
 }
 
+/// Who serves that port of a host, and on which port, sorted.
+fn reached_on(documents: &[String], host: &str, port: u16) -> Vec<String> {
+    let (services, identity) = services(documents);
+    let service = services.find(host).expect("the host is known");
+    let port = service.find_port(port).expect("the service has the port");
+    let wanted = Wanted {
+        service,
+        port,
+        subset: None,
+    };
+    let found = candidates(wanted, Viewer::new(&services.members().own, &identity));
+    let all = found.by_member.values().flatten();
+    let at = all.map(|workload| match (&workload.host, workload.port(port)) {
+        (WorkloadHost::Ip(ip), Some(port)) => format!("{ip}:{port}"),
+        other => format!("{other:?}"),
+    });
+    let mut all: Vec<String> = at.collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn ports_of_destinations_are_those_of_the_service_by_name_or_else_by_number() {
+    let of = |cluster: &str, ip: &str, ports: &str, targets: &str| {
+        let host = FEDERATED.replace("c2", cluster);
+        let name = format!("name: web-{cluster}");
+        let text = destination(&name, (cluster, ip), &federated(&host, "a"));
+        let one = "[{port: 80, name: http, protocol: TCP}]";
+        assert_eq!(text.matches(one).count(), 2);
+        text.replacen(one, ports, 1).replacen(one, targets, 1)
+    };
+    let renamed = of(
+        "c2",
+        "10.2.0.1",
+        "[{port: 80, name: web, protocol: TCP}]",
+        "[{port: 8001, name: web, protocol: TCP}]",
+    );
+    let more = of(
+        "c3",
+        "10.3.0.1",
+        "[{port: 8080, name: http, protocol: TCP}, {port: 9090, name: admin, protocol: TCP}]",
+        "[{port: 8002, name: http, protocol: TCP}, {port: 8003, name: admin, protocol: TCP}]",
+    );
+    let all = [kube(), renamed, more, everywhere()];
+    assert_eq!(
+        reached_on(&all, PLAIN, 80),
+        ["10.2.0.1:8001", "10.3.0.1:8002"]
+    );
+    assert_eq!(reached_on(&all, PLAIN, 9090), ["10.3.0.1:8003"]);
+    // under its own host each has the ports that its Destination says
+    assert_eq!(
+        reached_on(&all, "web.ns1.svc.c3.global", 8080),
+        ["10.3.0.1:8002"]
+    );
+    // without a Service, too
+    assert_eq!(reached_on(&all[1..], PLAIN, 9090), ["10.3.0.1:8003"]);
+}
+
 #[test]
 fn a_name_that_several_clusters_have_lets_nobody_in() {
     let with = |clusters: &str, host| {

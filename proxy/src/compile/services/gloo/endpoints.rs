@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use config_loader::resource::Object;
 use config_loader::resource::gloo::{
-    Backing, Destination, EndpointSubset, KubeEndpoint, KubeService,
+    Backing, Destination, EndpointSubset, KubeEndpoint, KubePort, KubeService,
 };
 
 use super::gateways::Gateway;
@@ -23,11 +23,15 @@ pub(super) type Objects = Box<[Arc<Object<Destination>>]>;
 /// The host by which its cluster knows a service, and the gateways there.
 pub(super) type ByGateways = (Arc<str>, Vec<Gateway>);
 
+/// Ports of Destinations that the service has under another name.
+pub(super) type Renamed = HashMap<Arc<str>, String>;
+
 /// A service of another cluster.
 pub(super) struct Remote {
     pub objects: Objects,
     pub member: Arc<Member>,
     pub keepalive: Option<TcpKeepalive>,
+    pub renamed: Renamed,
     /// None where workloads are reached directly.
     pub gateways: Option<ByGateways>,
 }
@@ -36,9 +40,15 @@ impl Remote {
     /// Lists the workloads, or the gateways of theirs.
     pub(super) fn list(&self, listing: &mut Listing) {
         match &self.gateways {
-            None => list(&self.objects, Some(&self.member), self.keepalive, listing),
+            None => list(&self.objects, Some(self), listing),
             Some((host, gateways)) => self.list_gateways(host, gateways, listing),
         }
+    }
+
+    /// What the service calls a port.
+    fn name_of<'a>(&'a self, port: &'a KubePort) -> &'a str {
+        let renamed = self.renamed.get(&port.name);
+        renamed.map_or(&port.name, |name| name)
     }
 
     /// One endpoint for each gateway, which together weigh as much as the workloads behind them.
@@ -46,7 +56,7 @@ impl Remote {
         let mut ports: Vec<(Arc<str>, u16)> = Vec::new();
         for port in services(&self.objects).flat_map(|kube| &kube.ports) {
             if !ports.iter().any(|(_, known)| *known == port.port) {
-                ports.push((Arc::clone(&port.name), port.port));
+                ports.push((self.name_of(port).into(), port.port));
             }
         }
         let behind = Arc::new(Behind {
@@ -96,10 +106,10 @@ pub(super) fn enrich(
     if !known.iter().any(|workload| workload.member.is_none()) {
         let others = known.iter();
         others.for_each(|workload| listing.push(workload.clone()));
-        return list(objects, None, None, listing);
+        return list(objects, None, listing);
     }
     let mut said = Listing::default();
-    list(objects, None, None, &mut said);
+    list(objects, None, &mut said);
     let mut by_host: HashMap<&WorkloadHost, Vec<&Workload>> = HashMap::new();
     for workload in said.all() {
         by_host.entry(&workload.host).or_default().push(workload);
@@ -177,13 +187,9 @@ fn region(objects: &[Arc<Object<Destination>>]) -> &str {
         .unwrap_or_default()
 }
 
-/// Lists the workloads of a service of this member, or of the own cluster.
-fn list(
-    objects: &[Arc<Object<Destination>>],
-    member: Option<&Arc<Member>>,
-    keepalive: Option<TcpKeepalive>,
-    listing: &mut Listing,
-) {
+/// Lists the workloads of a service of another cluster, or of the own one.
+fn list(objects: &[Arc<Object<Destination>>], remote: Option<&Remote>, listing: &mut Listing) {
+    let member = remote.map(|remote| &remote.member);
     let region = region(objects);
     let mut group_before = None;
     let mut ports: BTreeMap<String, u16> = BTreeMap::new();
@@ -191,13 +197,16 @@ fn list(
         if group_before.replace(std::ptr::from_ref(group)) != Some(std::ptr::from_ref(group)) {
             let named = kube.ports.iter().filter_map(|port| {
                 let at = kube.endpoint_port(port, group)?.port;
-                Some((port.name.to_string(), at))
+                let name = remote.map_or(&*port.name, |remote| remote.name_of(port));
+                Some((name.to_owned(), at))
             });
             ports = named.collect();
         }
         let locality = format!("{region}/{}/{}", endpoint.zone, endpoint.sub_zone);
         let facts = Facts {
             ports: ports.clone(),
+            // what another cluster does not say of a port, it does not serve
+            only_ports: remote.is_some(),
             labels: Arc::new(endpoint.labels.clone()),
             locality: match (locality.trim_end_matches('/'), member) {
                 ("", Some(member)) => member.locality.clone(),
@@ -206,7 +215,7 @@ fn list(
             network: member.map_or_else(Arc::default, |member| Arc::clone(&member.network)),
             origin: member.map_or(Origin::Native, |_| Origin::Gloo),
             member: member.cloned(),
-            keepalive,
+            keepalive: remote.and_then(|remote| remote.keepalive),
             ..Facts::default()
         };
         let facts = listing.share(facts);

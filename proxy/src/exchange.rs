@@ -21,7 +21,7 @@ pub mod downstream;
 
 pub mod early;
 
-mod failover;
+pub mod failover;
 
 pub mod forward;
 

@@ -117,7 +117,11 @@ impl Endpoint {
                 policy.map_or_else(Default::default, |policy| policy.time(health.multiplier()));
             let left = time.saturating_sub(now.since(health.ejected_at()));
             let times = health.ejections();
-            reasons.push(format!("ejected for {left:.0?} more, {times} times so far"));
+            reasons.push(match left.is_zero() {
+                // its time is over, or the policy that ejected it is gone
+                true => format!("ejected until the next sweep, {times} times so far"),
+                false => format!("ejected for {left:.0?} more, {times} times so far"),
+            });
         }
         if health.reasons() & why::UNHEALTHY != 0 {
             reasons.push(match self.state.checked() {

@@ -308,6 +308,10 @@ pub struct ClusterUsed {
     /// The Kubernetes clusters that serve it, in the order in which they are asked; none where only one can.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberUsed>,
+    /// What of a failed request, or of a connection that cannot be made, goes to later tiers, in words; none where there is
+    /// one tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failover: Option<String>,
     /// Endpoints that do not count, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,

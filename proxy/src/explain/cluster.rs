@@ -9,7 +9,7 @@ use rand::rngs::SmallRng;
 
 use super::answer::{ClusterUsed, DestinationChoice, Edits, EndpointUsed, PriorityUsed};
 use super::effect;
-use super::members::members;
+use super::members::{self, members};
 use crate::balance::{EndpointIdx, HashKey, Source, client_hash, combined};
 use crate::cluster::federation::Choice;
 use crate::cluster::{Ask, Cluster, Endpoint, Federation, Split};
@@ -40,8 +40,14 @@ pub(super) fn destinations(
     for ((_, destination), choice) in split.entries().zip(&mut choices) {
         if let Some(cluster) = snapshot.cluster(destination.cluster)
             && let Some(used) = &mut choice.cluster
-            && let Some(key) = cluster.hash_key()
         {
+            used.failover = cluster
+                .federation
+                .as_ref()
+                .and_then(|federation| members::failover(federation, snapshot, Some(request)));
+            let Some(key) = cluster.hash_key() else {
+                continue;
+            };
             let clusters = split
                 .entries()
                 .map(|(_, other)| snapshot.cluster(other.cluster));
@@ -172,14 +178,33 @@ fn led_to(cluster: &Cluster, snapshot: &Snapshot, hash: u64, used: &ClusterUsed)
 }
 
 /// Every destination of a rule for connections, in the order of the rule.
+/// What a connection is kept with its client by is the client's address, and nothing else.
 pub(super) fn of_connection(
     split: &Split<Destination>,
     snapshot: &Snapshot,
     survey: &Survey<'_>,
+    client: Option<IpAddr>,
 ) -> Vec<DestinationChoice> {
-    let asked = |(weight, destination): (u64, &Destination)| DestinationChoice {
-        idle: idle(weight, "connection"),
-        ..choice((weight, destination), split.total(), snapshot, survey)
+    let mut connection = Request::new(());
+    if let Some(client) = client {
+        connection.extensions_mut().insert(client);
+    }
+    let asked = |(weight, destination): (u64, &Destination)| {
+        let mut choice = DestinationChoice {
+            idle: idle(weight, "connection"),
+            ..choice((weight, destination), split.total(), snapshot, survey)
+        };
+        let cluster = snapshot.cluster(destination.cluster);
+        if let (Some(cluster), Some(used)) = (cluster, &mut choice.cluster) {
+            let federation = cluster.federation.as_ref();
+            used.failover =
+                federation.and_then(|federation| members::failover(federation, snapshot, None));
+            if let Some(key @ HashKey::SourceIp) = cluster.hash_key() {
+                let of = (&**cluster, snapshot);
+                follow_key(used, of, (key, &[key]), &connection, choice.probability);
+            }
+        }
+        choice
     };
     split.entries().map(asked).collect()
 }
@@ -206,7 +231,11 @@ fn choice(
         source: (&destination.provenance).into(),
         authority: None,
         edits: Edits::default(),
-        failure: failure(destination, cluster.map(|cluster| &**cluster), survey),
+        failure: failure(
+            destination,
+            cluster.map(|cluster| &**cluster),
+            (snapshot, survey),
+        ),
         cluster: cluster.map(|cluster| ClusterUsed {
             left_out: survey.left_out_endpoints(&host, port, &subset),
             ..used(cluster, snapshot, probability)
@@ -234,7 +263,7 @@ fn parts(name: &str) -> (String, u16, String) {
 fn failure(
     destination: &Destination,
     cluster: Option<&Cluster>,
-    survey: &Survey<'_>,
+    (snapshot, survey): (&Snapshot, &Survey<'_>),
 ) -> Option<String> {
     let (host, port, subset) = parts(&destination.name);
     let (word, kind, why) = match cluster {
@@ -257,7 +286,13 @@ fn failure(
             };
             ("empty", Kind::NoHealthyUpstream, why)
         }
-        Some(cluster) => ("unavailable", Kind::NoHealthyUpstream, nobody(cluster)?),
+        Some(cluster) => {
+            let why = match &cluster.federation {
+                Some(federation) => members::nobody(federation, snapshot)?,
+                None => nobody(cluster)?,
+            };
+            ("unavailable", Kind::NoHealthyUpstream, why)
+        }
     };
     let reply = LocalReply::from_kind(kind);
     let status = reply.status.as_u16();
@@ -273,11 +308,7 @@ fn nobody(cluster: &Cluster) -> Option<String> {
         state.health.is_usable() || !state.health.is_ejected() && state.checked().is_none()
     };
     let panics = || cluster.live().shares.iter().any(|share| share.panic);
-    if cluster.federation.is_some()
-        || endpoints.is_empty()
-        || endpoints.iter().any(may_be)
-        || panics()
-    {
+    if endpoints.is_empty() || endpoints.iter().any(may_be) || panics() {
         return None;
     }
     Some(match endpoints.len() {
@@ -298,6 +329,7 @@ fn used(cluster: &Cluster, snapshot: &Snapshot, probability: f64) -> ClusterUsed
         connect_timeout: effect::duration(cluster.pool.connect_timeout),
         tls: cluster.pool.tls.as_ref().map(ToString::to_string),
         affinity: None,
+        failover: None,
         health_check: cluster.check.as_ref().map(ToString::to_string),
         priorities: match members.is_empty() {
             true => priorities(cluster),

@@ -1,5 +1,7 @@
 //! What becomes of a connection that is carried as it is: server, rules by SNI and address, destinations.
 
+use std::net::IpAddr;
+
 use super::answer::{Answer, Condition, Note, Outcome, RuleTried};
 use super::cluster;
 use crate::compile::Survey;
@@ -14,6 +16,7 @@ const NAMES_LISTED_MAX: usize = 20;
 pub(super) fn explain(
     answer: &mut Answer,
     (listener, name): (&Listener, &str),
+    client: Option<IpAddr>,
     snapshot: &Snapshot,
     survey: &Survey<'_>,
 ) -> bool {
@@ -43,7 +46,7 @@ pub(super) fn explain(
             }
         }
     };
-    rules(answer, routes, sni, (snapshot, survey));
+    rules(answer, routes, (sni, client), (snapshot, survey));
     true
 }
 
@@ -88,7 +91,7 @@ fn names(chains: &Chains) -> Note {
 fn rules(
     answer: &mut Answer,
     routes: &OpaqueRoutes,
-    sni: Option<&str>,
+    (sni, client): (Option<&str>, Option<IpAddr>),
     (snapshot, survey): (&Snapshot, &Survey<'_>),
 ) {
     let head = OpaqueHead {
@@ -130,7 +133,7 @@ fn rules(
         });
     }
     if let Some(split) = &route.split {
-        answer.destinations = cluster::of_connection(split, snapshot, survey);
+        answer.destinations = cluster::of_connection(split, snapshot, survey, client);
     }
 }
 

@@ -1,10 +1,17 @@
-//! Which clusters serve a destination that several have: what was left out and why, tiers, shares, endpoints.
+//! Which clusters serve a destination that several have: tiers, shares, endpoints, and where goes what a tier fails.
+
+use std::collections::BTreeSet;
+
+use http::Request;
 
 use super::answer::{EndpointUsed, MemberUsed};
 use super::cluster::endpoints;
-use crate::cluster::federation::Pool;
+use crate::cluster::federation::{Pool, PoolSet};
 use crate::cluster::priorities::Health;
 use crate::cluster::{Cluster, Federation};
+use crate::exchange::failover::REPLAY_BODY_BYTES_MAX;
+use crate::identity::Replay;
+use crate::registry::why;
 use crate::snapshot::Snapshot;
 
 /// The members of a cluster in the order in which they are asked, and all of their endpoints.
@@ -14,8 +21,7 @@ pub(super) fn members(
     probability: f64,
 ) -> (Vec<MemberUsed>, Vec<EndpointUsed>) {
     let cluster = |pool: &Pool| snapshot.cluster(pool.cluster);
-    let available = federation.available(|id| snapshot.cluster(id));
-    let shares = federation.shares(available);
+    let shares = federation.shares(serving(federation, snapshot));
     let mut order: Vec<usize> = (0..shares.len()).collect();
     order.sort_by_key(|at| federation.pools()[*at].tier);
     let mut members = Vec::new();
@@ -42,6 +48,106 @@ pub(super) fn members(
         }));
     }
     (members, all)
+}
+
+/// The pools that serve now: those that have an endpoint that may be used, else those of the first tier that panic.
+fn serving(federation: &Federation, snapshot: &Snapshot) -> PoolSet {
+    let available = federation.available(|id| snapshot.cluster(id));
+    if !available.is_empty() {
+        return available;
+    }
+    let pools = federation.pools();
+    let first = pools.iter().map(|pool| pool.tier).min();
+    PoolSet::of(pools, |pool| {
+        let cluster = snapshot.cluster(pool.cluster);
+        let panics = |cluster: &Cluster| cluster.live().shares.iter().any(|share| share.panic);
+        Some(pool.tier) == first && cluster.is_some_and(|cluster| panics(cluster))
+    })
+}
+
+/// Why no pool serves, if none does: what the access log says of a request.
+pub(super) fn nobody(federation: &Federation, snapshot: &Snapshot) -> Option<String> {
+    if !serving(federation, snapshot).is_empty() {
+        return None;
+    }
+    let pools = federation.pools().iter();
+    let clusters = pools.filter_map(|pool| snapshot.cluster(pool.cluster));
+    let endpoints = clusters.clone().flat_map(|cluster| cluster.endpoints());
+    let out = endpoints.fold(0, |all, endpoint| all | endpoint.state.health.reasons());
+    let mut unresolved = clusters.filter(|cluster| !cluster.unresolved.is_empty());
+    Some(
+        match out {
+            out if out & why::EJECTED != 0 => {
+                "every endpoint of every cluster is out (all_ejected)"
+            }
+            out if out & why::UNHEALTHY != 0 => {
+                "every endpoint of every cluster is out (unhealthy)"
+            }
+            _ if unresolved.next().is_some() => return None, // told by their names
+            _ => "no cluster has an endpoint",
+        }
+        .to_owned(),
+    )
+}
+
+/// What becomes of a request that the tier in use fails, or of a connection where nothing is asked. None where there is only
+/// one tier, or nobody serves.
+pub(super) fn failover(
+    federation: &Federation,
+    snapshot: &Snapshot,
+    request: Option<&Request<()>>,
+) -> Option<String> {
+    let pools = federation.pools();
+    let tiers: BTreeSet<u8> = pools.iter().map(|pool| pool.tier).collect();
+    let shares = federation.shares(serving(federation, snapshot));
+    let at = shares.iter().position(|share| *share > 0.0)?;
+    let tier = pools[at].tier;
+    if tiers.len() < 2 {
+        return None;
+    }
+    let fails = match request {
+        Some(request) => format!("if tier {tier} fails ({})", failures(federation, request)),
+        None => format!("if tier {tier} takes no connection"),
+    };
+    let available = federation.available(|id| snapshot.cluster(id));
+    let later = tiers.range(tier.saturating_add(1)..).filter_map(|later| {
+        let of_tier = pools.iter().enumerate();
+        let keys = of_tier.filter(|(at, pool)| pool.tier == *later && available.has(*at));
+        let keys: Vec<&str> = keys.map(|(_, pool)| &*pool.member).collect();
+        (!keys.is_empty()).then(|| format!("tier {later} ({})", keys.join(", ")))
+    });
+    let later: Vec<String> = later.collect();
+    let nothing = if federation.replay == Replay::Off {
+        "--failover-replay=off keeps it from the next"
+    } else if tiers.last() == Some(&tier) {
+        "no tier comes after it"
+    } else if later.is_empty() {
+        "no tier after it has an endpoint that may be used"
+    } else {
+        let (later, most) = (later.join(", then "), REPLAY_BODY_BYTES_MAX / 1024);
+        return Some(match request {
+            Some(_) => {
+                format!("{fails}, a request is replayed in {later}, with up to {most} KiB of body")
+            }
+            None => format!("{fails}, it is made to {later}"),
+        });
+    };
+    Some(match request {
+        Some(_) => format!("if tier {tier} fails, nothing is replayed: {nothing}"),
+        None => format!("{fails}, none is made elsewhere: {nothing}"),
+    })
+}
+
+/// After what a request is sent to the next tier.
+fn failures(federation: &Federation, request: &Request<()>) -> String {
+    let method = request.method();
+    match federation.replay {
+        Replay::Upstream => "no connection or response, a status above 499".to_owned(),
+        _ if method.is_idempotent() => {
+            format!("no connection or response; 5xx, since {method} may be repeated")
+        }
+        _ => format!("no connection or response, 502 to 504; no other 5xx, since it is {method}"),
+    }
 }
 
 /// Endpoints that may be used, and all of them.

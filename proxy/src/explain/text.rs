@@ -339,6 +339,9 @@ impl Page {
                 self.under(10, &endpoint_line(endpoint, width));
             }
         }
+        if let Some(failover) = &cluster.failover {
+            self.under(8, failover);
+        }
         for endpoint in endpoints_of(cluster, None) {
             self.under(8, &endpoint_line(endpoint, width));
         }

@@ -37,7 +37,8 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
         return without_listener(answer, question, snapshot, survey);
     };
     answer.listener = Some(choice);
-    if connection::explain(&mut answer, (listener, &name), snapshot, survey) {
+    let client = question.client;
+    if connection::explain(&mut answer, (listener, &name), client, snapshot, survey) {
         return answer;
     }
     let is_tls = matches!(listener.service, Service::Tls(_));

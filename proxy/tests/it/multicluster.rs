@@ -9,6 +9,8 @@ mod changes;
 
 mod circles;
 
+mod explained;
+
 mod exports;
 
 mod exports_tls;

@@ -403,3 +403,16 @@ fn nobody_is_out_for_checks_that_are_not_made() {
             .is_none()
     );
 }
+
+#[test]
+fn an_ejection_whose_time_is_over_is_told_as_that() {
+    let cluster = cluster(balance(Simple::Random), &["r/a", "r/a"]);
+    let outlier = cluster.balance.outlier.as_ref();
+    let out = |policy, now| cluster.endpoint(EndpointIdx(0)).why_out(policy, now);
+    assert_eq!(out(outlier, Moment(1)), None);
+    fail(&cluster, 0, Moment(1));
+    let said = |text: &str| Some(format!("ejected {text}, 1 times so far"));
+    assert_eq!(out(outlier, Moment(1)), said("for 30s more"));
+    assert_eq!(out(outlier, Moment(60_000)), said("until the next sweep"));
+    assert_eq!(out(None, Moment(1)), said("until the next sweep"));
+}

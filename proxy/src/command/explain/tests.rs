@@ -55,6 +55,10 @@ golden! {
     clusters_that_a_policy_leaves_out_are_told: "clusters" ["--cluster", "c1", "GET", "http://some.example:8080/"];
     clusters_that_a_policy_keeps_apart_are_told: "clusters" ["--cluster", "c1", "GET", "http://near.example:8080/"];
     policy_that_leaves_nobody_is_told: "clusters" ["--cluster", "c1", "GET", "http://nobody.example:8080/"];
+    replays_are_told_with_their_outcomes: "clusters" ["--cluster", "c1", "GET", "http://backed.example:8080/"];
+    replays_of_other_methods_are_told: "clusters" ["--cluster", "c1", "POST", "http://backed.example:8080/"];
+    replays_as_upstream_makes_them_are_told: "clusters" ["--cluster", "c1", "--failover-replay", "upstream", "POST", "http://backed.example:8080/"];
+    tiers_without_replays_are_told: "clusters" ["--cluster", "c1", "--failover-replay", "off", "GET", "http://backed.example:8080/"];
     faults_and_cors_are_told: "early" ["GET", "http://shop.example:8080/cart"];
     preflight_is_answered_here: "early" ["OPTIONS", "http://shop.example:8080/cart", "-H", "origin: https://www.example", "-H", "access-control-request-method: PUT"];
     request_of_an_allowed_origin_is_shared: "early" ["GET", "http://shop.example:8080/cart", "-H", "origin: http://localhost:3000"];

@@ -30,6 +30,17 @@ fn among(
     policy: String,
     arguments: &[&str],
 ) -> Proxy {
+    kept_among("None", locals, gateways, policy, arguments)
+}
+
+/// The same with this `sessionAffinity` of the Service.
+fn kept_among(
+    affinity: &str,
+    locals: &[SocketAddr],
+    gateways: &[SocketAddr],
+    policy: String,
+    arguments: &[&str],
+) -> Proxy {
     let start = Start::new();
     let endpoint = |(number, at): (usize, &SocketAddr)| {
         let (ip, port) = (at.ip(), at.port());
@@ -51,8 +62,10 @@ fn among(
          hosts: ['*']\n  gateways: [tcp]\n  tcp:\n  - route: [{destination: {host: web.ns1.svc.cluster.local, \
          port: {number: 80}}}]\n"
             .to_owned(),
-        "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\nspec: {ports: [{name: tcp, port: 80}]}\n"
-            .to_owned(),
+        format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{namespace: ns1, name: web}}\n\
+             spec: {{sessionAffinity: {affinity}, ports: [{{name: tcp, port: 80}}]}}\n"
+        ),
         format!(
             "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {{namespace: ns1, name: web}}\n\
              spec: {{ports: [{{name: tcp, port: 80, endpoints: [{}]}}]}}\n",
@@ -88,6 +101,36 @@ fn scenario_95_a_connection_goes_to_the_next_cluster_only_when_none_was_made() {
     let resets = RawOrigin::start(|_, stream| drop(stream.peek(&mut [0])));
     let proxy = before(resets.address, backup.address);
     (0..10).for_each(|_| assert!(ask_bytes(&proxy).is_empty()));
+}
+
+#[test]
+fn explain_says_where_connections_go_and_where_clients_stay() {
+    let (local, backup) = (says("c1"), says("c2"));
+    let to = || policy("{lbType: FailOver, targets: [{clusterKey: c2}]}");
+    let (locals, backups) = ([local.address, free_address()], [backup.address]);
+    let ask = |proxy: &Proxy, more: &str| {
+        let port = proxy.edge.port();
+        proxy.page(&format!("/explain?url=tcp://127.0.0.1:{port}{more}"))
+    };
+    let said = ask(&among(&locals, &backups, to(), &[]), "");
+    let expected =
+        "if tier 0 takes no connection, it is made to tier 1 (default/default/default/c2)";
+    assert!(said.contains(expected), "{said}");
+    assert!(!said.contains("sticky"), "{said}");
+    let off = ["--failover-replay", "off"];
+    let said = ask(&among(&locals, &backups, to(), &off), "");
+    let expected = "none is made elsewhere: --failover-replay=off keeps it from the next";
+    assert!(said.contains(expected), "{said}");
+    let proxy = kept_among("ClientIP", &locals[..1], &backups, to(), &[]);
+    let said = ask(&proxy, "");
+    assert!(
+        said.contains("which differs from client to client"),
+        "{said}"
+    );
+    assert_eq!(ask_bytes(&proxy), b"c1");
+    let said = ask(&proxy, "&client=127.0.0.1");
+    let expected = format!("remembered at {} for ", local.address);
+    assert!(said.contains(&expected), "{said}");
 }
 
 #[test]

@@ -1,0 +1,51 @@
+//! What `explain` says of tiers, of endpoints that are out, and of clients that stay.
+
+use super::*;
+
+const BACKUPS: &str = "{lbType: FailOver, targets: [{clusterKey: c2}, {clusterKey: c3}]}";
+
+/// What the running proxy explains of a request to web.example.
+fn explained(proxy: &Proxy) -> String {
+    let port = proxy.edge.port();
+    proxy.page(&format!("/explain?url=http://web.example:{port}/"))
+}
+
+#[test]
+fn explain_says_what_a_tier_leaves_to_the_next() {
+    let world = World::new();
+    let proxy = world.proxy(Setup {
+        local: 1,
+        policy: BACKUPS,
+        rule: EJECTS_AT_ONCE,
+        ..Setup::default()
+    });
+    let said = explained(&proxy);
+    let expected = "if tier 0 fails (no connection or response; 5xx, since GET may be repeated), a request is replayed in \
+                    tier 1 (default/default/default/c2, default/default/default/c3), with up to 64 KiB of body";
+    assert!(said.contains(expected), "{said}");
+    // who is out takes no replays
+    eject(&proxy, &[&world.l1, &world.g2]);
+    let said = explained(&proxy);
+    assert!(
+        said.contains("if tier 1 fails, nothing is replayed: no tier comes after it"),
+        "{said}"
+    );
+}
+
+#[test]
+fn explain_says_what_requests_get_where_every_endpoint_is_out() {
+    let world = World::new();
+    let proxy = world.proxy(Setup {
+        local: 1,
+        policy: BACKUPS,
+        rule: EJECTS_AT_ONCE,
+        ..Setup::default()
+    });
+    assert!(!explained(&proxy).contains("unavailable"));
+    eject(&proxy, &[&world.l1, &world.g2, &world.g3]);
+    let said = explained(&proxy);
+    let expected =
+        "unavailable: requests get 503 UH; every endpoint of every cluster is out (all_ejected)";
+    assert!(said.contains(expected), "{said}");
+    assert!(said.contains("not every destination can answer"), "{said}");
+}

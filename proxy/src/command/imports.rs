@@ -7,6 +7,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use config_loader::diagnostic::codes::imports::IM004;
 use config_loader::diagnostic::render;
 use config_loader::resource::flomesh::ClusterKey;
 use config_loader::{Diagnostic, Kind, Loaded, ReadOptions, Severity};
@@ -20,6 +21,9 @@ const HELP: &str = "\
 Does what a controller of several clusters would do, once: for every service that another cluster exports to this one, a \
 ServiceImport with the gateway of each cluster that does. Ports are joined by their names, then by their numbers. A cluster \
 exports to those in `targetClusters`, to all without; an Exact rule cannot be imported (X298).
+
+A cluster of which nothing at all is there is an error, since its imports would all go (IM004): a directory that is not \
+mounted looks like that. --allow-empty says that it is meant.
 
 Of a cluster these are read: ServiceExport, Service, and Cluster for gateways that --clusters does not name. What is wrong \
 goes to standard error; with an error nothing is written at all.
@@ -47,6 +51,9 @@ pub struct ImportsArgs {
     /// File that the imports are written to, as a whole or not at all; default: standard output
     #[arg(long = "to", value_name = "FILE")]
     pub to: Option<PathBuf>,
+    /// Let a cluster have no resources at all: nothing is imported from it
+    #[arg(long)]
+    pub allow_empty: bool,
     /// What a field is that its resource does not have
     #[arg(long, value_enum, default_value_t = UnknownFieldsArg::Error, env = "STRAIT_UNKNOWN_FIELDS", help_heading = "Compatibility")]
     pub unknown_fields: UnknownFieldsArg,
@@ -113,12 +120,34 @@ fn load(args: &ImportsArgs) -> Option<(Vec<Source>, Vec<Diagnostic>)> {
         let loaded = config_loader::load_files_with(&paths, options);
         let counting = loaded.diagnostics.iter();
         found.extend(counting.filter(|one| counts(one, &loaded)).cloned());
+        if !args.allow_empty && is_nothing(&loaded) {
+            found.push(nothing_of(key, &paths));
+        }
         sources.push(Source {
             cluster: ClusterKey::parse(key)?,
             resources: loaded.set,
         });
     }
     Some((sources, found))
+}
+
+/// Whether no resource was found at all, and nothing is wrong that says why.
+fn is_nothing(loaded: &Loaded) -> bool {
+    let mut found = loaded.diagnostics.iter();
+    loaded.set.is_empty() && !found.any(|one| one.severity == Severity::Error)
+}
+
+/// That nothing is there of a cluster, which then would have no imports any more.
+fn nothing_of(key: &str, paths: &[PathBuf]) -> Diagnostic {
+    let file = paths.first().map(|path| path.display().to_string());
+    let file = file.unwrap_or_default().into();
+    let message = format!("nothing is there of cluster `{key}`: all imports from it would go");
+    let mut found = Diagnostic::about_file(Severity::Error, IM004, file, message);
+    found.help(
+        "see whether the directory is the right one, and mounted; leave out --from of a cluster that is gone, or write \
+         --allow-empty if it is to export nothing",
+    );
+    found
 }
 
 /// Whether a finding is of something that imports follow from: of documents that nobody can read, too, which may be

@@ -300,8 +300,10 @@ fn refused(source: &Source) -> impl Iterator<Item = Diagnostic> {
     let exports = source.resources.service_exports.values();
     let refused = exports.filter(|export| !exports::is_valid(export));
     refused.map(|export| {
-        let message = "the export is refused by its status: it is not imported".to_owned();
+        let message =
+            "the export is refused by its status (Valid=False or Conflict=True): it is not imported";
         let field = ("status.conditions", Line::default());
+        let message = message.to_owned();
         let mut found = finding(export, field, (Severity::Warning, IM003), message);
         found.help("mend what its conditions tell of, or leave `status` out");
         found

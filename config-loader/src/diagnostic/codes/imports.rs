@@ -1,7 +1,8 @@
 //! Codes of what `strait imports` finds among several clusters: IM.
 
 codes! {
-    IM001 Warning "clusters that export a service say the same of it: type, ports, service account";
+    IM001 Warning "Conflict: clusters that export a service say the same of it: type, ports, service account";
     IM002 Error "the gateway of a cluster that exports is known";
-    IM003 Warning "an export that is imported is not refused by its status";
+    IM003 Warning "an export that is imported is not refused by its status: Valid is not False, Conflict not True";
+    IM004 Error "a cluster that is imported from has resources";
 }

@@ -31,8 +31,9 @@ pub(super) fn check(
 
 fn conflict(export: &Exported<'_>, other: &Object<Service>, what: &str) -> Diagnostic {
     let (name, cluster) = (&export.object.id.name, export.cluster);
-    let message =
-        format!("Service `{name}` of cluster `{cluster}` is not the same elsewhere: {what}");
+    let message = format!(
+        "Conflict=True: Service `{name}` of cluster `{cluster}` is not the same elsewhere: {what}"
+    );
     let mut found = warn(export, "metadata.name", message);
     found.help(
         "ports are joined by their names, then by their numbers, each with the clusters that export it; give the Services \

@@ -168,7 +168,9 @@ fn ports_are_joined_and_each_is_with_the_clusters_that_export_it() {
         panic!("{found:?}")
     };
     assert!(
-        conflict.starts_with("IM001 c2.yaml Service `web` of cluster `default/default/default/c2`"),
+        conflict.starts_with(
+            "IM001 c2.yaml Conflict=True: Service `web` of cluster `default/default/default/c2`"
+        ),
         "{conflict}"
     );
     // whatever the order of the arguments

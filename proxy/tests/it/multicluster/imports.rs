@@ -161,6 +161,42 @@ spec:
 }
 
 #[test]
+fn a_cluster_of_which_nothing_is_there_does_not_lose_its_imports() {
+    let files = directory(&[
+        ("mesh.yaml", &documents([SERVICE])),
+        ("clusters.yaml", &told("10.1.0.9", 80)),
+        ("imports.yaml", "# as it was\n"),
+    ]);
+    let empty = at(files.path(), "empty");
+    std::fs::create_dir(&empty).unwrap();
+    let to = at(files.path(), "imports.yaml");
+    let (c1, c2) = (
+        format!("c1={empty}"),
+        format!("c2={}", at(files.path(), "mesh.yaml")),
+    );
+    let fixed = ["--for", "c3", "--from", &c1, "--from", &c2, "--to", &to];
+    let output = run(&fixed);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("error[IM004]: nothing is there of cluster `default/default/default/c1`"),
+        "{told}"
+    );
+    assert!(
+        told.contains("help: see whether the directory is the right one"),
+        "{told}"
+    );
+    assert_eq!(std::fs::read_to_string(&to).unwrap(), "# as it was\n");
+    // one that exports nothing is fine, and so is what is asked for
+    let full = ["--for", "c3", "--from", &c2, "--to", &to];
+    assert_eq!(run(&full).status.code(), Some(0));
+    std::fs::write(&to, "# as it was\n").unwrap();
+    let output = run(&[&fixed[..], &["--allow-empty"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(!std::fs::read_to_string(&to).unwrap().contains("as it was"));
+}
+
+#[test]
 fn with_an_error_nothing_is_written() {
     let good = export(
         "web",

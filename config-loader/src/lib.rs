@@ -40,9 +40,10 @@ pub use clusters::{
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 pub use kind::{Kind, Name, ObjectRef};
 pub use loader::{
-    Loaded, Watch, fill_source_lines, load_bytes, load_files, load_files_with, watch,
+    Loaded, Watch, fill_source_lines, load_bytes, load_files, load_files_for, load_files_with,
+    watch,
 };
-pub use options::ReadOptions;
+pub use options::{Fleet, ReadOptions};
 pub use resource::{Object, ResourceSet};
 pub use source::WatchSettings;
 pub use store::{Delta, Quarantined, Update};

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::ReadOptions;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::load::{text_of, too_large};
 use crate::parse::FILE_BYTES_MAX;
@@ -11,6 +10,7 @@ use crate::resource::ResourceSet;
 use crate::source::{self, FileEvent, FileSource, Look, WatchSettings};
 use crate::store::{Change, Delta, Quarantined, Store, Update};
 use crate::validate::references;
+use crate::{Fleet, ReadOptions};
 
 mod quote;
 
@@ -51,7 +51,15 @@ pub fn load_files(paths: &[PathBuf]) -> Loaded {
 
 /// Loads files and directories, once, as strictly as `options` say.
 pub fn load_files_with(paths: &[PathBuf], options: ReadOptions) -> Loaded {
-    let mut loader = Loader::new(options);
+    load_files_for(Fleet::default(), paths, options)
+}
+
+/// As [`load_files_with`], with findings for who is in such a fleet.
+pub fn load_files_for(fleet: Fleet, paths: &[PathBuf], options: ReadOptions) -> Loaded {
+    let mut loader = Loader {
+        fleet,
+        ..Loader::new(options)
+    };
     let mut files = FileSource::new(paths, FILE_BYTES_MAX);
     loader.absorb(files.look());
     loader.loaded()
@@ -106,6 +114,7 @@ pub fn watch(
 struct Loader {
     store: Store,
     options: ReadOptions,
+    fleet: Fleet,
     /// What does not fit together in the set in force.
     references: Vec<Diagnostic>,
     diagnostics: Vec<Diagnostic>,
@@ -134,7 +143,7 @@ impl Loader {
         fill_source_lines(&mut refusals);
         found.extend(refusals);
         if !delta.is_empty() {
-            self.references = references::check(self.store.set(), self.options);
+            self.references = references::check(self.store.set(), self.options, &self.fleet);
             fill_source_lines(&mut self.references);
         }
         found.extend(self.references.iter().cloned());

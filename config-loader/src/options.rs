@@ -1,5 +1,9 @@
 //! What is forgiven, for those who come from readers that forgive more, and what the proxy is told to do besides.
 
+use crate::clusters::ClusterSettings;
+use crate::resource::flomesh::ClusterKey;
+use crate::resource::gloo::MeshRef;
+
 /// How strictly resources are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions {
@@ -15,4 +19,16 @@ pub struct ReadOptions {
     /// `maxEjectionPercent` holds for the first ejection, too, as in newer Envoy: where it lets nobody be ejected there is
     /// a warning. By default one endpoint may be out whatever it says, as long as another is left.
     pub first_ejection_is_capped: bool,
+}
+
+/// What is known of clusters besides what resources say of them. It only makes findings more exact: nothing is refused for
+/// it.
+#[derive(Clone, Debug, Default)]
+pub struct Fleet {
+    /// The cluster that resources are read for; none if that is not known.
+    pub own: Option<ClusterKey>,
+    /// What the proxy is told of other clusters.
+    pub told: Vec<ClusterSettings>,
+    /// The mesh of Gloo that resources are read for; none if it follows from the Destinations of the own cluster.
+    pub mesh: Option<MeshRef>,
 }

@@ -2,4 +2,4 @@
 
 mod multi_cluster_service;
 
-pub use multi_cluster_service::{Exposure, ExposurePort, MultiClusterService};
+pub use multi_cluster_service::{Exposure, ExposurePort, MultiClusterService, NamedCluster};

@@ -1,4 +1,4 @@
-//! Annotations of `strait.io`: what no resource has a field for.
+//! Annotations of `strait.io`, and one of flomesh: what no resource has a field for.
 //!
 //! One key for each setting, so that a mistake is reported at its own place and `kubectl annotate` can change one.
 
@@ -10,10 +10,11 @@ use crate::diagnostic::codes::common::{CM033, CM034};
 use crate::diagnostic::suggest;
 use crate::kind::Kind;
 use crate::raw::{Field, Map};
+use crate::resource::flomesh::GlobalTrafficPolicy;
 use crate::resource::{HealthCheck, HealthChecked, Probe};
 use crate::span::Span;
 
-/// What all of them begin with.
+/// What all of ours begin with.
 const PREFIX: &str = "strait.io/";
 
 /// Whether and how endpoints are asked how they are.
@@ -39,7 +40,7 @@ const PROXY_PROTOCOL: (&str, [&str; 3]) =
 /// The most bytes of a path.
 const PATH_BYTES_MAX: usize = 1_024;
 
-/// The annotations of one object that begin with `strait.io/`, as they were written.
+/// The annotations of one object that mean something here, as they were written.
 #[derive(Debug, Default)]
 pub struct Annotations(Vec<(String, Span, Field<String>)>);
 
@@ -47,17 +48,20 @@ impl Annotations {
     /// None of them.
     pub const NONE: Self = Self(Vec::new());
 
-    /// Takes those that are ours.
+    /// Takes those that are ours, and those of others that count.
     pub fn of(all: &Field<Map<String>>) -> Self {
         let entries = all.get().into_iter().flat_map(Map::iter);
-        let own = entries.filter(|(key, ..)| key.starts_with(PREFIX));
+        let counts =
+            |key: &str| key.starts_with(PREFIX) || key == GlobalTrafficPolicy::FAILOVER_ORDER;
+        let own = entries.filter(|(key, ..)| counts(key));
         Self(
             own.map(|(key, at, value)| (key.to_owned(), at.span(), value.clone()))
                 .collect(),
         )
     }
 
-    fn get(&self, key: &str) -> Option<&Field<String>> {
+    /// The one of this key, if its value is a text.
+    pub fn get(&self, key: &str) -> Option<&Field<String>> {
         let mut entries = self.0.iter();
         entries
             .find(|(name, ..)| name == key)
@@ -79,6 +83,7 @@ pub fn report_strange(check: &mut Check<'_>) {
         let of_health = || details.clone().chain([HEALTH_CHECK]);
         let here: Vec<&str> = match kind {
             Kind::Gateway => vec![PROXY_PROTOCOL.0],
+            Kind::GlobalTrafficPolicy => vec![GlobalTrafficPolicy::FAILOVER_ORDER],
             kind if checks_health(kind) => of_health().collect(),
             _ => Vec::new(),
         };
@@ -91,6 +96,8 @@ pub fn report_strange(check: &mut Check<'_>) {
             found.help("write it on a ServiceEntry or a DestinationRule");
         } else if key == PROXY_PROTOCOL.0 {
             found.help("write it on a Gateway");
+        } else if key == GlobalTrafficPolicy::FAILOVER_ORDER {
+            found.help("write it on a GlobalTrafficPolicy");
         } else if let Some(near) = suggest::nearest(key, here) {
             found.help(format!("did you mean `{near}`?"));
         }

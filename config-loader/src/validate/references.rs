@@ -2,8 +2,10 @@
 //!
 //! None of them is an error. An object is never refused for what another one says: the other may come later.
 
+mod clusters;
 mod destinations;
 mod exports;
+mod exposures;
 mod federation;
 mod gateways;
 mod groups;
@@ -11,18 +13,19 @@ mod inherited;
 mod merged;
 mod names;
 mod policies;
+mod pools;
 mod routes;
 mod rules;
 mod services;
 mod shadowed;
 
-use crate::ReadOptions;
 use crate::diagnostic::{Code, Diagnostic, Place, Severity};
 use crate::resource::{Object, ResourceSet};
 use crate::span::{Line, Span};
+use crate::{Fleet, ReadOptions};
 
-/// What does not fit together.
-pub fn check(set: &ResourceSet, options: ReadOptions) -> Vec<Diagnostic> {
+/// What does not fit together, for who is in this fleet.
+pub fn check(set: &ResourceSet, options: ReadOptions, fleet: &Fleet) -> Vec<Diagnostic> {
     let mut routes = routes::Routes::new(set);
     for object in set.virtual_services.values() {
         routes.check(object);
@@ -45,10 +48,13 @@ pub fn check(set: &ResourceSet, options: ReadOptions) -> Vec<Diagnostic> {
     policies::check(set, &world, &mut found);
     inherited::check(set, &mut found);
     groups::check(set, &mut found);
-    federation::check(set, &mut found);
+    let clusters = clusters::Clusters::new(set, fleet);
+    clusters::check(set, &clusters, &mut found);
+    federation::check(set, &clusters, &mut found);
+    exposures::check(set, &clusters, &mut found);
     exports::check(set, &mut found);
-    shadowed::check(set, &mut found);
-    destinations::check(set, &mut found);
+    shadowed::check(set, &clusters, &mut found);
+    destinations::check(set, &clusters, &mut found);
     found
 }
 

@@ -101,6 +101,13 @@ pub struct Label {
     pub value: Option<Arc<str>>,
 }
 
+impl Label {
+    /// Whether it tells members, or their networks, apart.
+    pub fn is_of_members(&self) -> bool {
+        [MEMBER, NETWORK].contains(&&*self.key)
+    }
+}
+
 /// How localities count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Spread {

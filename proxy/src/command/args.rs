@@ -304,7 +304,7 @@ pub(super) fn cluster_key(text: &str) -> Result<String, String> {
 }
 
 /// A mesh: its namespace, which has no dots, comes last.
-fn mesh_name(text: &str) -> Result<MeshName, String> {
+pub(super) fn mesh_name(text: &str) -> Result<MeshName, String> {
     match text.rsplit_once('.') {
         Some((name, namespace)) if !name.is_empty() && !namespace.is_empty() => Ok(MeshName {
             name: name.to_owned(),

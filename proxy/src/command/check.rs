@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use config_loader::diagnostic::render;
-use config_loader::{Diagnostic, Loaded, Severity};
+use config_loader::resource::flomesh::ClusterKey;
+use config_loader::resource::gloo::MeshRef;
+use config_loader::{Diagnostic, Fleet, Loaded, Severity};
 
-use super::args::{ConfigArgs, EjectionArgs, told_of_clusters};
+use super::args::{ConfigArgs, EjectionArgs, cluster_key, mesh_name, told_of_clusters};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL};
 use crate::compile::certificates::Scope;
 use crate::control::certificates;
 use crate::control::members::ClustersFile;
-use crate::identity::MemberSettings;
+use crate::identity::{MemberSettings, MeshName};
 use crate::tls::Store;
 
 /// Arguments of `strait check`.
@@ -20,6 +22,7 @@ use crate::tls::Store;
 #[command(after_help = "\
 Examples:
   strait check --config ./mesh
+  strait check --config ./mesh --cluster eu/a/prod/c1 --clusters clusters.yaml
   strait check --config ./mesh -o json | jq '.[] | .code'
   strait check --config ./mesh -o github       annotations for a pull request
 
@@ -31,9 +34,15 @@ pub struct CheckArgs {
     /// What outlier detection may do.
     #[command(flatten)]
     pub ejection: EjectionArgs,
+    /// Kubernetes cluster that resources are for: region/zone/group/name, or just the name; default: any
+    #[arg(long, value_name = "KEY", env = "STRAIT_CLUSTER", value_parser = cluster_key)]
+    pub cluster: Option<String>,
     /// YAML file of what is known of other clusters, to be checked, too
     #[arg(long, value_name = "FILE", env = "STRAIT_CLUSTERS", value_parser = told_of_clusters)]
     pub clusters: Option<ClustersFile>,
+    /// Mesh of Gloo that resources are for, NAME.NAMESPACE; default: that of the Destinations of --cluster
+    #[arg(long, value_name = "MESH", env = "STRAIT_GLOO_MESH", value_parser = mesh_name)]
+    pub gloo_mesh: Option<MeshName>,
     /// How findings are written
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub output: Output,
@@ -55,10 +64,8 @@ pub enum Output {
 
 /// Loads, validates, prints.
 pub fn run(args: &CheckArgs) -> u8 {
-    let mut loaded = config_loader::load_files_with(
-        &args.config.paths,
-        args.config.reading.options(&args.ejection),
-    );
+    let options = args.config.reading.options(&args.ejection);
+    let mut loaded = config_loader::load_files_for(fleet(args), &args.config.paths, options);
     let members = args.clusters.as_ref().map(ClustersFile::members);
     check_certificates(&mut loaded, &members.unwrap_or_default());
     let text = render(&loaded, args.output, style());
@@ -78,6 +85,22 @@ pub fn run(args: &CheckArgs) -> u8 {
         EXIT_INPUT
     } else {
         EXIT_DONE
+    }
+}
+
+/// Whom resources are for, and of whom that one is told.
+fn fleet(args: &CheckArgs) -> Fleet {
+    let mesh = args.gloo_mesh.as_ref();
+    Fleet {
+        own: args.cluster.as_deref().and_then(ClusterKey::parse),
+        told: args
+            .clusters
+            .as_ref()
+            .map_or_else(Vec::new, |file| file.clusters.clone()),
+        mesh: mesh.map(|mesh| MeshRef {
+            name: mesh.name.as_str().into(),
+            namespace: mesh.namespace.as_str().into(),
+        }),
     }
 }
 

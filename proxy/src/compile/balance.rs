@@ -43,6 +43,10 @@ pub(super) fn balance(
         None if identity.mesh.failover_needs_detection => None,
         None => implied_outlier(&spread),
     };
+    let spread = match service.sharing {
+        Some(_) => within_a_member(spread),
+        None => spread,
+    };
     let algorithm = balancer.map_or(&Algorithm::Unsaid, |balancer| &balancer.algorithm);
     // what a client is to stay with goes before how others are spread
     let gives_way = matches!(
@@ -165,6 +169,31 @@ fn implied_outlier(spread: &Spread) -> Option<OutlierPolicy> {
         percent_max: 100,
         ..OutlierPolicy::default()
     })
+}
+
+/// The order of endpoints within the pool of one member, where a policy says which member is asked: labels that tell members
+/// apart are passed over, since all of its endpoints have them alike.
+fn within_a_member(spread: Spread) -> Spread {
+    let tells = |label: &Label| !label.is_of_members();
+    match spread {
+        Spread::Failover { regions, labels } if !labels.is_empty() => {
+            let labels: Vec<Label> = labels.into_iter().filter(tells).collect();
+            match labels.is_empty() && regions.is_empty() {
+                true => Spread::Flat,
+                false => Spread::Failover { regions, labels },
+            }
+        }
+        Spread::ZoneAware {
+            size_min,
+            regions,
+            labels,
+        } => Spread::ZoneAware {
+            size_min,
+            regions,
+            labels: labels.into_iter().filter(tells).collect(),
+        },
+        other => other,
+    }
 }
 
 /// What `localityLbSetting` says.

@@ -15,7 +15,8 @@ codes! {
     GTP005 Error "a weight is 0 or more";
     GTP006 Error "the sum of all weights is at most 4294967295";
     GTP007 Warning "the target and the weight of a Locality policy have no effect";
-    GTP008 Warning "a policy is of one API group, or says the same in both";
+    GTP008 Warning "ShadowedByGroup: a policy is of one API group, or says the same in both";
+    GTP009 Warning "the annotation `multicluster.flomesh.io/failover-order` is `ordered`, and on a FailOver";
     SI001 Error "what the API requires is written";
     SI002 Error "a port name is a DNS label";
     SI003 Error "each of several ports has a name of its own";
@@ -39,7 +40,7 @@ codes! {
     SX007 Warning "a rewrite only uses groups that its regular expression has";
     SX008 Error "a service account is `*` or the name of an object";
     SX009 Error "a condition has a type, a status, a reason, a message and a time";
-    SX010 Warning "an export is of one API group, or says the same in both";
+    SX010 Warning "ShadowedByGroup: an export is of one API group, or says the same in both";
     MCS001 Error "the name is a DNS-1035 label, as that of a Service";
     MCS002 Error "what the API requires is written";
     MCS003 Error "there is one type of exposure";

@@ -22,16 +22,21 @@ codes! {
     X293 Warning "a GlobalTrafficPolicy is for a service that some resource describes";
     X294 Warning "a cluster that a GlobalTrafficPolicy names serves the service";
     X295 Warning "the weights of a GlobalTrafficPolicy leave some cluster its traffic";
-    X296 Warning "failover is not blocked by outlier detection that may not eject all endpoints of a cluster";
+    X296 Warning "FailoverIneffective: outlier detection may eject all endpoints of a cluster that another one takes over from";
     X297 Warning "a ServiceImport has endpoints";
-    X298 Warning "a rule of a ServiceExport can be reached through an import";
-    X299 Warning "a ServiceExport is of a Service with endpoints of its own, and of ports that it has";
-    X300 Warning "a path and its type belong to one ServiceExport of a gateway";
-    X301 Warning "a host of a ServiceEntry or a Destination is not that of a Service";
+    X298 Warning "ExactNotImportable: a rule of a ServiceExport can be reached through an import";
+    X299 Warning "Valid: a ServiceExport is of a Service with endpoints of its own, and of ports that it has";
+    X300 Warning "Valid: a path and its type belong to one ServiceExport of a gateway";
+    X301 Warning "HostShadowed: a host of a ServiceEntry or an externalService is not that of a service of a cluster";
     X302 Warning "an address of a ServiceImport belongs to one service";
     X303 Warning "a route of a Gateway leads to a service whose endpoints are known without its clients";
     X304 Warning "a Destination that other clusters reach through a gateway has one";
     X305 Warning "a traffic shift is known to be for its Destination, which no VirtualService routes";
     X306 Warning "a federated host name belongs to one Destination";
-    X307 Warning "the path of an import's endpoint is for a port that has paths";
+    X307 Warning "PathNotApplicable: the path of an import's endpoint is for a port that has paths";
+    X308 Warning "a bare cluster name is that of one known cluster";
+    X309 Warning "a cluster that a MultiClusterService names is known";
+    X310 Warning "a port that a MultiClusterService exposes is one of its service";
+    X311 Warning "a backup of a FailOver is another cluster than the own one";
+    X312 Warning "labels that tell clusters apart order no endpoints of a service that a GlobalTrafficPolicy shares among clusters";
 }

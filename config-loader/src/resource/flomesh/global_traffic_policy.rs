@@ -10,6 +10,15 @@ pub struct GlobalTrafficPolicy {
     pub balancing: ClusterBalancing,
     /// The clusters that the policy names, each once.
     pub targets: Vec<TrafficTarget>,
+    /// Whether each backup of a FailOver is a tier of its own, in their order.
+    ///
+    /// Source: annotation [`GlobalTrafficPolicy::FAILOVER_ORDER`], `ordered`.
+    pub is_ordered: bool,
+}
+
+impl GlobalTrafficPolicy {
+    /// The annotation that puts the backups of a FailOver in the order in which they are written.
+    pub const FAILOVER_ORDER: &'static str = "multicluster.flomesh.io/failover-order";
 }
 
 /// How clusters share the traffic of a service.

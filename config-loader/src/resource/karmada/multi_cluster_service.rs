@@ -16,13 +16,24 @@ pub struct MultiClusterService {
     /// The exposed ports; empty for all.
     pub ports: Vec<ExposurePort>,
     /// The names of the clusters whose endpoints may serve; empty for all.
-    pub providers: Vec<Arc<str>>,
+    pub providers: Vec<NamedCluster>,
     /// The names of the clusters whose proxies may use endpoints of others; empty for all.
-    pub consumers: Vec<Arc<str>>,
+    pub consumers: Vec<NamedCluster>,
     /// `status.conditions`
     pub conditions: Vec<Condition>,
     /// `status.loadBalancer.ingress`: entry points from outside.
     pub ingress: Vec<Ingress>,
+}
+
+/// A cluster by its bare name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedCluster {
+    /// The name.
+    pub name: Arc<str>,
+    /// The field that it was written in, such as `spec.providerClusters[0].name`.
+    pub field: Arc<str>,
+    /// Where it was written.
+    pub line: Line,
 }
 
 /// To whom a service is exposed.

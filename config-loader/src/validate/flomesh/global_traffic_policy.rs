@@ -1,8 +1,9 @@
 //! GlobalTrafficPolicy: what its API and its webhook refuse.
 
 use crate::diagnostic::codes::multicluster::{
-    GTP001, GTP002, GTP003, GTP004, GTP005, GTP006, GTP007,
+    GTP001, GTP002, GTP003, GTP004, GTP005, GTP006, GTP007, GTP009,
 };
+use crate::diagnostic::suggest;
 use crate::raw::Field;
 use crate::raw::flomesh as raw;
 use crate::resource::flomesh::{ClusterBalancing, GlobalTrafficPolicy, TrafficTarget};
@@ -14,6 +15,9 @@ const BALANCINGS: [(&str, ClusterBalancing); 3] = [
     ("FailOver", ClusterBalancing::FailOver),
     ("Locality", ClusterBalancing::Locality),
 ];
+
+/// The only order there is.
+const ORDERED: &str = "ordered";
 
 /// Checks a GlobalTrafficPolicy.
 pub fn global_traffic_policy(
@@ -43,7 +47,38 @@ pub fn global_traffic_policy(
     GlobalTrafficPolicy {
         balancing: balancing.unwrap_or_default(),
         targets,
+        is_ordered: is_ordered(balancing, check),
     }
+}
+
+/// What the annotation says of the order of backups.
+fn is_ordered(balancing: Option<ClusterBalancing>, check: &mut Check<'_>) -> bool {
+    let Some(field) = check.annotations().get(GlobalTrafficPolicy::FAILOVER_ORDER) else {
+        return false;
+    };
+    let is_ordered = field.get().is_some_and(|text| text == ORDERED);
+    if !is_ordered {
+        let text = field.get().map_or("", String::as_str);
+        let message = format!("{text:?} is no order: backups share by weight");
+        let near = suggest::nearest(text, [ORDERED]);
+        check
+            .warning(GTP009, field.span(), message)
+            .help(match near {
+                Some(_) => "did you mean `ordered`?",
+                None => "write `ordered`, or remove the annotation",
+            });
+    } else if let Some(kind) = balancing.filter(|kind| *kind != ClusterBalancing::FailOver) {
+        let known = BALANCINGS.iter().find(|(_, known)| *known == kind);
+        let name = known.map_or("", |(name, _)| *name);
+        check
+            .warning(
+                GTP009,
+                field.span(),
+                format!("the annotation has no effect: {name} has no backups to put in order"),
+            )
+            .help("write `lbType: FailOver`, or remove the annotation");
+    }
+    is_ordered
 }
 
 /// Whether a type was written that there isn't; then nothing can be said about its targets.

@@ -7,7 +7,7 @@ use crate::diagnostic::codes::multicluster::{
 };
 use crate::raw::Field;
 use crate::raw::karmada as raw;
-use crate::resource::karmada::{Exposure, ExposurePort, MultiClusterService};
+use crate::resource::karmada::{Exposure, ExposurePort, MultiClusterService, NamedCluster};
 use crate::span::Span;
 use crate::validate::{Check, api, api_status, scalar};
 
@@ -114,22 +114,25 @@ fn ports(field: &Field<Vec<Field<raw::ExposurePort>>>, check: &mut Check<'_>) ->
 }
 
 /// The clusters of `providerClusters`, or of the field that it succeeds.
-fn providers(spec: &raw::MultiClusterServiceSpec, check: &mut Check<'_>) -> Vec<Arc<str>> {
-    let clusters = clusters(&spec.provider_clusters, check);
-    let old = old_clusters(&spec.service_provision_clusters, "providerClusters", check);
+fn providers(spec: &raw::MultiClusterServiceSpec, check: &mut Check<'_>) -> Vec<NamedCluster> {
+    let clusters = clusters(&spec.provider_clusters, "providerClusters", check);
+    let old = (&spec.service_provision_clusters, "serviceProvisionClusters");
+    let old = old_clusters(old, "providerClusters", check);
     if clusters.is_empty() { old } else { clusters }
 }
 
 /// The clusters of `consumerClusters`, or of the fields that it succeeds.
-fn consumers(spec: &raw::MultiClusterServiceSpec, check: &mut Check<'_>) -> Vec<Arc<str>> {
-    let clusters = clusters(&spec.consumer_clusters, check);
-    let old = old_clusters(
+fn consumers(spec: &raw::MultiClusterServiceSpec, check: &mut Check<'_>) -> Vec<NamedCluster> {
+    let successor = "consumerClusters";
+    let clusters = clusters(&spec.consumer_clusters, successor, check);
+    let old = (
         &spec.service_consumption_clusters,
-        "consumerClusters",
-        check,
+        "serviceConsumptionClusters",
     );
+    let old = old_clusters(old, successor, check);
     let range = spec.range.get().map_or_else(Vec::new, |range| {
-        old_clusters(&range.cluster_names, "consumerClusters", check)
+        let names = (&range.cluster_names, "range.clusterNames");
+        old_clusters(names, successor, check)
     });
     [clusters, old, range]
         .into_iter()
@@ -139,23 +142,25 @@ fn consumers(spec: &raw::MultiClusterServiceSpec, check: &mut Check<'_>) -> Vec<
 
 fn clusters(
     field: &Field<Vec<Field<raw::ClusterSelector>>>,
+    list: &str,
     check: &mut Check<'_>,
-) -> Vec<Arc<str>> {
+) -> Vec<NamedCluster> {
     let mut names = Vec::new();
-    for (entry, raw) in scalar::items(field, check) {
+    for (index, (entry, raw)) in scalar::items(field, check).into_iter().enumerate() {
         if !raw.name.is_set() {
             api::required(entry.span(), "name", "", MCS002, check);
         }
-        names.extend(cluster_name(&raw.name, check));
+        let path = format!("spec.{list}[{index}].name");
+        names.extend(cluster_name(&raw.name, path, check));
     }
     names
 }
 
 fn old_clusters(
-    field: &Field<Vec<Field<String>>>,
+    (field, list): (&Field<Vec<Field<String>>>, &str),
     successor: &str,
     check: &mut Check<'_>,
-) -> Vec<Arc<str>> {
+) -> Vec<NamedCluster> {
     let entries = scalar::items(field, check);
     if !entries.is_empty() {
         check
@@ -164,13 +169,18 @@ fn old_clusters(
                 "write `{successor}`, with a `name` for each cluster"
             ));
     }
-    entries
-        .iter()
-        .filter_map(|(entry, _)| cluster_name(entry, check))
-        .collect()
+    let entries = entries.iter().enumerate();
+    let names = entries.filter_map(|(index, (entry, _))| {
+        cluster_name(entry, format!("spec.{list}[{index}]"), check)
+    });
+    names.collect()
 }
 
-fn cluster_name(field: &Field<String>, check: &mut Check<'_>) -> Option<Arc<str>> {
+fn cluster_name(
+    field: &Field<String>,
+    path: String,
+    check: &mut Check<'_>,
+) -> Option<NamedCluster> {
     let name = field.get()?;
     if name.is_empty() {
         api::invalid(field, "must be not empty", MCS006, check);
@@ -182,7 +192,11 @@ fn cluster_name(field: &Field<String>, check: &mut Check<'_>) -> Option<Arc<str>
     } else if !api::is_label(name) {
         api::invalid(field, api::LABEL_RULE, MCS006, check);
     }
-    Some(Arc::from(name.as_str()))
+    Some(NamedCluster {
+        name: Arc::from(name.as_str()),
+        field: path.into(),
+        line: check.line(field.span()),
+    })
 }
 
 #[cfg(test)]

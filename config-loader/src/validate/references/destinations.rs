@@ -2,23 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::clusters::{Clusters, both, last};
 use super::names::{DOMAIN, complete, is_covered};
 use super::{place, warning};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X304, X305, X306};
 use crate::kind::Name;
 use crate::resource::gloo::{
-    Backing, ClusterRef, Destination, KubeService, KubeServiceType, RequiredSubsets, ShiftTarget,
-    subset_name,
+    Backing, ClusterRef, Destination, Federation, KubeService, KubeServiceType, MeshRef,
+    RequiredSubsets, ShiftTarget, subset_name,
 };
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 
-pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
+pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<Diagnostic>) {
     if set.destinations.is_empty() {
         return;
     }
-    let entered = entered(set);
+    let mut entered = entered(set);
+    entered.extend(clusters.entered());
+    let meshes = Meshes::new(set, clusters);
     let routed = routed(set);
     let mut hosts: HashMap<String, &Object<Destination>> = HashMap::new();
     for object in by_age(set) {
@@ -26,9 +29,14 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
             continue;
         };
         check_host((object, kube), &mut hosts, found);
-        check_gateway(set, (object, kube), &entered, found);
+        if clusters
+            .own
+            .is_none_or(|own| last(own) != last(&kube.service.cluster))
+        {
+            check_gateway(set, (object, kube), (&entered, clusters), found);
+        }
         for (index, required) in object.spec.status.required_subsets.iter().enumerate() {
-            if let Some(why) = idle(set, (object, kube), required, &routed) {
+            if let Some(why) = idle((set, &meshes), (object, kube), required, &routed) {
                 let field = format!("status.requiredSubsets[{index}].trafficShift");
                 let message = format!("the shift is not followed: {why}");
                 let mut diagnostic = warning(object, X305, required.line, field, message);
@@ -132,15 +140,18 @@ fn entered(set: &ResourceSet) -> BTreeSet<&str> {
         });
         is_gateway && has_port && !kube.external_addresses.is_empty()
     });
-    usable.map(|kube| &*kube.service.cluster).collect()
+    let of_clusters = both(&set.clusters).filter(|cluster| cluster.spec.gateway.is_some());
+    let of_clusters = of_clusters.map(|cluster| last(cluster.spec.key.as_str()));
+    let named = usable.map(|kube| &*kube.service.cluster);
+    named.chain(of_clusters).collect()
 }
 
-/// Without a gateway there is nothing to connect to. The own cluster, which the proxy knows and this does not, needs none:
+/// Without a gateway there is nothing to connect to. The own cluster needs none: where it is not known which one that is,
 /// what has a Service here may be of it.
 fn check_gateway(
     set: &ResourceSet,
     (object, kube): (&Object<Destination>, &KubeService),
-    entered: &BTreeSet<&str>,
+    (entered, clusters): (&BTreeSet<&str>, &Clusters<'_>),
     found: &mut Vec<Diagnostic>,
 ) {
     let Some(federation) = &object.spec.status.federation else {
@@ -149,7 +160,8 @@ fn check_gateway(
     let at = &kube.service;
     let name = Name::new(at.namespace.clone(), at.name.clone());
     let is_for_others = !federation.flat_network && !federation.meshes.is_empty();
-    if !is_for_others || set.services.get(&name).is_some() || entered.contains(&*at.cluster) {
+    let may_be_own = clusters.own.is_none() && set.services.get(&name).is_some();
+    if !is_for_others || may_be_own || entered.contains(&*at.cluster) {
         return;
     }
     let cluster = &at.cluster;
@@ -179,9 +191,67 @@ fn routed(set: &ResourceSet) -> BTreeMap<String, String> {
     routed
 }
 
+/// Which meshes proxies are in, by their clusters.
+pub(super) struct Meshes<'a> {
+    said: Option<&'a MeshRef>,
+    /// The cluster that resources are read for, if that is known.
+    own: Option<&'a str>,
+    /// Those of the Destinations of each cluster.
+    of_clusters: HashMap<&'a str, BTreeSet<&'a MeshRef>>,
+}
+
+impl<'a> Meshes<'a> {
+    pub(super) fn new(set: &'a ResourceSet, clusters: &Clusters<'a>) -> Self {
+        let mut of_clusters: HashMap<&str, BTreeSet<&MeshRef>> = HashMap::new();
+        for object in set.destinations.values() {
+            if let (Backing::Kube(kube), Some(mesh)) = (&object.spec.backing, &object.spec.mesh) {
+                let of = of_clusters.entry(last(&kube.service.cluster));
+                of.or_default().insert(mesh);
+            }
+        }
+        Self {
+            said: clusters.mesh,
+            own: clusters.own.map(last),
+            of_clusters,
+        }
+    }
+
+    /// The cluster of the proxies that a Destination concerns: where nothing is said, those of its own cluster.
+    fn home<'b>(&self, kube: &'b KubeService) -> &'b str
+    where
+        'a: 'b,
+    {
+        self.own.unwrap_or_else(|| last(&kube.service.cluster))
+    }
+
+    /// The meshes of a cluster's proxies. None where nothing says which.
+    fn of(&self, cluster: &str) -> Option<Vec<&'a MeshRef>> {
+        if let Some(said) = self.said {
+            return Some(vec![said]);
+        }
+        let of = self.of_clusters.get(cluster);
+        of.map(|all| all.iter().copied().collect())
+    }
+
+    /// Whether proxies of a cluster know a Destination, as far as can be said: it is of theirs, or federated to their mesh.
+    fn know(&self, home: &str, kube: &KubeService, federation: Option<&Federation>) -> bool {
+        if last(&kube.service.cluster) == home {
+            return true;
+        }
+        let Some(federation) = federation.filter(|federation| !federation.meshes.is_empty()) else {
+            return false;
+        };
+        match self.of(home) {
+            Some(meshes) => meshes.iter().any(|mesh| federation.meshes.contains(*mesh)),
+            // a proxy of that cluster has no mesh; elsewhere it may be said by what is not read here
+            None => self.own.is_none(),
+        }
+    }
+}
+
 /// Why a shift is not followed, if so. What its parts are was told when the object was read.
 fn idle(
-    set: &ResourceSet,
+    (set, meshes): (&ResourceSet, &Meshes<'_>),
     (object, kube): (&Object<Destination>, &KubeService),
     required: &RequiredSubsets,
     routed: &BTreeMap<String, String>,
@@ -205,24 +275,86 @@ fn idle(
         return Some(format!("{by} routes `{host}`"));
     }
     parts.iter().find_map(|part| match &part.target {
-        ShiftTarget::Kube { service, .. } => unknown(set, kube, service),
+        ShiftTarget::Kube { service, .. } => unknown((set, meshes), kube, service),
         _ => None,
     })
 }
 
-/// A part in another cluster must be a Destination that is federated; of the own cluster nothing is asked.
-fn unknown(set: &ResourceSet, own: &KubeService, service: &ClusterRef) -> Option<String> {
-    if service.cluster == own.service.cluster {
+/// A part in another cluster must be a Destination that is federated to the proxies' mesh; of their own cluster nothing is
+/// asked.
+fn unknown(
+    (set, meshes): (&ResourceSet, &Meshes<'_>),
+    own: &KubeService,
+    service: &ClusterRef,
+) -> Option<String> {
+    let home = meshes.home(own);
+    if last(&service.cluster) == home {
         return None;
     }
-    let mut all = set.destinations.values();
-    let is_known = all.any(|object| {
-        let is_it = matches!(&object.spec.backing, Backing::Kube(kube) if kube.service == *service);
-        let federation = object.spec.status.federation.as_ref();
-        is_it && federation.is_some_and(|federation| federation.hostname.is_some())
+    let all = set.destinations.values();
+    let federated = all.filter_map(|object| match &object.spec.backing {
+        Backing::Kube(kube) if kube.service == *service => {
+            let federation = object.spec.status.federation.as_ref();
+            let federation = federation.filter(|federation| federation.hostname.is_some());
+            Some((kube, federation?))
+        }
+        _ => None,
     });
+    let federated: Vec<_> = federated.collect();
     let (name, cluster) = (&service.name, &service.cluster);
-    (!is_known).then(|| format!("`{name}` in cluster `{cluster}` is no federated Destination"))
+    if federated.is_empty() {
+        return Some(format!(
+            "`{name}` in cluster `{cluster}` is no federated Destination"
+        ));
+    }
+    let mut known = federated.iter();
+    if known.any(|(kube, federation)| meshes.know(home, kube, Some(federation))) {
+        return None;
+    }
+    let there = format!("`{name}` in cluster `{cluster}` is");
+    let own = meshes.of(home).unwrap_or_default();
+    let own = own
+        .iter()
+        .map(|mesh| format!("`{}.{}`", mesh.name, mesh.namespace));
+    let own: Vec<String> = own.collect();
+    Some(match own.is_empty() {
+        _ if federated.iter().all(|(_, one)| one.meshes.is_empty()) => {
+            format!("{there} federated to no mesh")
+        }
+        true => format!(
+            "{there} federated to meshes, and nothing says which one cluster `{home}` is in"
+        ),
+        false => format!(
+            "{there} not federated to {}, the mesh of cluster `{home}`",
+            own.join(" or ")
+        ),
+    })
+}
+
+/// The hosts that Destinations have of services of clusters, in lower case, each with the oldest that has it.
+pub(super) fn owners<'a>(
+    set: &'a ResourceSet,
+    clusters: &Clusters<'_>,
+) -> HashMap<String, &'a Object<Destination>> {
+    let mut owners = HashMap::new();
+    if set.destinations.is_empty() {
+        return owners;
+    }
+    let meshes = Meshes::new(set, clusters);
+    for object in by_age(set) {
+        let Backing::Kube(kube) = &object.spec.backing else {
+            continue;
+        };
+        let federation = object.spec.status.federation.as_ref();
+        let home = meshes.home(kube);
+        if !meshes.know(home, kube, federation) {
+            continue;
+        }
+        for host in hosts(object) {
+            owners.entry(host).or_insert(object);
+        }
+    }
+    owners
 }
 
 #[cfg(test)]

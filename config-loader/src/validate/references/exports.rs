@@ -27,7 +27,7 @@ fn check_exact(export: &Export, found: &mut Vec<Diagnostic>) {
             continue;
         }
         let field = format!("spec.rules[{index}].pathType");
-        let message = "Exact cannot be reached through an import".to_owned();
+        let message = "ExactNotImportable: Exact cannot be reached through an import".to_owned();
         let mut diagnostic = warning(export, X298, rule.line, field, message);
         diagnostic.help("an import adds its path to the whole path of a request: write Prefix");
         found.push(diagnostic);
@@ -38,7 +38,7 @@ fn check_exact(export: &Export, found: &mut Vec<Diagnostic>) {
 fn check_service(export: &Export, service: Option<&Object<Service>>, found: &mut Vec<Diagnostic>) {
     let name = &export.id.name;
     let Some(service) = service else {
-        let message = format!("there is no Service `{name}`: nothing is exported");
+        let message = format!("Valid=False: there is no Service `{name}`: nothing is exported");
         let field = "metadata.name".to_owned();
         let mut diagnostic = warning(export, X299, Line(0), field, message);
         diagnostic.help("an export has the name and the namespace of its Service");
@@ -46,7 +46,8 @@ fn check_service(export: &Export, service: Option<&Object<Service>>, found: &mut
         return;
     };
     if service.spec.external_name().is_some() {
-        let message = format!("Service `{name}` is an ExternalName: nothing is exported");
+        let message =
+            format!("Valid=False: Service `{name}` is an ExternalName: nothing is exported");
         let field = "metadata.name".to_owned();
         let mut diagnostic = warning(export, X299, Line(0), field, message);
         diagnostic.help("export a Service that has endpoints of its own");
@@ -86,7 +87,7 @@ fn check_paths(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
         });
         if let Some((index, rule, owner, line)) = clashes.next() {
             let message = format!(
-                "{} `{}` is exported by {} already: this export is not served",
+                "Valid=False: {} `{}` is exported by {} already: this export is not served",
                 rule.path_type.as_str(),
                 rule.path,
                 owner.id

@@ -1,29 +1,28 @@
 //! Policies over several clusters that cannot do what they say, and imports of nothing.
 //!
-//! Which cluster the proxy is in is not known here: where the service has endpoints without a cluster, one key that nothing
-//! else names may be that of its own cluster.
+//! Which cluster the proxy is in may not be known here: then, where the service has endpoints without a cluster, one key that
+//! nothing else names may be that of its own cluster.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::names::DOMAIN;
+use super::clusters::{Clusters, last};
 use super::rules::Rules;
-use super::{place, warning};
-use crate::diagnostic::codes::references::{X293, X294, X295, X296, X297, X307};
+use super::{pools, warning};
+use crate::diagnostic::codes::references::{X293, X294, X295, X297, X307, X311};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::kind::Name;
 use crate::resource::core::{Service, ServicePort};
 use crate::resource::flomesh::{
-    ClusterBalancing, ClusterKey, GlobalTrafficPolicy, ImportPort, ServiceImport,
+    ClusterBalancing, ClusterKey, GlobalTrafficPolicy, ImportPort, ServiceImport, TrafficTarget,
 };
 use crate::resource::gloo::Backing;
-use crate::resource::istio::{DestinationRule, OutlierDetection};
 use crate::resource::{Object, ResourceSet, port_protocol};
 use crate::span::Line;
 
 type Policy = Object<GlobalTrafficPolicy>;
 
-pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
+pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<Diagnostic>) {
     if set.global_traffic_policies.is_empty() && set.service_imports.is_empty() {
         return;
     }
@@ -34,11 +33,10 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
             found.push(unknown_service(policy));
             continue;
         };
-        check_targets(policy, service, found);
+        check_targets(policy, service, clusters, found);
+        check_own(policy, clusters, found);
         check_weights(policy, found);
-        if policy.spec.balancing == ClusterBalancing::FailOver && service.native > 1 {
-            check_ejections(&rules, policy, service, found);
-        }
+        pools::check(&rules, policy, service, clusters, found);
     }
     for (name, import) in &set.service_imports {
         let of = services.get(name);
@@ -51,15 +49,24 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
 
 /// Who serves a service, as far as resources say.
 #[derive(Default)]
-struct Served<'a> {
+pub(super) struct Served<'a> {
     /// Whether a resource describes it.
     exists: bool,
     /// Whether the own cluster may serve it.
     is_native: bool,
     /// Endpoints of the own cluster.
-    native: usize,
+    pub(super) native: usize,
     /// Clusters by their keys, or by their names where nothing else is written.
-    clusters: BTreeSet<&'a str>,
+    clusters: BTreeMap<&'a str, Endpoints>,
+}
+
+/// How many endpoints another cluster has.
+#[derive(Clone, Copy, Default)]
+struct Endpoints {
+    /// Workloads that are reached directly.
+    direct: usize,
+    /// Endpoints of imports, at the port that has the most; not used where workloads are.
+    imported: usize,
 }
 
 /// All services.
@@ -73,9 +80,16 @@ fn served(set: &ResourceSet) -> HashMap<Name, Served<'_>> {
     for (name, import) in imports.iter().chain(imports.beside()) {
         let service = all.entry(name.clone()).or_default();
         service.exists = true;
-        let endpoints = import.spec.ports.iter().flat_map(|port| &port.endpoints);
-        let keys = endpoints.map(|endpoint| endpoint.cluster.as_str());
-        service.clusters.extend(keys);
+        for port in &import.spec.ports {
+            let mut here: BTreeMap<&str, usize> = BTreeMap::new();
+            for endpoint in &port.endpoints {
+                *here.entry(endpoint.cluster.as_str()).or_default() += 1;
+            }
+            for (cluster, count) in here {
+                let of = service.clusters.entry(cluster).or_default();
+                of.imported = of.imported.max(count);
+            }
+        }
     }
     for slice in set.endpoint_slices.values() {
         let Some(name) = &slice.spec.service else {
@@ -84,7 +98,10 @@ fn served(set: &ResourceSet) -> HashMap<Name, Served<'_>> {
         let name = Name::new(slice.id.namespace.clone(), name.clone());
         let service = all.entry(name).or_default();
         match slice.source_cluster() {
-            Some(cluster) => _ = service.clusters.insert(cluster),
+            Some(cluster) => {
+                let of = service.clusters.entry(cluster).or_default();
+                of.direct += slice.spec.endpoints.len();
+            }
             None => service.native += slice.spec.endpoints.len(),
         }
     }
@@ -94,15 +111,35 @@ fn served(set: &ResourceSet) -> HashMap<Name, Served<'_>> {
             let name = Name::new(at.namespace.clone(), at.name.clone());
             let service = all.entry(name).or_default();
             service.exists = true;
-            service.clusters.insert(&at.cluster);
+            let of = service.clusters.entry(&at.cluster).or_default();
+            let federation = object.spec.status.federation.as_ref();
+            if federation.is_some_and(|federation| federation.flat_network) {
+                let subsets = kube.endpoint_subsets.iter();
+                of.direct += subsets.map(|one| one.endpoints.len()).sum::<usize>();
+            }
         }
     }
     all
 }
 
 impl Served<'_> {
-    fn has(&self, key: &ClusterKey) -> bool {
-        self.clusters.contains(key.as_str()) || self.clusters.contains(key.name())
+    /// Whether a cluster serves it.
+    pub(super) fn has(&self, key: &ClusterKey) -> bool {
+        self.known(key).next().is_some()
+    }
+
+    /// How many endpoints it has in another cluster, of those that are used together.
+    pub(super) fn count(&self, key: &ClusterKey) -> usize {
+        let direct: usize = self.known(key).map(|of| of.direct).sum();
+        match direct {
+            0 => self.known(key).map(|of| of.imported).sum(),
+            direct => direct,
+        }
+    }
+
+    fn known(&self, key: &ClusterKey) -> impl Iterator<Item = &Endpoints> {
+        let names = [key.as_str(), key.name()].into_iter();
+        names.filter_map(|name| self.clusters.get(name))
     }
 }
 
@@ -117,28 +154,57 @@ fn unknown_service(policy: &Policy) -> Diagnostic {
     diagnostic
 }
 
+/// The own cluster is what a FailOver begins with, and no backup.
+fn check_own(policy: &Policy, clusters: &Clusters<'_>, found: &mut Vec<Diagnostic>) {
+    if policy.spec.balancing != ClusterBalancing::FailOver {
+        return;
+    }
+    for (index, target) in policy.spec.targets.iter().enumerate() {
+        if clusters.own == Some(target.cluster.as_str()) {
+            let field = format!("spec.targets[{index}].clusterKey");
+            let message = format!(
+                "`{}` is the own cluster, which comes first anyway: the target has no effect",
+                target.cluster
+            );
+            let mut diagnostic = warning(policy, X311, target.line, field, message);
+            diagnostic.help("name the clusters that take over from it");
+            found.push(diagnostic);
+        }
+    }
+}
+
 /// Clusters that have no endpoint of the service.
-fn check_targets(policy: &Policy, service: &Served<'_>, found: &mut Vec<Diagnostic>) {
+fn check_targets(
+    policy: &Policy,
+    service: &Served<'_>,
+    clusters: &Clusters<'_>,
+    found: &mut Vec<Diagnostic>,
+) {
     let spec = &policy.spec;
     if spec.balancing == ClusterBalancing::Locality {
         return;
     }
+    let is_own = |key: &ClusterKey| clusters.own == Some(key.as_str());
+    let is_backup = |target: &&TrafficTarget| {
+        spec.balancing == ClusterBalancing::ActiveActive || !is_own(&target.cluster)
+    };
+    // where it is the own cluster, what has no mark is its
+    let has = |key: &ClusterKey| {
+        service.has(key) || clusters.is_told(key) || is_own(key) && service.is_native
+    };
     let targets = || spec.targets.iter().enumerate();
     let unknown: Vec<_> = targets()
-        .filter(|(_, target)| !service.has(&target.cluster))
+        .filter(|(_, target)| is_backup(target) && !has(&target.cluster))
         .collect();
     let none_serves = !spec.targets.is_empty() && unknown.len() == spec.targets.len();
     // a key whose last part is that of another one is misspelt rather than the own one
-    let may_be_own = |key: &ClusterKey| !service.clusters.iter().any(|known| ends(known, key));
-    let is_own = unknown.len() == 1
-        && service.is_native
-        && !none_serves
-        && may_be_own(&unknown[0].1.cluster);
-    if is_own {
+    let may_be_own = |key: &ClusterKey| !service.clusters.keys().any(|known| ends(known, key));
+    let own_may_be_named = clusters.own.is_none() && service.is_native && !none_serves;
+    if own_may_be_named && unknown.len() == 1 && may_be_own(&unknown[0].1.cluster) {
         return;
     }
     // which of several is not known here
-    let one_may_be_own = match service.is_native && !none_serves && unknown.len() > 1 {
+    let one_may_be_own = match own_may_be_named && unknown.len() > 1 {
         true => ", unless it is the proxy's own",
         false => "",
     };
@@ -158,14 +224,14 @@ fn check_targets(policy: &Policy, service: &Served<'_>, found: &mut Vec<Diagnost
 
 /// Whether the last part of a known key is that of `key`.
 fn ends(known: &str, key: &ClusterKey) -> bool {
-    known.rsplit('/').next() == Some(key.name())
+    last(known) == key.name()
 }
 
 fn help(key: &str, service: &Served<'_>) -> String {
-    if let Some(near) = suggest::nearest(key, service.clusters.iter().copied()) {
+    if let Some(near) = suggest::nearest(key, service.clusters.keys().copied()) {
         return format!("did you mean `{near}`?");
     }
-    let known: Vec<&str> = service.clusters.iter().copied().collect();
+    let known: Vec<&str> = service.clusters.keys().copied().collect();
     match known.is_empty() {
         true => "import the service from that cluster: write a ServiceImport".to_owned(),
         false => format!("clusters that serve it: {}", known.join(", ")),
@@ -193,47 +259,6 @@ fn check_weights(policy: &Policy, found: &mut Vec<Diagnostic>) {
     found.push(diagnostic);
 }
 
-/// A pool of several endpoints of which not all may be ejected stays in use, whatever they answer.
-fn check_ejections(
-    rules: &Rules<'_>,
-    policy: &Policy,
-    service: &Served<'_>,
-    found: &mut Vec<Diagnostic>,
-) {
-    let host = format!("{}.{}.svc.{DOMAIN}", policy.id.name, policy.id.namespace);
-    for rule in rules.of(&host) {
-        for (path, outliers) in ejections(&rule.spec) {
-            if outliers.ejection_percent_max >= 100 {
-                continue;
-            }
-            let field = format!("{path}.outlierDetection.maxEjectionPercent");
-            let message = format!(
-                "failover of `{host}` is ineffective: of {} endpoints at most {} % are ejected, never all",
-                service.native, outliers.ejection_percent_max
-            );
-            let mut diagnostic = warning(rule, X296, outliers.line, field, message);
-            diagnostic
-                .help("write 100, or let each failed request be replayed in the next cluster");
-            diagnostic.related(place(policy, Line(0)), "the policy");
-            found.push(diagnostic);
-        }
-    }
-}
-
-/// The blocks of a rule that eject, except those of subsets.
-fn ejections(rule: &DestinationRule) -> impl Iterator<Item = (String, &OutlierDetection)> {
-    let policy = &rule.traffic_policy;
-    let base = policy.outlier_detection.as_deref();
-    let base = base.map(|outliers| ("spec.trafficPolicy".to_owned(), outliers));
-    let ports = policy.ports.iter().enumerate();
-    let ports = ports.filter_map(|(index, port)| {
-        let path = format!("spec.trafficPolicy.portLevelSettings[{index}]");
-        Some((path, port.outlier_detection.as_deref()?))
-    });
-    base.into_iter().chain(ports)
-}
-
-/// An import of nothing, where no other resource names endpoints of other clusters either.
 /// Endpoints that want a path in front of a request's, on ports whose requests have none. What a port carries is said by
 /// the Service of the same name first.
 fn check_paths(
@@ -263,7 +288,7 @@ fn check_paths(
             }
             let field = format!("spec.ports[{number}].endpoints[{at}].target.path");
             let message = format!(
-                "the port carries `{carries}`, which has no paths to put `{path}` in front of: the endpoint is not used"
+                "PathNotApplicable: the port carries `{carries}`, which has no paths to put `{path}` in front of: the endpoint is not used"
             );
             let mut diagnostic = warning(import, X307, endpoint.line, field, message);
             diagnostic.help(
@@ -274,6 +299,7 @@ fn check_paths(
     }
 }
 
+/// An import of nothing, where no other resource names endpoints of other clusters either.
 fn empty_import(import: &Object<ServiceImport>) -> Diagnostic {
     let message = "the import has no endpoints: no other cluster serves it".to_owned();
     let field = "spec.ports".to_owned();

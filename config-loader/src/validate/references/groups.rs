@@ -31,7 +31,7 @@ fn check_kind<T>(
 
 fn hidden_by<T>(hidden: &Object<T>, ruling: &Object<T>, code: Code) -> Diagnostic {
     let message = format!(
-        "{} of {} is not used: the one of {} rules",
+        "ShadowedByGroup: {} of {} is not used: the one of {} rules",
         hidden.id, hidden.id.group, ruling.id.group
     );
     let field = "apiVersion".to_owned();
@@ -47,10 +47,12 @@ fn same_policy(a: &GlobalTrafficPolicy, b: &GlobalTrafficPolicy) -> bool {
         let mut targets: Vec<_> = targets
             .map(|target| (target.cluster.clone(), target.weight))
             .collect();
-        targets.sort_unstable();
+        if !policy.is_ordered {
+            targets.sort_unstable();
+        }
         targets
     };
-    a.balancing == b.balancing && targets(a) == targets(b)
+    (a.balancing, a.is_ordered) == (b.balancing, b.is_ordered) && targets(a) == targets(b)
 }
 
 fn same_export(a: &ServiceExport, b: &ServiceExport) -> bool {

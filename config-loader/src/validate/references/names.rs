@@ -6,6 +6,9 @@ use std::net::IpAddr;
 /// The domain of the mesh's own services.
 pub(super) const DOMAIN: &str = "cluster.local";
 
+/// The domain of services that span clusters.
+pub(super) const CLUSTER_SET_DOMAIN: &str = "clusterset.local";
+
 /// A host as it is compared: in lower case, a short name completed with the namespace of the object that holds it.
 pub(super) fn complete<'a>(name: &'a str, namespace: &str) -> Cow<'a, str> {
     let short = !name.contains('.') && !name.starts_with('*') && name.parse::<IpAddr>().is_err();

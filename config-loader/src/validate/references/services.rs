@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::names::{DOMAIN, complete, is_covered};
+use super::names::{CLUSTER_SET_DOMAIN, DOMAIN, complete, is_covered};
 use crate::diagnostic::suggest;
 use crate::resource::core::EndpointSlice;
 use crate::resource::flomesh::{ImportType, ServiceImport};
@@ -12,9 +12,6 @@ use crate::resource::{Name, Object, ResourceSet};
 
 /// The label that stands in for `locality`, with dots for slashes.
 const LOCALITY_LABEL: &str = "istio-locality";
-
-/// The domain of services that span clusters.
-const CLUSTER_SET_DOMAIN: &str = "clusterset.local";
 
 /// Every service, by its hosts.
 pub(super) struct Services<'a> {

@@ -1,63 +1,94 @@
-//! Hosts that two kinds of resource describe, of which the Service is used, and addresses that two imports claim, of which
+//! Hosts that two kinds of resource describe, of which the service of a cluster is used, and addresses that two imports claim, of which
 //! the older one has it.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-use super::names::{DOMAIN, complete};
-use super::{place, warning};
-use crate::diagnostic::Diagnostic;
+use super::clusters::Clusters;
+use super::names::{CLUSTER_SET_DOMAIN, DOMAIN, complete};
+use super::{destinations, place, warning};
 use crate::diagnostic::codes::references::{X301, X302};
-use crate::kind::Name;
+use crate::diagnostic::{Diagnostic, Place};
+use crate::kind::{Name, ObjectRef};
 use crate::resource::flomesh::{ImportType, ServiceImport};
-use crate::resource::gloo::Backing;
+use crate::resource::gloo::{Backing, Destination};
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 
-pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
+pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<Diagnostic>) {
     check_vips(set, found);
-    if set.services.is_empty() {
-        return;
-    }
+    let known = Known {
+        set,
+        by_destinations: destinations::owners(set, clusters),
+    };
     for object in set.service_entries.values() {
         for (index, host) in object.spec.hosts.iter().enumerate() {
             let field = format!("spec.hosts[{index}]");
-            check_host(set, object, (&host.value, host.line, field), found);
+            known.check_host(object, (&host.value, host.line, field), found);
         }
     }
     for object in set.destinations.values() {
         if let Backing::External(service) = &object.spec.backing {
             for (index, host) in service.hosts.iter().enumerate() {
                 let field = format!("spec.externalService.hosts[{index}]");
-                check_host(set, object, (host, service.line, field), found);
+                known.check_host(object, (host, service.line, field), found);
             }
         }
     }
 }
 
-fn check_host<T>(
-    set: &ResourceSet,
-    object: &Object<T>,
-    (host, line, field): (&str, Line, String),
-    found: &mut Vec<Diagnostic>,
-) {
-    let full = complete(host, &object.id.namespace);
-    let Some((name, namespace)) = full
-        .strip_suffix(DOMAIN)
-        .and_then(|rest| rest.strip_suffix(".svc."))
-        .and_then(|rest| rest.split_once('.'))
-    else {
-        return;
-    };
-    let Some(service) = set.services.get(&Name::new(namespace, name)) else {
-        return;
-    };
-    let message = format!("`{host}` is not used: {} has that host", service.id);
-    let mut diagnostic = warning(object, X301, line, field, message);
-    diagnostic.help("remove the host here, or the Service");
-    diagnostic.related(place(service, Line(0)), "this one serves the host");
-    found.push(diagnostic);
+/// The hosts that services of clusters have.
+struct Known<'a> {
+    set: &'a ResourceSet,
+    by_destinations: HashMap<String, &'a Object<Destination>>,
+}
+
+impl Known<'_> {
+    fn check_host<T>(
+        &self,
+        object: &Object<T>,
+        (host, line, field): (&str, Line, String),
+        found: &mut Vec<Diagnostic>,
+    ) {
+        let Some((owner, at)) = self.owner(&complete(host, &object.id.namespace)) else {
+            return;
+        };
+        let message = format!("HostShadowed: `{host}` is not used: {owner} has that host");
+        let mut diagnostic = warning(object, X301, line, field, message);
+        diagnostic.help(format!("remove the host here, or the {}", owner.kind));
+        diagnostic.related(at, "this one serves the host");
+        found.push(diagnostic);
+    }
+
+    /// Whose service has a host: a Service goes before an import, and that before a Destination.
+    fn owner(&self, host: &str) -> Option<(&ObjectRef, Place)> {
+        let service = |name: &Name| {
+            let service = self.set.services.get(name)?;
+            Some((&service.id, place(service, Line(0))))
+        };
+        let import = |name: &Name| {
+            let import = self.set.service_imports.get(name)?;
+            Some((&import.id, place(import, Line(0))))
+        };
+        let of_cluster = named(host, DOMAIN);
+        let of_cluster = of_cluster.and_then(|name| service(&name).or_else(|| import(&name)));
+        let together = || import(&named(host, CLUSTER_SET_DOMAIN)?);
+        let by_destination = || {
+            let object = self.by_destinations.get(host)?;
+            Some((&object.id, place(object, Line(0))))
+        };
+        of_cluster.or_else(together).or_else(by_destination)
+    }
+}
+
+/// The service that a host of this domain is for.
+fn named(host: &str, domain: &str) -> Option<Name> {
+    let (name, namespace) = host
+        .strip_suffix(domain)?
+        .strip_suffix(".svc.")?
+        .split_once('.')?;
+    Some(Name::new(namespace, name))
 }
 
 fn check_vips(set: &ResourceSet, found: &mut Vec<Diagnostic>) {

@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use config_loader::kind::Name;
 use config_loader::resource::flomesh::Algorithm;
+use config_loader::resource::karmada::NamedCluster;
 
 use super::{Collector, Draft};
 use crate::compile::federation::{Exposure, Sharing};
 use crate::compile::service::ExportBalancer;
-
-/// Puts the backups of a FailOver in the order in which they are written.
-const FAILOVER_ORDER: &str = "multicluster.flomesh.io/failover-order";
 
 /// The weight that counts where 0 does not drain.
 const WHOLE_WEIGHT: u32 = 100;
@@ -36,10 +34,7 @@ pub(super) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
                 .iter()
                 .map(|target| (target.cluster.as_str().into(), weight(target.weight)))
                 .collect(),
-            ordered: policy
-                .annotations
-                .get(FAILOVER_ORDER)
-                .is_some_and(|order| order == "ordered"),
+            ordered: policy.spec.is_ordered,
         });
     }
     if let Some(export) = collector.resources.service_exports.get(&name) {
@@ -58,8 +53,9 @@ pub(super) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
 /// none of them, so that it lets nobody in.
 pub(super) fn expose(collector: &Collector<'_>, draft: &mut Draft) {
     let all = &collector.resources.multi_cluster_services;
-    let keys = |names: &[Arc<str>]| {
-        let known = names.iter().filter_map(|name| collector.members.find(name));
+    let keys = |names: &[NamedCluster]| {
+        let members = &collector.members;
+        let known = names.iter().filter_map(|named| members.find(&named.name));
         let keys = || known.map(|member| Arc::clone(&member.key)).collect();
         (!names.is_empty()).then(keys)
     };

@@ -2,6 +2,8 @@
 
 use config_loader::{Diagnostics, ResourceSet, Severity, load_bytes};
 
+use crate::cluster::Spread;
+use crate::compile::balance::balance;
 use crate::compile::federation::{Viewer, Wanted, candidates};
 use crate::compile::service::WorkloadHost;
 use crate::compile::services::Services;
@@ -323,4 +325,36 @@ fn shifts_lead_to_hosts_that_this_proxy_has() {
         ),
     ];
     assert_eq!(target(&aged), ["b.global"], "the oldest says");
+}
+
+#[test]
+fn labels_that_tell_clusters_apart_are_skipped_where_a_policy_picks_one() {
+    let keys = |policy: &[String], labels: &str| -> Option<Vec<String>> {
+        let setting = format!("localityLbSetting: {{failoverPriority: [{labels}]}}");
+        let spec = format!("{{host: web, trafficPolicy: {{loadBalancer: {{{setting}}}}}}}");
+        let rule = object("networking.istio.io/v1", "DestinationRule", &spec);
+        let documents = [&[kube(), rule], policy].concat();
+        let (services, identity) = services(&documents);
+        let set = load(&documents);
+        let rule = set.destination_rules.values().next().unwrap();
+        let balancer = rule.spec.traffic_policy.load_balancer.as_deref();
+        let service = services.find(PLAIN).unwrap();
+        match balance(balancer, None, service, &identity).spread {
+            Spread::Failover { labels, .. } => {
+                Some(labels.iter().map(|label| label.key.to_string()).collect())
+            }
+            _ => None,
+        }
+    };
+    let region = "topology.kubernetes.io/region".to_owned();
+    let (cluster, network) = (
+        "topology.istio.io/cluster".to_owned(),
+        "topology.istio.io/network".to_owned(),
+    );
+    let three = format!("{network}, {cluster}, {region}");
+    let all = vec![network, cluster, region.clone()];
+    assert_eq!(keys(&[], &three), Some(all));
+    assert_eq!(keys(&[everywhere()], &three), Some(vec![region]));
+    // with none left all endpoints of a cluster are alike
+    assert_eq!(keys(&[everywhere()], "topology.istio.io/cluster"), None);
 }

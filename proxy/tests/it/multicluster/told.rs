@@ -190,3 +190,37 @@ fn gateways_of_imports_are_asked_by_their_own_name_where_a_rule_wants_tls() {
     assert_eq!(origin.only().sni.as_deref(), Some("gw.c2.example"));
     assert_eq!(ask("gw.c3.example"), 503, "the certificate is for another");
 }
+
+#[test]
+fn check_knows_its_cluster_and_those_that_it_is_told_of() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let backups = policy(
+        "{lbType: FailOver, targets: [{clusterKey: c1}, {clusterKey: c2}, {clusterKey: c3}]}",
+    );
+    let of_c2 = "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {namespace: ns1, name: web}\n\
+                 spec: {ports: [{name: http, port: 80, endpoints: [{clusterKey: default/default/default/c2, \
+                 target: {ip: 10.2.0.9, port: 80}}]}]}\n";
+    let mesh = documents([SERVICE.to_owned(), of_c2.to_owned(), backups]);
+    std::fs::write(at("mesh.yaml"), mesh).unwrap();
+    std::fs::write(
+        at("told"),
+        "clusters: [{key: default/default/default/c3}]\n",
+    )
+    .unwrap();
+    let check = |more: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_strait"))
+            .args(["check", "--config", &at("mesh.yaml")])
+            .args(more)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        (said.contains("X294"), said.contains("X311"))
+    };
+    let (cluster, told) = (["--cluster", "c1"], ["--clusters", &at("told")]);
+    assert_eq!(check(&[]), (true, false));
+    assert_eq!(check(&cluster), (true, true), "c3 is not known");
+    let both = [cluster, told].concat();
+    assert_eq!(check(&both), (false, true));
+}

@@ -189,3 +189,34 @@ fn policies_are_checked() {
         "W GTP007 6 spec.targets[0].weight: the weight has no effect: Locality keeps traffic in the local cluster"
     );
 }
+
+#[test]
+fn the_order_of_backups_is_said_as_it_is_read() {
+    let ordered = |balancing: &str, order: &str| {
+        let backups = match balancing {
+            "Locality" => "",
+            _ => ", targets: [{clusterKey: a/b/c/d}]",
+        };
+        let (set, found) = testing::load(&format!(
+            "apiVersion: flomesh.io/v1alpha1\nkind: GlobalTrafficPolicy\nmetadata:\n  name: web\n  annotations:\n    \
+             multicluster.flomesh.io/failover-order: {order}\nspec: {{lbType: {balancing}{backups}}}\n"
+        ));
+        let mut policies = set.global_traffic_policies.values();
+        (policies.next().unwrap().spec.is_ordered, found)
+    };
+    assert_eq!(ordered("FailOver", "ordered"), (true, vec![]));
+    let at = "W GTP009 6 metadata.annotations[\"multicluster.flomesh.io/failover-order\"]:";
+    for wrong in ["orderd", "Ordered", "random", "\"\""] {
+        let (is_ordered, found) = ordered("FailOver", wrong);
+        let wrong = wrong.trim_matches('"');
+        let expected = format!("{at} {wrong:?} is no order: backups share by weight");
+        assert_eq!((is_ordered, found), (false, vec![expected]), "{wrong}");
+    }
+    for balancing in ["Locality", "ActiveActive"] {
+        let (_, found) = ordered(balancing, "ordered");
+        let expected = format!(
+            "{at} the annotation has no effect: {balancing} has no backups to put in order"
+        );
+        assert_eq!(found, [expected]);
+    }
+}

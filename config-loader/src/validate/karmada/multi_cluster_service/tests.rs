@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use crate::resource::core::IngressMode;
-use crate::resource::karmada::{Exposure, MultiClusterService};
+use crate::resource::karmada::{Exposure, MultiClusterService, NamedCluster};
 use crate::validate::testing;
 
 /// A MultiClusterService whose spec is `spec`, from line 5 on.
@@ -115,8 +115,12 @@ fn deprecated_fields_stand_in_for_their_successors() {
             .collect();
         assert_eq!(found, expected, "{fields}");
         let service = service(&set);
-        assert_eq!(service.providers.join(","), providers, "{fields}");
-        assert_eq!(service.consumers.join(","), consumers, "{fields}");
+        let names = |named: &[NamedCluster]| {
+            let names: Vec<&str> = named.iter().map(|named| &*named.name).collect();
+            names.join(",")
+        };
+        assert_eq!(names(&service.providers), providers, "{fields}");
+        assert_eq!(names(&service.consumers), consumers, "{fields}");
     }
 }
 

@@ -1,10 +1,41 @@
-use crate::{Diagnostics, Severity, load_bytes};
+use crate::resource::flomesh::ClusterKey;
+use crate::resource::gloo::MeshRef;
+use crate::{ClusterSettings, Fleet, GatewaySettings, Severity};
 
 /// Code, field and message of each finding about Destinations, or about routes to them.
 fn found(documents: &[String]) -> Vec<String> {
-    let mut found = Diagnostics::default();
-    load_bytes("a.yaml", documents.join("---\n").as_bytes(), &mut found);
-    let found = found.into_sorted();
+    found_for(Fleet::default(), documents)
+}
+
+/// The same for who is in cluster `own`, told of the gateways of `told`, and perhaps of its mesh.
+fn found_in(own: &str, told: &[&str], mesh: Option<&str>, documents: &[String]) -> Vec<String> {
+    let key = |name: &str| ClusterKey::parse(&format!("eu/a/b/{name}")).unwrap();
+    let told = told.iter().map(|name| ClusterSettings {
+        key: key(name),
+        network: "".into(),
+        locality: "".into(),
+        gateway: Some(GatewaySettings {
+            host: "gw.example".into(),
+            port: 443,
+            tls: None,
+        }),
+    });
+    let fleet = Fleet {
+        own: Some(key(own)),
+        told: told.collect(),
+        mesh: mesh.map(|name| MeshRef {
+            name: name.into(),
+            namespace: "gloo".into(),
+        }),
+    };
+    found_for(fleet, documents)
+}
+
+fn found_for(fleet: Fleet, documents: &[String]) -> Vec<String> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.yaml");
+    std::fs::write(&path, documents.join("---\n")).unwrap();
+    let found = crate::load_files_for(fleet, &[path], crate::ReadOptions::default()).diagnostics;
     let mut errors = found.iter().filter(|one| one.severity == Severity::Error);
     assert!(errors.next().is_none(), "{found:?}");
     let crossing = found
@@ -56,6 +87,19 @@ fn what_is_behind_a_gateway_needs_one() {
     assert!(found(&[web(true)]).is_empty());
     let own = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\nspec: {ports: [{port: 80}]}\n";
     assert!(found(&[web(false), own.to_owned()]).is_empty());
+    // who knows its cluster needs no guess, and a gateway may be told of or be that of a Cluster
+    let with_service = [web(false), own.to_owned()];
+    assert_eq!(found_in("c1", &[], None, &with_service), [missing]);
+    assert!(found_in("c2", &[], None, &[web(false)]).is_empty());
+    assert!(found_in("c1", &["c2"], None, &[web(false)]).is_empty());
+    let cluster = |more: &str| {
+        format!(
+            "apiVersion: flomesh.io/v1alpha1\nkind: Cluster\nmetadata: {{name: c2}}\nspec: {{region: eu{more}}}\n"
+        )
+    };
+    let gatewayed = cluster(", gatewayHost: gw.example");
+    assert!(found(&[web(false), gatewayed]).is_empty());
+    assert_eq!(found(&[web(false), cluster("")]), [missing]);
 }
 
 #[test]
@@ -139,6 +183,40 @@ fn a_shift_that_is_not_followed_says_why() {
         found(&[shifted("", "web"), there, routed.to_owned()]),
         idle("VirtualService/ns1/own routes `web.ns1.svc.cluster.local`")
     );
+}
+
+#[test]
+fn a_shift_leads_to_what_is_federated_to_the_own_mesh() {
+    let there = destination(
+        "there",
+        "c2",
+        &format!("{{{}}}", federated("web.c2.global", true)),
+    );
+    let of_mesh = |name: &str| {
+        let mesh = format!("spec: {{mesh: {{name: {name}, namespace: gloo}}, kubeService:");
+        shifted("", "web").replace("spec: {kubeService:", &mesh)
+    };
+    assert!(found(&[of_mesh("a"), there.clone()]).is_empty());
+    let idle = |why: &str| {
+        let shift = "X305 status.requiredSubsets[0].trafficShift: the shift is not followed: `web` in cluster `c2` is";
+        vec![format!("{shift} {why}")]
+    };
+    let other = idle("not federated to `b.gloo`, the mesh of cluster `c1`");
+    let both = [of_mesh("b"), there.clone()];
+    assert_eq!(found(&both), other);
+    assert_eq!(found_in("c1", &[], None, &both), other);
+    assert!(
+        found_in("c1", &[], Some("a"), &both).is_empty(),
+        "as was said"
+    );
+    // nothing says which mesh it is
+    let unsaid = [shifted("", "web"), there.clone()];
+    assert_eq!(
+        found_in("c1", &[], None, &unsaid),
+        idle("federated to meshes, and nothing says which one cluster `c1` is in")
+    );
+    let alone = there.replace("{name: a, namespace: gloo}", "");
+    assert_eq!(found(&[of_mesh("a"), alone]), idle("federated to no mesh"));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-use crate::{Diagnostics, Severity, load_bytes};
+use crate::resource::flomesh::ClusterKey;
+use crate::{ClusterSettings, Fleet, Severity};
 
 /// Service `web`, which clusters c2 and c3 import and the own cluster serves with two endpoints.
 const WORLD: &str = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\n\
@@ -13,9 +14,31 @@ const WORLD: &str = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, n
 
 /// Code, field and message with help of each finding that needs several resources.
 fn found(text: &str) -> Vec<String> {
-    let mut found = Diagnostics::default();
-    load_bytes("a.yaml", format!("{WORLD}{text}").as_bytes(), &mut found);
-    let found = found.into_sorted();
+    found_for(Fleet::default(), text)
+}
+
+/// The same for who knows which cluster it is in, and is told of others.
+fn found_in(own: &str, told: &[&str], text: &str) -> Vec<String> {
+    let key = |key: &str| ClusterKey::parse(key).unwrap();
+    let told = told.iter().map(|one| ClusterSettings {
+        key: key(one),
+        network: "".into(),
+        locality: "".into(),
+        gateway: None,
+    });
+    let fleet = Fleet {
+        own: Some(key(own)),
+        told: told.collect(),
+        mesh: None,
+    };
+    found_for(fleet, text)
+}
+
+fn found_for(fleet: Fleet, text: &str) -> Vec<String> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.yaml");
+    std::fs::write(&path, format!("{WORLD}{text}")).unwrap();
+    let found = crate::load_files_for(fleet, &[path], crate::ReadOptions::default()).diagnostics;
     assert!(
         found.iter().all(|one| one.severity != Severity::Error),
         "{found:?}"
@@ -34,6 +57,7 @@ fn found(text: &str) -> Vec<String> {
 fn object(kind: &str, name: &str, spec: &str) -> String {
     let group = match kind {
         "ServiceEntry" | "DestinationRule" => "networking.istio.io/v1",
+        "MultiClusterService" => "networking.karmada.io/v1alpha1",
         "Service" => "v1",
         _ => "flomesh.io/v1alpha1",
     };
@@ -96,6 +120,87 @@ fn clusters_of_a_policy_serve_its_service() {
 }
 
 #[test]
+fn who_knows_its_cluster_is_told_of_every_other_that_serves_nothing() {
+    let active = |keys: &str| policy(&format!("{{lbType: ActiveActive, targets: [{keys}]}}"));
+    let text = active("{clusterKey: eu/a/b/c2}, {clusterKey: eu/a/b/home}");
+    assert!(found_in("eu/a/b/home", &[], &text).is_empty());
+    assert_eq!(
+        found_in("eu/a/b/other", &[], &text),
+        [
+            "X294 spec.targets[1].clusterKey: cluster `eu/a/b/home` has no endpoint of `web` \
+             (clusters that serve it: eu/a/b/c2, eu/a/b/c3)"
+        ]
+    );
+    // what the proxy is told of is known
+    assert!(found_in("eu/a/b/other", &["eu/a/b/home"], &text).is_empty());
+}
+
+#[test]
+fn the_own_cluster_is_no_backup() {
+    let backups = |kind: &str| {
+        let keys = "{clusterKey: eu/a/b/c2}, {clusterKey: eu/a/b/home}";
+        policy(&format!("{{lbType: {kind}, targets: [{keys}]}}"))
+    };
+    assert_eq!(
+        found_in("eu/a/b/home", &[], &backups("FailOver")),
+        [
+            "X311 spec.targets[1].clusterKey: `eu/a/b/home` is the own cluster, which comes first anyway: the target has no \
+             effect (name the clusters that take over from it)"
+        ]
+    );
+    assert!(found_in("eu/a/b/home", &[], &backups("ActiveActive")).is_empty());
+    assert!(found(&backups("FailOver")).is_empty());
+}
+
+#[test]
+fn a_bare_name_is_that_of_one_cluster() {
+    let service = object(
+        "MultiClusterService",
+        "web",
+        "{types: [CrossCluster], providerClusters: [{name: c2}, {name: c3}], consumerClusters: [{name: home}]}",
+    );
+    assert!(found_in("eu/a/b/home", &[], &service).is_empty());
+    // another cluster with that name, whoever tells of it
+    let twice = [
+        "X308 spec.providerClusters[0].name: `c2` is the name of 2 clusters and stands for none of them: it lets nobody in \
+         (give one of the clusters another name: `eu/a/b/c2`, `us/a/b/c2`)",
+    ];
+    assert_eq!(found_in("eu/a/b/home", &["us/a/b/c2"], &service), twice);
+    let cluster = "apiVersion: flomesh.io/v1alpha1\nkind: Cluster\nmetadata: {name: c2}\nspec: {region: us, zone: a, group: b}\n---\n";
+    let text = format!("{cluster}{service}");
+    assert_eq!(found_in("eu/a/b/home", &[], &text), twice);
+    let lines = found_in("us/a/b/c2", &["eu/a/b/home"], &service);
+    assert_eq!(lines, twice, "one of them is the own cluster");
+
+    let slice = "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {namespace: ns1, name: web-2, labels: \
+         {kubernetes.io/service-name: web, multicluster.kubernetes.io/source-cluster: c2}}\naddressType: IPv4\n\
+         ports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.2.0.1]}]\n---\n";
+    let destination = "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {namespace: gloo, name: a}\n\
+         spec: {kubeService: {ref: {name: web, namespace: ns1, clusterName: c2}, ports: [{port: 80, name: http}]}}\n\
+         status: {requiredSubsets: [{trafficPolicyRef: {name: p, namespace: gloo}, trafficShift: {destinations: [\
+         {weight: 100, kubeService: {name: web, namespace: ns1, clusterName: c2}}]}}]}\n---\n";
+    let text = format!("{cluster}{slice}{destination}");
+    let mut fields: Vec<String> = found_in("eu/a/b/home", &[], &text)
+        .iter()
+        .filter_map(|line| line.strip_prefix("X308 "))
+        .map(|line| line.split_once(" (").unwrap().0.to_owned())
+        .collect();
+    fields.sort();
+    let twice = "`c2` is the name of 2 clusters and stands for none of them";
+    assert_eq!(
+        fields,
+        [
+            format!("metadata: {twice}: its endpoints are not used"),
+            format!("spec.kubeService.ref.clusterName: {twice}: the Destination is not used"),
+            format!(
+                "status.requiredSubsets[0].trafficShift.destinations[0].kubeService.clusterName: {twice}: the shift is not \
+                 followed"
+            ),
+        ]
+    );
+}
+
+#[test]
 fn weights_leave_somebody_to_serve() {
     let weights = |kind: &str, one: u32, two: u32| {
         policy(&format!(
@@ -133,8 +238,8 @@ fn caps_of_ejections_do_not_block_failover() {
     assert_eq!(
         found(&format!("{backups}{}", rule("web", capped))),
         [
-            "X296 spec.trafficPolicy.outlierDetection.maxEjectionPercent: failover of `web.ns1.svc.cluster.local` is \
-             ineffective: of 2 endpoints at most 10 % are ejected, never all \
+            "X296 spec.trafficPolicy.outlierDetection.maxEjectionPercent: FailoverIneffective: of 2 endpoints in the own \
+             cluster at most 10 % are ejected, never all, so that `web.ns1.svc.cluster.local` does not fail over \
              (write 100, or let each failed request be replayed in the next cluster)"
         ]
     );
@@ -143,6 +248,81 @@ fn caps_of_ejections_do_not_block_failover() {
     assert!(found(&format!("{backups}{}", rule("web", free))).is_empty());
     assert!(found(&format!("{active}{}", rule("web", capped))).is_empty());
     assert!(found(&format!("{backups}{}", rule("other.com", capped))).is_empty());
+}
+
+#[test]
+fn caps_of_ejections_do_not_block_any_tier_that_another_follows() {
+    // c2 has two gateways, c3 one and the own cluster nobody
+    let other = "{name: http, port: 80, endpoints: [\
+         {clusterKey: eu/a/b/c2, target: {ip: 10.2.0.1, port: 80}}, {clusterKey: eu/a/b/c2, target: {ip: 10.2.0.2, port: 80}}, \
+         {clusterKey: eu/a/b/c3, target: {ip: 10.3.0.1, port: 80}}]}";
+    let import = object("ServiceImport", "other", &format!("{{ports: [{other}]}}"));
+    let rule = object(
+        "DestinationRule",
+        "other",
+        "{host: other, trafficPolicy: {outlierDetection: {}}}",
+    );
+    let backups = |annotations: &str, keys: &str| {
+        let spec = format!("{{lbType: FailOver, targets: [{keys}]}}");
+        object("GlobalTrafficPolicy", "other", &spec)
+            .replace("name: other}", &format!("name: other{annotations}}}"))
+    };
+    let (c2, c3) = ("{clusterKey: eu/a/b/c2}", "{clusterKey: eu/a/b/c3}");
+    let ordered = ", annotations: {multicluster.flomesh.io/failover-order: ordered}";
+    let lines = |annotations: &str, first: &str, second: &str| {
+        let policy = backups(annotations, &format!("{first}, {second}"));
+        found(&format!("{import}{rule}{policy}"))
+    };
+    let expected = "X296 spec.trafficPolicy.outlierDetection.maxEjectionPercent: FailoverIneffective: of 2 endpoints in \
+         `eu/a/b/c2` at most 10 % are ejected, never all";
+    let said = lines(ordered, c2, c3);
+    assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
+    assert!(lines(ordered, c3, c2).is_empty(), "c2 is the last");
+    assert!(lines("", c2, c3).is_empty(), "one tier of both");
+    // both of its endpoints are reached directly, by a mark with the bare name
+    let slice = |name: &str| {
+        format!(
+            "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{namespace: ns1, name: {name}, labels: \
+             {{kubernetes.io/service-name: other, multicluster.kubernetes.io/source-cluster: c3}}}}\naddressType: IPv4\n\
+             ports: [{{name: http, port: 8080}}]\nendpoints: [{{addresses: [10.3.0.2]}}]\n---\n"
+        )
+    };
+    let policy = backups(ordered, &format!("{c3}, {c2}"));
+    let text = format!("{import}{rule}{policy}{}{}", slice("a"), slice("b"));
+    let said = found(&text);
+    assert!(
+        said.len() == 1 && said[0].contains("of 2 endpoints in `eu/a/b/c3`"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn labels_of_clusters_order_nothing_within_one() {
+    let active = policy("{lbType: ActiveActive, targets: [{clusterKey: eu/a/b/c2}]}");
+    let rule = |host: &str, labels: &str| {
+        let setting = format!("localityLbSetting: {{failoverPriority: [{labels}]}}");
+        let spec = format!(
+            "{{host: {host}, trafficPolicy: {{outlierDetection: {{maxEjectionPercent: 100}}, loadBalancer: {{{setting}}}}}}}"
+        );
+        object("DestinationRule", "web", &spec)
+    };
+    let both = "topology.istio.io/cluster, topology.kubernetes.io/region";
+    let expected = "X312 spec.trafficPolicy.loadBalancer.localityLbSetting.failoverPriority: `topology.istio.io/cluster` is \
+         skipped: GlobalTrafficPolicy web says which cluster serves `web.ns1.svc.cluster.local`";
+    let said = found(&format!("{active}{}", rule("web", both)));
+    assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
+    let network = "\"topology.istio.io/network=n1\"";
+    let said = found(&format!(
+        "{active}{}",
+        rule("web.ns1.svc.clusterset.local", network)
+    ));
+    assert!(
+        said.len() == 1 && said[0].contains("`topology.istio.io/network` is skipped"),
+        "{said:?}"
+    );
+    assert!(found(&rule("web", both)).is_empty(), "no policy");
+    let region = rule("web", "topology.kubernetes.io/region");
+    assert!(found(&format!("{active}{region}")).is_empty());
 }
 
 #[test]
@@ -172,7 +352,7 @@ fn paths_of_imports_are_for_ports_that_have_some() {
         object("ServiceImport", "other", &spec)
     };
     let expected = [
-        "X307 spec.ports[0].endpoints[0].target.path: the port carries `tcp`, which has no paths to put `/d/other` in \
+        "X307 spec.ports[0].endpoints[0].target.path: PathNotApplicable: the port carries `tcp`, which has no paths to put `/d/other` in \
          front of: the endpoint is not used (leave out the path, or say `appProtocol: http` if that is what the port carries)",
     ];
     assert_eq!(
@@ -200,7 +380,7 @@ fn exports_can_be_served_and_reached() {
     assert_eq!(
         found(&export("web", &rule(80, "Exact"))),
         [
-            "X298 spec.rules[0].pathType: Exact cannot be reached through an import \
+            "X298 spec.rules[0].pathType: ExactNotImportable: Exact cannot be reached through an import \
              (an import adds its path to the whole path of a request: write Prefix)"
         ]
     );
@@ -211,7 +391,7 @@ fn exports_can_be_served_and_reached() {
     assert_eq!(
         found(&export("none", &rule(80, "Prefix"))),
         [
-            "X299 metadata.name: there is no Service `none`: nothing is exported \
+            "X299 metadata.name: Valid=False: there is no Service `none`: nothing is exported \
              (an export has the name and the namespace of its Service)"
         ]
     );
@@ -224,7 +404,7 @@ fn exports_can_be_served_and_reached() {
     assert_eq!(
         found(&format!("{external}{far}")),
         [
-            "X299 metadata.name: Service `far` is an ExternalName: nothing is exported \
+            "X299 metadata.name: Valid=False: Service `far` is an ExternalName: nothing is exported \
              (export a Service that has endpoints of its own)"
         ]
     );
@@ -243,7 +423,7 @@ fn a_path_belongs_to_one_export() {
     assert_eq!(
         found(&format!("{second}{first}{same}")),
         [
-            "X300 spec.rules[0].path: Prefix `/c1` is exported by ServiceExport/ns1/web already: this export is not \
+            "X300 spec.rules[0].path: Valid=False: Prefix `/c1` is exported by ServiceExport/ns1/web already: this export is not \
              served (give each export a path of its own, such as /CLUSTER/SERVICE)"
         ]
     );
@@ -260,9 +440,48 @@ fn hosts_of_services_are_not_those_of_others() {
     };
     assert!(found(&entry("api.example")).is_empty());
     assert_eq!(
+        found(&entry("web.ns1.svc.clusterset.local")),
+        [
+            "X301 spec.hosts[0]: HostShadowed: `web.ns1.svc.clusterset.local` is not used: ServiceImport/ns1/web has that host \
+             (remove the host here, or the ServiceImport)"
+        ]
+    );
+    // a service that only an import or a Destination tells of has its hosts, too
+    let import = object(
+        "ServiceImport",
+        "far",
+        "{ports: [{port: 80, endpoints: [\
+         {clusterKey: eu/a/b/c2, target: {ip: 10.2.0.9, port: 80}}]}]}",
+    );
+    let said = found(&format!("{import}{}", entry("far.ns1.svc.cluster.local")));
+    assert!(
+        said[0].contains("ServiceImport/ns1/far has that host"),
+        "{said:?}"
+    );
+    let destination = "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {namespace: gloo, name: d}\n\
+         spec: {kubeService: {ref: {name: d, namespace: ns1, clusterName: c2}, ports: [{port: 80, name: http}]}}\n\
+         status: {localFqdn: d.local, appliedFederation: {federatedHostname: d.global, flatNetwork: true, \
+         federatedToMeshes: [{name: a, namespace: gloo}]}}\n---\n";
+    for host in ["d.ns1.svc.cluster.local", "d.global", "D.local"] {
+        let said = found(&format!("{destination}{}", entry(host)));
+        let expected = format!(
+            "X301 spec.hosts[0]: HostShadowed: `{host}` is not used: Destination/gloo/d has that host"
+        );
+        assert!(said[0].starts_with(&expected), "{said:?}");
+    }
+    // of another cluster, and for nobody else: nobody here knows it
+    let alone = destination.replace("{name: a, namespace: gloo}", "");
+    let text = format!("{alone}{}", entry("d.global"));
+    assert!(found_in("eu/a/b/c1", &[], &text).is_empty());
+    assert_eq!(
+        found_in("eu/a/b/c2", &[], &text).len(),
+        1,
+        "its own cluster"
+    );
+    assert_eq!(
         found(&entry("web.ns1.svc.cluster.local")),
         [
-            "X301 spec.hosts[0]: `web.ns1.svc.cluster.local` is not used: Service/ns1/web has that host \
+            "X301 spec.hosts[0]: HostShadowed: `web.ns1.svc.cluster.local` is not used: Service/ns1/web has that host \
              (remove the host here, or the Service)"
         ]
     );

@@ -1,0 +1,177 @@
+//! Clusters by their keys and by their bare names, as far as anything tells of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::warning;
+use crate::Fleet;
+use crate::diagnostic::Diagnostic;
+use crate::diagnostic::codes::references::X308;
+use crate::resource::flomesh::ClusterKey;
+use crate::resource::gloo::{Backing, MeshRef, ShiftTarget};
+use crate::resource::{Object, Objects, ResourceSet};
+use crate::span::Line;
+
+/// Every cluster that is known.
+pub(super) struct Clusters<'a> {
+    /// The keys that end with each name.
+    by_name: BTreeMap<&'a str, BTreeSet<&'a str>>,
+    /// Names that endpoints are marked with.
+    serving: BTreeSet<&'a str>,
+    /// Those that the proxy is told of, and whether it is told of their gateways.
+    told: BTreeMap<&'a str, bool>,
+    /// The key of the one that resources are read for, if that is known.
+    pub(super) own: Option<&'a str>,
+    /// The mesh that resources are read for, if that was said.
+    pub(super) mesh: Option<&'a MeshRef>,
+}
+
+impl<'a> Clusters<'a> {
+    pub(super) fn new(set: &'a ResourceSet, fleet: &'a Fleet) -> Self {
+        let told = fleet.told.iter();
+        let told: BTreeMap<_, _> = told
+            .map(|told| (told.key.as_str(), told.gateway.is_some()))
+            .collect();
+        let mut all = Self {
+            by_name: BTreeMap::new(),
+            serving: BTreeSet::new(),
+            told: BTreeMap::new(),
+            own: fleet.own.as_ref().map(|key| key.as_str()),
+            mesh: fleet.mesh.as_ref(),
+        };
+        for key in all.own.into_iter().chain(told.keys().copied()) {
+            all.add(key);
+        }
+        all.told = told;
+        for import in both(&set.service_imports) {
+            let endpoints = import.spec.ports.iter().flat_map(|port| &port.endpoints);
+            endpoints.for_each(|endpoint| all.add(endpoint.cluster.as_str()));
+        }
+        for policy in set.global_traffic_policies.values() {
+            let targets = policy.spec.targets.iter();
+            targets.for_each(|target| all.add(target.cluster.as_str()));
+        }
+        for export in set.service_exports.values() {
+            let targets = export.spec.target_clusters.iter();
+            targets.for_each(|key| all.add(key.as_str()));
+        }
+        for cluster in both(&set.clusters) {
+            all.add(cluster.spec.key.as_str());
+        }
+        let slices = set.endpoint_slices.values();
+        all.serving
+            .extend(slices.filter_map(|slice| slice.source_cluster()));
+        for object in set.destinations.values() {
+            if let Backing::Kube(kube) = &object.spec.backing {
+                all.serving.insert(&kube.service.cluster);
+            }
+        }
+        all
+    }
+
+    fn add(&mut self, key: &'a str) {
+        self.by_name.entry(last(key)).or_default().insert(key);
+    }
+
+    /// Whether anything tells of a cluster with this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(name) || self.serving.contains(name)
+    }
+
+    /// Whether the proxy is told of it.
+    pub(super) fn is_told(&self, key: &ClusterKey) -> bool {
+        self.told.contains_key(key.as_str())
+    }
+
+    /// The names of those whose gateways the proxy is told of.
+    pub(super) fn entered(&self) -> impl Iterator<Item = &'a str> {
+        let told = self.told.iter().filter(|(_, has_gateway)| **has_gateway);
+        told.map(|(key, _)| last(key))
+    }
+
+    /// The names of all.
+    pub(super) fn names(&self) -> BTreeSet<&'a str> {
+        let named = self.by_name.keys().chain(&self.serving);
+        named.copied().filter(|name| !name.is_empty()).collect()
+    }
+
+    /// The keys that a bare name may mean, where there are several: then it means none of them. A key means itself.
+    fn ambiguous(&self, name: &str) -> Option<&BTreeSet<&'a str>> {
+        let keys = self.by_name.get(name)?;
+        (keys.len() > 1).then_some(keys)
+    }
+
+    /// Warns of a bare name that means no cluster since it could mean several.
+    pub(super) fn check_name<T>(
+        &self,
+        object: &Object<T>,
+        (name, field, line): (&str, String, Line),
+        what: &str,
+        found: &mut Vec<Diagnostic>,
+    ) {
+        let Some(keys) = self.ambiguous(name) else {
+            return;
+        };
+        let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+        let message = format!(
+            "`{name}` is the name of {} clusters and stands for none of them: {what}",
+            keys.len()
+        );
+        let mut diagnostic = warning(object, X308, line, field, message);
+        diagnostic.help(format!(
+            "give one of the clusters another name: {}",
+            keys.join(", ")
+        ));
+        found.push(diagnostic);
+    }
+}
+
+/// The last part of a key.
+pub(super) fn last(key: &str) -> &str {
+    key.rsplit('/').next().unwrap_or_default()
+}
+
+/// The objects of a kind in both of its API groups.
+pub(super) fn both<T>(objects: &Objects<T>) -> impl Iterator<Item = &Arc<Object<T>>> {
+    objects.values().chain(objects.beside().values())
+}
+
+/// Names that could mean several clusters, wherever the name alone is written.
+pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<Diagnostic>) {
+    if clusters.by_name.values().all(|keys| keys.len() < 2) {
+        return;
+    }
+    for object in set.multi_cluster_services.values() {
+        let spec = &object.spec;
+        for named in spec.providers.iter().chain(&spec.consumers) {
+            let at = (&*named.name, named.field.to_string(), named.line);
+            clusters.check_name(object, at, "it lets nobody in", found);
+        }
+    }
+    for object in set.destinations.values() {
+        let Backing::Kube(kube) = &object.spec.backing else {
+            continue;
+        };
+        let field = "spec.kubeService.ref.clusterName".to_owned();
+        let at = (&*kube.service.cluster, field, kube.line);
+        clusters.check_name(object, at, "the Destination is not used", found);
+        for (index, required) in object.spec.status.required_subsets.iter().enumerate() {
+            for (number, part) in required.shift.destinations.iter().enumerate() {
+                let ShiftTarget::Kube { service, .. } = &part.target else {
+                    continue;
+                };
+                let field = format!(
+                    "status.requiredSubsets[{index}].trafficShift.destinations[{number}].kubeService.clusterName"
+                );
+                let at = (&*service.cluster, field, part.line);
+                clusters.check_name(object, at, "the shift is not followed", found);
+            }
+        }
+    }
+    for slice in set.endpoint_slices.values() {
+        if let Some(name) = slice.source_cluster() {
+            let at = (name, "metadata".to_owned(), Line(0));
+            clusters.check_name(slice, at, "its endpoints are not used", found);
+        }
+    }
+}

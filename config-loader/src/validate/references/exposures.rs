@@ -1,0 +1,98 @@
+//! MultiClusterServices that name clusters or ports that nothing tells of.
+//!
+//! Which cluster the proxy is in may not be known here: then one name that nothing else has may be that of the own cluster.
+
+use std::collections::BTreeSet;
+
+use super::clusters::Clusters;
+use super::warning;
+use crate::diagnostic::codes::references::{X309, X310};
+use crate::diagnostic::{Diagnostic, suggest};
+use crate::kind::Name;
+use crate::resource::gloo::Backing;
+use crate::resource::karmada::MultiClusterService;
+use crate::resource::{Object, ResourceSet};
+
+type Exposed = Object<MultiClusterService>;
+
+pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<Diagnostic>) {
+    let all = || set.multi_cluster_services.values();
+    let named = all().flat_map(|object| object.spec.providers.iter().chain(&object.spec.consumers));
+    let unknown: BTreeSet<&str> = named
+        .map(|named| &*named.name)
+        .filter(|name| !clusters.has(name))
+        .collect();
+    let names = clusters.names();
+    let may_be_own = clusters.own.is_none() && unknown.len() == 1;
+    for object in all() {
+        for named in object.spec.providers.iter().chain(&object.spec.consumers) {
+            let name = &*named.name;
+            if unknown.contains(name) && !may_be_own {
+                let at = (named.field.to_string(), named.line);
+                let message = format!("nothing tells of a cluster `{name}`: it lets nobody in");
+                let mut diagnostic = warning(object, X309, at.1, at.0, message);
+                diagnostic.help(help(name, &names));
+                found.push(diagnostic);
+            }
+        }
+    }
+    for (name, object) in &set.multi_cluster_services {
+        check_ports(set, name, object, found);
+    }
+}
+
+fn help(name: &str, names: &BTreeSet<&str>) -> String {
+    match suggest::nearest(name, names.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "tell of it by --clusters or --cluster, or by a Cluster".to_owned(),
+    }
+}
+
+/// A port that is exposed is one of those that the service has, wherever it is known from.
+fn check_ports(set: &ResourceSet, name: &Name, object: &Exposed, found: &mut Vec<Diagnostic>) {
+    let known = ports(set, name);
+    if known.is_empty() {
+        return; // nothing is known of the service
+    }
+    let text = |(number, name): &(u16, &str)| match name.is_empty() {
+        true => number.to_string(),
+        false => format!("{number} {name}"),
+    };
+    for (index, port) in object.spec.ports.iter().enumerate() {
+        let fits = |(number, name): &(u16, &str)| {
+            *number == port.port && port.name.as_deref().is_none_or(|wanted| wanted == *name)
+        };
+        if known.iter().any(fits) {
+            continue;
+        }
+        let asked = text(&(port.port, port.name.as_deref().unwrap_or_default()));
+        let message = format!("`{}` has no port {asked}: this exposes nothing", name.name);
+        let field = format!("spec.ports[{index}]");
+        let mut diagnostic = warning(object, X310, port.line, field, message);
+        let known: Vec<String> = known.iter().map(text).collect();
+        diagnostic.help(format!("its ports are {}", known.join(", ")));
+        found.push(diagnostic);
+    }
+}
+
+/// The ports of a service by number and name: those of the Service, of the import and of Destinations.
+fn ports<'a>(set: &'a ResourceSet, name: &Name) -> BTreeSet<(u16, &'a str)> {
+    let service = set.services.get(name).into_iter();
+    let service = service.flat_map(|service| &service.spec.ports);
+    let mut ports: BTreeSet<_> = service.map(|port| (port.port, &*port.name)).collect();
+    let imports = &set.service_imports;
+    let imports = [imports.get(name), imports.beside().get(name)].into_iter();
+    let imports = imports.flatten().flat_map(|import| &import.spec.ports);
+    ports.extend(imports.map(|port| (port.port, &*port.name)));
+    for object in set.destinations.values() {
+        if let Backing::Kube(kube) = &object.spec.backing
+            && (&kube.service.name, &kube.service.namespace) == (&name.name, &name.namespace)
+        {
+            ports.extend(kube.ports.iter().map(|port| (port.port, &*port.name)));
+        }
+    }
+    ports
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
+use super::framing::Place;
 use super::io::Wire;
 
 /// Counts the requests of one connection that are over.
@@ -52,6 +53,11 @@ pub struct Flight {
 }
 
 impl Flight {
+    /// Whether the request has not come to its end yet.
+    pub fn is_incomplete(&self) -> bool {
+        self.flights.wire.place() == Place::Body
+    }
+
     /// The response begins another protocol on this connection.
     pub fn tunnel(&self) {
         self.flights.wire.set_tunnel();

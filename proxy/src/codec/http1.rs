@@ -359,11 +359,14 @@ fn answer<A: Answer>(
                 response
             }
         };
+        // the peer learns that what it is still sending is not read to its end
+        let is_cut_short =
+            connection.answered_here.take() && response.body().flight().is_incomplete();
         let tunnel = response.status() == StatusCode::SWITCHING_PROTOCOLS
             || (is_connect && response.status().is_success());
         if tunnel {
             response.body().flight().tunnel();
-        } else if close || connection.draining.get() {
+        } else if close || connection.draining.get() || is_cut_short {
             response
                 .headers_mut()
                 .insert(CONNECTION, HeaderValue::from_static("close"));

@@ -34,6 +34,9 @@ pub struct Connection {
     /// Whether the peer should be told to take new requests elsewhere; set by `codec` when a drain starts. An
     /// HTTP/1 response then carries `connection: close`.
     pub draining: Cell<bool>,
+    /// Whether the latest response of an HTTP/1 connection is one of our own, so that nobody reads on what may still come of
+    /// the request; set by the exchange, taken by `codec`.
+    pub answered_here: Cell<bool>,
     /// Streams of an HTTP/2 connection that carry another protocol now.
     pub tunnels: Cell<u32>,
     /// Interim responses that wait for the socket, or for the codec to look.
@@ -75,6 +78,7 @@ impl Connection {
             remote_ip: HeaderValue::try_from(ip).expect("an IP address is visible ASCII"),
             protocol,
             draining: Cell::new(false),
+            answered_here: Cell::new(false),
             tunnels: Cell::new(0),
             interim: Arc::new(match protocol {
                 DownstreamProtocol::Http1 => Waiting::default(),

@@ -201,6 +201,7 @@ impl Record {
 
     /// Makes a local reply and notes it.
     pub fn reply(&mut self, local: &LocalReply) -> Response<ReplyBody> {
+        self.connection.answered_here.set(true);
         let mut response = local.response(self.grpc);
         if self.head {
             reply::headers_only(&mut response);
@@ -233,6 +234,7 @@ impl Record {
 
     /// Notes a response that a rule made by itself, with these details.
     pub fn answered_as(&mut self, response: &Response<ReplyBody>, details: &'static str) {
+        self.connection.answered_here.set(true);
         self.log_answered();
         let code = response.status().as_u16();
         self.responded(code, ResponseFlags::NONE, details);

@@ -12,9 +12,11 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::client::{Answer, Client, Front, get, post};
-use crate::support::mesh::{everything_to, everything_to_address};
+use crate::support::mesh::{
+    documents, everything_to, everything_to_address, gateway, routes, service,
+};
 use crate::support::origin::{Back, Body, Origin, RawOrigin, empty, full, read_head};
-use crate::support::proxy::Proxy;
+use crate::support::proxy::{Proxy, free_address};
 use crate::support::raw::Raw;
 use crate::support::{eventually, until};
 use crate::upgrades::chat;
@@ -208,6 +210,52 @@ async fn early_response_reaches_the_client() {
         drop(sender);
     })
     .await;
+}
+
+#[test]
+fn a_request_that_is_answered_here_before_its_end_is_the_last_of_its_connection() {
+    let origin = Origin::start(Back::H1, scripted);
+    let closed = free_address();
+    let proxy = Proxy::with(|edge| {
+        let hosts = |name: &str, answer: &str| routes(name, &format!("[{name}.test]"), answer);
+        documents([
+            gateway(&[edge]),
+            hosts("redirect", "- {redirect: {authority: b.test}}"),
+            hosts("direct", "- {directResponse: {status: 200}}"),
+            hosts(
+                "nobody",
+                "- {retries: {attempts: 0}, route: [{destination: {host: nobody.test}}]}",
+            ),
+            hosts("early", "- {route: [{destination: {host: a.test}}]}"),
+            service("a", Back::H1, &[(origin.address, "v1")]),
+            service("nobody", Back::H1, &[(closed, "v1")]),
+        ])
+    });
+    let post = |path: &str, host: &str, length: usize| {
+        format!("POST {path} HTTP/1.1\r\nHost: {host}.test\r\nContent-Length: {length}\r\n\r\nfour")
+    };
+    for (host, status) in [
+        ("unknown", 404),
+        ("redirect", 301),
+        ("direct", 200),
+        ("nobody", 503),
+    ] {
+        // a request that is complete leaves its connection as it is
+        let mut client = Raw::connect(proxy.edge);
+        for _ in 0..2 {
+            let reply = client.send(post("/", host, 4)).reply();
+            assert_eq!(reply.status, status, "{host}");
+            assert!(!reply.has("connection: close"), "{host}");
+        }
+        let reply = client.send(post("/", host, 1 << 20)).reply();
+        assert_eq!(reply.status, status, "{host}");
+        assert!(reply.has("connection: close"), "{host}");
+    }
+    // what an endpoint says early does not end it: the rest of the request goes there
+    let mut client = Raw::connect(proxy.edge);
+    let reply = client.send(post("/echo", "early", 8)).send("more").reply();
+    assert_eq!((reply.status, &reply.body[..]), (200, &b"fourmore"[..]));
+    assert!(!reply.has("connection: close"));
 }
 
 #[test]

@@ -111,7 +111,8 @@ pub(super) async fn run(
         if !going.go_again(forward, record.tries(), record.is_grpc()) {
             return Err(Error::new(Kind::DownstreamBody));
         }
-        tried = tries::once(forward, going, record).await;
+        tried = tries::once(forward, going, record.is_grpc()).await;
+        record.try_got(&tried);
         if let Some(reason) = going.wants_here(forward, &tried, record) {
             tried = tries::again(forward, going, record, (tried, reason)).await;
         }

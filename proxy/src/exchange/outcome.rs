@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
 use hyper::header::{HeaderMap, HeaderName};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response};
 use tokio::time::Instant;
 
 use super::body::{Progress, ReplyBody};
@@ -152,9 +152,10 @@ impl Record {
         }
     }
 
-    /// Notes the status that the try got.
-    pub fn try_got(&mut self, status: StatusCode) {
-        self.try_code = status.as_u16();
+    /// Notes the status that a try got, if it got one.
+    pub fn try_got<B, E>(&mut self, tried: &Result<Response<B>, E>) {
+        let status = tried.as_ref().map(Response::status);
+        self.try_code = status.map_or(0, |status| status.as_u16());
     }
 
     /// How often the request was sent to an endpoint.

@@ -39,7 +39,7 @@ pub(super) type Tried = Result<Response<pool::Incoming>, Error>;
 ///
 /// Why the last try got no response.
 pub async fn run(forward: &Forward<'_>, going: &mut Going<'_>, record: &mut Record) -> Tried {
-    let tried = once(forward, going, record).await;
+    let tried = once(forward, going, record.is_grpc()).await;
     match going.judge(forward, record, tried) {
         Verdict::Done(tried) => tried,
         // boxed: requests that are tried once need not carry what more tries take
@@ -73,17 +73,10 @@ async fn more(
 }
 
 /// One try, whose outcome its endpoint is judged by.
-pub(super) async fn once(
-    forward: &Forward<'_>,
-    going: &mut Going<'_>,
-    record: &mut Record,
-) -> Tried {
+pub(super) async fn once(forward: &Forward<'_>, going: &mut Going<'_>, grpc: bool) -> Tried {
     let tried = within_times(forward, going).await;
-    if let Some(outcome) = health::outcome(&tried, record.is_grpc()) {
+    if let Some(outcome) = health::outcome(&tried, grpc) {
         going.picked.report(outcome);
-    }
-    if let Ok(response) = &tried {
-        record.try_got(response.status());
     }
     tried
 }
@@ -114,7 +107,8 @@ impl Going<'_> {
         own.or(forward.found.route().filters.retry.as_deref())
     }
 
-    fn judge(&self, forward: &Forward<'_>, record: &Record, tried: Tried) -> Verdict {
+    fn judge(&self, forward: &Forward<'_>, record: &mut Record, tried: Tried) -> Verdict {
+        record.try_got(&tried);
         let retries = self.wants(forward, &tried, record).is_some();
         if retries || self.fails_over(&tried, record).is_some() {
             Verdict::Again(Box::new(tried))
@@ -204,7 +198,8 @@ pub(super) async fn again(
             return Err(Error::new(Kind::DownstreamBody));
         }
         worker.count(counter(reason));
-        tried = once(forward, going, record).await;
+        tried = once(forward, going, record.is_grpc()).await;
+        record.try_got(&tried);
         match going.wants(forward, &tried, record) {
             Some(why) => reason = why,
             None => {

@@ -142,6 +142,14 @@ impl Going<'_> {
     }
 }
 
+/// Where it is counted what came of the last retry.
+fn counter_of_last(tried: &Tried) -> Counter {
+    match tried {
+        Ok(_) => Counter::RetriesSucceeded,
+        Err(_) => Counter::RetriesFailed,
+    }
+}
+
 /// All tries after the first of a tier.
 pub(super) async fn again(
     forward: &Forward<'_>,
@@ -203,12 +211,7 @@ pub(super) async fn again(
         match going.wants(forward, &tried, record) {
             Some(why) => reason = why,
             None => {
-                let succeeded = tried.is_ok();
-                worker.count(if succeeded {
-                    Counter::RetriesSucceeded
-                } else {
-                    Counter::RetriesFailed
-                });
+                worker.count(counter_of_last(&tried));
                 return tried;
             }
         }

@@ -41,9 +41,9 @@ pub use diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
 pub use kind::{Kind, Name, ObjectRef};
 pub use loader::{
     Loaded, Watch, fill_source_lines, load_bytes, load_files, load_files_for, load_files_with,
-    watch,
+    watch, watch_for,
 };
-pub use options::{Fleet, ReadOptions};
+pub use options::{Fleet, ReadOptions, ToldCluster};
 pub use resource::{Object, ResourceSet};
 pub use source::WatchSettings;
 pub use store::{Delta, Quarantined, Update};

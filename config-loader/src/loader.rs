@@ -85,13 +85,30 @@ pub fn load_bytes(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Re
 pub fn watch(
     paths: &[PathBuf],
     settings: WatchSettings,
+    on_update: impl FnMut(Update) + Send + 'static,
+) -> std::io::Result<(Loaded, Watch)> {
+    watch_for(Fleet::default, paths, settings, on_update)
+}
+
+/// As [`watch`], with findings for who is in such a fleet, which is asked for whenever the files are looked at.
+///
+/// # Errors
+/// If no thread can be started.
+pub fn watch_for(
+    fleet: impl Fn() -> Fleet + Send + 'static,
+    paths: &[PathBuf],
+    settings: WatchSettings,
     mut on_update: impl FnMut(Update) + Send + 'static,
 ) -> std::io::Result<(Loaded, Watch)> {
-    let mut loader = Loader::new(settings.read);
+    let mut loader = Loader {
+        fleet: fleet(),
+        ..Loader::new(settings.read)
+    };
     let mut files = FileSource::new(paths, FILE_BYTES_MAX);
     loader.absorb(files.look());
     let loaded = loader.loaded();
     let stop = source::spawn(files, settings, move |look| {
+        loader.fleet = fleet();
         if let Some(changed) = loader.absorb(look) {
             let Loaded {
                 set,

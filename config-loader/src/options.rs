@@ -27,8 +27,26 @@ pub struct ReadOptions {
 pub struct Fleet {
     /// The cluster that resources are read for; none if that is not known.
     pub own: Option<ClusterKey>,
-    /// What the proxy is told of other clusters.
-    pub told: Vec<ClusterSettings>,
+    /// The clusters that the proxy is told of.
+    pub told: Vec<ToldCluster>,
     /// The mesh of Gloo that resources are read for; none if it follows from the Destinations of the own cluster.
     pub mesh: Option<MeshRef>,
+}
+
+/// A cluster that the proxy is told of.
+#[derive(Clone, Debug)]
+pub struct ToldCluster {
+    /// Its full name.
+    pub key: ClusterKey,
+    /// Whether its gateway is told, too.
+    pub has_gateway: bool,
+}
+
+impl From<&ClusterSettings> for ToldCluster {
+    fn from(told: &ClusterSettings) -> Self {
+        Self {
+            key: told.key.clone(),
+            has_gateway: told.gateway.is_some(),
+        }
+    }
 }

@@ -25,10 +25,13 @@ pub(super) fn load(
         read: settings.read,
         ..WatchSettings::default()
     };
-    let (loaded, watch) = config_loader::watch(&settings.paths, watching, move |update| {
-        updates.send_modify(|found| found.absorb(update));
-    })
-    .map_err(failed("cannot watch the configuration"))?;
+    let (identity, now) = (settings.identity.clone(), sender.clone());
+    let fleet = move || now.borrow().members.fleet(&identity);
+    let (loaded, watch) =
+        config_loader::watch_for(fleet, &settings.paths, watching, move |update| {
+            updates.send_modify(|found| found.absorb(update));
+        })
+        .map_err(failed("cannot watch the configuration"))?;
     if let Some(missing) = unreadable(&loaded.diagnostics) {
         return Err(failed(&missing.place.file)(&missing.message));
     }

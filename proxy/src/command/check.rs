@@ -93,10 +93,9 @@ fn fleet(args: &CheckArgs) -> Fleet {
     let mesh = args.gloo_mesh.as_ref();
     Fleet {
         own: args.cluster.as_deref().and_then(ClusterKey::parse),
-        told: args
-            .clusters
-            .as_ref()
-            .map_or_else(Vec::new, |file| file.clusters.clone()),
+        told: args.clusters.as_ref().map_or_else(Vec::new, |file| {
+            file.clusters.iter().map(Into::into).collect()
+        }),
         mesh: mesh.map(|mesh| MeshRef {
             name: mesh.name.as_str().into(),
             namespace: mesh.namespace.as_str().into(),

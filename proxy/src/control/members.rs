@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config_loader::{ClusterSettings, ClustersUpdate, Diagnostic, GatewayTlsSettings, Severity};
+use config_loader::resource::flomesh::ClusterKey;
+use config_loader::resource::gloo::MeshRef;
+use config_loader::{
+    ClusterSettings, ClustersUpdate, Diagnostic, Fleet, GatewayTlsSettings, Severity, ToldCluster,
+};
 
 use super::Held;
 use crate::identity::{GatewayTls, GatewayTlsPlace, Identity, MemberGateway, MemberSettings};
@@ -65,6 +69,25 @@ impl FoundMembers {
             identity.members = settings.to_vec();
         }
         identity
+    }
+
+    /// For whom findings are, where the proxy was started with this identity.
+    pub fn fleet(&self, started: &Identity) -> Fleet {
+        let identity = self.identity(started);
+        let told = identity.members.iter().filter_map(|member| {
+            Some(ToldCluster {
+                key: ClusterKey::parse(&member.key)?,
+                has_gateway: member.gateway.is_some(),
+            })
+        });
+        Fleet {
+            own: ClusterKey::parse(&identity.cluster),
+            told: told.collect(),
+            mesh: identity.gloo_mesh.as_ref().map(|mesh| MeshRef {
+                name: mesh.name.as_str().into(),
+                namespace: mesh.namespace.as_str().into(),
+            }),
+        }
     }
 
     /// The file, if what it says now is refused.

@@ -8,7 +8,7 @@ use crate::Fleet;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::X308;
 use crate::resource::flomesh::ClusterKey;
-use crate::resource::gloo::{Backing, MeshRef, ShiftTarget};
+use crate::resource::gloo::{Backing, Destination, MeshRef, ShiftTarget};
 use crate::resource::{Object, Objects, ResourceSet};
 use crate::span::Line;
 
@@ -30,7 +30,7 @@ impl<'a> Clusters<'a> {
     pub(super) fn new(set: &'a ResourceSet, fleet: &'a Fleet) -> Self {
         let told = fleet.told.iter();
         let told: BTreeMap<_, _> = told
-            .map(|told| (told.key.as_str(), told.gateway.is_some()))
+            .map(|told| (told.key.as_str(), told.has_gateway))
             .collect();
         let mut all = Self {
             by_name: BTreeMap::new(),
@@ -149,29 +149,50 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
         }
     }
     for object in set.destinations.values() {
-        let Backing::Kube(kube) = &object.spec.backing else {
-            continue;
-        };
-        let field = "spec.kubeService.ref.clusterName".to_owned();
-        let at = (&*kube.service.cluster, field, kube.line);
-        clusters.check_name(object, at, "the Destination is not used", found);
-        for (index, required) in object.spec.status.required_subsets.iter().enumerate() {
-            for (number, part) in required.shift.destinations.iter().enumerate() {
-                let ShiftTarget::Kube { service, .. } = &part.target else {
-                    continue;
-                };
-                let field = format!(
-                    "status.requiredSubsets[{index}].trafficShift.destinations[{number}].kubeService.clusterName"
-                );
-                let at = (&*service.cluster, field, part.line);
-                clusters.check_name(object, at, "the shift is not followed", found);
-            }
-        }
+        check_destination(object, clusters, found);
     }
     for slice in set.endpoint_slices.values() {
         if let Some(name) = slice.source_cluster() {
             let at = (name, "metadata".to_owned(), Line(0));
             clusters.check_name(slice, at, "its endpoints are not used", found);
+        }
+    }
+}
+
+fn check_destination(
+    object: &Object<Destination>,
+    clusters: &Clusters<'_>,
+    found: &mut Vec<Diagnostic>,
+) {
+    let Backing::Kube(kube) = &object.spec.backing else {
+        return;
+    };
+    let field = "spec.kubeService.ref.clusterName".to_owned();
+    let at = (&*kube.service.cluster, field, kube.line);
+    clusters.check_name(object, at, "the Destination is not used", found);
+    let status = &object.spec.status;
+    for (index, required) in status.required_subsets.iter().enumerate() {
+        for (number, part) in required.shift.destinations.iter().enumerate() {
+            let ShiftTarget::Kube { service, .. } = &part.target else {
+                continue;
+            };
+            let field = format!(
+                "status.requiredSubsets[{index}].trafficShift.destinations[{number}].kubeService.clusterName"
+            );
+            let at = (&*service.cluster, field, part.line);
+            clusters.check_name(object, at, "the shift is not followed", found);
+        }
+    }
+    for (index, applied) in status.traffic_policies.iter().enumerate() {
+        let sources = applied.target.as_ref().map(|target| &*target.sources);
+        let names = sources
+            .unwrap_or_default()
+            .iter()
+            .flat_map(|one| &one.clusters);
+        for name in names {
+            let field = format!("status.appliedTrafficPolicies[{index}].spec.sourceSelector");
+            let at = (&**name, field, Line(0));
+            clusters.check_name(object, at, "it selects nobody", found);
         }
     }
 }

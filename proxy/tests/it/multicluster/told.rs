@@ -224,3 +224,19 @@ fn check_knows_its_cluster_and_those_that_it_is_told_of() {
     let both = [cluster, told].concat();
     assert_eq!(check(&both), (false, true));
 }
+
+#[test]
+fn the_log_of_a_proxy_has_findings_for_its_own_cluster() {
+    let backups = policy("{lbType: FailOver, targets: [{clusterKey: c1}, {clusterKey: c2}]}");
+    let of_c2 = "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {namespace: ns1, name: web}\n\
+                 spec: {ports: [{name: http, port: 80, endpoints: [{clusterKey: default/default/default/c2, \
+                 target: {ip: 10.2.0.9, port: 80}}]}]}\n";
+    let start = Start::new();
+    let edge = gateway(&[start.edge()]);
+    let mesh = documents([edge, SERVICE.to_owned(), of_c2.to_owned(), backups]);
+    let proxy = start
+        .args(["--cluster", "c1"])
+        .file("mesh.yaml", mesh)
+        .start();
+    assert!(proxy.stderr().contains("X311"), "{}", proxy.stderr());
+}

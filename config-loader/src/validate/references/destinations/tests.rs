@@ -1,6 +1,6 @@
 use crate::resource::flomesh::ClusterKey;
 use crate::resource::gloo::MeshRef;
-use crate::{ClusterSettings, Fleet, GatewaySettings, Severity};
+use crate::{Fleet, Severity, ToldCluster};
 
 /// Code, field and message of each finding about Destinations, or about routes to them.
 fn found(documents: &[String]) -> Vec<String> {
@@ -10,15 +10,9 @@ fn found(documents: &[String]) -> Vec<String> {
 /// The same for who is in cluster `own`, told of the gateways of `told`, and perhaps of its mesh.
 fn found_in(own: &str, told: &[&str], mesh: Option<&str>, documents: &[String]) -> Vec<String> {
     let key = |name: &str| ClusterKey::parse(&format!("eu/a/b/{name}")).unwrap();
-    let told = told.iter().map(|name| ClusterSettings {
+    let told = told.iter().map(|name| ToldCluster {
         key: key(name),
-        network: "".into(),
-        locality: "".into(),
-        gateway: Some(GatewaySettings {
-            host: "gw.example".into(),
-            port: 443,
-            tls: None,
-        }),
+        has_gateway: true,
     });
     let fleet = Fleet {
         own: Some(key(own)),

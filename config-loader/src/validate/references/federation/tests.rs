@@ -1,5 +1,5 @@
 use crate::resource::flomesh::ClusterKey;
-use crate::{ClusterSettings, Fleet, Severity};
+use crate::{Fleet, Severity, ToldCluster};
 
 /// Service `web`, which clusters c2 and c3 import and the own cluster serves with two endpoints.
 const WORLD: &str = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\n\
@@ -20,11 +20,9 @@ fn found(text: &str) -> Vec<String> {
 /// The same for who knows which cluster it is in, and is told of others.
 fn found_in(own: &str, told: &[&str], text: &str) -> Vec<String> {
     let key = |key: &str| ClusterKey::parse(key).unwrap();
-    let told = told.iter().map(|one| ClusterSettings {
+    let told = told.iter().map(|one| ToldCluster {
         key: key(one),
-        network: "".into(),
-        locality: "".into(),
-        gateway: None,
+        has_gateway: false,
     });
     let fleet = Fleet {
         own: Some(key(own)),
@@ -177,7 +175,8 @@ fn a_bare_name_is_that_of_one_cluster() {
          ports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.2.0.1]}]\n---\n";
     let destination = "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {namespace: gloo, name: a}\n\
          spec: {kubeService: {ref: {name: web, namespace: ns1, clusterName: c2}, ports: [{port: 80, name: http}]}}\n\
-         status: {requiredSubsets: [{trafficPolicyRef: {name: p, namespace: gloo}, trafficShift: {destinations: [\
+         status: {appliedTrafficPolicies: [{ref: {name: p, namespace: gloo}, spec: {sourceSelector: [{kubeWorkloadMatcher: \
+         {clusters: [c2]}}]}}], requiredSubsets: [{trafficPolicyRef: {name: p, namespace: gloo}, trafficShift: {destinations: [\
          {weight: 100, kubeService: {name: web, namespace: ns1, clusterName: c2}}]}}]}\n---\n";
     let text = format!("{cluster}{slice}{destination}");
     let mut fields: Vec<String> = found_in("eu/a/b/home", &[], &text)
@@ -192,6 +191,9 @@ fn a_bare_name_is_that_of_one_cluster() {
         [
             format!("metadata: {twice}: its endpoints are not used"),
             format!("spec.kubeService.ref.clusterName: {twice}: the Destination is not used"),
+            format!(
+                "status.appliedTrafficPolicies[0].spec.sourceSelector: {twice}: it selects nobody"
+            ),
             format!(
                 "status.requiredSubsets[0].trafficShift.destinations[0].kubeService.clusterName: {twice}: the shift is not \
                  followed"

@@ -34,5 +34,6 @@ pub use material::{Authorities, Facts, Identity, Name};
 pub use peer::Peer;
 pub use problem::{Problem, ProblemKind};
 pub use server::{Alpn, Clients, ServerSettings, ServerTls, Version};
+pub use server_verify::WrongNames;
 pub use source::{AuthoritySource, IdentitySource};
 pub use store::Store;

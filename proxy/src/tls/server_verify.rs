@@ -8,10 +8,10 @@ use std::sync::Arc;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-use super::{Authorities, Facts};
+use super::{Authorities, Facts, Name};
 
 /// Verifies certificates of servers as a rule wants it.
 pub(super) struct ServerVerifier {
@@ -74,10 +74,54 @@ impl ServerVerifier {
         let has = |wanted: &Arc<str>| facts.names.iter().any(|name| name.is(wanted));
         match self.names.iter().any(has) {
             true => Ok(()),
-            false => refused(CertificateError::NotValidForName),
+            false => {
+                let other = WrongNames::of(&facts, &self.names);
+                refused(CertificateError::Other(OtherError(Arc::new(other))))
+            }
         }
     }
 }
+
+/// Most names of a certificate that are told when none of them is wanted.
+const NAMES_TOLD_MAX: usize = 5;
+
+/// A certificate that carries none of the names wanted.
+#[derive(Debug)]
+pub struct WrongNames {
+    carries: Vec<Name>,
+    more: usize,
+    wanted: Vec<Arc<str>>,
+}
+
+impl WrongNames {
+    fn of(facts: &Facts, wanted: &[Arc<str>]) -> Self {
+        let told = facts.names.len().min(NAMES_TOLD_MAX);
+        Self {
+            carries: facts.names[..told].to_vec(),
+            more: facts.names.len() - told,
+            wanted: wanted[..wanted.len().min(NAMES_TOLD_MAX)].to_vec(),
+        }
+    }
+}
+
+impl fmt::Display for WrongNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the certificate is for ")?;
+        if self.carries.is_empty() {
+            f.write_str("no name")?;
+        }
+        for (number, name) in self.carries.iter().enumerate() {
+            let separator = if number == 0 { "" } else { ", " };
+            write!(f, "{separator}{name}")?;
+        }
+        if self.more > 0 {
+            write!(f, " and {} more", self.more)?;
+        }
+        write!(f, ", not for {}", self.wanted.join(" or "))
+    }
+}
+
+impl std::error::Error for WrongNames {}
 
 impl ServerCertVerifier for ServerVerifier {
     fn verify_server_cert(

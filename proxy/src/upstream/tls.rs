@@ -13,7 +13,7 @@ use super::stream::Stream;
 use crate::error::{Error, Kind};
 use crate::tls::client::server_name;
 use crate::tls::encrypted::{Encrypted, Failure, Reason};
-use crate::tls::{ClientTls, Inside, Peer};
+use crate::tls::{ClientTls, Inside, Peer, WrongNames};
 
 /// A host of requests that connections ask their server for.
 #[derive(Debug)]
@@ -184,6 +184,9 @@ pub fn in_words(error: &TlsError) -> String {
                 "the list of revoked certificates is out of date"
             }
             C::NotValidForName => "name mismatch: the certificate is for none of the names wanted",
+            C::Other(other) if other.0.is::<WrongNames>() => {
+                return format!("name mismatch: {}", other.0);
+            }
             C::NotValidForNameContext {
                 expected,
                 presented,

@@ -201,7 +201,7 @@ fn certificate_of_the_server_is_verified_as_the_rule_says() {
         (
             "mode: SIMPLE, caCertificates: '@ca.pem', subjectAltNames: [c.test]",
             &good,
-            "TLS_error: name mismatch",
+            "TLS_error: name mismatch: the certificate is for a.test, not for c.test",
         ),
         ("mode: SIMPLE, insecureSkipVerify: true", &foreign, ""),
         ("mode: SIMPLE, insecureSkipVerify: true", &expired, ""),

@@ -70,23 +70,29 @@ pub(crate) fn find(kind: &str, api_version: &str) -> Found {
     wrong.map_or(Found::Unknown, Found::WrongVersion)
 }
 
-/// The API group by which the objects of a row are told apart; empty if all are of one.
+/// The API group by which the objects of a kind are told apart; empty if all are of one.
 pub(crate) fn distinct_group(row: &'static Row, api_version: &str) -> &'static str {
-    let groups = || row.api_versions.iter().map(|known| group(known));
-    let several = groups().any(|known| known != group(row.api_versions[0]));
+    let groups = groups(row.kind);
     let written = group(api_version);
-    let exact = groups().find(|known| *known == written);
-    let meant = exact.or_else(|| groups().find(|known| is_near(known, written)));
-    meant.filter(|_| several).unwrap_or("")
+    let find = |is_it: &dyn Fn(&str) -> bool| groups.iter().copied().find(|known| is_it(known));
+    let exact = find(&|known| known == written);
+    let meant = exact.or_else(|| find(&|known| is_near(known, written)));
+    meant.filter(|_| groups.len() > 1).unwrap_or("")
 }
 
-/// The API groups of a kind, sorted by name.
-pub(crate) fn groups(kind: Kind) -> BTreeSet<&'static str> {
+/// The group of upstream's API, of which what flomesh's own says goes first.
+pub const MCS_API: &str = "multicluster.x-k8s.io";
+
+/// The API groups of a kind, the one first that rules: of flomesh's two the one that it moved to.
+pub(crate) fn groups(kind: Kind) -> Vec<&'static str> {
     let of_kind = rows().filter(|row| row.kind == kind);
-    of_kind
+    let groups: BTreeSet<_> = of_kind
         .flat_map(|row| row.api_versions)
         .map(|known| group(known))
-        .collect()
+        .collect();
+    let mut groups: Vec<_> = groups.into_iter().rev().collect();
+    groups.sort_by_key(|group| *group == MCS_API);
+    groups
 }
 
 /// The group of an apiVersion, empty for the core group.
@@ -108,6 +114,19 @@ mod tests {
         for kind in Kind::ALL {
             assert!(rows().any(|row| row.kind == kind), "{kind}");
         }
+    }
+
+    #[test]
+    fn what_flomesh_moved_to_rules_and_upstream_comes_last() {
+        let imports = ["multicluster.flomesh.io", "flomesh.io", MCS_API];
+        assert_eq!(groups(Kind::ServiceImport), imports);
+        assert_eq!(groups(Kind::GlobalTrafficPolicy), imports[..2]);
+        assert_eq!(groups(Kind::Gateway), ["networking.istio.io"]);
+        let version = format!("{MCS_API}/v1beta1");
+        let Found::Known(row) = find("ServiceImport", &version) else {
+            panic!("{version} is read");
+        };
+        assert_eq!(distinct_group(row, &version), MCS_API);
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod flomesh;
 pub mod gloo;
 pub mod istio;
 pub mod karmada;
+pub mod mcs_api;
 mod meta;
 
 pub(crate) use field::FIELD;

@@ -226,8 +226,7 @@ impl Store {
         }
     }
 
-    /// Puts what is in force under a name into the set. Of several API groups the last by name rules, which is the one
-    /// that flomesh moved to.
+    /// Puts what is in force under a name into the set. Of several API groups one rules.
     fn put(&self, id: &ObjectRef, set: &mut ResourceSet) {
         if id.group.is_empty() {
             match self.in_force.get(id) {
@@ -237,7 +236,7 @@ impl Store {
             return;
         }
         set.remove(id);
-        let groups = kinds::groups(id.kind).into_iter().rev();
+        let groups = kinds::groups(id.kind).into_iter();
         let mut objects = groups.filter_map(|group| self.in_force.get(&id.clone().in_group(group)));
         if let Some(object) = objects.next() {
             Arc::clone(object).put(set);

@@ -12,6 +12,7 @@ pub mod gloo;
 pub(crate) mod immutable;
 pub mod istio;
 pub mod karmada;
+pub mod mcs_api;
 pub mod references;
 pub mod scalar;
 #[cfg(test)]

@@ -7,6 +7,11 @@ use crate::{raw, validate};
 
 const FLOMESH: &[&str] = &["flomesh.io/v1alpha1", "multicluster.flomesh.io/v1alpha1"];
 
+const MCS_API: &[&str] = &[
+    "multicluster.x-k8s.io/v1alpha1",
+    "multicluster.x-k8s.io/v1beta1",
+];
+
 /// The rows of this file.
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -36,6 +41,13 @@ pub(super) const ROWS: &[Row] = &[
         body: Body::Whole,
         read: |draft| draft.check(validate::flomesh::service_import),
         fields: fields_of::<raw::flomesh::ServiceImport>,
+    },
+    Row {
+        kind: Kind::ServiceImport,
+        api_versions: MCS_API,
+        body: Body::Whole,
+        read: |draft| draft.check(validate::mcs_api::service_import),
+        fields: fields_of::<raw::mcs_api::ServiceImport>,
     },
     Row {
         kind: Kind::Destination,

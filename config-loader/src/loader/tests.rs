@@ -155,11 +155,11 @@ fn when_the_ruling_object_goes_the_other_rules() {
     };
     store.apply(vec![(Arc::clone(&file), Change::Text(both))]);
     assert_eq!(balancing(&store), "Locality");
-    assert_eq!(store.set().global_traffic_policies.beside().len(), 1);
+    assert_eq!(store.set().global_traffic_policies.all_beside().count(), 1);
     let one = policy("flomesh.io", "lbType: ActiveActive");
     store.apply(vec![(Arc::clone(&file), Change::Text(one))]);
     assert_eq!(balancing(&store), "ActiveActive");
-    assert!(store.set().global_traffic_policies.beside().is_empty());
+    assert_eq!(store.set().global_traffic_policies.all_beside().count(), 0);
     store.apply(vec![(file, Change::Gone)]);
     assert_eq!(balancing(&store), "");
 }

@@ -47,6 +47,19 @@ impl<T> Field<T> {
         }
     }
 
+    /// The same field with another value, made of this one; for conversions.
+    pub fn map<U>(&self, of: impl FnOnce(&T) -> U) -> Field<U> {
+        Field {
+            span: self.span,
+            state: match &self.state {
+                State::Absent => State::Absent,
+                State::Null => State::Null,
+                State::Invalid => State::Invalid,
+                State::Present(value) => State::Present(of(value)),
+            },
+        }
+    }
+
     /// Where the value stands; [`Span::NONE`] if the field is absent.
     pub fn span(&self) -> Span {
         self.span

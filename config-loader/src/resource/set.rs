@@ -16,11 +16,11 @@ use crate::kind::{Kind, Name, ObjectRef};
 
 /// The objects of one kind, by name. A clone shares them until one of the two changes.
 ///
-/// Where a kind exists in two API groups, an object can stand *beside* one of the same name: that is the one that rules.
+/// Where a kind exists in several API groups, objects can stand *beside* one of the same name: that is the one that rules.
 #[derive(Clone, Debug)]
 pub struct Objects<T> {
     named: Arc<ByName<T>>,
-    beside: Arc<ByName<T>>,
+    beside: Arc<BTreeMap<Name, Vec<Arc<Object<T>>>>>,
 }
 
 type ByName<T> = BTreeMap<Name, Arc<Object<T>>>;
@@ -31,23 +31,31 @@ impl<T> Objects<T> {
         Arc::make_mut(&mut self.named).insert(name, object);
     }
 
-    /// Puts in an object of the other API group, beside the one of the same name.
+    /// Puts in an object of another API group, beside the one of the same name.
     pub fn insert_beside(&mut self, name: Name, object: Arc<Object<T>>) {
-        Arc::make_mut(&mut self.beside).insert(name, object);
+        let beside = Arc::make_mut(&mut self.beside);
+        beside.entry(name).or_default().push(object);
     }
 
     /// Takes out an object, and what stands beside it.
     pub fn remove(&mut self, name: &Name) {
-        for objects in [&mut self.named, &mut self.beside] {
-            if objects.contains_key(name) {
-                Arc::make_mut(objects).remove(name);
-            }
+        if self.named.contains_key(name) {
+            Arc::make_mut(&mut self.named).remove(name);
+        }
+        if self.beside.contains_key(name) {
+            Arc::make_mut(&mut self.beside).remove(name);
         }
     }
 
-    /// The objects that stand beside one of the same name.
-    pub fn beside(&self) -> &BTreeMap<Name, Arc<Object<T>>> {
-        &self.beside
+    /// The objects that stand beside the one of this name.
+    pub fn beside(&self, name: &Name) -> &[Arc<Object<T>>] {
+        self.beside.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// All objects that stand beside one of the same name.
+    pub fn all_beside(&self) -> impl Iterator<Item = (&Name, &Arc<Object<T>>)> {
+        let beside = self.beside.iter();
+        beside.flat_map(|(name, objects)| objects.iter().map(move |object| (name, object)))
     }
 
     /// Whether this and `other` are one and the same: nothing of this kind changed between them.

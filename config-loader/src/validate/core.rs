@@ -7,3 +7,4 @@ mod service;
 pub use endpoint_slice::endpoint_slice;
 pub use secret::secret;
 pub use service::service;
+pub(in crate::validate) use service::{DISTRIBUTIONS, TRAFFIC_POLICIES};

@@ -8,4 +8,5 @@ mod service_import;
 pub use cluster::cluster;
 pub use global_traffic_policy::global_traffic_policy;
 pub use service_export::service_export;
+pub(in crate::validate) use service_import::import;
 pub use service_import::service_import;

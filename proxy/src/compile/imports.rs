@@ -17,7 +17,7 @@ use config_loader::resource::{Line, Object};
 use config_loader::{Code, Diagnostic, Name, Place, ResourceSet, Severity};
 
 use super::exports;
-use super::members::both;
+use super::members::all;
 use crate::identity::MemberSettings;
 
 mod conflicts;
@@ -163,7 +163,7 @@ fn gateways(importing: &Importing<'_>) -> BTreeMap<ClusterKey, Gateway> {
         }
     }
     for source in importing.sources {
-        for cluster in both(&source.resources.clusters) {
+        for cluster in all(&source.resources.clusters) {
             if let Some(host) = &cluster.spec.gateway {
                 let (host, port) = (host.clone(), cluster.spec.gateway_port);
                 let key = cluster.spec.key.clone();

@@ -85,7 +85,7 @@ impl Members {
     /// of other clusters and Destinations. A bare name that no key has stands for `default/default/default/NAME`.
     pub(super) fn collect(resources: &ResourceSet, identity: &Identity) -> Self {
         let mut keys: BTreeSet<&str> = BTreeSet::new();
-        for import in both(&resources.service_imports) {
+        for import in all(&resources.service_imports) {
             let endpoints = import.spec.ports.iter().flat_map(|port| &port.endpoints);
             keys.extend(endpoints.map(|endpoint| endpoint.cluster.as_str()));
         }
@@ -100,7 +100,7 @@ impl Members {
         keys.extend(identity.members.iter().map(|member| member.key.as_str()));
         // of two Clusters with one key that of the ruling group counts
         let mut clusters: HashMap<&str, &Cluster> = HashMap::new();
-        for cluster in both(&resources.clusters) {
+        for cluster in all(&resources.clusters) {
             let key = cluster.spec.key.as_str();
             clusters.entry(key).or_insert(&cluster.spec);
             keys.insert(key);
@@ -169,9 +169,10 @@ impl Members {
     }
 }
 
-/// The objects of a kind in both of its API groups.
-pub(super) fn both<T>(objects: &Objects<T>) -> impl Iterator<Item = &Arc<Object<T>>> {
-    objects.values().chain(objects.beside().values())
+/// The objects of a kind in all of its API groups.
+pub(super) fn all<T>(objects: &Objects<T>) -> impl Iterator<Item = &Arc<Object<T>>> {
+    let beside = objects.all_beside().map(|(_, object)| object);
+    objects.values().chain(beside)
 }
 
 #[cfg(test)]

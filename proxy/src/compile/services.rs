@@ -34,7 +34,7 @@ use crate::provenance::Provenance;
 pub(super) struct Services {
     by_host: HashMap<Arc<str>, Arc<Service>>,
     /// Addresses that stand for hosts of cluster sets.
-    vips: HashMap<Arc<str>, IpAddr>,
+    vips: HashMap<Arc<str>, Vec<IpAddr>>,
     by_vip: HashMap<IpAddr, Arc<str>>,
     members: Members,
 }
@@ -66,12 +66,13 @@ impl Services {
             .into_iter()
             .map(|(host, draft)| (host, Arc::new(draft.finish())))
             .collect();
+        let mut vips: HashMap<Arc<str>, Vec<IpAddr>> = HashMap::new();
+        for (vip, host) in &by_vip {
+            vips.entry(Arc::clone(host)).or_default().push(*vip);
+        }
         Self {
             by_host,
-            vips: by_vip
-                .iter()
-                .map(|(vip, host)| (Arc::clone(host), *vip))
-                .collect(),
+            vips,
             by_vip,
             members,
         }
@@ -153,18 +154,21 @@ impl Services {
     }
 
     /// Under what else requests for a service may come: for one of this domain the host under which clusters serve it
-    /// together, and for that the address that stands for it.
+    /// together, and for that the addresses that stand for it.
     pub(super) fn aliases(&self, host: &str, domain: &str) -> Vec<String> {
-        let vip = |together: &str| self.vips.get(together).map(IpAddr::to_string);
+        let vips = |together: &str| {
+            let vips = self.vips.get(together).into_iter().flatten();
+            vips.map(IpAddr::to_string).collect::<Vec<_>>()
+        };
         if host.ends_with(names::CLUSTER_SET) {
-            return vip(host).into_iter().collect();
+            return vips(host);
         }
         let together = names::of_cluster_set(host, domain);
         let Some(together) = together.filter(|name| self.by_host.contains_key(&**name)) else {
             return Vec::new();
         };
-        let vip = vip(&together);
-        [together].into_iter().chain(vip).collect()
+        let vips = vips(&together);
+        [together].into_iter().chain(vips).collect()
     }
 
     /// The service that answers to a host: by its own name, else by the longest wildcard that covers it.
@@ -214,9 +218,9 @@ impl Collector<'_> {
             .or_insert(draft);
     }
 
-    /// Notes the address that stands for a service; of several services with one address the first has it.
-    fn add_vip(&mut self, vip: Option<IpAddr>, draft: &Draft) {
-        if let Some(vip) = vip {
+    /// Notes the addresses that stand for a service; of several services with one address the first has it.
+    fn add_vips(&mut self, vips: &[IpAddr], draft: &Draft) {
+        for vip in vips {
             let host = Arc::clone(&draft.service.host);
             self.by_vip.entry(vip.to_canonical()).or_insert(host);
         }

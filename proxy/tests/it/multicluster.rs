@@ -51,6 +51,8 @@ mod told_changes;
 
 mod tiers;
 
+mod upstream_imports;
+
 mod visibility;
 
 use std::collections::BTreeMap;

@@ -26,11 +26,12 @@ codes! {
     SI007 Error "the host of a target is a DNS name or an IP address";
     SI008 Error "an address is an IP address";
     SI009 Error "the path of a target starts with a slash, and is nothing but a path";
-    SI010 Error "an imported service has at most one address";
+    SI010 Error "an imported service has at most one address, of multicluster.x-k8s.io two";
     SI011 Error "the timeout of a session affinity is from 1 to 86400 seconds";
     SI012 Warning "addresses and session affinity have no effect on a headless service";
     SI013 Error "a service account is `*` or the name of an object";
     SI014 Error "a source cluster is named once, by a DNS label";
+    SI015 Error "a condition has a type, a status, a reason, a message and a time";
     SX001 Error "what the API requires is written";
     SX002 Error "a path starts with a slash, and is nothing but a path";
     SX003 Error "a path and its type belong to one rule";

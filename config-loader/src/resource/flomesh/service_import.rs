@@ -4,20 +4,23 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::ClusterKey;
-use crate::resource::core::{Host, Protocol, SessionAffinity};
+use crate::resource::core::{Host, Protocol, SessionAffinity, TrafficDistribution};
 use crate::span::Line;
 
-/// A checked ServiceImport: where other clusters serve the service with the same namespace and name.
+/// A checked ServiceImport: where other clusters serve the service with the same namespace and name. Those of
+/// `multicluster.x-k8s.io` name no endpoints.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceImport {
     /// In the order in which they were written. Names are unique, and so are (protocol, number) pairs.
     pub ports: Vec<ImportPort>,
-    /// The address by which clients select the service.
-    pub vip: Option<IpAddr>,
-    /// Whether it has such an address.
+    /// The addresses by which clients select the service: at most one of each family.
+    pub vips: Vec<IpAddr>,
+    /// Whether it has such addresses.
     pub import_type: ImportType,
     /// Whether requests of one client stay with one endpoint.
     pub session_affinity: SessionAffinity,
+    /// Which endpoints are preferred.
+    pub traffic_distribution: TrafficDistribution,
     /// The identity of the workloads behind it, when that was written.
     pub service_account: Option<ServiceAccount>,
     /// `status.clusters`: where it came from, for information.

@@ -33,12 +33,14 @@ const TYPES: [(&str, Type); 4] = [
     ("NodePort", Type::NodePort),
 ];
 
-const TRAFFIC_POLICIES: [(&str, TrafficPolicy); 2] = [
+/// The values of `internalTrafficPolicy` and `externalTrafficPolicy`.
+pub(in crate::validate) const TRAFFIC_POLICIES: [(&str, TrafficPolicy); 2] = [
     ("Cluster", TrafficPolicy::Cluster),
     ("Local", TrafficPolicy::Local),
 ];
 
-const DISTRIBUTIONS: [(&str, TrafficDistribution); 3] = [
+/// The values of `trafficDistribution`.
+pub(in crate::validate) const DISTRIBUTIONS: [(&str, TrafficDistribution); 3] = [
     ("PreferClose", TrafficDistribution::PreferSameZone),
     ("PreferSameNode", TrafficDistribution::PreferSameNode),
     ("PreferSameZone", TrafficDistribution::PreferSameZone),

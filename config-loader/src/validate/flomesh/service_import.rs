@@ -1,5 +1,6 @@
 //! ServiceImport: what its API refuses, and what no import can mean.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::diagnostic::codes::multicluster::{
@@ -8,7 +9,7 @@ use crate::diagnostic::codes::multicluster::{
 };
 use crate::raw::Field;
 use crate::raw::flomesh as raw;
-use crate::resource::core::{Host, SessionAffinity};
+use crate::resource::core::{Host, SessionAffinity, TrafficDistribution};
 use crate::resource::flomesh::{
     ImportEndpoint, ImportPort, ImportTarget, ImportType, ServiceImport, SourceStatus,
 };
@@ -22,6 +23,18 @@ const TYPES: [(&str, ImportType); 2] = [
 
 /// Checks a ServiceImport.
 pub fn service_import(raw: &raw::ServiceImport, check: &mut Check<'_>) -> ServiceImport {
+    import(raw, IPS_MAX, check)
+}
+
+/// The most addresses of a service.
+const IPS_MAX: usize = 1;
+
+/// Checks an import that has at most this many addresses.
+pub(in crate::validate) fn import(
+    raw: &raw::ServiceImport,
+    ips_max: usize,
+    check: &mut Check<'_>,
+) -> ServiceImport {
     let empty = raw::ServiceImportSpec::default();
     let spec = raw.spec.get().unwrap_or(&empty);
     if !raw.spec.is_set() {
@@ -30,11 +43,11 @@ pub fn service_import(raw: &raw::ServiceImport, check: &mut Check<'_>) -> Servic
         api::required(raw.spec.span(), "ports", "", SI001, check);
     }
     let import_type = api::enum_of(&spec.import_type, &TYPES, check).unwrap_or_default();
-    let vip = vip(&spec.ips, check);
+    let vips = vips(&spec.ips, ips_max, check);
     let config = &spec.session_affinity_config;
     let session_affinity = api::session_affinity(&spec.session_affinity, config, SI011, check);
     if import_type == ImportType::Headless {
-        if vip.is_some() {
+        if !vips.is_empty() {
             check.warning(
                 SI012,
                 spec.ips.span(),
@@ -52,9 +65,10 @@ pub fn service_import(raw: &raw::ServiceImport, check: &mut Check<'_>) -> Servic
     }
     ServiceImport {
         ports: ports(&spec.ports, check),
-        vip,
+        vips,
         import_type,
         session_affinity,
+        traffic_distribution: TrafficDistribution::Any,
         service_account: api::service_account(&spec.service_account_name, SI013, check),
         sources: raw
             .status
@@ -63,21 +77,21 @@ pub fn service_import(raw: &raw::ServiceImport, check: &mut Check<'_>) -> Servic
     }
 }
 
-fn vip(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Option<std::net::IpAddr> {
+fn vips(field: &Field<Vec<Field<String>>>, max: usize, check: &mut Check<'_>) -> Vec<IpAddr> {
     let entries = scalar::items(field, check);
-    if entries.len() > 1 {
-        let message = format!("Too many: {}: must have at most 1 items", entries.len());
+    if entries.len() > max {
+        let message = format!("Too many: {}: must have at most {max} items", entries.len());
         check.error(SI010, field.span(), message);
     }
-    let mut vip = None;
+    let mut vips = Vec::with_capacity(entries.len());
     for (entry, text) in entries {
         let address = scalar::ip(text);
         if address.is_none() {
             api::invalid(entry, "must be a valid IP address", SI008, check);
         }
-        vip = vip.or(address);
+        vips.extend(address);
     }
-    vip
+    vips
 }
 
 fn ports(field: &Field<Vec<Field<raw::ServicePort>>>, check: &mut Check<'_>) -> Vec<ImportPort> {

@@ -43,7 +43,7 @@ impl<'a> Clusters<'a> {
             all.add(key);
         }
         all.told = told;
-        for import in both(&set.service_imports) {
+        for import in of_all_groups(&set.service_imports) {
             let endpoints = import.spec.ports.iter().flat_map(|port| &port.endpoints);
             endpoints.for_each(|endpoint| all.add(endpoint.cluster.as_str()));
         }
@@ -55,7 +55,7 @@ impl<'a> Clusters<'a> {
             let targets = export.spec.target_clusters.iter();
             targets.for_each(|key| all.add(key.as_str()));
         }
-        for cluster in both(&set.clusters) {
+        for cluster in of_all_groups(&set.clusters) {
             all.add(cluster.spec.key.as_str());
         }
         let slices = set.endpoint_slices.values();
@@ -131,9 +131,10 @@ pub(super) fn last(key: &str) -> &str {
     key.rsplit('/').next().unwrap_or_default()
 }
 
-/// The objects of a kind in both of its API groups.
-pub(super) fn both<T>(objects: &Objects<T>) -> impl Iterator<Item = &Arc<Object<T>>> {
-    objects.values().chain(objects.beside().values())
+/// The objects of a kind in all of its API groups.
+pub(super) fn of_all_groups<T>(objects: &Objects<T>) -> impl Iterator<Item = &Arc<Object<T>>> {
+    let beside = objects.all_beside().map(|(_, object)| object);
+    objects.values().chain(beside)
 }
 
 /// Names that could mean several clusters, wherever the name alone is written.

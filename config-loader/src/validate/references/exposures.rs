@@ -81,8 +81,8 @@ fn ports<'a>(set: &'a ResourceSet, name: &Name) -> BTreeSet<(u16, &'a str)> {
     let service = service.flat_map(|service| &service.spec.ports);
     let mut ports: BTreeSet<_> = service.map(|port| (port.port, &*port.name)).collect();
     let imports = &set.service_imports;
-    let imports = [imports.get(name), imports.beside().get(name)].into_iter();
-    let imports = imports.flatten().flat_map(|import| &import.spec.ports);
+    let imports = imports.get(name).into_iter().chain(imports.beside(name));
+    let imports = imports.flat_map(|import| &import.spec.ports);
     ports.extend(imports.map(|port| (port.port, &*port.name)));
     for object in set.destinations.values() {
         if let Backing::Kube(kube) = &object.spec.backing

@@ -12,6 +12,7 @@ use super::{pools, warning};
 use crate::diagnostic::codes::references::{X293, X294, X295, X297, X307, X311};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::kind::Name;
+use crate::kinds::MCS_API;
 use crate::resource::core::{Service, ServicePort};
 use crate::resource::flomesh::{
     ClusterBalancing, ClusterKey, GlobalTrafficPolicy, ImportPort, ServiceImport, TrafficTarget,
@@ -38,11 +39,14 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
         check_weights(policy, found);
         pools::check(&rules, policy, service, clusters, found);
     }
-    for (name, import) in &set.service_imports {
+    let imports = &set.service_imports;
+    for (name, import) in imports {
         let of = services.get(name);
         if of.is_none_or(|service| service.clusters.is_empty()) {
             found.push(empty_import(import));
         }
+    }
+    for (name, import) in imports.iter().chain(imports.all_beside()) {
         check_paths(import, set.services.get(name), found);
     }
 }
@@ -77,7 +81,7 @@ fn served(set: &ResourceSet) -> HashMap<Name, Served<'_>> {
         (service.exists, service.is_native) = (true, true);
     }
     let imports = &set.service_imports;
-    for (name, import) in imports.iter().chain(imports.beside()) {
+    for (name, import) in imports.iter().chain(imports.all_beside()) {
         let service = all.entry(name.clone()).or_default();
         service.exists = true;
         for port in &import.spec.ports {
@@ -304,7 +308,13 @@ fn empty_import(import: &Object<ServiceImport>) -> Diagnostic {
     let message = "the import has no endpoints: no other cluster serves it".to_owned();
     let field = "spec.ports".to_owned();
     let mut diagnostic = warning(import, X297, Line(0), field, message);
-    diagnostic.help("write endpoints of its ports, with the cluster and its gateway");
+    diagnostic.help(match import.id.group {
+        MCS_API => {
+            "an import of this API has its endpoints from EndpointSlices with the labels \
+             `multicluster.kubernetes.io/service-name` and `multicluster.kubernetes.io/source-cluster`"
+        }
+        _ => "write endpoints of its ports, with the cluster and its gateway",
+    });
     diagnostic
 }
 

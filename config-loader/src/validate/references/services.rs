@@ -330,7 +330,8 @@ impl<'a> Services<'a> {
     }
 
     fn add_multi_cluster(&mut self, set: &'a ResourceSet) {
-        for (name, object) in &set.service_imports {
+        let imports = &set.service_imports;
+        for (name, object) in imports.iter().chain(imports.all_beside()) {
             self.add_import(name, object);
         }
         for object in set.destinations.values() {

@@ -97,7 +97,7 @@ fn check_vips(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
     imports.sort_by(|a, b| a.age().cmp(&b.age()));
     let mut owners: BTreeMap<IpAddr, &Object<ServiceImport>> = BTreeMap::new();
     for import in imports {
-        let Some(vip) = import.spec.vip else { continue };
+        for (index, &vip) in import.spec.vips.iter().enumerate() {
         match owners.entry(vip) {
             Entry::Vacant(free) => {
                 free.insert(import);
@@ -105,12 +105,13 @@ fn check_vips(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
             Entry::Occupied(owner) => {
                 let owner = owner.get();
                 let message = format!("{vip} is not used: it is the address of {}", owner.id);
-                let field = "spec.ips[0]".to_owned();
+                let field = format!("spec.ips[{index}]");
                 let mut diagnostic = warning(import, X302, Line(0), field, message);
                 diagnostic.help("give each service an address of its own");
                 diagnostic.related(place(owner, Line(0)), "this one is older and has it");
                 found.push(diagnostic);
             }
+        }
         }
     }
 }

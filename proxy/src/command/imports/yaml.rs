@@ -32,8 +32,11 @@ fn spec(out: &mut String, import: &ServiceImport) {
         ImportType::Headless => "Headless",
     };
     let _ = writeln!(out, "spec:\n  type: {import_type}");
-    if let Some(vip) = import.vip {
-        let _ = writeln!(out, "  ips:\n    - {}", address(vip));
+    if !import.vips.is_empty() {
+        out.push_str("  ips:\n");
+    }
+    for vip in &import.vips {
+        let _ = writeln!(out, "    - {}", address(*vip));
     }
     if let SessionAffinity::ClientIp { timeout } = import.session_affinity {
         out.push_str("  sessionAffinity: ClientIP\n");

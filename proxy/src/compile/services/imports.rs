@@ -1,4 +1,4 @@
-//! flomesh: ServiceImports, which say where other clusters serve a service.
+//! flomesh: ServiceImports, which say where other clusters serve a service; those of upstream leave that to EndpointSlices.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap};
@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config_loader::resource::Object;
-use config_loader::resource::core::{EndpointSlice, Protocol};
+use config_loader::kinds::MCS_API;
+use config_loader::resource::core::{EndpointSlice, Protocol, TrafficDistribution};
 use config_loader::resource::flomesh::{
     ImportEndpoint, ImportPort, ImportType, ServiceAccount, ServiceImport,
 };
@@ -44,6 +45,7 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
         });
         if collector.resources.services.get(key).is_none() {
             draft.service.affinity = affinity_of(object);
+            draft.service.distribution = object.spec.traffic_distribution;
             // without a Service there are no endpoints of the own cluster
             let slices = slices.get(&(&**namespace, &**name)).into_iter().flatten();
             let of_others = slices
@@ -53,7 +55,7 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
         }
         draft.service.imported_account = account(object);
         add(collector, &mut draft, object);
-        if let Some(other) = imports.beside().get(key) {
+        for other in imports.beside(key) {
             add(collector, &mut draft, other);
         }
         let viewer = Viewer::new(&collector.members.own, collector.identity);
@@ -62,8 +64,17 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
             let together = format!("{name}.{namespace}{CLUSTER_SET}");
             let mut together = draft.under(&together);
             together.service.affinity = affinity_of(object);
+            if object.spec.traffic_distribution != TrafficDistribution::Any {
+                together.service.distribution = object.spec.traffic_distribution;
+            }
             match object.spec.import_type {
-                ImportType::ClusterSetIp => collector.add_vip(object.spec.vip, &together),
+                ImportType::ClusterSetIp => {
+                    let ruling = [object].into_iter();
+                    let others = imports.beside(key).iter().filter(|other| adds_address(other));
+                    for import in ruling.chain(others) {
+                        collector.add_vips(&import.spec.vips, &together);
+                    }
+                }
                 ImportType::Headless => {
                     let slices = slices.get(&(&**namespace, &**name));
                     let slices = slices.map_or(&[][..], Vec::as_slice);
@@ -76,6 +87,11 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
         collector.add(draft);
     }
     of_exposed(collector);
+}
+
+/// Whether the addresses of an import count that does not rule: those of upstream's API, which another controller gives.
+fn adds_address(import: &Object<ServiceImport>) -> bool {
+    import.id.group == MCS_API && import.spec.import_type == ImportType::ClusterSetIp
 }
 
 /// The hosts of cluster sets that Services have by a MultiClusterService alone: in the clusters that may use them.
@@ -209,7 +225,7 @@ fn add_port(collector: &Collector<'_>, import: &ImportPort, service: &mut Servic
             carries_paths: carries_paths(app_protocol, &import.name, "http"),
         });
     }
-    // an endpoint that imports of both groups name is one
+    // an endpoint that imports of several groups name is one
     let mut known: HashMap<WorkloadHost, Vec<Arc<Facts>>> = HashMap::new();
     for workload in service.endpoints.listed() {
         let facts = Arc::clone(&workload.facts);

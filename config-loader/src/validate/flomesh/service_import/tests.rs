@@ -1,3 +1,4 @@
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,8 +58,8 @@ ports:
         let import = import(&yaml);
         assert_eq!(import.import_type, ImportType::ClusterSetIp);
         assert_eq!(
-            import.vip.map(|vip| vip.to_string()).as_deref(),
-            Some("240.0.0.1")
+            import.vips,
+            ["240.0.0.1".parse::<IpAddr>().expect("an address")]
         );
         let timeout = Duration::from_secs(5);
         assert_eq!(
@@ -102,7 +103,10 @@ fn what_is_not_written_has_its_default() {
     let import = import(&around("ports: [{port: 80, endpoints: []}]"));
     assert_eq!(import.import_type, ImportType::ClusterSetIp);
     assert_eq!(import.session_affinity, SessionAffinity::None);
-    assert_eq!((import.vip, import.service_account.clone()), (None, None));
+    assert_eq!(
+        (import.vips.len(), import.service_account.clone()),
+        (0, None)
+    );
     assert_eq!(import.ports[0].protocol, Protocol::Tcp);
 }
 

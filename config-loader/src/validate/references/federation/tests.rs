@@ -507,3 +507,26 @@ fn an_address_belongs_to_one_import() {
         ]
     );
 }
+
+#[test]
+fn endpoints_of_upstreams_imports_are_in_slices() {
+    let import = "apiVersion: multicluster.x-k8s.io/v1alpha1\nkind: ServiceImport\nmetadata: {namespace: ns1, name: api}\n\
+        spec: {type: ClusterSetIP, ports: [{name: http, port: 80}]}\n---\n";
+    let slice = "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {namespace: ns1, name: api-c2, \
+        labels: {multicluster.kubernetes.io/service-name: api, multicluster.kubernetes.io/source-cluster: c2}}\n\
+        addressType: IPv4\nports: [{name: http, port: 8080}]\nendpoints: [{addresses: [10.2.0.1]}]\n---\n";
+    let policy = object(
+        "GlobalTrafficPolicy",
+        "api",
+        "{lbType: ActiveActive, targets: [{clusterKey: eu/a/b/c2}]}",
+    );
+    assert_eq!(found(&format!("{import}{slice}{policy}")), [""; 0]);
+    assert_eq!(
+        found(import),
+        [
+            "X297 spec.ports: the import has no endpoints: no other cluster serves it (an import of this API has its \
+             endpoints from EndpointSlices with the labels `multicluster.kubernetes.io/service-name` and \
+             `multicluster.kubernetes.io/source-cluster`)"
+        ]
+    );
+}

@@ -91,7 +91,7 @@ fn spec() -> impl Strategy<Value = ServiceImport> {
             ports,
             service_account,
             session_affinity,
-            vip,
+            vips: vip.into_iter().collect(),
             ..ServiceImport::default()
         },
     )

@@ -1,0 +1,7 @@
+//! The multicluster.x-k8s.io kinds (KEP-1645) as written.
+
+mod service_import;
+
+pub use service_import::{
+    ClusterStatus, ServiceImport, ServiceImportSpec, ServiceImportStatus, ServicePort,
+};

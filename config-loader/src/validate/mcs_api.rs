@@ -1,0 +1,5 @@
+//! The multicluster.x-k8s.io kinds (KEP-1645): raw to checked.
+
+mod service_import;
+
+pub use service_import::service_import;

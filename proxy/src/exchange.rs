@@ -21,7 +21,7 @@ pub mod downstream;
 
 pub mod early;
 
-pub mod failover;
+mod failover;
 
 pub mod forward;
 

@@ -15,7 +15,9 @@ use crate::app::{self, Settings};
 use crate::codec::check::Http10;
 use crate::codec::{self, handshake, http1};
 use crate::exchange::origin::TRUSTED_HOPS_MAX;
-use crate::exchange::request::{ExchangeSettings, REPLAY_BODY_BYTES_MAX, REPLAY_BYTES_MAX};
+use crate::exchange::request::{
+    ExchangeSettings, FAILOVER_BODY_BYTES_MAX, REPLAY_BODY_BYTES_MAX, REPLAY_BYTES_MAX,
+};
 use crate::runtime::threads;
 use crate::telemetry::{AccessLogFormat, AccessLogTarget};
 use crate::worker::WORKERS_MAX;
@@ -129,6 +131,16 @@ pub struct ServeArgs {
         env = "STRAIT_RETRY_BYTES"
     )]
     pub retry_bytes: usize,
+    /// Bytes of a request body that may be sent again to the next clusters of a FailOver policy; a longer one goes once. Never
+    /// more than --retry-body-bytes
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = FAILOVER_BODY_BYTES_MAX,
+        env = "STRAIT_FAILOVER_REPLAY_BYTES",
+        help_heading = "Several clusters"
+    )]
+    pub failover_replay_bytes: usize,
     /// Append `-shadow` to the host of copies for mirrors, as Istio did up to 1.27
     #[arg(
         long,
@@ -251,6 +263,7 @@ impl ServeArgs {
             shadow_host_suffix: self.shadow_host_suffix,
             replay_body_bytes_max: self.retry_body_bytes,
             replay_bytes_max: self.retry_bytes / self.workers(),
+            failover_body_bytes_max: self.failover_replay_bytes.min(self.retry_body_bytes),
         })
     }
 }

@@ -13,9 +13,6 @@ use crate::error::{Error, Kind};
 use crate::identity::Replay;
 use crate::telemetry::{Counter, ReplayCause as Cause};
 
-/// Most bytes of a request's body that may have to be sent again to another cluster. A body that is longer goes once.
-pub const REPLAY_BODY_BYTES_MAX: usize = 64 * 1024;
-
 /// What an outcome means, for a request whose method is idempotent or not.
 fn cause(tried: Outcome, idempotent: bool, grpc: bool, replay: Replay) -> Option<Cause> {
     match (replay, tried) {
@@ -91,9 +88,10 @@ pub(super) async fn run(
     first: (Tried, Cause),
 ) -> Tried {
     let worker = forward.worker;
+    let body_max = worker.settings.failover_body_bytes_max;
     let (mut tried, mut cause) = first;
     loop {
-        if !going.outgoing.can_move(REPLAY_BODY_BYTES_MAX) {
+        if !going.outgoing.can_move(body_max) {
             worker.count(Counter::FailoverWithoutBody);
             return tried;
         }

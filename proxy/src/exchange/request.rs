@@ -27,6 +27,9 @@ use crate::upstream::{Buffers, Client, Counts, Host, Protocol, Reach, TlsTarget,
 /// Default of [`ExchangeSettings::replay_body_bytes_max`]: Envoy's limit of a request's buffer.
 pub const REPLAY_BODY_BYTES_MAX: usize = 1024 * 1024;
 
+/// Default of [`ExchangeSettings::failover_body_bytes_max`].
+pub const FAILOVER_BODY_BYTES_MAX: usize = 64 * 1024;
+
 /// Most bytes of request bodies that all workers together keep for other tries, by default.
 pub const REPLAY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
@@ -50,6 +53,9 @@ pub struct ExchangeSettings {
     pub replay_body_bytes_max: usize,
     /// Most bytes of request bodies that one worker keeps for other tries. Default: its part of 64 MiB.
     pub replay_bytes_max: usize,
+    /// Most bytes of one request body that may be sent again to the next tier of clusters; no more than are kept for another
+    /// try. Default: 64 KiB. Source: `--failover-replay-bytes`.
+    pub failover_body_bytes_max: usize,
     /// Name of this machine, for `%HOSTNAME%`.
     pub hostname: Arc<str>,
     /// The process's environment as it was at the start, for `%ENVIRONMENT(X)%`.
@@ -66,6 +72,7 @@ impl Default for ExchangeSettings {
             shadow_host_suffix: false,
             replay_body_bytes_max: REPLAY_BODY_BYTES_MAX,
             replay_bytes_max: REPLAY_BYTES_MAX,
+            failover_body_bytes_max: FAILOVER_BODY_BYTES_MAX,
             hostname: Arc::from(""),
             environment: Arc::default(),
         }

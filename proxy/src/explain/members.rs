@@ -9,7 +9,7 @@ use super::cluster::endpoints;
 use crate::cluster::federation::{Pool, PoolSet};
 use crate::cluster::priorities::Health;
 use crate::cluster::{Cluster, Federation};
-use crate::exchange::failover::REPLAY_BODY_BYTES_MAX;
+use crate::exchange::request::FAILOVER_BODY_BYTES_MAX;
 use crate::identity::Replay;
 use crate::registry::why;
 use crate::snapshot::Snapshot;
@@ -124,11 +124,11 @@ pub(super) fn failover(
     } else if later.is_empty() {
         "no tier after it has an endpoint that may be used"
     } else {
-        let (later, most) = (later.join(", then "), REPLAY_BODY_BYTES_MAX / 1024);
+        let (later, most) = (later.join(", then "), FAILOVER_BODY_BYTES_MAX / 1024);
         return Some(match request {
-            Some(_) => {
-                format!("{fails}, a request is replayed in {later}, with up to {most} KiB of body")
-            }
+            Some(_) => format!(
+                "{fails}, a request is replayed in {later}, with up to {most} KiB of body, or what --failover-replay-bytes says"
+            ),
             None => format!("{fails}, it is made to {later}"),
         });
     };

@@ -21,7 +21,7 @@ fn explain_says_what_a_tier_leaves_to_the_next() {
     });
     let said = explained(&proxy);
     let expected = "if tier 0 fails (no connection or response; 5xx, since GET may be repeated), a request is replayed in \
-                    tier 1 (default/default/default/c2, default/default/default/c3), with up to 64 KiB of body";
+                    tier 1 (default/default/default/c2, default/default/default/c3), with up to 64 KiB of body, or what --failover-replay-bytes says";
     assert!(said.contains(expected), "{said}");
     // who is out takes no replays
     eject(&proxy, &[&world.l1, &world.g2]);

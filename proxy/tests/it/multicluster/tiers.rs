@@ -161,6 +161,45 @@ fn scenario_31_a_long_body_goes_once() {
 }
 
 #[test]
+fn as_long_a_body_is_sent_again_as_is_asked_for() {
+    let world = World::new();
+    world.l1.answers(503);
+    let answer = |arguments: &'static [&'static str], length: usize| {
+        let proxy = world.proxy(Setup {
+            arguments,
+            ..setup(1, BACKUPS)
+        });
+        let body = "x".repeat(length);
+        let post = format!(
+            "POST / HTTP/1.1\r\nHost: web.example\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        ask(&mut Raw::connect(proxy.edge), &post).status
+    };
+    let rows: [(&[&str], usize, u16); 7] = [
+        (&[], 64 * 1024, 200),
+        (&[], 64 * 1024 + 1, 503),
+        (&["--failover-replay-bytes", "262144"], 200_000, 200),
+        (&["--failover-replay-bytes", "16"], 16, 200),
+        (&["--failover-replay-bytes", "16"], 17, 503),
+        (&["--failover-replay-bytes", "0"], 0, 200),
+        // what is not kept is not sent again
+        (
+            &[
+                "--failover-replay-bytes",
+                "4096",
+                "--retry-body-bytes",
+                "1024",
+            ],
+            2048,
+            503,
+        ),
+    ];
+    for (arguments, length, status) in rows {
+        assert_eq!(answer(arguments, length), status, "{arguments:?} {length}");
+    }
+}
+
+#[test]
 fn scenario_32_each_gateway_sees_its_own_prefix() {
     let world = World::new();
     let proxy = world.proxy(setup(1, BACKUPS));

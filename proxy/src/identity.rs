@@ -161,6 +161,18 @@ pub struct MeshDefaults {
     pub local_when_not_provider: bool,
     /// What of a failed request goes to the next tier of clusters. Flag `--failover-replay`, default `safe`.
     pub failover_replay: Replay,
+    /// What short names of services mean. Flag `--default-domain`, default `cluster.local`.
+    pub short_names: ShortNames,
+}
+
+/// What short names of services mean: `web`, and where a set of clusters serves it, `web.ns1` and `web.ns1.svc`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ShortNames {
+    /// The service of the own cluster; names with a dot are no short ones. The default.
+    #[default]
+    Cluster,
+    /// The service of the set of clusters, where there is one.
+    ClusterSet,
 }
 
 /// What of a failed request goes to the next tier of clusters.

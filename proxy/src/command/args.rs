@@ -7,7 +7,7 @@ use config_loader::ReadOptions;
 use config_loader::diagnostic::render;
 
 use crate::control::members::ClustersFile;
-use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, Replay};
+use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, Replay, ShortNames};
 
 /// Where configuration comes from.
 #[derive(Clone, Debug, Args)]
@@ -196,6 +196,9 @@ pub struct MembersArgs {
     /// What weight 0 means in a GlobalTrafficPolicy
     #[arg(long, value_enum, default_value_t = ZeroWeightArg::Drain, env = "STRAIT_ZERO_WEIGHT")]
     pub zero_weight: ZeroWeightArg,
+    /// What short names of services mean as destinations and as hosts of requests
+    #[arg(long, value_enum, default_value_t = DefaultDomainArg::Cluster, env = "STRAIT_DEFAULT_DOMAIN")]
+    pub default_domain: DefaultDomainArg,
     /// Let the own cluster serve although a MultiClusterService does not name it as a provider, as Karmada does
     #[arg(long, env = "STRAIT_LOCAL_WHEN_NOT_PROVIDER")]
     pub local_when_not_provider: bool,
@@ -219,6 +222,17 @@ pub enum ZeroWeightArg {
     Drain,
     /// As 100, as FSM has it
     Upstream,
+}
+
+/// `--default-domain`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DefaultDomainArg {
+    /// `web` as a destination is the service in --domain; names with a dot are taken as they are
+    #[value(name = "cluster.local")]
+    Cluster,
+    /// `web`, `web.ns1` and `web.ns1.svc` are the service under clusterset.local, if it has that host
+    #[value(name = "clusterset.local")]
+    ClusterSet,
 }
 
 /// `--outlier-first-ejection`.
@@ -277,6 +291,10 @@ impl IdentityArgs {
                 ejection_cap_holds_always: self.ejection.first_is_capped(),
                 zero_weight_counts: self.members.zero_weight == ZeroWeightArg::Upstream,
                 local_when_not_provider: self.members.local_when_not_provider,
+                short_names: match self.members.default_domain {
+                    DefaultDomainArg::Cluster => ShortNames::Cluster,
+                    DefaultDomainArg::ClusterSet => ShortNames::ClusterSet,
+                },
                 failover_replay: match self.members.failover_replay {
                     FailoverReplayArg::Off => Replay::Off,
                     FailoverReplayArg::Safe => Replay::Safe,

@@ -8,6 +8,7 @@ mod endpoints;
 mod making;
 mod stats;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
@@ -165,6 +166,12 @@ impl<'a> Clusters<'a> {
     /// What is tried again of the requests of a rule that says nothing about it.
     pub(super) fn mesh_retries(&self) -> &Arc<RetryPolicy> {
         &self.mesh_retries
+    }
+
+    /// The full host of a destination that an object in `namespace` names.
+    pub(super) fn destination<'h>(&self, host: &'h str, namespace: &str) -> Cow<'h, str> {
+        self.services
+            .destination(host, namespace, &self.identity.domain)
     }
 
     /// The service port that a destination means.

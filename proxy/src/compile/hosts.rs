@@ -17,7 +17,7 @@ use super::listeners::Bound;
 use super::rules::{self, Compiled, Place};
 use super::{delegates, names, retries, services};
 use crate::filter::{Action, Redirect, RouteFilters};
-use crate::identity::Identity;
+use crate::identity::{Identity, ShortNames};
 use crate::provenance::Provenance;
 use crate::route::{Conditions, Rule, Table};
 use crate::snapshot::{HttpHosts, ListenerKey, Route, VirtualHost};
@@ -291,11 +291,10 @@ impl HostCompiler<'_> {
             let routed = routed.iter().map(|weighted| &weighted.destination);
             let mirrored = retries::mirrors(rule).map(|(_, destination, _)| destination);
             for destination in routed.chain(mirrored) {
-                let host = names::complete(
-                    &destination.host,
-                    &object.id.namespace,
-                    &self.identity.domain,
-                );
+                let host = clusters.destination(&destination.host, &object.id.namespace);
+                if self.identity.mesh.short_names == ShortNames::ClusterSet {
+                    host.hash(hasher);
+                }
                 clusters.shifts(&host).hash(hasher);
                 if destination.port.is_none() {
                     clusters

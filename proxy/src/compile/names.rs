@@ -22,6 +22,37 @@ pub fn complete<'a>(name: &'a str, namespace: &str, domain: &str) -> Cow<'a, str
 /// What hosts end with under which clusters serve a service together.
 pub const CLUSTER_SET: &str = ".svc.clusterset.local";
 
+/// The host under which clusters serve together what a short name means: `web`, in the namespace of what holds it, or
+/// `web.ns1` and `web.ns1.svc`. Nothing for other names.
+pub fn short_of_cluster_set(name: &str, namespace: &str) -> Option<String> {
+    if name.starts_with('*') || name.parse::<IpAddr>().is_ok() {
+        return None;
+    }
+    let lower = name.to_ascii_lowercase();
+    let mut parts = lower.split('.');
+    let (name, namespace) = match [(); 4].map(|()| parts.next()) {
+        [Some(name), None, ..] => (name, namespace),
+        [Some(name), Some(namespace), None | Some("svc"), None] => (name, namespace),
+        _ => return None,
+    };
+    Some(format!("{name}.{namespace}{CLUSTER_SET}"))
+}
+
+/// The short names of a service under which clusters serve it together, for clients in `namespace`.
+pub fn short_names(host: &str, namespace: &str) -> Vec<String> {
+    let name = host.strip_suffix(CLUSTER_SET);
+    let Some((name, of)) = name.and_then(|name| name.split_once('.')) else {
+        return Vec::new();
+    };
+    // hosts of single endpoints have none
+    if of.contains('.') || name == "*" {
+        return Vec::new();
+    }
+    let alone = (of == namespace).then(|| name.to_owned());
+    let others = [format!("{name}.{of}"), format!("{name}.{of}.svc")];
+    others.into_iter().chain(alone).collect()
+}
+
 /// The host under which clusters serve a service together, from the service's own in this domain.
 pub fn of_cluster_set(host: &str, domain: &str) -> Option<String> {
     let name = host.strip_suffix(domain)?.strip_suffix(".svc.")?;
@@ -72,6 +103,28 @@ pub fn specificity(name: &str) -> (bool, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_names_of_cluster_sets_go_both_ways() {
+        let rows = [
+            ("web", Some("web.shop.svc.clusterset.local")),
+            ("Web.ns1", Some("web.ns1.svc.clusterset.local")),
+            ("web.ns1.svc", Some("web.ns1.svc.clusterset.local")),
+            ("web.ns1.com", None),
+            ("web.ns1.svc.cluster", None),
+            ("*", None),
+            ("10.0.0.1", None),
+        ];
+        for (name, expected) in rows {
+            let found = short_of_cluster_set(name, "shop");
+            assert_eq!(found.as_deref(), expected, "{name}");
+        }
+        let host = "web.ns1.svc.clusterset.local";
+        assert_eq!(short_names(host, "ns1"), ["web.ns1", "web.ns1.svc", "web"]);
+        assert_eq!(short_names(host, "ns2"), ["web.ns1", "web.ns1.svc"]);
+        assert!(short_names("a.c2.web.ns1.svc.clusterset.local", "ns1").is_empty());
+        assert!(short_names("web.ns1.svc.cluster.local", "ns1").is_empty());
+    }
 
     #[test]
     fn short_names_are_completed_with_the_namespace_of_their_resource() {

@@ -204,13 +204,13 @@ impl OpaqueCompiler<'_> {
         provenance: Provenance,
         clusters: &mut Clusters<'_>,
     ) -> OpaqueRoute {
-        let full = |destination: &L4Destination| {
-            let (namespace, domain) = (&object.id.namespace, &self.identity.domain);
-            names::complete(&destination.destination.host, namespace, domain).into_owned()
+        let full = |destination: &L4Destination, clusters: &Clusters<'_>| {
+            let host = &destination.destination.host;
+            clusters.destination(host, &object.id.namespace).into_owned()
         };
         let shifts = destinations
             .iter()
-            .map(|one| shift(&one.destination, &full(one), clusters));
+            .map(|one| shift(&one.destination, &full(one, clusters), clusters));
         let shifts: Vec<Option<Arc<Shift>>> = shifts.collect();
         let whole = match shifts.iter().any(Option::is_some) {
             true => WHOLE,
@@ -218,7 +218,7 @@ impl OpaqueCompiler<'_> {
         };
         let mut entries = Vec::with_capacity(destinations.len());
         for (position, (weighted, shift)) in destinations.iter().zip(shifts).enumerate() {
-            let (destination, host) = (&weighted.destination, full(weighted));
+            let (destination, host) = (&weighted.destination, full(weighted, clusters));
             let port = clusters.port(&host, destination.port, self.key.address.port());
             if let Some(shift) = shift {
                 // a lone destination has no weight to speak of

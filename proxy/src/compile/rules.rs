@@ -166,8 +166,8 @@ fn compile_one(
     place: &Place<'_>,
     clusters: &mut Clusters<'_>,
 ) -> Vec<Compiled> {
-    let at = (sourced.destinations(), place);
-    let variants = shifts::variants(sourced, conditions, at, clusters).into_iter();
+    let destinations = sourced.destinations();
+    let variants = shifts::variants(sourced, conditions, destinations, clusters).into_iter();
     variants
         .filter_map(|variant| compile_variant(sourced, block, variant, place, clusters))
         .collect()

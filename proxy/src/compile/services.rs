@@ -14,6 +14,7 @@ mod kube;
 
 mod policies;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
@@ -27,7 +28,7 @@ use super::members::Members;
 use super::memory::Names;
 use super::names;
 use super::service::{Service, Workloads, Written};
-use crate::identity::Identity;
+use crate::identity::{Identity, ShortNames};
 use crate::provenance::Provenance;
 
 /// All services by host.
@@ -37,6 +38,9 @@ pub(super) struct Services {
     vips: HashMap<Arc<str>, Vec<IpAddr>>,
     by_vip: HashMap<IpAddr, Arc<str>>,
     members: Members,
+    short_names: ShortNames,
+    /// The namespace of the proxy.
+    namespace: Arc<str>,
 }
 
 impl Services {
@@ -75,6 +79,8 @@ impl Services {
             vips,
             by_vip,
             members,
+            short_names: identity.mesh.short_names,
+            namespace: identity.namespace.as_str().into(),
         }
     }
 
@@ -91,6 +97,8 @@ impl Services {
             vips,
             by_vip,
             members,
+            short_names,
+            namespace,
         } = self;
         let mut collector = Collector {
             resources,
@@ -122,6 +130,8 @@ impl Services {
             vips,
             by_vip,
             members,
+            short_names,
+            namespace,
         })
     }
 
@@ -158,7 +168,12 @@ impl Services {
     pub(super) fn aliases(&self, host: &str, domain: &str) -> Vec<String> {
         let vips = |together: &str| {
             let vips = self.vips.get(together).into_iter().flatten();
-            vips.map(IpAddr::to_string).collect::<Vec<_>>()
+            let vips = vips.map(IpAddr::to_string);
+            let short = match self.short_names {
+                ShortNames::Cluster => Vec::new(),
+                ShortNames::ClusterSet => names::short_names(together, &self.namespace),
+            };
+            vips.chain(short).collect::<Vec<_>>()
         };
         if host.ends_with(names::CLUSTER_SET) {
             return vips(host);
@@ -169,6 +184,24 @@ impl Services {
         };
         let vips = vips(&together);
         [together].into_iter().chain(vips).collect()
+    }
+
+    /// The full host of a destination that an object in `namespace` names.
+    pub(super) fn destination<'h>(
+        &self,
+        host: &'h str,
+        namespace: &str,
+        domain: &str,
+    ) -> Cow<'h, str> {
+        let full = names::complete(host, namespace, domain);
+        // something else may have a name with a dot
+        let is_known = host.contains('.') && self.by_host.contains_key(&*full);
+        if is_known || self.short_names == ShortNames::Cluster {
+            return full;
+        }
+        let together = names::short_of_cluster_set(host, namespace);
+        let together = together.filter(|host| self.by_host.contains_key(&**host));
+        together.map_or(full, Cow::Owned)
     }
 
     /// The service that answers to a host: by its own name, else by the longest wildcard that covers it.

@@ -41,6 +41,8 @@ mod requirements;
 
 mod shares;
 
+mod short_names;
+
 mod slices;
 
 mod stickiness;

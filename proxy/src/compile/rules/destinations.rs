@@ -9,7 +9,6 @@ use config_loader::resource::istio::{Destination as RawDestination, HttpDestinat
 use super::{Place, Sourced};
 use crate::cluster::Split;
 use crate::compile::clusters::{self, Clusters};
-use crate::compile::names;
 use crate::compile::service::{Part, Shift};
 use crate::snapshot::Destination;
 
@@ -39,7 +38,7 @@ pub(super) fn split(
             entries.push((weight.saturating_mul(whole), destination));
             continue;
         };
-        let host = complete(sourced, written, place);
+        let host = complete(sourced, written, clusters);
         let port = clusters.port(&host, written.port, place.port);
         for part in &shift.parts {
             let destination = part_of(shift, part, (position, port), clusters);
@@ -56,10 +55,9 @@ pub(in crate::compile) const WHOLE: u32 = 100;
 pub(super) fn complete<'a>(
     sourced: &Sourced<'_>,
     written: &'a RawDestination,
-    place: &Place<'_>,
+    clusters: &Clusters<'_>,
 ) -> Cow<'a, str> {
-    let namespace = &sourced.object.id.namespace;
-    names::complete(&written.host, namespace, &place.identity.domain)
+    clusters.destination(&written.host, &sourced.object.id.namespace)
 }
 
 /// A part of a shift as a destination of the rule at that position; `port` is the one that is asked for.
@@ -87,7 +85,7 @@ pub(super) fn destination(
     place: &Place<'_>,
     clusters: &mut Clusters<'_>,
 ) -> Destination {
-    let host = complete(sourced, written, place);
+    let host = complete(sourced, written, clusters);
     let port = clusters.port(&host, written.port, place.port);
     let name = clusters::name(port, written.subset.as_deref().unwrap_or(""), &host);
     let (name, cluster) = clusters.need(&name);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use config_loader::resource::istio::HttpDestination;
 
+use super::Sourced;
 use super::destinations::complete;
-use super::{Place, Sourced};
 use crate::compile::clusters::Clusters;
 use crate::compile::service::Shift;
 use crate::route::Conditions;
@@ -36,14 +36,14 @@ struct Shifted {
 pub(super) fn variants(
     sourced: &Sourced<'_>,
     conditions: Conditions,
-    (destinations, place): (&[HttpDestination], &Place<'_>),
+    destinations: &[HttpDestination],
     clusters: &Clusters<'_>,
 ) -> Vec<Variant> {
     let mut all: Vec<Shifted> = Vec::new();
     let mut by_destination = Vec::with_capacity(destinations.len());
     for weighted in destinations {
         let written = &weighted.destination;
-        let host = complete(sourced, written, place);
+        let host = complete(sourced, written, clusters);
         let shifts = clusters.shifts(&host);
         // one that names a subset means that
         by_destination.push(if written.subset.is_some() || shifts.is_empty() {

@@ -15,7 +15,7 @@ mod set;
 mod values;
 
 pub use health_check::{HealthCheck, HealthChecked, Probe};
-pub use object::{AnyObject, Object, Order, Provenance, Spec};
+pub use object::{Age, AnyObject, Object, Order, Provenance, Spec};
 pub use set::{Objects, ResourceSet};
 pub use values::{ExportTo, Percent};
 

@@ -16,7 +16,7 @@ use arc_swap::ArcSwap;
 mod service;
 
 pub use service::{
-    Chain, Chains, Federated, Handling, HttpHosts, OpaqueRoute, OpaqueRoutes, Security, Service,
+    Addresses, Chain, Chains, Federated, Handling, HttpHosts, OpaqueRoute, OpaqueRoutes, Security, Service,
     Then,
 };
 

@@ -29,6 +29,9 @@ pub struct Order {
     pub item: u32,
 }
 
+/// How old an object is, among those of whatever kinds: creation time, file, place in it, name, namespace.
+pub type Age<'a> = (i64, &'a str, Order, &'a str, &'a str);
+
 /// A checked object of one kind.
 #[derive(Clone, Debug)]
 pub struct Object<T> {
@@ -62,7 +65,7 @@ impl<T> Object<T> {
 
     /// The key by which objects are compared in age, the oldest first: creation time, where a missing one is the
     /// oldest, then the place in the files, then the name.
-    pub fn age(&self) -> impl Ord + '_ {
+    pub fn age(&self) -> Age<'_> {
         let created = self.created.unwrap_or(i64::MIN);
         (
             created,

@@ -2,6 +2,7 @@
 //!
 //! None of them is an error. An object is never refused for what another one says: the other may come later.
 
+mod claims;
 mod clusters;
 mod destinations;
 mod exports;
@@ -54,6 +55,7 @@ pub fn check(set: &ResourceSet, options: ReadOptions, fleet: &Fleet) -> Vec<Diag
     exposures::check(set, &clusters, &mut found);
     exports::check(set, &mut found);
     shadowed::check(set, &clusters, &mut found);
+    claims::check(set, &mut found);
     destinations::check(set, &clusters, &mut found);
     found
 }

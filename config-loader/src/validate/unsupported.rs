@@ -60,14 +60,12 @@ const WRITTEN: &[(Kind, &[&str])] = &[
     (
         Kind::Destination,
         &[
-            "spec.externalService.addresses",
             "status.appliedAccessPolicies",
             "status.requiredSubsets[].trafficShift.destinations[].options",
         ],
     ),
     (Kind::EndpointSlice, &["endpoints[].hints"]),
     (Kind::Service, &["spec.externalIPs"]),
-    (Kind::ServiceEntry, &["spec.addresses"]),
     (Kind::Sidecar, &[""]),
 ];
 

@@ -11,7 +11,6 @@ mod stats;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use config_loader::resource::HealthChecked;
@@ -21,7 +20,7 @@ use super::client_tls::Asked;
 use super::federation::{self, Candidates, POOLS_MAX, Placed, Resolved, Viewer, Wanted};
 use super::policies::Policies;
 use super::service::{Origin, Port, Service, Shift, Workload};
-use super::services::Services;
+use super::services::{Services, Vips};
 use crate::cluster::federation::Pool;
 use crate::cluster::{Absence, Balance, Cluster, Locality, RetryLimit};
 use crate::filter::RetryPolicy;
@@ -297,9 +296,9 @@ impl<'a> Clusters<'a> {
         self.services.aliases(host, &self.identity.domain)
     }
 
-    /// Whether this is the address of a service that several clusters serve.
-    pub(super) fn is_vip(&self, address: IpAddr) -> bool {
-        self.services.is_vip(address)
+    /// The addresses that stand for services.
+    pub(super) fn vips(&self) -> &Vips {
+        self.services.vips()
     }
 
     /// Whether a service has this port, and is one whose endpoints are its own cluster's.

@@ -3,7 +3,6 @@
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
@@ -20,7 +19,7 @@ use crate::filter::{Action, Redirect, RouteFilters};
 use crate::identity::{Identity, ShortNames};
 use crate::provenance::Provenance;
 use crate::route::{Conditions, Rule, Table};
-use crate::snapshot::{HttpHosts, ListenerKey, Route, VirtualHost};
+use crate::snapshot::{Addresses, HttpHosts, ListenerKey, Route, VirtualHost};
 
 /// A VirtualService at a server, as far as one host is concerned.
 pub(super) struct Attached<'a> {
@@ -89,16 +88,14 @@ pub(super) fn hosts<'a>(
     hosts
 }
 
-/// Those of the virtual hosts, by their numbers, whose name is the address of a service; sorted by address.
-fn addresses(virtual_hosts: &[Arc<VirtualHost>], clusters: &Clusters<'_>) -> Vec<(IpAddr, u32)> {
+/// Those of the virtual hosts, by their numbers, whose name is the address of a service, or a block of addresses.
+fn addresses(virtual_hosts: &[Arc<VirtualHost>], clusters: &Clusters<'_>) -> Addresses {
     let numbered = virtual_hosts.iter().zip(0..);
     let addresses = numbered.filter_map(|(host, number)| {
-        let address = host.name.parse::<IpAddr>().ok()?.to_canonical();
-        clusters.is_vip(address).then_some((address, number))
+        let net = services::address_of_name(&host.name)?;
+        clusters.vips().has(net).then_some((net, number))
     });
-    let mut addresses: Vec<_> = addresses.collect();
-    addresses.sort_unstable();
-    addresses
+    Addresses::new(addresses)
 }
 
 /// Whether a server takes a host of a VirtualService.
@@ -195,7 +192,7 @@ impl HostCompiler<'_> {
                 .iter()
                 .zip(&virtual_hosts)
                 .all(|(a, b)| Arc::ptr_eq(a, b))
-            && *before.addresses == *addresses
+            && before.addresses == addresses
         {
             return Arc::clone(before);
         }

@@ -103,31 +103,72 @@ impl OpaqueCompiler<'_> {
     }
 
     /// The first rule of the oldest VirtualService whose port and gateways fit, after those before it that take clients
-    /// of one subnet. Nothing else of a match block counts where there is no proxy next to the client.
+    /// of one subnet. Nothing else of a match block counts where there is no proxy next to the client. Before them all come
+    /// the rules of VirtualServices whose hosts have addresses, for connections to these.
     fn tcp(&self, bound: &Bound<'_>, clusters: &mut Clusters<'_>, compiled: &mut Vec<Compiled>) {
+        let mut addressed: Vec<(IpNet, &Arc<Object<VirtualService>>)> = Vec::new();
+        for object in self
+            .attached(bound)
+            .filter(|object| !object.spec.tcp.is_empty())
+        {
+            let vips = self.vips(object, clusters).into_iter();
+            addressed.extend(vips.map(|net| (net, object)));
+        }
+        // the smallest block first, then the oldest VirtualService
+        addressed.sort_by_key(|(net, _)| u8::MAX - net.prefix_len());
+        for (net, object) in addressed {
+            self.tcp_of(object, bound, (Some(net), clusters), compiled);
+        }
         for object in self.attached(bound) {
-            for rule in &object.spec.tcp {
-                for (line, source) in self.admitting(rule, &bound.reference) {
-                    let provenance = services::provenance(object.as_ref(), line.0);
-                    let route = self.route(object, &rule.route, provenance.clone(), clusters);
-                    let conditions = OpaqueConditions {
-                        source_subnets: source.into_iter().collect(),
-                        ..OpaqueConditions::default()
-                    };
-                    let takes_all = conditions.is_catch_all();
-                    compiled.push((
-                        OpaqueRule {
-                            conditions,
-                            provenance,
-                        },
-                        route,
-                    ));
-                    if takes_all {
-                        return;
-                    }
+            if self.tcp_of(object, bound, (None, clusters), compiled) {
+                return;
+            }
+        }
+    }
+
+    /// The addresses of the services that are among the hosts of a VirtualService.
+    fn vips(&self, object: &Object<VirtualService>, clusters: &Clusters<'_>) -> Vec<IpNet> {
+        let hosts =
+            object.spec.hosts.iter().map(|host| {
+                names::complete(&host.value, &object.id.namespace, &self.identity.domain)
+            });
+        let aliases = hosts.flat_map(|host| clusters.aliases(&host));
+        let nets = aliases.filter_map(|alias| services::address_of_name(&alias));
+        nets.collect()
+    }
+
+    /// The rules of a VirtualService that fit, up to one that takes all; whether there is one. With a subnet, those for
+    /// connections to it.
+    fn tcp_of(
+        &self,
+        object: &Arc<Object<VirtualService>>,
+        bound: &Bound<'_>,
+        (to, clusters): (Option<IpNet>, &mut Clusters<'_>),
+        compiled: &mut Vec<Compiled>,
+    ) -> bool {
+        for rule in &object.spec.tcp {
+            for (line, source) in self.admitting(rule, &bound.reference) {
+                let provenance = services::provenance(object.as_ref(), line.0);
+                let route = self.route(object, &rule.route, provenance.clone(), clusters);
+                let takes_all = source.is_none();
+                let conditions = OpaqueConditions {
+                    source_subnets: source.into_iter().collect(),
+                    destination_subnets: to.into_iter().collect(),
+                    ..OpaqueConditions::default()
+                };
+                compiled.push((
+                    OpaqueRule {
+                        conditions,
+                        provenance,
+                    },
+                    route,
+                ));
+                if takes_all {
+                    return true;
                 }
             }
         }
+        false
     }
 
     /// Lines of the blocks by which a `tcp` rule takes connections of a server, and the subnet that their clients are in.
@@ -206,7 +247,9 @@ impl OpaqueCompiler<'_> {
     ) -> OpaqueRoute {
         let full = |destination: &L4Destination, clusters: &Clusters<'_>| {
             let host = &destination.destination.host;
-            clusters.destination(host, &object.id.namespace).into_owned()
+            clusters
+                .destination(host, &object.id.namespace)
+                .into_owned()
         };
         let shifts = destinations
             .iter()

@@ -2,7 +2,8 @@
 //!
 //! Services of clusters come first, whether Kubernetes, Destinations or ServiceImports tell of them: what a ServiceEntry or a
 //! Destination says of a host outside adds nothing to them. Among ServiceEntries for one host in one namespace endpoints are
-//! joined and the oldest decides about the rest.
+//! joined and the oldest decides about the rest. Of others for one host a ServiceEntry in the proxy's namespace counts, else the
+//! oldest.
 
 mod entry;
 
@@ -14,15 +15,18 @@ mod kube;
 
 mod policies;
 
+mod vips;
+
 use std::borrow::Cow;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
 use config_loader::resource::core::{EndpointSlice, TrafficDistribution};
-use config_loader::resource::{HealthChecked, Line, Object, Spec};
+use config_loader::resource::{Age, HealthChecked, Line, Object, Spec};
+use ipnet::IpNet;
 
 use super::members::Members;
 use super::memory::Names;
@@ -30,13 +34,13 @@ use super::names;
 use super::service::{Service, Workloads, Written};
 use crate::identity::{Identity, ShortNames};
 use crate::provenance::Provenance;
+use vips::Claim;
+pub(super) use vips::{Vips, of_name as address_of_name};
 
 /// All services by host.
 pub(super) struct Services {
     by_host: HashMap<Arc<str>, Arc<Service>>,
-    /// Addresses that stand for hosts of cluster sets.
-    vips: HashMap<Arc<str>, Vec<IpAddr>>,
-    by_vip: HashMap<IpAddr, Arc<str>>,
+    vips: Vips,
     members: Members,
     short_names: ShortNames,
     /// The namespace of the proxy.
@@ -53,16 +57,15 @@ impl Services {
             members: Members::collect(resources, identity),
             only: None,
             by_host: HashMap::new(),
-            by_vip: HashMap::new(),
+            claims: Vec::new(),
         };
         kube::collect(&mut collector);
         gloo::collect(&mut collector);
         imports::collect(&mut collector);
-        entry::collect(&mut collector);
-        gloo::collect_external(&mut collector);
+        collector.add_outside();
         let Collector {
             by_host,
-            by_vip,
+            claims,
             members,
             ..
         } = collector;
@@ -70,14 +73,9 @@ impl Services {
             .into_iter()
             .map(|(host, draft)| (host, Arc::new(draft.finish())))
             .collect();
-        let mut vips: HashMap<Arc<str>, Vec<IpAddr>> = HashMap::new();
-        for (vip, host) in &by_vip {
-            vips.entry(Arc::clone(host)).or_default().push(*vip);
-        }
         Self {
             by_host,
-            vips,
-            by_vip,
+            vips: Vips::settle(claims),
             members,
             short_names: identity.mesh.short_names,
             namespace: identity.namespace.as_str().into(),
@@ -95,7 +93,6 @@ impl Services {
         let Self {
             mut by_host,
             vips,
-            by_vip,
             members,
             short_names,
             namespace,
@@ -107,7 +104,7 @@ impl Services {
             members,
             only: Some(names),
             by_host: HashMap::new(),
-            by_vip: HashMap::new(),
+            claims: Vec::new(),
         };
         kube::collect(&mut collector);
         imports::collect(&mut collector);
@@ -128,7 +125,6 @@ impl Services {
         Some(Self {
             by_host,
             vips,
-            by_vip,
             members,
             short_names,
             namespace,
@@ -158,29 +154,25 @@ impl Services {
         self.by_host.values()
     }
 
-    /// Whether this address stands for a host of a cluster set.
-    pub(super) fn is_vip(&self, address: IpAddr) -> bool {
-        self.by_vip.contains_key(&address.to_canonical())
+    /// The addresses that stand for services.
+    pub(super) fn vips(&self) -> &Vips {
+        &self.vips
     }
 
     /// Under what else requests for a service may come: for one of this domain the host under which clusters serve it
-    /// together, and for that the addresses that stand for it.
+    /// together, and the addresses that stand for it.
     pub(super) fn aliases(&self, host: &str, domain: &str) -> Vec<String> {
         let vips = |together: &str| {
-            let vips = self.vips.get(together).into_iter().flatten();
-            let vips = vips.map(IpAddr::to_string);
+            let vips = self.vips.of(together).iter().map(vips::text);
             let short = match self.short_names {
                 ShortNames::Cluster => Vec::new(),
                 ShortNames::ClusterSet => names::short_names(together, &self.namespace),
             };
             vips.chain(short).collect::<Vec<_>>()
         };
-        if host.ends_with(names::CLUSTER_SET) {
-            return vips(host);
-        }
         let together = names::of_cluster_set(host, domain);
         let Some(together) = together.filter(|name| self.by_host.contains_key(&**name)) else {
-            return Vec::new();
+            return vips(host);
         };
         let vips = vips(&together);
         [together].into_iter().chain(vips).collect()
@@ -230,7 +222,17 @@ struct Collector<'a> {
     /// The services that are wanted; all of them if it does not say.
     only: Option<&'a Names<'a>>,
     by_host: HashMap<Arc<str>, Draft>,
-    by_vip: HashMap<IpAddr, Arc<str>>,
+    claims: Vec<Claim<'a>>,
+}
+
+/// A service outside of all clusters, as one kind of resource describes it.
+struct Outside<'a> {
+    /// Whether it is a ServiceEntry in the proxy's namespace.
+    is_near: bool,
+    age: Age<'a>,
+    draft: Draft,
+    /// The addresses that stand for it, each with the age of what says so.
+    addresses: Vec<(Age<'a>, IpNet)>,
 }
 
 /// Whether a service is among those that are wanted; all are if nothing is said.
@@ -238,25 +240,45 @@ fn is_wanted(only: Option<&Names<'_>>, namespace: &str, name: &str) -> bool {
     only.is_none_or(|names| names.contains(&(namespace, name)))
 }
 
-impl Collector<'_> {
+impl<'a> Collector<'a> {
     /// Whether the service of this namespace and name is to be collected.
     fn wants(&self, namespace: &str, name: &str) -> bool {
         is_wanted(self.only, namespace, name)
     }
 
-    /// Adds a service unless its host is described already.
-    fn add(&mut self, draft: Draft) {
-        self.by_host
-            .entry(Arc::clone(&draft.service.host))
-            .or_insert(draft);
+    /// Adds a service unless its host is described already; whether it was added.
+    fn add(&mut self, draft: Draft) -> bool {
+        match self.by_host.entry(Arc::clone(&draft.service.host)) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(free) => {
+                free.insert(draft);
+                true
+            }
+        }
     }
 
-    /// Notes the addresses that stand for a service; of several services with one address the first has it.
-    fn add_vips(&mut self, vips: &[IpAddr], draft: &Draft) {
-        for vip in vips {
-            let host = Arc::clone(&draft.service.host);
-            self.by_vip.entry(vip.to_canonical()).or_insert(host);
+    /// Adds the services outside of all clusters: a ServiceEntry in the proxy's namespace before others, then the oldest.
+    fn add_outside(&mut self) {
+        let mut outside = entry::collect(self);
+        outside.extend(gloo::external(self));
+        outside.sort_by(|a, b| (!a.is_near, &a.age).cmp(&(!b.is_near, &b.age)));
+        for one in outside {
+            let host = Arc::clone(&one.draft.service.host);
+            if self.add(one.draft) {
+                for (age, net) in one.addresses {
+                    self.claim(age, net, &host);
+                }
+            }
         }
+    }
+
+    /// Notes an address, or a block of them, that stands for a host.
+    fn claim(&mut self, age: Age<'a>, net: IpNet, host: &Arc<str>) {
+        self.claims.push(Claim {
+            age,
+            net,
+            host: Arc::clone(host),
+        });
     }
 
     /// Takes out what is known of a host, to be added again with more.

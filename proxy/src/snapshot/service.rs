@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use ipnet::IpNet;
+
 use super::{Destination, VirtualHost};
 use crate::cluster::Split;
 use crate::provenance::Provenance;
@@ -28,22 +30,22 @@ pub struct HttpHosts {
     pub hosts: HostIndex<u32>,
     /// The virtual hosts, by the numbers in `hosts`; sorted by name.
     pub virtual_hosts: Box<[Arc<VirtualHost>]>,
-    /// Those of the virtual hosts that are the address of a service, by that address; sorted. Few, and mostly none.
-    pub addresses: Box<[(IpAddr, u32)]>,
+    /// Those of the virtual hosts that are the address of a service, or a block of addresses.
+    pub addresses: Addresses,
     /// What is served to other clusters whatever host they name, where no route of a virtual host takes the request.
     pub exports: Option<Arc<VirtualHost>>,
 }
 
 impl HttpHosts {
-    /// Indexes virtual hosts, which are sorted by name. `addresses` are sorted, too.
+    /// Indexes virtual hosts, which are sorted by name.
     pub fn new(
         virtual_hosts: Vec<Arc<VirtualHost>>,
-        addresses: Vec<(IpAddr, u32)>,
+        addresses: Addresses,
         exports: Option<Arc<VirtualHost>>,
     ) -> Self {
         let names = virtual_hosts.iter().map(|host| Arc::clone(&host.name));
         Self {
-            addresses: addresses.into_boxed_slice(),
+            addresses,
             hosts: HostIndex::new(names.zip(0..)),
             virtual_hosts: virtual_hosts.into_boxed_slice(),
             exports,
@@ -57,17 +59,30 @@ impl HttpHosts {
 
     /// The virtual host that serves `host`, which is lower-cased and without port.
     pub fn find(&self, host: &str) -> Option<&Arc<VirtualHost>> {
+        if !self.addresses.blocks.is_empty()
+            && let Some(found) = self.within(host)
+        {
+            return Some(found);
+        }
         self.virtual_hosts.get(*self.hosts.find(host)? as usize)
+    }
+
+    /// The virtual host of the block of addresses that a host is in which is an address and has none of its own.
+    fn within(&self, host: &str) -> Option<&Arc<VirtualHost>> {
+        let inner = host
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'));
+        let address = inner.unwrap_or(host).parse().ok()?;
+        match self.named(host) {
+            Some(_) => None,
+            None => self.at(address),
+        }
     }
 
     /// The virtual host of the service that has this address, which is in the form of IPv4 if it is one.
     pub fn at(&self, address: IpAddr) -> Option<&Arc<VirtualHost>> {
-        if self.addresses.is_empty() {
-            return None;
-        }
-        let found = self.addresses.binary_search_by_key(&address, |(ip, _)| *ip);
-        let (_, number) = self.addresses.get(found.ok()?)?;
-        self.virtual_hosts.get(*number as usize)
+        let number = self.addresses.find(address)?;
+        self.virtual_hosts.get(number as usize)
     }
 
     /// The virtual host of exactly this name, which may be a wildcard.
@@ -76,6 +91,41 @@ impl HttpHosts {
             .virtual_hosts
             .binary_search_by(|host| (*host.name).cmp(name));
         self.virtual_hosts.get(index.ok()?)
+    }
+}
+
+/// Virtual hosts by the addresses that they are the names of. Few, and mostly none.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Addresses {
+    /// Single ones, sorted.
+    single: Box<[(IpAddr, u32)]>,
+    /// Blocks of them, the smallest first.
+    blocks: Box<[(IpNet, u32)]>,
+}
+
+impl Addresses {
+    /// Numbers of virtual hosts by address.
+    pub fn new(all: impl Iterator<Item = (IpNet, u32)>) -> Self {
+        let (single, mut blocks): (Vec<_>, Vec<_>) =
+            all.partition(|(net, _)| net.prefix_len() == net.max_prefix_len());
+        let single = single.into_iter().map(|(net, number)| (net.addr(), number));
+        let mut single: Vec<_> = single.collect();
+        single.sort_unstable();
+        blocks.sort_unstable_by_key(|(net, number)| (u8::MAX - net.prefix_len(), *number));
+        Self {
+            single: single.into(),
+            blocks: blocks.into(),
+        }
+    }
+
+    fn find(&self, address: IpAddr) -> Option<u32> {
+        let found = self.single.binary_search_by_key(&address, |(ip, _)| *ip);
+        if let Ok(at) = found {
+            return self.single.get(at).map(|(_, number)| *number);
+        }
+        let mut blocks = self.blocks.iter();
+        let found = blocks.find(|(net, _)| net.contains(&address))?;
+        Some(found.1)
     }
 }
 

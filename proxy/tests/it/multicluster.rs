@@ -31,6 +31,8 @@ mod opaque;
 
 mod outcomes;
 
+mod outside;
+
 mod policies;
 
 mod refused;

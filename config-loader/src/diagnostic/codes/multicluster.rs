@@ -67,4 +67,5 @@ codes! {
     GD013 Warning "only traffic shifts between services of clusters are followed";
     GD014 Error "a host name is a domain name";
     GD015 Error "a port of a service with several ports is named";
+    GD016 Warning "an external service has hosts, by which routes lead to it";
 }

@@ -28,7 +28,7 @@ codes! {
     X299 Warning "Valid: a ServiceExport is of a Service with endpoints of its own, and of ports that it has";
     X300 Warning "Valid: a path and its type belong to one ServiceExport of a gateway";
     X301 Warning "HostShadowed: a host of a ServiceEntry or an externalService is not that of a service of a cluster";
-    X302 Warning "an address of a ServiceImport belongs to one service";
+    X302 Warning "an address (`ips`, `addresses`) belongs to one service";
     X303 Warning "a route of a Gateway leads to a service whose endpoints are known without its clients";
     X304 Warning "a Destination that other clusters reach through a gateway has one";
     X305 Warning "a traffic shift is known to be for its Destination, which no VirtualService routes";
@@ -39,4 +39,5 @@ codes! {
     X310 Warning "a port that a MultiClusterService exposes is one of its service";
     X311 Warning "a backup of a FailOver is another cluster than the own one";
     X312 Warning "labels that tell clusters apart order no endpoints of a service that a GlobalTrafficPolicy shares among clusters";
+    X315 Warning "a host outside of clusters is described by ServiceEntries of one namespace, or by one Destination";
 }

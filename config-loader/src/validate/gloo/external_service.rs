@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::destination::list;
-use crate::diagnostic::codes::multicluster::{GD003, GD005, GD006, GD007, GD008, GD009, GD010};
+use crate::diagnostic::codes::multicluster::{
+    GD003, GD005, GD006, GD007, GD008, GD009, GD010, GD016,
+};
 use crate::raw::gloo as raw;
 use crate::raw::{Field, Map};
 use crate::resource::core::Host;
@@ -56,6 +58,12 @@ pub(super) fn external_service(
     if none(&raw.hosts) && none(&raw.addresses) {
         api::required(span, "hosts", "", GD007, check)
             .help("write `hosts` or `addresses`: by them the service is found");
+    }
+    if none(&raw.hosts) && !none(&raw.addresses) {
+        let message = "no route can lead here: a destination is named by a host";
+        check
+            .warning(GD016, raw.addresses.span(), message)
+            .help("write `hosts`; a VirtualService for one of them holds for the addresses");
     }
     let ports = ports(&raw.ports, check);
     ExternalService {

@@ -1,23 +1,18 @@
-//! Hosts that two kinds of resource describe, of which the service of a cluster is used, and addresses that two imports claim, of which
-//! the older one has it.
+//! Hosts that two kinds of resource describe, of which the service of a cluster is used.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::collections::HashMap;
 
 use super::clusters::Clusters;
 use super::names::{CLUSTER_SET_DOMAIN, DOMAIN, complete};
 use super::{destinations, place, warning};
-use crate::diagnostic::codes::references::{X301, X302};
+use crate::diagnostic::codes::references::X301;
 use crate::diagnostic::{Diagnostic, Place};
 use crate::kind::{Name, ObjectRef};
-use crate::resource::flomesh::{ImportType, ServiceImport};
 use crate::resource::gloo::{Backing, Destination};
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 
 pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<Diagnostic>) {
-    check_vips(set, found);
     let known = Known {
         set,
         by_destinations: destinations::owners(set, clusters),
@@ -89,29 +84,4 @@ fn named(host: &str, domain: &str) -> Option<Name> {
         .strip_suffix(".svc.")?
         .split_once('.')?;
     Some(Name::new(namespace, name))
-}
-
-fn check_vips(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
-    let mut imports: Vec<_> = set.service_imports.values().collect();
-    imports.retain(|import| import.spec.import_type == ImportType::ClusterSetIp);
-    imports.sort_by(|a, b| a.age().cmp(&b.age()));
-    let mut owners: BTreeMap<IpAddr, &Object<ServiceImport>> = BTreeMap::new();
-    for import in imports {
-        for (index, &vip) in import.spec.vips.iter().enumerate() {
-        match owners.entry(vip) {
-            Entry::Vacant(free) => {
-                free.insert(import);
-            }
-            Entry::Occupied(owner) => {
-                let owner = owner.get();
-                let message = format!("{vip} is not used: it is the address of {}", owner.id);
-                let field = format!("spec.ips[{index}]");
-                let mut diagnostic = warning(import, X302, Line(0), field, message);
-                diagnostic.help("give each service an address of its own");
-                diagnostic.related(place(owner, Line(0)), "this one is older and has it");
-                found.push(diagnostic);
-            }
-        }
-        }
-    }
 }

@@ -10,25 +10,23 @@ use config_loader::resource::istio::{
 };
 use config_loader::{Name, ResourceSet};
 
-use super::{Collector, Draft};
+use super::{Collector, Draft, Outside};
 use crate::cluster::Locality;
 use crate::compile::service::{Facts, Port, Workload, WorkloadHost, carries_paths, protocol};
 use crate::compile::workload::Listing;
 
-/// Adds every ServiceEntry that this proxy may see, oldest first: of several for one host in one namespace the
-/// oldest decides about ports, and endpoints are joined. An entry in the proxy's own namespace goes before others.
-pub(super) fn collect(collector: &mut Collector<'_>) {
+/// What every ServiceEntry that this proxy may see says, oldest first: of several for one host in one namespace the oldest
+/// decides about ports, and endpoints are joined.
+pub(super) fn collect<'a>(collector: &Collector<'a>) -> Vec<Outside<'a>> {
     let own = &collector.identity.namespace;
-    let mut objects: Vec<&Arc<Object<ServiceEntry>>> = collector
+    let mut objects: Vec<&'a Arc<Object<ServiceEntry>>> = collector
         .resources
         .service_entries
         .values()
         .filter(|object| object.spec.export_to.includes(own))
         .collect();
-    objects.sort_by(|a, b| {
-        (*a.id.namespace != **own, a.age()).cmp(&(*b.id.namespace != **own, b.age()))
-    });
-    let mut drafts: Vec<Draft> = Vec::new();
+    objects.sort_by(|a, b| a.age().cmp(&b.age()));
+    let mut all: Vec<Outside<'a>> = Vec::new();
     let mut by_host: BTreeMap<(Arc<str>, Arc<str>), usize> = BTreeMap::new();
     for object in objects {
         for host in &object.spec.hosts {
@@ -37,13 +35,22 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
                 Arc::clone(&object.id.namespace),
             );
             let index = *by_host.entry(key).or_insert_with(|| {
-                drafts.push(draft(&host.value, object));
-                drafts.len() - 1
+                all.push(Outside {
+                    is_near: *object.id.namespace == **own,
+                    age: object.age(),
+                    draft: draft(&host.value, object),
+                    addresses: Vec::new(),
+                });
+                all.len() - 1
             });
-            add_endpoints(collector, &mut drafts[index], object, &host.value);
+            let one = &mut all[index];
+            let addresses = object.spec.addresses.iter();
+            one.addresses
+                .extend(addresses.map(|net| (object.age(), *net)));
+            add_endpoints(collector, &mut one.draft, object, &host.value);
         }
     }
-    drafts.into_iter().for_each(|draft| collector.add(draft));
+    all
 }
 
 fn draft(host: &str, object: &Object<ServiceEntry>) -> Draft {

@@ -8,19 +8,21 @@ mod shifts;
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
 use config_loader::resource::Object;
 use config_loader::resource::gloo::{
-    Backing, Destination, ExternalProtocol, ExternalService, Federation, KubeService, MeshRef,
+    Backing, Destination, ExternalPort, ExternalProtocol, ExternalService, Federation, KubeService,
+    MeshRef,
 };
 
 use self::endpoints::{ByGateways, Objects, Remote, Renamed};
 use self::gateways::Gateways;
 use self::shifts::Known;
 use super::kube::host;
-use super::{Collector, Draft, policies};
+use super::{Collector, Draft, Outside, policies};
 use crate::compile::members::Member;
 use crate::compile::service::{Facts, Port, Workload, WorkloadHost, carries_paths, protocol};
 use crate::upstream::{Protocol, TcpKeepalive};
@@ -43,15 +45,39 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
         };
         kube.collect(collector);
     }
+    let numbered = services.iter().enumerate();
+    numbered.for_each(|(number, service)| allocate(collector, service, (number, &owners)));
 }
 
-/// Adds every host outside that Destinations describe, the oldest first.
-pub(super) fn collect_external(collector: &mut Collector<'_>) {
-    for object in by_age(collector.resources) {
-        if let Backing::External(external) = &object.spec.backing {
-            external_service(collector, object, external);
+/// Gives the federated hosts of a service the address that Gloo does.
+fn allocate<'a>(
+    collector: &mut Collector<'a>,
+    service: &Service<'a>,
+    (number, owners): (usize, &HashMap<Arc<str>, usize>),
+) {
+    let address = service.by[0].kube.service.federated_address();
+    for one in &service.by {
+        let Some(host) = one.hostname().map(|host| lower(host)) else {
+            continue;
+        };
+        // the host may be that of something else
+        let draft = collector.by_host.get(&host);
+        let is_its = draft.is_some_and(|draft| draft.service.stands_for.is_some());
+        if is_its && owners.get(&host) == Some(&number) {
+            collector.claim(one.object.age(), IpAddr::from(address).into(), &host);
         }
     }
+}
+
+/// What Destinations say of hosts outside.
+pub(super) fn external<'a>(collector: &Collector<'a>) -> Vec<Outside<'a>> {
+    let mut all = Vec::new();
+    for object in collector.resources.destinations.values() {
+        if let Backing::External(external) = &object.spec.backing {
+            all.extend(external_service(object, external));
+        }
+    }
+    all
 }
 
 fn by_age(resources: &ResourceSet) -> Vec<&Arc<Object<Destination>>> {
@@ -186,35 +212,16 @@ fn own_meshes(collector: &Collector<'_>) -> BTreeSet<MeshRef> {
         .collect()
 }
 
-fn external_service(
-    collector: &mut Collector<'_>,
-    object: &Arc<Object<Destination>>,
-    external: &ExternalService,
-) {
-    for name in external.hosts.iter() {
+/// A service for each name that it has.
+fn external_service<'a>(
+    object: &'a Arc<Object<Destination>>,
+    external: &'a ExternalService,
+) -> impl Iterator<Item = Outside<'a>> {
+    external.hosts.iter().map(|name| {
         let mut draft = Draft::new(name, name, &object.id.namespace);
         draft.saw(object);
         draft.service.external = true;
-        draft.service.ports = external
-            .ports
-            .iter()
-            .map(|port| Port {
-                carries_paths: !matches!(
-                    port.protocol,
-                    ExternalProtocol::Tcp
-                        | ExternalProtocol::Tls
-                        | ExternalProtocol::Https
-                        | ExternalProtocol::Mongo
-                ),
-                number: port.number,
-                name: port.name.to_string(),
-                protocol: match port.protocol {
-                    ExternalProtocol::Grpc | ExternalProtocol::Http2 => Protocol::Http2,
-                    _ => Protocol::Http1,
-                },
-                target: port.number,
-            })
-            .collect();
+        draft.service.ports = external.ports.iter().map(external_port).collect();
         let federation = object.spec.status.federation.as_ref();
         let keepalive = federation
             .and_then(|found| found.tcp_keepalive)
@@ -242,7 +249,32 @@ fn external_service(
             let at = WorkloadHost::Name(Arc::clone(name));
             draft.service.endpoints.push(Workload::new(at, facts));
         }
-        collector.add(draft);
+        let addresses = external.addresses.iter();
+        Outside {
+            is_near: false,
+            age: object.age(),
+            draft,
+            addresses: addresses.map(|net| (object.age(), *net)).collect(),
+        }
+    })
+}
+
+fn external_port(port: &ExternalPort) -> Port {
+    Port {
+        carries_paths: !matches!(
+            port.protocol,
+            ExternalProtocol::Tcp
+                | ExternalProtocol::Tls
+                | ExternalProtocol::Https
+                | ExternalProtocol::Mongo
+        ),
+        number: port.number,
+        name: port.name.to_string(),
+        protocol: match port.protocol {
+            ExternalProtocol::Grpc | ExternalProtocol::Http2 => Protocol::Http2,
+            _ => Protocol::Http1,
+        },
+        target: port.number,
     }
 }
 
@@ -318,6 +350,7 @@ impl Kube<'_> {
             });
             service.hasher.finish().hash(&mut other.hasher);
             self.shift(collector, &mut other);
+            policies::expose(collector, &mut other);
             other.service.is_cluster_set = true;
             if federated.contains(&host) {
                 other.service.stands_for = Some(Arc::clone(&collector.members.own));

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use config_loader::resource::Object;
 use config_loader::kinds::MCS_API;
+use config_loader::resource::Object;
 use config_loader::resource::core::{EndpointSlice, Protocol, TrafficDistribution};
 use config_loader::resource::flomesh::{
     ImportEndpoint, ImportPort, ImportType, ServiceAccount, ServiceImport,
@@ -27,7 +27,6 @@ use crate::compile::service::{
 /// two together under `<name>.<namespace>.svc.clusterset.local`. That host exists for clusters that may use the service.
 pub(super) fn collect(collector: &mut Collector<'_>) {
     let imports = &collector.resources.service_imports;
-    // the oldest first: a VIP is that of the first service that claims it
     let mut by_age: Vec<_> = imports.iter().collect();
     let (resources, only) = (collector.resources, collector.only);
     let slices = LazyCell::new(|| slices_by_service(resources, only));
@@ -70,9 +69,15 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
             match object.spec.import_type {
                 ImportType::ClusterSetIp => {
                     let ruling = [object].into_iter();
-                    let others = imports.beside(key).iter().filter(|other| adds_address(other));
+                    let others = imports
+                        .beside(key)
+                        .iter()
+                        .filter(|other| adds_address(other));
                     for import in ruling.chain(others) {
-                        collector.add_vips(&import.spec.vips, &together);
+                        for vip in &import.spec.vips {
+                            let host = &together.service.host;
+                            collector.claim(object.age(), (*vip).into(), host);
+                        }
                     }
                 }
                 ImportType::Headless => {
@@ -158,9 +163,9 @@ fn add_named(collector: &mut Collector<'_>, whole: &Draft, slices: &[&Arc<Object
             single.saw_slice(slice);
         }
     }
-    singles
-        .into_values()
-        .for_each(|single| collector.add(single));
+    for single in singles.into_values() {
+        collector.add(single);
+    }
 }
 
 /// A service of its own under this host, for one of the endpoints.

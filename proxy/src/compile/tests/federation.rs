@@ -227,6 +227,28 @@ fn what_is_hidden_is_hidden_under_federated_hosts_too() {
 }
 
 #[test]
+fn hosts_of_the_own_cluster_are_hidden_where_it_is_no_provider() {
+    let status = federated("web.ns1.svc.c1.global", "a");
+    let status = format!("localFqdn: web.local.example, {status}");
+    let own = destination("name: web-c1", ("c1", "10.1.0.1"), &status);
+    let rows = [
+        (None, &["10.1.0.1"][..]),
+        (
+            Some("providerClusters: [{name: c1}, {name: c2}]"),
+            &["10.1.0.1"],
+        ),
+        (Some("providerClusters: [{name: c2}]"), &[]),
+    ];
+    for (clusters, expected) in rows {
+        let mut documents = vec![kube(), own.clone(), in_c2()];
+        documents.extend(clusters.map(exposed));
+        for host in ["web.local.example", "web.ns1.svc.c1.global", PLAIN] {
+            assert_eq!(reached(&documents, host), expected, "{clusters:?} {host}");
+        }
+    }
+}
+
+#[test]
 fn services_of_clusters_keep_their_hosts() {
     let entry = format!(
         "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{namespace: ns1, name: e}}\n\

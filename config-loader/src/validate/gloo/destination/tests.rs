@@ -299,7 +299,8 @@ fn external_services_are_checked() {
             &["E GD007 5 spec.externalService.hosts: Required value"],
         )],
     );
-    testing::check(external, &[("addresses: [10.0.0.1]", &[])]);
+    let unnamed = "W GD016 6 spec.externalService.addresses: no route can lead here: a destination is named by a host";
+    testing::check(external, &[("addresses: [10.0.0.1]", &[unnamed])]);
     testing::check(
         |fields| external(&format!("hosts: [a.b]\n{fields}")),
         &[

@@ -182,7 +182,7 @@ impl App {
         let (found_sender, found) = watch::channel(Found::default());
         let watch = sources::load(&settings, &found_sender)?;
         let watches = (watch, sources::follow_members(&settings, found_sender)?);
-        let registry = Arc::new(Registry::default());
+        let registry = Arc::new(Registry::seeded(rand::random()));
         let certificates = Arc::new(Store::default());
         let slot: SnapshotSlot = Arc::new(ArcSwap::default());
         let live = (Arc::clone(&registry), Arc::clone(&certificates));

@@ -13,6 +13,7 @@ mod tally;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -155,6 +156,12 @@ impl EndpointState {
 pub struct Cursor(CachePadded<AtomicU64>);
 
 impl Cursor {
+    /// Begins with this turn.
+    pub fn starting_at(turn: u32) -> Self {
+        // so many turns are left that it never wraps around where that would cut a rotation short
+        Self(CachePadded::new(AtomicU64::new(turn.into())))
+    }
+
     /// Takes the next turn; wraps around after 2^64.
     #[inline]
     pub fn next(&self) -> u64 {
@@ -281,9 +288,30 @@ pub struct Registry {
     flips: Arc<Flips>,
     endpoint_ids: AtomicU64,
     cluster_ids: AtomicU32,
+    /// What rotations begin with; 0 lets all begin with their first.
+    seed: u64,
 }
 
 impl Registry {
+    /// A registry whose rotations over clusters begin anywhere, as the seed has it: proxies that start together do not all
+    /// begin with the same cluster.
+    pub fn seeded(seed: u64) -> Self {
+        Self {
+            seed,
+            ..Self::default()
+        }
+    }
+
+    /// The turn that a rotation of this name begins with.
+    pub fn first_turn(&self, name: &str) -> u32 {
+        if self.seed == 0 {
+            return 0;
+        }
+        let mut hasher = DefaultHasher::new();
+        (self.seed, name).hash(&mut hasher);
+        hasher.finish() as u32
+    }
+
     /// The state of an endpoint, made on first use.
     pub fn endpoint(&self, scope: &Arc<str>, address: &Address) -> Arc<EndpointState> {
         let mut endpoints = self.endpoints.entry(Arc::clone(scope)).or_default();
@@ -369,5 +397,19 @@ impl Registry {
             !endpoints.is_empty()
         });
         forgotten
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rotations_begin_as_their_name_and_the_seed_have_it() {
+        assert_eq!(Registry::default().first_turn("web"), 0);
+        let first = |seed, name: &str| Registry::seeded(seed).first_turn(name);
+        assert_eq!(first(7, "web"), first(7, "web"));
+        assert_ne!(first(7, "web"), first(8, "web"));
+        assert_ne!(first(7, "web"), first(7, "api"));
     }
 }

@@ -151,12 +151,22 @@ pub struct Federation {
 }
 
 /// Whose turn it is, among the pools of first tries and among those of replays, each by itself: taken from one rotation,
-/// a request's replay would always follow its own first try. Outlive changes of the policy, so that frequent ones favour
-/// nobody.
+/// a request's replay would always follow its own first try. All workers share them, so that shares are exact over the
+/// process. Outlive changes of the policy, so that frequent ones favour nobody.
 #[derive(Debug, Default)]
 pub struct Turns {
     first: Cursor,
     later: Cursor,
+}
+
+impl Turns {
+    /// Both begin with this turn, which is anybody's.
+    pub fn starting_at(turn: u32) -> Self {
+        Self {
+            first: Cursor::starting_at(turn),
+            later: Cursor::starting_at(turn),
+        }
+    }
 }
 
 /// Of what no [`Federation::version`] comes to.

@@ -159,3 +159,21 @@ proptest! {
         prop_assert!((sum - f64::from(u8::from(!available.is_empty()))).abs() < 1e-9);
     }
 }
+
+#[test]
+fn a_rotation_begins_anywhere_and_is_exact_from_there() {
+    let rows = [(0, 5), (0, 2), (0, 1)];
+    let all = set(&[0, 1, 2]);
+    let mut firsts = std::collections::BTreeSet::new();
+    for turn in [0, 1, 3, 7, u32::MAX - 3] {
+        let turns = Arc::new(Turns::starting_at(turn));
+        let federation = Federation::build(pools(&rows), Replay::Safe, turns);
+        firsts.insert(federation.pick(all, None).unwrap().at);
+        // whatever eight picks come one after the other
+        for _ in 0..5 {
+            assert_eq!(counts(&federation, all, 8), [5, 2, 1], "{turn}");
+            federation.pick(all, None);
+        }
+    }
+    assert!(firsts.len() > 1, "{firsts:?}");
+}

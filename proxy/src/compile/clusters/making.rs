@@ -8,7 +8,7 @@ use config_loader::resource::{HealthChecked, Probe as AskedProbe};
 
 use super::connecting::Connecting;
 use super::{Clusters, Making, StandsFor};
-use crate::cluster::federation::Pool;
+use crate::cluster::federation::{Pool, Turns};
 use crate::cluster::locality::{self, Place};
 use crate::cluster::{
     Absence, Balance, Cluster, Endpoint, Federation, HealthCheck, Parts, Plan, Probe,
@@ -49,7 +49,8 @@ impl Clusters<'_> {
         }
         let federation = pools.map(|pools| {
             let before = previous.and_then(|before| before.federation.as_ref());
-            let turns = before.map_or_else(Arc::default, |before| Arc::clone(before.turns()));
+            let begin = || Arc::new(Turns::starting_at(self.registry.first_turn(&state.name)));
+            let turns = before.map_or_else(begin, |before| Arc::clone(before.turns()));
             let replay = self.identity.mesh.failover_replay;
             let federation = Federation::build(pools, replay, turns)
                 .following(&state.flips)

@@ -32,10 +32,13 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// What tells endpoints apart: two clusters may share a gateway's address, told apart by the prefix.
-    fn key(&self) -> (&Address, &'a str) {
-        let prefix = self.workload.facts.path_prefix();
-        (&self.address, prefix.map_or("", |prefix| &**prefix))
+    /// What tells endpoints apart: two clusters may share a gateway's address, and one may have several services behind it,
+    /// told apart by the prefix.
+    fn key(&self) -> (&Address, &'a str, &'a str) {
+        let facts = &self.workload.facts;
+        let prefix = facts.path_prefix().map_or("", |prefix| &**prefix);
+        let member = facts.member.as_ref().map_or("", |member| &*member.key);
+        (&self.address, prefix, member)
     }
 }
 
@@ -58,7 +61,7 @@ impl Clusters<'_> {
                 });
             });
         }
-        // of several with one address the one counts that is known best, else the first
+        // of several of a cluster with one address the one counts that is known best, else the first
         found.sort_by(|a, b| {
             let by_key = a.key().cmp(&b.key());
             by_key.then_with(|| a.workload.origin.cmp(&b.workload.origin))

@@ -130,3 +130,21 @@ fn log_names_the_cluster_that_was_asked() {
     named.sort_unstable();
     assert_eq!(named, [name, &format!("{name}@default/default/default/c2")]);
 }
+
+#[test]
+fn endpoints_of_two_clusters_at_one_address_count_for_both() {
+    let world = World::new();
+    let turns = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {namespace: ns1, name: web}\n\
+        spec: {host: web, trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}\n";
+    let more = [
+        service(),
+        turns.to_owned(),
+        slice(0, "", world.l1.address()),
+        // copied twice by one cluster, it is one
+        slice(0, "c2", world.g2.address()),
+        slice(1, "c2", world.g2.address()),
+        slice(0, "c3", world.g2.address()),
+    ];
+    let shares = [("L1", 10), ("g2", 20)].map(|(who, count)| (who.to_owned(), count));
+    assert_eq!(count(&proxy_to(NATIVE, &more, &[]), 30), shares.into());
+}

@@ -5,7 +5,7 @@
 //! the snapshot before where nothing of them changed; routes name clusters by number, so that a change of endpoints
 //! leaves every route table as it is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use arc_swap::ArcSwap;
 mod service;
 
 pub use service::{
-    Addresses, Chain, Chains, Federated, Handling, HttpHosts, OpaqueRoute, OpaqueRoutes, Security, Service,
-    Then,
+    Addresses, Chain, Chains, Federated, Handling, HttpHosts, OpaqueRoute, OpaqueRoutes, Security,
+    Service, Then,
 };
 
 use crate::cluster::{Cluster, Split};
@@ -26,6 +26,15 @@ use crate::provenance::Provenance;
 use crate::registry::{ClusterId, Moment};
 use crate::route::{RuleIdx, Table};
 use crate::telemetry::RouteStats;
+
+/// How soon the addresses of a DNS name are looked up again whose lifetime is short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Renewal {
+    /// When it is over.
+    AtOnce,
+    /// Not so soon: only gateways of other clusters have the name.
+    Unhurried,
+}
 
 /// The address that a listener accepts on; its identity across snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -234,7 +243,7 @@ pub struct Snapshot {
     /// Numbers under which there is no cluster since the service does not have the port; sorted.
     pub without_port: Box<[ClusterId]>,
     /// DNS names whose addresses are endpoints of this snapshot.
-    pub dns_names: BTreeSet<Arc<str>>,
+    pub dns_names: BTreeMap<Arc<str>, Renewal>,
     /// Listeners that went away of late, with the clusters that they lead to: connections that they accepted are served
     /// to their end.
     pub retired: BTreeMap<ListenerKey, Retired>,

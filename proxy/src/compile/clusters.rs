@@ -28,7 +28,7 @@ use crate::identity::Identity;
 use crate::pool::PoolSettings;
 use crate::provenance::Provenance;
 use crate::registry::{ClusterId, Moment, Registry};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Renewal, Snapshot};
 use crate::telemetry::{RouteStats, StatsRegistry, Workload as WorkloadLabels};
 use crate::tls::Store;
 use crate::upstream::Tunnel;
@@ -105,7 +105,7 @@ pub(super) struct Built {
     /// Numbers of those whose service does not have the port; sorted.
     pub without_port: Box<[ClusterId]>,
     /// DNS names that endpoints have.
-    pub dns_names: BTreeSet<Arc<str>>,
+    pub dns_names: BTreeMap<Arc<str>, Renewal>,
 }
 
 /// Builds the clusters that routes name.
@@ -125,7 +125,7 @@ pub(super) struct Clusters<'a> {
     /// Built so far; a name of which nothing is known has none.
     built: HashMap<ClusterId, Option<Arc<Cluster>>>,
     without_port: BTreeSet<ClusterId>,
-    dns_names: BTreeSet<Arc<str>>,
+    dns_names: BTreeMap<Arc<str>, Renewal>,
 }
 
 impl<'a> Clusters<'a> {
@@ -153,7 +153,7 @@ impl<'a> Clusters<'a> {
             mesh_retries: Arc::new(RetryPolicy::mesh_default(identity.mesh.retry_503)),
             built: HashMap::new(),
             without_port: BTreeSet::new(),
-            dns_names: BTreeSet::new(),
+            dns_names: BTreeMap::new(),
         }
     }
 

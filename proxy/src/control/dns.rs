@@ -1,10 +1,10 @@
 //! Keeps the addresses of DNS endpoints fresh: one task for each name that a snapshot uses.
 //!
 //! An answer is renewed when the shortest TTL of it is over, those of the aliases on the way included, but not more often
-//! than every [`RENEW_MIN`]. A failed lookup keeps the last addresses and is tried again after a pause that doubles from
+//! than every [`RENEW_MIN`], of imports [`RENEW_IMPORT_MIN`]. A failed lookup keeps the last addresses and is tried again after a pause that doubles from
 //! [`RETRY_FIRST`] to [`RETRY_MAX`].
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,9 +18,13 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
 use crate::registry::Registry;
+use crate::snapshot::Renewal;
 
 /// Shortest time between two lookups of a name, whatever its TTL.
 pub const RENEW_MIN: Duration = Duration::from_secs(1);
+
+/// The same for names that only endpoints of ServiceImports have.
+pub const RENEW_IMPORT_MIN: Duration = Duration::from_secs(5);
 
 /// Longest time that an answer is used without a new lookup.
 pub const RENEW_MAX: Duration = Duration::from_secs(3_600);
@@ -152,7 +156,7 @@ pub struct Follower {
     registry: Arc<Registry>,
     changed: mpsc::Sender<Arc<str>>,
     turns: Arc<Semaphore>,
-    tasks: HashMap<Arc<str>, JoinHandle<()>>,
+    tasks: HashMap<Arc<str>, (Renewal, JoinHandle<()>)>,
 }
 
 impl Follower {
@@ -168,15 +172,15 @@ impl Follower {
     }
 
     /// Follows exactly these names from now on; must be called within a runtime.
-    pub fn follow(&mut self, names: &BTreeSet<Arc<str>>) {
-        self.tasks.retain(|name, task| {
-            let wanted = names.contains(name);
+    pub fn follow(&mut self, names: &BTreeMap<Arc<str>, Renewal>) {
+        self.tasks.retain(|name, (renewal, task)| {
+            let wanted = names.get(name) == Some(renewal);
             if !wanted {
                 task.abort();
             }
             wanted
         });
-        for name in names {
+        for (name, &renewal) in names {
             if !self.tasks.contains_key(name) {
                 let (lookup, turns) = (Arc::clone(&self.lookup), Arc::clone(&self.turns));
                 let in_turn: Lookup = Arc::new(move |question| {
@@ -187,12 +191,13 @@ impl Follower {
                     })
                 });
                 let follow = follow_name(
-                    Arc::clone(name),
+                    (Arc::clone(name), renewal),
                     in_turn,
                     Arc::clone(&self.registry),
                     self.changed.clone(),
                 );
-                self.tasks.insert(Arc::clone(name), tokio::spawn(follow));
+                let task = tokio::spawn(follow);
+                self.tasks.insert(Arc::clone(name), (renewal, task));
             }
         }
     }
@@ -200,17 +205,21 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.tasks.values().for_each(JoinHandle::abort);
+        self.tasks.values().for_each(|(_, task)| task.abort());
     }
 }
 
 async fn follow_name(
-    name: Arc<str>,
+    (name, renewal): (Arc<str>, Renewal),
     lookup: Lookup,
     registry: Arc<Registry>,
     changed: mpsc::Sender<Arc<str>>,
 ) {
     let mut pause = RETRY_FIRST;
+    let renew_min = match renewal {
+        Renewal::AtOnce => RENEW_MIN,
+        Renewal::Unhurried => RENEW_IMPORT_MIN,
+    };
     loop {
         let last = registry.resolution(&name);
         let held = last.map_or_else(Arc::default, |last| last.addresses.as_slice().into());
@@ -220,7 +229,7 @@ async fn follow_name(
         };
         let wait = match lookup(question).await {
             Ok(found) if !found.addresses.is_empty() => {
-                let ttl = found.ttl.clamp(RENEW_MIN, RENEW_MAX);
+                let ttl = found.ttl.clamp(renew_min, RENEW_MAX);
                 let wait = match found.partly {
                     None => {
                         pause = RETRY_FIRST;

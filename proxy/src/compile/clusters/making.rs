@@ -13,8 +13,9 @@ use crate::cluster::locality::{self, Place};
 use crate::cluster::{
     Absence, Balance, Cluster, Endpoint, Federation, HealthCheck, Parts, Plan, Probe,
 };
-use crate::compile::service::{Port, Workload, Written};
+use crate::compile::service::{Origin, Port, Workload, Written};
 use crate::registry::{ClusterState, Thresholds};
+use crate::snapshot::Renewal;
 use crate::telemetry::Workload as WorkloadLabels;
 
 impl Clusters<'_> {
@@ -37,8 +38,7 @@ impl Clusters<'_> {
             pools,
             absence,
         } = stands_for;
-        let names = members.iter().filter_map(|workload| workload.host.name());
-        self.dns_names.extend(names.cloned());
+        self.note_names(members);
         let Connecting { pool, tls, serial } = self.connecting(making, members);
         let fingerprint = self.fingerprint(making, members, (&pools, absence), serial);
         let previous = self.previous.cluster(state.id);
@@ -84,6 +84,21 @@ impl Clusters<'_> {
             state,
         };
         Arc::new(Cluster::build(parts, self.now))
+    }
+
+    /// Notes the DNS names among workloads; what somebody needs at once nobody's patience delays.
+    fn note_names(&mut self, members: &[&Workload]) {
+        for workload in members {
+            let Some(name) = workload.host.name() else {
+                continue;
+            };
+            let renewal = match workload.origin {
+                Origin::Import => Renewal::Unhurried,
+                _ => Renewal::AtOnce,
+            };
+            let known = self.dns_names.entry(Arc::clone(name)).or_insert(renewal);
+            *known = renewal.min(*known);
+        }
     }
 
     /// Which endpoints come first for this proxy.

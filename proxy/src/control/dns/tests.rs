@@ -51,8 +51,8 @@ fn ip(last: u8) -> IpAddr {
     IpAddr::from([10, 0, 0, last])
 }
 
-fn names(name: &str) -> BTreeSet<Arc<str>> {
-    BTreeSet::from([Arc::from(name)])
+fn names(name: &str) -> BTreeMap<Arc<str>, Renewal> {
+    BTreeMap::from([(Arc::from(name), Renewal::AtOnce)])
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,6 +82,26 @@ async fn answers_are_renewed_at_their_ttl_and_only_changes_are_told() {
         [0, 30, 31],
         "TTL, then the shortest time between lookups"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_of_imports_are_renewed_without_haste() {
+    let answers = (1..=4).map(|last| found(vec![ip(last)], Duration::from_secs(1)));
+    let (lookup, asked) = scripted(answers.collect());
+    let (sender, mut changed) = mpsc::channel(8);
+    let started = Instant::now();
+    let mut follower = Follower::new(lookup, Arc::default(), sender);
+    let name = |renewal| BTreeMap::from([(Arc::from("gw.c2.example"), renewal)]);
+    follower.follow(&name(Renewal::Unhurried));
+    changed.recv().await.unwrap();
+    changed.recv().await.unwrap();
+    // something else has the name now
+    follower.follow(&name(Renewal::AtOnce));
+    changed.recv().await.unwrap();
+    changed.recv().await.unwrap();
+    let asked = asked.lock().unwrap();
+    let at: Vec<u64> = asked.iter().map(|at| (*at - started).as_secs()).collect();
+    assert_eq!(at, [0, 5, 5, 6]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,7 +137,7 @@ async fn names_that_are_no_longer_used_are_no_longer_looked_up() {
     let mut follower = Follower::new(lookup, Arc::default(), sender);
     follower.follow(&names("a.example"));
     changed.recv().await.unwrap();
-    follower.follow(&BTreeSet::new());
+    follower.follow(&BTreeMap::new());
     tokio::task::yield_now().await;
     let before = asked.lock().unwrap().len();
     tokio::time::sleep(Duration::from_secs(60)).await;

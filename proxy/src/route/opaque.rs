@@ -36,13 +36,6 @@ pub struct OpaqueConditions {
 }
 
 impl OpaqueConditions {
-    /// Whether every connection fulfils them.
-    pub fn is_catch_all(&self) -> bool {
-        self.sni_hosts.is_empty()
-            && self.destination_subnets.is_empty()
-            && self.source_subnets.is_empty()
-    }
-
     /// Whether the addresses of a connection are those asked for.
     pub fn holds_for_addresses(&self, head: &OpaqueHead<'_>) -> bool {
         has(&self.destination_subnets, head.destination) && has(&self.source_subnets, head.source)

@@ -15,6 +15,7 @@ use crate::cluster::federation::Choice;
 use crate::cluster::{Ask, Cluster, Endpoint, Federation, Split};
 use crate::compile::Survey;
 use crate::error::Kind;
+use crate::exchange::headers::X_STRAIT_FROM_CLUSTER;
 use crate::exchange::reply::LocalReply;
 use crate::pool::PoolSettings;
 use crate::registry::Visit;
@@ -41,6 +42,13 @@ pub(super) fn destinations(
         if let Some(cluster) = snapshot.cluster(destination.cluster)
             && let Some(used) = &mut choice.cluster
         {
+            if let Some(federation) = &cluster.federation
+                && request.headers().contains_key(X_STRAIT_FROM_CLUSTER)
+            {
+                let at_home = members::at_home(used, (cluster, federation), choice.probability);
+                choice.failure = at_home.or_else(|| choice.failure.take());
+                continue;
+            }
             used.failover = cluster
                 .federation
                 .as_ref()
@@ -177,8 +185,7 @@ fn led_to(cluster: &Cluster, snapshot: &Snapshot, hash: u64, used: &ClusterUsed)
     shown(federation, choice, snapshot, used)
 }
 
-/// Every destination of a rule for connections, in the order of the rule.
-/// What a connection is kept with its client by is the client's address, and nothing else.
+/// Every destination of a rule for connections, in the order of the rule. What a connection is kept with its client by is the client's address, and nothing else.
 pub(super) fn of_connection(
     split: &Split<Destination>,
     snapshot: &Snapshot,

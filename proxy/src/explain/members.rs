@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use http::Request;
 
-use super::answer::{EndpointUsed, MemberUsed};
+use super::answer::{ClusterUsed, EndpointUsed, MemberUsed};
 use super::cluster::endpoints;
 use crate::cluster::federation::{Pool, PoolSet};
 use crate::cluster::priorities::Health;
 use crate::cluster::{Cluster, Federation};
+use crate::exchange::reply::LocalReply;
 use crate::exchange::request::FAILOVER_BODY_BYTES_MAX;
 use crate::identity::Replay;
 use crate::registry::why;
@@ -136,6 +137,44 @@ pub(super) fn failover(
         Some(_) => format!("if tier {tier} fails, nothing is replayed: {nothing}"),
         None => format!("{fails}, none is made elsewhere: {nothing}"),
     })
+}
+
+/// Gives all that another cluster has sent to the endpoints of the own one. What is answered instead, if it has none.
+pub(super) fn at_home(
+    used: &mut ClusterUsed,
+    (cluster, federation): (&Cluster, &Federation),
+    probability: f64,
+) -> Option<String> {
+    let own = federation.position(cluster.id());
+    let own = own.map(|at| &*federation.pools()[at].member);
+    for member in &mut used.members {
+        let is_own = own == Some(&*member.member);
+        member.share = if is_own { 1.0 } else { 0.0 };
+    }
+    for endpoint in &mut used.endpoints {
+        endpoint.share = endpoint.share.map(|_| 0.0);
+        endpoint.probability = endpoint.probability.map(|_| 0.0);
+    }
+    let shares = own
+        .iter()
+        .flat_map(|_| endpoints(cluster, 1.0, probability));
+    for known in shares {
+        let is_it = |shown: &&mut EndpointUsed| {
+            shown.member.as_deref() == own && shown.address == known.address
+        };
+        if let Some(shown) = used.endpoints.iter_mut().find(is_it) {
+            (shown.share, shown.probability) = (known.share, known.probability);
+        }
+    }
+    used.failover = Some(
+        "sent by another cluster (x-strait-from-cluster): the own cluster answers it, whatever the policy says, and \
+         nothing is replayed elsewhere"
+            .to_owned(),
+    );
+    let serves = own.is_some() && cluster.live().is_available();
+    let LocalReply { status, flags, .. } = LocalReply::LOOP;
+    let (status, why) = (status.as_u16(), "the own cluster has no endpoint for it");
+    (!serves).then(|| format!("unavailable: requests get {status} {flags}; {why}"))
 }
 
 /// After what a request is sent to the next tier.

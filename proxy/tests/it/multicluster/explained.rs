@@ -49,3 +49,29 @@ fn explain_says_what_requests_get_where_every_endpoint_is_out() {
     assert!(said.contains(expected), "{said}");
     assert!(said.contains("not every destination can answer"), "{said}");
 }
+
+#[test]
+fn explain_says_that_what_another_cluster_sent_stays_here() {
+    let world = World::new();
+    let sent = |local: usize| {
+        let proxy = world.proxy(Setup {
+            local,
+            policy: "{lbType: ActiveActive}",
+            ..Setup::default()
+        });
+        let port = proxy.edge.port();
+        let header = "x-strait-from-cluster:default/default/default/c2";
+        let asked = format!("/explain?url=http://web.example:{port}/&header={header}");
+        proxy.page(&asked)
+    };
+    let said = sent(1);
+    assert!(
+        said.contains("sent by another cluster (x-strait-from-cluster)"),
+        "{said}"
+    );
+    let own = format!("100%  {}", world.l1.address());
+    assert!(said.contains(&own), "{said}");
+    assert!(!said.contains("unavailable"), "{said}");
+    let said = sent(0);
+    assert!(said.contains("unavailable: requests get 508"), "{said}");
+}

@@ -249,7 +249,7 @@ fn t121_new_endpoint_warms_up() {
         count(&names(&proxy, "", 100), "new") == 50
     });
     assert!(began.elapsed().as_secs() >= 4);
-    assert!(warm().is_empty(), "{:?}", warm());
+    eventually("none is warming", || warm().is_empty());
 }
 
 #[test]

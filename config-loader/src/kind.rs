@@ -39,6 +39,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether objects of this kind say who may serve whom: without one of them more would be allowed than with it.
+    pub fn narrows_routing(self) -> bool {
+        matches!(self, Kind::GlobalTrafficPolicy | Kind::MultiClusterService)
+    }
+
     /// Every kind.
     pub const ALL: [Kind; 15] = [
         Kind::Cluster,

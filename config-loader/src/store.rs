@@ -7,8 +7,11 @@
 //! - An object that vanished while its file has a document that cannot be parsed stays in force: it may stand there.
 //! - A file that cannot be read keeps all its objects. Only a file that is gone takes them with it.
 //!
-//! Of several objects with one name the first by file and document is used. When nothing is broken, the set depends
-//! only on the files as they are, not on what was before.
+//! - Of several objects with one name the one in force stays in force as long as its file has it; else the first by file and
+//!   document is used.
+//! - What says who may serve whom and never was good is *withheld*: whoever reads the set knows that it is meant to be there.
+//!
+//! When nothing is broken, the set depends only on the files as they are, not on what was before.
 
 mod update;
 
@@ -164,10 +167,7 @@ impl Store {
     fn decide(&mut self, id: ObjectRef, file: &Arc<str>, set: &mut ResourceSet, delta: &mut Delta) {
         let before = self.in_force.get(&id).cloned();
         let holders = self.holders.get(&id);
-        let mut slots = holders
-            .into_iter()
-            .flatten()
-            .filter_map(|position| Some((position, self.slot(position)?)));
+        let mut slots = self.slots(&id).into_iter();
         let mut keeper = None;
         let mut refused = None;
         let (after, quarantined) = match slots.next() {
@@ -212,6 +212,11 @@ impl Store {
             None => self.kept.remove(&id),
         };
         delta.note(&id, before.as_ref(), after.as_ref());
+        let withheld = quarantined && after.is_none() && id.kind.narrows_routing();
+        if withheld != set.withheld.contains(&id) {
+            remember(Arc::make_mut(&mut set.withheld), &id, withheld);
+            delta.withheld.push(id.clone());
+        }
         match &after {
             Some(object) => {
                 if before.is_none_or(|before| !Arc::ptr_eq(&before, object)) {
@@ -224,6 +229,19 @@ impl Store {
                 self.put(&id, set);
             }
         }
+    }
+
+    /// Where an object stands, in the order in which its versions count: those of the file that the one in force is from, then
+    /// by file and document. Whoever repeats an object by mistake does not replace it.
+    fn slots(&self, id: &ObjectRef) -> Vec<(&Position, &Slot)> {
+        let holders = self.holders.get(id).into_iter().flatten();
+        let slots = holders.filter_map(|position| Some((position, self.slot(position)?)));
+        let mut slots: Vec<_> = slots.collect();
+        if let ([_, _, ..], Some(before)) = (&*slots, self.in_force.get(id)) {
+            let file = &before.provenance().file;
+            slots.sort_by_key(|(position, _)| position.file != *file);
+        }
+        slots
     }
 
     /// Puts what is in force under a name into the set. Of several API groups one rules.
@@ -308,8 +326,7 @@ impl Store {
 
     /// The findings about an object that stands in several places.
     fn repetitions(&self, id: &ObjectRef) -> Vec<Diagnostic> {
-        let positions = self.holders.get(id).into_iter().flatten();
-        let mut slots = positions.filter_map(|position| self.slot(position));
+        let mut slots = self.slots(id).into_iter().map(|(_, slot)| slot);
         let Some(first) = slots.next() else {
             return Vec::new();
         };
@@ -322,8 +339,8 @@ impl Store {
             found.object = Some(id.clone());
             found.place = slot.place.clone();
             found.field = "metadata.name".to_owned();
-            found.help("the first definition is used: rename or remove this one");
-            found.related(first.place.clone(), "first defined here");
+            found.help("the other definition is used: rename or remove this one");
+            found.related(first.place.clone(), "defined here");
             found
         };
         slots.map(repeat).collect()

@@ -25,7 +25,7 @@ pub(crate) struct Reading {
     pub(crate) slots: Vec<Slot>,
     /// What was found.
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// Whether it could not even be told which objects stand in it.
+    /// Whether it could not be told which objects stand in it: one that stood there may be meant still.
     pub(crate) unreadable: bool,
 }
 
@@ -230,6 +230,7 @@ impl Document<'_> {
                     root,
                     Diagnostic::at(Severity::Error, YAML006, root.span, message),
                 );
+                self.reading.unreadable = true;
             }
         }
     }
@@ -273,6 +274,7 @@ impl Document<'_> {
             node,
             Diagnostic::at(Severity::Error, CM027, span, message).with_help(help),
         );
+        self.reading.unreadable = true;
         None
     }
 
@@ -290,6 +292,14 @@ impl Document<'_> {
         let Some(items) = root.get("items") else {
             return;
         };
+        if !matches!(items.value, Value::List(_) | Value::Null) {
+            let message = format!("expected a list in `items`, found {}", items.describe());
+            self.report(
+                root,
+                Diagnostic::at(Severity::Error, YAML006, items.span, message),
+            );
+            self.reading.unreadable = true;
+        }
         let inherited = claim
             .kind
             .strip_suffix("List")
@@ -301,6 +311,7 @@ impl Document<'_> {
                     root,
                     Diagnostic::at(Severity::Error, YAML006, item.span, message),
                 );
+                self.reading.unreadable = true;
                 continue;
             }
             if let Some(claim) = self.claim(item, inherited.map(|kind| (kind, claim.api_version))) {
@@ -337,6 +348,7 @@ impl Document<'_> {
             .at(start)
             .of_version(claim.api_version)
             .read_with(self.source.options);
+        self.reading.unreadable |= !draft.has_good_name();
         let (slot, mut diagnostics) = draft.finish(self.fingerprint(node));
         self.reading.diagnostics.append(&mut diagnostics);
         self.reading.slots.extend(slot);
@@ -364,11 +376,15 @@ impl Document<'_> {
         // The object is known by name, so that its last good version can stay.
         let draft = Draft::new(row, node, self.locator, Order::default(), Vec::new())
             .of_version(claim.api_version);
+        self.reading.unreadable |= !draft.has_good_name();
         self.reading.slots.extend(draft.refuse());
     }
 
     fn skip(&mut self, node: &Node, claim: &Claim<'_>) {
+        let lists = kinds::rows().map(|row| format!("{}List", row.kind));
+        let lists: Vec<String> = lists.collect();
         let known = kinds::rows().map(|row| row.kind.as_str());
+        let known = known.chain(lists.iter().map(String::as_str));
         let ours = kinds::rows().any(|row| {
             row.api_versions.iter().any(|known| {
                 !kinds::group(known).is_empty()
@@ -387,6 +403,7 @@ impl Document<'_> {
                 node,
                 Diagnostic::at(Severity::Error, CM025, claim.kind_span, message).with_help(help),
             );
+            self.reading.unreadable = true;
             return;
         }
         let message = format!(

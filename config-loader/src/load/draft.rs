@@ -102,6 +102,11 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Whether it has a name that an object can have. If not, it may be one that is known by another name.
+    pub(super) fn has_good_name(&self) -> bool {
+        self.metadata.has_good_name
+    }
+
     /// Says on which line of its document the object starts.
     pub(super) fn at(mut self, start: Line) -> Draft<'a> {
         self.start = start;

@@ -18,6 +18,8 @@ pub(super) struct Metadata {
     /// None if there is none, or none that can be one.
     pub(super) name: Option<Arc<str>>,
     pub(super) name_span: Span,
+    /// Whether name and namespace are such that an object can have them.
+    pub(super) has_good_name: bool,
     pub(super) namespace: Arc<str>,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) annotations: BTreeMap<String, String>,
@@ -50,14 +52,17 @@ pub(super) fn check(
             "kind"
         },
     );
+    let name = name(meta, metadata_key, &mut check);
+    let namespace = namespace(&meta.namespace, &mut check);
     let metadata = Metadata {
-        name: name(meta, metadata_key, &mut check),
+        has_good_name: name.is_some() && !check.failed(),
+        name,
         name_span: if meta.name.is_written() {
             meta.name.span()
         } else {
             metadata_key
         },
-        namespace: namespace(&meta.namespace, &mut check),
+        namespace,
         labels: scalar::labels(&meta.labels, &mut check),
         annotations: annotations(&meta.annotations),
         own_annotations: Annotations::of(&meta.annotations),

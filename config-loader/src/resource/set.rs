@@ -1,6 +1,6 @@
 //! All objects that are in force, at one revision.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -134,9 +134,17 @@ pub struct ResourceSet {
     pub endpoint_slices: Objects<EndpointSlice>,
     /// Secret objects.
     pub secrets: Objects<Secret>,
+    /// Objects that say who may serve whom ([`Kind::narrows_routing`]), are refused, and of which there never was a good version.
+    pub withheld: Arc<BTreeSet<ObjectRef>>,
 }
 
 impl ResourceSet {
+    /// Whether an object of that kind and name is refused in every API group, and never was good.
+    pub fn is_withheld(&self, kind: Kind, name: &Name) -> bool {
+        let mut withheld = self.withheld.iter();
+        withheld.any(|id| id.kind == kind && id.to_name() == *name)
+    }
+
     /// Takes an object out.
     pub fn remove(&mut self, object: &ObjectRef) {
         let name = object.to_name();

@@ -228,8 +228,11 @@ fn a_file_that_cannot_be_read_keeps_its_objects() {
 #[test]
 fn of_two_objects_with_one_name_the_first_is_used() {
     let mut store = Store::new();
-    write(&mut store, "b", &[Item::Good(1, 1)]);
-    write(&mut store, "a", &[Item::Good(2, 1), Item::Good(1, 2)]);
+    let file = |name: &str, items: &[Item]| (Arc::from(name), Change::Text(text(items)));
+    store.apply(vec![
+        file("b", &[Item::Good(1, 1)]),
+        file("a", &[Item::Good(2, 1), Item::Good(1, 2)]),
+    ]);
     check(&store, &[("s1", "c2 a:7"), ("s2", "c1 a:1")]);
     let found = store.diagnostics();
     assert_eq!(found.len(), 1);
@@ -243,6 +246,104 @@ fn of_two_objects_with_one_name_the_first_is_used() {
     write(&mut store, "a", &[Item::Good(2, 1)]);
     check(&store, &[("s1", "c1 b:1"), ("s2", "c1 a:1")]);
     assert!(store.diagnostics().is_empty());
+}
+
+#[test]
+fn who_repeats_an_object_does_not_replace_it() {
+    let mut store = Store::new();
+    write(&mut store, "b", &[Item::Good(1, 1)]);
+    let delta = write(&mut store, "a", &[Item::Good(1, 2)]);
+    assert!(delta.is_empty());
+    check(&store, &[("s1", "c1 b:1")]);
+    let [found] = &*store.diagnostics() else {
+        panic!("the repetition is told");
+    };
+    assert_eq!((&*found.place.file, found.code.0), ("a", "CM020"));
+    assert_eq!(found.message, "Secret/default/s1 is already defined at b:5");
+    // it goes on following its own file, and moves when it is taken out there
+    write(&mut store, "b", &[Item::Good(1, 3)]);
+    check(&store, &[("s1", "c3 b:1")]);
+    write(&mut store, "b", &[Item::Refused(1)]);
+    check(&store, &[("s1", "c3 b:1")]);
+    write(&mut store, "b", &[]);
+    check(&store, &[("s1", "c2 a:1")]);
+    assert!(store.diagnostics().is_empty());
+}
+
+#[test]
+fn what_narrows_routing_and_never_was_good_is_withheld() {
+    let mut store = Store::new();
+    let name = ObjectRef::new(Kind::MultiClusterService, "default", "web").to_name();
+    let withheld = |store: &Store| store.set().is_withheld(Kind::MultiClusterService, &name);
+    let revision = store.set().revision;
+    let delta = exposure(&mut store, "a", "Nobody");
+    assert_eq!(delta.withheld.len(), 1);
+    assert!(store.set().revision > revision);
+    assert!(withheld(&store));
+    assert!(!store.set().is_withheld(Kind::GlobalTrafficPolicy, &name));
+    let delta = exposure(&mut store, "a", "CrossCluster");
+    assert_eq!((delta.withheld.len(), delta.added.len()), (1, 1));
+    assert!(!withheld(&store));
+    // with a good version from before there is nothing to withhold
+    exposure(&mut store, "a", "Nobody");
+    assert_eq!(exposed(&store).0, Some("CrossCluster"));
+    assert!(!withheld(&store));
+    exposure(&mut store, "a", "");
+    exposure(&mut store, "a", "Nobody");
+    assert!(withheld(&store));
+    exposure(&mut store, "a", "");
+    assert!(!withheld(&store));
+    assert!(write(&mut store, "b", &[Item::Refused(1)]).is_empty());
+}
+
+#[test]
+fn what_stood_where_nobody_can_tell_what_stands_stays_in_force() {
+    let good = "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n\
+                metadata: {name: web}\nspec: {types: [CrossCluster]}\n";
+    let item = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: networking.karmada.io/v1alpha1\n  kind: MultiClusterService\n  \
+                metadata: {name: web}\n  spec: {types: [CrossCluster]}\n";
+    let typed = "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterServiceList\nitems:\n\
+                 - metadata: {name: web}\n  spec: {types: [CrossCluster]}\n";
+    let rows: &[(&str, &str, &str)] = &[
+        (
+            good,
+            "kind: MultiClusterService",
+            "kind: MultiClusterservice",
+        ),
+        (good, "kind: MultiClusterService\n", ""),
+        (good, "apiVersion: networking.karmada.io/v1alpha1\n", ""),
+        (good, "{name: web}", "{}"),
+        (good, "{name: web}", "{name: Web}"),
+        (good, "{name: web}", "{name: web, namespace: A b}"),
+        (good, good, "what is this\n"),
+        (
+            item,
+            "kind: MultiClusterService",
+            "kind: MultiClusterservice",
+        ),
+        (item, "{name: web}", "{}"),
+        (item, "items:\n-", "items:\n "),
+        (typed, "MultiClusterServiceList", "MultiClusterServicelist"),
+        (typed, "- metadata", "- 1\n- metadata"),
+    ];
+    for (before, from, to) in rows {
+        let mut store = Store::new();
+        let change = |text: &str| vec![(Arc::from("a"), Change::Text(text.to_owned()))];
+        store.apply(change(before));
+        assert_eq!(exposed(&store).0, Some("CrossCluster"), "{before}");
+        let after = before.replace(from, to);
+        assert_ne!(&after, before);
+        store.apply(change(&after));
+        assert_eq!(exposed(&store).0, Some("CrossCluster"), "{after}");
+        store.apply(change(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n",
+        ));
+        assert_eq!(
+            exposed(&store).0,
+            None,
+            "what others read is no reason to keep it"
+        );
+    }
 }
 
 #[test]
@@ -288,10 +389,6 @@ fn any_step() -> impl Strategy<Value = (u8, Option<Vec<Item>>)> {
     )
 }
 
-fn is_well(items: &[Item]) -> bool {
-    items.iter().all(|item| matches!(item, Item::Good(..)))
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -314,10 +411,9 @@ proptest! {
                 prop_assert!(before.keys().all(|object| in_force(&store).contains_key(object)));
             }
         }
+        let mut seen = BTreeSet::new();
         for items in files.values_mut() {
-            if !is_well(items) {
-                items.retain(|item| matches!(item, Item::Good(..)));
-            }
+            items.retain(|item| matches!(item, Item::Good(name, _) if seen.insert(*name)));
         }
         let change = |(file, items): (&u8, &Vec<Item>)| (Arc::from(file.to_string()), Change::Text(text(items)));
         store.apply(files.iter().map(change).collect());

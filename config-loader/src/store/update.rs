@@ -41,6 +41,8 @@ pub struct Delta {
     pub moved: Vec<ObjectRef>,
     /// Objects that are gone.
     pub removed: Vec<ObjectRef>,
+    /// Objects that came to be withheld ([`ResourceSet::withheld`]), or are no longer.
+    pub withheld: Vec<ObjectRef>,
 }
 
 impl Delta {
@@ -50,6 +52,7 @@ impl Delta {
             && self.changed.is_empty()
             && self.moved.is_empty()
             && self.removed.is_empty()
+            && self.withheld.is_empty()
     }
 
     /// Notes what became of an object.

@@ -60,6 +60,8 @@ pub enum Absence {
     PortNotExported,
     /// The subset's labels select nothing.
     SubsetEmpty,
+    /// Only other clusters serve it, which wait for a GlobalTrafficPolicy.
+    WithoutPolicy,
 }
 
 impl Absence {
@@ -71,6 +73,7 @@ impl Absence {
             Absence::NoMatchingCluster => "no_matching_cluster",
             Absence::PortNotExported => "port_not_exported",
             Absence::SubsetEmpty => "subset_empty",
+            Absence::WithoutPolicy => "no_policy",
         }
     }
 
@@ -82,6 +85,7 @@ impl Absence {
             Absence::NoMatchingCluster => "no_healthy_upstream{no_matching_cluster}",
             Absence::PortNotExported => "no_healthy_upstream{port_not_exported}",
             Absence::SubsetEmpty => "no_healthy_upstream{subset_empty}",
+            Absence::WithoutPolicy => "no_healthy_upstream{no_policy}",
         }
     }
 }

@@ -38,6 +38,8 @@ use stats::workload_labels;
 #[derive(Clone, Debug)]
 pub(super) struct ClusterPolicy {
     pub balance: Balance,
+    /// Whether a rule says how endpoints are picked.
+    pub says_balancer: bool,
     pub retry_limit: RetryLimit,
     pub pool: PoolSettings,
     /// What it says about health checks.
@@ -262,7 +264,7 @@ impl<'a> Clusters<'a> {
             return self.build(name, &service, port, policy);
         }
         if let Some(balancer) = service.export.filter(|_| !is_passed_on) {
-            balancer.overrule(&mut policy.balance);
+            balancer.overrule(&mut policy.balance, policy.says_balancer);
         }
         let port = service.find_port(port)?;
         let state = self.registry.cluster(name);

@@ -28,6 +28,8 @@ pub(super) struct Sharing {
     ///
     /// Source: annotation `multicluster.flomesh.io/failover-order: ordered`.
     pub ordered: bool,
+    /// Whether it stands for a policy that is refused.
+    pub is_refused: bool,
 }
 
 /// The weight of a member that the policy does not give one.
@@ -212,20 +214,24 @@ impl Candidates<'_> {
     }
 
     /// Why there is nobody, if there is nobody.
-    fn absence(&self, port_exists_elsewhere: bool) -> Option<Absence> {
+    fn absence(&self, is_shared: bool, port_exists_elsewhere: bool) -> Option<Absence> {
         if !self.by_member.is_empty() {
             return None;
         }
         let has = |wanted| self.left_out.keys().any(|(_, why)| *why == wanted);
-        Some(if has(LeftOut::Subset) {
-            Absence::SubsetEmpty
+        if has(LeftOut::Subset) {
+            Some(Absence::SubsetEmpty)
         } else if has(LeftOut::Hidden) {
-            Absence::ConsumerExcluded
+            Some(Absence::ConsumerExcluded)
+        } else if has(LeftOut::WithoutPolicy) {
+            Some(Absence::WithoutPolicy)
+        } else if !is_shared {
+            None
         } else if port_exists_elsewhere {
-            Absence::PortNotExported
+            Some(Absence::PortNotExported)
         } else {
-            Absence::NoMatchingCluster
-        })
+            Some(Absence::NoMatchingCluster)
+        }
     }
 }
 
@@ -305,7 +311,7 @@ pub(super) fn resolve(
     let is_shared = service.sharing.is_some() || service.exposure.is_some();
     let has_port = |workload: &Workload| workload.port(wanted.port).is_some();
     let nowhere = !service.endpoints.iter().any(has_port) && !service.endpoints.is_empty();
-    let absence = candidates.absence(nowhere).filter(|_| is_shared);
+    let absence = candidates.absence(is_shared, nowhere);
     let Some(sharing) = &service.sharing else {
         return (Resolved::Merged, absence);
     };
@@ -332,6 +338,9 @@ pub(super) fn without_traffic<'c>(
         return Vec::new();
     };
     let why = |member: &Arc<str>| match sharing.balancing {
+        _ if sharing.is_refused => {
+            "the GlobalTrafficPolicy is refused, and there was no good one before: nobody but the own cluster serves"
+        }
         ClusterBalancing::Locality => {
             "the GlobalTrafficPolicy keeps requests in the own cluster (Locality)"
         }

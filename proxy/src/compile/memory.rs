@@ -108,6 +108,7 @@ fn only_slices_differ(before: &ResourceSet, now: &ResourceSet) -> bool {
         services,
         endpoint_slices: _,
         secrets: _,
+        withheld,
     } = now;
     before.service_entries.same(service_entries)
         && before.workload_entries.same(workload_entries)
@@ -118,6 +119,7 @@ fn only_slices_differ(before: &ResourceSet, now: &ResourceSet) -> bool {
         && before.multi_cluster_services.same(multi_cluster_services)
         && before.destinations.same(destinations)
         && before.services.same(services)
+        && before.withheld == *withheld
 }
 
 type Slice = Arc<Object<EndpointSlice>>;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use config_loader::ResourceSet;
 use config_loader::resource::istio::{
-    self as resource, ClientTls, ConnectionPool, DestinationRule, LoadBalancer, OutlierDetection,
-    ProxyProtocolVersion, RetryBudget, TrafficPolicy, UpgradePolicy,
+    self as resource, Algorithm, ClientTls, ConnectionPool, DestinationRule, LoadBalancer,
+    OutlierDetection, ProxyProtocolVersion, RetryBudget, TrafficPolicy, UpgradePolicy,
 };
 use config_loader::resource::{ExportTo, HealthChecked, Object};
 
@@ -111,6 +111,9 @@ impl<'a> Policies<'a> {
         };
         Some(ClusterPolicy {
             balance: effective.balance(service, self.identity),
+            says_balancer: effective
+                .load_balancer
+                .is_some_and(|said| !matches!(said.algorithm, Algorithm::Unsaid)),
             retry_limit: effective.retry_limit(),
             pool: effective.pool(),
             health_check: rules

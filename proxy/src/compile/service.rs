@@ -145,6 +145,8 @@ pub(super) enum ExportBalancer {
     ByClient,
     /// The endpoint with the fewest active requests.
     LeastRequest,
+    /// Equal turns, unless a rule says something else.
+    RoundRobin,
     /// A client stays with the endpoint that it was sent to.
     Sticky,
 }
@@ -153,14 +155,17 @@ impl ExportBalancer {
     /// How long after its last request a client stays.
     const LIFETIME: Duration = Duration::from_secs(3600);
 
-    /// Puts it in the place of what a rule or the service says, unless that is a key of a rule.
-    pub(super) fn overrule(self, balance: &mut Balance) {
+    /// Puts it in the place of what a rule or the service says, unless that is a key of a rule; `is_said` tells whether a rule
+    /// says anything.
+    pub(super) fn overrule(self, balance: &mut Balance, is_said: bool) {
         if matches!(balance.policy, Policy::Hash(_)) && balance.remember.is_none() {
             return;
         }
         (balance.policy, balance.remember) = match self {
             ExportBalancer::ByClient => (balance::by_client(), None),
             ExportBalancer::LeastRequest => (Policy::Simple(Simple::LeastRequest), None),
+            ExportBalancer::RoundRobin if is_said || balance.remember.is_some() => return,
+            ExportBalancer::RoundRobin => (Policy::Simple(Simple::RoundRobin), None),
             ExportBalancer::Sticky => (balance::by_client(), Some(Self::LIFETIME)),
         };
     }

@@ -50,8 +50,12 @@ impl Destined {
         let reply = LocalReply::from_kind(cluster.why_none());
         let details = match (cluster.absence, &cluster.federation) {
             (Some(absence), _) => absence.details(),
-            (None, Some(federation)) => self.why_out(federation).unwrap_or(reply.details),
-            (None, None) => reply.details,
+            (None, federation) => {
+                let pools = federation.iter().flat_map(|one| one.pools());
+                let pools = pools.filter_map(|pool| self.snapshot().cluster(pool.cluster));
+                let own = federation.is_none().then_some(cluster);
+                self.why_out(pools.chain(own)).unwrap_or(reply.details)
+            }
         };
         LocalReply { details, ..reply }
     }
@@ -69,20 +73,19 @@ impl Destined {
         }
     }
 
-    /// What keeps every pool from serving, for the log. None where by now nothing does, or where nobody was to be picked.
+    /// What keeps every one of these from serving, for the log. None where by now nothing does, or where nobody was to be picked.
     #[cold]
-    fn why_out(&self, federation: &Federation) -> Option<&'static str> {
+    fn why_out<'c>(
+        &self,
+        mut clusters: impl Iterator<Item = &'c Arc<Cluster>> + Clone,
+    ) -> Option<&'static str> {
         if self.cluster().why_none() != Kind::NoHealthyUpstream {
             return None;
         }
-        let clusters = || {
-            let pools = federation.pools().iter();
-            pools.filter_map(|pool| self.snapshot().cluster(pool.cluster))
-        };
-        match why_not(clusters()) {
+        match why_not(clusters.clone()) {
             out if out & why::EJECTED != 0 => Some("no_healthy_upstream{all_ejected}"),
             out if out & why::UNHEALTHY != 0 => Some("no_healthy_upstream{unhealthy}"),
-            _ => clusters()
+            _ => clusters
                 .any(|cluster| !cluster.unresolved.is_empty())
                 .then_some("no_healthy_upstream{unresolved}"),
         }
@@ -174,7 +177,8 @@ impl Picked {
         at.map_or(0, |at| federation.pools()[at].tier)
     }
 
-    /// For a retry: an endpoint of the same tier, of a pool that has one that was not tried, if there is such a pool.
+    /// For a retry: an endpoint of the same tier, of a pool of which none was tried, else of one that has one that was not, if there
+    /// is such a pool.
     pub(super) fn of_same_tier(&self, worker: &Worker, tried: &[Spot]) -> Option<Self> {
         let destined = self.destined();
         let Some(federation) = &destined.cluster().federation else {
@@ -193,6 +197,14 @@ impl Picked {
             let cluster = destined.snapshot().cluster(pool.cluster);
             pool.tier == tier && cluster.is_some_and(|cluster| is_untried(cluster))
         });
+        // all endpoints of a cluster that is in trouble may be
+        let fresh = PoolSet::of(federation.pools(), |pool| {
+            !tried.iter().any(|spot| spot.cluster == pool.cluster)
+        });
+        let candidates = match candidates.and(fresh) {
+            none if none.is_empty() => candidates,
+            fresh => fresh,
+        };
         destined
             .pick_among(federation, candidates, worker)
             .or_else(|| self.again(worker, 0))

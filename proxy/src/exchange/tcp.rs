@@ -138,7 +138,8 @@ fn tell_unknown(worker: &Worker, asked: &Asked, known: &Federated) {
         false => tracing::warn!(
             sni,
             known = known_hosts,
-            "no server of the listener has a host for this name; federated hosts are listed"
+            "no server of the listener takes this name with the ALPN that the client offers, which has to begin with \"istio\"; \
+             federated hosts are listed"
         ),
     }
 }

@@ -12,7 +12,7 @@ use super::effect;
 use super::members::{self, members};
 use crate::balance::{EndpointIdx, HashKey, Source, client_hash, combined};
 use crate::cluster::federation::Choice;
-use crate::cluster::{Ask, Cluster, Endpoint, Federation, Split};
+use crate::cluster::{Absence, Ask, Cluster, Endpoint, Federation, Split};
 use crate::compile::Survey;
 use crate::error::Kind;
 use crate::exchange::headers::X_STRAIT_FROM_CLUSTER;
@@ -284,12 +284,15 @@ fn failure(
         }
         // where the policy gives nothing to anybody, the own cluster's endpoints are there still
         Some(cluster) if cluster.is_deserted() || cluster.absence.is_some() => {
-            let why = if let Some(absence) = cluster.absence {
-                absence.as_str().replace('_', " ")
-            } else if subset.is_empty() {
-                "the service has no endpoint".to_owned()
-            } else {
-                format!("no endpoint has the labels of subset {subset}")
+            let why = match cluster.absence {
+                None if subset.is_empty() => "the service has no endpoint".to_owned(),
+                None | Some(Absence::SubsetEmpty) => {
+                    format!("no endpoint has the labels of subset {subset}")
+                }
+                Some(Absence::WithoutPolicy) => {
+                    "only other clusters serve it, and no GlobalTrafficPolicy lets them".to_owned()
+                }
+                Some(absence) => absence.as_str().replace('_', " "),
             };
             ("empty", Kind::NoHealthyUpstream, why)
         }

@@ -111,7 +111,9 @@ async fn tls<A: Answer>(mut connection: Fresh<A>, chains: Arc<Chains>) -> Option
     let (tls, then) = match &chain.handling {
         Handling::AutoPassthrough(_) if !is_of_mesh(&hello) => {
             connection.count(Counter::TlsNotMesh);
-            connection.opaque(None, hello.server_name).await;
+            let nowhere = chains.nowhere.clone().filter(|_| means_mesh(&hello));
+            drop(chains);
+            connection.opaque(nowhere, hello.server_name).await;
             return None;
         }
         Handling::AutoPassthrough(routes) | Handling::Passthrough(routes) => {

@@ -152,7 +152,10 @@ fn weights_that_are_changed_in_the_file_are_followed_by_the_next_requests() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, text.replace("weight: 50", "weight: 0")).unwrap();
     eventually("c1 is drained", || demo.parts() == [0, 60, 40]);
-    let text = text.replace("lbType: ActiveActive", "lbType: FailOver");
+    let ordered = "metadata:\n  annotations: {multicluster.flomesh.io/failover-order: ordered}\n";
+    let text = text
+        .replace("lbType: ActiveActive", "lbType: FailOver")
+        .replace("metadata:\n", ordered);
     fs::write(&path, text).unwrap();
     eventually("c1 has all", || demo.parts() == [100, 0, 0]);
     demo.call("POST /demo/clusters/c1/stop");

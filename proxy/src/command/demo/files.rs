@@ -62,14 +62,13 @@ fn policy() -> String {
 # How the clusters share the requests of `web`. Change it while the demo runs: the next request follows.
 #
 #   weight: 0                  drains a cluster: it gets nothing, and is no backup either
-#   lbType: FailOver           with the annotation below, c1 serves, then c2 if c1 cannot, then c3
+#   lbType: FailOver           c1 serves; c2 and c3 if c1 cannot, or with this annotation c2, then c3:
+#                              annotations: {multicluster.flomesh.io/failover-order: ordered}
 apiVersion: flomesh.io/v1alpha1
 kind: GlobalTrafficPolicy
 metadata:
   name: web
   namespace: demo
-  annotations:
-    multicluster.flomesh.io/failover-order: ordered
 spec:
   lbType: ActiveActive
   targets:

@@ -18,6 +18,7 @@ fn tiers_of(
             .map(|(name, weight)| (key(name), *weight))
             .collect(),
         ordered,
+        is_refused: false,
     };
     let members: Vec<Arc<str>> = pools.iter().map(|name| key(name)).collect();
     let placed = tiers(

@@ -1,9 +1,10 @@
 //! What GlobalTrafficPolicies and MultiClusterServices say of a service.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
-use config_loader::kind::Name;
-use config_loader::resource::flomesh::Algorithm;
+use config_loader::kind::{Kind, Name};
+use config_loader::resource::flomesh::{Algorithm, ClusterBalancing};
 use config_loader::resource::karmada::NamedCluster;
 
 use super::{Collector, Draft};
@@ -35,16 +36,25 @@ pub(super) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
                 .map(|target| (target.cluster.as_str().into(), weight(target.weight)))
                 .collect(),
             ordered: policy.spec.is_ordered,
+            is_refused: false,
+        });
+    } else if is_withheld(collector, Kind::GlobalTrafficPolicy, draft) {
+        // as Locality: whatever it was to say, it keeps nothing from the own cluster and lets nobody else in
+        draft.service.sharing = Some(Sharing {
+            balancing: ClusterBalancing::Locality,
+            targets: Vec::new(),
+            ordered: false,
+            is_refused: true,
         });
     }
     if let Some(export) = collector.resources.service_exports.get(&name) {
         draft.saw(export);
-        draft.service.export = match export.spec.algorithm {
-            _ if export.spec.session_sticky => Some(ExportBalancer::Sticky),
-            Algorithm::Hashing => Some(ExportBalancer::ByClient),
-            Algorithm::LeastWork => Some(ExportBalancer::LeastRequest),
-            Algorithm::RoundRobin => None,
-        };
+        draft.service.export = Some(match export.spec.algorithm {
+            _ if export.spec.session_sticky => ExportBalancer::Sticky,
+            Algorithm::Hashing => ExportBalancer::ByClient,
+            Algorithm::LeastWork => ExportBalancer::LeastRequest,
+            Algorithm::RoundRobin => ExportBalancer::RoundRobin,
+        });
     }
     expose(collector, draft);
 }
@@ -72,7 +82,24 @@ pub(super) fn expose(collector: &Collector<'_>, draft: &mut Draft) {
             providers: keys(&spec.providers),
             consumers: keys(&spec.consumers),
         });
+    } else if is_withheld(collector, Kind::MultiClusterService, draft) {
+        // as one without consumers: nobody has more than the own cluster
+        draft.service.exposure = Some(Exposure {
+            edge_only: false,
+            ports: Vec::new(),
+            providers: None,
+            consumers: Some(Vec::new()),
+        });
     }
+}
+
+/// Whether what the object of this kind says of a service is refused and not known from before; counts for what follows.
+fn is_withheld(collector: &Collector<'_>, kind: Kind, draft: &mut Draft) -> bool {
+    let is_withheld = collector.resources.is_withheld(kind, &name_of(draft));
+    if is_withheld {
+        kind.as_str().hash(&mut draft.hasher);
+    }
+    is_withheld
 }
 
 fn name_of(draft: &Draft) -> Name {

@@ -230,3 +230,37 @@ fn scenario_57_an_export_never_leaves_its_cluster() {
     assert_eq!(get(&proxy, &world, "/c1/web/").0, 503);
     assert!(world.g2.paths().is_empty() && world.g3.paths().is_empty());
 }
+
+#[test]
+fn an_export_takes_equal_turns_unless_it_or_a_rule_says_otherwise() {
+    let rules = "rules: [{portNumber: 80, path: /c1/web, pathType: Prefix}]";
+    for spec in [
+        "",
+        ", loadBalancer: round-robin",
+        ", loadBalancer: RoundRobinLoadBalancer",
+    ] {
+        let world = World::new();
+        let start = Start::new();
+        let all = [
+            gateway(&[start.edge()]),
+            "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\n\
+             spec: {ports: [{name: http, port: 80}]}\n"
+                .to_owned(),
+            slice(1, "", world.l1.address()),
+            slice(2, "", world.l2.address()),
+            slice(3, "", world.g2.address()),
+            slice(4, "", world.g3.address()),
+            export("web", &format!("{{{rules}{spec}}}")),
+        ];
+        let proxy = start
+            .args(["--cluster", "c1"])
+            .file("mesh.yaml", documents(all))
+            .start();
+        let get = "GET /c1/web/ HTTP/1.1\r\nHost: web.ns1\r\n\r\n";
+        let counts = count_of(&proxy, 40, get);
+        assert!(
+            counts.values().all(|count| *count == 10),
+            "{spec}: {counts:?}"
+        );
+    }
+}

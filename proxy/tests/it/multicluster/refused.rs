@@ -49,3 +49,54 @@ fn scenarios_39_and_42_a_policy_with_errors_is_not_loaded() {
         assert_eq!(counts, of(&[("503", 100)]), "{spec}");
     }
 }
+
+/// Answers to a hundred requests in a world where slices of c2 and c3 serve alike, with these documents.
+fn among_slices(world: &World, host: &str, more: &[String]) -> BTreeMap<String, usize> {
+    let mut all = vec![
+        slice(1, "c2", world.g2.address()),
+        slice(2, "c3", world.g3.address()),
+    ];
+    all.extend(more.iter().cloned());
+    let more = documents(all);
+    let proxy = world.proxy(Setup {
+        host,
+        more: more.trim_start_matches("---\n"),
+        ..Setup::default()
+    });
+    count(&proxy, 100)
+}
+
+#[test]
+fn what_is_refused_and_never_was_good_leaves_the_own_cluster_alone() {
+    let world = World::new();
+    let exposed = |spec: &str| {
+        format!(
+            "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n\
+             metadata: {{namespace: ns1, name: web}}\nspec: {spec}\n"
+        )
+    };
+    let plain = "web.ns1.svc.cluster.local";
+    let own = of(&[("L1", 50), ("L2", 50)]);
+    let together = among_slices(&world, plain, &[]);
+    assert!(
+        together.contains_key("g2"),
+        "without a policy: {together:?}"
+    );
+    for refused in [
+        policy(
+            "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 0}, {clusterKey: c3, weight: -1}]}",
+        ),
+        policy("{lbType: Locality, targets: [{clusterKey: c2}, {clusterKey: c3}]}"),
+        exposed("{types: [CrossCluster], providerClusters: [{name: C2!}]}"),
+        exposed("{types: []}"),
+        exposed("{types: [CrossCluster], providerCluster: [{name: c2}]}"),
+    ] {
+        let counts = among_slices(&world, plain, std::slice::from_ref(&refused));
+        assert_eq!(counts, own, "{refused}");
+    }
+    let refused = [policy(
+        "{lbType: Locality, targets: [{clusterKey: c2}, {clusterKey: c3}]}",
+    )];
+    let counts = among_slices(&world, "web.ns1.svc.clusterset.local", &refused);
+    assert_eq!(counts, own);
+}

@@ -220,3 +220,63 @@ fn scenarios_65_and_66_the_log_says_who_is_left_out() {
     let start = start.args(["--cluster", "c1"]);
     assert_reason(&start.file("mesh.yaml", text).start(), "port_not_exported");
 }
+
+#[test]
+fn without_a_policy_too_the_log_says_why_nobody_serves() {
+    let world = World::new();
+    let rule = |subset: &str| {
+        format!(
+            "{{loadBalancer: {{simple: ROUND_ROBIN}}}}, subsets: [{{name: s, labels: {{{subset}}}}}]"
+        )
+    };
+    let nowhere = rule("topology.istio.io/cluster: c2");
+    let rows = [
+        (0, "{}", "", "no_policy"),
+        (2, &*nowhere, ", subset: s", "subset_empty"),
+    ];
+    for (local, rule, subset, reason) in rows {
+        let setup = Setup {
+            local,
+            rule,
+            ..Setup::default()
+        };
+        let start = Start::new();
+        let text = world.mesh(start.edge(), setup);
+        let with_subset = format!("port: {{number: 80}}{subset}");
+        let text = text.replace("port: {number: 80}", &with_subset);
+        let start = start.args(["--cluster", "c1"]);
+        assert_reason(&start.file("mesh.yaml", text).start(), reason);
+    }
+    let proxy = world.proxy(Setup {
+        rule: EJECTS_AT_ONCE,
+        ..Setup::default()
+    });
+    eject(&proxy, &[&world.l1, &world.l2]);
+    assert_reason(&proxy, "all_ejected");
+}
+
+#[test]
+fn retries_leave_a_cluster_in_trouble_for_one_that_was_not_asked() {
+    let world = World::new();
+    world.l1.answers(503);
+    world.l2.answers(503);
+    let start = Start::new();
+    let all = "{lbType: ActiveActive, targets: [{clusterKey: c1, weight: 98}, {clusterKey: c2, weight: 1}, {clusterKey: c3, weight: 1}]}";
+    let text = world.mesh(
+        start.edge(),
+        Setup {
+            policy: all,
+            ..Setup::default()
+        },
+    );
+    let text = text.replace(
+        "retries: {attempts: 0}",
+        "retries: {attempts: 1, retryOn: 5xx}",
+    );
+    let proxy = start
+        .args(["--cluster", "c1"])
+        .file("mesh.yaml", text)
+        .start();
+    let counts = count(&proxy, 100);
+    assert!(counts.keys().eq(["g2", "g3"]), "{counts:?}");
+}

@@ -169,7 +169,7 @@ impl Cluster {
     pub fn build(parts: Parts, now: Moment) -> Self {
         let endpoints = parts.endpoints.into_boxed_slice();
         let priorities = by_endpoint(&parts.plan, endpoints.len());
-        let base = base(&parts.balance, parts.plan, &endpoints);
+        let base = base(&parts.balance, parts.plan, &endpoints, parts.is_pool);
         let live = Live::build(&base, &endpoints, now);
         let interval = parts.retry_limit.interval();
         let stands_for_all = parts.federation.is_some() || !parts.is_pool;
@@ -375,7 +375,7 @@ impl Cluster {
 }
 
 /// What tables are made from.
-fn base(balance: &Balance, plan: Plan, endpoints: &[Endpoint]) -> Base {
+fn base(balance: &Balance, plan: Plan, endpoints: &[Endpoint], is_pool: bool) -> Base {
     let method = match &balance.policy {
         Policy::Simple(simple) => Method::Simple(*simple),
         Policy::Passthrough => Method::Hash(Box::default()),
@@ -400,6 +400,7 @@ fn base(balance: &Balance, plan: Plan, endpoints: &[Endpoint]) -> Base {
             _ => plan,
         },
         panic_percent: balance.panic_percent,
+        is_pool,
         warmup: balance.warmup,
         zones_from: match balance.spread {
             Spread::ZoneAware { size_min, .. } => Some(size_min),

@@ -12,6 +12,8 @@ pub mod health;
 
 pub mod members;
 
+mod panics;
+
 pub mod publish;
 
 use std::collections::{BTreeSet, HashSet};

@@ -1,6 +1,6 @@
 //! What the admin pages show, read from the snapshot and the registry when a page asks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, PoisonError};
 
 use config_loader::ResourceSet;
@@ -15,13 +15,13 @@ use crate::admin::view::{
 use crate::balance::EndpointIdx;
 use crate::cluster::federation::Pool;
 use crate::cluster::priorities::{Health, Share};
-use crate::cluster::{Cluster, Federation, RetryLimit};
+use crate::cluster::{Cluster, Federation, Live, RetryLimit};
 use crate::compile::Survey;
 use crate::control::{Found, Quarantine};
 use crate::explain::{Question, explain};
 use crate::identity::Identity;
 use crate::listener::{Board, ListenerStatus};
-use crate::registry::{Journal, PINS_MAX};
+use crate::registry::{ClusterId, Journal, PINS_MAX};
 use crate::runtime::drain::{Stage, Trigger};
 use crate::snapshot::{ListenAddress, Listener, ListenerKey, Service, Snapshot, SnapshotSlot};
 use crate::telemetry::{
@@ -138,14 +138,33 @@ fn readiness(drain: &Trigger, board: &Board, snapshot: &Snapshot) -> Readiness {
 
 /// Every cluster, by name.
 pub(super) fn clusters(snapshot: &Snapshot) -> Vec<ClusterView> {
+    let last = last_resorts(snapshot);
     let mut views: Vec<ClusterView> = snapshot
         .clusters
         .iter()
         .flatten()
-        .map(|cluster| cluster_view(cluster, snapshot))
+        .map(|cluster| {
+            let live = cluster.live();
+            cluster_view(
+                cluster,
+                live.for_last(last.contains(&cluster.id())),
+                snapshot,
+            )
+        })
         .collect();
     views.sort_by(|a, b| a.name.cmp(&b.name));
     views
+}
+
+/// The pools, over all services, that requests have no other than.
+fn last_resorts(snapshot: &Snapshot) -> HashSet<ClusterId> {
+    let clusters = snapshot.clusters.iter().flatten();
+    let federations = clusters.filter_map(|cluster| cluster.federation.as_ref());
+    let last = federations.flat_map(|federation| {
+        let available = federation.available(|id| snapshot.cluster(id));
+        federation.last_resorts(available)
+    });
+    last.collect()
 }
 
 fn events(journal: &Journal) -> Vec<EventView> {
@@ -163,9 +182,11 @@ fn events(journal: &Journal) -> Vec<EventView> {
         .collect()
 }
 
-fn cluster_view(cluster: &Cluster, snapshot: &Snapshot) -> ClusterView {
+/// `live` is what requests go by.
+fn cluster_view(cluster: &Cluster, live: &Live, snapshot: &Snapshot) -> ClusterView {
     let now = cluster.state.journal.now();
-    let numbered = cluster.endpoints().iter().zip(cluster.shares()).enumerate();
+    let shares = live.probabilities(cluster.endpoints());
+    let numbered = cluster.endpoints().iter().zip(shares).enumerate();
     let endpoints = numbered.map(|(number, (endpoint, share))| EndpointView {
         priority: cluster.priority(EndpointIdx(number as u32)),
         share,
@@ -190,7 +211,7 @@ fn cluster_view(cluster: &Cluster, snapshot: &Snapshot) -> ClusterView {
         limits: limits(cluster),
         tls: cluster.pool.tls.as_ref().map(ToString::to_string),
         sources: cluster.provenance.iter().map(ToString::to_string).collect(),
-        priorities: priorities(cluster),
+        priorities: priorities(cluster, live),
         members: cluster
             .federation
             .as_ref()
@@ -294,8 +315,7 @@ fn members(federation: &Federation, snapshot: &Snapshot) -> Vec<MemberView> {
     pools.map(view).collect()
 }
 
-fn priorities(cluster: &Cluster) -> Vec<PriorityView> {
-    let live = cluster.live();
+fn priorities(cluster: &Cluster, live: &Live) -> Vec<PriorityView> {
     let levels = live.shares.iter().zip(&live.health).enumerate();
     let view = |(level, (share, health)): (usize, (&Share, &Health))| PriorityView {
         load: share.load,

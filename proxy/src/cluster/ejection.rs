@@ -95,7 +95,8 @@ pub(super) fn pardon(cluster: &Cluster, now: Moment) {
     }
 }
 
-/// Says how traffic shifts between priorities, and which of them panic.
+/// Says how traffic shifts between priorities, and which of them panic; those of pools, which only all pools together
+/// tell, are not among them.
 pub(super) fn tell_shift(cluster: &Cluster, before: &Live, live: &Live, now: Moment) {
     let state = &cluster.state;
     let note = |what| state.journal.note(now, &state.name, None, what);

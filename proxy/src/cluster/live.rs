@@ -24,7 +24,7 @@ pub struct Ask {
     pub hash: Option<u64>,
     /// How many times it was tried before.
     pub attempt: u32,
-    /// Whether endpoints that may not be used stay so even where a priority panics.
+    /// Whether endpoints that may not be used stay so even where a pool panics, since another pool may be asked.
     pub calm: bool,
 }
 
@@ -48,6 +48,8 @@ pub struct Base {
     pub method: Method,
     /// The part of a priority's endpoints below which all are used, in percent; 0 for never.
     pub panic_percent: u8,
+    /// Whether there may be other pools: then this one panics only for requests that have no other.
+    pub is_pool: bool,
     /// How new endpoints begin.
     pub warmup: Option<Warmup>,
     /// The fewest endpoints for which zones, which then are the groups, matter; none where groups have weights.
@@ -73,6 +75,8 @@ pub struct Live {
     pub health: Box<[Health]>,
     /// When tables are to be made anew because some endpoint has less than its weight.
     pub warms_at: Option<Moment>,
+    /// The tables of a pool that panics, for requests that have no other pool.
+    last_resort: Option<Box<Live>>,
 }
 
 /// A priority that has load.
@@ -127,6 +131,18 @@ impl Pool {
 impl Live {
     /// Makes tables for the endpoints as they are now.
     pub fn build(base: &Base, endpoints: &[Endpoint], now: Moment) -> Self {
+        let tables = |panic_percent| Self::with(base, endpoints, now, panic_percent);
+        if !base.is_pool || base.panic_percent == 0 {
+            return tables(base.panic_percent);
+        }
+        let last_resort = tables(base.panic_percent);
+        Self {
+            last_resort: last_resort.panics().then(|| Box::new(last_resort)),
+            ..tables(0)
+        }
+    }
+
+    fn with(base: &Base, endpoints: &[Endpoint], now: Moment, panic_percent: u8) -> Self {
         let health: Box<[Health]> = base
             .plan
             .iter()
@@ -135,7 +151,7 @@ impl Live {
                 of_members(endpoints, all.copied())
             })
             .collect();
-        let shares = priorities::shares(&health, base.panic_percent);
+        let shares = priorities::shares(&health, panic_percent);
         let mut builder = Builder {
             base,
             endpoints,
@@ -165,7 +181,22 @@ impl Live {
                 let step = u64::try_from(warmup.step().as_millis()).unwrap_or(u64::MAX);
                 Moment(now.0.saturating_add(step))
             }),
+            last_resort: None,
         }
+    }
+
+    /// What requests go by: those that have no other pool, or the rest.
+    #[inline]
+    pub fn for_last(&self, is_last: bool) -> &Self {
+        match &self.last_resort {
+            Some(tables) if is_last => tables,
+            _ => self,
+        }
+    }
+
+    /// Whether some priority uses all of its endpoints, healthy or not.
+    pub fn panics(&self) -> bool {
+        self.shares.iter().any(|share| share.panic)
     }
 
     /// Whether any endpoint may be used.
@@ -176,7 +207,7 @@ impl Live {
     /// Picks an endpoint; `None` when there is none that may be used.
     #[inline]
     pub fn pick(&self, members: &Members<'_>, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
-        let level = match &*self.levels {
+        let level = match &*self.for_last(!ask.calm).levels {
             [] => None,
             [level] => Some(level),
             levels => {
@@ -208,7 +239,7 @@ impl Live {
 impl Level {
     #[inline]
     fn pick(&self, members: &Members<'_>, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
-        let panic = self.panic && !ask.calm;
+        let panic = self.panic;
         match &self.choice {
             Choice::One(pool) => pool.pick(members, panic, rng),
             Choice::Groups(weights, pools) => {

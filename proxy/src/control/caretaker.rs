@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use super::Control;
+use super::panics::Panics;
 use crate::cluster::Cluster;
 use crate::registry::{Cause, ClusterId, Event, Happening, Journal, Moment};
 use crate::snapshot::SnapshotSlot;
@@ -57,7 +58,8 @@ impl Caretaker {
     pub async fn run(mut self) {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut wards = self.wards(Vec::new());
+        let mut panics = Panics::default();
+        let mut wards = self.wards(Vec::new(), &mut panics);
         let (mut told, mut shown) = (0, Shown::default());
         loop {
             let mut replaced = false;
@@ -66,7 +68,7 @@ impl Caretaker {
                     if changed.is_err() {
                         return; // there is no configuration any more
                     }
-                    wards = self.wards(wards);
+                    wards = self.wards(wards, &mut panics);
                     replaced = true;
                 }
                 () = self.journal.called() => {}
@@ -76,6 +78,7 @@ impl Caretaker {
             for ward in &mut wards {
                 ward.look(now);
             }
+            panics.look(now);
             let before = told;
             told = self.tell(told);
             if told != before || replaced {
@@ -85,9 +88,10 @@ impl Caretaker {
     }
 
     /// The clusters of the snapshot in force whose endpoints may come and go; each keeps its turn.
-    fn wards(&self, before: Vec<Ward>) -> Vec<Ward> {
+    fn wards(&self, before: Vec<Ward>, panics: &mut Panics) -> Vec<Ward> {
         let now = self.journal.now();
         let snapshot = self.slot.load_full();
+        panics.follow(Arc::clone(&snapshot));
         let mut before: HashMap<ClusterId, Ward> = before
             .into_iter()
             .map(|ward| (ward.cluster.id(), ward))

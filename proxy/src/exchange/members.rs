@@ -44,6 +44,17 @@ impl Destined {
         Some(self.clone().staying().at(endpoint))
     }
 
+    /// Whether the request has no other pool than this one to go to.
+    pub(super) fn is_last_resort(&self, pool: ClusterId) -> bool {
+        let federation = self.cluster().federation.as_ref();
+        federation
+            .filter(|_| !self.stays())
+            .is_none_or(|federation| {
+                let available = federation.available(|id| self.snapshot().cluster(id));
+                federation.last_resorts(available).any(|last| last == pool)
+            })
+    }
+
     /// The reply where there is no endpoint for a request; its details say why.
     pub(super) fn nobody(&self) -> LocalReply {
         let cluster = self.cluster();
@@ -150,6 +161,11 @@ impl Picked {
         let destined = self.destined();
         let federation = destined.cluster().federation.as_ref();
         federation.filter(|_| !destined.stays())
+    }
+
+    /// Whether the request has no other pool to go to: then, and only then, its pool may panic.
+    pub(super) fn is_last_resort(&self) -> bool {
+        self.destined().is_last_resort(self.spot().cluster)
     }
 
     /// Counts a try that was sent to it and got this status, 0 for none, where several members serve what it is for.

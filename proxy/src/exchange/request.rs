@@ -332,6 +332,7 @@ impl Picked {
         }
         let ask = Ask {
             attempt,
+            calm: !self.is_last_resort(),
             ..self.destined.ask
         };
         let endpoint = worker.random(|rng| self.cluster().pick(ask, rng))?;

@@ -271,9 +271,11 @@ impl Destined {
     fn untried(&self, cluster: &Arc<Cluster>, worker: &Worker, tried: &[Spot]) -> Option<Picked> {
         let at = |endpoint| self.at_pool(cluster.id(), endpoint);
         let was_tried = |index: &EndpointIdx| tried.contains(&at(*index).spot());
+        let calm = !self.is_last_resort(cluster.id());
         let draw = |attempt| {
             let ask = Ask {
                 attempt,
+                calm,
                 ..self.ask()
             };
             worker.random(|rng| cluster.pick(ask, rng))

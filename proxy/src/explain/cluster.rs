@@ -12,7 +12,7 @@ use super::effect;
 use super::members::{self, members};
 use crate::balance::{EndpointIdx, HashKey, Source, client_hash, combined};
 use crate::cluster::federation::Choice;
-use crate::cluster::{Absence, Ask, Cluster, Endpoint, Federation, Split};
+use crate::cluster::{Absence, Ask, Cluster, Endpoint, Federation, Live, Split};
 use crate::compile::Survey;
 use crate::error::Kind;
 use crate::exchange::headers::X_STRAIT_FROM_CLUSTER;
@@ -317,8 +317,7 @@ fn nobody(cluster: &Cluster) -> Option<String> {
         let state = &endpoint.state;
         state.health.is_usable() || !state.health.is_ejected() && state.checked().is_none()
     };
-    let panics = || cluster.live().shares.iter().any(|share| share.panic);
-    if endpoints.is_empty() || endpoints.iter().any(may_be) || panics() {
+    if endpoints.is_empty() || endpoints.iter().any(may_be) || cluster.live().panics() {
         return None;
     }
     Some(match endpoints.len() {
@@ -330,7 +329,11 @@ fn nobody(cluster: &Cluster) -> Option<String> {
 fn used(cluster: &Cluster, snapshot: &Snapshot, probability: f64) -> ClusterUsed {
     let (members, endpoints) = match &cluster.federation {
         Some(federation) => members(federation, snapshot, probability),
-        None => (Vec::new(), endpoints(cluster, 1.0, probability).collect()),
+        None => {
+            let live = cluster.live();
+            let own = endpoints(cluster, &live, 1.0, probability);
+            (Vec::new(), own.collect())
+        }
     };
     ClusterUsed {
         protocol: cluster.pool.speaks.name(cluster.protocol).to_owned(),
@@ -374,15 +377,17 @@ fn limits(pool: &PoolSettings) -> Vec<String> {
     all.into_iter().flatten().collect()
 }
 
-/// The endpoints of a cluster that has this part of a destination's traffic.
+/// The endpoints of a cluster that has this part of a destination's traffic. `live` is what requests go by.
 pub(super) fn endpoints(
     cluster: &Cluster,
+    live: &Live,
     part: f64,
     probability: f64,
 ) -> impl Iterator<Item = EndpointUsed> {
     let several = cluster.priorities() > 1;
     let known = cluster.unresolved.is_empty();
-    let endpoints = cluster.endpoints().iter().zip(cluster.shares());
+    let endpoints = cluster.endpoints().iter();
+    let endpoints = endpoints.zip(live.probabilities(cluster.endpoints()));
     let now = cluster.state.journal.now();
     endpoints
         .enumerate()

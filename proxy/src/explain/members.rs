@@ -1,6 +1,7 @@
 //! Which clusters serve a destination that several have: tiers, shares, endpoints, and where goes what a tier fails.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use http::Request;
 
@@ -12,7 +13,7 @@ use crate::cluster::{Cluster, Federation};
 use crate::exchange::reply::LocalReply;
 use crate::exchange::request::FAILOVER_BODY_BYTES_MAX;
 use crate::identity::Replay;
-use crate::registry::why;
+use crate::registry::{ClusterId, why};
 use crate::snapshot::Snapshot;
 
 /// The members of a cluster in the order in which they are asked, and all of their endpoints.
@@ -23,6 +24,7 @@ pub(super) fn members(
 ) -> (Vec<MemberUsed>, Vec<EndpointUsed>) {
     let cluster = |pool: &Pool| snapshot.cluster(pool.cluster);
     let shares = federation.shares(serving(federation, snapshot));
+    let last = last_resorts(federation, snapshot);
     let mut order: Vec<usize> = (0..shares.len()).collect();
     order.sort_by_key(|at| federation.pools()[*at].tier);
     let mut members = Vec::new();
@@ -42,7 +44,9 @@ pub(super) fn members(
             healthy,
             total,
         });
-        let own = endpoints(cluster, share, probability);
+        let live = cluster.live();
+        let live = live.for_last(last.contains(&pool.cluster));
+        let own = endpoints(cluster, live, share, probability);
         all.extend(own.map(|endpoint| EndpointUsed {
             member: Some(pool.member.to_string()),
             ..endpoint
@@ -57,13 +61,17 @@ fn serving(federation: &Federation, snapshot: &Snapshot) -> PoolSet {
     if !available.is_empty() {
         return available;
     }
-    let pools = federation.pools();
-    let first = pools.iter().map(|pool| pool.tier).min();
-    PoolSet::of(pools, |pool| {
-        let cluster = snapshot.cluster(pool.cluster);
-        let panics = |cluster: &Cluster| cluster.live().shares.iter().any(|share| share.panic);
-        Some(pool.tier) == first && cluster.is_some_and(|cluster| panics(cluster))
+    let last = last_resorts(federation, snapshot);
+    PoolSet::of(federation.pools(), |pool| {
+        let panics = |cluster: &Arc<Cluster>| cluster.live().for_last(true).panics();
+        last.contains(&pool.cluster) && snapshot.cluster(pool.cluster).is_some_and(panics)
     })
+}
+
+/// The pools that may panic now.
+fn last_resorts(federation: &Federation, snapshot: &Snapshot) -> Vec<ClusterId> {
+    let available = federation.available(|id| snapshot.cluster(id));
+    federation.last_resorts(available).collect()
 }
 
 /// Why no pool serves, if none does: what the access log says of a request.
@@ -155,9 +163,10 @@ pub(super) fn at_home(
         endpoint.share = endpoint.share.map(|_| 0.0);
         endpoint.probability = endpoint.probability.map(|_| 0.0);
     }
+    let live = cluster.live();
     let shares = own
         .iter()
-        .flat_map(|_| endpoints(cluster, 1.0, probability));
+        .flat_map(|_| endpoints(cluster, &live, 1.0, probability));
     for known in shares {
         let is_it = |shown: &&mut EndpointUsed| {
             shown.member.as_deref() == own && shown.address == known.address

@@ -32,6 +32,22 @@ impl Federation {
         })
     }
 
+    /// The pools that may panic while these are available: the only one, or those of the first tier where there is none.
+    pub fn last_resorts(&self, available: PoolSet) -> impl Iterator<Item = ClusterId> {
+        let all = PoolSet::of(&self.pools, |_| true);
+        let last = match available.len() {
+            0 => first_tier(&self.pools, all)
+                .map(|first| PoolSet::of(&self.pools, |pool| pool.tier == first)),
+            1 => Some(available),
+            _ => None,
+        };
+        let last = last.unwrap_or_default();
+        let pools = self.pools.iter().enumerate();
+        pools
+            .filter(move |(at, _)| last.has(*at))
+            .map(|(_, pool)| pool.cluster)
+    }
+
     /// Picks a pool and an endpoint of it. A pool whose last endpoint has just gone is passed over; where none has any,
     /// those of the first tier are used if they panic. `generation` is that of the snapshot in which `cluster` finds pools:
     /// who is available is found out once for each, and again when that changes.

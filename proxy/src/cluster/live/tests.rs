@@ -9,7 +9,7 @@ use rand::rngs::SmallRng;
 use super::*;
 use crate::balance::{HashAlgorithm, HashKey, HashPolicy, Policy};
 use crate::cluster::{
-    Balance, Cluster, HealthCheck, Outcome, OutlierPolicy, Probe, Spread, by_hand, locality,
+    Balance, Cluster, HealthCheck, Outcome, OutlierPolicy, Parts, Probe, Spread, by_hand, locality,
 };
 use crate::registry::{Happening, Registry, Thresholds};
 
@@ -415,4 +415,47 @@ fn an_ejection_whose_time_is_over_is_told_as_that() {
     assert_eq!(out(outlier, Moment(1)), said("for 30s more"));
     assert_eq!(out(outlier, Moment(60_000)), said("until the next sweep"));
     assert_eq!(out(None, Moment(1)), said("until the next sweep"));
+}
+
+#[test]
+fn a_pool_panics_only_for_requests_that_have_no_other() {
+    let balance = Balance {
+        panic_percent: 80,
+        ..balance(Simple::RoundRobin)
+    };
+    let endpoints = [(1, ""), (2, ""), (3, "")];
+    let parts = by_hand::parts(
+        &Registry::default(),
+        "outbound|80||a.test@c2",
+        balance,
+        &endpoints,
+    );
+    let parts = Parts {
+        is_pool: true,
+        ..parts
+    };
+    let cluster = Cluster::build(parts, Moment(1));
+    fail(&cluster, 0, Moment(2));
+    cluster.refresh(Moment(3));
+    let picks = |calm| {
+        let mut rng = SmallRng::seed_from_u64(11);
+        let ask = Ask {
+            calm,
+            ..Ask::default()
+        };
+        let mut picks = [0; 3];
+        for _ in 0..300 {
+            picks[cluster.pick(ask, &mut rng).unwrap().0 as usize] += 1;
+        }
+        picks
+    };
+    // evenly among those that are left, too
+    assert_eq!(picks(true), [0, 150, 150]);
+    assert_eq!(picks(false), [100, 100, 100]);
+    let live = cluster.live();
+    assert!(!live.panics() && live.for_last(true).panics());
+    assert_eq!(cluster.shares(), [0.0, 0.5, 0.5]);
+    let events = cluster.state.journal.since(0);
+    let names: Vec<&str> = events.iter().map(|event| event.what.name()).collect();
+    assert_eq!(names, ["ejected"], "whether it panics is told elsewhere");
 }

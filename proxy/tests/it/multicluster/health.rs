@@ -33,6 +33,27 @@ fn scenario_81_a_cluster_panics_only_when_no_other_may_serve() {
 }
 
 #[test]
+fn panic_of_a_cluster_is_told_only_where_no_other_may_serve() {
+    let panics = |proxy: &Proxy| {
+        let told = proxy.page("/events").contains("panics");
+        let shown = proxy.page("/clusters").contains("panic=true");
+        (proxy.metric("strait_panics_total", &[]), told, shown)
+    };
+    let (proxy, _world, _more) = three_of_four_out("{lbType: Locality}");
+    eventually("it panics", || panics(&proxy) == (1.0, true, true));
+    let backup = "{lbType: FailOver, targets: [{clusterKey: c2}]}";
+    let (proxy, world, more) = three_of_four_out(backup);
+    assert_eq!(panics(&proxy), (0.0, false, false));
+    eject(&proxy, &[&more[1]]);
+    assert_shares(&count(&proxy, RUN), &[("g2", 1000)]);
+    assert_eq!(panics(&proxy), (0.0, false, false));
+    eject(&proxy, &[&world.g2]);
+    let quarters: &[(&str, usize)] = &[("L1", 250), ("L2", 250), ("L3", 250), ("L4", 250)];
+    assert_shares(&count(&proxy, RUN), quarters);
+    eventually("now it panics", || panics(&proxy) == (1.0, true, true));
+}
+
+#[test]
 fn scenario_82_the_only_gateway_of_a_cluster_is_ejected_whatever_the_cap_says() {
     let world = World::new();
     let rule = "{loadBalancer: {simple: ROUND_ROBIN}, \

@@ -1,0 +1,86 @@
+//! Which pools panic of the services that several clusters serve, and since when.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::cluster::Cluster;
+use crate::registry::{ClusterId, Happening, Moment};
+use crate::snapshot::Snapshot;
+
+/// What was told of pools. A pool's own endpoints do not tell whether it panics: it does only while no other pool of its
+/// service is available.
+#[derive(Debug, Default)]
+pub(super) struct Panics {
+    snapshot: Arc<Snapshot>,
+    /// The services whose pools ever may, by their clusters.
+    services: Vec<Arc<Cluster>>,
+    /// Pools that do, with the priority that does.
+    told: HashSet<(ClusterId, u8)>,
+}
+
+impl Panics {
+    /// Looks at the services of this snapshot from now on.
+    pub(super) fn follow(&mut self, snapshot: Arc<Snapshot>) {
+        let clusters = snapshot.clusters.iter().flatten();
+        let may_panic = |cluster: &&Arc<Cluster>| {
+            cluster.federation.is_some() && cluster.balance.panic_percent > 0
+        };
+        self.services = clusters.filter(may_panic).cloned().collect();
+        self.snapshot = snapshot;
+    }
+
+    /// Notes which pools began to panic since the last time, and which are calm again.
+    pub(super) fn look(&mut self, now: Moment) {
+        let panicking = self.panicking();
+        for &(id, priority) in panicking.difference(&self.told) {
+            self.note(id, priority, now, |priority, healthy| Happening::PanicOn {
+                priority,
+                healthy,
+            });
+        }
+        for &(id, priority) in self.told.difference(&panicking) {
+            self.note(id, priority, now, |priority, healthy| Happening::PanicOff {
+                priority,
+                healthy,
+            });
+        }
+        self.told = panicking;
+    }
+
+    fn panicking(&self) -> HashSet<(ClusterId, u8)> {
+        let pool = |id| self.snapshot.cluster(id);
+        let federations = self.services.iter().filter_map(|it| it.federation.as_ref());
+        let last = federations.flat_map(|federation| {
+            let available = federation.available(pool);
+            federation.last_resorts(available)
+        });
+        let mut all = HashSet::new();
+        for id in last {
+            let Some(cluster) = pool(id) else { continue };
+            let live = cluster.live();
+            let shares = (0..).zip(&live.for_last(true).shares);
+            let panics = shares.filter(|(_, share)| share.panic);
+            all.extend(panics.map(|(priority, _)| (id, priority)));
+        }
+        all
+    }
+
+    /// Notes what happened to a priority, unless its pool is gone.
+    fn note(
+        &self,
+        id: ClusterId,
+        priority: u8,
+        now: Moment,
+        what: impl Fn(u8, (u32, u32)) -> Happening,
+    ) {
+        let Some(cluster) = self.snapshot.cluster(id) else {
+            return;
+        };
+        let live = cluster.live();
+        if let Some(health) = live.health.get(usize::from(priority)) {
+            let state = &cluster.state;
+            let what = what(priority, (health.healthy, health.total));
+            state.journal.note(now, &state.name, None, what);
+        }
+    }
+}

@@ -221,7 +221,7 @@ fn check_targets(
         };
         let field = format!("spec.targets[{index}].clusterKey");
         let mut diagnostic = warning(policy, X294, target.line, field, message);
-        diagnostic.help(help(key, service));
+        diagnostic.help(help(key, service, &spec.targets));
         found.push(diagnostic);
     }
 }
@@ -231,11 +231,17 @@ fn ends(known: &str, key: &ClusterKey) -> bool {
     last(known) == key.name()
 }
 
-fn help(key: &str, service: &Served<'_>) -> String {
-    if let Some(near) = suggest::nearest(key, service.clusters.keys().copied()) {
+/// What may have been meant by a key: nothing that is among the targets already.
+fn help(key: &str, service: &Served<'_>, targets: &[TrafficTarget]) -> String {
+    let is_named = |known: &str| {
+        let mut keys = targets.iter().map(|target| &target.cluster);
+        keys.any(|key| [key.as_str(), key.name()].contains(&known))
+    };
+    let known: Vec<&str> = service.clusters.keys().copied().collect();
+    let others = known.iter().copied().filter(|known| !is_named(known));
+    if let Some(near) = suggest::nearest(key, others) {
         return format!("did you mean `{near}`?");
     }
-    let known: Vec<&str> = service.clusters.keys().copied().collect();
     match known.is_empty() {
         true => "import the service from that cluster: write a ServiceImport".to_owned(),
         false => format!("clusters that serve it: {}", known.join(", ")),
@@ -246,6 +252,9 @@ fn help(key: &str, service: &Served<'_>) -> String {
 fn check_weights(policy: &Policy, found: &mut Vec<Diagnostic>) {
     let spec = &policy.spec;
     let mut weights = spec.targets.iter().map(|target| target.weight);
+    if spec.balancing == ClusterBalancing::FailOver && spec.is_ordered {
+        return; // by their order alone
+    }
     if spec.targets.is_empty() || weights.any(|weight| weight > 0) {
         return;
     }

@@ -107,6 +107,17 @@ fn clusters_of_a_policy_serve_its_service() {
              (did you mean `eu/a/b/c2`?)"
         ]
     );
+    // a key that is near, but a target itself, was not meant
+    let near = "{clusterKey: eu/a/b/c2}, {clusterKey: eu/a/b/c4}";
+    let helps = |keys: &str| found_in("eu/a/b/home", &[], &targets(keys)).join("\n");
+    assert!(helps(near).contains("did you mean `eu/a/b/c3`?"));
+    let lines = helps(&format!("{near}, {{clusterKey: eu/a/b/c3}}"));
+    assert!(
+        lines.contains(
+            "`eu/a/b/c4` has no endpoint of `web` (clusters that serve it: eu/a/b/c2, eu/a/b/c3)"
+        ),
+        "{lines}"
+    );
     let two = "{clusterKey: eu/a/b/c2}, {clusterKey: x/y/z/one}, {clusterKey: x/y/z/two}";
     let lines = found(&targets(two));
     assert_eq!(lines.len(), 2, "only one can be the own one");
@@ -225,6 +236,9 @@ fn weights_leave_somebody_to_serve() {
         );
         assert!(found(&weights(kind, 100, 0)).is_empty());
     }
+    let order = "name: web, annotations: {multicluster.flomesh.io/failover-order: ordered}}";
+    let ordered = weights("FailOver", 0, 0).replace("name: web}", order);
+    assert!(found(&ordered).is_empty(), "no weight counts there");
 }
 
 #[test]

@@ -43,6 +43,7 @@ pub(super) fn decide(
         note(Happening::Ejected {
             cause: verdict.cause,
             errors: verdict.errors,
+            unanswered: verdict.unanswered,
             time,
             out: (out + 1, all),
         });

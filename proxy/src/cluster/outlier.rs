@@ -54,6 +54,8 @@ pub struct Verdict {
     pub cause: Cause,
     /// How many.
     pub errors: u32,
+    /// Whether the last one was no response.
+    pub unanswered: bool,
 }
 
 impl OutlierPolicy {
@@ -94,7 +96,11 @@ impl OutlierPolicy {
             self.server_errors,
             Cause::ServerErrors,
         );
-        gateway.or(server)
+        let verdict = gateway.or(server)?;
+        Some(Verdict {
+            unanswered: local,
+            ..verdict
+        })
     }
 
     fn is_error(&self, status: u16) -> bool {
@@ -169,7 +175,11 @@ fn enough(streak: &crate::registry::Streak, max: u32, cause: Cause) -> Option<Ve
         return None;
     }
     streak.reset();
-    Some(Verdict { cause, errors })
+    Some(Verdict {
+        cause,
+        errors,
+        unanswered: false,
+    })
 }
 
 impl Default for OutlierPolicy {

@@ -48,6 +48,8 @@ pub enum Happening {
         cause: Cause,
         /// How many there were in a row.
         errors: u32,
+        /// Whether the last one was no response, but a connection that failed or a time that was over.
+        unanswered: bool,
         /// How long it stays out at least.
         time: Duration,
         /// Endpoints of the cluster that are out now, and all of them.
@@ -118,13 +120,21 @@ impl fmt::Display for Happening {
             Happening::Ejected {
                 cause,
                 errors,
+                unanswered,
                 time,
                 out: (out, all),
             } => {
-                let cause = cause.name();
+                let cause = match unanswered {
+                    true => "failure",
+                    false => cause.name(),
+                };
+                let last = match unanswered {
+                    true => "; the last got no response",
+                    false => "",
+                };
                 write!(
                     f,
-                    "{errors} x {cause} in a row: out for {time:?}, {out} of {all} are"
+                    "{errors} x {cause} in a row: out for {time:?}, {out} of {all} are{last}"
                 )
             }
             Happening::Spared {

@@ -459,3 +459,24 @@ fn a_pool_panics_only_for_requests_that_have_no_other() {
     let names: Vec<&str> = events.iter().map(|event| event.what.name()).collect();
     assert_eq!(names, ["ejected"], "whether it panics is told elsewhere");
 }
+
+#[test]
+fn an_ejection_says_whether_there_was_a_response() {
+    for (outcome, told) in [
+        (
+            Outcome::Status(503),
+            "5 x 5xx in a row: out for 30s, 1 of 2 are",
+        ),
+        (
+            Outcome::Failed,
+            "5 x failure in a row: out for 30s, 1 of 2 are; the last got no response",
+        ),
+    ] {
+        let cluster = cluster(balance(Simple::RoundRobin), &["", ""]);
+        for _ in 0..5 {
+            cluster.report(EndpointIdx(0), outcome, || Moment(1));
+        }
+        let events = cluster.state.journal.since(0);
+        assert_eq!(events[0].what.to_string(), told);
+    }
+}

@@ -39,7 +39,7 @@ Examples:
   strait explain --admin 127.0.0.1:15000 GET http://shop.example/cart
   strait explain -o json GET http://shop.example/ | jq .destinations
 
-Exit codes: 0 a rule takes the request, 1 none does, nothing listens or --admin cannot be reached, 2 the usage is wrong.";
+Exit codes: 0 a rule takes the request (even where nobody can answer it), 1 none does, nothing listens or --admin cannot be reached, 2 the usage is wrong.";
 
 /// Arguments of `strait explain`.
 #[derive(Debug, Args)]

@@ -5,10 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use config_loader::ResourceSet;
 use config_loader::diagnostic::suggest;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{GatewayRef, HttpAction, VirtualService};
+use config_loader::{Name, ResourceSet};
 
 use super::federation::{self, Viewer, Wanted};
 use super::policies::Policies;
@@ -259,6 +259,9 @@ impl<'a> Survey<'a> {
     pub fn missing_cluster(&self, host: &str, port: u16, subset: &str) -> String {
         let services = Services::collect(self.resources, self.identity);
         let Some(service) = services.find(host) else {
+            if let Some(why) = self.excluded(&services, host) {
+                return why;
+            }
             let near = nearest_host(host, services.hosts());
             return match near {
                 Some(near) => format!("no resource describes host {host}; did you mean {near}?"),
@@ -280,6 +283,28 @@ impl<'a> Survey<'a> {
         let near = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
         let known = known.join(", ");
         format!("{host} has no subset {subset}; its subsets: {known}{near}")
+    }
+
+    /// That a host of several clusters is there, but not for this proxy, if so.
+    fn excluded(&self, services: &Services, host: &str) -> Option<String> {
+        let mut labels = host.strip_suffix(names::CLUSTER_SET)?.rsplit('.');
+        let (namespace, name) = (labels.next()?, labels.next()?);
+        let native = format!("{name}.{namespace}.svc.{}", self.identity.domain);
+        let service = services.find(&native)?;
+        let exposure = service.exposure.as_ref()?;
+        if exposure.includes(Viewer::new(&services.members().own, self.identity)) {
+            return None;
+        }
+        let object = Name::new(Arc::clone(&service.namespace), Arc::clone(&service.name));
+        let known = self.resources.multi_cluster_services.get(&object);
+        let is = match (known, exposure.edge_only) {
+            (None, _) => "is refused, and lets nobody use other clusters",
+            (Some(_), true) => "is for gateways only",
+            (Some(_), false) => "is for its consumerClusters only, and this is none of them",
+        };
+        Some(format!(
+            "there is no {host} for this proxy: MultiClusterService/{namespace}/{name} {is}"
+        ))
     }
 }
 

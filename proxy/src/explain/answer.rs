@@ -277,7 +277,7 @@ pub struct DestinationChoice {
     pub edits: Edits,
     /// Its cluster; none when host, port or subset are unknown.
     pub cluster: Option<ClusterUsed>,
-    /// What its requests get in place of an answer, and why.
+    /// A word for it, what its requests or connections get in place of an answer, and why: `empty: requests get 503 UH; ...`.
     pub failure: Option<String>,
 }
 

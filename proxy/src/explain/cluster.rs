@@ -32,10 +32,15 @@ pub(super) fn destinations(
         return Vec::new();
     };
     let asked = |(weight, destination): (u64, &Destination)| DestinationChoice {
-        idle: idle(weight, "request"),
+        idle: idle(weight, What::Request),
         authority: effect::authority(&route.filters, Some(destination.position)),
         edits: effect::edits(&route.filters, Some(destination.position)),
-        ..choice((weight, destination), split.total(), snapshot, survey)
+        ..choice(
+            What::Request,
+            (weight, destination),
+            split.total(),
+            (snapshot, survey),
+        )
     };
     let mut choices: Vec<DestinationChoice> = split.entries().map(asked).collect();
     for ((_, destination), choice) in split.entries().zip(&mut choices) {
@@ -198,8 +203,13 @@ pub(super) fn of_connection(
     }
     let asked = |(weight, destination): (u64, &Destination)| {
         let mut choice = DestinationChoice {
-            idle: idle(weight, "connection"),
-            ..choice((weight, destination), split.total(), snapshot, survey)
+            idle: idle(weight, What::Connection),
+            ..choice(
+                What::Connection,
+                (weight, destination),
+                split.total(),
+                (snapshot, survey),
+            )
         };
         let cluster = snapshot.cluster(destination.cluster);
         if let (Some(cluster), Some(used)) = (cluster, &mut choice.cluster) {
@@ -216,17 +226,29 @@ pub(super) fn of_connection(
     split.entries().map(asked).collect()
 }
 
+/// What goes to a destination.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Request,
+    /// Carried as it is.
+    Connection,
+}
+
 /// Why nothing goes to a destination of this weight, if so.
-fn idle(weight: u64, what: &str) -> Option<String> {
+fn idle(weight: u64, what: What) -> Option<String> {
+    let what = match what {
+        What::Request => "request",
+        What::Connection => "connection",
+    };
     (weight == 0).then(|| format!("weight 0: no {what} goes here"))
 }
 
 /// What is the same of a destination whatever is sent there.
 fn choice(
+    what: What,
     (weight, destination): (u64, &Destination),
     total: u64,
-    snapshot: &Snapshot,
-    survey: &Survey<'_>,
+    (snapshot, survey): (&Snapshot, &Survey<'_>),
 ) -> DestinationChoice {
     let probability = weight as f64 / total as f64;
     let cluster = snapshot.cluster(destination.cluster);
@@ -239,13 +261,14 @@ fn choice(
         authority: None,
         edits: Edits::default(),
         failure: failure(
+            what,
             destination,
             cluster.map(|cluster| &**cluster),
             (snapshot, survey),
         ),
         cluster: cluster.map(|cluster| ClusterUsed {
             left_out: survey.left_out_endpoints(&host, port, &subset),
-            ..used(cluster, snapshot, probability)
+            ..used(cluster, what, snapshot, probability)
         }),
         name: destination.name.to_string(),
         host,
@@ -268,6 +291,7 @@ fn parts(name: &str) -> (String, u16, String) {
 
 /// Why the destination answers nothing, if so.
 fn failure(
+    what: What,
     destination: &Destination,
     cluster: Option<&Cluster>,
     (snapshot, survey): (&Snapshot, &Survey<'_>),
@@ -305,9 +329,11 @@ fn failure(
         }
     };
     let reply = LocalReply::from_kind(kind);
-    let status = reply.status.as_u16();
-    let flags = reply.flags;
-    Some(format!("{word}: requests get {status} {flags}; {why}"))
+    let (status, flags) = (reply.status.as_u16(), reply.flags);
+    Some(match what {
+        What::Request => format!("{word}: requests get {status} {flags}; {why}"),
+        What::Connection => format!("{word}: connections are closed, {flags}; {why}"),
+    })
 }
 
 /// That none of the endpoints may be used, if so. Those that wait for their first health check are not spoken of.
@@ -326,7 +352,7 @@ fn nobody(cluster: &Cluster) -> Option<String> {
     })
 }
 
-fn used(cluster: &Cluster, snapshot: &Snapshot, probability: f64) -> ClusterUsed {
+fn used(cluster: &Cluster, what: What, snapshot: &Snapshot, probability: f64) -> ClusterUsed {
     let (members, endpoints) = match &cluster.federation {
         Some(federation) => members(federation, snapshot, probability),
         None => {
@@ -336,7 +362,10 @@ fn used(cluster: &Cluster, snapshot: &Snapshot, probability: f64) -> ClusterUsed
         }
     };
     ClusterUsed {
-        protocol: cluster.pool.speaks.name(cluster.protocol).to_owned(),
+        protocol: match what {
+            What::Request => cluster.pool.speaks.name(cluster.protocol).to_owned(),
+            What::Connection => "TCP".to_owned(),
+        },
         limits: limits(&cluster.pool),
         balancer: cluster.balance.policy.name().to_owned(),
         connect_timeout: effect::duration(cluster.pool.connect_timeout),

@@ -84,15 +84,19 @@ impl Page {
     }
 
     fn outcome(&mut self, answer: &Answer) {
-        let mut destinations = answer.destinations.iter();
+        let failures = failures(&answer.destinations);
         let text = match &answer.outcome {
             Outcome::Answered { status } => format!("answered here with {status}"),
-            Outcome::Forwarded
-                if destinations.any(|one| one.idle.is_none() && one.failure.is_some()) =>
-            {
-                "forwarded, but not every destination can answer; see below".to_owned()
-            }
-            Outcome::Forwarded => "forwarded".to_owned(),
+            Outcome::Forwarded => match &*failures {
+                [] => "forwarded".to_owned(),
+                all if all.contains(&None) => {
+                    "forwarded, but not every destination can answer; see below".to_owned()
+                }
+                all => {
+                    let all: Vec<&str> = all.iter().copied().flatten().collect();
+                    format!("nobody can answer: all {}", all.join("; or "))
+                }
+            },
             Outcome::Redirected { status, location } => {
                 let location = location.as_deref().unwrap_or("nowhere");
                 format!("redirected with {status} to {location}")
@@ -359,6 +363,22 @@ impl Page {
             self.under(indent, &place(source));
         }
     }
+}
+
+/// What the destinations that get something give in place of an answer, each once, with `None` if one of them can answer;
+/// nothing if all can.
+fn failures(destinations: &[DestinationChoice]) -> Vec<Option<&str>> {
+    let in_use = destinations.iter().filter(|one| one.idle.is_none());
+    let mut all = Vec::new();
+    for destination in in_use {
+        let failure = destination.failure.as_deref();
+        // without the word for it
+        let given = failure.map(|text| text.split_once(": ").map_or(text, |(_, given)| given));
+        if !all.contains(&given) {
+            all.push(given);
+        }
+    }
+    if all == [None] { Vec::new() } else { all }
 }
 
 fn lost_by_path(rule: &RuleTried) -> bool {

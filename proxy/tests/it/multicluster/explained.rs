@@ -47,7 +47,39 @@ fn explain_says_what_requests_get_where_every_endpoint_is_out() {
     let expected =
         "unavailable: requests get 503 UH; every endpoint of every cluster is out (all_ejected)";
     assert!(said.contains(expected), "{said}");
-    assert!(said.contains("not every destination can answer"), "{said}");
+    let outcome = "outcome       nobody can answer: all requests get 503 UH; every endpoint of every cluster is out (all_ejected)\n";
+    assert!(said.contains(outcome), "{said}");
+}
+
+#[test]
+fn explain_says_who_keeps_a_proxy_from_other_clusters() {
+    let world = World::new();
+    let exposed = |spec: &str| {
+        format!(
+            "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n\
+             metadata: {{namespace: ns1, name: web}}\nspec: {spec}\n"
+        )
+    };
+    let said = |spec: &str| {
+        let proxy = world.proxy(Setup {
+            host: "web.ns1.svc.clusterset.local",
+            more: &exposed(spec),
+            ..Setup::default()
+        });
+        explained(&proxy)
+    };
+    let not_us = "{types: [CrossCluster], consumerClusters: [{name: c2}]}";
+    let expected = "nobody can answer: all requests get 503 NC; there is no web.ns1.svc.clusterset.local for this proxy: \
+                    MultiClusterService/ns1/web is for its consumerClusters only, and this is none of them";
+    let refused = said(not_us);
+    assert!(refused.contains(expected), "{refused}");
+    let refused = said("{types: [Nobody]}");
+    assert!(
+        refused.contains("MultiClusterService/ns1/web is refused"),
+        "{refused}"
+    );
+    let us = not_us.replace("c2", "c1");
+    assert!(!said(&us).contains("nobody can answer"));
 }
 
 #[test]

@@ -117,6 +117,7 @@ fn explain_says_where_connections_go_and_where_clients_stay() {
         "if tier 0 takes no connection, it is made to tier 1 (default/default/default/c2)";
     assert!(said.contains(expected), "{said}");
     assert!(!said.contains("sticky"), "{said}");
+    assert!(said.contains(" over TCP, connect timeout"), "{said}");
     let off = ["--failover-replay", "off"];
     let said = ask(&among(&locals, &backups, to(), &off), "");
     let expected = "none is made elsewhere: --failover-replay=off keeps it from the next";

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::diagnostic::codes::common::{CM017, SRC002};
-use crate::diagnostic::codes::multicluster::{CLS001, CLS002, CLS003, CLS004};
+use crate::diagnostic::codes::common::{CM017, CM022, SRC002};
+use crate::diagnostic::codes::multicluster::{CLS001, CLS002, CLS003, CLS004, CLS005, CLS006};
 use crate::diagnostic::{Diagnostic, Locator, Severity};
 use crate::kind::{Kind, ObjectRef};
 use crate::load::text_of;
-use crate::parse::{self, Reader};
+use crate::parse::{self, Reader, Value};
 use crate::raw::Field;
 use crate::resource::flomesh::ClusterKey;
 use crate::span::{Lines, Span};
@@ -156,7 +156,15 @@ fn parse_clusters(file: &Arc<str>, text: &str) -> Result<Said, Vec<Diagnostic>> 
     let mut found = Vec::new();
     let root = parse::tree(&locator, &mut found);
     let mut clusters = Vec::new();
-    if let Some(root) = &root {
+    if let Some(root) = root
+        .as_ref()
+        .filter(|root| matches!(root.value, Value::List(_)))
+    {
+        let message = "expected `clusters:`, found the list itself".to_owned();
+        let mut list = Diagnostic::at(Severity::Error, CM022, root.span, message);
+        list.help("write `clusters:` on a line before it");
+        found.push(list);
+    } else if let Some(root) = &root {
         let reader = Reader::new(locator);
         let raw = reader.read::<File>(root, &[]);
         found.append(&mut reader.into_found());
@@ -191,6 +199,10 @@ fn all(field: &Field<Vec<Field<Cluster>>>, check: &mut Check<'_>) -> Vec<Cluster
             .gateway
             .get()
             .and_then(|gateway| self::gateway(gateway, (index, raw.gateway.span()), check));
+        if api::text(&raw.locality).split('/').count() > 3 {
+            let message = "must be region/zone/subzone, or the first parts of it";
+            api::invalid(&raw.locality, message, CLS005, check);
+        }
         clusters.extend(key.map(|key| ClusterSettings {
             key,
             network: api::text(&raw.network),
@@ -254,6 +266,12 @@ fn tls(
                 .error(CLS004, field.span(), message)
                 .help("write `mode: MUTUAL`, or leave it out");
         }
+    }
+    if let Some(sni) = api::some_text(&raw.sni)
+        && !scalar::is_fqdn(&sni)
+    {
+        api::invalid(&raw.sni, "must be a DNS name", CLS006, check)
+            .help("write the name that the gateway's certificate is for");
     }
     let client = api::some_text(&raw.client_certificate).zip(api::some_text(&raw.private_key));
     (mode != Mode::Disable).then(|| GatewayTlsSettings {
@@ -356,5 +374,26 @@ mod tests {
             assert!(codes.iter().any(is_it), "{expected} in {found:#?}");
         }
         assert_eq!(codes.len(), 8, "{found:#?}");
+        let text = "clusters:\n- {key: a/b/c/d, locality: a/b/c/d, gateway: {host: a, port: 1, tls: {mode: SIMPLE, sni: 'b c'}}}\n";
+        let places: Vec<String> = read(text).unwrap_err();
+        let places: Vec<&str> = places
+            .iter()
+            .filter_map(|one| one.split(": ").next())
+            .collect();
+        let expected = [
+            "2:28 CLS005 clusters[0].locality",
+            "2:90 CLS006 clusters[0].gateway.tls.sni",
+        ];
+        assert!(
+            expected.iter().all(|one| places.contains(one)),
+            "{places:?}"
+        );
+        assert_eq!(places.len(), 2);
+        let list = read("- {key: a/b/c/d}\n").unwrap_err();
+        assert_eq!(list.len(), 1, "{list:?}");
+        assert!(
+            list[0].contains("CM022") && list[0].contains("expected `clusters:`"),
+            "{list:?}"
+        );
     }
 }

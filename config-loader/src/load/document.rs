@@ -15,7 +15,7 @@ use crate::kinds::{self, Found, Row};
 use crate::parse::{self, Chunk, Node, Value, locate, push_key};
 use crate::resource::istio::VirtualService;
 use crate::resource::{AnyObject, Object, Order};
-use crate::span::{Line, Lines, Span};
+use crate::span::{Lines, Span};
 use crate::validate::istio::all_reached;
 
 /// What one document yielded.
@@ -342,7 +342,8 @@ impl Document<'_> {
         self.malformed = others;
         let start = match list {
             true => self.locator.lines.line(node.span.start),
-            false => Line(0),
+            // not that of `---`, or of comments
+            false => self.locator.lines.line(first_key(node).start),
         };
         let draft = Draft::new(row, node, self.locator, order, own)
             .at(start)

@@ -118,8 +118,8 @@ fn of_two_api_groups_one_rules() {
     let active = "lbType: ActiveActive, targets: [{clusterKey: a/b/c/d, weight: 1}]";
     for (text, wanted, findings) in [
         (old(active), "ActiveActive", ""),
-        (new("") + &old(active), "Locality", "6"),
-        (old("") + &new(active), "ActiveActive", "1"),
+        (new("") + &old(active), "Locality", "7"),
+        (old("") + &new(active), "ActiveActive", "2"),
         (old(active) + &new(active), "ActiveActive", ""),
     ] {
         let (set, found) = load_text(&text);

@@ -81,7 +81,7 @@ fn objects_come_change_move_and_go() {
             ..Delta::default()
         }
     );
-    check(&store, &[("s1", "c1 a:1"), ("s2", "c1 a:7")]);
+    check(&store, &[("s1", "c1 a:2"), ("s2", "c1 a:8")]);
     let first = Arc::clone(store.set());
 
     let delta = write(&mut store, "a", &[Item::Good(1, 1), Item::Good(2, 2)]);
@@ -118,7 +118,7 @@ fn objects_come_change_move_and_go() {
         &second.secrets[&two].spec,
         &store.set().secrets[&two].spec
     ));
-    check(&store, &[("s2", "c2 a:1")]);
+    check(&store, &[("s2", "c2 a:2")]);
 
     let delta = store.apply(vec![(Arc::from("a"), Change::Gone)]);
     assert_eq!(
@@ -146,7 +146,7 @@ fn a_refused_object_keeps_its_last_good_version_and_the_others_change() {
     write(&mut store, "a", &[Item::Good(1, 1), Item::Good(2, 1)]);
     let delta = write(&mut store, "a", &[Item::Refused(1), Item::Good(2, 2)]);
     assert_eq!(delta.changed, [id(2)]);
-    check(&store, &[("s1", "c1 a:1"), ("s2", "c2 a:7")]);
+    check(&store, &[("s1", "c1 a:2"), ("s2", "c2 a:8")]);
     let quarantined = store.quarantined();
     assert_eq!(quarantined.len(), 1);
     assert_eq!(
@@ -156,7 +156,7 @@ fn a_refused_object_keeps_its_last_good_version_and_the_others_change() {
     assert_eq!(quarantined[0].diagnostics[0].code.0, "CM015");
 
     write(&mut store, "a", &[Item::Good(1, 3), Item::Good(2, 2)]);
-    check(&store, &[("s1", "c3 a:1"), ("s2", "c2 a:7")]);
+    check(&store, &[("s1", "c3 a:2"), ("s2", "c2 a:8")]);
     assert!(store.quarantined().is_empty());
 }
 
@@ -188,7 +188,7 @@ fn objects_behind_a_syntax_error_stay() {
     );
     check(
         &store,
-        &[("s1", "c2 a:1"), ("s2", "c1 a:7"), ("s3", "c1 b:1")],
+        &[("s1", "c2 a:2"), ("s2", "c1 a:8"), ("s3", "c1 b:2")],
     );
     let quarantined = store.quarantined();
     assert_eq!(
@@ -199,10 +199,10 @@ fn objects_behind_a_syntax_error_stay() {
 
     // Other files are not kept by it.
     write(&mut store, "b", &[]);
-    check(&store, &[("s1", "c2 a:1"), ("s2", "c1 a:7")]);
+    check(&store, &[("s1", "c2 a:2"), ("s2", "c1 a:8")]);
     // The file is well again, and the object really gone.
     write(&mut store, "a", &[Item::Good(1, 2)]);
-    check(&store, &[("s1", "c2 a:1")]);
+    check(&store, &[("s1", "c2 a:2")]);
     assert!(store.quarantined().is_empty());
 }
 
@@ -212,12 +212,12 @@ fn a_file_that_cannot_be_read_keeps_its_objects() {
     write(&mut store, "a", &[Item::Good(1, 1)]);
     let delta = store.apply(vec![(Arc::from("a"), unreadable("a"))]);
     assert!(delta.is_empty());
-    check(&store, &[("s1", "c1 a:1")]);
+    check(&store, &[("s1", "c1 a:2")]);
     assert_eq!(store.quarantined()[0].diagnostics[0].code.0, "SRC002");
     assert_eq!(store.diagnostics().len(), 1);
 
     write(&mut store, "a", &[Item::Good(1, 2)]);
-    check(&store, &[("s1", "c2 a:1")]);
+    check(&store, &[("s1", "c2 a:2")]);
     assert!(store.quarantined().is_empty() && store.diagnostics().is_empty());
     store.apply(vec![(Arc::from("a"), unreadable("a"))]);
     store.apply(vec![(Arc::from("a"), Change::Gone)]);
@@ -233,7 +233,7 @@ fn of_two_objects_with_one_name_the_first_is_used() {
         file("b", &[Item::Good(1, 1)]),
         file("a", &[Item::Good(2, 1), Item::Good(1, 2)]),
     ]);
-    check(&store, &[("s1", "c2 a:7"), ("s2", "c1 a:1")]);
+    check(&store, &[("s1", "c2 a:8"), ("s2", "c1 a:2")]);
     let found = store.diagnostics();
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].code.0, "CM020");
@@ -244,7 +244,7 @@ fn of_two_objects_with_one_name_the_first_is_used() {
     );
 
     write(&mut store, "a", &[Item::Good(2, 1)]);
-    check(&store, &[("s1", "c1 b:1"), ("s2", "c1 a:1")]);
+    check(&store, &[("s1", "c1 b:2"), ("s2", "c1 a:2")]);
     assert!(store.diagnostics().is_empty());
 }
 
@@ -254,7 +254,7 @@ fn who_repeats_an_object_does_not_replace_it() {
     write(&mut store, "b", &[Item::Good(1, 1)]);
     let delta = write(&mut store, "a", &[Item::Good(1, 2)]);
     assert!(delta.is_empty());
-    check(&store, &[("s1", "c1 b:1")]);
+    check(&store, &[("s1", "c1 b:2")]);
     let [found] = &*store.diagnostics() else {
         panic!("the repetition is told");
     };
@@ -262,11 +262,11 @@ fn who_repeats_an_object_does_not_replace_it() {
     assert_eq!(found.message, "Secret/default/s1 is already defined at b:5");
     // it goes on following its own file, and moves when it is taken out there
     write(&mut store, "b", &[Item::Good(1, 3)]);
-    check(&store, &[("s1", "c3 b:1")]);
+    check(&store, &[("s1", "c3 b:2")]);
     write(&mut store, "b", &[Item::Refused(1)]);
-    check(&store, &[("s1", "c3 b:1")]);
+    check(&store, &[("s1", "c3 b:2")]);
     write(&mut store, "b", &[]);
-    check(&store, &[("s1", "c2 a:1")]);
+    check(&store, &[("s1", "c2 a:2")]);
     assert!(store.diagnostics().is_empty());
 }
 
@@ -352,7 +352,7 @@ fn a_broken_first_definition_does_not_let_a_duplicate_take_over() {
     write(&mut store, "a", &[Item::Good(1, 1)]);
     write(&mut store, "b", &[Item::Good(1, 2)]);
     write(&mut store, "a", &[Item::Refused(1)]);
-    check(&store, &[("s1", "c1 a:1")]);
+    check(&store, &[("s1", "c1 a:2")]);
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn an_object_can_move_between_files_in_one_change() {
             ..Delta::default()
         }
     );
-    check(&store, &[("s1", "c1 b:1")]);
+    check(&store, &[("s1", "c1 b:2")]);
 }
 
 fn any_item() -> impl Strategy<Value = Item> {

@@ -8,6 +8,8 @@ codes! {
     CLS002 Error "a cluster stands once in the file of --clusters";
     CLS003 Error "a gateway of the file of --clusters has a host and a port";
     CLS004 Error "a certificate is shown to a gateway with mode MUTUAL, and then with its key";
+    CLS005 Error "a locality of the file of --clusters has three parts at most: region/zone/subzone";
+    CLS006 Error "the sni of a gateway of the file of --clusters is a DNS name";
     GTP001 Error "a target has a cluster key: region/zone/group/cluster";
     GTP002 Error "a cluster is named once";
     GTP003 Error "Locality takes at most one target";

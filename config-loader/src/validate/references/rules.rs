@@ -1,8 +1,9 @@
 //! DestinationRules: the subsets that they define, and what hides them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use super::names::{complete, is_covered};
+use super::names::{CLUSTER_SET_DOMAIN, DOMAIN, complete, is_covered};
 use super::services::Services;
 use super::{destinations, place, warning};
 use crate::diagnostic::Diagnostic;
@@ -46,8 +47,20 @@ impl<'a> Rules<'a> {
         exact.chain(covering.map(|(_, object)| *object))
     }
 
+    /// The host whose rules hold for a host: for that of clusters together the one of the cluster, unless rules name it.
+    fn ruled<'h>(&self, host: &'h str) -> Cow<'h, str> {
+        let together = host
+            .strip_suffix(CLUSTER_SET_DOMAIN)
+            .filter(|name| name.ends_with(".svc."));
+        match together {
+            Some(name) if self.of(host).next().is_none() => format!("{name}{DOMAIN}").into(),
+            _ => host.into(),
+        }
+    }
+
     /// Whether some rule for a host defines a subset, or a Destination requires it.
     pub(super) fn has_subset(&self, host: &str, subset: &str) -> bool {
+        let host = &*self.ruled(host);
         let required = || {
             self.required
                 .get(host)
@@ -58,9 +71,11 @@ impl<'a> Rules<'a> {
     }
 
     /// The subsets that rules for a host define.
-    pub(super) fn subsets(&self, host: &str) -> impl Iterator<Item = &'a str> {
-        self.of(host)
-            .flat_map(|object| object.spec.subsets.iter().map(|subset| &*subset.name))
+    pub(super) fn subsets(&self, host: &str) -> std::vec::IntoIter<&'a str> {
+        let host = self.ruled(host);
+        let subsets = self.of(&host).flat_map(|object| &object.spec.subsets);
+        let names: Vec<&str> = subsets.map(|subset| &*subset.name).collect();
+        names.into_iter()
     }
 }
 

@@ -140,6 +140,26 @@ fn routes_lead_to_subsets_that_are_defined() {
 }
 
 #[test]
+fn subsets_of_the_cluster_are_those_of_clusters_together_unless_a_rule_names_these() {
+    let import = "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {name: reviews, namespace: shop}\n\
+                  spec: {ports: [{name: http, port: 80, endpoints: [{clusterKey: a/b/c/d, \
+                  target: {host: gw, ip: 10.0.0.2, port: 80, path: ''}}]}]}\n---\n";
+    let together = "reviews.shop.svc.clusterset.local";
+    let named = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: together, namespace: shop}\n\
+                 spec: {host: reviews.shop.svc.clusterset.local, subsets: [{name: v3, labels: {version: v1}}]}\n---\n";
+    let asked = |subset: &str| route(&format!("{{host: {together}, subset: {subset}}}"));
+    let finds = |text: &str| {
+        let mut found = Diagnostics::default();
+        load_bytes("a.yaml", format!("{WORLD}{text}").as_bytes(), &mut found);
+        found.iter().any(|one| one.code.0 == "X276")
+    };
+    assert!(!finds(&format!("{import}{}", asked("v1"))));
+    assert!(finds(&format!("{import}{}", asked("v2"))));
+    assert!(finds(&format!("{import}{named}{}", asked("v1"))));
+    assert!(!finds(&format!("{import}{named}{}", asked("v3"))));
+}
+
+#[test]
 fn routes_lead_to_ports_that_are_there() {
     check(&route("{host: ratings, port: {number: 81}}"), &[]);
     check(

@@ -45,8 +45,8 @@ fn export_of_the_old_group_that_says_something_else_is_reported() {
         for old_first in [true, false] {
             let mut found = Diagnostics::default();
             let (text, line) = match old_first {
-                true => (old(&other) + &new(&ruling), 1),
-                false => (new(&ruling) + &old(&other), 6),
+                true => (old(&other) + &new(&ruling), 2),
+                false => (new(&ruling) + &old(&other), 7),
             };
             let set = load_bytes("a.yaml", text.as_bytes(), &mut found);
             let exports: Vec<&str> = set

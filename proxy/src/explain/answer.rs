@@ -340,6 +340,9 @@ pub struct MemberUsed {
     pub healthy: u32,
     /// All of its endpoints.
     pub total: u32,
+    /// DNS names of endpoints whose addresses are not known.
+    #[serde(default)]
+    pub unresolved: u32,
 }
 
 /// One priority of a cluster's endpoints.

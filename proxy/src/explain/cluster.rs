@@ -381,8 +381,19 @@ fn used(cluster: &Cluster, what: What, snapshot: &Snapshot, probability: f64) ->
         left_out: Vec::new(),
         sources: cluster.provenance.iter().map(Into::into).collect(),
         endpoints,
-        unresolved: cluster.unresolved.iter().map(|n| n.to_string()).collect(),
+        unresolved: unresolved(cluster, snapshot),
     }
+}
+
+/// The names of endpoints, in every cluster that serves it, whose addresses are not known.
+fn unresolved(cluster: &Cluster, snapshot: &Snapshot) -> Vec<String> {
+    let federation = cluster.federation.iter();
+    let pools = federation.flat_map(|federation| federation.pools());
+    let others = pools.filter(|pool| pool.cluster != cluster.id());
+    let others = others.filter_map(|pool| snapshot.cluster(pool.cluster));
+    let all = std::iter::once(cluster).chain(others.map(|other| &**other));
+    let names = all.flat_map(|cluster| &cluster.unresolved);
+    names.map(ToString::to_string).collect()
 }
 
 /// What connections and requests are limited by, in words.

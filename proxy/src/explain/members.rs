@@ -43,6 +43,7 @@ pub(super) fn members(
             share,
             healthy,
             total,
+            unresolved: cluster.unresolved.len() as u32,
         });
         let live = cluster.live();
         let live = live.for_last(last.contains(&pool.cluster));
@@ -55,9 +56,21 @@ pub(super) fn members(
     (members, all)
 }
 
+/// The pools that have an endpoint that may be used. Names of endpoints are looked up when a proxy runs; before, they count.
+fn available(federation: &Federation, snapshot: &Snapshot) -> PoolSet {
+    let available = federation.available(|id| snapshot.cluster(id));
+    let never_ran = snapshot.generation == 0;
+    PoolSet::of(federation.pools(), |pool| {
+        let cluster = snapshot.cluster(pool.cluster);
+        let has_names = cluster.is_some_and(|cluster| !cluster.unresolved.is_empty());
+        let at = federation.position(pool.cluster);
+        at.is_some_and(|at| available.has(at)) || never_ran && has_names
+    })
+}
+
 /// The pools that serve now: those that have an endpoint that may be used, else those of the first tier that panic.
 fn serving(federation: &Federation, snapshot: &Snapshot) -> PoolSet {
-    let available = federation.available(|id| snapshot.cluster(id));
+    let available = available(federation, snapshot);
     if !available.is_empty() {
         return available;
     }
@@ -118,7 +131,7 @@ pub(super) fn failover(
         Some(request) => format!("if tier {tier} fails ({})", failures(federation, request)),
         None => format!("if tier {tier} takes no connection"),
     };
-    let available = federation.available(|id| snapshot.cluster(id));
+    let available = available(federation, snapshot);
     let later = tiers.range(tier.saturating_add(1)..).filter_map(|later| {
         let of_tier = pools.iter().enumerate();
         let keys = of_tier.filter(|(at, pool)| pool.tier == *later && available.has(*at));

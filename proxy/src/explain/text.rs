@@ -428,12 +428,22 @@ fn member_line(member: &MemberUsed) -> String {
         share,
         healthy,
         total,
+        unresolved,
         ..
     } = member;
     let share = percent(*share);
     let share = share.trim_start();
+    let endpoints = match (*total, *unresolved) {
+        (0, 1..) => String::new(),
+        _ => format!(", {healthy} of {total} endpoints healthy"),
+    };
+    let names = match unresolved {
+        0 => String::new(),
+        1 => ", 1 name of an endpoint".to_owned(),
+        count => format!(", {count} names of endpoints"),
+    };
     format!(
-        "cluster {member}: tier {tier}, weight {weight}, {share} of the traffic, {healthy} of {total} endpoints healthy"
+        "cluster {member}: tier {tier}, weight {weight}, {share} of the traffic{endpoints}{names}"
     )
 }
 

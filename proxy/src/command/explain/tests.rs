@@ -54,6 +54,7 @@ macro_rules! golden {
 golden! {
     clusters_that_a_policy_leaves_out_are_told: "clusters" ["--cluster", "c1", "GET", "http://some.example:8080/"];
     clusters_that_a_policy_keeps_apart_are_told: "clusters" ["--cluster", "c1", "GET", "http://near.example:8080/"];
+    clusters_whose_gateways_have_names_share_before_these_are_resolved: "clusters" ["--cluster", "c1", "GET", "http://named.example:8080/"];
     policy_that_leaves_nobody_is_told: "clusters" ["--cluster", "c1", "GET", "http://nobody.example:8080/"];
     replays_are_told_with_their_outcomes: "clusters" ["--cluster", "c1", "GET", "http://backed.example:8080/"];
     replays_of_other_methods_are_told: "clusters" ["--cluster", "c1", "POST", "http://backed.example:8080/"];

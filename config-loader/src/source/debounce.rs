@@ -23,6 +23,9 @@ const DELAY_MAX: Duration = Duration::from_millis(750);
 /// How long after its last write a file that is still open counts as being written.
 const WRITER_GRACE: Duration = Duration::from_millis(200);
 
+/// How long a file that was taken away may come back before it counts as gone: some write anew what they have removed.
+const REMOVAL_GRACE: Duration = Duration::from_millis(100);
+
 /// What happened and was not looked at.
 #[derive(Debug)]
 pub(super) struct Debounce {
@@ -34,6 +37,7 @@ pub(super) struct Debounce {
     /// How many things happened that call for a look at everything.
     others: usize,
     writing: BTreeSet<PathBuf>,
+    removed: BTreeSet<PathBuf>,
     /// Whether something happened that may go on.
     may_go_on: bool,
     /// When to look although nothing happened.
@@ -47,6 +51,8 @@ pub(super) enum Happened {
     Closed,
     /// Nothing that tells whether more is to come.
     Other,
+    /// It was removed, or moved away.
+    Removed,
     /// Another file was moved into its place.
     Replaced,
     /// It was written to.
@@ -70,6 +76,7 @@ impl Debounce {
             paths,
             others: 0,
             writing: BTreeSet::new(),
+            removed: BTreeSet::new(),
             may_go_on: false,
             again: None,
         }
@@ -79,8 +86,12 @@ impl Debounce {
     pub(super) fn file(&mut self, path: &Path, what: Happened, now: Instant) {
         match what {
             Happened::Written => _ = self.writing.insert(path.to_owned()),
-            Happened::Closed => _ = self.writing.remove(path),
+            Happened::Closed | Happened::Removed => _ = self.writing.remove(path),
             Happened::Replaced | Happened::Other => {}
+        }
+        match what {
+            Happened::Removed => _ = self.removed.insert(path.to_owned()),
+            _ => _ = self.removed.remove(path),
         }
         self.may_go_on |= what != Happened::Replaced;
         self.paths.insert(path.to_owned());
@@ -120,6 +131,9 @@ impl Debounce {
             };
             if !self.writing.is_empty() {
                 quiet = quiet.max(WRITER_GRACE);
+            }
+            if !self.removed.is_empty() {
+                quiet = quiet.max(REMOVAL_GRACE);
             }
             (last + quiet).min(first + DELAY_MAX.max(self.quiet))
         });
@@ -227,6 +241,19 @@ mod tests {
         assert_eq!(debounce.deadline(), Some(start + WRITER_GRACE));
         debounce.file(Path::new("a"), Happened::Closed, start + ms(30));
         assert_eq!(debounce.deadline(), Some(start + ms(40)));
+    }
+
+    #[test]
+    fn a_file_that_was_removed_may_come_back() {
+        let start = Instant::now();
+        let mut debounce = Debounce::new(QUIET);
+        debounce.file(Path::new("a"), Happened::Removed, start);
+        assert_eq!(debounce.deadline(), Some(start + REMOVAL_GRACE));
+        debounce.file(Path::new("a"), Happened::Other, start + ms(50));
+        assert_eq!(debounce.deadline(), Some(start + ms(60)));
+        debounce.file(Path::new("a"), Happened::Removed, start + ms(55));
+        assert!(debounce.take(start + ms(154)).is_none());
+        assert!(debounce.take(start + ms(155)).is_some());
     }
 
     #[test]

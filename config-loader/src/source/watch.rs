@@ -204,6 +204,9 @@ impl<F: FnMut(Look)> Watching<F> {
             EventKind::Modify(ModifyKind::Name(RenameMode::To | RenameMode::Both)) => {
                 Happened::Replaced
             }
+            EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From)) => {
+                Happened::Removed
+            }
             _ => Happened::Other,
         };
         if event.need_rescan() {

@@ -172,12 +172,18 @@ fn tell(found: &[Diagnostic], imports: &[Import]) {
     };
     let count = |severity| found.iter().filter(|one| one.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-    let _ = writeln!(
-        error,
-        "{}{} imports, {errors} errors, {warnings} warnings",
-        render::text(found, style),
-        imports.len()
-    );
+    let findings = render::text(found, style);
+    let _ = match errors {
+        0 => writeln!(
+            error,
+            "{findings}{} imports, {errors} errors, {warnings} warnings",
+            imports.len()
+        ),
+        _ => writeln!(
+            error,
+            "{findings}{errors} errors, {warnings} warnings: nothing was written"
+        ),
+    };
 }
 
 fn text(importer: &ClusterKey, imports: &[Import]) -> String {

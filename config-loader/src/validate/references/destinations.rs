@@ -40,7 +40,7 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
                 let field = format!("status.requiredSubsets[{index}].trafficShift");
                 let message = format!("the shift is not followed: {why}");
                 let mut diagnostic = warning(object, X305, required.line, field, message);
-                diagnostic.help("write a VirtualService for the host, which says what goes where");
+                diagnostic.help("a VirtualService for the host says what goes where: write one, or change the one that has it");
                 found.push(diagnostic);
             }
         }

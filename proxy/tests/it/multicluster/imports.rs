@@ -186,6 +186,10 @@ fn a_cluster_of_which_nothing_is_there_does_not_lose_its_imports() {
         told.contains("help: see whether the directory is the right one"),
         "{told}"
     );
+    assert!(
+        told.ends_with("1 errors, 0 warnings: nothing was written\n"),
+        "{told}"
+    );
     assert_eq!(std::fs::read_to_string(&to).unwrap(), "# as it was\n");
     // one that exports nothing is fine, and so is what is asked for
     let full = ["--for", "c3", "--from", &c2, "--to", &to];

@@ -198,7 +198,7 @@ fn t94_settings_of_a_port_inherit_nothing() {
 }
 
 /// Checks that there is nobody for a request, and that this costs a reply and nothing else.
-fn check_nobody(proxy: &Proxy) {
+fn check_nobody(proxy: &Proxy, reason: &str) {
     let mut client = Raw::connect(proxy.edge);
     for _ in 0..20 {
         let reply = ask(&mut client, "");
@@ -208,7 +208,8 @@ fn check_nobody(proxy: &Proxy) {
     }
     let logged = proxy.logged("/?user=u");
     assert_eq!(logged["response_flags"], "UH", "{logged}");
-    assert_eq!(logged["response_code_details"], "no_healthy_upstream");
+    let details = format!("no_healthy_upstream{reason}");
+    assert_eq!(logged["response_code_details"], details);
     check_alive(proxy);
 }
 
@@ -224,7 +225,7 @@ fn t95_subset_without_endpoints_has_nobody() {
     let rule = "home/rule {host: a.test, subsets: [{name: v2, labels: {version: v2}}]}";
     let at = endpoint(origin.origin.address, ", labels: {version: v1}");
     let around = Around::endpoints(&[at]).to(", subset: v2, port: {number: 80}");
-    check_nobody(&around.start(&[rule], &[]));
+    check_nobody(&around.start(&[rule], &[]), "{subset_empty}");
     assert!(origin.origin.seen().is_empty());
 }
 
@@ -253,7 +254,7 @@ fn name_without_addresses_has_nobody() {
             let rule = format!(
                 "home/rule {{host: a.test, trafficPolicy: {{outlierDetection: {{}}, loadBalancer: {{{balancer}}}}}}}"
             );
-            check_nobody(&around.start(&[&rule], &[]));
+            check_nobody(&around.start(&[&rule], &[]), "{unresolved}");
         }
     }
 }
@@ -265,7 +266,7 @@ fn distribution_to_where_nobody_is_has_nobody() {
     let rule = "home/rule {host: a.test, trafficPolicy: {loadBalancer: {localityLbSetting: {distribute: \
         [{from: '*', to: {r/b: 50, q: 50}}]}}}}";
     let proxy = Around::endpoints(&[at]).to(PORT_80).start(&[rule], &[]);
-    check_nobody(&proxy);
+    check_nobody(&proxy, "");
     assert!(origin.origin.seen().is_empty());
     let log = proxy.stderr();
     assert!(log.contains("X290"), "{log}");
@@ -327,7 +328,7 @@ fn connections_to_nobody_are_closed() {
     let dead = Around::endpoints(&[endpoint(free_address(), "")]).to(PORT_80);
     let eject = "home/rule {host: a.test, trafficPolicy: {outlierDetection: {consecutive5xxErrors: 1, \
         baseEjectionTime: 1h, maxEjectionPercent: 100}}}";
-    for around in [unresolved, dead] {
+    for (around, reason) in [(unresolved, "unresolved"), (dead, "all_ejected")] {
         let start = Start::new();
         let text = carried(&around.mesh(start.edge(), &[eject]));
         let proxy = start.file("mesh.yaml", text).start();
@@ -338,10 +339,8 @@ fn connections_to_nobody_are_closed() {
         });
         let logged = proxy.access_log();
         let last = logged.last().unwrap();
-        assert_eq!(
-            last["response_code_details"], "no_healthy_upstream",
-            "{last}"
-        );
+        let details = format!("no_healthy_upstream{{{reason}}}");
+        assert_eq!(last["response_code_details"], details, "{last}");
         check_alive(&proxy);
     }
 }

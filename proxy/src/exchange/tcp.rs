@@ -268,7 +268,12 @@ impl Destined {
     }
 
     /// An endpoint of this cluster that has not been tried.
-    fn untried(&self, cluster: &Arc<Cluster>, worker: &Worker, tried: &[Spot]) -> Option<Picked> {
+    pub(super) fn untried(
+        &self,
+        cluster: &Arc<Cluster>,
+        worker: &Worker,
+        tried: &[Spot],
+    ) -> Option<Picked> {
         let at = |endpoint| self.at_pool(cluster.id(), endpoint);
         let was_tried = |index: &EndpointIdx| tried.contains(&at(*index).spot());
         let calm = !self.is_last_resort(cluster.id());

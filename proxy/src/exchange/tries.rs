@@ -283,6 +283,11 @@ impl Picked {
             }
             picked = picked.again(worker, attempt)?;
         }
+        // a hash may lead to the same one every time
+        if next.avoid_tried && tried.contains(&picked.spot()) {
+            let fresh = picked.destined().untried(&cluster, worker, tried);
+            picked = fresh.filter(|fresh| !unwanted(fresh)).unwrap_or(picked);
+        }
         Some(picked)
     }
 }

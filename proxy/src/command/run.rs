@@ -1,6 +1,6 @@
 //! `strait run`: serve, and follow every change of the configuration.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use config_loader::ReadOptions;
+use ipnet::IpNet;
 
 use super::args::{ConfigArgs, IdentityArgs};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::app::{self, Settings};
 use crate::codec::check::Http10;
 use crate::codec::{self, handshake, http1};
-use crate::exchange::origin::TRUSTED_HOPS_MAX;
+use crate::exchange::origin::{INTERNAL_ADDRESSES_MAX, InternalAddresses, TRUSTED_HOPS_MAX};
 use crate::exchange::request::{
     ExchangeSettings, FAILOVER_BODY_BYTES_MAX, REPLAY_BODY_BYTES_MAX, REPLAY_BYTES_MAX,
 };
@@ -108,6 +109,16 @@ pub struct ServeArgs {
         value_parser = clap::value_parser!(u8).range(0..=i64::from(TRUSTED_HOPS_MAX))
     )]
     pub trusted_hops: u8,
+    /// Networks whose clients are internal: the proxy believes their x-envoy- request controls and keeps their
+    /// x-request-id; default: none
+    #[arg(
+        long = "internal-addresses",
+        value_name = "CIDR,...",
+        env = "STRAIT_INTERNAL_ADDRESSES",
+        value_delimiter = ',',
+        value_parser = network
+    )]
+    pub internal_addresses: Vec<Option<IpNet>>,
     /// Keep the x-request-id of external clients, instead of replacing it
     #[arg(long, env = "STRAIT_KEEP_REQUEST_ID")]
     pub keep_request_id: bool,
@@ -241,6 +252,17 @@ impl ServeArgs {
             .unwrap_or_else(threads::default_concurrency)
     }
 
+    fn internal_addresses(&self) -> Result<InternalAddresses, String> {
+        let networks = self.internal_addresses.iter().flatten();
+        let count = networks.clone().count();
+        if count > INTERNAL_ADDRESSES_MAX {
+            return Err(format!(
+                "--internal-addresses: {count} networks, at most {INTERNAL_ADDRESSES_MAX} are allowed; join adjacent ones"
+            ));
+        }
+        Ok(networks.copied().collect())
+    }
+
     fn exchange(&self) -> Result<ExchangeSettings, String> {
         let server_name = match self.server_name.as_str() {
             "" => None,
@@ -256,6 +278,7 @@ impl ServeArgs {
         Ok(ExchangeSettings {
             server_name,
             keep_external_request_id: self.keep_request_id,
+            internal_addresses: self.internal_addresses()?,
             trusted_hops: usize::from(self.trusted_hops),
             forwarded_host: self.forwarded_host,
             hostname: rustix::system::uname().nodename().to_string_lossy().into(),
@@ -301,6 +324,30 @@ fn concurrency(text: &str) -> Result<NonZeroUsize, String> {
         .ok_or_else(|| format!("expected a number from 1 to {WORKERS_MAX}"))
 }
 
+/// Parses `10.0.0.0/8`, or an address alone; none for an empty text, as manifests leave variables empty.
+fn network(text: &str) -> Result<Option<IpNet>, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let network = match text.parse::<IpAddr>() {
+        Ok(address) => IpNet::from(address),
+        Err(_) => text.parse().map_err(|_| {
+            "expected a network or an address; write for example 10.0.0.0/8 or fd00::/8".to_owned()
+        })?,
+    };
+    if network != network.trunc() {
+        let network = network.trunc();
+        return Err(format!("has bits set behind its prefix; write {network}"));
+    }
+    match network.addr().to_canonical() {
+        IpAddr::V4(_) if network.addr().is_ipv6() => {
+            Err("clients over IPv4 have IPv4 addresses; write the network in IPv4".to_owned())
+        }
+        _ => Ok(Some(network)),
+    }
+}
+
 /// Parses `1h`, `1m30s`, `1.5s`, `10ms`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is not a duration; write for example 30s or 1m30s");
@@ -335,6 +382,32 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn networks_are_written_with_a_prefix_or_as_one_address() {
+        for (text, network) in [
+            ("10.0.0.0/8", Some("10.0.0.0/8")),
+            (" fd00::/8", Some("fd00::/8")),
+            ("192.0.2.1", Some("192.0.2.1/32")),
+            ("::1", Some("::1/128")),
+            ("0.0.0.0/0", Some("0.0.0.0/0")),
+            ("", None),
+        ] {
+            let parsed = super::network(text).unwrap();
+            let written = parsed.map(|network| network.to_string());
+            assert_eq!(written.as_deref(), network, "{text:?}");
+        }
+        for (wrong, message) in [
+            ("10.0.0.1/8", "write 10.0.0.0/8"),
+            ("10.0.0.0/33", "expected a network"),
+            ("10/8", "expected a network"),
+            ("localhost", "expected a network"),
+            ("::ffff:10.0.0.0/104", "in IPv4"),
+        ] {
+            let error = super::network(wrong).unwrap_err();
+            assert!(error.contains(message), "{wrong}: {error}");
+        }
+    }
 
     #[test]
     fn durations_are_written_as_go_writes_them() {

@@ -10,7 +10,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use rand::{Rng, RngExt};
 
 use super::connection::Connection;
-use super::origin::{Origin, Trust, X_FORWARDED_FOR, X_FORWARDED_PROTO, is_internal};
+use super::origin::{Origin, Trust, X_FORWARDED_FOR, X_FORWARDED_PROTO};
 use super::request::ExchangeSettings;
 use crate::filter::{Scheme, timeout};
 
@@ -40,8 +40,8 @@ const ONE: HeaderValue = HeaderValue::from_static("1");
 /// Edits the headers of a request that came to a gateway, and tells which of those that are left may be believed.
 ///
 /// The peer's address is appended to `x-forwarded-for`, and the scheme is that of `origin`: a client's own claims are not
-/// believed. A request is internal when it comes straight from a private address; only then are its `x-envoy-` controls
-/// kept.
+/// believed. A request is internal when it comes straight from one of the internal addresses; only then are its `x-envoy-`
+/// controls kept.
 pub fn forward(
     headers: &mut HeaderMap,
     connection: &Connection,
@@ -58,7 +58,7 @@ pub fn forward(
         false
     };
     let mut trust = Trust {
-        internal: is_internal(connection, passed_on),
+        internal: settings.internal_addresses.include(connection, passed_on),
         controls: false,
     };
     let mut keep_id = false;

@@ -3,9 +3,10 @@
 //! Everything in a request's head is the client's own claim. Two things are not: the address of the connection's peer,
 //! and what the trusted proxies in front of this one added (`--trusted-hops`).
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use hyper::header::{HeaderMap, HeaderName};
+use ipnet::IpNet;
 
 use super::connection::Connection;
 use crate::filter::Scheme;
@@ -30,7 +31,7 @@ pub struct Origin {
 /// What may be believed of a request that is about to be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trust {
-    /// Whether the request comes straight from a private address, so that its `x-envoy-` controls count.
+    /// Whether the request comes straight from an internal address, so that its `x-envoy-` controls count.
     pub internal: bool,
     /// Whether there are such controls among the headers that are left; those of others are removed unread.
     pub controls: bool,
@@ -59,16 +60,31 @@ impl Origin {
     }
 }
 
-/// Whether a request is one of this mesh's own: it comes from a private address, and no other hop was before that one.
-pub fn is_internal(connection: &Connection, passed_on: bool) -> bool {
-    !passed_on && is_private(connection.client.source.ip())
+/// Most networks of `--internal-addresses`.
+pub const INTERNAL_ADDRESSES_MAX: usize = 64;
+
+/// Networks whose clients are internal: the proxy believes their request controls and request ids.
+///
+/// Default: none, as Envoy has it since 1.33 and Istio. Scope: process. Source: `--internal-addresses`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InternalAddresses(Box<[IpNet]>);
+
+impl FromIterator<IpNet> for InternalAddresses {
+    fn from_iter<T: IntoIterator<Item = IpNet>>(networks: T) -> Self {
+        Self(networks.into_iter().collect())
+    }
 }
 
-/// Whether an address is of this host or of a private network (RFC 1918, RFC 4193).
-fn is_private(ip: IpAddr) -> bool {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => ip.is_private() || ip == Ipv4Addr::LOCALHOST,
-        IpAddr::V6(ip) => ip.is_unique_local() || ip.is_loopback(),
+impl InternalAddresses {
+    /// Whether a request is internal: its connection comes from one of the networks, and no other hop was before that
+    /// one (`passed_on`).
+    pub fn include(&self, connection: &Connection, passed_on: bool) -> bool {
+        !passed_on && !self.0.is_empty() && self.contain(connection.client.source.ip())
+    }
+
+    fn contain(&self, ip: IpAddr) -> bool {
+        let ip = ip.to_canonical();
+        self.0.iter().any(|network| network.contains(&ip))
     }
 }
 

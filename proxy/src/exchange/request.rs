@@ -15,6 +15,7 @@ use rand::rngs::SmallRng;
 
 pub use super::connection::{Connection, DownstreamProtocol};
 use super::mirror::Mirroring;
+use super::origin::InternalAddresses;
 use super::replay::Memory;
 use crate::balance::EndpointIdx;
 use crate::cluster::{Ask, Cluster, Endpoint};
@@ -41,6 +42,8 @@ pub struct ExchangeSettings {
     pub server_name: Option<HeaderValue>,
     /// Whether an external client's `x-request-id` is kept instead of replaced. Default: no.
     pub keep_external_request_id: bool,
+    /// Networks whose clients are internal. Default: none. Source: `--internal-addresses`.
+    pub internal_addresses: InternalAddresses,
     /// How many proxies in front of this one are trusted: what they say of the client's address and scheme is
     /// believed. Default: 0. Source: `--trusted-hops`.
     pub trusted_hops: usize,
@@ -67,6 +70,7 @@ impl Default for ExchangeSettings {
         Self {
             server_name: Some(HeaderValue::from_static("istio-envoy")),
             keep_external_request_id: false,
+            internal_addresses: InternalAddresses::default(),
             trusted_hops: 0,
             forwarded_host: false,
             shadow_host_suffix: false,

@@ -5,13 +5,11 @@ use hyper::{HeaderMap, Request, Response};
 use crate::support::client::{Answer, Client, Front, get};
 use crate::support::mesh::{documents, everything_to, gateway, routes, service};
 use crate::support::origin::{Back, Origin, Seen, empty, full};
-use crate::support::proxy::{Proxy, Start};
+use crate::support::proxy::{LOOPBACK_IS_INTERNAL, Proxy, Start};
 
 /// Everything to an origin, through a proxy that was started with these arguments.
 fn started(origin: &Origin, arguments: &[&str]) -> Proxy {
-    let start = Start::new().args(arguments.iter().copied());
-    let text = everything_to(start.edge(), origin);
-    start.file("mesh.yaml", text).start()
+    Proxy::with_args(arguments, |edge| everything_to(edge, origin))
 }
 
 /// Sends one request with these headers and returns what the origin saw, and the answer.
@@ -28,21 +26,24 @@ async fn through(origin: &Origin, proxy: &Proxy, headers: &[(&str, &str)]) -> (S
     (seen.remove(before), answer)
 }
 
-/// What makes a request one of an external client: another hop before the test's own.
+/// What makes a request of an internal address one of an external client: another hop before the test's own.
 const EXTERNAL: (&str, &str) = ("x-forwarded-for", "203.0.113.7");
 
 #[tokio::test]
 async fn request_id_of_an_external_client_is_replaced_unless_asked_to_keep() {
     let origin = Origin::named(Back::H1, "up");
-    let proxy = started(&origin, &[]);
     let mine = ("x-request-id", "mine");
-    let (seen, answer) = through(&origin, &proxy, &[EXTERNAL, mine]).await;
+    let by_default = started(&origin, &[]);
+    let (seen, answer) = through(&origin, &by_default, &[mine]).await;
     assert_eq!(seen.header("x-request-id").unwrap().len(), 36);
     assert_eq!(answer.header("x-request-id"), None);
+    let proxy = started(&origin, &LOOPBACK_IS_INTERNAL);
+    let (seen, _) = through(&origin, &proxy, &[EXTERNAL, mine]).await;
+    assert_eq!(seen.header("x-request-id").unwrap().len(), 36);
     let (seen, _) = through(&origin, &proxy, &[mine]).await;
     assert_eq!(seen.header("x-request-id"), Some("mine"));
     let keeping = started(&origin, &["--keep-request-id"]);
-    let (seen, _) = through(&origin, &keeping, &[EXTERNAL, mine]).await;
+    let (seen, _) = through(&origin, &keeping, &[mine]).await;
     assert_eq!(seen.header("x-request-id"), Some("mine"));
 }
 
@@ -105,7 +106,6 @@ async fn scheme_that_a_trusted_hop_tells_is_matched_and_redirected_from() {
 #[tokio::test]
 async fn external_clients_control_nothing() {
     let origin = Origin::named(Back::H1, "up");
-    let proxy = started(&origin, &[]);
     let claims = [
         ("x-envoy-internal", "true"),
         ("x-envoy-decorator-operation", "op"),
@@ -120,34 +120,49 @@ async fn external_clients_control_nothing() {
         ("x-envoy-expected-rq-timeout-ms", "5"),
         ("x-forwarded-client-cert", "By=me"),
     ];
-    let (seen, answer) = through(&origin, &proxy, &[&[EXTERNAL][..], &claims].concat()).await;
-    assert_eq!(answer.status, 200);
-    assert_eq!(seen.header("x-envoy-external-address"), Some("127.0.0.1"));
-    assert_eq!(seen.header("x-envoy-attempt-count"), Some("1"));
-    for (name, _) in claims
-        .iter()
-        .filter(|(name, _)| !matches!(*name, "x-envoy-external-address" | "x-envoy-attempt-count"))
-    {
-        assert_eq!(seen.header(name), None, "{name}");
+    // Loopback and private addresses are external, too, unless they are listed.
+    for (arguments, before) in [(&[][..], &[][..]), (&LOOPBACK_IS_INTERNAL, &[EXTERNAL])] {
+        let proxy = started(&origin, arguments);
+        let (seen, answer) = through(&origin, &proxy, &[before, &claims].concat()).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(seen.header("x-envoy-external-address"), Some("127.0.0.1"));
+        assert_eq!(seen.header("x-envoy-attempt-count"), Some("1"));
+        for (name, _) in claims.iter().filter(|(name, _)| {
+            !matches!(*name, "x-envoy-external-address" | "x-envoy-attempt-count")
+        }) {
+            assert_eq!(seen.header(name), None, "{name}");
+        }
     }
 }
 
 #[tokio::test]
-async fn internal_clients_are_told_apart_by_the_only_address() {
+async fn internal_addresses_are_those_of_the_flag() {
     let origin = Origin::named(Back::H1, "up");
-    let proxy = started(&origin, &[]);
-    let (seen, _) = through(&origin, &proxy, &[]).await;
-    assert_eq!(seen.header("x-envoy-internal"), Some("true"));
-    assert_eq!(seen.header("x-envoy-external-address"), None);
-    let (seen, _) = through(&origin, &proxy, &[EXTERNAL]).await;
-    assert_eq!(seen.header("x-envoy-internal"), None);
-    assert_eq!(seen.header("x-envoy-external-address"), Some("127.0.0.1"));
+    for (arguments, before, internal) in [
+        (&[][..], &[][..], false),
+        (&["--internal-addresses", ""], &[], false),
+        (&["--internal-addresses", "10.0.0.0/8"], &[], false),
+        (&["--internal-addresses", "127.0.0.2"], &[], false),
+        (&["--internal-addresses", "10.0.0.0/8,127.0.0.1"], &[], true),
+        (&LOOPBACK_IS_INTERNAL, &[], true),
+        (&LOOPBACK_IS_INTERNAL, &[EXTERNAL], false),
+    ] {
+        let proxy = started(&origin, arguments);
+        let (seen, _) = through(&origin, &proxy, before).await;
+        let (is, address) = if internal {
+            (Some("true"), None)
+        } else {
+            (None, Some("127.0.0.1"))
+        };
+        assert_eq!(seen.header("x-envoy-internal"), is, "{arguments:?}");
+        assert_eq!(seen.header("x-envoy-external-address"), address);
+    }
 }
 
 #[tokio::test]
 async fn traces_of_the_client_pass_through_and_nothing_is_started() {
     let origin = Origin::named(Back::H2, "up");
-    let proxy = started(&origin, &[]);
+    let proxy = started(&origin, &LOOPBACK_IS_INTERNAL);
     let trace = [
         (
             "traceparent",

@@ -106,7 +106,8 @@ async fn origin_is_told_who_asks() {
     let seen = origin.only();
     assert_eq!(seen.header("x-forwarded-for"), Some("127.0.0.1"));
     assert_eq!(seen.header("x-forwarded-proto"), Some("http"));
-    assert_eq!(seen.header("x-envoy-internal"), Some("true"));
+    assert_eq!(seen.header("x-envoy-internal"), None);
+    assert_eq!(seen.header("x-envoy-external-address"), Some("127.0.0.1"));
     assert_eq!(seen.header("x-envoy-attempt-count"), Some("1"));
     assert_eq!(seen.header("x-request-id").unwrap().len(), 36);
 
@@ -120,13 +121,14 @@ async fn origin_is_told_who_asks() {
     let chain = seen.header("x-forwarded-for").unwrap().replace(' ', "");
     assert_eq!(chain, "192.0.2.1,192.0.2.2,192.0.2.3,127.0.0.1");
     assert_eq!(seen.header("x-envoy-internal"), None);
-    // Behind another proxy the peer is not an internal client, so its request id is not kept.
     assert_ne!(seen.header("x-request-id"), Some("mine"));
 }
 
 #[tokio::test]
 async fn controls_are_kept_from_internal_clients_only() {
-    let (origin, proxy) = hello(Back::H1);
+    let origin = Origin::named(Back::H1, "hello");
+    let internal = ["--internal-addresses", "127.0.0.1/32"];
+    let proxy = Proxy::with_args(&internal, |edge| everything_to(edge, &origin));
     let controls = |request: &mut Request<_>| {
         let headers: &mut hyper::HeaderMap = request.headers_mut();
         headers.insert("x-envoy-decorator-operation", "mine".parse().unwrap());
@@ -144,7 +146,7 @@ async fn controls_are_kept_from_internal_clients_only() {
     assert_eq!(seen.header("x-envoy-external-address"), None);
     assert_eq!(seen.header("x-request-id"), Some("mine"));
 
-    // An address of the loopback network that is not of a private one, as `is private` goes by RFC 1918.
+    // An address of the loopback network that is not listed.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     let from = Ipv4Addr::new(127, 99, 0, 1);
     socket.bind(SocketAddr::from((from, 0))).unwrap();

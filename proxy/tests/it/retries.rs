@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use crate::support::client::{Answer, Client, Front, get, post};
 use crate::support::mesh::{documents, gateway, routes, service};
 use crate::support::origin::{Back, Body, BodyError, Origin, RawOrigin, empty, full, read_head};
-use crate::support::proxy::{Proxy, Start, free_address};
+use crate::support::proxy::{LOOPBACK_IS_INTERNAL, Proxy, Start, free_address};
 use crate::support::until;
 
 const RESET: &str = "upstream connect error or disconnect/reset before headers.";
@@ -487,9 +487,10 @@ async fn grpc_status_counts_in_headers_and_not_in_trailers() {
 
 #[tokio::test]
 async fn trusted_client_asks_for_retries_and_nobody_else() {
-    let origin = failing(Back::H1, &[418, 418, 418]);
-    let proxy = proxy(Back::H1, &[origin.address], "retries: {},");
-    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    let origin = failing(Back::H1, &[418, 418, 418, 418]);
+    let mesh = |edge| world(edge, Back::H1, &[origin.address], "retries: {},");
+    let proxy = Proxy::with_args(&LOOPBACK_IS_INTERNAL, mesh);
+    let by_default = Proxy::with(mesh);
     let ask = |trusted: bool| {
         let mut request = get("/");
         for (name, value) in [
@@ -505,9 +506,13 @@ async fn trusted_client_asks_for_retries_and_nobody_else() {
         }
         request
     };
-    assert_eq!(client.call(ask(false)).await.text(), "try 1");
-    assert_eq!(client.call(ask(true)).await.text(), "try 3");
+    // No address is trusted by default, that of this very host neither.
+    let mut client = Client::connect(Front::H1, by_default.edge).await;
+    assert_eq!(client.call(ask(true)).await.text(), "try 1");
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    assert_eq!(client.call(ask(false)).await.text(), "try 2");
     assert_eq!(client.call(ask(true)).await.text(), "try 4");
+    assert_eq!(client.call(ask(true)).await.text(), "try 5");
     for seen in origin.seen() {
         let names = seen.headers.keys().map(|name| name.as_str());
         let controls = names.filter(|name| name.contains("retr"));

@@ -11,10 +11,10 @@ use hyper::{Request, Response};
 use crate::support::client::{Client, Front, get};
 use crate::support::mesh::{documents, gateway, routes, service};
 use crate::support::origin::{Back, BodyError, Origin, empty, full};
-use crate::support::proxy::Proxy;
+use crate::support::proxy::{LOOPBACK_IS_INTERNAL, Proxy};
 
 fn proxy(origin: &Origin, settings: &str) -> Proxy {
-    Proxy::with(|edge| {
+    Proxy::with_args(&LOOPBACK_IS_INTERNAL, |edge| {
         documents([
             gateway(&[edge]),
             service("web", origin.back, &[(origin.address, "v1")]),

@@ -21,6 +21,9 @@ pub fn free_address() -> SocketAddr {
     socket.local_addr().unwrap()
 }
 
+/// Arguments that make the clients of a test internal.
+pub const LOOPBACK_IS_INTERNAL: [&str; 2] = ["--internal-addresses", "127.0.0.0/8,::1"];
+
 /// A running `strait run`; killed when this is dropped.
 pub struct Proxy {
     /// Where its gateway listens, if the configuration says so.
@@ -128,7 +131,12 @@ fn write(path: &Path, text: impl AsRef<str>) {
 impl Proxy {
     /// Starts with the resources that `mesh` writes for a gateway's address.
     pub fn with(mesh: impl FnOnce(SocketAddr) -> String) -> Self {
-        let start = Start::new();
+        Self::with_args(&[], mesh)
+    }
+
+    /// The same, with more arguments of `strait run`.
+    pub fn with_args(arguments: &[&str], mesh: impl FnOnce(SocketAddr) -> String) -> Self {
+        let start = Start::new().args(arguments.iter().copied());
         let text = mesh(start.edge());
         start.file("mesh.yaml", text).start()
     }

@@ -9,8 +9,17 @@ use super::super::connection::{DownstreamProtocol, Handshake};
 use super::*;
 use crate::snapshot::ListenerKey;
 
+/// By settings that take 10.0.0.0/8 for internal.
 fn forwarded(peer: &str, before: &[(&'static str, &'static str)]) -> HeaderMap {
-    forwarded_with(&ExchangeSettings::default(), peer, before).1
+    forwarded_with(&settings("10.0.0.0/8"), peer, before).1
+}
+
+fn settings(internal: &str) -> ExchangeSettings {
+    let networks = internal.split_whitespace();
+    ExchangeSettings {
+        internal_addresses: networks.map(|network| network.parse().unwrap()).collect(),
+        ..ExchangeSettings::default()
+    }
 }
 
 fn forwarded_with(
@@ -37,16 +46,24 @@ fn forwarded_with(
 
 #[test]
 fn controls_count_only_from_internal_clients() {
-    let settings = ExchangeSettings::default();
     let control = [("x-envoy-retry-on", "5xx")];
-    for (peer, before, internal, controls) in [
-        ("10.1.2.3", &control[..], true, true),
-        ("10.1.2.3", &[], true, false),
-        ("10.1.2.3", &[("x-envoy-internal", "true")], true, false),
-        ("203.0.113.9", &control, false, false),
+    for (networks, peer, before, internal, controls) in [
+        ("", "10.1.2.3", &control[..], false, false),
+        ("", "127.0.0.1", &control, false, false),
+        ("10.0.0.0/8", "10.1.2.3", &control, true, true),
+        ("10.0.0.0/8", "10.1.2.3", &[], true, false),
+        (
+            "10.0.0.0/8",
+            "10.1.2.3",
+            &[("x-envoy-internal", "true")],
+            true,
+            false,
+        ),
+        ("10.0.0.0/8", "203.0.113.9", &control, false, false),
     ] {
-        let (trust, _) = forwarded_with(&settings, peer, before);
-        assert_eq!(trust, Trust { internal, controls }, "{peer} {before:?}");
+        let (trust, _) = forwarded_with(&settings(networks), peer, before);
+        let expected = Trust { internal, controls };
+        assert_eq!(trust, expected, "{peer} of {networks:?}, {before:?}");
     }
 }
 
@@ -54,7 +71,7 @@ fn controls_count_only_from_internal_clients() {
 fn trusted_hops_tell_address_and_scheme() {
     let settings = ExchangeSettings {
         trusted_hops: 1,
-        ..ExchangeSettings::default()
+        ..settings("10.0.0.0/8")
     };
     let told = [
         ("x-forwarded-for", "198.51.100.7, 192.0.2.1"),
@@ -152,7 +169,7 @@ fn internal_client_keeps_its_controls_and_its_request_id() {
 }
 
 #[test]
-fn private_peer_behind_another_hop_is_external() {
+fn internal_peer_behind_another_hop_is_external() {
     let headers = forwarded("10.1.2.3", &[("x-forwarded-for", "203.0.113.9")]);
     assert!(!headers.contains_key("x-envoy-internal"));
     assert_eq!(headers["x-envoy-external-address"], "10.1.2.3");

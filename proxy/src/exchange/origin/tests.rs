@@ -76,21 +76,31 @@ fn scheme_is_the_connections_unless_a_trusted_hop_tells_another() {
 }
 
 #[test]
-fn internal_is_who_comes_straight_from_a_private_address() {
-    for (peer, passed_on, internal) in [
-        ("10.1.2.3", false, true),
-        ("10.1.2.3", true, false),
-        ("172.16.0.1", false, true),
-        ("172.32.0.1", false, false),
-        ("192.168.9.9", false, true),
-        ("127.0.0.1", false, true),
-        ("203.0.113.9", false, false),
-        ("::1", false, true),
-        ("fd00::1", false, true),
-        ("2001:db8::1", false, false),
-        ("::ffff:10.0.0.1", false, true),
+fn internal_is_who_comes_straight_from_a_listed_network() {
+    let list = |text: &str| -> InternalAddresses {
+        let networks = text.split_whitespace();
+        networks.map(|network| network.parse().unwrap()).collect()
+    };
+    for (networks, peer, passed_on, internal) in [
+        ("", "10.1.2.3", false, false),
+        ("", "127.0.0.1", false, false),
+        ("", "::1", false, false),
+        ("", "fd00::1", false, false),
+        ("10.0.0.0/8", "10.1.2.3", false, true),
+        ("10.0.0.0/8", "10.1.2.3", true, false),
+        ("10.0.0.0/8", "11.1.2.3", false, false),
+        ("10.0.0.0/8", "::ffff:10.0.0.1", false, true),
+        ("10.0.0.0/8", "fd00::1", false, false),
+        ("10.0.0.0/8 fd00::/8", "fd00::1", false, true),
+        ("203.0.113.9/32", "203.0.113.9", false, true),
+        ("203.0.113.9/32", "203.0.113.8", false, false),
+        ("0.0.0.0/0", "203.0.113.9", false, true),
+        ("0.0.0.0/0", "2001:db8::1", false, false),
     ] {
-        let found = is_internal(&connection(peer, false), passed_on);
-        assert_eq!(found, internal, "{peer}, passed on: {passed_on}");
+        let found = list(networks).include(&connection(peer, false), passed_on);
+        assert_eq!(
+            found, internal,
+            "{peer} of {networks:?}, passed on: {passed_on}"
+        );
     }
 }

@@ -69,6 +69,8 @@ pub struct Record {
     /// Whether the method is HEAD.
     head: bool,
     grpc_status: Option<u8>,
+    /// Bytes that a tunnel took from the client; those of a request's body are in `progress`.
+    received_bytes: u64,
     sent_bytes: u64,
     /// Counts messages of the response, for gRPC.
     messages: Messages,
@@ -107,6 +109,7 @@ impl Record {
             grpc: timeout::is_grpc(request.headers()),
             head: request.method() == Method::HEAD,
             grpc_status: None,
+            received_bytes: 0,
             sent_bytes: 0,
             messages: Messages::default(),
             upstream_time: None,
@@ -285,8 +288,9 @@ impl Record {
         }
     }
 
-    /// Notes bytes that were sent outside of frames, on an upgraded connection for example.
-    pub fn saw_bytes(&mut self, sent: u64) {
+    /// Notes bytes that a tunnel moved: from the client, and to the client.
+    pub fn tunneled(&mut self, received: u64, sent: u64) {
+        self.received_bytes += received;
         self.sent_bytes += sent;
     }
 
@@ -324,10 +328,7 @@ impl Record {
         let worker = &self.worker;
         worker.lower(Gauge::RequestsActive);
         let duration = self.started.elapsed();
-        let request_bytes = self
-            .progress
-            .as_ref()
-            .map_or(0, |progress| progress.bytes());
+        let body_bytes = self.progress.as_ref().map_or(0, |body| body.bytes());
         let record = RequestRecord {
             code: self.code,
             flags: self.flags(),
@@ -339,7 +340,7 @@ impl Record {
             grpc_status: self.grpc_status,
             security: Security::Unknown,
             duration,
-            request_bytes,
+            request_bytes: body_bytes + self.received_bytes,
             response_bytes: self.sent_bytes,
             request_messages: self.progress.as_ref().map_or(0, |one| one.messages()),
             response_messages: self.messages.count(),

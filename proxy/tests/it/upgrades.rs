@@ -1,5 +1,9 @@
 //! WebSocket over a stream of HTTP/2 (RFC 8441).
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use hyper::body::Incoming;
@@ -8,16 +12,18 @@ use hyper::ext::Protocol;
 use hyper::upgrade::Upgraded;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use socket2::SockRef;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::support::client::{Answer, Client, Front, get};
-use crate::support::mesh::{documents, everything_to, gateway, routes};
-use crate::support::origin::{Back, Body, Origin, empty, full};
+use crate::support::mesh::{documents, everything_to, everything_to_address, gateway, routes};
+use crate::support::origin::{Back, Body, Origin, RawOrigin, empty, full, read_head};
 use crate::support::proxy::Proxy;
-use crate::support::until;
+use crate::support::{DEADLINE, until};
 
 /// Switches to WebSocket on `/chat`, by the protocol that is asked for, and sends every message back; other paths get an ordinary answer.
 pub async fn chat(mut request: Request<Incoming>) -> Response<Body> {
@@ -215,4 +221,128 @@ async fn plain_connect_has_no_route() {
     let answer = sender.send_request(request).await.unwrap();
     assert_eq!(answer.status(), 404);
     assert_eq!(origin.seen().len(), 1);
+}
+
+const SWITCH: &[u8] =
+    b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+
+/// How a tunnel ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum TunnelEnd {
+    /// Both sides close in order.
+    Closed,
+    /// The client resets its connection or stream.
+    ClientResets,
+    /// The endpoint resets its connection.
+    EndpointResets,
+}
+
+fn reset(stream: TcpStream) {
+    let linger = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+    linger.unwrap();
+}
+
+/// Switches on `/chat`: takes 1,000 bytes and answers with 3,000, of which 300 come with the response's head.
+fn counted_origin(end: TunnelEnd) -> RawOrigin {
+    RawOrigin::start(move |_, mut stream| {
+        let mut head = read_head(&mut stream);
+        while !head.starts_with("GET /chat") {
+            if head.is_empty() {
+                return;
+            }
+            let ordinary = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+            stream.write_all(ordinary).unwrap();
+            head = read_head(&mut stream);
+        }
+        stream.write_all(&[SWITCH, &[b'd'; 300]].concat()).unwrap();
+        stream.read_exact(&mut [0; 1_000]).unwrap();
+        stream.write_all(&[b'd'; 2_700]).unwrap();
+        let _ = stream.read(&mut [0]);
+        if end == TunnelEnd::EndpointResets {
+            reset(stream);
+        }
+    })
+}
+
+/// Sends 1,000 bytes on an upgraded HTTP/1 connection and reads 3,000.
+fn exchange_http1(proxy: &Proxy, end: TunnelEnd) {
+    let mut stream = TcpStream::connect(proxy.edge).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    let head =
+        "GET /chat HTTP/1.1\r\nhost: a.test\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
+    // some of it before the proxy knows whether the endpoint switches
+    stream
+        .write_all(&[head.as_bytes(), &[b'u'; 400]].concat())
+        .unwrap();
+    read_head(&mut stream);
+    stream.write_all(&[b'u'; 600]).unwrap();
+    stream.read_exact(&mut [0; 3_000]).unwrap();
+    match end {
+        TunnelEnd::Closed => drop(stream),
+        TunnelEnd::ClientResets => reset(stream),
+        TunnelEnd::EndpointResets => {
+            stream.write_all(b"!").unwrap();
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    }
+}
+
+/// Sends 1,000 bytes on an upgraded HTTP/2 stream and reads 3,000.
+async fn exchange_http2(proxy: &Proxy, end: TunnelEnd) {
+    let mut sender = connected(proxy).await;
+    let response = connect(&mut sender, "/chat").await;
+    let mut io = TokioIo::new(hyper::upgrade::on(response).await.unwrap());
+    io.write_all(&[b'u'; 1_000]).await.unwrap();
+    io.read_exact(&mut [0; 3_000]).await.unwrap();
+    match end {
+        TunnelEnd::Closed => io.shutdown().await.unwrap(),
+        TunnelEnd::ClientResets => drop(io),
+        TunnelEnd::EndpointResets => {
+            io.write_all(b"!").await.unwrap();
+            let _ = io.read_to_end(&mut Vec::new()).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn upgraded_bytes_are_logged_and_counted_however_the_tunnel_ends() {
+    for end in [
+        TunnelEnd::Closed,
+        TunnelEnd::ClientResets,
+        TunnelEnd::EndpointResets,
+    ] {
+        for front in [Front::H1, Front::H2] {
+            let origin = counted_origin(end);
+            let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H1, origin.address));
+            match front {
+                Front::H1 => exchange_http1(&proxy, end),
+                Front::H2 => exchange_http2(&proxy, end).await,
+            }
+            // one byte more asks the endpoint for its reset
+            let received = 1_000 + u32::from(end == TunnelEnd::EndpointResets);
+            // the client's own task has to run meanwhile
+            until("the tunnel is logged", async || {
+                proxy
+                    .access_log()
+                    .iter()
+                    .any(|line| line["path"] == "/chat")
+            })
+            .await;
+            let logged = proxy.logged("/chat");
+            assert_eq!(logged["bytes_received"], received, "{front:?} {end:?}");
+            assert_eq!(logged["bytes_sent"], 3_000, "{front:?} {end:?}");
+            let sum = |name| proxy.metric(name, &[("response_code", "101")]);
+            let received = f64::from(received);
+            assert_eq!(
+                sum("istio_request_bytes_sum"),
+                received,
+                "{front:?} {end:?}"
+            );
+            assert_eq!(
+                sum("istio_response_bytes_sum"),
+                3_000.0,
+                "{front:?} {end:?}"
+            );
+        }
+    }
 }

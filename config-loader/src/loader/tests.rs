@@ -11,6 +11,8 @@ use crate::diagnostic::Severity;
 use crate::diagnostic::codes::istio::VS118;
 use crate::resource::Line;
 
+mod unreadable;
+
 /// How long a test waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(20);
 

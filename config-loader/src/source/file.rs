@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::scan::{Stamp, describe, name_of, scan};
+use rustix::fs::OFlags;
+
+use super::scan::{NO_FILE, Stamp, describe, name_of, scan};
 use crate::diagnostic::codes::common::SRC002;
 use crate::diagnostic::{Diagnostic, Severity};
 
@@ -94,7 +97,8 @@ impl FileSource {
             .collect();
         for path in lost {
             // What stood below a path that cannot be walked may still be there.
-            match path.ancestors().find_map(|above| scan.failed.get(above)) {
+            let failure = |above| scan.failed.get(above).or_else(|| scan.odd.get(above));
+            match path.ancestors().find_map(failure) {
                 Some(failure) => self.fail(&path, failure.clone(), &mut look),
                 None => {
                     self.known.remove(&path);
@@ -119,7 +123,10 @@ impl FileSource {
         };
         for path in paths {
             match fs::metadata(path) {
-                Ok(metadata) => self.check(path, Some(Stamp::new(&metadata)), &mut look),
+                Ok(metadata) if metadata.is_file() => {
+                    self.check(path, Some(Stamp::new(&metadata)), &mut look);
+                }
+                Ok(_) => return self.look(),
                 Err(error) if error.kind() == ErrorKind::NotFound => return self.look(),
                 Err(_) => self.check(path, None, &mut look),
             }
@@ -187,11 +194,18 @@ impl FileSource {
             .push((name_of(path), FileEvent::Unreadable(Box::new(failure))));
     }
 
-    fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        // A pipe may have come to stand here since the path was looked at; opening one would wait for its writer.
+        let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
+        let file = fs::File::options()
+            .read(true)
+            .custom_flags(without_waiting)
+            .open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other(NO_FILE));
+        }
         let mut bytes = Vec::new();
-        fs::File::open(path)?
-            .take(self.bytes_max + 1)
-            .read_to_end(&mut bytes)?;
+        file.take(self.bytes_max + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 }

@@ -20,6 +20,9 @@ const DEPTH_MAX: usize = 32;
 /// How many files are read at most.
 const FILES_MAX: usize = 100_000;
 
+/// What is wrong with a pipe, a socket or a device.
+pub(super) const NO_FILE: &str = "this is neither a file nor a directory";
+
 /// What tells one state of a file from another without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
@@ -54,6 +57,9 @@ pub(super) struct Scan {
     pub(super) directories: BTreeMap<PathBuf, (u64, u64)>,
     /// Paths that could not be walked, and why. What was known below them may still be there.
     pub(super) failed: BTreeMap<PathBuf, Diagnostic>,
+    /// Entries that cannot be read as a file: links to nothing, pipes, sockets, devices. They matter only where a file
+    /// was known, whose last good version stays; others may be locks of an editor.
+    pub(super) odd: BTreeMap<PathBuf, Diagnostic>,
     seen: HashSet<(u64, u64)>,
 }
 
@@ -78,11 +84,7 @@ impl Scan {
                 self.watch_link(root);
                 self.file(root.to_owned(), &metadata);
             }
-            Ok(_) => self.fail(
-                root,
-                SRC005,
-                "this is neither a file nor a directory".to_owned(),
-            ),
+            Ok(_) => self.fail(root, SRC005, NO_FILE.to_owned()),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 // It may come, or come back.
                 self.watch_parent(root);
@@ -166,9 +168,14 @@ impl Scan {
             Ok(metadata) if metadata.is_file() && is_resource_file(&path) => {
                 self.file(path, &metadata)
             }
-            Ok(_) => {}
-            // It went away between the listing and now, or it is a link to nowhere.
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Ok(metadata) if metadata.is_file() => {}
+            Ok(_) => self.odd(path, SRC005, NO_FILE),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                // Without the link, it went away between the listing and now.
+                if path.is_symlink() {
+                    self.odd(path, SRC002, "this link points to nothing");
+                }
+            }
             Err(error) if is_resource_file(&path) => self.fail_io(&path, &error),
             Err(_) => {}
         }
@@ -186,6 +193,12 @@ impl Scan {
         if self.seen.insert((metadata.dev(), metadata.ino())) {
             self.files.insert(path, Stamp::new(metadata));
         }
+    }
+
+    fn odd(&mut self, path: PathBuf, code: Code, message: &str) {
+        let name = name_of(&path);
+        let found = Diagnostic::about_file(Severity::Error, code, name, message);
+        self.odd.insert(path, found);
     }
 
     fn fail_io(&mut self, path: &Path, error: &io::Error) {

@@ -10,12 +10,14 @@ mod watch;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use config_loader::resource::core::Secret;
 use config_loader::{Diagnostic, Name, ResourceSet};
+use rustix::fs::OFlags;
 
 pub use findings::findings;
 pub use watch::Directories;
@@ -290,7 +292,11 @@ fn value(secret: &Secret, keys: &[&str], place: &str, kind: ProblemKind) -> Resu
 fn file(path: &Arc<str>) -> Result<Named, Problem> {
     let read = || -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        let file = File::open(&**path)?;
+        // A pipe is no file either, and opening one would wait for its writer.
+        let file = File::options()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(&**path)?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::other("it is not a file"));
         }

@@ -14,6 +14,8 @@ fn files_that_cannot_be_read_are_told_apart() {
     let directory = tempfile::tempdir().unwrap();
     let huge = directory.path().join("huge");
     fs::write(&huge, vec![b'a'; FILE_BYTES_MAX as usize + 1]).unwrap();
+    let pipe = directory.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
     for (path, kind, words) in [
         (
             directory.path().join("lost"),
@@ -25,6 +27,7 @@ fn files_that_cannot_be_read_are_told_apart() {
             ProblemKind::Unreadable,
             "not a file",
         ),
+        (pipe, ProblemKind::Unreadable, "not a file"),
         (huge, ProblemKind::Unreadable, "more than 1048576 bytes"),
     ] {
         let problem = file(&text(&path)).unwrap_err();

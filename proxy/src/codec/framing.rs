@@ -82,6 +82,36 @@ struct Head {
     length: Option<u64>,
     /// Asks for another protocol after this request.
     upgrade: bool,
+    target: Target,
+}
+
+/// How far the request target was looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Target {
+    /// Its method comes first.
+    #[default]
+    Ahead,
+    /// It has begun.
+    Begun,
+    /// It has a fragment, which is for a client alone (RFC 9112, section 3.2); the parser would drop it unsaid.
+    Fragment,
+}
+
+impl Target {
+    /// Looks at more bytes of the request line.
+    fn look(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        if *self == Self::Ahead {
+            let Some(space) = memchr::memchr(b' ', rest) else {
+                return;
+            };
+            *self = Self::Begun;
+            rest = &rest[space..];
+        }
+        if *self == Self::Begun && memchr::memchr(b'#', rest).is_some() {
+            *self = Self::Fragment;
+        }
+    }
 }
 
 impl Framing {
@@ -193,6 +223,9 @@ impl Framing {
                 Refusal::Chunk
             });
         }
+        if in_head && self.head.lines == 0 {
+            self.head.target.look(&within[..taken]);
+        }
         let Some(tail) = tail else { return Ok(taken) };
         let mut line = std::mem::take(&mut self.line);
         self.head.bytes += line.length;
@@ -217,6 +250,9 @@ impl Framing {
     fn head_line(&mut self, line: &[u8], long: bool) -> Result<(), Refusal> {
         if self.head.lines == 0 {
             // RFC 9112, section 2.2: ignore empty lines before the request line.
+            if self.head.target == Target::Fragment {
+                return Err(Refusal::Target);
+            }
             if !line.is_empty() {
                 self.head.lines = 1;
                 self.head.upgrade = line.starts_with(b"CONNECT ");

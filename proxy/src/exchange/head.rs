@@ -143,8 +143,12 @@ pub fn authority<B>(request: &Request<B>) -> Option<&str> {
 /// Puts the path into its normal form, which is what rules match on and what goes upstream.
 fn normalize<B>(request: &mut Request<B>) -> Result<(), LocalReply> {
     let uri = request.uri();
+    // `http://a?b` has the path `/` without having written it.
+    let written = uri
+        .path_and_query()
+        .is_none_or(|path| !path.as_str().starts_with('?'));
     let normal = match normalize_path(uri.path()) {
-        Ok(Cow::Borrowed(same)) if same.len() == uri.path().len() => return Ok(()),
+        Ok(Cow::Borrowed(same)) if written && same.len() == uri.path().len() => return Ok(()),
         Ok(normal) => normal,
         Err(_) => return Err(LocalReply::BAD_PATH),
     };

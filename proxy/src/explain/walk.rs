@@ -325,7 +325,8 @@ fn refused(
     let reason = if *refusal == LocalReply::NO_HOST {
         "the request names no host; give a whole URL, or -H 'Host: NAME'".to_owned()
     } else if *refusal == LocalReply::BAD_PATH {
-        "the path has no normal form".to_owned()
+        "the path has no normal form: it holds `%00`, or a dot segment with parameters (`..;`)"
+            .to_owned()
     } else if request.method() == Method::CONNECT {
         "CONNECT is not served".to_owned()
     } else if let Some(found) = virtual_host {

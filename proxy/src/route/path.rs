@@ -79,13 +79,21 @@ impl UriMatch {
     }
 }
 
-/// A path that has no normal form; the request is answered with 400, details `path_normalization_failed`.
+/// Why a path has no normal form; the request is answered with 400, details `path_normalization_failed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidPath;
+pub enum InvalidPath {
+    /// `..;x` or `.;x`: some origins read it as a dot segment, others as a name.
+    DotParameters,
+    /// `%00`: some origins end the path there.
+    EscapedNul,
+}
 
 impl fmt::Display for InvalidPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("path holds an escaped NUL")
+        f.write_str(match self {
+            Self::DotParameters => "path has a dot segment with parameters (`..;`)",
+            Self::EscapedNul => "path holds an escaped NUL (`%00`)",
+        })
     }
 }
 
@@ -93,48 +101,78 @@ impl std::error::Error for InvalidPath {}
 
 /// Brings a path, without query, to the form that rules are compared with and that goes upstream.
 ///
-/// As Istio's default `BASE`: `\` becomes `/`, escapes of unreserved characters are decoded (`%41`, `%2e`), then dot
-/// segments are resolved (RFC 3986, sections 6.2.2.2 and 5.2.4). Adjacent slashes, escaped slashes and the case of
-/// escapes are kept. Borrows when there is nothing to do, which one pass over the bytes finds out.
+/// As Istio's default `BASE`: `\` becomes `/`, escapes of unreserved characters are decoded (`%41`, `%2e`), characters that
+/// no URI has (RFC 3986, section 2) are escaped, then dot segments are resolved (sections 6.2.2.2 and 5.2.4). Adjacent
+/// slashes, escaped slashes and the case of escapes are kept. Borrows when there is nothing to do, which one pass over the
+/// bytes finds out.
 ///
 /// # Errors
 ///
-/// When the path holds `%00`.
+/// When the path holds `%00`, or a dot segment with parameters (`..;a`), which Envoy takes for a dot segment while some
+/// origins take it for a name.
 pub fn normalize_path(path: &str) -> Result<Cow<'_, str>, InvalidPath> {
     if is_normal(path.as_bytes()) {
         return Ok(Cow::Borrowed(path));
     }
     let decoded = decode_unreserved(path.as_bytes())?;
-    let resolved = resolve_dots(&decoded);
-    // Only ASCII was put in or cut out, and only at ASCII boundaries.
+    let resolved = resolve_dots(&decoded)?;
+    // What is not ASCII was escaped.
     Ok(Cow::Owned(
-        String::from_utf8(resolved).expect("ASCII edits keep UTF-8 valid"),
+        String::from_utf8(resolved).expect("only ASCII is left"),
     ))
 }
 
-/// Whether [`normalize_path`] would change nothing; may say no for a path that turns out normal.
-fn is_normal(path: &[u8]) -> bool {
-    let mut after_slash = false;
-    for (at, &byte) in path.iter().enumerate() {
-        match byte {
-            b'\\' => return false,
-            b'%' if escaped(path, at).is_some_and(|byte| byte == 0 || is_unreserved(byte)) => {
-                return false;
-            }
-            b'.' if after_slash && dots_end_segment(&path[at..]) => return false,
-            _ => {}
-        }
-        after_slash = byte == b'/';
-    }
-    true
+/// What a byte of a path needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    Nothing,
+    /// It is no character of a URI, and is escaped.
+    Escape,
+    /// It depends on its neighbours: `\`, `%` and `.`.
+    Look,
 }
 
-/// Whether a segment that starts with these bytes is `.` or `..`.
+/// What each byte needs.
+static NEEDS: [Need; 256] = {
+    let mut needs = [Need::Nothing; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        needs[byte] = match byte as u8 {
+            b'%' | b'.' | b'\\' => Need::Look,
+            b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x7f.. => Need::Escape,
+            _ => Need::Nothing,
+        };
+        byte += 1;
+    }
+    needs
+};
+
+/// Whether [`normalize_path`] would change nothing; may say no for a path that turns out normal.
+fn is_normal(path: &[u8]) -> bool {
+    path.iter()
+        .enumerate()
+        .all(|(at, &byte)| match NEEDS[usize::from(byte)] {
+            Need::Nothing => true,
+            Need::Escape => false,
+            Need::Look => stays(path, at, byte),
+        })
+}
+
+/// Whether a byte that depends on its neighbours stays as it is.
+fn stays(path: &[u8], at: usize, byte: u8) -> bool {
+    match byte {
+        b'%' => !escaped(path, at).is_some_and(|byte| byte == 0 || is_unreserved(byte)),
+        b'.' => at == 0 || path[at - 1] != b'/' || !dots_end_segment(&path[at..]),
+        _ => false,
+    }
+}
+
+/// Whether a segment that starts with these bytes is `.` or `..`, or may be one.
 fn dots_end_segment(rest: &[u8]) -> bool {
     matches!(
-        rest,
-        b"." | b".." | [b'.', b'/' | b'\\', ..] | [b'.', b'.', b'/' | b'\\', ..]
-    ) || matches!(rest, [b'.', b'%', ..])
+        rest.strip_prefix(b"..").unwrap_or(&rest[1..]),
+        [] | [b'/' | b'\\' | b';' | b'%', ..]
+    )
 }
 
 /// The byte that the escape at `at` stands for; `None` when that is no complete escape.
@@ -148,17 +186,22 @@ fn is_unreserved(byte: u8) -> bool {
 }
 
 fn decode_unreserved(path: &[u8]) -> Result<Vec<u8>, InvalidPath> {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut out = Vec::with_capacity(path.len());
     let mut at = 0;
     while let Some(&byte) = path.get(at) {
         match (byte, escaped(path, at)) {
-            (b'%', Some(0)) => return Err(InvalidPath),
+            (b'%', Some(0)) => return Err(InvalidPath::EscapedNul),
             (b'%', Some(decoded)) if is_unreserved(decoded) => {
                 out.push(decoded);
                 at += 3;
                 continue;
             }
             (b'\\', _) => out.push(b'/'),
+            _ if NEEDS[usize::from(byte)] == Need::Escape => {
+                let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
+                out.extend([b'%', HEX[high], HEX[low]]);
+            }
             _ => out.push(byte),
         }
         at += 1;
@@ -167,9 +210,9 @@ fn decode_unreserved(path: &[u8]) -> Result<Vec<u8>, InvalidPath> {
 }
 
 /// Removes `.` segments and lets each `..` take the segment before it away; never goes above the root.
-fn resolve_dots(path: &[u8]) -> Vec<u8> {
+fn resolve_dots(path: &[u8]) -> Result<Vec<u8>, InvalidPath> {
     if path.first() != Some(&b'/') {
-        return path.to_vec();
+        return Ok(path.to_vec());
     }
     let mut out = Vec::with_capacity(path.len());
     let mut segments = path[1..].split(|&byte| byte == b'/').peekable();
@@ -186,13 +229,21 @@ fn resolve_dots(path: &[u8]) -> Vec<u8> {
                     out.push(b'/');
                 }
             }
+            _ if is_dots_with_parameters(segment) => return Err(InvalidPath::DotParameters),
             _ => {
                 out.push(b'/');
                 out.extend_from_slice(segment);
             }
         }
     }
-    out
+    Ok(out)
+}
+
+/// Whether a segment is `.` or `..` with path parameters (RFC 3986, section 3.3), the `;` escaped or not.
+fn is_dots_with_parameters(segment: &[u8]) -> bool {
+    let name = segment.strip_prefix(b".").unwrap_or_default();
+    let rest = name.strip_prefix(b".").unwrap_or(name);
+    matches!(rest, [b';', ..] | [b'%', b'3', b'b' | b'B', ..])
 }
 
 #[cfg(test)]

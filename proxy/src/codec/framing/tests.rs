@@ -114,6 +114,32 @@ fn ambiguous_heads_are_refused() {
 }
 
 #[test]
+fn a_target_with_a_fragment_is_refused() {
+    for (line, refused) in [
+        (&b"GET /a#b HTTP/1.1"[..], true),
+        (b"GET /a?b#c HTTP/1.1", true),
+        (b"GET # HTTP/1.1", true),
+        (b"GET http://a#b HTTP/1.1", true),
+        (b"GET /a%23b HTTP/1.1", false),
+        // a token may hold it
+        (b"G#T / HTTP/1.1", false),
+    ] {
+        let bytes = [b"\r\n", line, b"\r\nX: #\r\n\r\n"].concat();
+        let (_, found, ..) = read_cut(&bytes, &[]);
+        assert_eq!(
+            found == Some(Refusal::Target),
+            refused,
+            "{}",
+            line.escape_ascii()
+        );
+        for at in 0..bytes.len() {
+            let (_, cut, ..) = read_cut(&bytes, &[at]);
+            assert_eq!(cut, found, "{} cut at {at}", line.escape_ascii());
+        }
+    }
+}
+
+#[test]
 fn bad_chunks_are_refused() {
     for body in [
         &b"\r\n"[..],

@@ -29,7 +29,16 @@ fn paths_take_their_normal_form() {
         ("/a%zz", "/a%zz"),
         ("/%2541", "/%2541"),
         ("/.well-known/..x/...", "/.well-known/..x/..."),
-        ("/ü/../ä", "/ä"),
+        ("/ü/../ä", "/%C3%A4"),
+        ("/é", "/%C3%A9"),
+        ("/a|b\"c<d>e^f`g{h}", "/a%7Cb%22c%3Cd%3Ee%5Ef%60g%7Bh%7D"),
+        ("/a!$&'()*+,;=:@[]b", "/a!$&'()*+,;=:@[]b"),
+        ("/a;/../b", "/b"),
+        ("/a;x=y/b..;/...;/c", "/a;x=y/b..;/...;/c"),
+        ("/a/..%2fb/..%5cc", "/a/..%2fb/..%5cc"),
+        ("/a%5c..%5Cb", "/a%5c..%5Cb"),
+        ("/..%2", "/..%2"),
+        ("/%252e%252e/a", "/%252e%252e/a"),
         ("*", "*"),
         ("", ""),
     ] {
@@ -39,7 +48,12 @@ fn paths_take_their_normal_form() {
 
 #[test]
 fn normal_paths_are_borrowed() {
-    for path in ["/a//b.c/.well-known/%2F%20?", "/a.b/...", "/"] {
+    for path in [
+        "/a//b.c/.well-known/%2F%20?",
+        "/a.b/...",
+        "/",
+        "/a;b=c/..x;",
+    ] {
         assert!(
             matches!(normalize_path(path), Ok(Cow::Borrowed(_))),
             "{path}"
@@ -50,7 +64,32 @@ fn normal_paths_are_borrowed() {
 #[test]
 fn an_escaped_nul_has_no_normal_form() {
     for path in ["/%00", "/a/%00../b", "/AA%%0000/b"] {
-        assert_eq!(normalize_path(path), Err(InvalidPath), "{path}");
+        let error = Err(InvalidPath::EscapedNul);
+        assert_eq!(normalize_path(path), error, "{path}");
+    }
+}
+
+#[test]
+fn a_dot_segment_with_parameters_has_no_normal_form() {
+    for path in [
+        "/x/..;/admin",
+        "/x/..;a=b/admin",
+        "/x/..;",
+        "/x/.;/admin",
+        "/.;a",
+        "/x/%2e%2e;/admin",
+        "/x/.%2E;/admin",
+        "/x/%2e;/admin",
+        "/x/..%3b/admin",
+        "/x/.%3Ba/admin",
+        "/x/%2e.%3B",
+        r"\x\..;\admin",
+        "/x/..;%2fadmin",
+        "/x/..;/..;/../admin",
+        "/x/../..;/..",
+    ] {
+        let error = Err(InvalidPath::DotParameters);
+        assert_eq!(normalize_path(path), error, "{path}");
     }
 }
 
@@ -59,9 +98,15 @@ proptest! {
 
     #[test]
     fn the_normal_form_is_final_and_has_no_dots_or_backslashes(
-        path in r"/([ab.%/\\ü]|\.\.|/\.|%2e|%2F|%41){0,12}",
+        path in r"/([ab.%/\\ü|;]|\.\.|/\.|%2e|%2F|%41|%3b){0,12}",
     ) {
-        let normal = normalize_path(&path).unwrap();
+        let Ok(normal) = normalize_path(&path) else {
+            return Ok(());
+        };
+        prop_assert!(normal.is_ascii());
+        for dots in ["/.;", "/..;", "/.%3b", "/..%3b"] {
+            prop_assert!(!normal.contains(dots), "{}", normal);
+        }
         prop_assert!(!normal.contains('\\'));
         prop_assert!(normal.starts_with('/'));
         prop_assert!(normal.split('/').all(|segment| segment != "." && segment != ".."));

@@ -39,8 +39,8 @@ fn report_row(row: &Row, root: &Node, found: &mut Vec<Diagnostic>) {
                     format!("not supported yet: `{name}` has no effect"),
                 );
             }
-            When::Is(values) => values.contains(&text),
-            When::IsNot(values) => !values.iter().any(|value| value.eq_ignore_ascii_case(text)),
+            When::Is(values) => is_one(values, text),
+            When::IsNot(values) => !is_one(values, text),
             When::StartsWith(start) => text.starts_with(start),
         };
         if applies && !text.is_empty() {
@@ -64,9 +64,16 @@ fn report_row(row: &Row, root: &Node, found: &mut Vec<Diagnostic>) {
     }
 }
 
+/// Whether a text is among some values, whatever its case.
+fn is_one(values: &[&str], text: &str) -> bool {
+    values.iter().any(|value| value.eq_ignore_ascii_case(text))
+}
+
 fn warn(found: &mut Vec<Diagnostic>, span: Span, message: String) {
     if found.len() < FINDINGS_MAX {
-        found.push(Diagnostic::at(Severity::Warning, CM024, span, message));
+        let mut diagnostic = Diagnostic::at(Severity::Warning, CM024, span, message);
+        diagnostic.help("do not rely on it; docs/fields.md lists the fields that have an effect");
+        found.push(diagnostic);
     }
 }
 
@@ -97,5 +104,47 @@ fn walk<'n>(node: &'n Node, path: &str, visit: &mut impl FnMut(&'n Node, Option<
             (false, Some(rest)) => walk(&entry.value, rest, visit),
             (false, None) => visit(&entry.value, Some(entry)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Diagnostics;
+    use crate::diagnostic::codes::common::CM024;
+
+    /// What a text says that has no effect: line and field.
+    fn without_effect(text: &str) -> Vec<(u32, String)> {
+        let mut found = Diagnostics::default();
+        crate::load_bytes("a.yaml", text.as_bytes(), &mut found);
+        let found = found.iter().filter(|found| found.code == CM024);
+        let found = found.inspect(|found| assert!(found.help.is_some(), "{}", found.message));
+        found
+            .map(|found| (found.place.line, found.field.clone()))
+            .collect()
+    }
+
+    #[test]
+    fn ports_of_datagrams_have_no_effect() {
+        let import = |api_version: &str, protocol: &str| {
+            format!(
+                "apiVersion: {api_version}\nkind: ServiceImport\nmetadata: {{name: dns}}\nspec:\n  type: ClusterSetIP\n  ports:\n  \
+                 - {{name: web, port: 80, protocol: TCP}}\n  - name: dns\n    port: 53\n    protocol: {protocol}\n"
+            )
+        };
+        let entry = |protocol: &str| {
+            format!(
+                "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: dns}}\nspec:\n  hosts: [a.com]\n  ports:\n  \
+                 - {{name: web, number: 80, protocol: HTTP}}\n  - name: dns\n    number: 53\n    protocol: {protocol}\n"
+            )
+        };
+        let field = || vec![(10, "spec.ports[1].protocol".to_owned())];
+        for api_version in ["flomesh.io/v1alpha1", "multicluster.x-k8s.io/v1alpha1"] {
+            assert_eq!(without_effect(&import(api_version, "UDP")), field());
+            assert_eq!(without_effect(&import(api_version, "SCTP")), field());
+            assert_eq!(without_effect(&import(api_version, "TCP")), []);
+        }
+        assert_eq!(without_effect(&entry("UDP")), field());
+        assert_eq!(without_effect(&entry("udp")), field());
+        assert_eq!(without_effect(&entry("TCP")), []);
     }
 }

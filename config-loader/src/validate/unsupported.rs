@@ -21,7 +21,7 @@ pub struct Row {
 pub enum When {
     /// All.
     Written,
-    /// These texts; the empty text stands for the absent field.
+    /// These texts, whatever their case; the empty text stands for the absent field.
     Is(&'static [&'static str]),
     /// All texts but these, whatever their case.
     IsNot(&'static [&'static str]),
@@ -145,6 +145,11 @@ const SOME_VALUES: &[(Kind, &str, When)] = &[
     ),
     (
         Kind::ServiceEntry,
+        "spec.ports[].protocol",
+        When::Is(&["UDP"]),
+    ),
+    (
+        Kind::ServiceEntry,
         "spec.resolution",
         When::Is(&["DYNAMIC_DNS"]),
     ),
@@ -162,6 +167,11 @@ const SOME_VALUES: &[(Kind, &str, When)] = &[
         Kind::ServiceImport,
         "spec.internalTrafficPolicy",
         When::Is(&["Local"]),
+    ),
+    (
+        Kind::ServiceImport,
+        "spec.ports[].protocol",
+        When::Is(&["SCTP", "UDP"]),
     ),
 ];
 

@@ -400,6 +400,30 @@ loadBalancer:
     failoverPriority: [version]",
     ),
     (
+        &[172],
+        "
+loadBalancer:
+  zoneAwareLbSetting:
+    failoverPriority: [version] # W DR172",
+        "
+outlierDetection: {}
+loadBalancer:
+  zoneAwareLbSetting:
+    failoverPriority: [version]",
+    ),
+    (
+        &[172],
+        "
+loadBalancer:
+  zoneAwareLbSetting:
+    failover: [{from: a, to: b}] # W DR172",
+        "
+loadBalancer:
+  zoneAwareLbSetting:
+    enabled: false
+    failover: [{from: a, to: b}]",
+    ),
+    (
         &[173],
         "
 outlierDetection: {}

@@ -10,6 +10,7 @@ mod actions;
 mod balancing;
 mod common;
 mod effects;
+mod entries;
 mod gateway;
 mod matches;
 mod opaque;
@@ -40,6 +41,7 @@ fn tables() -> Vec<Table> {
         actions::tables(),
         common::tables(),
         effects::tables(),
+        entries::tables(),
         gateway::tables(),
         matches::tables(),
         opaque::tables(),
@@ -182,8 +184,10 @@ fn what_breaks_a_rule_is_told_where_it_stands_and_its_neighbour_is_good() {
             let kinds = [
                 Kind::DestinationRule,
                 Kind::Gateway,
+                Kind::ServiceEntry,
                 Kind::Sidecar,
                 Kind::VirtualService,
+                Kind::WorkloadEntry,
             ];
             let own = kinds.map(|kind| loaded.set.count(kind));
             if !table.with_references && (own.iter().sum::<usize>() == 0) != errors {

@@ -260,12 +260,84 @@ tcp:
   match:
   - port: 1",
     ),
+    (
+        &[],
+        "
+gateways: [edge]
+tcp:
+- route: [{destination: {host: a}}]
+  match:
+  - port: 1
+    destinationSubnets: [10.0.0.0/8] # W VS310 destinationSubnets
+    sourceLabels: {app: a} # W VS310 sourceLabels
+  - port: 2
+    sourceNamespace: ns # W VS310 ns",
+        "
+gateways: [edge]
+tcp:
+- route: [{destination: {host: a}}]
+  match:
+  - port: 1
+    gateways: [edge]
+tls:
+- route: [{destination: {host: a}}]
+  match:
+  - sniHosts: [a.com]
+    destinationSubnets: [10.0.0.0/8]
+    sourceLabels: {app: a}
+    sourceNamespace: ns",
+    ),
+    (
+        &[],
+        "
+gateways: [mesh, edge]
+tcp:
+- route: [{destination: {host: a}}]
+  match:
+  - port: 1
+    sourceLabels: {app: a} # W VS310 sourceLabels
+  - port: 2
+    gateways: [mesh]
+    sourceLabels: {app: a}",
+        "
+gateways: [mesh]
+tcp:
+- route: [{destination: {host: a}}]
+  match:
+  - port: 1
+    sourceLabels: {app: a}
+    sourceNamespace: ns
+    destinationSubnets: [10.0.0.0/8]",
+    ),
+    (
+        &[],
+        "
+gateways: [mesh, edge]
+http:
+- route: [{destination: {host: a}}]
+  match:
+  - gateways: [edge]
+    uri: {prefix: /a}
+    sourceLabels: {app: a} # W VS311 sourceLabels
+    sourceNamespace: ns # W VS311 ns",
+        "
+gateways: [mesh, edge]
+http:
+- route: [{destination: {host: a}}]
+  match:
+  - uri: {prefix: /a}
+    sourceLabels: {app: a}
+    sourceNamespace: ns",
+    ),
 ];
 
 /// A VirtualService with these http rules, each on a line; `OK` forwards.
 fn ordered(rules: &str) -> String {
     let rules = rules.replace("OK", "route: [{destination: {host: a}}]");
-    service(&format!("hosts: [a.com]\n{}", rules.trim_matches('\n')))
+    service(&format!(
+        "hosts: [a.com, '*.b.com']\n{}",
+        rules.trim_matches('\n')
+    ))
 }
 
 const ORDERED: &[super::Case] = &[
@@ -365,6 +437,121 @@ tls:
 - match: [{sniHosts: [a.com], port: 1}]
   OK
 - match: [{sniHosts: [a.com]}]
+  OK",
+    ),
+    (
+        &[120],
+        "
+tls:
+- match: [{sniHosts: [a.com]}]
+  OK
+- match:
+  - sniHosts: [a.com] # W VS120 sniHosts: [a.com]
+  - sniHosts: [x.b.com]
+  OK",
+        "
+tls:
+- match: [{sniHosts: [a.com]}]
+  OK
+- match:
+  - sniHosts: [a.com]
+    port: 1
+  - sniHosts: [x.b.com]
+  OK",
+    ),
+    (
+        &[120],
+        "
+tls:
+- match: [{sniHosts: [a.com, x.b.com]}]
+  OK
+- match:
+  - sniHosts:
+    - y.b.com
+    - A.com # W VS120 A.com
+  OK",
+        "
+tls:
+- match: [{sniHosts: [a.com, x.b.com]}]
+  OK
+- match:
+  - sniHosts:
+    - y.b.com
+    - '*.b.com'
+  OK",
+    ),
+    (
+        &[120],
+        "
+tcp:
+- match:
+  - port: 1
+  - port: 1 # W VS120 port: 1
+  OK
+- match:
+  - port: 2
+  - port: 1 # W VS120 port: 1
+  OK",
+        "
+tcp:
+- match:
+  - port: 1
+  - port: 2
+  OK
+- match:
+  - port: 3
+  - port: 4
+  OK",
+    ),
+    (
+        &[120],
+        "
+tcp:
+- match: [{destinationSubnets: [10.0.0.0/8, 10.0.0.1]}]
+  OK
+- match:
+  - destinationSubnets:
+    - fd00::/8
+    - 10.1.0.0/8 # W VS120 10.1.0.0/8
+  OK",
+        "
+tcp:
+- match: [{destinationSubnets: [10.0.0.0/8, 10.0.0.1]}]
+  OK
+- match:
+  - destinationSubnets:
+    - fd00::/8
+    - 10.0.0.2
+  OK",
+    ),
+    (
+        &[121],
+        "
+tls:
+- match: [{sniHosts: [a.com]}, {sniHosts: [x.b.com]}]
+  OK
+- match: [{sniHosts: [x.b.com, a.com]}] # W VS121 match: [{sniHosts: [x.b.com, a.com]}]
+  OK",
+        "
+tls:
+- match: [{sniHosts: [a.com]}, {sniHosts: [x.b.com]}]
+  OK
+- match: [{sniHosts: [y.b.com]}]
+  OK",
+    ),
+    (
+        &[119],
+        "
+tcp:
+- match: [{}]
+  OK
+- match: [{port: 1}] # W VS119 match: [{port: 1}]
+  OK",
+        "
+tcp:
+- match: [{port: 1}]
+  OK
+- match: [{}]
   OK",
     ),
     (

@@ -231,7 +231,7 @@ codes! {
     SE266 Error "the ports of an endpoint are ports of the ServiceEntry";
     SE267 Error "resolution DYNAMIC_DNS comes with wildcard hosts and HTTP or TLS ports only";
     SE268 Error "a ServiceEntry with several hosts only has HTTP and TLS ports";
-    SE269 Warning "a ServiceEntry with a TCP port has addresses";
+    SE269 Warning "a ServiceEntry with a TCP port, or one without a protocol, has addresses";
     WE270 Error "a WorkloadEntry has an address or a network";
     WE271 Error "the address of a WorkloadEntry is an IP address, a domain name or a Unix socket";
     WE272 Error "the path of a Unix socket is absolute and leads to a file, or is `@` and a name";
@@ -247,6 +247,8 @@ codes! {
     VS307 Warning "a delay has a fixedDelay";
     VS308 Warning "a fault has a percentage above 0";
     VS309 Warning "allowOrigin is deprecated";
+    VS310 Warning "a tcp match at a gateway has no conditions but its port and its gateways";
+    VS311 Warning "an http match with gateways has no sourceLabels and no sourceNamespace";
     DR301 Warning "warmupDurationSecs is deprecated";
     DR302 Warning "LEAST_CONN is deprecated";
     DR303 Error "warmupDurationSecs and warmup exclude each other";
@@ -259,6 +261,11 @@ codes! {
     GW303 Error "a certificate hash is a SHA-256";
     GW304 Warning "TLS is spoken from 1.2 on";
     SE301 Warning "a host of a ServiceEntry has no partial wildcard";
+    SE302 Warning "hosts that share an address have no TLS port";
+    SE303 Warning "a workloadSelector comes with another resolution than NONE";
+    SE304 Warning "a targetPort comes with another resolution than NONE";
+    SC301 Warning "egressProxy is deprecated";
     WE301 Error "the weight of a WorkloadEntry is not negative";
     WE302 Error "a locality is `region`, `region/zone` or `region/zone/subzone`";
+    WE303 Warning "a WorkloadEntry with a network has an address";
 }

@@ -23,6 +23,13 @@ pub enum GatewayRef {
     Named(Name),
 }
 
+impl GatewayRef {
+    /// Whether it is a gateway, not the mesh.
+    pub fn is_named(&self) -> bool {
+        matches!(self, GatewayRef::Named(_))
+    }
+}
+
 impl fmt::Display for GatewayRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -101,7 +101,7 @@ pub struct EgressHost {
 }
 
 /// The namespaces of an egress host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum EgressNamespace {
     /// All.
     Any,

@@ -11,7 +11,7 @@ use super::shared;
 use super::workload_entry::{Role, entry};
 use crate::diagnostic::codes::istio::{
     SE249, SE250, SE251, SE252, SE253, SE254, SE255, SE256, SE258, SE259, SE260, SE262, SE263,
-    SE264, SE265, SE266, SE267, SE268, SE269, SE301,
+    SE264, SE265, SE266, SE267, SE268, SE269, SE301, SE302, SE303, SE304,
 };
 use crate::raw::{self, Field, Map};
 use crate::resource::istio::{
@@ -218,6 +218,7 @@ fn fits_resolution(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: 
                     .error(SE259, span, "resolution NONE takes no endpoints")
                     .help("write `resolution: STATIC` for addresses, or `DNS` for names");
             }
+            without_effect_where_dialled(raw, check);
         }
         Resolution::Static => {
             for (endpoint, _, span) in addresses(raw, entry) {
@@ -232,6 +233,37 @@ fn fits_resolution(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: 
         }
         Resolution::Dns | Resolution::DnsRoundRobin => dns(raw, entry, check),
         Resolution::DynamicDns => dynamic_dns(raw, entry, check),
+    }
+}
+
+/// With resolution NONE a connection goes to the address and port that its client dialled, whatever else is written.
+fn without_effect_where_dialled(raw: &raw::istio::ServiceEntry, check: &mut Check<'_>) {
+    let none = match shared::text(&raw.resolution) {
+        Some(_) => "resolution NONE",
+        None => "resolution NONE, which is the default",
+    };
+    let selector = shared::block(&raw.workload_selector);
+    if !selector.is_none() {
+        check
+            .warning(
+                SE303,
+                selector,
+                format!("workloadSelector has no effect with {none}"),
+            )
+            .help("write `resolution: STATIC` to send requests to the selected workloads");
+    }
+    let ports = raw.ports.get().into_iter().flatten();
+    for port in ports.filter_map(Field::get) {
+        let target = port.target_port.get();
+        if target.is_some_and(|target| (1..=65_535).contains(target)) {
+            check
+                .warning(
+                    SE304,
+                    port.target_port.span(),
+                    format!("targetPort has no effect with {none}"),
+                )
+                .help("write `resolution: DNS` or `STATIC`, or remove targetPort");
+        }
     }
 }
 
@@ -381,35 +413,80 @@ fn hosts_can_be_told_apart(
         .into_iter()
         .flatten()
         .filter(|field| field.get().is_some());
-    let opaque = entry.ports.iter().zip(raws).find(|(port, field)| {
-        let wrong = field.get().is_some_and(|raw| raw.protocol.is_written())
+    let opaque = entry.ports.iter().zip(raws).filter(|(port, field)| {
+        let wrong = field
+            .get()
+            .is_some_and(|raw| shared::text(&raw.protocol).is_some() || raw.protocol.is_invalid())
             && port.protocol == Protocol::Detect;
         !port.protocol.is_http() && !port.protocol.is_tls() && !wrong
     });
-    let Some((port, field)) = opaque else {
-        return;
-    };
+    let opaque: Vec<_> = opaque.collect();
     if entry.hosts.len() > 1 && entry.resolution != Resolution::None {
-        let protocol = if port.protocol == Protocol::Detect {
-            "no protocol"
-        } else {
-            port.protocol.as_str()
-        };
-        let message = format!(
-            "port {} ({protocol}) cannot serve several hosts",
-            port.number
-        );
-        check
-            .error(SE268, field.span(), message)
-            .help("only HTTP and TLS tell which host is meant: write one ServiceEntry per host");
-    } else if entry.addresses.is_empty() && port.protocol != Protocol::Detect {
+        if let Some((port, field)) = opaque.first() {
+            let message = format!(
+                "port {} ({}) cannot serve several hosts",
+                port.number,
+                spoken(port)
+            );
+            check.error(SE268, field.span(), message).help(
+                "only HTTP and TLS tell which host is meant: write one ServiceEntry per host",
+            );
+            return;
+        }
+        one_address_of_several_hosts(raw, entry, check);
+    }
+    if !entry.addresses.is_empty() {
+        return;
+    }
+    let dialled = opaque.into_iter();
+    for (port, field) in dialled.filter(|(port, _)| port.protocol != Protocol::Udp) {
         let message = format!(
             "port {} ({}) without addresses takes the port for all addresses",
-            port.number, port.protocol
+            port.number,
+            spoken(port)
+        );
+        let help = match port.protocol {
+            Protocol::Detect => "write `protocol`, or the `addresses` that clients dial",
+            _ => "write the `addresses` that clients dial",
+        };
+        check.warning(SE269, field.span(), message).help(help);
+    }
+}
+
+/// What a port speaks, for a message.
+fn spoken(port: &ServiceEntryPort) -> &'static str {
+    match port.protocol {
+        Protocol::Detect => "no protocol",
+        known => known.as_str(),
+    }
+}
+
+/// A connection to an address that several hosts share does not tell for which of them it is: its TLS need not name one.
+fn one_address_of_several_hosts(
+    raw: &raw::istio::ServiceEntry,
+    entry: &ServiceEntry,
+    check: &mut Check<'_>,
+) {
+    let by_name = matches!(
+        entry.resolution,
+        Resolution::Dns | Resolution::DnsRoundRobin
+    );
+    let Some(port) = entry.ports.iter().find(|port| port.protocol.is_tls()) else {
+        return;
+    };
+    if !by_name || entry.addresses.is_empty() {
+        return;
+    }
+    let hosts = raw.hosts.get().into_iter().flatten();
+    for host in hosts.filter(|host| host.get().is_some()).skip(1) {
+        let name = host.get().map_or("", String::as_str);
+        let message = format!(
+            "`{name}` shares its address with `{}`: a connection to port {} ({}) of it may not tell which host is meant",
+            entry.hosts[0].value, port.number, port.protocol
         );
         check
-            .warning(SE269, field.span(), message)
-            .help("write the `addresses` that clients dial");
+            .warning(SE302, host.span(), message)
+            .help("write a ServiceEntry for each host, with addresses of its own");
     }
 }
 

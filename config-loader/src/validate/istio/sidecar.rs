@@ -7,7 +7,7 @@ use super::destination_rule::connection_pool;
 use super::gateway::{known_protocol, no_target_port};
 use super::virtual_service::destination;
 use super::{Check, shared};
-use crate::diagnostic::codes::istio::{SC222, SC225, SC226, SC227, SC246, SC247, SC248};
+use crate::diagnostic::codes::istio::{SC222, SC225, SC226, SC227, SC246, SC247, SC248, SC301};
 use crate::raw::{self, Field};
 use crate::resource::istio::{CaptureMode, OutboundPolicy, Protocol, Sidecar};
 use crate::validate::scalar;
@@ -48,6 +48,13 @@ fn outbound(
     let mode = shared::text(&raw.mode).and_then(|_| scalar::enum_of(&raw.mode, &modes, check));
     let allow_any = mode.unwrap_or(false);
     if let Some(proxy) = raw.egress_proxy.get() {
+        check
+            .warning(
+                SC301,
+                raw.egress_proxy.span(),
+                "egressProxy is deprecated, and Istio ignores it",
+            )
+            .help("remove it; write a VirtualService that routes the hosts through the proxy");
         egress_proxy(proxy, &raw.egress_proxy, check);
         if !allow_any && !raw.mode.is_invalid() {
             check

@@ -34,6 +34,8 @@ struct Head<'a> {
     delegate: bool,
     /// Whether it is for gateways, and for them only.
     gateways_only: bool,
+    /// Whether it is for a gateway, and maybe for the mesh, too.
+    at_gateway: bool,
     /// Its hosts, in lower case.
     hosts: &'a [String],
     /// The same, to look up what they cover.
@@ -48,6 +50,7 @@ pub fn virtual_service(raw: &raw::istio::VirtualService, check: &mut Check<'_>) 
         .iter()
         .any(|gateway| gateway.value == crate::resource::istio::GatewayRef::Mesh);
     let gateways_only = !mesh && !raw.gateways.is_invalid();
+    let at_gateway = gateways.iter().any(|gateway| gateway.value.is_named());
     let with_tls = !shared::list(&raw.tls).is_none();
     let hosts = hosts::check(&raw.hosts, gateways_only, with_tls, check);
     let lower: Vec<String> = hosts
@@ -58,6 +61,7 @@ pub fn virtual_service(raw: &raw::istio::VirtualService, check: &mut Check<'_>) 
     let head = Head {
         delegate,
         gateways_only,
+        at_gateway,
         hosts: &lower,
         covering: &covering,
     };
@@ -67,7 +71,7 @@ pub fn virtual_service(raw: &raw::istio::VirtualService, check: &mut Check<'_>) 
     has_rules(raw, check);
     let http = http_rule::rules(&raw.http, head, check);
     let tls = l4::tls_rules(&raw.tls, head, check);
-    let tcp = l4::tcp_rules(&raw.tcp, check);
+    let tcp = l4::tcp_rules(&raw.tcp, head, check);
     // What a rule with errors takes is not known.
     if !check.failed() {
         reachability::http(&raw.http, &http, check);

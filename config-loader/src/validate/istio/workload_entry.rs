@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::Check;
 use super::shared;
-use crate::diagnostic::codes::istio::{SE261, WE270, WE271, WE272, WE273, WE274, WE301, WE302};
+use crate::diagnostic::codes::istio::{
+    SE261, WE270, WE271, WE272, WE273, WE274, WE301, WE302, WE303,
+};
 use crate::raw::{self, Field, Map};
 use crate::resource::istio::{EndpointAddress, Locality, WorkloadEntry};
 use crate::span::Span;
@@ -56,14 +58,25 @@ pub(super) fn entry(
 
 fn address(raw: &raw::istio::WorkloadEntry, span: Span, check: &mut Check<'_>) -> EndpointAddress {
     let Some(text) = shared::text(&raw.address) else {
-        if shared::text(&raw.network).is_none() && !raw.address.is_invalid() {
+        if raw.address.is_invalid() {
+            return EndpointAddress::Network;
+        }
+        if shared::text(&raw.network).is_some() {
+            check
+                .warning(
+                    WE303,
+                    raw.network.span(),
+                    "a network without an address: no request is sent to this endpoint",
+                )
+                .help("write `address`: that of the endpoint, or of a gateway of its network");
+        } else {
             check
                 .error(
                     WE270,
                     shared::place(&raw.address, span),
                     "workload without address",
                 )
-                .help("write `address`, or the `network` through whose gateway it is reached");
+                .help("write `address`");
         }
         return EndpointAddress::Network;
     };
@@ -155,7 +168,6 @@ mod tests {
             ("address: 10.0.0.1", None),
             ("address: a.com\nports: {http: 8080}", None),
             ("address: unix:///run/a.sock", None),
-            ("network: n1", None),
             ("labels: {app: a}", Some("WE270 4")),
             ("address: ''", Some("WE270 5")),
             ("address: a_b", Some("WE271 5")),
@@ -178,6 +190,7 @@ mod tests {
             let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
             check("WorkloadEntry", &[(body, &expected)]);
         }
+        check("WorkloadEntry", &[("network: n1", &["W WE303 5"])]);
     }
 
     #[test]

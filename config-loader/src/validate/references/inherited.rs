@@ -84,8 +84,10 @@ fn fails_over(policy: &TrafficPolicy) -> Option<(&'static str, Line)> {
     };
     let of_zones = || {
         let setting = zone_aware.as_deref().filter(|setting| setting.enabled)?;
-        let entry = setting.failover.first()?;
-        Some(("zoneAwareLbSetting.failover", entry.line))
+        let entry = setting.failover.first();
+        let failover = entry.map(|entry| ("zoneAwareLbSetting.failover", entry.line));
+        let by_labels = !setting.failover_priority.is_empty();
+        failover.or(by_labels.then_some(("zoneAwareLbSetting.failoverPriority", setting.line)))
     };
     failover.or_else(by_labels).or_else(of_zones)
 }

@@ -66,7 +66,9 @@ pub(super) fn zone_aware_setting(
     let raw = field.get()?;
     let enabled = raw.enabled.get().copied().unwrap_or(true);
     if enabled && !outliers {
-        needs_outliers(&[("failover", shared::list(&raw.failover))], check);
+        let failover = ("failover", shared::list(&raw.failover));
+        let priority = ("failoverPriority", shared::list(&raw.failover_priority));
+        needs_outliers(&[failover, priority], check);
     }
     let least = scalar::non_negative(&raw.min_cluster_size, "minClusterSize", DR305, check);
     Some(ZoneAwareSetting {

@@ -51,7 +51,7 @@ fn ports_are_named_and_unique() {
     with_host(&[
         (
             &format!(
-                "ports: [{{{http}}}, {{number: 443, name: tls, protocol: TLS, targetPort: 8443}}]"
+                "ports: [{{{http}}}, {{number: 443, name: tls, protocol: TLS, targetPort: 8443}}]\nresolution: DNS"
             ),
             &[],
         ),
@@ -81,7 +81,7 @@ fn ports_are_named_and_unique() {
             "ports: [{number: 80, name: http, protocol: HTPT}]",
             &["E SE258 6"],
         ),
-        ("ports: [{number: 80, name: http}]", &[]),
+        ("ports: [{number: 80, name: http}]", &["W SE269 6"]),
         ("ports: [null]", &["E CM018 6"]),
     ]);
 }

@@ -151,27 +151,62 @@ fn hosts(
             .error(SC241, shared::place(field, around), "egress without hosts")
             .help("write `namespace/host`; `*/*` for everything, `~/*` for nothing");
     }
-    let entries = scalar::items(field, check);
-    let everything = entries
-        .iter()
-        .find(|(_, text)| *text == "*/*")
-        .map(|(entry, _)| entry.span());
-    let mut seen: HashMap<&str, Span> = HashMap::new();
     let mut hosts = Vec::new();
-    for (entry, text) in entries {
+    let mut written = Vec::new();
+    for (entry, text) in scalar::items(field, check) {
         let span = entry.span();
-        let first = seen.get(text.as_str()).copied();
-        let wider = everything.filter(|all| *all != span && !text.starts_with('~'));
-        if let Some(first) = first.or(wider) {
-            let place = check.place(first);
+        if let Some(host) = host(text, span, check) {
+            written.push((key(&host), text.as_str(), span));
+            hosts.push(host);
+        }
+    }
+    report_covered(&written, check);
+    hosts
+}
+
+/// An egress host in a form that can be looked up: its namespace, and its name in lower case.
+type Key = (EgressNamespace, String);
+
+fn key(host: &EgressHost) -> Key {
+    (host.namespace.clone(), host.host.to_ascii_lowercase())
+}
+
+/// Warns of hosts that another entry covers. Each looks up what could cover it, so that it need not be compared with
+/// every other.
+fn report_covered(hosts: &[(Key, &str, Span)], check: &mut Check<'_>) {
+    let mut first: HashMap<&Key, (usize, Span)> = HashMap::new();
+    for (at, (key, _, span)) in hosts.iter().enumerate() {
+        first.entry(key).or_insert((at, *span));
+    }
+    for (at, (key, text, span)) in hosts.iter().enumerate() {
+        let mut by = covering(key).filter_map(|wider| first.get(&wider));
+        if let Some((_, by)) = by.find(|(other, _)| *other != at) {
+            let place = check.place(*by);
             check
-                .warning(SC245, span, format!("`{text}` adds nothing"))
+                .warning(SC245, *span, format!("`{text}` adds nothing"))
+                .help("remove it")
                 .related(place, "this covers it already");
         }
-        seen.entry(text).or_insert(span);
-        hosts.extend(host(text, span, check));
     }
-    hosts
+}
+
+/// What covers an egress host: itself, a wildcard for its name, and both for any namespace.
+fn covering((namespace, name): &Key) -> impl Iterator<Item = Key> {
+    let is_one = matches!(namespace, EgressNamespace::Any | EgressNamespace::Only(_));
+    let parents = name
+        .match_indices('.')
+        .map(|(dot, _)| format!("*{}", &name[dot..]));
+    let wider = parents.chain(["*".to_owned()]).filter(move |_| is_one);
+    let names = [name.clone()].into_iter().chain(wider);
+    let any = is_one.then_some(EgressNamespace::Any);
+    let namespaces: Vec<EgressNamespace> = [Some(namespace.clone()), any]
+        .into_iter()
+        .flatten()
+        .collect();
+    names.flat_map(move |name| {
+        let of_name = namespaces.clone().into_iter();
+        of_name.map(move |namespace| (namespace, name.clone()))
+    })
 }
 
 fn host(text: &str, span: Span, check: &mut Check<'_>) -> Option<EgressHost> {

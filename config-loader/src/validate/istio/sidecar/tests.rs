@@ -239,23 +239,23 @@ fn unknown_destinations_go_through_one_service() {
     sidecar(&[
         (&with("mode: ALLOW_ANY"), &[]),
         (&with("mode: SOMETIMES"), &["E CM017 5"]),
-        (&with(&format!("mode: ALLOW_ANY, {proxy}")), &[]),
+        (&with(&format!("mode: ALLOW_ANY, {proxy}")), &["W SC301 5"]),
         (
             &with(&format!("mode: REGISTRY_ONLY, {proxy}")),
-            &["E SC246 5"],
+            &["E SC246 5", "W SC301 5"],
         ),
-        (&with(proxy), &["E SC246 5"]),
+        (&with(proxy), &["E SC246 5", "W SC301 5"]),
         (
             &with("mode: ALLOW_ANY, egressProxy: {host: '*.a.com', port: {number: 443}}"),
-            &["E SC247 5"],
+            &["W SC301 5", "E SC247 5"],
         ),
         (
             &with("mode: ALLOW_ANY, egressProxy: {port: {number: 443}}"),
-            &["E SC247 5"],
+            &["E SC247 5", "W SC301 5"],
         ),
         (
             &with("mode: ALLOW_ANY, egressProxy: {host: a.com}"),
-            &["E SC248 5"],
+            &["E SC248 5", "W SC301 5"],
         ),
     ]);
 }
@@ -281,7 +281,8 @@ outboundTrafficPolicy:
   egressProxy: {host: b.com, subset: v1, port: {number: 443}}
 inboundConnectionPool: {tcp: {maxConnections: 5}}",
     ));
-    assert!(found.is_empty(), "{found:#?}");
+    let codes: Vec<&str> = found.iter().map(|found| found.code.0).collect();
+    assert_eq!(codes, ["SC301"], "{found:#?}");
     let sidecar = &set.sidecars.values().next().expect("it is good").spec;
     assert_eq!(
         sidecar.workload_selector.as_ref().expect("labels")["app"],

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::string_match::{Allow, of_present, string_match};
 use super::{Head, gateways};
-use crate::diagnostic::codes::istio::{VS035, VS049, VS050, VS051, VS059};
+use crate::diagnostic::codes::istio::{VS035, VS049, VS050, VS051, VS059, VS311};
 use crate::raw::{self, Field, Map};
 use crate::resource::istio::{HeaderKey, HeaderMatch, HttpMatch, QueryMatch, StringMatch};
+use crate::span::Span;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
@@ -35,6 +36,9 @@ pub(super) fn blocks(
 
 fn block(raw: &raw::istio::HttpMatchRequest, head: Head<'_>, check: &mut Check<'_>) -> HttpMatch {
     let (gateways, gateway_lines) = gateways::of_match(&raw.gateways, check);
+    if !gateways.is_empty() {
+        without_effect_beside_gateways(raw, check);
+    }
     HttpMatch {
         name: shared::text_or_empty(&raw.name),
         uri: of_present(&raw.uri, Allow::EmptyPrefix, check),
@@ -52,6 +56,28 @@ fn block(raw: &raw::istio::HttpMatchRequest, head: Head<'_>, check: &mut Check<'
         gateway_lines,
         stat_prefix: shared::text_or_empty(&raw.stat_prefix),
         line: Default::default(),
+    }
+}
+
+/// A block that names gateways asks for nothing else about the proxy, as in Istio.
+fn without_effect_beside_gateways(raw: &raw::istio::HttpMatchRequest, check: &mut Check<'_>) {
+    let labels = raw.source_labels.get();
+    let labels = labels.filter(|labels| !labels.0.is_empty());
+    let conditions = [
+        (
+            "sourceLabels",
+            labels.map_or(Span::NONE, |_| raw.source_labels.span()),
+        ),
+        ("sourceNamespace", shared::text_span(&raw.source_namespace)),
+    ];
+    for (name, span) in conditions.into_iter().filter(|(_, span)| !span.is_none()) {
+        check
+            .warning(
+                VS311,
+                span,
+                format!("`{name}` has no effect beside `gateways`: the block matches without it"),
+            )
+            .help("remove it, or write a block of its own without `gateways`");
     }
 }
 

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use super::http_match::source_namespace;
 use super::{Head, destination, gateways, hosts};
-use crate::diagnostic::codes::istio::{VS108, VS109, VS110, VS111, VS112, VS113, VS115, VS118};
+use crate::diagnostic::codes::istio::{
+    VS108, VS109, VS110, VS111, VS112, VS113, VS115, VS118, VS310,
+};
 use crate::raw::{self, Field};
-use crate::resource::istio::{L4Destination, TcpMatch, TcpRule, TlsMatch, TlsRule};
+use crate::resource::istio::{GatewayRef, L4Destination, TcpMatch, TcpRule, TlsMatch, TlsRule};
 use crate::span::Span;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
@@ -120,6 +122,7 @@ fn shorten(names: &[String]) -> String {
 /// The `tcp` rules, in order.
 pub(super) fn tcp_rules(
     field: &Field<Vec<Field<raw::istio::TcpRoute>>>,
+    head: Head<'_>,
     check: &mut Check<'_>,
 ) -> Vec<TcpRule> {
     let mut rules = Vec::new();
@@ -127,7 +130,7 @@ pub(super) fn tcp_rules(
         let blocks = scalar::items(&raw.r#match, check);
         let matches = blocks
             .into_iter()
-            .map(|(block, raw)| tcp_match(block, raw, check));
+            .map(|(block, raw)| tcp_match(block, raw, head, check));
         rules.push(TcpRule {
             matches: matches.collect(),
             route: route(&raw.route, entry.span(), check),
@@ -140,6 +143,7 @@ pub(super) fn tcp_rules(
 fn tcp_match(
     block: &Field<raw::istio::L4MatchAttributes>,
     raw: &raw::istio::L4MatchAttributes,
+    head: Head<'_>,
     check: &mut Check<'_>,
 ) -> TcpMatch {
     let source = shared::text(&raw.source_subnet);
@@ -168,6 +172,9 @@ fn tcp_match(
         net
     });
     let (gateways, gateway_lines) = gateways::of_match(&raw.gateways, check);
+    if at_gateway(&gateways, head) {
+        without_effect_at_gateway(raw, check);
+    }
     TcpMatch {
         destination_subnets: shared::subnets(&raw.destination_subnets, VS113, check),
         source_subnet: source_subnet.filter(|_| counts),
@@ -177,6 +184,37 @@ fn tcp_match(
         gateways,
         gateway_lines,
         line: check.line(block.span()),
+    }
+}
+
+/// Whether a block is for a gateway: by its own `gateways`, or by those of the VirtualService if it has none.
+fn at_gateway(gateways: &[GatewayRef], head: Head<'_>) -> bool {
+    match gateways.is_empty() {
+        true => head.at_gateway,
+        false => gateways.iter().any(GatewayRef::is_named),
+    }
+}
+
+/// A gateway chooses among `tcp` rules by port and gateway alone, as Istio does.
+fn without_effect_at_gateway(raw: &raw::istio::L4MatchAttributes, check: &mut Check<'_>) {
+    let labels = raw.source_labels.get();
+    let labels = labels.filter(|labels| !labels.0.is_empty());
+    let conditions = [
+        ("destinationSubnets", shared::list(&raw.destination_subnets)),
+        (
+            "sourceLabels",
+            labels.map_or(Span::NONE, |_| raw.source_labels.span()),
+        ),
+        ("sourceNamespace", shared::text_span(&raw.source_namespace)),
+    ];
+    for (name, span) in conditions.into_iter().filter(|(_, span)| !span.is_none()) {
+        check
+            .warning(
+                VS310,
+                span,
+                format!("`{name}` has no effect at a gateway: the block matches without it"),
+            )
+            .help("match by `port`, or write `gateways: [mesh]` if the block is for sidecars");
     }
 }
 

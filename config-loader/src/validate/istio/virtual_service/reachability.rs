@@ -6,27 +6,19 @@
 mod conditions;
 mod earlier;
 mod http;
+mod l4;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::diagnostic::Place;
 use crate::diagnostic::codes::istio::{VS119, VS120, VS121, VS122};
 use crate::raw::{self, Field};
-use crate::resource::istio::{HttpRule, TcpRule, TlsRule};
+use crate::resource::istio::HttpRule;
 use crate::span::Span;
 use crate::validate::Check;
 pub(crate) use earlier::{Earlier, Hidden};
 use http::{Finding, Spot, Why};
-
-/// The spans of the entries of a list that have a value.
-fn spans<T>(field: &Field<Vec<Field<T>>>) -> Vec<(usize, Span)> {
-    let entries = field.get().into_iter().flatten().enumerate();
-    entries
-        .filter(|(_, entry)| entry.get().is_some())
-        .map(|(index, entry)| (index, entry.span()))
-        .collect()
-}
+pub(super) use l4::{tcp, tls};
 
 /// Whether every `http` rule and block can be reached, as far as can be told.
 pub(crate) fn all_reached(rules: &[Arc<HttpRule>]) -> bool {
@@ -119,74 +111,4 @@ fn never_reached(rule: usize, span: Span, (all, place): (usize, Place), check: &
         .warning(VS119, span, text)
         .help("the first rule that matches is taken: put the rule that matches everything last")
         .related(place, "this matches everything");
-}
-
-/// Warns of `tcp` rules that are never reached.
-pub(super) fn tcp(
-    rules: &[TcpRule],
-    field: &Field<Vec<Field<raw::istio::TcpRoute>>>,
-    check: &mut Check<'_>,
-) {
-    let mut all: Option<(usize, Span)> = None;
-    let mut blocks = Vec::new();
-    for ((rule, span), parsed) in spans(field).into_iter().zip(rules) {
-        if let Some((all, all_span)) = all {
-            let place = check.place(all_span);
-            never_reached(rule, span, (all, place), check);
-        } else if parsed.matches.is_empty() {
-            all = Some((rule, span));
-        }
-        let key = |block: &crate::resource::istio::TcpMatch| {
-            let mut block = block.clone();
-            block.line = Default::default();
-            block.gateway_lines.clear();
-            format!("{block:?}")
-        };
-        blocks.push((rule, span, parsed.matches.iter().map(key).collect()));
-    }
-    repeated_rules(&blocks, check);
-}
-
-/// Warns of `tls` rules that are never reached.
-pub(super) fn tls(
-    rules: &[TlsRule],
-    field: &Field<Vec<Field<raw::istio::TlsRoute>>>,
-    check: &mut Check<'_>,
-) {
-    let mut blocks = Vec::new();
-    for ((rule, span), parsed) in spans(field).into_iter().zip(rules) {
-        let key = |block: &crate::resource::istio::TlsMatch| {
-            let mut block = block.clone();
-            block.line = Default::default();
-            block.gateway_lines.clear();
-            format!("{block:?}")
-        };
-        blocks.push((rule, span, parsed.matches.iter().map(key).collect()));
-    }
-    repeated_rules(&blocks, check);
-}
-
-/// Warns of rules, each its index, its place and its blocks, all of whose blocks stand in earlier rules.
-fn repeated_rules(rules: &[(usize, Span, Vec<String>)], check: &mut Check<'_>) {
-    let mut seen: HashMap<&str, (usize, Span)> = HashMap::new();
-    for (rule, span, blocks) in rules {
-        let earlier = blocks.iter().map(|block| seen.get(block.as_str()).copied());
-        let earlier: Option<Vec<(usize, Span)>> = earlier.collect();
-        if let Some((first, first_span)) = earlier.and_then(|earlier| earlier.first().copied()) {
-            let place = check.place(first_span);
-            check
-                .warning(
-                    VS121,
-                    *span,
-                    format!("rule {rule} is never reached: its matches repeat earlier ones"),
-                )
-                .help(format!(
-                    "connections that it would take go to rule {first}; remove one of them"
-                ))
-                .related(place, "first matched here");
-        }
-        for block in blocks {
-            seen.entry(block).or_insert((*rule, *span));
-        }
-    }
 }

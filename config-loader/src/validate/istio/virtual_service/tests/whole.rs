@@ -84,10 +84,10 @@ http:
     withoutHeaders: {x-a: {}, x-b: {regex: '*'}, x-c: null}
     queryParams: {q: {prefix: a}}
     port: 8080
-    gateways: [gw]
     sourceLabels: {app: web}
     sourceNamespace: ns1
     statPrefix: stats
+  - gateways: [gw]
   route: [{destination: {host: a}}]",
     );
     assert_eq!(
@@ -135,7 +135,7 @@ http:
     );
     assert_eq!(&*block.query_params[0].name, "q");
     assert_eq!(
-        (block.port, &block.gateways[..]),
+        (block.port, &rule.matches[1].gateways[..]),
         (Some(8080), &[named("ns")][..])
     );
     assert_eq!(block.source_labels["app"], "web");

@@ -210,15 +210,12 @@ impl Service {
     }
 }
 
-/// What the endpoints of a port speak: by `appProtocol`, else by the prefix of the port's name, else by the
+/// What the endpoints of a port of a Service, or of what stands for one, speak: by `appProtocol`, else by the prefix of the port's name, else by the
 /// protocol that the port declares; HTTP/1.1 when nothing is said.
 pub(super) fn protocol(app_protocol: Option<&str>, name: &str, declared: &str) -> Protocol {
-    let decided = port_protocol::named(app_protocol, name, declared);
-    // gRPC-Web is gRPC's framing over HTTP/1.1
-    if port_protocol::is_http2(decided) && !decided.eq_ignore_ascii_case("grpc-web") {
-        Protocol::Http2
-    } else {
-        Protocol::Http1
+    match port_protocol::is_http2(port_protocol::named(app_protocol, name, declared)) {
+        true => Protocol::Http2,
+        false => Protocol::Http1,
     }
 }
 
@@ -239,13 +236,19 @@ mod tests {
             (None, "http2-web", "", Protocol::Http2),
             (None, "grpc", "", Protocol::Http2),
             (None, "grpc-api", "", Protocol::Http2),
-            (None, "grpc-web", "", Protocol::Http1),
+            (None, "grpc-web", "", Protocol::Http2),
+            (None, "GRPC-Web-api", "", Protocol::Http2),
+            (None, "http-grpc", "", Protocol::Http1),
             (None, "web", "HTTP2", Protocol::Http2),
             (None, "web", "GRPC", Protocol::Http2),
             (None, "web", "", Protocol::Http1),
             (Some("http"), "grpc", "GRPC", Protocol::Http1),
             (Some("kubernetes.io/h2c"), "web", "TCP", Protocol::Http2),
             (Some("grpc"), "web", "TCP", Protocol::Http2),
+            (Some("grpc-web"), "http", "", Protocol::Http2),
+            (Some("http2-api"), "http", "", Protocol::Http2),
+            (Some("kubernetes.io/ws"), "http2", "", Protocol::Http1),
+            (Some("other"), "http2", "HTTP2", Protocol::Http1),
         ];
         for (app_protocol, name, declared, expected) in rows {
             assert_eq!(

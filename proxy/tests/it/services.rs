@@ -83,6 +83,8 @@ async fn protocol_of_a_port_follows_its_name_and_app_protocol() {
         ("main", ", appProtocol: http2", Back::H2),
         ("main", ", appProtocol: kubernetes.io/h2c", Back::H2),
         ("grpc-x", ", appProtocol: http", Back::H1),
+        ("grpc-web", "", Back::H2),
+        ("main", ", appProtocol: grpc-web", Back::H2),
     ] {
         let origin = Origin::named(back, "hello");
         let slices = kube(name, more, &[(origin.address, true)]);
@@ -93,6 +95,33 @@ async fn protocol_of_a_port_follows_its_name_and_app_protocol() {
             Back::H2 => hyper::Version::HTTP_2,
         };
         assert_eq!(origin.seen()[0].version, expected, "{name} {more}");
+    }
+}
+
+#[tokio::test]
+async fn port_of_a_service_entry_speaks_its_protocol_whatever_its_name_is() {
+    for (name, protocol, back) in [
+        ("http", "HTTP2", Back::H2),
+        ("http", "GRPC", Back::H2),
+        ("http-api", "grpc-web", Back::H2),
+        ("http2", "HTTP", Back::H1),
+        ("grpc", "HTTP", Back::H1),
+        ("http2", "\"\"", Back::H1),
+    ] {
+        let origin = Origin::named(back, "hello");
+        let entry = service("web", Back::H1, &[(origin.address, "v1")])
+            .replace(
+                "name: web, protocol: HTTP",
+                &format!("name: {name}, protocol: {protocol}"),
+            )
+            .replace("ports: {web:", &format!("ports: {{{name}:"));
+        let proxy = Proxy::with(|edge| documents([&gateway(&[edge]), &all_to("web.test"), &entry]));
+        answers(&proxy, &["hello"]).await;
+        let expected = match back {
+            Back::H1 => hyper::Version::HTTP_11,
+            Back::H2 => hyper::Version::HTTP_2,
+        };
+        assert_eq!(origin.seen()[0].version, expected, "{name} {protocol}");
     }
 }
 

@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use config_loader::resource::Object;
 use config_loader::resource::istio::{
-    EndpointAddress, Location, Resolution, ServiceEntry, ServiceEntryPort, WorkloadEntry,
+    EndpointAddress, Location, Protocol as Declared, Resolution, ServiceEntry, ServiceEntryPort,
+    WorkloadEntry,
 };
 use config_loader::{Name, ResourceSet};
 
 use super::{Collector, Draft, Outside};
 use crate::cluster::Locality;
-use crate::compile::service::{Facts, Port, Workload, WorkloadHost, carries_paths, protocol};
+use crate::compile::service::{Facts, Port, Workload, WorkloadHost};
 use crate::compile::workload::Listing;
+use crate::upstream::Protocol;
 
 /// What every ServiceEntry that this proxy may see says, oldest first: of several for one host in one namespace the oldest
 /// decides about ports, and endpoints are joined.
@@ -66,13 +68,17 @@ fn draft(host: &str, object: &Object<ServiceEntry>) -> Draft {
     draft
 }
 
+/// The protocol that a port declares decides what its endpoints speak; its name only joins it to ports of endpoints.
 fn port(port: &ServiceEntryPort) -> Port {
     Port {
         number: port.number,
         name: port.name.to_string(),
-        protocol: protocol(None, &port.name, port.protocol.as_str()),
+        protocol: match port.protocol.is_http2() {
+            true => Protocol::Http2,
+            false => Protocol::Http1,
+        },
         target: port.target_port.unwrap_or(port.number),
-        carries_paths: carries_paths(None, &port.name, port.protocol.as_str()),
+        carries_paths: port.protocol.is_http() || port.protocol == Declared::Detect,
     }
 }
 

@@ -251,6 +251,23 @@ async fn http_server_redirects_to_https() {
 }
 
 #[tokio::test]
+async fn https_redirect_of_an_https_server_has_no_effect() {
+    let ca = Authority::new("ca");
+    let pair = ca.server(&["a.example"]);
+    let edge = Edge::start(ca, &[credential("cred", &pair)], |edge| {
+        let tls = "{mode: SIMPLE, credentialName: cred, httpsRedirect: true}";
+        vec![server(edge, "https", "[a.example]", tls)]
+    });
+    assert_eq!(edge.visitor().status("a.example").await, 200);
+    // whatever the client claims to have spoken
+    let mut client = edge.visitor().client(Front::H1, "a.example").await.unwrap();
+    let mut request = get("a.example", "/");
+    let claim = "http".parse().unwrap();
+    request.headers_mut().insert("x-forwarded-proto", claim);
+    assert_eq!(client.call(request).await.status, 200);
+}
+
+#[tokio::test]
 async fn drain_tells_connections_over_tls_to_go() {
     let edge = Edge::simple(&["a.example"]);
     let mut client = edge.visitor().client(Front::H1, "a.example").await.unwrap();

@@ -32,7 +32,7 @@ pub struct Server {
     pub hosts: Vec<ServerHost>,
     /// TLS; none on ports without it.
     pub tls: Option<Box<ServerTls>>,
-    /// Whether every request is answered with a redirect to https. Only acts on HTTP ports.
+    /// Whether requests that did not come by https are redirected to it. Only on HTTP ports.
     pub https_redirect: bool,
     /// Where it was written.
     pub line: Line,

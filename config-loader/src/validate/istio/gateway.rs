@@ -105,10 +105,9 @@ fn server(raw: &raw::istio::Server, span: Span, check: &mut Check<'_>) -> Server
     if let Some(protocol) = protocol {
         tls_fits(raw, protocol, port.protocol.span(), check);
     }
-    let https_redirect = raw
-        .tls
-        .get()
-        .is_some_and(|tls| shared::flag(&tls.https_redirect));
+    let asks_redirect = |tls: &raw::istio::ServerTlsSettings| shared::flag(&tls.https_redirect);
+    let https_redirect =
+        protocol.is_some_and(Protocol::is_http) && raw.tls.get().is_some_and(asks_redirect);
     let plain = protocol.is_some_and(|protocol| !protocol.is_tls());
     let tls = if plain {
         None

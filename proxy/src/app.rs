@@ -32,6 +32,7 @@ use crate::control::certificates::Directories;
 use crate::control::dns::{Follower, system_lookup};
 use crate::control::health::Checker;
 use crate::control::members::ClustersFile;
+use crate::control::memory::MemoryReturn;
 use crate::control::publish::Publisher;
 use crate::control::{Control, DNS_CHANGES_MAX, Found, Quarantine, Told};
 use crate::exchange::request::ExchangeSettings;
@@ -39,6 +40,7 @@ use crate::exchange::{Worker, WorkerParts};
 use crate::identity::Identity;
 use crate::listener::Board;
 use crate::registry::{Bell, Registry};
+use crate::runtime::admission::Admission;
 use crate::runtime::drain::{self, Stage, Trigger};
 use crate::snapshot::SnapshotSlot;
 use crate::telemetry::{
@@ -151,7 +153,8 @@ pub fn run_beside(
 }
 
 /// Starts the tasks that keep the snapshot and the endpoints in order.
-fn look_after(control: Control, slot: &SnapshotSlot) {
+fn look_after(control: Control, slot: &SnapshotSlot, admission: &Arc<Admission>) {
+    tokio::spawn(MemoryReturn::of(&control, admission).run());
     tokio::spawn(Caretaker::of(&control, slot).run());
     tokio::task::spawn_local(Checker::of(&control, slot).run());
     tokio::spawn(control.run());
@@ -212,7 +215,7 @@ impl App {
             board: board.clone(),
         };
         let workers = start_workers(&settings, &shared, &slot, &access_log)?;
-        look_after(control, &slot);
+        look_after(control, &slot, &workers.admission);
         let sources = views::Sources {
             slot,
             certificates,

@@ -12,6 +12,8 @@ pub mod health;
 
 pub mod members;
 
+pub mod memory;
+
 mod panics;
 
 pub mod publish;

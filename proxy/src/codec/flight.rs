@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -98,10 +98,19 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Outgoing<B> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        match &mut self.body {
-            Some(body) => Pin::new(body).poll_frame(cx),
-            None => Poll::Ready(None),
+        let this = &mut *self;
+        let Some(body) = &mut this.body else {
+            return Poll::Ready(None);
+        };
+        let wire = this.flight.flights.wire();
+        if wire.hold_body() {
+            return Poll::Pending;
         }
+        let frame = ready!(Pin::new(body).poll_frame(cx));
+        if let Some(Ok(frame)) = &frame {
+            wire.note_unwritten(frame.data_ref().map_or(0, Bytes::len));
+        }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

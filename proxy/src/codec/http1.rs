@@ -191,6 +191,9 @@ where
         if let Poll::Ready(result) = Pin::new(&mut self.hyper).poll(cx) {
             return Poll::Ready(Outcome::Done(result));
         }
+        if self.flights.wire().take_released() {
+            cx.waker().wake_by_ref();
+        }
         let seen = self.look(member);
         let quiet = seen.in_flight == 0 && !seen.unflushed;
         match seen.place {

@@ -6,13 +6,13 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use super::framing::{Framing, Place, Verdict};
 use super::refusal::Refusal;
@@ -24,16 +24,26 @@ use crate::telemetry::{ConnectionProtocol, ListenerStats, WorkerId};
 /// Bytes read ahead at once: most request heads fit.
 const AHEAD: usize = 1024;
 
+/// Bytes of a request body that are read at once. What hyper reads waits in memory until the upstream takes it.
+const BODY_READ_BYTES_MAX: u64 = 16 * 1024;
+
+/// Bytes of a response body that may wait to be written; no more of the body is asked for until they are.
+const UNWRITTEN_BYTES_MAX: u32 = 16 * 1024;
+
 /// Where a connection stands, as seen from its socket.
 #[derive(Debug, Default)]
 pub struct Wire {
     heads: AtomicU32,
     moved: AtomicU32,
+    /// Bytes of response bodies that hyper took since the last flush.
+    unwritten: AtomicU32,
     place: AtomicU8,
     refusal: AtomicU8,
     ended: AtomicBool,
     starved: AtomicBool,
     unflushed: AtomicBool,
+    /// A response body waits for them to be written.
+    held: AtomicBool,
     tunnel: AtomicBool,
     resume: AtomicBool,
 }
@@ -94,6 +104,39 @@ impl Wire {
     /// The request that asked for another protocol is over and got none: bytes that were held are requests.
     pub fn set_resume(&self) {
         self.resume.store(true, Ordering::Relaxed);
+    }
+
+    /// hyper took this much of a response body.
+    pub fn note_unwritten(&self, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let unwritten = self.unwritten.load(Ordering::Relaxed);
+        let unwritten = unwritten.saturating_add(bytes);
+        self.unwritten.store(unwritten, Ordering::Relaxed);
+    }
+
+    /// Whether the body of a response has to wait until what was taken of it is written. Whoever drives the connection
+    /// polls again after [`Wire::take_released`].
+    ///
+    /// hyper takes pieces of a body until its buffer is full, whatever size they have; a client that reads slowly, or
+    /// not at all, would have all of them wait in memory.
+    pub fn hold_body(&self) -> bool {
+        let held = self.unwritten.load(Ordering::Relaxed) >= UNWRITTEN_BYTES_MAX;
+        self.held.store(held, Ordering::Relaxed);
+        held
+    }
+
+    /// Whether a body that was held may go on, since all that was taken of it is written. Tells so once.
+    pub fn take_released(&self) -> bool {
+        let released = self.held.load(Ordering::Relaxed) && !self.is_unflushed();
+        if released {
+            self.held.store(false, Ordering::Relaxed);
+        }
+        released
+    }
+
+    fn note_flushed(&self) {
+        self.unflushed.store(false, Ordering::Relaxed);
+        self.unwritten.store(0, Ordering::Relaxed);
     }
 
     fn note(&self, framing: &Framing) {
@@ -266,7 +309,11 @@ impl Stream {
             self.ahead.advance(length);
             return Poll::Ready(Ok(()));
         }
-        Pin::new(&mut self.transport).poll_read(cx, space)
+        let transport = Pin::new(&mut self.transport);
+        if self.framing.place() == Place::Body {
+            return pin!(transport.take(BODY_READ_BYTES_MAX)).poll_read(cx, space);
+        }
+        transport.poll_read(cx, space)
     }
 
     /// Reads what the parser may see.
@@ -452,7 +499,7 @@ impl AsyncWrite for Stream {
             }
         }
         ready!(Pin::new(&mut self.transport).poll_flush(cx))?;
-        self.wire.unflushed.store(false, Ordering::Relaxed);
+        self.wire.note_flushed();
         Poll::Ready(Ok(()))
     }
 

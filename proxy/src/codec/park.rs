@@ -58,11 +58,11 @@ pub(super) async fn readable_until(stream: &mut Stream, member: &Member, due: Ti
 }
 
 /// How long a peer may go on sending after it was answered; and how long it may pause meanwhile.
-const LINGER: Duration = Duration::from_secs(30);
-const LINGER_PAUSE: Duration = Duration::from_secs(5);
+pub(super) const LINGER: Duration = Duration::from_secs(30);
+pub(super) const LINGER_PAUSE: Duration = Duration::from_secs(5);
 
 /// How long it may once a drain has begun, or after it broke the protocol, and how long it may take for our last message.
-const LINGER_SHORT: Duration = Duration::from_secs(1);
+pub(super) const LINGER_SHORT: Duration = Duration::from_secs(1);
 
 /// How much is read of a peer that broke the protocol.
 const LINGER_BYTES_MAX: usize = 256 * 1024;

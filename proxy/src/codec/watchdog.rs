@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::framing::Place;
+use super::park::{LINGER, LINGER_PAUSE, LINGER_SHORT};
 use super::refusal::Refusal;
 use crate::runtime::clock::Tick;
 
@@ -59,6 +60,8 @@ pub enum Action {
 /// What a connection is doing, as far as timeouts care.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
+    /// Has its response, and is still sending the request.
+    Answered,
     /// Waits for us.
     Busy,
     /// Sends a request head.
@@ -71,6 +74,9 @@ enum Standing {
 
 impl Seen {
     fn standing(&self) -> Standing {
+        if self.place == Place::Body && self.in_flight == 0 && !self.unflushed {
+            return Standing::Answered;
+        }
         if self.unflushed || (self.place == Place::Body && self.starved) {
             return Standing::Stalled;
         }
@@ -86,6 +92,8 @@ impl Seen {
 #[derive(Clone, Copy, Debug)]
 pub struct Watchdog {
     since: Tick,
+    /// When bytes moved last, as far as we looked.
+    moved_at: Tick,
     standing: Standing,
     heads: u32,
     moved: u32,
@@ -96,6 +104,7 @@ impl Watchdog {
     pub fn new(now: Tick) -> Self {
         Self {
             since: now,
+            moved_at: now,
             standing: Standing::Idle,
             heads: 0,
             moved: 0,
@@ -105,9 +114,10 @@ impl Watchdog {
     /// What to do with a connection that hyper has nothing to do for.
     pub fn decide(&mut self, seen: &Seen, timeouts: &Timeouts, now: Tick) -> Action {
         let standing = seen.standing();
-        let progress = standing == Standing::Stalled && seen.moved != self.moved;
-        if standing != self.standing || seen.heads != self.heads || progress {
-            self.since = now;
+        if standing != self.standing || seen.heads != self.heads {
+            (self.since, self.moved_at) = (now, now);
+        } else if seen.moved != self.moved {
+            self.moved_at = now;
         }
         self.standing = standing;
         self.heads = seen.heads;
@@ -119,13 +129,20 @@ impl Watchdog {
             return Action::Close;
         }
         let (due, then) = match (standing, seen.draining) {
+            (Standing::Answered, None) => {
+                let due = self.moved_at.after(LINGER_PAUSE);
+                (due.min(self.since.after(LINGER)), Action::Close)
+            }
+            (Standing::Answered, Some(drain)) => {
+                (self.since.max(drain).after(LINGER_SHORT), Action::Close)
+            }
             (Standing::Busy, _) => (end, Action::Close),
             (Standing::Head, _) => (
                 self.since.after(timeouts.head),
                 Action::Refuse(Refusal::HeadTimeout),
             ),
             (Standing::Stalled, _) => (
-                self.since.after(timeouts.body),
+                self.moved_at.after(timeouts.body),
                 Action::Refuse(Refusal::BodyTimeout),
             ),
             (Standing::Idle, None) => {
@@ -205,6 +222,11 @@ mod tests {
             place: Place::Held,
             ..busy
         };
+        let answered = Seen {
+            in_flight: 0,
+            starved: false,
+            ..body
+        };
         for (seen, expected) in [
             (IDLE, Some((1, Action::Park))),
             (Seen { draining, ..IDLE }, Some((2, Action::Close))),
@@ -228,6 +250,21 @@ mod tests {
             ),
             (stuck, Some((300, Action::Refuse(Refusal::BodyTimeout)))),
             (held, None),
+            (answered, Some((5, Action::Close))),
+            (
+                Seen {
+                    starved: true,
+                    ..answered
+                },
+                Some((5, Action::Close)),
+            ),
+            (
+                Seen {
+                    draining,
+                    ..answered
+                },
+                Some((1, Action::Close)),
+            ),
         ] {
             assert_eq!(outcome(seen), expected, "{seen:?}");
         }
@@ -274,6 +311,20 @@ mod tests {
             let action = watchdog.decide(&at(tick, body), &TIMEOUTS, Tick(tick));
             assert!(matches!(action, Action::Wait(_)), "{tick}: {action:?}");
         }
+    }
+
+    #[test]
+    fn request_that_goes_on_after_its_response_has_thirty_seconds() {
+        let mut watchdog = Watchdog::new(Tick(0));
+        let closed = (0..1_000).find(|tick| {
+            let seen = Seen {
+                place: Place::Body,
+                moved: u32::try_from(*tick).unwrap(),
+                ..IDLE
+            };
+            watchdog.decide(&seen, &TIMEOUTS, Tick(*tick)) == Action::Close
+        });
+        assert_eq!(closed, Some(301));
     }
 
     #[test]

@@ -16,12 +16,14 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{Response, StatusCode};
 use hyper::body::Body;
 use tokio::io::AsyncReadExt;
-use tokio::time::Instant;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout};
 
 pub use head::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
 pub use incoming::{Incoming, Upgraded};
@@ -39,7 +41,10 @@ use crate::registry::{Closing, ConnectionPermit, RequestPermit};
 
 /// Bytes that are read at once, at first and at most: it doubles while a peer fills it.
 const READ_BYTES: usize = 8 * 1024;
-const READ_BYTES_MAX: usize = 256 * 1024;
+const READ_BYTES_MAX: usize = 64 * 1024;
+
+/// How long the rest of a request may take to be sent once its response is over.
+const REST_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Most interim responses before the final one.
 const INTERIM_MAX: u32 = 32;
@@ -280,7 +285,7 @@ impl Connection {
         Poll::Ready(Ok(read))
     }
 
-    /// Sends what is left of a message in a task.
+    /// Sends what is left of a message in a task, which the response outlives by [`REST_TIME_MAX`] at most.
     fn send_rest<B>(&self, mut message: Message<B>) -> Sent
     where
         B: Body<Data = Bytes> + Unpin + 'static,
@@ -289,14 +294,27 @@ impl Connection {
         let wire = Rc::clone(&self.wire);
         let done = Rc::new(Cell::new(false));
         let told = Rc::clone(&done);
+        let (response, response_over) = oneshot::channel();
         tokio::task::spawn_local(async move {
-            let send = poll_fn(|cx| wire.poll(|stream| message.poll_send(stream, cx)));
-            match send.await {
-                Ok(()) => told.set(true),
-                Err(fault) => tracing::debug!(?fault, "request body stopped after its response"),
+            let mut send = pin!(poll_fn(
+                |cx| wire.poll(|stream| message.poll_send(stream, cx))
+            ));
+            let sent = tokio::select! {
+                sent = &mut send => Some(sent),
+                _ = response_over => timeout(REST_TIME_MAX, send).await.ok(),
+            };
+            match sent {
+                Some(Ok(())) => told.set(true),
+                Some(Err(fault)) => {
+                    tracing::debug!(?fault, "request body stopped after its response");
+                }
+                None => tracing::debug!("upstream takes no more of the request"),
             }
         });
-        Sent::InTheBackground(done)
+        Sent::InTheBackground {
+            done,
+            _response: response,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The end of the process: nothing that was begun is lost.
 
 use std::cell::{Cell, RefCell};
+use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use hyper::{Response, header};
 use tokio::sync::Semaphore;
 
 use crate::support::client::{Client, Front, get};
-use crate::support::mesh::everything_to;
-use crate::support::origin::{Back, Origin, full};
+use crate::support::mesh::{everything_to, everything_to_address};
+use crate::support::origin::{Back, Origin, RawOrigin, full, read_head};
 use crate::support::proxy::{Proxy, Start};
 use crate::support::raw::Raw;
 use crate::support::{eventually, until};
@@ -187,4 +188,37 @@ fn admin_drains_and_quits() {
     assert_eq!(proxy.ended(), None);
     assert_eq!(proxy.try_page("POST", "/quitquitquit").unwrap().0, 200);
     assert!(proxy.wait().success());
+}
+
+/// The client has its answer, the endpoint reads no more, and the client goes on sending.
+#[test]
+fn upload_that_nobody_reads_after_its_response_does_not_hold_the_drain() {
+    let origin = RawOrigin::start(|_, mut stream| {
+        read_head(&mut stream);
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+            .unwrap();
+        std::thread::park();
+    });
+    let start = Start::new().args(["--drain-time", "60s"]);
+    let mesh = everything_to_address(start.edge(), Back::H1, origin.address);
+    let mut proxy = start.file("mesh.yaml", mesh).start();
+    let mut client = Raw::connect(proxy.edge);
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n");
+    assert_eq!(client.reply().status, 200);
+    let mut body = client.stream();
+    body.set_nonblocking(true).unwrap();
+    let piece = vec![0; 64 * 1024];
+    let mut refused = 0;
+    eventually("nobody takes more", || {
+        match body.write(&piece) {
+            Ok(_) => refused = 0,
+            Err(_) => refused += 1,
+        }
+        refused == 50
+    });
+    let begun = Instant::now();
+    proxy.signal("TERM");
+    assert!(proxy.wait().success());
+    assert!(begun.elapsed() < Duration::from_secs(20));
 }

@@ -34,6 +34,7 @@ mod fuzz_corpus;
 mod grpc;
 mod health_checks;
 mod listeners;
+mod memory;
 mod mirrors;
 mod multicluster;
 mod passthrough;

@@ -230,6 +230,15 @@ impl Proxy {
         std::fs::read_to_string(self.directory.path().join("stderr")).unwrap()
     }
 
+    /// Memory that it has right now, in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().next());
+        kib.unwrap().parse().unwrap()
+    }
+
     /// Sends a signal, by name: `TERM`.
     pub fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();

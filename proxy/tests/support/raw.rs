@@ -48,6 +48,11 @@ impl Raw {
         self.reader.get_ref().local_addr().unwrap()
     }
 
+    /// The socket itself.
+    pub fn stream(&self) -> TcpStream {
+        self.reader.get_ref().try_clone().unwrap()
+    }
+
     /// Ends our direction.
     pub fn finish(&mut self) {
         self.reader.get_mut().shutdown(Shutdown::Write).unwrap();

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::oneshot;
 
 use super::decoder::{Decoder, Step};
 use super::{Connection, Wire};
@@ -28,12 +29,17 @@ pub struct Incoming {
 }
 
 /// Whether a request has been sent to its end.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum Sent {
     /// It has.
     Whole,
-    /// A task is at it and says so here when it is done.
-    InTheBackground(Rc<Cell<bool>>),
+    /// A task is at it.
+    InTheBackground {
+        /// Set when it is done.
+        done: Rc<Cell<bool>>,
+        /// Dropped when the response is over.
+        _response: oneshot::Sender<()>,
+    },
     /// It never will be.
     Broken,
 }
@@ -42,7 +48,7 @@ impl Sent {
     fn is_whole(&self) -> bool {
         match self {
             Sent::Whole => true,
-            Sent::InTheBackground(done) => done.get(),
+            Sent::InTheBackground { done, .. } => done.get(),
             Sent::Broken => false,
         }
     }

@@ -447,3 +447,26 @@ async fn interim_responses_are_bounded_however_slowly_they_come() {
     };
     within(test).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn rest_of_a_request_after_its_response_has_a_limit() {
+    LocalSet::new()
+        .run_until(async {
+            let (connection, mut peer) = connection();
+            let wire = Rc::downgrade(&connection.wire);
+            peer.write_all(OK).await.expect("written");
+            // more than a socket takes that nobody reads
+            let mut message = post(Bytes::from(vec![0; 8 << 20]));
+            let response = connection.exchange(&mut message).await.expect("answered");
+            tokio::time::sleep(REST_TIME_MAX * 3).await;
+            assert!(wire.upgrade().is_some(), "the response is not over");
+            let over = Instant::now();
+            drop(response);
+            while wire.upgrade().is_some() {
+                assert!(over.elapsed() <= REST_TIME_MAX + Duration::from_secs(1));
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            assert!(over.elapsed() >= REST_TIME_MAX);
+        })
+        .await;
+}

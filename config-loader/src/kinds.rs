@@ -5,6 +5,7 @@
 mod core;
 mod istio;
 mod multicluster;
+pub mod unsupported;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use config_loader::Kind;
 use config_loader::diagnostic::codes;
+use config_loader::kinds::unsupported::UNSUPPORTED;
 use config_loader::kinds::{self, Body};
 use config_loader::validate::unsupported::{self, When};
 
@@ -146,6 +147,22 @@ fn every_field_is_in_the_reference() {
         for (path, holds, effect) in fields(row) {
             let _ = writeln!(page, "| `{path}` | {holds} | {effect} |");
         }
+    }
+    page.push_str(
+        "\n## Kinds that are not supported\n\n`strait check` and `strait run` warn of each (CM036, CM037). Security policies are \
+         not enforced: what they forbid is forwarded.\n\n| kind | API | security policy | instead |\n|---|---|---|---|\n",
+    );
+    for row in UNSUPPORTED {
+        let kind = match row.kind {
+            "" => "every other kind",
+            kind => kind,
+        };
+        let policy = row.unenforced.unwrap_or("no");
+        let _ = writeln!(
+            page,
+            "| {kind} | `{}` | {policy} | {} |",
+            row.group, row.instead
+        );
     }
     check("docs/fields.md", &page);
 }

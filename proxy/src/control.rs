@@ -22,6 +22,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use config_loader::diagnostic::codes::common::CM036;
 use config_loader::{Diagnostic, Quarantined, ResourceSet, Severity, Update};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
@@ -67,6 +68,12 @@ impl Found {
         self.set = update.set;
         self.diagnostics = update.diagnostics;
         self.quarantined = update.quarantined;
+    }
+
+    /// How many security policies are not enforced.
+    fn unenforced(&self) -> u64 {
+        let found = self.diagnostics.iter();
+        found.filter(|found| found.code == CM036).count() as u64
     }
 
     /// Everything whose newest version is refused.
@@ -135,6 +142,7 @@ impl Control {
         let held = found.held();
         let kinds = held.iter().map(|refused| refused.kind);
         self.telemetry.control.set_quarantined(kinds);
+        self.telemetry.control.set_unenforced(found.unenforced());
         self.hold(held);
         let mut diagnostics = found.diagnostics;
         diagnostics.extend(found.members.diagnostics);

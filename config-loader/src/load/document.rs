@@ -8,9 +8,10 @@ use twox_hash::XxHash64;
 use super::draft::Draft;
 use super::layout::Layout;
 use crate::ReadOptions;
-use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, CM032, YAML006};
+use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, CM032, CM036, CM037, YAML006};
 use crate::diagnostic::{Diagnostic, Locator, Place, Severity, suggest};
 use crate::kind::ObjectRef;
+use crate::kinds::unsupported::{self, Unsupported};
 use crate::kinds::{self, Found, Row};
 use crate::parse::{self, Chunk, Node, Value, locate, push_key};
 use crate::resource::istio::VirtualService;
@@ -382,6 +383,9 @@ impl Document<'_> {
     }
 
     fn skip(&mut self, node: &Node, claim: &Claim<'_>) {
+        if let Some(row) = unsupported::find(claim.kind, claim.api_version) {
+            return self.report(node, unsupported_kind(row, claim));
+        }
         let lists = kinds::rows().map(|row| format!("{}List", row.kind));
         let lists: Vec<String> = lists.collect();
         let known = kinds::rows().map(|row| row.kind.as_str());
@@ -421,6 +425,26 @@ impl Document<'_> {
         place_all(std::slice::from_mut(&mut found), Some(root), &self.locator);
         self.reading.diagnostics.push(found);
     }
+}
+
+/// What is found at a kind that is known and not supported.
+fn unsupported_kind(row: &Unsupported, claim: &Claim<'_>) -> Diagnostic {
+    let kind = claim.kind;
+    let (code, message, help) = match row.unenforced {
+        Some(unenforced) => {
+            let message = format!("{kind} is not enforced: {unenforced}");
+            (
+                CM036,
+                message,
+                format!("do not rely on it: {}", row.instead),
+            )
+        }
+        None => {
+            let message = format!("{kind} of {} is not supported", claim.api_version);
+            (CM037, message, format!("use {}", row.instead))
+        }
+    };
+    Diagnostic::at(Severity::Warning, code, claim.kind_span, message).with_help(Some(help))
 }
 
 fn whole_fingerprint(root: u32, text: &str) -> u64 {

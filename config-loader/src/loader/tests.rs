@@ -284,7 +284,15 @@ fn documents_that_are_no_resources_are_told_apart() {
         ),
         (
             "kind: Gateway\napiVersion: gateway.networking.k8s.io/v1\n",
-            "note CM026 a.yaml:1:7 skipped: Gateway of gateway.networking.k8s.io/v1 is nothing that a data plane reads",
+            "warning CM037 a.yaml:1:7 Gateway of gateway.networking.k8s.io/v1 is not supported",
+        ),
+        (
+            "kind: AuthorizationPolicy\napiVersion: security.istio.io/v1\n",
+            "warning CM036 a.yaml:1:7 AuthorizationPolicy is not enforced: requests that it denies are forwarded",
+        ),
+        (
+            "kind: PeerAuthenticationList\napiVersion: security.istio.io/v1\nitems:\n- metadata: {name: a}\n",
+            "warning CM036 a.yaml:4:3 PeerAuthentication is not enforced: clients without a certificate are served",
         ),
         (
             "kind: VirtualServce\napiVersion: networking.istio.io/v1\n",

@@ -59,6 +59,8 @@ pub(super) struct ControlState {
     pub(super) generation: u64,
     /// By kind. Kinds that once had one stay, at zero, so that an alert sees them recover.
     pub(super) quarantined: BTreeMap<String, u64>,
+    /// Security policies that are not enforced.
+    pub(super) unenforced: u64,
     /// By source, as they are now.
     pub(super) certificates: Vec<CertificateState>,
 }
@@ -100,6 +102,11 @@ impl ControlStats {
                 None => drop(state.quarantined.insert(kind.to_owned(), 1)),
             }
         }
+    }
+
+    /// Reports how many security policies the configuration has that are not enforced.
+    pub fn set_unenforced(&self, policies: u64) {
+        self.lock().unenforced = policies;
     }
 
     /// Reports the certificates of all servers.

@@ -76,6 +76,8 @@ families! {
     GENERATION "strait_snapshot_generation" "Number of the snapshot in force.",
     /// Gauge: resources held at their last good version.
     QUARANTINED "strait_quarantined_resources" "Resources whose newest version was refused, by kind; their last good version stays in force.",
+    /// Gauge: security policies that are not enforced.
+    UNENFORCED "strait_unenforced_policies" "Security policies in the configuration that this proxy does not enforce.",
     /// Gauge: when a certificate expires.
     CERTIFICATE_EXPIRATION "strait_certificate_expiration_timestamp_seconds" "Unix time at which the certificate in force expires, by the file or secret that it comes from.",
     /// Gauge: certificates whose newest version is not used.

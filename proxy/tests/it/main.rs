@@ -13,6 +13,7 @@ mod access_log;
 mod admin;
 mod architecture;
 mod balancing;
+mod checks;
 mod connection_pools;
 mod cors;
 mod demo;

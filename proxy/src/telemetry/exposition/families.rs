@@ -229,6 +229,7 @@ pub(super) fn control(telemetry: &Telemetry) -> impl Iterator<Item = MetricFamil
         one(names::RELOAD_DURATION, state.last_took.as_secs_f64()),
         one(names::GENERATION, state.generation as f64),
         gauge_family(names::QUARANTINED, quarantined),
+        one(names::UNENFORCED, state.unenforced as f64),
         gauge_family(names::CERTIFICATE_EXPIRATION, expirations),
         gauge_family(names::CERTIFICATE_REFUSED, refused),
         one(

@@ -340,6 +340,11 @@ fn reloads_resources_and_build_are_exposed() {
     });
     telemetry.control.reloaded(Reload::Failed);
     telemetry.control.set_quarantined(["Gateway"]);
+    assert_eq!(
+        exposed(&telemetry).only("strait_unenforced_policies").value,
+        0.0
+    );
+    telemetry.control.set_unenforced(2);
     let scrape = exposed(&telemetry);
     assert_eq!(
         scrape.with("strait_reloads_total", "result", "ok").value,
@@ -364,6 +369,7 @@ fn reloads_resources_and_build_are_exposed() {
             .value,
         1.0
     );
+    assert_eq!(scrape.only("strait_unenforced_policies").value, 2.0);
     let info = scrape.only("strait_build_info");
     assert_eq!(
         (

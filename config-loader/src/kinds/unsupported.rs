@@ -1,0 +1,195 @@
+//! Kinds that configure proxies elsewhere and that this one does not read, with what to use instead. Data only.
+
+use super::{group, is_near};
+
+/// A kind that is not supported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsupported {
+    /// The API group.
+    pub group: &'static str,
+    /// The kind; empty for every other kind of the group.
+    pub kind: &'static str,
+    /// For a security policy: what happens although the policy forbids it.
+    pub unenforced: Option<&'static str>,
+    /// What to use instead.
+    pub instead: &'static str,
+}
+
+const fn policy(
+    group: &'static str,
+    kind: &'static str,
+    unenforced: &'static str,
+    instead: &'static str,
+) -> Unsupported {
+    Unsupported {
+        group,
+        kind,
+        unenforced: Some(unenforced),
+        instead,
+    }
+}
+
+const fn other(group: &'static str, kind: &'static str, instead: &'static str) -> Unsupported {
+    Unsupported {
+        group,
+        kind,
+        unenforced: None,
+        instead,
+    }
+}
+
+const SECURITY: &str = "security.istio.io";
+const GATEWAY_API: &str = "gateway.networking.k8s.io";
+const FORWARDED: &str = "requests that it denies are forwarded";
+const DENY_ELSEWHERE: &str =
+    "deny these requests in the service, or in a proxy in front of this one";
+const GATEWAY_AND_RULES: &str =
+    "a Gateway (networking.istio.io) and a VirtualService with `http` rules";
+
+/// Every kind that is known and not supported. Of a group, the row without a kind is the last.
+pub const UNSUPPORTED: &[Unsupported] = &[
+    policy(SECURITY, "AuthorizationPolicy", FORWARDED, DENY_ELSEWHERE),
+    policy(
+        SECURITY,
+        "PeerAuthentication",
+        "clients without a certificate are served",
+        "set `tls.mode: MUTUAL` in the servers of the Gateway",
+    ),
+    policy(
+        SECURITY,
+        "RequestAuthentication",
+        "JSON Web Tokens are not verified",
+        "verify tokens in the service, or in a proxy in front of this one",
+    ),
+    policy(SECURITY, "", FORWARDED, DENY_ELSEWHERE),
+    policy(
+        "networking.mesh.gloo.solo.io",
+        "AccessPolicy",
+        FORWARDED,
+        DENY_ELSEWHERE,
+    ),
+    policy(
+        "policy.flomesh.io",
+        "AccessControl",
+        FORWARDED,
+        DENY_ELSEWHERE,
+    ),
+    policy(
+        "access.smi-spec.io",
+        "TrafficTarget",
+        FORWARDED,
+        DENY_ELSEWHERE,
+    ),
+    other(
+        "networking.istio.io",
+        "EnvoyFilter",
+        "fields of a VirtualService, DestinationRule or Gateway; there are no Envoy filters to change",
+    ),
+    other(
+        "networking.istio.io",
+        "ProxyConfig",
+        "the flags of `strait run`, such as `--concurrency`",
+    ),
+    other(
+        "extensions.istio.io",
+        "WasmPlugin",
+        "`headers`, `rewrite`, `fault` and `corsPolicy` of a VirtualService; other code runs in the service",
+    ),
+    other(
+        "telemetry.istio.io",
+        "Telemetry",
+        "the flags of `strait run`, such as `--access-log`; metrics are always on",
+    ),
+    other("networking.k8s.io", "Ingress", GATEWAY_AND_RULES),
+    other("extensions", "Ingress", GATEWAY_AND_RULES),
+    other(GATEWAY_API, "Gateway", "a Gateway of networking.istio.io"),
+    other(
+        GATEWAY_API,
+        "GRPCRoute",
+        "a VirtualService with `http` rules",
+    ),
+    other(
+        GATEWAY_API,
+        "HTTPRoute",
+        "a VirtualService with `http` rules",
+    ),
+    other(GATEWAY_API, "TCPRoute", "a VirtualService with `tcp` rules"),
+    other(GATEWAY_API, "TLSRoute", "a VirtualService with `tls` rules"),
+    other(
+        GATEWAY_API,
+        "BackendTLSPolicy",
+        "`trafficPolicy.tls` of a DestinationRule",
+    ),
+    other(
+        GATEWAY_API,
+        "UDPRoute",
+        "another proxy: UDP is not forwarded",
+    ),
+];
+
+/// The row of a kind at an apiVersion, if it is known and not supported. A slip of the pen in the group of a security
+/// policy is forgiven, so that it does not pass as something else.
+pub(crate) fn find(kind: &str, api_version: &str) -> Option<&'static Unsupported> {
+    let written = group(api_version);
+    UNSUPPORTED.iter().find(|row| {
+        let is_group = match row.unenforced {
+            Some(_) => is_near(row.group, written),
+            None => row.group == written,
+        };
+        is_group && (row.kind.is_empty() || row.kind == kind)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_found_by_group_and_name() {
+        let enforced =
+            |kind, api_version| find(kind, api_version).map(|row| row.unenforced.is_none());
+        for (kind, api_version) in [
+            ("AuthorizationPolicy", "security.istio.io/v1"),
+            ("AuthorizationPolicy", "security.istio.io/v1beta1"),
+            ("AuthorizationPolicy", "securty.istio.io/v1"),
+            ("AuthorizationPolcy", "security.istio.io/v1"),
+            ("PeerAuthentication", "security.istio.io/v1"),
+            ("RequestAuthentication", "security.istio.io/v1"),
+            ("AccessPolicy", "networking.mesh.gloo.solo.io/v1"),
+            ("AccessControl", "policy.flomesh.io/v1alpha1"),
+            ("TrafficTarget", "access.smi-spec.io/v1alpha3"),
+        ] {
+            assert_eq!(
+                enforced(kind, api_version),
+                Some(false),
+                "{kind} {api_version}"
+            );
+        }
+        for (kind, api_version) in [
+            ("EnvoyFilter", "networking.istio.io/v1alpha3"),
+            ("WasmPlugin", "extensions.istio.io/v1alpha1"),
+            ("Telemetry", "telemetry.istio.io/v1"),
+            ("Ingress", "networking.k8s.io/v1"),
+            ("Ingress", "extensions/v1beta1"),
+            ("Gateway", "gateway.networking.k8s.io/v1"),
+            ("HTTPRoute", "gateway.networking.k8s.io/v1"),
+            ("GRPCRoute", "gateway.networking.k8s.io/v1"),
+        ] {
+            assert_eq!(
+                enforced(kind, api_version),
+                Some(true),
+                "{kind} {api_version}"
+            );
+        }
+        for (kind, api_version) in [
+            ("AuthorizationPolicy", "example.com/v1"),
+            ("Deployment", "apps/v1"),
+            ("Ingress", "example.com/v1"),
+            ("NetworkPolicy", "networking.k8s.io/v1"),
+            ("Gateway", "networking.istio.io/v1"),
+            ("ConfigMap", "v1"),
+        ] {
+            assert_eq!(enforced(kind, api_version), None, "{kind} {api_version}");
+        }
+    }
+}

@@ -4,8 +4,11 @@
 //! than every [`RENEW_MIN`], of imports [`RENEW_IMPORT_MIN`]. A failed lookup keeps the last addresses and is tried again after a pause that doubles from
 //! [`RETRY_FIRST`] to [`RETRY_MAX`].
 
+mod system;
+
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +16,11 @@ use std::time::Duration;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::proto::rr::RecordType;
-use hickory_resolver::{Resolver, ResolverBuilder, TokioResolver, system_conf};
+use hickory_resolver::{Resolver, ResolverBuilder, TokioResolver};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
+use self::system::{RESOLV_CONF, SystemConf, lookup_without_servers};
 use crate::registry::Registry;
 use crate::snapshot::Renewal;
 
@@ -72,13 +76,22 @@ type Builder = ResolverBuilder<TokioRuntimeProvider>;
 ///
 /// # Errors
 ///
-/// When the resolver configuration cannot be read.
+/// When no resolver can be made. A missing or empty `/etc/resolv.conf` is no error: `/etc/hosts` is asked alone then.
 pub fn system_lookup(servers: &[SocketAddr]) -> Result<Lookup, String> {
-    let builder = match servers {
-        [] => Resolver::builder_tokio().map_err(|error| error.to_string())?,
-        servers => asking(servers, system_conf::read_system_conf().unwrap_or_default()),
-    };
-    lookup_by(builder)
+    lookup_of(servers, Path::new(RESOLV_CONF))
+}
+
+fn lookup_of(servers: &[SocketAddr], file: &Path) -> Result<Lookup, String> {
+    let system = SystemConf::read(file);
+    let conf = (system.config, system.options);
+    match servers {
+        [] if system.no_server.is_some() => Ok(lookup_without_servers(file.to_owned())),
+        [] => {
+            let builder = Resolver::builder_with_config(conf.0, TokioRuntimeProvider::default());
+            lookup_by(builder.with_options(conf.1))
+        }
+        servers => lookup_by(asking(servers, conf)),
+    }
 }
 
 /// The system's configuration with other servers.
@@ -96,10 +109,14 @@ fn asking(servers: &[SocketAddr], (system, options): (ResolverConfig, ResolverOp
     builder.with_options(options)
 }
 
-fn lookup_by(mut builder: Builder) -> Result<Lookup, String> {
+fn resolver_of(mut builder: Builder) -> Result<TokioResolver, String> {
     // whoever keeps answers here is the registry: a cache would add its time to theirs
     builder.options_mut().cache_size = 0;
-    let resolver = Arc::new(builder.build().map_err(|error| error.to_string())?);
+    builder.build().map_err(|error| error.to_string())
+}
+
+fn lookup_by(builder: Builder) -> Result<Lookup, String> {
+    let resolver = Arc::new(resolver_of(builder)?);
     Ok(Arc::new(move |question: Question| {
         let resolver = Arc::clone(&resolver);
         Box::pin(async move { ask(&resolver, &question).await })

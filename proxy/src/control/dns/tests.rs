@@ -9,6 +9,7 @@ mod server;
 
 use std::sync::Mutex;
 
+use hickory_resolver::system_conf;
 use tokio::time::Instant;
 
 use super::*;
@@ -40,7 +41,7 @@ fn found(addresses: Vec<IpAddr>, ttl: Duration) -> Answer {
 }
 
 /// A question for a name without addresses yet.
-fn new(name: &str) -> Question {
+pub(super) fn new(name: &str) -> Question {
     Question {
         name: name.into(),
         held: Arc::default(),

@@ -25,7 +25,7 @@ pub struct ClustersUpdate {
 /// as a pipe.
 ///
 /// # Errors
-/// If no thread can be started, or the path means nothing.
+/// If no thread can be started.
 pub fn watch_clusters(
     path: &Path,
     known: Vec<ClusterSettings>,
@@ -40,8 +40,7 @@ pub fn watch_clusters(
         diagnostics: Vec::new(),
         of_file: Vec::new(),
     };
-    // by its whole path it is known again in what the system reports
-    let source = FileSource::new(&[std::path::absolute(path)?], FILE_BYTES_MAX);
+    let source = FileSource::new(&[path.to_owned()], FILE_BYTES_MAX);
     let stop = source::spawn(source, WatchSettings::default(), move |look| {
         if let Some(update) = followed.absorb(look) {
             on_update(update);

@@ -84,11 +84,7 @@ impl Debounce {
 
     /// Something happened to a known file.
     pub(super) fn file(&mut self, path: &Path, what: Happened, now: Instant) {
-        match what {
-            Happened::Written => _ = self.writing.insert(path.to_owned()),
-            Happened::Closed | Happened::Removed => _ = self.writing.remove(path),
-            Happened::Replaced | Happened::Other => {}
-        }
+        self.writer(path, what);
         match what {
             Happened::Removed => _ = self.removed.insert(path.to_owned()),
             _ => _ = self.removed.remove(path),
@@ -96,6 +92,21 @@ impl Debounce {
         self.may_go_on |= what != Happened::Replaced;
         self.paths.insert(path.to_owned());
         self.touch(now);
+    }
+
+    /// Something happened to a file that is not known yet.
+    pub(super) fn new_file(&mut self, path: &Path, what: Happened, now: Instant) {
+        self.writer(path, what);
+        self.other(now);
+    }
+
+    /// Notes whether a file is being written.
+    fn writer(&mut self, path: &Path, what: Happened) {
+        match what {
+            Happened::Written => _ = self.writing.insert(path.to_owned()),
+            Happened::Closed | Happened::Removed => _ = self.writing.remove(path),
+            Happened::Replaced | Happened::Other => {}
+        }
     }
 
     /// Something happened that may have brought or taken files.
@@ -241,6 +252,19 @@ mod tests {
         assert_eq!(debounce.deadline(), Some(start + WRITER_GRACE));
         debounce.file(Path::new("a"), Happened::Closed, start + ms(30));
         assert_eq!(debounce.deadline(), Some(start + ms(40)));
+    }
+
+    #[test]
+    fn new_file_that_is_being_written_is_given_time() {
+        let start = Instant::now();
+        let mut debounce = Debounce::new(QUIET);
+        debounce.new_file(Path::new("a"), Happened::Other, start);
+        assert_eq!(debounce.deadline(), Some(start + QUIET));
+        debounce.new_file(Path::new("a"), Happened::Written, start);
+        assert_eq!(debounce.deadline(), Some(start + WRITER_GRACE));
+        debounce.new_file(Path::new("a"), Happened::Closed, start + ms(30));
+        assert_eq!(debounce.deadline(), Some(start + ms(40)));
+        assert_eq!(debounce.take(start + ms(40)), Some(Due::All));
     }
 
     #[test]

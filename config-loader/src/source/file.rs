@@ -1,6 +1,6 @@
 //! Files and directories: what changed in them since the last look.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::OFlags;
 
-use super::scan::{NO_FILE, Stamp, describe, name_of, scan};
+use super::scan::{NO_FILE, Name, Stamp, describe, name_of, scan};
 use crate::diagnostic::codes::common::SRC002;
 use crate::diagnostic::{Diagnostic, Severity};
 
@@ -51,6 +51,7 @@ pub(crate) struct FileSource {
     roots: Vec<PathBuf>,
     bytes_max: u64,
     known: BTreeMap<PathBuf, Known>,
+    names: HashMap<PathBuf, Name>,
     directories: BTreeMap<PathBuf, (u64, u64)>,
     problems: Vec<Diagnostic>,
 }
@@ -70,19 +71,20 @@ impl FileSource {
             roots: roots.to_vec(),
             bytes_max,
             known: BTreeMap::new(),
+            names: HashMap::new(),
             directories: BTreeMap::new(),
             problems: Vec::new(),
         }
     }
 
-    /// The directories in which a change can matter, by device and inode.
+    /// The directories in which a change can matter, by device and inode. Their paths are absolute and without links.
     pub(crate) fn directories(&self) -> &BTreeMap<PathBuf, (u64, u64)> {
         &self.directories
     }
 
-    /// Whether `path` is a file that was seen before.
-    pub(crate) fn knows(&self, path: &Path) -> bool {
-        self.known.contains_key(path)
+    /// The file that was seen before and that an event at `event`, within one of the directories, is about.
+    pub(super) fn named(&self, event: &Path) -> Option<&Name> {
+        self.names.get(event)
     }
 
     /// Walks everything.
@@ -109,6 +111,11 @@ impl FileSource {
         for (path, stamp) in &scan.files {
             self.check(path, Some(*stamp), &mut look);
         }
+        // A file that is gone for now, or cannot be read, may be written again.
+        self.names.retain(|_, name| {
+            self.known.contains_key(&name.path) && !scan.files.contains_key(&name.path)
+        });
+        self.names.extend(scan.names);
         self.directories = scan.directories;
         self.problems = scan.failed.into_values().collect();
         look.problems.clone_from(&self.problems);

@@ -4,7 +4,7 @@
 //! keeps its versions in such directories and links to the current one. Links are followed; a directory that is its
 //! own ancestor is not entered again, and a file that two paths lead to is read once.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
@@ -53,14 +53,27 @@ pub(super) struct Scan {
     /// The files, with their state.
     pub(super) files: BTreeMap<PathBuf, Stamp>,
     /// The directories in which a change can matter: those that were read, and those that hold a file that was given
-    /// or linked to. By device and inode, since another directory may come to stand at a path.
+    /// or linked to. By device and inode, since another directory may come to stand at a path. Their paths are absolute
+    /// and without links, as those of watch events, so that none is watched by two names.
     pub(super) directories: BTreeMap<PathBuf, (u64, u64)>,
+    /// The path of `files` for each path at which an event can be about it: that of its directory without links, and
+    /// that of the file that a link leads to.
+    pub(super) names: HashMap<PathBuf, Name>,
     /// Paths that could not be walked, and why. What was known below them may still be there.
     pub(super) failed: BTreeMap<PathBuf, Diagnostic>,
     /// Entries that cannot be read as a file: links to nothing, pipes, sockets, devices. They matter only where a file
     /// was known, whose last good version stays; others may be locks of an editor.
     pub(super) odd: BTreeMap<PathBuf, Diagnostic>,
     seen: HashSet<(u64, u64)>,
+}
+
+/// A file that an event is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    /// Its path as the files are named.
+    pub(super) path: PathBuf,
+    /// Whether the event is about what a link leads to, not about the file itself.
+    pub(super) is_target: bool,
 }
 
 /// Walks `roots`.
@@ -82,7 +95,8 @@ impl Scan {
             Ok(metadata) if metadata.is_file() => {
                 self.watch_parent(root);
                 self.watch_link(root);
-                self.file(root.to_owned(), &metadata);
+                let real = real_path(parent_of(root)).join(root.file_name().unwrap_or_default());
+                self.file(root.to_owned(), real, &metadata);
             }
             Ok(_) => self.fail(root, SRC005, NO_FILE.to_owned()),
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -112,7 +126,8 @@ impl Scan {
             );
             return;
         }
-        self.directories.insert(path.to_owned(), identity);
+        let real = real_path(path);
+        self.directories.insert(real.clone(), identity);
         let listed = fs::read_dir(path).and_then(|entries| {
             let name_and_link =
                 |entry: fs::DirEntry| Ok((entry.file_name(), entry.file_type()?.is_symlink()));
@@ -130,11 +145,11 @@ impl Scan {
             if name.as_encoded_bytes().starts_with(b"..") {
                 continue;
             }
-            let path = path.join(name);
+            let (path, real) = (path.join(&name), real.join(name));
             if is_link {
                 self.watch_link(&path);
             }
-            self.entry(path, ancestors);
+            self.entry(path, real, ancestors);
         }
         ancestors.pop();
     }
@@ -151,22 +166,19 @@ impl Scan {
     }
 
     fn watch_parent(&mut self, path: &Path) {
-        let parent = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
+        let parent = parent_of(path);
         if let Ok(metadata) = fs::metadata(parent) {
             self.directories
-                .entry(parent.to_owned())
+                .entry(real_path(parent))
                 .or_insert((metadata.dev(), metadata.ino()));
         }
     }
 
-    fn entry(&mut self, path: PathBuf, ancestors: &mut Vec<(u64, u64)>) {
+    fn entry(&mut self, path: PathBuf, real: PathBuf, ancestors: &mut Vec<(u64, u64)>) {
         match fs::metadata(&path) {
             Ok(metadata) if metadata.is_dir() => self.directory(&path, &metadata, ancestors),
             Ok(metadata) if metadata.is_file() && is_resource_file(&path) => {
-                self.file(path, &metadata)
+                self.file(path, real, &metadata)
             }
             Ok(metadata) if metadata.is_file() => {}
             Ok(_) => self.odd(path, SRC005, NO_FILE),
@@ -181,7 +193,8 @@ impl Scan {
         }
     }
 
-    fn file(&mut self, path: PathBuf, metadata: &Metadata) {
+    /// Takes in a file; `real` is its path with a directory without links.
+    fn file(&mut self, path: PathBuf, real: PathBuf, metadata: &Metadata) {
         if self.files.len() >= FILES_MAX {
             self.fail(
                 &path,
@@ -191,8 +204,21 @@ impl Scan {
             return;
         }
         if self.seen.insert((metadata.dev(), metadata.ino())) {
+            if let Some(target) = path
+                .is_symlink()
+                .then(|| path.canonicalize().ok())
+                .flatten()
+            {
+                self.name(target, &path, true);
+            }
+            self.name(real, &path, false);
             self.files.insert(path, Stamp::new(metadata));
         }
+    }
+
+    fn name(&mut self, event: PathBuf, path: &Path, is_target: bool) {
+        let path = path.to_owned();
+        self.names.insert(event, Name { path, is_target });
     }
 
     fn odd(&mut self, path: PathBuf, code: Code, message: &str) {
@@ -213,6 +239,19 @@ impl Scan {
         let found = Diagnostic::about_file(Severity::Error, code, name_of(path), message);
         self.failed.insert(path.to_owned(), found);
     }
+}
+
+/// The directory of a path.
+fn parent_of(path: &Path) -> &Path {
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+/// The absolute path without links; without the second if it cannot be followed.
+fn real_path(path: &Path) -> PathBuf {
+    let real = path.canonicalize().or_else(|_| std::path::absolute(path));
+    real.unwrap_or_else(|_| path.to_owned())
 }
 
 /// The name by which a file is shown.

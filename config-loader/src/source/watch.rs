@@ -216,10 +216,16 @@ impl<F: FnMut(Look)> Watching<F> {
             let hidden = path
                 .file_name()
                 .is_some_and(|name| name.as_encoded_bytes().starts_with(b".."));
-            if self.source.knows(path) {
-                self.debounce.file(path, what, now);
-            } else if hidden || path.extension().is_none() || is_resource_file(path) {
-                self.debounce.other(now);
+            match self.source.named(path) {
+                // A target that is taken away says nothing of its link, which may lead elsewhere by now.
+                Some(name) if !name.is_target || what != Happened::Removed => {
+                    self.debounce.file(&name.path, what, now);
+                }
+                None if !hidden && is_resource_file(path) => {
+                    self.debounce.new_file(path, what, now)
+                }
+                None if !hidden && path.extension().is_some() => {}
+                _ => self.debounce.other(now),
             }
         }
     }
@@ -382,5 +388,64 @@ mod tests {
         fs::remove_file(&path).expect("a file");
         assert_eq!(look_at(poll(3)), (true, Some(poll(4))));
         assert_eq!(looks, ["SRC004", "and two SRC004", "SRC004", "gone SRC004"]);
+    }
+
+    /// A path from the working directory to `path`, which is absolute.
+    fn relative(path: &Path) -> PathBuf {
+        let here = std::env::current_dir().expect("a directory");
+        let up = here.components().skip(1).map(|_| "..");
+        let down = path.strip_prefix("/").expect("an absolute path");
+        up.collect::<PathBuf>().join(down)
+    }
+
+    /// How long a file below `root` is left alone after an event at `path`.
+    fn wait_after(kind: EventKind, root: PathBuf, path: &Path) -> Option<Duration> {
+        let mut source = FileSource::new(&[root], 1_000);
+        source.look();
+        let failed = Err(notify::Error::generic("No Watches Left."));
+        let mut watching = Watching::new(source, WatchSettings::default(), failed, |_| {});
+        let now = Instant::now();
+        watching.note(Ok(Event::new(kind).add_path(path.to_owned())), now);
+        watching.deadline().map(|deadline| deadline - now)
+    }
+
+    #[test]
+    fn file_that_is_being_written_is_known_by_whatever_path_it_was_named() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let real = directory.path().canonicalize().expect("a path");
+        let folder = real.join("folder");
+        fs::create_dir_all(folder.join("more")).expect("a folder");
+        let file = folder.join("more/a.yaml");
+        fs::write(&file, "one").expect("written");
+        let at = |name: &str| real.join(name);
+        std::os::unix::fs::symlink("folder", at("link")).expect("a link");
+        fs::create_dir(at("links")).expect("a folder");
+        std::os::unix::fs::symlink("../folder/more/a.yaml", at("links/b.yaml")).expect("a link");
+        let write = EventKind::Modify(ModifyKind::Data(notify::event::DataChange::Any));
+        let known = Some(Duration::from_millis(200));
+        for root in [
+            folder.clone(),
+            at("folder/../folder/."),
+            at("link"),
+            at("links"),
+            at("links/b.yaml"),
+            file.clone(),
+            at("link/more/a.yaml"),
+        ] {
+            assert_eq!(wait_after(write, root.clone(), &file), known, "{root:?}");
+            let relative = relative(&root);
+            let wait = wait_after(write, relative.clone(), &file);
+            assert_eq!(wait, known, "{relative:?}");
+        }
+        // A new file may be written slowly, too.
+        let new = folder.join("new.yaml");
+        assert_eq!(wait_after(write, relative(&folder), &new), known);
+        // The link may lead elsewhere by now.
+        let removed = EventKind::Remove(notify::event::RemoveKind::File);
+        let settings = WatchSettings::default();
+        let wait = wait_after(removed, at("links"), &file);
+        assert_eq!(wait, Some(settings.debounce));
+        let wait = wait_after(removed, relative(&folder), &file);
+        assert_eq!(wait, Some(Duration::from_millis(100)), "it may come back");
     }
 }

@@ -44,6 +44,7 @@ mod pitfalls_http;
 mod protocols;
 mod proxy_protocol;
 mod reload;
+mod reload_paths;
 mod resilience;
 mod retries;
 mod routing;

@@ -39,6 +39,7 @@ pub struct Start {
     admin: SocketAddr,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
+    config: Option<PathBuf>,
     directory: tempfile::TempDir,
 }
 
@@ -52,6 +53,7 @@ impl Start {
             admin: free_address(),
             arguments: Vec::new(),
             environment: Vec::new(),
+            config: None,
             directory,
         }
     }
@@ -79,6 +81,20 @@ impl Start {
         self
     }
 
+    /// Reads `path`, relative to the proxy's working directory in which `mesh` is, instead of the absolute path of that.
+    pub fn config(mut self, path: &str) -> Self {
+        self.config = Some(path.into());
+        self
+    }
+
+    /// Links `name` in the proxy's working directory to `target`.
+    pub fn link(self, name: &str, target: &str) -> Self {
+        let link = self.directory.path().join(name);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, link).unwrap();
+        self
+    }
+
     /// Starts the process and waits until it is ready.
     pub fn start(self) -> Proxy {
         let proxy = self.spawn();
@@ -98,9 +114,11 @@ impl Start {
         }
         let own = self.arguments.iter().any(|text| text == "--concurrency");
         let concurrency: &[&str] = if own { &[] } else { &["--concurrency", "2"] };
+        let config = self.config.unwrap_or_else(|| root.join("mesh"));
         let child = command
+            .current_dir(root)
             .arg("--config")
-            .arg(root.join("mesh"))
+            .arg(config)
             .args(["--labels", "istio=ingressgateway", "--admin"])
             .arg(self.admin.to_string())
             .arg("--access-log-path")

@@ -3,12 +3,14 @@
 //! Runs on the control thread and never serves a request of the data plane. Pages read plain views ([`view`]) through the
 //! closures of [`AdminState`], which the composition root fills, so this module knows neither snapshot nor workers.
 
+mod accepts;
 mod certs;
 mod clusters;
 mod config_dump;
 mod drain;
 mod events;
 mod explain;
+mod gzip;
 mod health;
 mod home;
 mod listeners;

@@ -28,7 +28,7 @@ pub use access_log::{
 pub use cells::{WorkerCounters, WorkerId};
 pub use connections::{ConnectionProtocol, ConnectionTotals, ListenerStats};
 pub use control::{BuildInfo, CertificateState, ControlStats, Reload};
-pub use exposition::{CONTENT_TYPE, Exposition};
+pub use exposition::{Exposition, TextFormat};
 pub use flags::{ResponseFlags, UnknownFlag};
 pub use histogram::BUCKET_BOUNDS;
 pub use labels::{Reporter, RequestLabels, Service, UNKNOWN, Workload};

@@ -3,6 +3,7 @@
 mod condition;
 mod endpoint_slice;
 mod ingress;
+pub(crate) mod pod_owner;
 mod secret;
 mod service;
 mod shared;
@@ -10,6 +11,7 @@ mod shared;
 pub use condition::{Condition, ConditionStatus};
 pub use endpoint_slice::{AddressType, Conditions, EndpointSlice, SliceEndpoint, SlicePort};
 pub use ingress::{Ingress, IngressMode, IngressPort};
+pub use pod_owner::PodOwner;
 pub use secret::{Secret, SecretType, SecretValue};
 pub use service::{
     ExternalAddress, Service, ServicePort, ServiceType, TargetPort, TrafficDistribution,

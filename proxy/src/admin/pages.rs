@@ -34,6 +34,11 @@ pub(super) const PAGES: &[Page] = &[
     ),
     get("/stats/prometheus", "metrics", stats::show),
     get(
+        "/metrics",
+        "the same, where scrapers look by default",
+        stats::show,
+    ),
+    get(
         "/config_dump",
         "the configuration in force, without secrets (JSON)",
         config_dump::show,

@@ -7,9 +7,11 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use serde::Serialize;
+
+use super::accepts::Accepts;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -19,7 +21,7 @@ pub(super) struct Reply {
     status: StatusCode,
     content_type: &'static str,
     body: ReplyBody,
-    allow: Option<HeaderValue>,
+    headers: HeaderMap,
 }
 
 impl Reply {
@@ -60,11 +62,17 @@ impl Reply {
     /// 405 with the methods that the page has.
     pub(super) fn method_not_allowed(allow: &str) -> Self {
         let body = format!("this page wants {allow}\n");
-        let reply = Self::text(StatusCode::METHOD_NOT_ALLOWED, body);
-        Self {
-            allow: HeaderValue::from_str(allow).ok(),
-            ..reply
-        }
+        let mut reply = Self::text(StatusCode::METHOD_NOT_ALLOWED, body);
+        reply
+            .headers
+            .extend(HeaderValue::from_str(allow).map(|allow| (ALLOW, allow)));
+        reply
+    }
+
+    /// The same with a header more.
+    pub(super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.append(name, value);
+        self
     }
 
     /// An answer of any kind.
@@ -74,7 +82,7 @@ impl Reply {
             status,
             content_type,
             body,
-            allow: None,
+            headers: HeaderMap::new(),
         }
     }
 
@@ -89,7 +97,7 @@ impl Reply {
             status,
             content_type,
             body,
-            allow: None,
+            headers: HeaderMap::new(),
         }
     }
 
@@ -101,9 +109,7 @@ impl Reply {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        if let Some(allow) = self.allow {
-            headers.insert(ALLOW, allow);
-        }
+        headers.extend(self.headers);
         response
     }
 }
@@ -152,9 +158,21 @@ impl fmt::Debug for ReplyBody {
     }
 }
 
-/// The query string of a page.
+/// What a page is asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Query<'a>(pub(super) &'a str);
+pub(super) struct Query<'a> {
+    /// The query string.
+    text: &'a str,
+    /// What the client accepts.
+    pub(super) accepts: Accepts,
+}
+
+impl<'a> Query<'a> {
+    /// A query string of a client that accepts this.
+    pub(super) fn new(text: &'a str, accepts: Accepts) -> Self {
+        Self { text, accepts }
+    }
+}
 
 impl Query<'_> {
     /// The value of the first parameter of that name, decoded.
@@ -164,7 +182,7 @@ impl Query<'_> {
 
     /// The values of all parameters of that name, decoded.
     pub(super) fn values(&self, name: &str) -> impl Iterator<Item = String> {
-        self.0.split('&').filter_map(move |parameter| {
+        self.text.split('&').filter_map(move |parameter| {
             let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             (decode(key) == name).then(|| decode(value))
         })
@@ -201,9 +219,13 @@ fn decode(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn query(text: &str) -> Query<'_> {
+        Query::new(text, Accepts::default())
+    }
+
     #[test]
     fn parameters_are_found_and_decoded() {
-        let query = Query("a=1&level=info%2Cproxy%3A%3Apool=debug&flag&b=x+y&bad=%zz%4&level=off");
+        let asked = query("a=1&level=info%2Cproxy%3A%3Apool=debug&flag&b=x+y&bad=%zz%4&level=off");
         for (name, value) in [
             ("a", Some("1")),
             ("level", Some("info,proxy::pool=debug")),
@@ -212,10 +234,10 @@ mod tests {
             ("bad", Some("%zz%4")),
             ("missing", None),
         ] {
-            assert_eq!(query.value(name).as_deref(), value, "{name}");
+            assert_eq!(asked.value(name).as_deref(), value, "{name}");
         }
-        assert!(Query("format=json").wants_json());
-        assert!(!Query("format=text").wants_json());
-        assert!(!Query("").wants_json());
+        assert!(query("format=json").wants_json());
+        assert!(!query("format=text").wants_json());
+        assert!(!query("").wants_json());
     }
 }

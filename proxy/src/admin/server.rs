@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
+use super::accepts::Accepts;
 use super::reply::{Query, Reply, ReplyBody};
 use super::{AdminState, pages};
 use crate::telemetry::{Counter, WorkerId};
@@ -152,7 +153,8 @@ impl Connection {
             let reason = "no page takes a body\n";
             return Reply::text(StatusCode::PAYLOAD_TOO_LARGE, reason).into_response();
         }
-        let query = Query(head.uri.query().unwrap_or_default());
+        let text = head.uri.query().unwrap_or_default();
+        let query = Query::new(text, Accepts::of(&head.headers));
         pages::answer(&self.state, &head.method, head.uri.path(), query).into_response()
     }
 }

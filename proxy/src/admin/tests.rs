@@ -413,6 +413,68 @@ async fn metrics_are_prometheus_text() {
 }
 
 #[tokio::test]
+async fn metrics_have_a_second_path() {
+    let admin = Admin::start().await;
+    let answer = admin.get("/metrics").await;
+    assert_eq!(answer.status, 200);
+    assert!(answer.body.contains("\nstrait_task_panics_total 1\n"));
+}
+
+#[tokio::test]
+async fn metrics_are_open_metrics_where_a_client_prefers_it() {
+    let admin = Admin::start().await;
+    let accept = "accept: application/openmetrics-text;version=1.0.0;q=0.5, */*;q=0.1\r\n";
+    for target in ["/metrics", "/stats/prometheus"] {
+        let answer = admin.send(&request("GET", target, accept)).await;
+        let content_type =
+            "content-type: application/openmetrics-text; version=1.0.0; charset=utf-8";
+        assert!(answer.head.contains(content_type), "{}", answer.head);
+        assert!(
+            answer.head.contains("\r\nvary: accept\r\n"),
+            "{}",
+            answer.head
+        );
+        assert!(
+            answer
+                .body
+                .contains("\n# TYPE strait_task_panics counter\n")
+        );
+        assert!(
+            answer.body.ends_with("\r\n# EOF\n\r\n0\r\n\r\n"),
+            "{}",
+            answer.body
+        );
+    }
+}
+
+#[tokio::test]
+async fn metrics_are_compressed_where_a_client_accepts_it() {
+    let admin = Admin::start().await;
+    let mut stream = TcpStream::connect(admin.address).await.expect("connection");
+    // HTTP/1.0, so that the body comes without chunks around it.
+    let request = "GET /metrics HTTP/1.0\r\naccept-encoding: deflate, gzip\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.expect("request");
+    let mut bytes = Vec::new();
+    let read = timeout(LIMIT, stream.read_to_end(&mut bytes)).await;
+    read.expect("in time").expect("response");
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+    let (head, body) = bytes.split_at(end.expect("a head") + 4);
+    let head = String::from_utf8_lossy(head).to_lowercase();
+    assert!(head.contains("\r\ncontent-encoding: gzip\r\n"), "{head}");
+    assert!(head.contains("\r\nvary: accept-encoding\r\n"), "{head}");
+    let mut text = String::new();
+    let mut decoder = flate2::read::GzDecoder::new(body);
+    std::io::Read::read_to_string(&mut decoder, &mut text).expect("a whole gzip stream");
+    assert!(text.contains("\nstrait_task_panics_total 1\n"), "{text}");
+    assert!(
+        body.len() < text.len() / 2,
+        "{} of {}",
+        body.len(),
+        text.len()
+    );
+}
+
+#[tokio::test]
 async fn clusters_show_as_text_and_as_json() {
     let admin = Admin::start().await;
     assert_eq!(

@@ -10,6 +10,8 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use config_loader::resource::core::PodOwner;
+
 use super::members::Member;
 use super::service::{Labels, Port};
 use crate::cluster::{Hop, Locality};
@@ -39,6 +41,8 @@ pub(super) struct Facts {
     pub only_ports: bool,
     /// Labels that subsets select by.
     pub labels: Labels,
+    /// The workload that its pod belongs to, if a resource names the pod.
+    pub owner: Option<Arc<PodOwner>>,
     /// `region/zone/subzone`, empty when not known.
     pub locality: Locality,
     /// Network that it is on, empty for the default one.

@@ -159,7 +159,7 @@ mod tests {
     use arc_swap::ArcSwap;
 
     use super::*;
-    use crate::telemetry::{AccessLog, BuildInfo, Exposition};
+    use crate::telemetry::{AccessLog, BuildInfo, Exposition, TextFormat};
 
     #[test]
     fn fault_while_compiling_leaves_the_snapshot_before_in_force() {
@@ -176,7 +176,11 @@ mod tests {
         assert_eq!((kept.generation, slot.load().generation), (1, 1));
         assert_eq!(publisher.recompile().generation, 2);
         let exposition = Exposition::new(telemetry, Arc::new(AccessLog::off()));
-        let text: Vec<u8> = exposition.chunks().unwrap().flatten().collect();
+        let text: Vec<u8> = exposition
+            .chunks(TextFormat::Prometheus)
+            .unwrap()
+            .flatten()
+            .collect();
         let text = String::from_utf8(text).unwrap();
         for line in [
             "strait_reloads_total{result=\"ok\"} 2\n",

@@ -5,6 +5,7 @@
 //! written label set by label set while they are being sent, and the control thread is never busy with them for long.
 
 mod families;
+mod format;
 mod process;
 mod requests;
 mod tcp;
@@ -13,17 +14,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use prometheus::{Encoder, TEXT_FORMAT, TextEncoder};
-
 use super::Telemetry;
 use super::access_log::AccessLog;
 use super::members::MemberState;
+pub use format::TextFormat;
 use requests::RequestText;
 
-/// Content type of [`Exposition::chunks`].
-pub const CONTENT_TYPE: &str = TEXT_FORMAT;
-
-/// What `/stats/prometheus` answers.
+/// What `/stats/prometheus` and `/metrics` answer.
 pub struct Exposition {
     telemetry: Arc<Telemetry>,
     access_log: Arc<AccessLog>,
@@ -69,10 +66,10 @@ impl Exposition {
     /// When the encoder refuses a family, which would be a mistake in this module.
     pub fn chunks(
         &self,
+        format: TextFormat,
     ) -> Result<impl Iterator<Item = Vec<u8>> + Send + use<>, prometheus::Error> {
         let stats = &self.telemetry.stats;
         stats.sweep(Instant::now());
-        let encoder = TextEncoder::new();
         let mut text = Vec::new();
         let families = families::control(&self.telemetry)
             .chain(families::access_log(self.access_log.totals()))
@@ -85,15 +82,17 @@ impl Exposition {
         for family in families {
             // The encoder refuses families without a series; Prometheus does without them.
             if !family.get_metric().is_empty() {
-                encoder.encode(&[family], &mut text)?;
+                format.append_family(&mut text, family)?;
             }
         }
         let handles = stats.all_request_stats();
-        let tcp = tcp::text(&handles);
+        let tcp = tcp::text(&handles, format);
+        let end = format.end().to_vec();
         Ok([text, tcp]
             .into_iter()
-            .filter(|text| !text.is_empty())
-            .chain(RequestText::new(handles)))
+            .chain(RequestText::new(handles, format))
+            .chain([end])
+            .filter(|text| !text.is_empty()))
     }
 }
 

@@ -84,6 +84,8 @@ families! {
     CERTIFICATE_REFUSED "strait_certificate_refused" "1 when the newest version of a certificate is refused; the last good one, if there is one, stays in force.",
     /// Gauge: always 1.
     BUILD_INFO "strait_build_info" "Always 1; the labels say what is running.",
+    /// Gauge: always 1, where Istio's dashboards look for versions.
+    ISTIO_BUILD "istio_build" "Always 1; the labels say which component runs, and its version.",
     /// Gauge: series held for requests.
     REQUEST_LABEL_SETS "strait_request_label_sets" "Label sets that hold request statistics.",
     /// Gauge: worker threads.
@@ -184,6 +186,10 @@ pub mod label {
     pub const SOURCE_OF_CERTIFICATE: &str = "source";
     /// Version of the binary.
     pub const VERSION: &str = "version";
+    /// Component of a mesh.
+    pub const COMPONENT: &str = "component";
+    /// Version of a component.
+    pub const TAG: &str = "tag";
     /// Source revision of the binary.
     pub const REVISION: &str = "revision";
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::support::client::{Client, Front};
+use crate::support::eventually;
 use crate::support::mesh::{documents, gateway, routes, service};
 use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::Proxy;
@@ -71,6 +72,43 @@ async fn service_takes_its_endpoints_from_slices() {
         answers(&proxy, &["one", "two"]).await;
     }
     assert!(origins[2].seen().is_empty());
+}
+
+#[tokio::test]
+async fn metrics_name_the_workload_of_a_pod() {
+    let origins = ["one", "two"].map(|name| Origin::named(Back::H1, name));
+    let endpoints = origins.each_ref().map(|origin| (origin.address, true));
+    let slices = kube("main", "", &endpoints);
+    // The first endpoint is a pod of a Deployment, whose labels the slice carries; nothing is known of the second.
+    let pod = "conditions: {ready: true}, targetRef: {kind: Pod, namespace: ns2, name: web-v1-6b746f74dc-9rlmh}";
+    let labels = "web-0, labels: {kubernetes.io/service-name: web, app: shop, version: v1}";
+    let slices = slices
+        .replacen("conditions: {ready: true}", pod, 1)
+        .replacen(
+            "web-0, labels: {kubernetes.io/service-name: web}",
+            labels,
+            1,
+        );
+    let proxy = Proxy::with(|edge| documents([&gateway(&[edge]), &all_to("web"), &slices]));
+    answers(&proxy, &["one", "two"]).await;
+    let known = [
+        ("destination_workload", "web-v1"),
+        ("destination_workload_namespace", "ns2"),
+        ("destination_app", "shop"),
+        ("destination_version", "v1"),
+        ("destination_canonical_service", "shop"),
+        ("destination_service_namespace", "default"),
+    ];
+    let unknown = [
+        ("destination_workload", "unknown"),
+        ("destination_workload_namespace", "default"),
+        ("destination_app", "unknown"),
+    ];
+    eventually("both endpoints are counted", || {
+        let count = |labels| proxy.metric("istio_requests_total", labels);
+        let (known, unknown) = (count(&known), count(&unknown));
+        known > 0.0 && unknown > 0.0 && known + unknown == 200.0
+    });
 }
 
 #[tokio::test]

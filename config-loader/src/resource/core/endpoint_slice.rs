@@ -1,9 +1,10 @@
 //! EndpointSlice, checked.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU8;
 use std::sync::Arc;
 
-use super::{Host, Protocol};
+use super::{Host, PodOwner, Protocol};
 use crate::resource::Object;
 use crate::span::Line;
 
@@ -24,6 +25,8 @@ pub struct EndpointSlice {
     pub endpoints: Vec<SliceEndpoint>,
     /// Names of those endpoints that have one (`hostname`), by their numbers; in their order.
     pub hostnames: Vec<(u32, Arc<str>)>,
+    /// The workloads that its pods belong to (`targetRef`), each once.
+    pub owners: Vec<Arc<PodOwner>>,
     /// In the order in which they were written. Names are unique.
     pub ports: Vec<SlicePort>,
 }
@@ -46,6 +49,12 @@ impl EndpointSlice {
     pub fn named(&self) -> impl Iterator<Item = (&Arc<str>, &SliceEndpoint)> {
         let named = self.hostnames.iter();
         named.filter_map(|(number, name)| Some((name, self.endpoints.get(*number as usize)?)))
+    }
+
+    /// The workload that the pod behind an endpoint belongs to, if a `targetRef` names a pod.
+    pub fn owner(&self, endpoint: &SliceEndpoint) -> Option<&Arc<PodOwner>> {
+        let number = endpoint.owner?.get();
+        self.owners.get(usize::from(number) - 1)
     }
 
     /// What its labels and annotations say, which everybody asks for.
@@ -91,7 +100,7 @@ pub enum AddressType {
 }
 
 /// One endpoint of a slice. There may be a million of them: what nobody asks for is checked and not kept (other addresses,
-/// the pod behind it, hints).
+/// the name of the pod behind it, hints).
 #[derive(Clone, Debug)]
 pub struct SliceEndpoint {
     /// Where it is reached. The first address of those written, which all stand for the same endpoint.
@@ -102,6 +111,9 @@ pub struct SliceEndpoint {
     pub node_name: Option<Arc<str>>,
     /// The zone that it runs in; endpoints of a slice in one zone share it.
     pub zone: Option<Arc<str>>,
+    /// Its workload in [`EndpointSlice::owners`], counted from 1. A slice keeps 255 of them apart; endpoints of further ones
+    /// have none.
+    pub owner: Option<NonZeroU8>,
     /// Where it was written.
     pub line: Line,
 }

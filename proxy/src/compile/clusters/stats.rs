@@ -3,13 +3,22 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use config_loader::resource::core::PodOwner;
+
 use super::Clusters;
 use crate::compile::service::{Facts, Service};
 use crate::telemetry::{Reporter, RequestLabels, RequestStats, UNKNOWN};
 use crate::telemetry::{Service as ServiceLabels, Workload as WorkloadLabels};
 
-/// Statistics by labels and member.
-pub(super) type StatsOf = HashMap<(*const BTreeMap<String, String>, Arc<str>), Arc<RequestStats>>;
+/// Statistics by labels, workload and member.
+pub(super) type StatsOf = HashMap<
+    (
+        *const BTreeMap<String, String>,
+        Option<*const PodOwner>,
+        Arc<str>,
+    ),
+    Arc<RequestStats>,
+>;
 
 impl Clusters<'_> {
     pub(super) fn stats_of_workload(
@@ -20,9 +29,17 @@ impl Clusters<'_> {
     ) -> Arc<RequestStats> {
         let member = facts.member.as_ref();
         let member = member.map_or(&self.member, |member| &member.name);
-        let key = (Arc::as_ptr(&facts.labels), Arc::clone(member));
+        let owner = facts.owner.as_ref();
+        let key = (
+            Arc::as_ptr(&facts.labels),
+            owner.map(Arc::as_ptr),
+            Arc::clone(member),
+        );
         let stats = known.entry(key).or_insert_with(|| {
-            let labels = workload_labels(&facts.labels, &service.namespace, member);
+            let mut labels = workload_labels(&facts.labels, &service.namespace, member);
+            if let Some(owner) = owner {
+                run_by(&mut labels, &facts.labels, owner);
+            }
             self.stats_of(service, &labels)
         });
         Arc::clone(stats)
@@ -46,6 +63,20 @@ impl Clusters<'_> {
     }
 }
 
+/// Adds what is known of a workload by the name of its pod. As in Istio, a label comes before it.
+fn run_by(of: &mut WorkloadLabels, labels: &BTreeMap<String, String>, owner: &PodOwner) {
+    of.namespace = Arc::clone(&owner.namespace);
+    if !labels.contains_key(WORKLOAD_NAME) {
+        of.name = Arc::clone(&owner.name);
+    }
+    if &*of.canonical_service == UNKNOWN {
+        of.canonical_service = Arc::clone(&of.name);
+    }
+}
+
+/// The label that names a workload.
+const WORKLOAD_NAME: &str = "service.istio.io/workload-name";
+
 /// What Istio's metrics say of a workload with these labels.
 pub(super) fn workload_labels(
     labels: &BTreeMap<String, String>,
@@ -61,7 +92,7 @@ pub(super) fn workload_labels(
     let app = first(&["app", "app.kubernetes.io/name"]);
     let version = first(&["version", "app.kubernetes.io/version"]);
     WorkloadLabels {
-        name: first(&["service.istio.io/workload-name"])
+        name: first(&[WORKLOAD_NAME])
             .or_else(|| app.clone())
             .unwrap_or_else(|| unknown.clone()),
         namespace: namespace.into(),

@@ -1,6 +1,7 @@
 //! Kubernetes: Service with its EndpointSlices, and the WorkloadEntries that its selector takes in.
 
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU8;
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
@@ -201,21 +202,20 @@ impl<'a> SliceOf<'a> {
     /// Lists the endpoints that may take traffic.
     fn list(&self, listing: &mut Listing) {
         let labels: Labels = Arc::new(self.slice.labels.clone());
-        // few zones and nodes: those of the endpoints before are found by looking at each
-        let mut known: Vec<(Option<&str>, Option<&str>, Arc<Facts>)> = Vec::new();
+        // few zones, nodes and workloads: those of the endpoints before are found by looking at each
+        type Key<'a> = (Option<&'a str>, Option<&'a str>, Option<NonZeroU8>);
+        let mut known: Vec<(Key<'_>, Arc<Facts>)> = Vec::new();
         let endpoints = self.slice.spec.endpoints.iter();
         for endpoint in endpoints.filter(|endpoint| endpoint.conditions.ready) {
             let zone = endpoint.zone.as_deref();
             let node = endpoint.node_name.as_deref().filter(|_| self.by_node);
-            let same = known
-                .iter()
-                .rev()
-                .find(|(z, n, _)| (*z, *n) == (zone, node));
+            let key = (zone, node, endpoint.owner);
+            let same = known.iter().rev().find(|(of, _)| *of == key);
             let facts = match same {
-                Some((_, _, facts)) => Arc::clone(facts),
+                Some((_, facts)) => Arc::clone(facts),
                 None => {
                     let facts = Arc::new(self.facts(endpoint, &labels));
-                    known.push((zone, node, Arc::clone(&facts)));
+                    known.push((key, Arc::clone(&facts)));
                     facts
                 }
             };
@@ -243,6 +243,7 @@ impl<'a> SliceOf<'a> {
                 }
                 None => Arc::clone(labels),
             },
+            owner: self.slice.spec.owner(endpoint).cloned(),
             locality: locality(endpoint.zone.as_deref(), self.locality),
             origin: self
                 .member

@@ -220,9 +220,14 @@ pub(super) fn control(telemetry: &Telemetry) -> impl Iterator<Item = MetricFamil
         pair(label::VERSION, &build.version),
         pair(label::REVISION, &build.revision),
     ];
+    let component = vec![
+        pair(label::COMPONENT, "proxy"),
+        pair(label::TAG, &build.version),
+    ];
     let one = |family, value| gauge_family(family, [(Vec::new(), value)]);
     [
         gauge_family(names::BUILD_INFO, [(build_labels, 1.0)]),
+        gauge_family(names::ISTIO_BUILD, [(component, 1.0)]),
         one(names::WORKERS, telemetry.workers() as f64),
         counter_family(names::RELOADS, reloads),
         gauge_family(names::RELOAD_LAST_SUCCESS, last_success),

@@ -10,6 +10,7 @@ use super::super::histogram::{HistogramTotal, Unit};
 use super::super::labels::RequestLabels;
 use super::super::names::{self, Family, label};
 use super::super::requests::{RequestProtocol, RequestStats, Total, Variant};
+use super::format::TextFormat;
 
 /// Bytes after which a chunk is handed out; the last label set goes over it.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -81,16 +82,18 @@ pub(super) struct RequestText {
     handle: usize,
     /// Whether the family's header is written: only above its first series.
     headed: bool,
+    format: TextFormat,
 }
 
 impl RequestText {
     /// The metrics of these label sets.
-    pub(super) fn new(handles: Vec<Arc<RequestStats>>) -> Self {
+    pub(super) fn new(handles: Vec<Arc<RequestStats>>, format: TextFormat) -> Self {
         Self {
             handles,
             family: 0,
             handle: 0,
             headed: false,
+            format,
         }
     }
 
@@ -102,7 +105,8 @@ impl RequestText {
                 continue;
             }
             if !self.headed {
-                append_header(out, family);
+                self.format
+                    .append_header(out, &family.family, family.kind.name());
                 self.headed = true;
             }
             labels.clear();
@@ -132,17 +136,6 @@ impl Iterator for RequestText {
     }
 }
 
-/// Help and type of a family of counters.
-pub(super) fn append_counter_header(out: &mut Vec<u8>, Family { name, help }: &Family) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter");
-}
-
-fn append_header(out: &mut Vec<u8>, RequestFamily { family, kind }: &RequestFamily) {
-    let Family { name, help } = family;
-    // Writing to a vector cannot fail, here and below.
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {}", kind.name());
-}
-
 fn append_series(out: &mut Vec<u8>, family: &RequestFamily, labels: &[u8], total: &Total) {
     let name = family.family.name.as_bytes();
     match &family.kind {
@@ -161,6 +154,7 @@ fn append_histogram(
 ) {
     for (bound, count) in total.cumulative() {
         append(out, &[name, b"_bucket{", labels]);
+        // Writing to a vector cannot fail, here and below.
         let _ = write!(out, ",le=\"{bound}\"}} ");
         append_line(out, &[], count);
     }

@@ -7,7 +7,8 @@ use super::super::labels::RequestLabels;
 use super::super::names::{self, Family, label};
 use super::super::requests::{RequestStats, Security};
 use super::super::tcp::TcpTotals;
-use super::requests::{append_counter_header, append_label, append_line, append_party_labels};
+use super::format::TextFormat;
+use super::requests::{append_label, append_line, append_party_labels};
 
 /// One family with its samples, each with the flags that it carries.
 type Of = (Family, fn(&TcpTotals) -> Vec<(ResponseFlags, u64)>);
@@ -26,7 +27,7 @@ const FAMILIES: [Of; 4] = [
 ];
 
 /// The metrics of these label sets; those that carried no connection are left out.
-pub(super) fn text(handles: &[Arc<RequestStats>]) -> Vec<u8> {
+pub(super) fn text(handles: &[Arc<RequestStats>], format: TextFormat) -> Vec<u8> {
     let used: Vec<(&RequestLabels, TcpTotals)> = handles
         .iter()
         .filter(|handle| handle.tcp().is_used())
@@ -38,7 +39,7 @@ pub(super) fn text(handles: &[Arc<RequestStats>]) -> Vec<u8> {
     }
     let mut text = Vec::new();
     for (family, samples) in FAMILIES {
-        append_counter_header(&mut out, &family);
+        format.append_header(&mut out, &family, "counter");
         for (labels, totals) in &used {
             for (flags, value) in samples(totals) {
                 text.clear();

@@ -24,8 +24,12 @@ fn build() -> BuildInfo {
 
 fn exposed(telemetry: &Arc<Telemetry>) -> Scrape {
     let exposition = Exposition::new(telemetry.clone(), Arc::new(AccessLog::off()));
-    let text = exposition.chunks().expect("text").flatten().collect();
-    scrape(&String::from_utf8(text).expect("UTF-8"))
+    scrape(&text_of(&exposition, TextFormat::Prometheus))
+}
+
+fn text_of(exposition: &Exposition, format: TextFormat) -> String {
+    let text = exposition.chunks(format).expect("text").flatten().collect();
+    String::from_utf8(text).expect("UTF-8")
 }
 
 fn labels(host: &str) -> RequestLabels {
@@ -378,6 +382,72 @@ fn reloads_resources_and_build_are_exposed() {
         ),
         ("1.2.3", "abc")
     );
+    let component = scrape.only("istio_build");
+    assert_eq!(component.value, 1.0);
+    assert_eq!(scrape.kinds["istio_build"], "gauge");
+    assert_eq!(
+        (
+            component.labels["component"].as_str(),
+            component.labels["tag"].as_str()
+        ),
+        ("proxy", "1.2.3")
+    );
+}
+
+#[test]
+fn open_metrics_has_the_same_samples_under_families_without_total() {
+    let telemetry = Telemetry::new(1, build());
+    let stats = telemetry.stats.request_stats(&labels("a"));
+    let grpc = RequestRecord {
+        protocol: RequestProtocol::Grpc,
+        ..record()
+    };
+    stats.record(W0, &grpc);
+    stats.tcp().opened(W0);
+    let exposition = Exposition::new(telemetry, Arc::new(AccessLog::off()));
+    let text = text_of(&exposition, TextFormat::OpenMetrics);
+    let plain = text_of(&exposition, TextFormat::Prometheus);
+    let samples = |text: &str| -> Vec<String> {
+        // The process goes on between two scrapes.
+        let stays = |line: &&str| !line.starts_with('#') && !line.starts_with("process_");
+        text.lines().filter(stays).map(str::to_owned).collect()
+    };
+    assert_eq!(samples(&text), samples(&plain));
+    assert!(!plain.contains("# EOF"));
+    let (families, rest) = text.split_once("# EOF").expect("an end");
+    assert_eq!(rest, "\n", "the end is the last line");
+
+    let mut kinds = BTreeMap::new();
+    let mut family = ("", "");
+    for line in families.lines() {
+        let (name, kind) = family;
+        if let Some(declared) = line.strip_prefix("# TYPE ") {
+            family = declared.split_once(' ').expect("name and type");
+            assert_eq!(kinds.insert(family.0, family.1), None, "twice: {line}");
+        } else if let Some(help) = line.strip_prefix("# HELP ") {
+            assert!(!help.contains(['"', '\\']), "needs escapes: {line}");
+        } else {
+            let sample = line.split(['{', ' ']).next().expect("a name");
+            let suffix = sample.strip_prefix(name).expect("a sample of the family");
+            let expected: &[&str] = match kind {
+                "counter" => &["_total"],
+                "histogram" => &["_bucket", "_sum", "_count"],
+                _ => &[""],
+            };
+            assert!(expected.contains(&suffix), "{line} of {kind} {name}");
+        }
+    }
+    for (name, kind) in [
+        ("istio_requests", "counter"),
+        ("istio_request_messages", "counter"),
+        ("istio_request_duration_milliseconds", "histogram"),
+        ("istio_tcp_connections_opened", "counter"),
+        ("process_cpu_seconds", "counter"),
+        ("strait_task_panics", "counter"),
+        ("istio_build", "gauge"),
+    ] {
+        assert_eq!(kinds.get(name), Some(&kind), "{name}");
+    }
 }
 
 #[test]
@@ -392,7 +462,7 @@ fn many_label_sets_come_in_pieces_that_are_one_text() {
     }
     let exposition = Exposition::new(telemetry.clone(), Arc::new(AccessLog::off()));
     let sizes: Vec<usize> = exposition
-        .chunks()
+        .chunks(TextFormat::Prometheus)
         .expect("text")
         .map(|chunk| chunk.len())
         .collect();

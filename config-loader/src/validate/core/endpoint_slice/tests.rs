@@ -74,6 +74,53 @@ ports:
 }
 
 #[test]
+fn endpoints_know_the_workloads_of_their_pods() {
+    let slice = slice(&around(
+        "addressType: IPv4
+endpoints:
+- {addresses: [10.0.0.1], targetRef: {kind: Pod, namespace: ns2, name: web-v1-6b746f74dc-9rlmh}}
+- {addresses: [10.0.0.2], targetRef: {kind: Pod, name: web-v2-0}}
+- {addresses: [10.0.0.3], targetRef: {kind: Pod, namespace: ns2, name: web-v1-6b746f74dc-x2b7k}}
+- {addresses: [10.0.0.4], targetRef: {kind: Node, name: node-0}}
+- {addresses: [10.0.0.5], targetRef: {kind: Pod}}
+- {addresses: [10.0.0.6]}
+ports: [{port: 80}]",
+    ));
+    let owners = slice.endpoints.iter().map(|endpoint| {
+        let owner = slice.owner(endpoint)?;
+        Some((&*owner.name, &*owner.namespace))
+    });
+    let expected = [
+        Some(("web-v1", "ns2")),
+        Some(("web-v2", "ns1")),
+        Some(("web-v1", "ns2")),
+        None,
+        None,
+        None,
+    ];
+    assert_eq!(owners.collect::<Vec<_>>(), expected);
+    assert_eq!(slice.owners.len(), 2, "each workload is kept once");
+}
+
+#[test]
+fn workloads_beyond_255_of_a_slice_are_not_known() {
+    let endpoints = (0..300).map(|number| {
+        format!(
+            "- {{addresses: [10.0.1.{}], targetRef: {{kind: Pod, name: pod{number}}}}}\n",
+            number % 250
+        )
+    });
+    let endpoints: String = endpoints.collect();
+    let slice = slice(&around(&format!(
+        "addressType: IPv4\nendpoints:\n{endpoints}ports: [{{port: 80}}]"
+    )));
+    let name = |at: usize| slice.owner(&slice.endpoints[at]).map(|owner| &*owner.name);
+    assert_eq!(name(254), Some("pod254"));
+    assert_eq!(name(255), None);
+    assert_eq!(slice.owners.len(), 255);
+}
+
+#[test]
 fn unknown_conditions_are_read_as_kubernetes_reads_them() {
     for (written, ready, serving) in [
         ("addresses: [10.0.0.1]", true, true),

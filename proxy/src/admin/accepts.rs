@@ -1,0 +1,156 @@
+//! What a client accepts: `Accept` and `Accept-Encoding` of RFC 9110, as far as pages offer a choice.
+
+use http::HeaderMap;
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName};
+
+/// What a client would rather have than what every page answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Accepts {
+    /// OpenMetrics instead of the text format of Prometheus.
+    pub(super) open_metrics: bool,
+    /// A compressed body.
+    pub(super) gzip: bool,
+}
+
+impl Accepts {
+    /// What these headers say.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        Self {
+            open_metrics: wants_open_metrics(headers),
+            gzip: wants_gzip(headers),
+        }
+    }
+}
+
+/// Of equal wishes the first counts: Prometheus lists the format that it likes best first.
+fn wants_open_metrics(headers: &HeaderMap) -> bool {
+    let (mut best, mut wanted) = (0, false);
+    for wish in wishes(headers, ACCEPT) {
+        let open_metrics = wish
+            .value
+            .eq_ignore_ascii_case("application/openmetrics-text");
+        let text = ["text/plain", "text/*", "*/*"];
+        let is_known = match wish.version {
+            _ if !open_metrics => text
+                .iter()
+                .any(|name| wish.value.eq_ignore_ascii_case(name)),
+            None => true,
+            Some(version) => version == "1.0.0",
+        };
+        if is_known && wish.weight > best {
+            (best, wanted) = (wish.weight, open_metrics);
+        }
+    }
+    wanted
+}
+
+fn wants_gzip(headers: &HeaderMap) -> bool {
+    let (mut gzip, mut any, mut plain) = (None, None, None);
+    for wish in wishes(headers, ACCEPT_ENCODING) {
+        let slot = match &*wish.value.to_ascii_lowercase() {
+            "gzip" | "x-gzip" => &mut gzip,
+            "*" => &mut any,
+            "identity" => &mut plain,
+            _ => continue,
+        };
+        slot.get_or_insert(wish.weight);
+    }
+    let gzip = gzip.or(any).unwrap_or(0);
+    gzip > 0 && gzip >= plain.unwrap_or(0)
+}
+
+/// An element of a list with weights.
+struct Wish<'a> {
+    value: &'a str,
+    version: Option<&'a str>,
+    /// Thousandths; 0 is a refusal.
+    weight: u16,
+}
+
+fn wishes(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Wish<'_>> {
+    let lines = headers.get_all(name).into_iter();
+    let lines = lines.filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).map(|element| {
+        let mut parts = element.split(';').map(str::trim);
+        let mut wish = Wish {
+            value: parts.next().unwrap_or_default(),
+            version: None,
+            weight: 1_000,
+        };
+        for (name, value) in parts.filter_map(|part| part.split_once('=')) {
+            match name {
+                "q" | "Q" => wish.weight = weight(value),
+                "version" => wish.version = Some(value.trim_matches('"')),
+                _ => {}
+            }
+        }
+        wish
+    })
+}
+
+/// What is no number is a refusal, as is a negative one.
+fn weight(text: &str) -> u16 {
+    let weight: f32 = text.parse().unwrap_or(0.0);
+    (weight.clamp(0.0, 1.0) * 1_000.0) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn accepts(name: HeaderName, value: &'static str) -> Accepts {
+        Accepts::of(&HeaderMap::from_iter([(
+            name,
+            HeaderValue::from_static(value),
+        )]))
+    }
+
+    #[test]
+    fn format_with_greatest_weight_is_chosen() {
+        for (value, open_metrics) in [
+            (
+                // Prometheus 2 and 3
+                "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,\
+                 text/plain;version=1.0.0;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1",
+                true,
+            ),
+            ("application/openmetrics-text", true),
+            ("application/openmetrics-text; version=\"1.0.0\"", true),
+            ("Application/OpenMetrics-Text, */*", true),
+            ("*/*, application/openmetrics-text", false),
+            (
+                "text/plain;q=0.5, application/openmetrics-text;q=0.4",
+                false,
+            ),
+            ("text/plain;q=0.4, application/openmetrics-text;q=0.5", true),
+            ("application/openmetrics-text;version=2.0.0", false),
+            ("application/openmetrics-text;q=0", false),
+            ("application/openmetrics-text;q=x", false),
+            ("text/html,application/xhtml+xml,*/*;q=0.8", false),
+            ("", false),
+        ] {
+            assert_eq!(accepts(ACCEPT, value).open_metrics, open_metrics, "{value}");
+        }
+        assert_eq!(Accepts::of(&HeaderMap::new()), Accepts::default());
+    }
+
+    #[test]
+    fn gzip_is_chosen_unless_refused_or_liked_less() {
+        for (value, gzip) in [
+            ("gzip", true),
+            ("deflate, GZIP;q=0.5", true),
+            ("br, *", true),
+            ("*, gzip;q=0", false),
+            ("gzip;q=0", false),
+            ("gzip;q=0.000", false),
+            ("identity, gzip;q=0.5", false),
+            ("identity;q=0.5, gzip;q=0.5", true),
+            ("br", false),
+            ("", false),
+        ] {
+            assert_eq!(accepts(ACCEPT_ENCODING, value).gzip, gzip, "{value}");
+        }
+    }
+}

@@ -39,6 +39,7 @@ use crate::exchange::request::ExchangeSettings;
 use crate::exchange::{Worker, WorkerParts};
 use crate::identity::Identity;
 use crate::listener::Board;
+use crate::listener::socket::refusal;
 use crate::registry::{Bell, Registry};
 use crate::runtime::admission::Admission;
 use crate::runtime::drain::{self, Stage, Trigger};
@@ -293,7 +294,8 @@ fn publisher(
 
 async fn bind_admin(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
     let what = format!("the admin server cannot listen on {address} (--admin)");
-    let listener = TcpListener::bind(address).await.map_err(failed(&what))?;
+    let refused = |error| failed(&what)(refusal(address, &error));
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
     let bound = listener.local_addr().unwrap_or(address);
     Ok((listener, bound))
 }

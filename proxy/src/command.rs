@@ -107,6 +107,14 @@ fn dispatch(command: &Command) -> u8 {
     }
 }
 
+/// A number of things, such as `1 error` or `2 errors`.
+fn counted(count: usize, thing: &str) -> String {
+    match count {
+        1 => format!("1 {thing}"),
+        _ => format!("{count} {thing}s"),
+    }
+}
+
 /// Tells a person at the terminal why the command ended.
 fn report(error: &str) {
     use std::io::Write;

@@ -1,5 +1,6 @@
 //! Arguments that several commands share.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -305,6 +306,37 @@ impl IdentityArgs {
     }
 }
 
+/// An address to listen on or to connect to. The error says what is missing, with the address as it should be.
+pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    let text = text.trim();
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        _ if text.parse::<IpAddr>().is_ok() => (text, ""),
+        Some(parts) => parts,
+        None if text.bytes().all(|byte| byte.is_ascii_digit()) => ("", text),
+        None => (text, ""),
+    };
+    let (host, problem) = match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(host) => (host, "the address lacks a port"),
+        Err(_) if host.is_empty() => (Ipv4Addr::LOCALHOST.into(), "the address lacks an IP"),
+        Err(_) => (
+            Ipv4Addr::LOCALHOST.into(),
+            "the address is not an IP and a port",
+        ),
+    };
+    let port = match port.parse::<u16>() {
+        Ok(port) => SocketAddr::new(host, port).to_string(),
+        Err(_) if !port.is_empty() => return Err("a port is a number up to 65535".to_owned()),
+        Err(_) => match host {
+            IpAddr::V4(host) => format!("{host}:PORT"),
+            IpAddr::V6(host) => format!("[{host}]:PORT"),
+        },
+    };
+    Err(format!("{problem}; write for example {port}"))
+}
+
 pub(super) fn cluster_key(text: &str) -> Result<String, String> {
     let segments: Vec<&str> = text.split('/').collect();
     let well_formed = |segment: &&str| {
@@ -367,6 +399,50 @@ fn label(text: &str) -> Result<Option<(String, String)>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_that_lack_a_part_are_shown_whole() {
+        let whole = socket_address("[::1]:80").map(|address| address.to_string());
+        assert_eq!(whole.as_deref(), Ok("[::1]:80"));
+        for (wrong, error) in [
+            (
+                "31510",
+                "the address lacks an IP; write for example 127.0.0.1:31510",
+            ),
+            (
+                ":31510",
+                "the address lacks an IP; write for example 127.0.0.1:31510",
+            ),
+            (
+                "0.0.0.0",
+                "the address lacks a port; write for example 0.0.0.0:PORT",
+            ),
+            (
+                "10.0.0.1:",
+                "the address lacks a port; write for example 10.0.0.1:PORT",
+            ),
+            (
+                "::1",
+                "the address lacks a port; write for example [::1]:PORT",
+            ),
+            (
+                "localhost:80",
+                "the address is not an IP and a port; write for example 127.0.0.1:80",
+            ),
+            (
+                "localhost",
+                "the address is not an IP and a port; write for example 127.0.0.1:PORT",
+            ),
+            (
+                "",
+                "the address lacks an IP; write for example 127.0.0.1:PORT",
+            ),
+            ("127.0.0.1:65536", "a port is a number up to 65535"),
+            ("99999", "a port is a number up to 65535"),
+        ] {
+            assert_eq!(socket_address(wrong).unwrap_err(), error, "{wrong:?}");
+        }
+    }
 
     #[test]
     fn cluster_keys_are_completed_and_checked() {

@@ -10,7 +10,7 @@ use config_loader::resource::gloo::MeshRef;
 use config_loader::{Diagnostic, Fleet, Loaded, Severity};
 
 use super::args::{ConfigArgs, EjectionArgs, cluster_key, mesh_name, told_of_clusters};
-use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL};
+use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, counted};
 use crate::compile::certificates::Scope;
 use crate::control::certificates;
 use crate::control::members::ClustersFile;
@@ -125,9 +125,13 @@ fn render(loaded: &Loaded, output: Output, style: render::Style) -> String {
                 count(loaded, Severity::Error),
                 count(loaded, Severity::Warning),
             );
-            let objects = loaded.set.len();
             let text = render::text(found, style);
-            format!("{text}{objects} objects, {errors} errors, {warnings} warnings\n")
+            format!(
+                "{text}{}, {}, {}\n",
+                counted(loaded.set.len(), "object"),
+                counted(errors, "error"),
+                counted(warnings, "warning"),
+            )
         }
         Output::Json => render::json(found),
         Output::Github => render::github(found),

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::args::cluster_key;
+use super::args::{cluster_key, socket_address};
 use super::run::{ServeArgs, serve};
 use super::{EXIT_INPUT, EXIT_USAGE, report};
 use crate::identity::Identity;
@@ -57,6 +57,7 @@ pub struct DemoArgs {
         long,
         value_name = "IP:PORT",
         default_value = "127.0.0.1:8080",
+        value_parser = socket_address,
         conflicts_with = "dir"
     )]
     pub listen: SocketAddr,
@@ -65,10 +66,12 @@ pub struct DemoArgs {
         long,
         value_name = "IP:PORT",
         default_value = "127.0.0.1:15010",
+        value_parser = socket_address,
         conflicts_with = "dir"
     )]
     pub calls: SocketAddr,
-    /// New directory that the configuration is written to; default: one among the temporary files
+    /// New directory that the configuration is written to, and that stays; default: one among the temporary files, which
+    /// is removed at the end
     #[arg(long, value_name = "DIR", conflicts_with = "dir")]
     pub files: Option<PathBuf>,
     /// Requests that the demo sends by itself; 0 for none, and no table

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use config_loader::{Diagnostic, Loaded, Severity};
 
 use super::args::{IdentityArgs, ReadingArgs};
-use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
+use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, report};
 use crate::app::unreadable;
 use crate::compile::certificates::Scope;
 use crate::compile::{Inputs, Survey, compile};
@@ -198,9 +198,9 @@ fn tell(diagnostics: &[Diagnostic]) {
         return;
     };
     let (place, message) = (&first.place, &first.message);
-    let errors = if count == 1 { "error" } else { "errors" };
+    let errors = counted(count, "error");
     report(&format!(
-        "{count} {errors} in the configuration; what is refused has no say below. The first: {place}: {message}. \
+        "{errors} in the configuration; what is refused has no say below. The first: {place}: {message}. \
          `strait check` shows all"
     ));
 }

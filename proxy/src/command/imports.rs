@@ -13,7 +13,7 @@ use config_loader::resource::flomesh::ClusterKey;
 use config_loader::{Diagnostic, Kind, Loaded, ReadOptions, Severity};
 
 use super::args::{UnknownFieldsArg, cluster_key, told_of_clusters};
-use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, report};
+use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, counted, report};
 use crate::compile::imports::{Import, Imported, Importing, Source, imports};
 use crate::control::members::ClustersFile;
 
@@ -171,18 +171,20 @@ fn tell(found: &[Diagnostic], imports: &[Import]) {
         false => render::Style::Plain,
     };
     let count = |severity| found.iter().filter(|one| one.severity == severity).count();
-    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    let errors = count(Severity::Error);
     let findings = render::text(found, style);
+    let counts = format!(
+        "{}, {}",
+        counted(errors, "error"),
+        counted(count(Severity::Warning), "warning")
+    );
     let _ = match errors {
         0 => writeln!(
             error,
-            "{findings}{} imports, {errors} errors, {warnings} warnings",
-            imports.len()
+            "{findings}{}, {counts}",
+            counted(imports.len(), "import")
         ),
-        _ => writeln!(
-            error,
-            "{findings}{errors} errors, {warnings} warnings: nothing was written"
-        ),
+        _ => writeln!(error, "{findings}{counts}: nothing was written"),
     };
 }
 

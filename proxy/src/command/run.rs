@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use config_loader::ReadOptions;
 use ipnet::IpNet;
 
-use super::args::{ConfigArgs, IdentityArgs};
+use super::args::{ConfigArgs, IdentityArgs, socket_address};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
 use crate::app::{self, Settings};
 use crate::codec::check::Http10;
@@ -20,7 +20,7 @@ use crate::exchange::request::{
     ExchangeSettings, FAILOVER_BODY_BYTES_MAX, REPLAY_BODY_BYTES_MAX, REPLAY_BYTES_MAX,
 };
 use crate::runtime::threads;
-use crate::telemetry::{AccessLogFormat, AccessLogTarget};
+use crate::telemetry::{AccessLogFormat, AccessLogTarget, LogControl};
 use crate::worker::WORKERS_MAX;
 
 /// Arguments of `strait run`.
@@ -58,7 +58,8 @@ pub struct ServeArgs {
         long,
         value_name = "IP:PORT",
         default_value = "127.0.0.1:15000",
-        env = "STRAIT_ADMIN"
+        env = "STRAIT_ADMIN",
+        value_parser = socket_address
     )]
     pub admin: SocketAddr,
     /// DNS server that is asked for the names of endpoints, instead of those of /etc/resolv.conf. May be repeated
@@ -66,7 +67,8 @@ pub struct ServeArgs {
         long = "dns-server",
         value_name = "IP:PORT",
         env = "STRAIT_DNS_SERVER",
-        value_delimiter = ','
+        value_delimiter = ',',
+        value_parser = socket_address
     )]
     pub dns_servers: Vec<SocketAddr>,
     /// Access log: Istio's text format, JSON, or none
@@ -80,7 +82,8 @@ pub struct ServeArgs {
         long,
         value_name = "FILTER",
         default_value = "info",
-        env = "STRAIT_LOG_LEVEL"
+        env = "STRAIT_LOG_LEVEL",
+        value_parser = log_level
     )]
     pub log_level: String,
     /// How long requests that run may take to finish after SIGTERM
@@ -314,6 +317,12 @@ pub(super) fn serve(settings: Settings) -> u8 {
     } else {
         EXIT_INPUT
     }
+}
+
+/// A filter of the process log, as it was given.
+fn log_level(text: &str) -> Result<String, String> {
+    LogControl::check(text).map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
 }
 
 /// Parses a number of workers.

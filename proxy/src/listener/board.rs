@@ -113,7 +113,7 @@ impl Board {
         };
         let (state, listener) = match opened {
             Ok((address, listener)) => (State::Open(address), Some(listener)),
-            Err(error) => (failed(&error), None),
+            Err(error) => (failed(&key.address, &error), None),
         };
         let workers = listeners.states.entry(key.clone()).or_default();
         tell(key, workers, &state);
@@ -242,9 +242,13 @@ fn tell(key: &ListenerKey, workers: &BTreeMap<usize, State>, state: &State) {
     }
 }
 
-fn failed(error: &io::Error) -> State {
+fn failed(address: &ListenAddress, error: &io::Error) -> State {
+    let error = match address {
+        ListenAddress::Ip(address) => socket::refusal(*address, error),
+        ListenAddress::Unix(_) => error.to_string(),
+    };
     State::Failed {
-        error: error.to_string().into(),
+        error: error.into(),
     }
 }
 

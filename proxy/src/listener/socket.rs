@@ -67,6 +67,21 @@ fn bind_exactly(address: SocketAddr, port: Port) -> io::Result<Socket> {
     Ok(socket)
 }
 
+/// The first port that any process may listen on, unless the system says otherwise.
+const PRIVILEGED_END: u16 = 1_024;
+
+/// Why an address cannot be bound, with what has to be given to the process where that is a right.
+pub fn refusal(address: SocketAddr, error: &io::Error) -> String {
+    let port = address.port();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied if (1..PRIVILEGED_END).contains(&port) => format!(
+            "{error}: ports below {PRIVILEGED_END} need the capability CAP_NET_BIND_SERVICE, or the sysctl \
+             net.ipv4.ip_unprivileged_port_start={port}"
+        ),
+        _ => error.to_string(),
+    }
+}
+
 /// What Linux answers where IPv6 is not built in, or is switched off.
 fn lacks_ipv6(error: &io::Error) -> bool {
     const EAFNOSUPPORT: i32 = 97;
@@ -135,6 +150,28 @@ mod tests {
     use std::net::TcpStream;
 
     use super::*;
+
+    #[test]
+    fn refused_privileged_port_names_the_right_that_lacks() {
+        let refused = |port: u16, kind: io::ErrorKind| {
+            refusal(
+                SocketAddr::from(([0, 0, 0, 0], port)),
+                &io::Error::from(kind),
+            )
+        };
+        let text = refused(443, io::ErrorKind::PermissionDenied);
+        assert!(text.contains("CAP_NET_BIND_SERVICE"), "{text}");
+        assert!(
+            text.ends_with("net.ipv4.ip_unprivileged_port_start=443"),
+            "{text}"
+        );
+        for (port, kind) in [
+            (8443, io::ErrorKind::PermissionDenied),
+            (443, io::ErrorKind::AddrInUse),
+        ] {
+            assert_eq!(refused(port, kind), io::Error::from(kind).to_string());
+        }
+    }
 
     #[test]
     fn stale_socket_file_is_replaced_and_nothing_else_is() {

@@ -63,6 +63,15 @@ impl LogControl {
         Ok((subscriber, Self { handle, current }))
     }
 
+    /// Whether a filter can be read.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot.
+    pub fn check(filter: &str) -> Result<(), LogFilterError> {
+        parse(filter).map(drop)
+    }
+
     /// The filter in force, as it was given.
     pub fn filter(&self) -> String {
         self.current

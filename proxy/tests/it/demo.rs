@@ -144,6 +144,72 @@ fn demo_goes_on_without_a_failed_request_while_a_cluster_is_stopped_and_comes_ba
     assert_eq!(demo.requests()["failed"], 0);
 }
 
+/// A demo among whose temporary files there is nothing else, with these arguments.
+fn demo_in(temporary: &std::path::Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_strait"));
+    command
+        .args(["demo", "--concurrency", "1", "--requests-per-second", "0"])
+        .args(arguments)
+        .env("TMPDIR", temporary)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn is_empty(directory: &std::path::Path) -> bool {
+    fs::read_dir(directory).unwrap().next().is_none()
+}
+
+#[test]
+fn demo_removes_its_temporary_files_when_it_ends() {
+    let temporary = tempfile::tempdir().unwrap();
+    let free = "127.0.0.1:0";
+    let arguments = ["--listen", free, "--calls", free, "--admin", free];
+    let mut child = demo_in(temporary.path(), &arguments).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut introduction = lines.by_ref().map(|line| line.unwrap());
+    let metrics = introduction.find(|line| line.contains("/stats/prometheus"));
+    assert!(
+        !metrics.unwrap().contains("127.0.0.1:0/"),
+        "the port is known"
+    );
+    assert!(introduction.any(|line| line.starts_with("The files are removed when the demo ends")));
+    assert!(introduction.any(|line| line.starts_with("Ctrl-C")));
+    assert!(!is_empty(temporary.path()));
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-s", "INT", &pid]).status();
+    assert!(sent.unwrap().success());
+    // what it prints later must go somewhere
+    lines.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(is_empty(temporary.path()));
+}
+
+#[test]
+fn second_demo_is_told_how_to_choose_other_addresses() {
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = held.local_addr().unwrap().to_string();
+    let free = "127.0.0.1:0";
+    for flag in ["--listen", "--calls", "--admin"] {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut arguments = vec![flag, &*taken];
+        for other in ["--listen", "--calls", "--admin"] {
+            if other != flag {
+                arguments.extend([other, free]);
+            }
+        }
+        let output = demo_in(temporary.path(), &arguments).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{flag}: {text}");
+        let hint = "demo --listen 127.0.0.1:0 --calls 127.0.0.1:0 --admin 127.0.0.1:0";
+        assert!(
+            text.contains(&taken) && text.contains(hint),
+            "{flag}: {text}"
+        );
+        assert!(is_empty(temporary.path()), "{flag}");
+    }
+}
+
 #[test]
 fn weights_that_are_changed_in_the_file_are_followed_by_the_next_requests() {
     let demo = demo(0);

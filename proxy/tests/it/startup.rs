@@ -59,6 +59,37 @@ fn admin_address_in_use_is_named() {
 }
 
 #[test]
+fn wrong_arguments_are_shown_in_the_right_form() {
+    for (flag, value, shown) in [
+        ("--admin", "31510", "write for example 127.0.0.1:31510"),
+        ("--admin", "localhost:1", "write for example 127.0.0.1:1"),
+        (
+            "--dns-server",
+            "10.0.0.1",
+            "write for example 10.0.0.1:PORT",
+        ),
+        ("--log-level", "inf", "off, error, warn, info, debug, trace"),
+        ("--log-level", "info,proxy=lots", "off, error, warn"),
+    ] {
+        let (code, text) = fails(&["run", "--config", "/nowhere", flag, value]);
+        assert_eq!(code, 2, "{text}");
+        assert!(text.contains(flag) && text.contains(shown), "{text}");
+    }
+}
+
+#[test]
+fn summary_of_check_counts_one_thing_as_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("mesh.yaml");
+    let rule = "- {route: [{destination: {host: a}}], tmeout: 1s}";
+    std::fs::write(&file, routes("all", "[\"*\"]", rule)).unwrap();
+    let output = strait(&["check", "--config", file.to_str().unwrap()]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let last = text.lines().last().unwrap();
+    assert!(last.contains(", 1 error, "), "{text}");
+}
+
+#[test]
 fn gateway_of_other_proxies_is_named_when_nothing_listens() {
     let start = Start::new();
     let mesh = gateway(&[start.edge()]).replace("ingressgateway", "egressgateway");

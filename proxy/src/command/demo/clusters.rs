@@ -1,5 +1,6 @@
 //! The three clusters: their gateways, which can be stopped and started, and what begins and ends the demo.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -13,6 +14,7 @@ use super::screen::Screen;
 use super::{CLUSTERS, DemoArgs, Failure, calls, files, gateway_identity, key, load};
 use crate::app::{self, Settings};
 use crate::command::backend;
+use crate::listener::socket::refusal;
 use crate::telemetry::LogControl;
 
 /// Versions that each cluster has.
@@ -48,8 +50,8 @@ struct Running {
 
 /// Runs the demo until a signal ends it.
 pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
+    let (edge, admin, sites) = addresses(args.listen, args.serve.admin)?;
     let dir = files::directory(args.files.as_deref())?;
-    let (edge, sites) = addresses(args.listen)?;
     files::write(&dir, edge, &sites)?;
     let usage = |text: String| Failure {
         text,
@@ -59,6 +61,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
         .serve
         .settings(vec![dir.join("edge")], gateway_identity(key("edge")))
         .map_err(usage)?;
+    settings.admin = admin;
     if args.requests_per_second > 0 && args.serve.access_log_path.is_none() {
         // it would stand between the lines of the table
         settings.access_log = None;
@@ -67,13 +70,13 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let logging = screen
         .log(&settings.log_level)
         .map_err(|error| usage(format!("--log-level: {error}")))?;
-    let listener = TcpListener::bind(args.calls)
-        .map_err(|error| format!("the demo's calls cannot listen on {}: {error}", args.calls))?;
+    let listener =
+        TcpListener::bind(args.calls).map_err(|error| taken("calls", args.calls, &error))?;
     let calls = listener.local_addr().unwrap_or(args.calls);
     let clusters = Arc::new(Clusters::start(sites, &settings, &dir, &logging)?);
     let counts = load::Counts::default();
     calls::spawn(listener, Arc::clone(&clusters), counts.clone())?;
-    screen.say(introduction(&dir, edge, calls, args).as_bytes());
+    screen.say(introduction(&dir, (edge, calls, admin), args).as_bytes());
     if args.requests_per_second > 0 {
         load::spawn(edge, args.requests_per_second, counts, screen)?;
     }
@@ -82,15 +85,38 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     ended.map_err(|error| error.to_string().into())
 }
 
-/// Where the edge listens and where everything else does: on fixed ports, or where the edge has port 0, on free ones.
-fn addresses(edge: SocketAddr) -> Result<(SocketAddr, Vec<Site>), String> {
+/// Says that an address cannot be had, and how to choose another.
+fn taken(what: &str, at: SocketAddr, error: &io::Error) -> String {
+    let why = format!(
+        "the demo's {what} cannot listen on {at}: {}",
+        refusal(at, error)
+    );
+    if error.kind() != io::ErrorKind::AddrInUse {
+        return why;
+    }
+    format!(
+        "{why}\nAnother demo may be running there. This one takes free ports with:\n  {} demo --listen 127.0.0.1:0 \
+         --calls 127.0.0.1:0 --admin 127.0.0.1:0",
+        program()
+    )
+}
+
+/// Where the edge, its admin server and everything else listen: on fixed ports, or where the edge has port 0, on free
+/// ones.
+fn addresses(
+    edge: SocketAddr,
+    admin: SocketAddr,
+) -> Result<(SocketAddr, SocketAddr, Vec<Site>), String> {
     let ip: IpAddr = [127, 0, 0, 1].into();
     let free = edge.port() == 0;
     // all are held until all are known, so that no two are the same
-    let mut held = Vec::new();
+    let listener =
+        TcpListener::bind(admin).map_err(|error| taken("admin server", admin, &error))?;
+    let admin = listener.local_addr().unwrap_or(admin);
+    let mut held = vec![listener];
     let mut take = |what: &str, at: SocketAddr| -> Result<SocketAddr, String> {
         let at = SocketAddr::new(at.ip(), if free { 0 } else { at.port() });
-        let failed = |error| format!("the demo's {what} cannot listen on {at}: {error}");
+        let failed = |error| taken(what, at, &error);
         let listener = TcpListener::bind(at).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         held.push(listener);
@@ -112,7 +138,7 @@ fn addresses(edge: SocketAddr) -> Result<(SocketAddr, Vec<Site>), String> {
             backends,
         });
     }
-    Ok((edge, sites))
+    Ok((edge, admin, sites))
 }
 
 impl Clusters {
@@ -226,7 +252,11 @@ fn wait_until_open(site: &Site) -> Result<(), String> {
     Ok(())
 }
 
-fn introduction(dir: &Path, edge: SocketAddr, calls: SocketAddr, args: &DemoArgs) -> String {
+fn introduction(
+    dir: &Path,
+    (edge, calls, admin): (SocketAddr, SocketAddr, SocketAddr),
+    args: &DemoArgs,
+) -> String {
     let policy = dir.join(files::POLICY);
     let sends = match args.requests_per_second {
         0 => String::new(),
@@ -249,7 +279,7 @@ Try, in another terminal:
       shares, endpoints and shifts as metrics
 
 Change the weights, or lbType, in {policy}:
-the next request follows, and none is dropped. A mistake in the file is reported here and changes nothing.
+the next request follows, and none is dropped. A mistake in the file is reported here and changes nothing.{kept}
 
 Why does a request go where it goes?
   {strait} explain --config {edge_dir} --cluster edge --labels istio=ingressgateway GET http://{edge}/
@@ -257,8 +287,11 @@ Why does a request go where it goes?
 Ctrl-C ends the demo.
 
 ",
-        admin = args.serve.admin,
         policy = policy.display(),
+        kept = match args.files {
+            Some(_) => "",
+            None => "\nThe files are removed when the demo ends; --files DIR keeps them.",
+        },
         edge_dir = dir.join("edge").display(),
         strait = program(),
     )

@@ -13,6 +13,7 @@ use config_loader::resource::istio::{Bind, EndpointAddress, WorkloadEntry};
 use crate::app::{Settings, unreadable};
 use crate::command::backend;
 use crate::command::run::ServeArgs;
+use crate::listener::socket::refusal;
 
 /// Starts the backends and says what to try.
 pub(super) fn prepare(dir: &Path, cluster: &str, serve: &ServeArgs) -> Result<Settings, String> {
@@ -24,8 +25,10 @@ pub(super) fn prepare(dir: &Path, cluster: &str, serve: &ServeArgs) -> Result<Se
     }
     for address in gateways(&loaded.set) {
         // the proxy itself would try again and again, and somebody else would answer meanwhile
-        TcpListener::bind(address)
-            .map_err(|error| format!("the demo's gateway cannot listen on {address}: {error}"))?;
+        TcpListener::bind(address).map_err(|error| {
+            let why = refusal(address, &error);
+            format!("the demo's gateway cannot listen on {address}: {why}")
+        })?;
     }
     let backends = backends(&loaded.set);
     for (address, name) in &backends {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -11,26 +12,56 @@ use super::clusters::Site;
 /// The file of the policy, below the directory.
 pub(super) const POLICY: &str = "edge/policy.yaml";
 
+/// Where the configuration is written to.
+pub(super) struct Directory {
+    path: PathBuf,
+    /// Whether the demo chose it: then it is removed with everything in it when this is dropped.
+    is_temporary: bool,
+}
+
+impl Deref for Directory {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        if self.is_temporary {
+            // what cannot be removed is left to whoever cleans up temporary files
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
 /// The directory that was asked for, or a new one among the temporary files.
 ///
 /// # Errors
 ///
 /// When it cannot be made.
-pub(super) fn directory(asked: Option<&Path>) -> Result<PathBuf, String> {
+pub(super) fn directory(asked: Option<&Path>) -> Result<Directory, String> {
     let failed = |dir: &Path| {
         let dir = dir.display().to_string();
         move |error: io::Error| format!("cannot make the directory {dir}: {error}")
     };
     if let Some(dir) = asked {
         fs::create_dir_all(dir).map_err(failed(dir))?;
-        return std::path::absolute(dir).map_err(failed(dir));
+        return Ok(Directory {
+            path: std::path::absolute(dir).map_err(failed(dir))?,
+            is_temporary: false,
+        });
     }
     let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let name = format!("strait-demo-{}", started.unwrap_or_default().as_millis());
     let dir = std::env::temp_dir().join(name);
     // not into a directory that somebody else has made there
     fs::create_dir(&dir).map_err(failed(&dir))?;
-    Ok(dir)
+    Ok(Directory {
+        path: dir,
+        is_temporary: true,
+    })
 }
 
 /// Writes the configuration of the edge and of every cluster, each into a directory of its own.

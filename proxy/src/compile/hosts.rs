@@ -15,10 +15,10 @@ use super::clusters::Clusters;
 use super::listeners::Bound;
 use super::rules::{self, Compiled, Place};
 use super::{delegates, names, retries, services};
-use crate::filter::{Action, Redirect, RouteFilters};
+use crate::filter::{Action, Redirect, RouteFilters, Scheme};
 use crate::identity::{Identity, ShortNames};
 use crate::provenance::Provenance;
-use crate::route::{Conditions, Rule, Table};
+use crate::route::{Conditions, Rule, Table, TextMatch};
 use crate::snapshot::{Addresses, HttpHosts, ListenerKey, Route, VirtualHost};
 
 /// A VirtualService at a server, as far as one host is concerned.
@@ -215,11 +215,9 @@ impl HostCompiler<'_> {
             }
             return Arc::clone(before);
         }
-        let compiled = match &parts.redirect {
-            Some(provenance) => vec![https_redirect(provenance)],
-            None => self.routes(parts, clusters),
-        };
-        let (rules, routes): (Vec<Rule>, Vec<Route>) = compiled.into_iter().unzip();
+        let redirect = parts.redirect.as_ref().map(https_redirect);
+        let compiled = redirect.into_iter().chain(self.routes(parts, clusters));
+        let (rules, routes): (Vec<Rule>, Vec<Route>) = compiled.unzip();
         Arc::new(VirtualHost {
             name,
             table: Table::compile(rules),
@@ -303,13 +301,18 @@ impl HostCompiler<'_> {
     }
 }
 
+/// The rule of `httpsRedirect`, before all others: it takes what did not come by https, as a trusted proxy in front of this
+/// one tells it, too.
 fn https_redirect(provenance: &Provenance) -> Compiled {
     let name: Arc<str> = "default".into();
     let mut filters = RouteFilters::default();
     filters.action = Action::Redirect(Box::new(Redirect::https()));
     let rule = Rule {
         name: Arc::clone(&name),
-        conditions: Conditions::default(),
+        conditions: Conditions {
+            scheme: Some(TextMatch::Exact(Scheme::Http.as_str().into())),
+            ..Conditions::default()
+        },
         provenance: provenance.clone(),
     };
     (

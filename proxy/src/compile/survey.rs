@@ -162,7 +162,9 @@ impl<'a> Survey<'a> {
             if let Some(redirect) = &parts.redirect {
                 out.push(Idle {
                     provenance: provenance(object.as_ref(), 0),
-                    reason: format!("httpsRedirect of {redirect} answers every request"),
+                    reason: format!(
+                        "httpsRedirect of {redirect} answers every request that did not come by https"
+                    ),
                 });
                 continue;
             }

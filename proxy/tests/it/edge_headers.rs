@@ -104,6 +104,32 @@ async fn scheme_that_a_trusted_hop_tells_is_matched_and_redirected_from() {
 }
 
 #[tokio::test]
+async fn https_redirect_leaves_what_a_trusted_hop_took_by_https() {
+    let origin = Origin::named(Back::H1, "up");
+    for (hops, proto, expected) in [
+        ("1", Some("https"), 200),
+        ("1", Some("http"), 301),
+        ("1", None, 301),
+        ("0", Some("https"), 301),
+    ] {
+        let proxy = Proxy::with_args(&["--trusted-hops", hops], |edge| {
+            let redirecting = "hosts: [\"*\"], tls: {httpsRedirect: true}}";
+            everything_to(edge, &origin).replacen("hosts: [\"*\"]}", redirecting, 1)
+        });
+        let mut client = Client::connect(Front::H1, proxy.edge).await;
+        let mut request = get("/page?q=1");
+        if let Some(proto) = proto {
+            let headers = request.headers_mut();
+            headers.insert("x-forwarded-proto", proto.parse().unwrap());
+        }
+        let answer = client.call(request).await;
+        assert_eq!(answer.status, expected, "{hops} hops, {proto:?}");
+        let location = (expected == 301).then_some("https://a.test/page?q=1");
+        assert_eq!(answer.header("location"), location);
+    }
+}
+
+#[tokio::test]
 async fn external_clients_control_nothing() {
     let origin = Origin::named(Back::H1, "up");
     let claims = [

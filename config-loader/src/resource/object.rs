@@ -29,8 +29,8 @@ pub struct Order {
     pub item: u32,
 }
 
-/// How old an object is, among those of whatever kinds: creation time, file, place in it, name, namespace.
-pub type Age<'a> = (i64, &'a str, Order, &'a str, &'a str);
+/// How old an object is, among those of whatever kinds: creation time, name, namespace, kind.
+pub type Age<'a> = (i64, &'a str, &'a str, Kind);
 
 /// A checked object of one kind.
 #[derive(Clone, Debug)]
@@ -64,16 +64,12 @@ impl<T> Object<T> {
     }
 
     /// The key by which objects are compared in age, the oldest first: creation time, where a missing one is the
-    /// oldest, then the place in the files, then the name.
+    /// oldest, then the name, then the namespace, as Istio's `sortConfigByCreationTime` has it. Times have seconds, so ties
+    /// are common; where an object was read decides nothing.
     pub fn age(&self) -> Age<'_> {
         let created = self.created.unwrap_or(i64::MIN);
-        (
-            created,
-            &*self.provenance.file,
-            self.order,
-            &*self.id.name,
-            &*self.id.namespace,
-        )
+        let (name, namespace) = (&*self.id.name, &*self.id.namespace);
+        (created, name, namespace, self.id.kind)
     }
 }
 

@@ -248,7 +248,7 @@ subsets:
         failover:
         - {from: r, to: q} # W DR172
 ---
-{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: more, namespace: ns},
+{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: then, namespace: ns},
  spec: {host: spread, trafficPolicy: {loadBalancer: {simple: RANDOM}}}}",
         "
 host: spread
@@ -260,7 +260,7 @@ subsets:
         failover:
         - {from: r, to: q}
 ---
-{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: more, namespace: ns},
+{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: then, namespace: ns},
  spec: {host: spread, trafficPolicy: {outlierDetection: {}}}}",
     ),
     (
@@ -270,7 +270,7 @@ host: spread
 trafficPolicy:
   loadBalancer: {simple: RANDOM}
 ---
-{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: more, namespace: ns},
+{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: then, namespace: ns},
  spec: {host: spread, trafficPolicy: {outlierDetection: {}}, subsets: [{name: all, trafficPolicy: {loadBalancer: {
   localityLbSetting: {failoverPriority: [version]}}}}]}} # W DR172",
         "
@@ -278,7 +278,7 @@ host: spread
 trafficPolicy:
   outlierDetection: {}
 ---
-{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: more, namespace: ns},
+{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: then, namespace: ns},
  spec: {host: spread, trafficPolicy: {loadBalancer: {simple: RANDOM}}, subsets: [{name: all, trafficPolicy: {loadBalancer: {
   localityLbSetting: {failoverPriority: [version]}}}}]}}",
     ),

@@ -1,6 +1,7 @@
 //! Compiled snapshots, asked with requests: which rule takes a request, and where it goes.
 
 mod affinity;
+mod ages;
 mod client_tls;
 
 mod connections;

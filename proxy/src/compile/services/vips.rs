@@ -80,12 +80,14 @@ fn canonical(net: IpNet) -> IpNet {
 
 #[cfg(test)]
 mod tests {
+    use config_loader::Kind;
+
     use super::*;
 
     #[test]
     fn addresses_are_those_of_the_oldest() {
         let claim = |created, net: &str, host: &str| Claim {
-            age: (created, "", Default::default(), "", ""),
+            age: (created, "", "", Kind::ServiceEntry),
             net: net.parse().unwrap(),
             host: host.into(),
         };

@@ -59,10 +59,10 @@ fn rules_of_one_host_are_joined_in_age_order_with_catch_alls_last() {
 }
 
 #[test]
-fn without_timestamps_the_order_of_the_file_is_the_age() {
+fn without_timestamps_the_first_by_name_is_the_oldest() {
     let z = answering("default/z", "a.com", "gw", &["/"]);
     let a = answering("default/a", "a.com", "gw", &["/"]);
-    World::of(&[&z, &a]).check(&[("a.com/", "200 default/z")]);
+    World::of(&[&z, &a]).check(&[("a.com/", "200 default/a")]);
     World::of(&[&a, &z]).check(&[("a.com/", "200 default/a")]);
 }
 

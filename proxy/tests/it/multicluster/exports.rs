@@ -212,11 +212,9 @@ fn scenario_54_of_two_exports_with_one_path_the_older_counts() {
     let world = World::new();
     let rule = "{rules: [{portNumber: 80, path: /c1/web, pathType: Prefix}]}";
     let other = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: other}\nspec: {ports: [{name: http, port: 80}]}\n";
-    let proxy = gateway_of(
-        &world,
-        1,
-        &[export("web", rule), other.to_owned(), export("other", rule)],
-    );
+    let dated = "name: other, creationTimestamp: '2025-01-02T00:00:00Z'";
+    let younger = export("other", rule).replacen("name: other", dated, 1);
+    let proxy = gateway_of(&world, 1, &[younger, other.to_owned(), export("web", rule)]);
     assert_eq!(get(&proxy, &world, "/c1/web/").0, 200);
 }
 

@@ -167,3 +167,38 @@ async fn short_names_take_the_namespace_of_their_rule_and_names_with_a_dot_none(
     assert_eq!(line["response_flags"], "NC");
     assert_eq!(line["response_code_details"], "cluster_not_found");
 }
+
+#[tokio::test]
+async fn of_one_age_the_first_by_name_then_namespace_wins_whatever_file_it_is_in() {
+    let x = |says_name: &str| says(says_name, "match: [{uri: {prefix: /x}}], ");
+    let of =
+        |name, namespace, says_name: &str| vs(name, namespace, 7, &host("a.com", &x(says_name)));
+    let [first, second, third] = [
+        of("a", "aa", "a-in-aa"),
+        of("a", "zz", "a-in-zz"),
+        of("b", "aa", "b"),
+    ];
+    // the order of these decides nothing, nor does whether a time was written
+    let undated = |text: &str| text.replace(", creationTimestamp: '2024-01-07T00:00:00Z'", "");
+    for (files, expected) in [
+        ([&first, &second, &third], "200 a-in-aa"),
+        ([&third, &second, &first], "200 a-in-aa"),
+        ([&third, &second, &String::new()], "200 a-in-zz"),
+        ([&second, &third, &String::new()], "200 a-in-zz"),
+    ] {
+        for is_dated in [true, false] {
+            let start = Start::new();
+            let edge = start.edge();
+            let mut start = start.file("0.yaml", gateway(&[edge]));
+            for (number, text) in files.iter().enumerate() {
+                let text = match is_dated {
+                    true => (*text).clone(),
+                    false => undated(text),
+                };
+                start = start.file(&format!("{}.yaml", number + 1), text);
+            }
+            let proxy = start.start();
+            check(&proxy, &[("a.com/x", expected)]).await;
+        }
+    }
+}

@@ -44,7 +44,7 @@ fn an_address_is_that_of_the_oldest() {
     assert_eq!(found(std::slice::from_ref(&both)), [""; 0]);
     let others = [
         both,
-        import("multicluster.x-k8s.io", "api"),
+        import("multicluster.x-k8s.io", "zone"),
         entry(
             "ns",
             6,
@@ -56,7 +56,7 @@ fn an_address_is_that_of_the_oldest() {
     assert_eq!(
         found(&others),
         [
-            "X302 ServiceImport/ns/api spec.ips[0]: 240.0.0.1 is not used: it is the address of ServiceImport/ns/web",
+            "X302 ServiceImport/ns/zone spec.ips[0]: 240.0.0.1 is not used: it is the address of ServiceImport/ns/web",
             "X302 ServiceEntry/ns/e6 spec.addresses[0]: 240.0.0.1 is not used: it is the address of ServiceImport/ns/web",
             "X302 ServiceEntry/ns/e6 spec.addresses[1]: 10.1.0.0/16 is not used: it is the address of Destination/gloo/d4",
         ]

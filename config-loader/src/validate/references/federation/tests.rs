@@ -436,10 +436,11 @@ fn a_path_belongs_to_one_export() {
     let same = export("other", &rule("/c1", "Prefix"));
     let longer = export("other", &rule("/c1/other", "Prefix"));
     assert!(found(&format!("{second}{first}{longer}")).is_empty());
+    // of one age the first by name has it
     assert_eq!(
         found(&format!("{second}{first}{same}")),
         [
-            "X300 spec.rules[0].path: Valid=False: Prefix `/c1` is exported by ServiceExport/ns1/web already: this export is not \
+            "X300 spec.rules[0].path: Valid=False: Prefix `/c1` is exported by ServiceExport/ns1/other already: this export is not \
              served (give each export a path of its own, such as /CLUSTER/SERVICE)"
         ]
     );

@@ -124,6 +124,8 @@ pub(super) struct Clusters<'a> {
     now: Moment,
     member: Arc<str>,
     mesh_retries: Arc<RetryPolicy>,
+    /// Whether a VirtualService of the listener that is being compiled routes every host.
+    routes_every_host: bool,
     /// Built so far; a name of which nothing is known has none.
     built: HashMap<ClusterId, Option<Arc<Cluster>>>,
     without_port: BTreeSet<ClusterId>,
@@ -153,6 +155,7 @@ impl<'a> Clusters<'a> {
             now: inputs.now,
             member,
             mesh_retries: Arc::new(RetryPolicy::mesh_default(identity.mesh.retry_503)),
+            routes_every_host: false,
             built: HashMap::new(),
             without_port: BTreeSet::new(),
             dns_names: BTreeMap::new(),
@@ -183,9 +186,15 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// Where requests for a host go instead, as policies shift them.
+    /// Notes for which listener routes are compiled from here on: one where a VirtualService has the host `*`, or not.
+    pub(super) fn enter_listener(&mut self, routes_every_host: bool) {
+        self.routes_every_host = routes_every_host;
+    }
+
+    /// Where requests for a host go instead, as policies shift them; nowhere on a listener with a VirtualService for every
+    /// host, which says where the requests of this one go, too.
     pub(super) fn shifts(&self, host: &str) -> &[Arc<Shift>] {
-        let service = self.services.find(host);
+        let service = self.services.find(host).filter(|_| !self.routes_every_host);
         service.map_or(&[], |service| &service.shifts)
     }
 

@@ -11,7 +11,7 @@ use config_loader::resource::istio::{Bind, Gateway, GatewayRef, Protocol, Server
 use super::Inputs;
 use super::chains::ChainCompiler;
 use super::clusters::Clusters;
-use super::hosts::HostCompiler;
+use super::hosts::{HostCompiler, served_hosts};
 use super::opaque::{OpaqueCompiler, Rules};
 use super::{exports, services};
 use crate::identity::{ExportListener, Identity};
@@ -46,6 +46,13 @@ impl Bound<'_> {
         };
         (server.protocol.is_http() || server.protocol == Protocol::Https)
             && (wanted.is_empty() || wanted.iter().any(is_wanted))
+    }
+
+    /// Whether a VirtualService is bound to it, and it lets some host of that in.
+    pub(super) fn has(&self, object: &Object<VirtualService>, identity: &Identity) -> bool {
+        let mut gateways = object.spec.gateways.iter();
+        gateways.any(|gateway| gateway.value == self.reference)
+            && !served_hosts(object, self.server, identity).is_empty()
     }
 
     pub(super) fn provenance(&self) -> Provenance {
@@ -90,6 +97,18 @@ impl<'a> Servers<'a> {
         }
     }
 
+    /// Whether one of these VirtualServices is bound to a server here that lets some host of it in.
+    fn have_any(
+        &self,
+        virtual_services: &[&Arc<Object<VirtualService>>],
+        identity: &Identity,
+    ) -> bool {
+        self.used.iter().any(|bound| {
+            let mut services = virtual_services.iter();
+            services.any(|object| bound.has(object, identity))
+        })
+    }
+
     /// Why a server cannot stand beside the older ones, if it cannot. Plain HTTP is merged; TLS servers are told apart
     /// by their names, so that none of them may have a name of another; nothing else shares an address.
     fn objection(&self, server: &Server) -> Option<String> {
@@ -121,6 +140,12 @@ impl<'a> Servers<'a> {
     }
 }
 
+/// Whether a VirtualService is for every host.
+fn takes_all(object: &&Arc<Object<VirtualService>>) -> bool {
+    let mut hosts = object.spec.hosts.iter();
+    hosts.any(|host| *host.value == *"*")
+}
+
 /// Compiles the listeners of a gateway.
 pub(super) fn compile(
     inputs: &Inputs<'_>,
@@ -132,7 +157,9 @@ pub(super) fn compile(
     let by_address = servers_by_address(resources, identity);
     let exports = exported(inputs, &by_address, clusters, previous);
     let mut listeners = BTreeMap::new();
+    let for_all: Vec<_> = virtual_services.iter().copied().filter(takes_all).collect();
     for (key, servers) in by_address {
+        clusters.enter_listener(servers.have_any(&for_all, identity));
         let compiler = ListenerCompiler {
             resources,
             identity,

@@ -12,7 +12,6 @@ use config_loader::resource::{Line, Object};
 use ipnet::IpNet;
 
 use super::clusters::{self, Clusters};
-use super::hosts::served_hosts;
 use super::listeners::Bound;
 use super::rules::destinations::{WHOLE, part_of};
 use super::service::Shift;
@@ -95,11 +94,7 @@ impl OpaqueCompiler<'_> {
         bound: &'s Bound<'_>,
     ) -> impl Iterator<Item = &'s Arc<Object<VirtualService>>> {
         let services = self.virtual_services.iter().copied();
-        services.filter(|object| {
-            let mut gateways = object.spec.gateways.iter();
-            gateways.any(|gateway| gateway.value == bound.reference)
-                && !served_hosts(object, bound.server, self.identity).is_empty()
-        })
+        services.filter(|object| bound.has(object, self.identity))
     }
 
     /// The first rule of the oldest VirtualService whose port and gateways fit, after those before it that take clients

@@ -139,6 +139,8 @@ struct Setup<'a> {
     local: usize,
     /// Host that requests are sent to.
     host: &'a str,
+    /// Hosts of the VirtualService, in flow style.
+    routed: &'a str,
     /// `spec` of the GlobalTrafficPolicy, in flow style; empty for none.
     policy: &'a str,
     /// `trafficPolicy` of the DestinationRule; empty for none.
@@ -154,6 +156,7 @@ impl Default for Setup<'_> {
         Self {
             local: 2,
             host: "web.ns1.svc.cluster.local",
+            routed: "['*']",
             policy: "",
             rule: "{loadBalancer: {simple: ROUND_ROBIN}}",
             more: "",
@@ -206,7 +209,7 @@ impl World {
             gateway(&[edge]),
             routes(
                 "web",
-                "['*']",
+                setup.routed,
                 &format!(
                     "- {{retries: {{attempts: 0}}, route: [{{destination: {{host: {}, port: {{number: 80}}}}}}]}}",
                     setup.host

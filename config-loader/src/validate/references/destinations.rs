@@ -177,14 +177,25 @@ fn check_gateway(
     found.push(diagnostic);
 }
 
-/// Hosts of VirtualServices, each with one of them; not the one that stands for every host.
-fn routed(set: &ResourceSet) -> BTreeMap<String, String> {
-    let mut routed = BTreeMap::new();
+/// What VirtualServices route.
+#[derive(Default)]
+struct Routed {
+    /// Their hosts, each with one of them; not the one that stands for every host.
+    by_host: BTreeMap<String, String>,
+    /// One for every host, at gateways.
+    every: Option<String>,
+}
+
+fn routed(set: &ResourceSet) -> Routed {
+    let mut routed = Routed::default();
     for object in set.virtual_services.values() {
         for host in &object.spec.hosts {
             let host = complete(&host.value, &object.id.namespace).into_owned();
+            let id = object.id.to_string();
             if host != "*" {
-                routed.insert(host, object.id.to_string());
+                routed.by_host.insert(host, id);
+            } else if object.spec.gateways.iter().any(|one| one.value.is_named()) {
+                routed.every.get_or_insert(id);
             }
         }
     }
@@ -254,7 +265,7 @@ fn idle(
     (set, meshes): (&ResourceSet, &Meshes<'_>),
     (object, kube): (&Object<Destination>, &KubeService),
     required: &RequiredSubsets,
-    routed: &BTreeMap<String, String>,
+    routed: &Routed,
 ) -> Option<String> {
     let status = &object.spec.status;
     let parts = &required.shift.destinations;
@@ -271,8 +282,11 @@ fn idle(
     let host = full(&kube.service);
     let covers =
         |(pattern, _): &(&String, &String)| **pattern == host || is_covered(&host, pattern);
-    if let Some((_, by)) = routed.iter().find(covers) {
+    if let Some((_, by)) = routed.by_host.iter().find(covers) {
         return Some(format!("{by} routes `{host}`"));
+    }
+    if let Some(by) = &routed.every {
+        return Some(format!("{by} routes every host at its gateways"));
     }
     parts.iter().find_map(|part| match &part.target {
         ShiftTarget::Kube { service, .. } => unknown((set, meshes), kube, service),

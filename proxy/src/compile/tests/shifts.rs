@@ -277,3 +277,38 @@ fn a_changed_policy_changes_its_routes() {
         assert_eq!(ask(&fresh, 80, "a.com/x"), expected);
     }
 }
+
+#[test]
+fn a_virtual_service_for_every_host_keeps_shifts_from_its_listener() {
+    let other = "Gateway default/other {servers: [{port: {number: 81, name: http, protocol: HTTP}, hosts: ['*']}]}";
+    let narrow = "Gateway default/narrow {servers: [{port: {number: 80, name: http-n, protocol: HTTP}, hosts: ['ns9/*']}]}";
+    let every = |gateway: &str| {
+        format!(
+            "VirtualService default/every {{hosts: ['*'], gateways: [{gateway}], http: [\
+             {{route: [{{destination: {{host: web.ns1.svc.cluster.local}}}}]}}]}}"
+        )
+    };
+    for (gateway, at_80, at_81) in [
+        ("other", SHIFTED, WHOLE),
+        ("gw", WHOLE, "404"),
+        // a server that lets nothing of it in
+        ("narrow", SHIFTED, "404"),
+        ("elsewhere", SHIFTED, "404"),
+    ] {
+        let mut world = World::empty();
+        let set = |more: &[&str]| {
+            let web = destination("web", &[("{}", "v1:75 v2:25")]);
+            resources(&[&[ROUTE, other, narrow], more].concat(), &[web])
+        };
+        world.put(&set(&[]));
+        assert_eq!(ask(&world.snapshot, 80, "a.com/"), SHIFTED);
+        let every = every(gateway);
+        let set = set(&[&every]);
+        world.put(&set);
+        let fresh = world.compile(&set, &Snapshot::default());
+        for snapshot in [&*world.snapshot, &fresh] {
+            assert_eq!(ask(snapshot, 80, "a.com/"), at_80, "{gateway}");
+            assert_eq!(ask(snapshot, 81, "x.com/"), at_81, "{gateway}");
+        }
+    }
+}

@@ -197,7 +197,7 @@ fn the_log_says_why_nobody_takes_a_connection() {
 #[test]
 fn connections_are_shifted_by_policies_that_are_for_everything() {
     let (one, two) = (says("v1"), says("v2"));
-    let answers = |policies: &str| {
+    let answers_for = |hosts: &str, policies: &str| {
         let start = Start::new();
         let edge = start.edge();
         let (ip, port) = (edge.ip(), edge.port());
@@ -218,10 +218,11 @@ fn connections_are_shifted_by_policies_that_are_for_everything() {
                 "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {{name: tcp}}\nspec:\n  servers:\n  \
                  - {{port: {{number: {port}, name: tcp, protocol: TCP}}, bind: {ip}, hosts: ['*']}}\n"
             ),
-            "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: tcp}\nspec:\n  \
-             hosts: ['*']\n  gateways: [tcp]\n  tcp:\n  - route: [{destination: {host: web.ns1.svc.cluster.local, \
-             port: {number: 80}}}]\n"
-                .to_owned(),
+            format!(
+                "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: tcp}}\nspec:\n  \
+                 hosts: [{hosts}]\n  gateways: [tcp]\n  tcp:\n  - route: [{{destination: {{host: web.ns1.svc.cluster.local, \
+                 port: {{number: 80}}}}}}]\n"
+            ),
             format!(
                 "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {{name: web}}\n\
                  spec: {{kubeService: {{ref: {{name: web, namespace: ns1, clusterName: c1}}, \
@@ -243,7 +244,13 @@ fn connections_are_shifted_by_policies_that_are_for_everything() {
         all.dedup();
         all
     };
+    let answers = |policies: &str| answers_for("bytes.example", policies);
     assert_eq!(answers(""), [b"v2"]);
+    assert_eq!(
+        answers_for("'*'", ""),
+        [b"v1", b"v2"],
+        "a VirtualService for every host routes that of the Destination, too"
+    );
     let some =
         "appliedTrafficPolicies: [{ref: {name: p}, spec: {httpRequestMatchers: [{prefix: /a}]}}],";
     assert_eq!(

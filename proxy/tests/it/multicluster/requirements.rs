@@ -77,6 +77,8 @@ fn shifting(world: &World, other: &Site, (status, more): (&str, &str)) -> Proxy 
     };
     let more = documents([here.text(), there.text(), more.to_owned()]);
     world.proxy(Setup {
+        // with `*` it would route the host of the Destination, too
+        routed: "[web.example]",
         more: more.trim_start_matches("---\n"),
         arguments: IN_MESH_A,
         ..Setup::default()
@@ -122,6 +124,12 @@ fn a_shift_counts_where_its_policy_is_attached_and_nothing_else_routes_the_host(
     let routed = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {namespace: ns1, name: own}\n\
                   spec: {hosts: [web], http: [{route: [{destination: {host: web}}]}]}\n";
     assert_shares(&shifted(&shift(""), routed), &local);
+    // one for every host at the listener, whatever it takes
+    let every = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: every}\n\
+                 spec: {hosts: ['*'], gateways: [edge], http: [{match: [{uri: {prefix: /none}}], directResponse: {status: 418}}]}\n";
+    assert_shares(&shifted(&shift(""), every), &local);
+    let elsewhere = every.replace("[edge]", "[other]");
+    assert_shares(&shifted(&shift(""), &elsewhere), &shares);
 }
 
 #[test]
@@ -149,7 +157,8 @@ fn scenario_74_a_shift_of_some_requests_leaves_the_others_alone() {
     assert_shares(&ask("GET /beta/1", ""), &local);
     assert_shares(&ask("GET /", "tester: yes\r\n"), &local);
     // it says why
-    let page = |line: &str| proxy.page(&format!("/explain?url=http://{}{line}", proxy.edge));
+    let at = format!("http://web.example:{}", proxy.edge.port());
+    let page = |line: &str| proxy.page(&format!("/explain?url={at}{line}"));
     let taken = page("/beta&header=tester:%20yes");
     assert!(taken.contains("web.ns1.svc.c2.global"), "{taken}");
     let left = page("/beta");

@@ -174,8 +174,13 @@ fn a_shift_that_is_not_followed_says_why() {
     let routed = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {namespace: ns1, name: own}\n\
                   spec: {hosts: [web], http: [{route: [{destination: {host: web}}]}]}\n";
     assert_eq!(
-        found(&[shifted("", "web"), there, routed.to_owned()]),
+        found(&[shifted("", "web"), there.clone(), routed.to_owned()]),
         idle("VirtualService/ns1/own routes `web.ns1.svc.cluster.local`")
+    );
+    let all = routed.replace("hosts: [web]", "hosts: ['*'], gateways: [edge]");
+    assert_eq!(
+        found(&[shifted("", "web"), there, all]),
+        idle("VirtualService/ns1/own routes every host at its gateways")
     );
 }
 

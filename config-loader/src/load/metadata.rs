@@ -90,14 +90,13 @@ fn name(meta: &ObjectMeta, metadata_key: Span, check: &mut Check<'_>) -> Option<
         }
         return None;
     };
-    if !scalar::is_dns_subdomain(name) {
-        check
-            .error(
-                CM030,
-                meta.name.span(),
-                format!("`{name}` is not a name of an object"),
-            )
-            .help("use lower-case letters, digits, `-` and `.`");
+    if !scalar::is_object_name(name) {
+        let message = format!("`{name}` is not a name of an object");
+        let found = check.error(CM030, meta.name.span(), message);
+        match name.len() {
+            254.. => found.help("use 253 characters at most"),
+            _ => found.help("use lower-case letters, digits, `-` and `.`"),
+        };
     }
     Some(Arc::from(name.as_str()))
 }

@@ -778,3 +778,28 @@ proptest::proptest! {
         proptest::prop_assert_eq!(shown.is_empty(), found.is_empty());
     }
 }
+
+#[test]
+fn name_of_an_object_has_253_characters_at_most_whatever_its_labels_are() {
+    let named = |name: &str| {
+        let text = format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: '{name}'}}\n");
+        load_text(text).1
+    };
+    let long = "a".repeat(64);
+    let longest = "a".repeat(253);
+    for name in [long.as_str(), &longest, &format!("x.{long}.1"), "1", "a--b"] {
+        assert_eq!(named(name), "", "{name}");
+    }
+    for name in [
+        "a".repeat(254).as_str(),
+        "a..b",
+        ".a",
+        "a.",
+        "a-.b",
+        "-a",
+        "a_b",
+        "A",
+    ] {
+        assert!(named(name).starts_with("error CM030"), "{name}");
+    }
+}

@@ -13,8 +13,8 @@ mod text;
 pub use header::{HeaderValueProblem, header_value_problem, is_header_name};
 pub use list::{at_most_one, export_to, items, labels, selector};
 pub use name::{
-    ip, is_dns_label, is_dns_subdomain, is_fqdn, is_label_key, is_label_value, is_wildcard_domain,
-    subnet,
+    ip, is_dns_label, is_dns_subdomain, is_fqdn, is_label_key, is_label_value, is_object_name,
+    is_wildcard_domain, subnet,
 };
 pub use number::{in_range, int_percent, non_negative, percent, port};
 pub use operator::{OPERATORS, OperatorProblem, operator_problems};

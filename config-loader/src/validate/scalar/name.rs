@@ -12,7 +12,19 @@ pub fn is_dns_label(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// Whether `text` is a Kubernetes object name: lower-case labels joined by dots, up to 253 bytes.
+/// Whether `text` is a Kubernetes object name: lower-case labels joined by dots, up to 253 bytes. As in Kubernetes, the whole
+/// has a limit, and its labels have none, unlike those of a host.
+pub fn is_object_name(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_label = |label: &str| {
+        let ends = [label.bytes().next(), label.bytes().last()];
+        ends.into_iter().all(|end| end.is_some_and(is_plain))
+            && label.bytes().all(|byte| is_plain(byte) || byte == b'-')
+    };
+    text.len() <= 253 && text.split('.').all(is_label)
+}
+
+/// Whether `text` is a host in Kubernetes' strict form: lower-case labels joined by dots, up to 253 bytes.
 pub fn is_dns_subdomain(text: &str) -> bool {
     text.len() <= 253
         && text.split('.').all(is_dns_label)
@@ -46,7 +58,7 @@ pub fn is_wildcard_domain(text: &str) -> bool {
 /// Whether `text` is a Kubernetes label key: `[prefix/]name`.
 pub fn is_label_key(text: &str) -> bool {
     match text.split_once('/') {
-        Some((prefix, name)) => is_dns_subdomain(prefix) && is_label_name(name),
+        Some((prefix, name)) => is_object_name(prefix) && is_label_name(name),
         None => is_label_name(text),
     }
 }

@@ -290,7 +290,7 @@ const TLS: &[super::Case] = &[
     ),
     (
         &[216],
-        "mode: MUTUAL\ncredentialName: a\ncaCrl: b # E GW216 b",
+        "mode: MUTUAL\ncredentialName: a\ncaCrl: b # W GW216 b",
         "mode: MUTUAL\nserverCertificate: a\nprivateKey: b\ncaCertificates: c\ncaCrl: d",
     ),
     (

@@ -109,7 +109,7 @@ fn identity_fields(tls: &ServerTls) -> Vec<[String; 2]> {
     match &tls.certificates {
         _ if tls.mode == ServerTlsMode::IstioMutual => Vec::new(),
         Certificates::None => Vec::new(),
-        Certificates::Files(_) if tls.has("serverCertificate") => {
+        Certificates::Files(_) if tls.has("serverCertificate") && tls.has("privateKey") => {
             vec![["serverCertificate".to_owned(), "privateKey".to_owned()]]
         }
         Certificates::Files(files) => used(files.len())

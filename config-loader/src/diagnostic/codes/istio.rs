@@ -177,7 +177,7 @@ codes! {
     GW213 Error "a server that terminates TLS has a certificate or a credential";
     GW214 Error "a server that terminates TLS has a privateKey or a credential";
     GW215 Error "a server that verifies clients has caCertificates or a credential";
-    GW216 Error "caCrl comes without credentialName";
+    GW216 Warning "caCrl comes without credentialName";
     GW217 Error "caCrl comes with a mode that verifies clients";
     GW218 Warning "a cipher suite is known, and listed once";
     GW219 Warning "TLS below 1.2 comes with cipherSuites";
@@ -260,6 +260,7 @@ codes! {
     GW302 Error "the oldest TLS version is not newer than the newest";
     GW303 Error "a certificate hash is a SHA-256";
     GW304 Warning "TLS is spoken from 1.2 on";
+    GW305 Warning "serverCertificate and privateKey come together";
     SE301 Warning "a host of a ServiceEntry has no partial wildcard";
     SE302 Warning "hosts that share an address have no TLS port";
     SE303 Warning "a workloadSelector comes with another resolution than NONE";

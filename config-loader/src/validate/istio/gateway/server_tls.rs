@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::diagnostic::Code;
 use crate::diagnostic::codes::istio::{
     GW208, GW209, GW210, GW211, GW212, GW213, GW214, GW215, GW216, GW217, GW218, GW219, GW220,
-    GW221, GW302, GW303, GW304,
+    GW221, GW302, GW303, GW304, GW305,
 };
 use crate::raw::istio::ServerTlsSettings;
 use crate::raw::{self, Field};
@@ -232,13 +232,14 @@ fn istio_mutual(raw: &ServerTlsSettings, check: &mut Check<'_>) {
     }
 }
 
+/// As in Istio, files are a source only where both are written.
 fn one_source(raw: &ServerTlsSettings, check: &mut Check<'_>) {
     let [certificate, key, name, names, files] = sources(raw);
-    let own = if certificate.1.is_none() {
-        key
-    } else {
-        certificate
+    let own = match key.1.is_none() {
+        true => key,
+        false => certificate,
     };
+    one_alone([certificate, key], [name, names, files], check);
     let mut written: Vec<(&str, Span)> = [own, name, names, files]
         .into_iter()
         .filter(|(_, span)| !span.is_none())
@@ -271,6 +272,26 @@ fn one_source(raw: &ServerTlsSettings, check: &mut Check<'_>) {
                 )
                 .help("an RSA and an ECDSA certificate serve all clients");
         }
+    }
+}
+
+/// Warns of a certificate without its key, or a key without its certificate, where there is another source.
+fn one_alone(
+    [certificate, key]: [(&'static str, Span); 2],
+    others: [(&'static str, Span); 3],
+    check: &mut Check<'_>,
+) {
+    let (lone, missing) = match (certificate.1.is_none(), key.1.is_none()) {
+        (false, true) => (certificate, key.0),
+        (true, false) => (key, certificate.0),
+        _ => return,
+    };
+    if let Some((other, _)) = others.iter().find(|(_, span)| !span.is_none()) {
+        let message = format!(
+            "`{}` is ignored: there is no `{missing}`, but `{other}`",
+            lone.0
+        );
+        check.warning(GW305, lone.1, message).help("remove it");
     }
 }
 
@@ -337,12 +358,21 @@ fn revocations(raw: &ServerTlsSettings, mode: ServerTlsMode, check: &mut Check<'
     if crl.is_none() {
         return;
     }
+    // as in Istio, nothing else is asked of it then
     if !shared::text_span(&raw.credential_name).is_none()
         || !shared::list(&raw.credential_names).is_none()
     {
+        // a CA from a file has its list from a file, unlike in Istio
+        let is_read = shared::text(&raw.ca_certificates).is_some()
+            && shared::text(&raw.ca_cert_credential_name).is_none();
+        let message = match is_read {
+            true => "Istio ignores caCrl beside credentialName",
+            false => "caCrl is ignored beside credentialName: it revokes nothing",
+        };
         check
-            .error(GW216, crl, "caCrl beside credentialName")
+            .warning(GW216, crl, message)
             .help("put the CRL into the secret, under the key `ca.crl`");
+        return;
     }
     if mode == ServerTlsMode::Simple {
         check

@@ -178,6 +178,22 @@ fn certificates_fit_the_mode() {
             "mode: SIMPLE, credentialName: a, credentialNames: [b]",
             &["E GW212 6"],
         ),
+        (
+            "mode: SIMPLE, credentialName: a, serverCertificate: b",
+            &["W GW305 6"],
+        ),
+        (
+            "mode: MUTUAL, credentialNames: [a], privateKey: b",
+            &["W GW305 6"],
+        ),
+        (
+            "mode: SIMPLE, serverCertificate: c, tlsCertificates: [{serverCertificate: a, privateKey: b}]",
+            &["W GW305 6"],
+        ),
+        (
+            "mode: SIMPLE, serverCertificate: c, credentialName: a, credentialNames: [b]",
+            &["W GW305 6", "E GW212 6"],
+        ),
         ("mode: SIMPLE", &["E GW213 6"]),
         ("mode: SIMPLE, privateKey: a", &["E GW213 6"]),
         (
@@ -202,7 +218,11 @@ fn certificates_fit_the_mode() {
             "mode: MUTUAL, serverCertificate: a, privateKey: b, caCertificates: c, caCrl: d",
             &[],
         ),
-        ("mode: MUTUAL, credentialName: a, caCrl: b", &["E GW216 6"]),
+        ("mode: MUTUAL, credentialName: a, caCrl: b", &["W GW216 6"]),
+        (
+            "mode: SIMPLE, credentialNames: [a], caCrl: b",
+            &["W GW216 6"],
+        ),
         (
             "mode: SIMPLE, serverCertificate: a, privateKey: b, caCrl: c",
             &["E GW217 6"],

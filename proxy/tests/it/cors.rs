@@ -101,6 +101,38 @@ async fn every_origin_is_echoed_when_all_are_allowed() {
 }
 
 #[tokio::test]
+async fn allow_origin_lists_exact_origins_and_allow_origins_replaces_it() {
+    let origin = origin();
+    let old = "allowOrigin: [\"http://o\", \"http://p\"]";
+    let both = format!("{old}, allowOrigins: [{{exact: \"http://q\"}}]");
+    for (policy, allowed, others) in [
+        (
+            old,
+            &["http://o", "http://p"][..],
+            &["http://ox", "http://q"][..],
+        ),
+        ("allowOrigin: [\"*\"]", &["http://o", "http://any"], &[]),
+        (&both, &["http://q"], &["http://o"]),
+    ] {
+        let proxy = with_policy(&origin, &format!("{{{policy}, allowMethods: [GET]}}"));
+        for one in allowed {
+            let answer = ask(&proxy, Method::GET, &[("origin", one)]).await;
+            let echoed = answer.header("access-control-allow-origin");
+            assert_eq!(echoed, Some(*one), "{policy}");
+            let answer = ask(&proxy, Method::OPTIONS, &[("origin", one), METHOD]).await;
+            assert_eq!((answer.status, answer.text()), (200, ""), "{policy} {one}");
+            let methods = answer.header("access-control-allow-methods");
+            assert_eq!(methods, Some("GET"), "{policy} {one}");
+        }
+        for one in others {
+            let answer = ask(&proxy, Method::GET, &[("origin", one)]).await;
+            let left = answer.header("access-control-allow-origin");
+            assert_eq!(left, Some("http://rule"), "{policy} {one}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn response_to_another_origin_is_left_alone() {
     let origin = origin();
     let proxy = with_policy(&origin, FULL);

@@ -144,6 +144,36 @@ fn name_chooses_the_server_and_nothing_is_terminated() {
 }
 
 #[test]
+fn destination_subnets_of_a_tls_rule_are_those_of_the_address_that_clients_dial() {
+    let mut roots = RootCertStore::empty();
+    let a = origin("a.test", &mut roots);
+    let b = origin("b.test", &mut roots);
+    let asked = |elsewhere: &str, here: &str| {
+        let proxy = Proxy::with(|edge| {
+            let rule = |subnets: &str, host: &str| {
+                let subnets = subnets.replace("EDGE", &edge.ip().to_string());
+                format!(
+                    "  - match: [{{sniHosts: [a.test], destinationSubnets: [{subnets}]}}]\n    \
+                     route: [{{destination: {{host: {host}}}}}]\n"
+                )
+            };
+            let rules = [rule(elsewhere, "b.test"), rule(here, "a.test")].concat();
+            documents([
+                gateway(edge, "PASSTHROUGH", "'*.test'"),
+                routes(&[]) + &rules,
+                service("a.test", a.address),
+                service("b.test", b.address),
+            ])
+        });
+        ask(proxy.edge, &roots, "a.test", &[])
+    };
+    let found = Some("a.test".to_owned());
+    assert_eq!(asked("10.0.0.0/8, '::1/128'", "127.0.0.0/8"), found);
+    assert_eq!(asked("10.0.0.1", "10.0.0.0/8, EDGE"), found);
+    assert_eq!(asked("10.0.0.0/8", "192.0.2.0/24"), None, "no rule has it");
+}
+
+#[test]
 fn what_is_no_tls_is_closed_and_counted() {
     let proxy = Proxy::with(|edge| documents([gateway(edge, "PASSTHROUGH", "a.test")]));
     for (bytes, reason) in [

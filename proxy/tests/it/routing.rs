@@ -3,6 +3,7 @@
 use hyper::Request;
 
 use crate::support::client::{Client, Front, get};
+use crate::support::eventually;
 use crate::support::mesh::{documents, gateway, routes, service, subsets};
 use crate::support::origin::{Back, Origin, empty};
 use crate::support::proxy::{Proxy, Start};
@@ -75,6 +76,57 @@ async fn rules_are_tried_in_order_and_the_first_that_holds_wins() {
     let post = Request::post("http://a.test/exact").body(empty()).unwrap();
     assert_eq!(client.call(post).await.status, 418);
     assert_eq!(world.v1.seen().len() + world.v2.seen().len(), 8);
+}
+
+#[tokio::test]
+async fn source_labels_are_those_of_the_proxy() {
+    let says = |conditions: &str, body: &str| {
+        format!(
+            "- match: [{{sourceLabels: {{{conditions}}}}}]\n  directResponse: {{status: 200, body: {{string: {body}}}}}\n"
+        )
+    };
+    for (labels, expected) in [
+        ("istio: ingressgateway", "taken"),
+        ("istio: other", "left"),
+        ("istio: ingressgateway, app: edge", "left"),
+        ("app: edge", "left"),
+    ] {
+        let world = world(
+            &(says(labels, "taken") + "- directResponse: {status: 200, body: {string: left}}"),
+        );
+        let answer = world.client().await.get("/").await;
+        assert_eq!(answer.text(), expected, "{labels}");
+    }
+}
+
+#[tokio::test]
+async fn requests_of_blocks_with_a_stat_prefix_are_counted_by_it() {
+    let world = world(
+        "\
+- match: [{uri: {prefix: /cart}, statPrefix: cart}, {uri: {prefix: /item}, statPrefix: item}]
+  route: [{destination: {host: web.test, subset: v1}}]
+- match: [{uri: {prefix: /teapot}, statPrefix: cart}]
+  directResponse: {status: 418}
+- route: [{destination: {host: web.test, subset: v1}}]
+",
+    );
+    let mut client = world.client().await;
+    for path in ["/cart", "/cart/1", "/item", "/teapot", "/plain"] {
+        client.get(path).await;
+    }
+    let counted = |prefix: &str, class: &str| {
+        let labels = [("stat_prefix", prefix), ("response_code_class", class)];
+        world.proxy.metric("strait_route_requests_total", &labels)
+    };
+    eventually("all are counted", || {
+        let counts = [("cart", "2xx"), ("item", "2xx"), ("cart", "4xx")];
+        counts.map(|(prefix, class)| counted(prefix, class)) == [2.0, 1.0, 1.0]
+    });
+    let all = world.proxy.metric("strait_route_requests_total", &[]);
+    assert_eq!(
+        all, 4.0,
+        "the request of the rule without one is not counted"
+    );
 }
 
 #[tokio::test]

@@ -36,12 +36,13 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use rand::Rng;
+use smallvec::SmallVec;
 
 pub use affinity::Stay;
 pub use check::{HealthCheck, Probe};
 pub use endpoint::{Common, Endpoint, EndpointTls, Hop};
 pub use federation::{Absence, Federation};
-pub use live::{Ask, Live};
+pub use live::{Ask, Avoid, Live};
 pub use locality::{Locality, Plan, Spread};
 pub use outlier::{Outcome, OutlierPolicy};
 pub use retry_limit::{Admission, RetryLimit};
@@ -299,12 +300,39 @@ impl Cluster {
     /// Picks an endpoint for one attempt; `None` when there is none that may be used.
     #[inline]
     pub fn pick(&self, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
-        let members = Members {
+        self.live.load().pick(&self.members(), ask, rng)
+    }
+
+    /// Picks an endpoint for another attempt, which avoids what it may; `None` when there is none that may be used.
+    pub fn pick_other(
+        &self,
+        ask: Ask,
+        avoid: &Avoid<'_>,
+        rng: &mut impl Rng,
+    ) -> Option<EndpointIdx> {
+        let live = self.live.load();
+        live.pick_other(&self.members(), ask, avoid, rng)
+    }
+
+    /// Whether an endpoint other than these may be picked, without panic.
+    pub fn has_other(&self, than: &[EndpointIdx]) -> bool {
+        self.live.load().has_other(&self.members(), than)
+    }
+
+    /// The priorities that another attempt leaves out if it is to widen, after those on these endpoints.
+    pub fn left_out(&self, tried: &[EndpointIdx]) -> SmallVec<[u32; 4]> {
+        let priorities = tried.iter().map(|endpoint| self.priority(*endpoint));
+        let priorities: SmallVec<[u32; 4]> = priorities.collect();
+        priorities::left_out(&priorities, &self.live.load().health)
+    }
+
+    #[inline]
+    fn members(&self) -> Members<'_> {
+        Members {
             base: &self.base,
             endpoints: &self.endpoints,
             cursors: &self.state.cursors,
-        };
-        self.live.load().pick(&members, ask, rng)
+        }
     }
 
     /// Probability that each endpoint is picked next while all are equally busy, in endpoint order.

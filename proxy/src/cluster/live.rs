@@ -3,16 +3,20 @@
 //! A table may be a moment behind: whoever picks looks at the endpoint's own health too, draws again, and at last takes any
 //! endpoint that may be used.
 
+mod other;
+
 use std::sync::Arc;
 
 use rand::{Rng, RngExt};
 
 use super::Endpoint;
 use super::locality::{self, Group, Plan};
-use super::priorities::{self, Health, OVERPROVISIONING_PERCENT, Shares};
+use super::priorities::{self, Health, OVERPROVISIONING_PERCENT, Share, Shares};
 use super::warmup::{PRECISION, Warmup};
 use crate::balance::{Balancer, EndpointIdx, HashTable, Simple, Weights};
 use crate::registry::{CURSORS, Cursor, Moment};
+
+pub use other::Avoid;
 
 /// Draws from a table whose endpoints may not be used any more.
 const DRAWS_MAX: usize = 4;
@@ -69,6 +73,8 @@ pub enum Method {
 #[derive(Debug)]
 pub struct Live {
     levels: Box<[Level]>,
+    /// Priorities without load, for retries that leave out others.
+    spare: Box<[Level]>,
     /// What each priority gets.
     pub shares: Shares,
     /// How healthy each priority is.
@@ -79,9 +85,10 @@ pub struct Live {
     last_resort: Option<Box<Live>>,
 }
 
-/// A priority that has load.
+/// The endpoints of one priority.
 #[derive(Debug)]
 struct Level {
+    priority: usize,
     /// Sum of its load and those before, in percent.
     upto: u8,
     panic: bool,
@@ -160,21 +167,22 @@ impl Live {
             pools: 0,
         };
         let mut upto = 0;
-        let mut levels = Vec::new();
-        for (number, share) in shares.iter().enumerate() {
+        let mut level = |(priority, share): (usize, &Share)| {
             upto += share.load;
-            if share.load > 0
-                && let Some(choice) = builder.choice(number, share.panic)
-            {
-                levels.push(Level {
-                    upto,
-                    panic: share.panic,
-                    choice,
-                });
-            }
-        }
+            Some(Level {
+                priority,
+                upto,
+                panic: share.panic,
+                choice: builder.choice(priority, share.panic)?,
+            })
+        };
+        let (loaded, spare): (Vec<_>, Vec<_>) =
+            (shares.iter().enumerate()).partition(|(_, share)| share.load > 0);
+        let levels = loaded.into_iter().filter_map(&mut level).collect();
+        let spare = spare.into_iter().filter_map(&mut level).collect();
         Self {
-            levels: levels.into(),
+            levels,
+            spare,
             shares,
             health,
             warms_at: base.warmup.filter(|_| builder.is_warming).map(|warmup| {

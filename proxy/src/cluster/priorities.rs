@@ -70,6 +70,42 @@ pub fn shares(levels: &[Health], panic_percent: u8) -> Shares {
     shares
 }
 
+/// Attempts after which the priorities of their endpoints are left out.
+const ATTEMPTS_PER_UPDATE: usize = 2;
+
+/// The priorities that the next retry leaves out, given those of the endpoints that were tried, in order. When no priority
+/// with a healthy endpoint would be left, all of them count again. Envoy's `previous_priorities`.
+///
+/// Source: VirtualService `retries.retryRemoteLocalities`.
+pub fn left_out(tried: &[u32], levels: &[Health]) -> SmallVec<[u32; 4]> {
+    let mut left_out: SmallVec<[u32; 4]> = SmallVec::new();
+    for attempts in tried.chunks_exact(ATTEMPTS_PER_UPDATE) {
+        for priority in attempts {
+            if !left_out.contains(priority) {
+                left_out.push(*priority);
+            }
+        }
+        let mut rest = (0..).zip(levels).filter(|(at, _)| !left_out.contains(at));
+        if !rest.any(|(_, level)| level.capacity() > 0) {
+            left_out.clear();
+        }
+    }
+    left_out
+}
+
+/// Shares traffic between the priorities that are not left out.
+pub fn shares_without(left_out: &[u32], levels: &[Health]) -> Shares {
+    let levels = (0..).zip(levels).map(|(at, level)| Health {
+        healthy: if left_out.contains(&at) {
+            0
+        } else {
+            level.healthy
+        },
+        total: level.total,
+    });
+    shares(&levels.collect::<SmallVec<[Health; 4]>>(), 0)
+}
+
 /// Gives parts out until nothing is left; what rounding leaves goes to the first that has some.
 fn fill(shares: &mut Shares, parts: impl Iterator<Item = u64>) {
     let mut left = 100_u8;
@@ -138,6 +174,47 @@ mod tests {
         assert_eq!(of(&[(0, 30), (0, 10)], 1), [(75, true), (25, true)]);
         assert_eq!(of(&[(0, 10), (0, 10)], 0), [(100, false), (0, false)]);
         assert!(of(&[], 50).is_empty());
+    }
+
+    #[test]
+    fn priorities_are_left_out_after_every_two_attempts() {
+        let rows: &[(&[u32], &[u32], &[u32])] = &[
+            (&[], &[2, 2, 2], &[]),
+            (&[0], &[2, 2, 2], &[]),
+            (&[0, 0], &[2, 2, 2], &[0]),
+            (&[0, 1], &[2, 2, 2], &[0, 1]),
+            (&[0, 0, 1], &[2, 2, 2], &[0]),
+            (&[0, 0, 1, 1], &[2, 2, 2], &[0, 1]),
+            (&[0, 0, 1, 1, 2, 2], &[2, 2, 2], &[]),
+            (&[0, 0, 1, 1, 2, 2, 0, 0], &[2, 2, 2], &[0]),
+            (&[0, 0], &[2], &[]),
+            (&[0, 0, 0, 0], &[2], &[]),
+            // the rest cannot take a request
+            (&[0, 0], &[2, 0], &[]),
+            (&[0, 0], &[2, 0, 1], &[0]),
+            (&[0, 0, 2, 2], &[2, 0, 1], &[]),
+        ];
+        for (tried, healthy, expected) in rows {
+            let level = |healthy: &u32| Health {
+                healthy: *healthy,
+                total: 2,
+            };
+            let levels: Vec<Health> = healthy.iter().map(level).collect();
+            let found = left_out(tried, &levels);
+            assert_eq!(found.as_slice(), *expected, "{tried:?} {healthy:?}");
+        }
+    }
+
+    #[test]
+    fn priorities_that_are_left_out_get_nothing() {
+        let levels = [(2, 2), (1, 4), (1, 4)].map(|(healthy, total)| Health { healthy, total });
+        let loads = |left_out: &[u32]| {
+            let shares = shares_without(left_out, &levels);
+            shares.iter().map(|share| share.load).collect::<Vec<u8>>()
+        };
+        assert_eq!(loads(&[]), [100, 0, 0]);
+        assert_eq!(loads(&[0]), [0, 50, 50]);
+        assert_eq!(loads(&[0, 1]), [0, 0, 100]);
     }
 
     proptest! {

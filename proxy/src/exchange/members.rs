@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::reply::LocalReply;
 use super::request::{Destined, Picked, Spot, Worker};
+use super::tries::endpoints_of;
 use crate::cluster::Cluster;
 use crate::cluster::federation::{Choice, Federation, Pool, PoolSet};
 use crate::error::Kind;
@@ -198,17 +199,10 @@ impl Picked {
     pub(super) fn of_same_tier(&self, worker: &Worker, tried: &[Spot]) -> Option<Self> {
         let destined = self.destined();
         let Some(federation) = &destined.cluster().federation else {
-            return self.again(worker, 0);
+            return Some(self.clone());
         };
         let tier = self.tier(federation);
-        let is_untried = |cluster: &Cluster| {
-            let mut endpoints = (0..).zip(cluster.endpoints());
-            endpoints.any(|(number, endpoint)| {
-                let was_tried =
-                    |spot: &Spot| spot.cluster == cluster.id() && spot.endpoint.0 == number;
-                endpoint.state.health.is_usable() && !tried.iter().any(was_tried)
-            })
-        };
+        let is_untried = |cluster: &Cluster| cluster.has_other(&endpoints_of(cluster.id(), tried));
         let candidates = PoolSet::of(federation.pools(), |pool| {
             let cluster = destined.snapshot().cluster(pool.cluster);
             pool.tier == tier && cluster.is_some_and(|cluster| is_untried(cluster))
@@ -223,7 +217,7 @@ impl Picked {
         };
         destined
             .pick_among(federation, candidates, worker)
-            .or_else(|| self.again(worker, 0))
+            .or_else(|| Some(self.clone()))
     }
 
     /// For a request that its tier has failed: an endpoint of the next tier that has one that may be used.

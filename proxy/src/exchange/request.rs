@@ -18,7 +18,7 @@ use super::mirror::Mirroring;
 use super::origin::InternalAddresses;
 use super::replay::Memory;
 use crate::balance::EndpointIdx;
-use crate::cluster::{Ask, Cluster, Endpoint};
+use crate::cluster::{Ask, Avoid, Cluster, Endpoint};
 use crate::pool::{Pools, Target};
 use crate::registry::ClusterId;
 use crate::snapshot::{Snapshot, SnapshotSlot};
@@ -327,23 +327,22 @@ impl Picked {
         self.endpoint
     }
 
-    /// Picks an endpoint of the same cluster, this one perhaps; `attempt` is how many were found unfit before. With no other
-    /// reason to leave it, a client stays here as long as it may.
-    pub fn again(&self, worker: &Worker, attempt: u32) -> Option<Self> {
-        let stays = attempt == 0 && self.cluster().remembers().is_some();
-        if stays && self.endpoint().state.health.is_usable() {
-            return Some(self.clone());
-        }
+    /// Picks an endpoint of the same cluster, this one perhaps, which avoids what it may.
+    pub(super) fn again(&self, worker: &Worker, avoid: &Avoid<'_>) -> Option<Self> {
         let ask = Ask {
-            attempt,
             calm: !self.is_last_resort(),
             ..self.destined.ask
         };
-        let endpoint = worker.random(|rng| self.cluster().pick(ask, rng))?;
+        let endpoint = worker.random(|rng| self.cluster().pick_other(ask, avoid, rng))?;
         Some(Self {
             endpoint,
             ..self.clone()
         })
+    }
+
+    /// Whether the client stays with this endpoint where there is no reason to leave it.
+    pub(super) fn is_kept(&self) -> bool {
+        self.cluster().remembers().is_some() && self.endpoint().state.health.is_usable()
     }
 
     /// The endpoint.

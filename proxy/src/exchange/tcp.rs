@@ -16,9 +16,10 @@ use super::health;
 use super::log::host;
 use super::reply::LocalReply;
 use super::request::{Destined, Picked, SnapshotRef, Spot, Worker};
-use crate::balance::{EndpointIdx, HashKey, of_address};
+use super::tries::endpoints_of;
+use crate::balance::{HashKey, of_address};
 use crate::cluster::federation::Federation;
-use crate::cluster::{Ask, Cluster, Outcome};
+use crate::cluster::{Ask, Avoid, Cluster, Outcome};
 use crate::error::{Error, Kind};
 use crate::identity::Replay;
 use crate::registry::{Address, ConnectionPermit, EndpointState, Visit};
@@ -30,9 +31,6 @@ use crate::upstream::{Client, Dialed, Ends, Tunnel, dial};
 /// Endpoints that one connection is tried on; where clusters stand in tiers, in the first of them and in the last, and one
 /// in each between. Envoy's default is 1; TCP has no retry policy to ask.
 pub const CONNECT_ATTEMPTS_MAX: usize = 3;
-
-/// Draws for an endpoint that was not tried, before all of them are gone through.
-const DRAWS_MAX: u32 = 8;
 
 /// A downstream connection that is to be carried.
 #[derive(Clone, Debug)]
@@ -267,41 +265,19 @@ impl Destined {
         Some(picked)
     }
 
-    /// An endpoint of this cluster that has not been tried.
-    pub(super) fn untried(
-        &self,
-        cluster: &Arc<Cluster>,
-        worker: &Worker,
-        tried: &[Spot],
-    ) -> Option<Picked> {
-        let at = |endpoint| self.at_pool(cluster.id(), endpoint);
-        let was_tried = |index: &EndpointIdx| tried.contains(&at(*index).spot());
-        let calm = !self.is_last_resort(cluster.id());
-        let draw = |attempt| {
-            let ask = Ask {
-                attempt,
-                calm,
-                ..self.ask()
-            };
-            worker.random(|rng| cluster.pick(ask, rng))
+    /// An endpoint of this cluster that may be picked now and has not been tried.
+    fn untried(&self, cluster: &Cluster, worker: &Worker, tried: &[Spot]) -> Option<Picked> {
+        let here = endpoints_of(cluster.id(), tried);
+        let ask = Ask {
+            calm: !self.is_last_resort(cluster.id()),
+            ..self.ask()
         };
-        let drawn = draw(0)?;
-        let mut drawn_again = (1..DRAWS_MAX).filter_map(draw);
-        let fresh = if was_tried(&drawn) {
-            drawn_again.find(|index| !was_tried(index))
-        } else {
-            Some(drawn)
+        let avoid = Avoid {
+            endpoints: &here,
+            priorities: &[],
         };
-        // in order from the one that was drawn, so that every endpoint gets its turn
-        let next = || {
-            let count = u32::try_from(cluster.endpoints().len()).ok()?;
-            let mut next = (0..count).map(|step| EndpointIdx((drawn.0 + step) % count));
-            let fit = |index: &EndpointIdx| {
-                cluster.endpoint(*index).state.health.is_usable() && !was_tried(index)
-            };
-            next.find(fit)
-        };
-        fresh.or_else(next).map(at)
+        let endpoint = worker.random(|rng| cluster.pick_other(ask, &avoid, rng))?;
+        (!here.contains(&endpoint)).then(|| self.at_pool(cluster.id(), endpoint))
     }
 }
 

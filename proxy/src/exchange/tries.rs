@@ -7,7 +7,6 @@
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::Poll;
 
 use hyper::Response;
@@ -19,11 +18,13 @@ use super::headers::TryHeaders;
 use super::outcome::Record;
 use super::request::{Picked, Spot, Worker};
 use super::{attempt, failover, health};
-use crate::cluster::Admission;
+use crate::balance::EndpointIdx;
+use crate::cluster::{Admission, Avoid};
 use crate::error::{Error, Kind};
 use crate::filter::RetryPolicy;
-use crate::filter::retry::{REDRAWS_MAX, Reason, priorities};
+use crate::filter::retry::Reason;
 use crate::pool;
+use crate::registry::ClusterId;
 use crate::telemetry::{Counter, ResponseFlags};
 
 /// Most bytes that are read of a response that is not passed on, so that its connection can be used again. Nothing is
@@ -254,42 +255,38 @@ impl Going<'_> {
 }
 
 impl Picked {
-    /// Another endpoint for the request, preferably none of those that were tried, nor of a priority to leave out. Where
-    /// several members serve it, preferably one of those that have an endpoint that was not tried.
+    /// Another endpoint for the request, among those that may be picked now; preferably none of those that were tried, nor of a
+    /// priority to leave out. Where several members serve it, preferably one of those that have an endpoint that was not tried.
     fn another(&self, worker: &Worker, tried: &[Spot], next: &Next) -> Option<Self> {
-        let mut picked = if next.avoid_tried && self.is_member() {
-            self.of_same_tier(worker, tried)
-        } else {
-            self.again(worker, 0)
-        }?;
-        let cluster = Arc::clone(picked.cluster());
-        let left_out = if next.avoid_priorities {
-            let tried: SmallVec<[u32; 4]> = tried
-                .iter()
-                .filter(|spot| spot.cluster == cluster.id())
-                .map(|spot| cluster.priority(spot.endpoint))
-                .collect();
-            priorities::left_out(&tried, cluster.priorities())
-        } else {
-            SmallVec::new()
+        let picked = match next.avoid_tried && self.is_member() {
+            true => self.of_same_tier(worker, tried)?,
+            false => self.clone(),
         };
-        let unwanted = |picked: &Self| {
-            next.avoid_tried && tried.contains(&picked.spot())
-                || left_out.contains(&cluster.priority(picked.index()))
+        let cluster = picked.cluster();
+        let here = endpoints_of(cluster.id(), tried);
+        let left_out = match next.avoid_priorities {
+            true => cluster.left_out(&here),
+            false => SmallVec::new(),
         };
-        for attempt in 1..=REDRAWS_MAX {
-            if !unwanted(&picked) {
-                break;
-            }
-            picked = picked.again(worker, attempt)?;
+        let fits = match next.avoid_tried {
+            true => !here.contains(&picked.index()),
+            false => picked.is_kept(),
+        };
+        if fits && !left_out.contains(&cluster.priority(picked.index())) {
+            return Some(picked);
         }
-        // a hash may lead to the same one every time
-        if next.avoid_tried && tried.contains(&picked.spot()) {
-            let fresh = picked.destined().untried(&cluster, worker, tried);
-            picked = fresh.filter(|fresh| !unwanted(fresh)).unwrap_or(picked);
-        }
-        Some(picked)
+        let avoid = Avoid {
+            endpoints: if next.avoid_tried { &here } else { &[] },
+            priorities: &left_out,
+        };
+        picked.again(worker, &avoid)
     }
+}
+
+/// Those of the tried endpoints that are of this cluster.
+pub(super) fn endpoints_of(cluster: ClusterId, tried: &[Spot]) -> SmallVec<[EndpointIdx; 4]> {
+    let tried = tried.iter().filter(|spot| spot.cluster == cluster);
+    tried.map(|spot| spot.endpoint).collect()
 }
 
 /// Waits; ends early with the time of the request.

@@ -7,7 +7,6 @@
 pub mod back_off;
 pub mod client;
 pub mod conditions;
-pub mod priorities;
 
 use std::time::Duration;
 
@@ -20,9 +19,6 @@ pub const ATTEMPTS_DEFAULT: u32 = 2;
 
 /// Retries that a trusted client gets who asks for some and does not say how many.
 pub const ATTEMPTS_CLIENT: u32 = 1;
-
-/// How often another endpoint is drawn to avoid those that were tried; the last one drawn is taken then.
-pub const REDRAWS_MAX: u32 = 5;
 
 /// Whether and how a request is tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,10 +37,9 @@ pub struct RetryPolicy {
     ///
     /// Source: `retryIgnorePreviousHosts`; true unless written.
     pub avoid_tried: Option<bool>,
-    /// Whether priorities are left out after every two endpoints that were tried of them.
+    /// Whether the priorities of the endpoints that were tried are left out after every two attempts.
     ///
-    /// Source: `retryRemoteLocalities`. A cluster whose endpoints all have one priority has nothing else to offer, and
-    /// starts again.
+    /// Source: `retryRemoteLocalities`. When no other priority is left, all of them count again.
     pub avoid_priorities: bool,
     /// Whether nobody has asked for it: it is what the mesh does.
     pub implied: bool,

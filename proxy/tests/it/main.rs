@@ -47,6 +47,7 @@ mod reload;
 mod reload_paths;
 mod resilience;
 mod retries;
+mod retry_targets;
 mod routing;
 mod services;
 mod startup;

@@ -1,0 +1,116 @@
+//! Picks for attempts after the first, which keep clear of what was tried without leaving what has load.
+
+use rand::seq::IteratorRandom;
+use rand::{Rng, RngExt};
+
+use super::{Ask, Choice, Level, Live, Members, Pool, any};
+use crate::balance::EndpointIdx;
+use crate::cluster::priorities::{Shares, shares_without};
+
+/// How often another endpoint is drawn to avoid those that were tried, before all that may be picked are looked through.
+const REDRAWS_MAX: u32 = 5;
+
+/// What an attempt keeps clear of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Avoid<'a> {
+    /// Endpoints, as long as others may be picked.
+    pub endpoints: &'a [EndpointIdx],
+    /// Priorities; see [`crate::cluster::Cluster::left_out`].
+    pub priorities: &'a [u32],
+}
+
+impl Live {
+    /// Picks an endpoint as [`Live::pick`] does, but none to avoid while others may be picked; `None` when there is none that
+    /// may be used.
+    #[cold]
+    pub fn pick_other(
+        &self,
+        members: &Members<'_>,
+        ask: Ask,
+        avoid: &Avoid<'_>,
+        rng: &mut impl Rng,
+    ) -> Option<EndpointIdx> {
+        let tables = self.for_last(!ask.calm);
+        let shares = match avoid.priorities {
+            [] => tables.shares.clone(),
+            left_out => shares_without(left_out, &tables.health),
+        };
+        let mut last = None;
+        for attempt in 0..=REDRAWS_MAX {
+            let level = tables.level(&shares, ask.hash, rng);
+            let ask = Ask { attempt, ..ask };
+            let picked = level.and_then(|level| level.pick(members, ask, rng));
+            let picked = picked.or_else(|| any(members, rng))?;
+            if !avoid.endpoints.contains(&picked) {
+                return Some(picked);
+            }
+            last = Some((level, picked));
+        }
+        // chance, or a hash, may lead to the same ones every time
+        let (level, picked) = last?;
+        let levels = level.into_iter().chain(tables.loaded(&shares));
+        let mut others = levels.filter_map(|level| {
+            let untried = level.usable(members);
+            let untried = untried.filter(|endpoint| !avoid.endpoints.contains(endpoint));
+            untried.choose(rng)
+        });
+        others.next().or(Some(picked))
+    }
+
+    /// Whether an endpoint other than these may be picked, without panic.
+    pub fn has_other(&self, members: &Members<'_>, than: &[EndpointIdx]) -> bool {
+        let tables = self.for_last(false);
+        let mut usable = tables
+            .loaded(&tables.shares)
+            .flat_map(|level| level.usable(members));
+        usable.any(|endpoint| !than.contains(&endpoint))
+    }
+
+    /// Draws a level by these shares.
+    fn level(&self, shares: &Shares, hash: Option<u64>, rng: &mut impl Rng) -> Option<&Level> {
+        let mut draw = match hash {
+            Some(hash) => (hash % 100) as u8,
+            None => rng.random_range(0..100),
+        };
+        let priority = shares.iter().position(|share| {
+            let is_drawn = draw < share.load;
+            draw = draw.saturating_sub(share.load);
+            is_drawn
+        });
+        self.all_levels()
+            .find(|level| Some(level.priority) == priority)
+    }
+
+    /// The levels that have load by these shares.
+    fn loaded<'a>(&'a self, shares: &'a Shares) -> impl Iterator<Item = &'a Level> {
+        let share = |level: &Level| shares.get(level.priority);
+        let has_load = move |level: &&Level| share(level).is_some_and(|share| share.load > 0);
+        self.all_levels().filter(has_load)
+    }
+
+    fn all_levels(&self) -> impl Iterator<Item = &Level> {
+        self.levels.iter().chain(&self.spare)
+    }
+}
+
+impl Level {
+    /// The endpoints that this level may pick.
+    fn usable<'a>(&'a self, members: &'a Members<'_>) -> impl Iterator<Item = EndpointIdx> + 'a {
+        let (pools, hashed): (&[Pool], &[_]) = match &self.choice {
+            Choice::One(pool) => (std::slice::from_ref(pool), &[]),
+            Choice::Groups(_, pools) => (pools, &[]),
+            Choice::Hash(_) => (&[], &members.base.plan[self.priority]),
+        };
+        let of_pools = pools.iter().flat_map(|pool| {
+            let all = members.endpoints.len();
+            let count = pool.members.as_ref().map_or(all, |members| members.len());
+            (0..count as u32).map(|local| pool.global(EndpointIdx(local)))
+        });
+        let hashed = hashed.iter().flat_map(|group| &group.members);
+        let all = of_pools.chain(hashed.map(|member| EndpointIdx(*member)));
+        all.filter(|endpoint| {
+            let state = &members.endpoints[endpoint.0 as usize].state;
+            self.panic || state.health.is_usable()
+        })
+    }
+}

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Body;
@@ -56,6 +57,7 @@ struct Connection {
     made: Instant,
     /// Tells other workers that it carries no request, where there is a limit of connections.
     mark: Cell<Option<IdleMark>>,
+    /// When its last request began or ended.
     used: Cell<Instant>,
     /// Later ones have higher numbers.
     serial: u64,
@@ -67,6 +69,11 @@ impl Connection {
     fn has_room(&self, streams_max: u32) -> bool {
         let active = self.active.get().max(self.sender.open());
         active < self.sender.limit().allowed().min(streams_max as usize)
+    }
+
+    /// Whether it carries no request, and has not for so long.
+    fn is_idle_for(&self, time: Duration, now: Instant) -> bool {
+        self.active.get() == 0 && now.saturating_duration_since(self.used.get()) >= time
     }
 }
 
@@ -97,6 +104,9 @@ impl Drop for StreamHold {
         // before its place, which somebody may wait for
         self.permit = None;
         self.connection.active.set(self.connection.active.get() - 1);
+        if self.connection.active.get() == 0 {
+            self.connection.used.set(Instant::now());
+        }
         if self.pool.http2.has_waiters() {
             hand_out(&self.pool);
         }
@@ -122,20 +132,21 @@ impl Default for Shared {
 }
 
 impl Shared {
-    /// The newest connection with room for a stream; closed ones are dropped on the way.
-    fn with_room(&self, terms: &Terms, counts: &Counts) -> Option<Rc<Connection>> {
+    /// The newest connection with room for a stream; those that are closed, or waited too long, are dropped on the way.
+    fn with_room(&self, terms: &Terms, counts: &Counts, now: Instant) -> Option<Rc<Connection>> {
         let mut open = self.open.borrow_mut();
         open.retain(|connection| !connection.sender.is_closed());
-        if terms.duration_max.is_some() {
-            open.retain(|one| {
-                let end = terms.end_of_use(one.carried.get(), one.made);
-                if let Some(why) = end {
-                    counts.add(why, 1);
-                    self.retired.set(true);
-                }
-                end.is_none()
-            });
-        }
+        open.retain(|one| {
+            let end = match one.is_idle_for(terms.idle_timeout, now) {
+                true => Some(Counter::PoolIdleTimeout),
+                false => terms.end_of_use(one.carried.get(), one.made),
+            };
+            if let Some(why) = end {
+                counts.add(why, 1);
+                self.retired.set(true);
+            }
+            end.is_none()
+        });
         open.iter()
             .rev()
             .find(|connection| connection.has_room(terms.streams_max))
@@ -268,8 +279,7 @@ impl Shared {
         let limited = pool.cluster.connections.max() < usize::MAX;
         self.open.borrow_mut().retain(|connection| {
             let idle = connection.active.get() == 0;
-            let waited = now.saturating_duration_since(connection.used.get());
-            let waited_too_long = idle && waited >= terms.idle_timeout;
+            let waited_too_long = connection.is_idle_for(terms.idle_timeout, now);
             let end = end_of_wait(connection.sender.is_closed(), gone, waited_too_long);
             let end = end.or_else(|| {
                 let why = terms.end_of_use(connection.carried.get(), connection.made);
@@ -353,8 +363,9 @@ where
 fn pick(pool: &Rc<EndpointPool>) -> Option<StreamHold> {
     let shared = &pool.http2;
     let terms = pool.terms.get();
+    let now = Instant::now();
     let connection = loop {
-        let connection = shared.with_room(&terms, &pool.counts)?;
+        let connection = shared.with_room(&terms, &pool.counts, now)?;
         let connections = &pool.cluster.connections;
         let crowded = terms.limited && connections.is_crowded();
         if !(crowded && connections.pass_over(&shared.tickets.borrow())) {
@@ -366,7 +377,7 @@ fn pick(pool: &Rc<EndpointPool>) -> Option<StreamHold> {
     };
     connection.mark.take();
     connection.active.set(connection.active.get() + 1);
-    connection.used.set(Instant::now());
+    connection.used.set(now);
     let carried = connection.carried.get();
     connection.carried.set(carried.saturating_add(1));
     if carried + 1 >= terms.requests_max {

@@ -28,17 +28,19 @@ struct Idle {
 }
 
 impl Stack {
-    /// Takes the last used connection. Closed ones on the way are dropped.
+    /// Takes the last used connection. Those on the way that are closed, or waited too long, are dropped.
     pub(super) fn pop(&self, pool: &EndpointPool) -> Option<Box<Connection>> {
         let counts = &pool.counts;
+        let idle_timeout = pool.terms.get().idle_timeout;
         loop {
             let last = self.waiting.borrow_mut().pop_back();
-            let connection = last?.connection;
+            let Idle {
+                connection, since, ..
+            } = last?;
             counts.lower(Gauge::PoolIdle);
-            let ended = match connection.is_stale() {
-                true => Some(Counter::PoolPeerClosed),
-                false => pool.end_of_use(&connection),
-            };
+            let waited_too_long = since.elapsed() >= idle_timeout;
+            let ended = end_of_wait(connection.is_stale(), false, waited_too_long)
+                .or_else(|| pool.end_of_use(&connection));
             let Some(why) = ended else {
                 counts.add(Counter::PoolReused, 1);
                 return Some(connection);

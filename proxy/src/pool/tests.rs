@@ -1,5 +1,7 @@
 mod http1;
 
+mod idle;
+
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::os::linux::net::SocketAddrExt;

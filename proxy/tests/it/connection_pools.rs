@@ -302,6 +302,36 @@ fn t116_connection_is_closed_after_as_many_requests() {
 }
 
 #[test]
+fn connection_that_was_idle_for_its_timeout_carries_no_request() {
+    const IDLE: Duration = Duration::from_millis(100);
+    for back in [Back::H1, Back::H2] {
+        for pool in [
+            "{http: {idleTimeout: 100ms}}",
+            "{tcp: {idleTimeout: 100ms}}",
+            "{tcp: {idleTimeout: 1h}, http: {idleTimeout: 100ms}}",
+        ] {
+            let origin = Origin::named(back, "up");
+            let proxy = Proxy::with(|edge| {
+                documents([
+                    gateway(&[edge]),
+                    service("a", back, &[(origin.address, "v1")]),
+                    routes("a", "['*']", "- {route: [{destination: {host: a.test}}]}"),
+                    destination_rule(pool, ""),
+                ])
+            });
+            let mut client = Raw::connect(proxy.edge);
+            // the sweep, once a second, cannot have closed all of them
+            for connections in 1..=6 {
+                assert_eq!(client.send(GET).reply().status, 200);
+                assert_eq!(origin.connections(), connections, "{back:?} {pool}");
+                let answered = Instant::now();
+                eventually("it is idle for too long", || answered.elapsed() >= IDLE);
+            }
+        }
+    }
+}
+
+#[test]
 fn limits_hold_exactly_over_all_workers_and_leak_nothing() {
     let origin = Gated::start();
     let pool =

@@ -1,0 +1,96 @@
+//! How long connections wait for requests, and which of them is taken first.
+
+use std::pin::pin;
+
+use super::http1::lasting_origin;
+use super::*;
+
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Lets time pass at once.
+async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+async fn world(protocol: Protocol) -> (World, Rc<tokio::sync::Semaphore>) {
+    let gate = Rc::new(tokio::sync::Semaphore::new(0));
+    let address = match protocol {
+        Protocol::Http1 => {
+            let (address, connections) = lasting_origin();
+            std::thread::spawn(move || connections.iter().collect::<Vec<_>>());
+            address
+        }
+        Protocol::Http2 => one_by_one(Rc::clone(&gate)).await,
+    };
+    let mut world = World::of_name(&[address]);
+    world.protocol = protocol;
+    world.settings.idle_timeout = IDLE_TIMEOUT;
+    (world, gate)
+}
+
+#[tokio::test]
+async fn connection_that_waited_for_idle_timeout_takes_no_request() {
+    let run = async {
+        for protocol in [Protocol::Http1, Protocol::Http2] {
+            for (waits, opened) in [(30, 1), (60, 2), (90, 2)] {
+                let (world, gate) = world(protocol).await;
+                gate.add_permits(2);
+                drop(world.send().await.expect("an answer"));
+                pass(Duration::from_secs(waits)).await;
+                drop(world.send().await.expect("an answer"));
+                let counted = world.count(Counter::UpstreamOpened);
+                assert_eq!(counted, opened, "{protocol:?} {waits}");
+                let evicted = world.count(Counter::PoolIdleTimeout);
+                assert_eq!(evicted, opened - 1, "{protocol:?} {waits}");
+            }
+        }
+    };
+    tokio::task::LocalSet::new().run_until(run).await;
+}
+
+#[tokio::test]
+async fn idle_time_of_http2_begins_with_the_end_of_the_last_request() {
+    let run = async {
+        let (world, gate) = world(Protocol::Http2).await;
+        gate.add_permits(1);
+        drop(world.send().await.expect("an answer"));
+        let mut long = pin!(world.send());
+        std::future::poll_fn(|cx| {
+            assert!(long.as_mut().poll(cx).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+        pass(IDLE_TIMEOUT).await;
+        world.pools.sweep(Instant::now());
+        gate.add_permits(2);
+        drop(long.await.expect("an answer"));
+        world.pools.sweep(Instant::now());
+        drop(world.send().await.expect("an answer"));
+        assert_eq!(world.count(Counter::UpstreamOpened), 1);
+        assert_eq!(world.count(Counter::PoolIdleTimeout), 0);
+    };
+    tokio::task::LocalSet::new().run_until(run).await;
+}
+
+#[tokio::test]
+async fn last_used_connection_is_taken_first() {
+    let run = async {
+        let (world, _) = world(Protocol::Http1).await;
+        let (first, second) = tokio::join!(world.send(), world.send());
+        let [first, second] = [first, second].map(|sent| sent.expect("an answer"));
+        let local = |response: &Response<Incoming>| response.body().ends().local.clone();
+        let [first_at, second_at] = [local(&first), local(&second)];
+        assert_ne!(first_at, second_at);
+        // the order in which they are given back, not that in which they were made
+        drop(second);
+        drop(first);
+        for _ in 0..3 {
+            let sent = world.send().await.expect("an answer");
+            assert_eq!(local(&sent), first_at);
+        }
+        assert_eq!(world.count(Counter::UpstreamOpened), 2);
+    };
+    tokio::task::LocalSet::new().run_until(run).await;
+}

@@ -303,6 +303,28 @@ mod tests {
     }
 
     #[test]
+    fn errors_are_counted_anew_after_an_ejection() {
+        let policy = OutlierPolicy {
+            server_errors: 3,
+            gateway_errors: 3,
+            local_errors: 3,
+            split: true,
+            ..OutlierPolicy::default()
+        };
+        for outcome in [FAIL, GATE, Outcome::Failed] {
+            let health = Health::default();
+            let count = || policy.count(&health, outcome).is_some();
+            assert_eq!([count(), count(), count()], [false, false, true]);
+            policy.eject(&health, Moment(1)).unwrap();
+            // requests that were under way when it was ejected
+            assert_eq!([count(), count()], [false, false]);
+            policy.sweep(&health, Moment(60_000)).unwrap();
+            let counted = [count(), count(), count()];
+            assert_eq!(counted, [false, false, true], "{outcome:?}");
+        }
+    }
+
+    #[test]
     fn time_grows_with_each_ejection_and_shrinks_with_good_conduct() {
         let policy = OutlierPolicy::default();
         let health = Health::default();

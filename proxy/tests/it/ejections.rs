@@ -10,7 +10,7 @@ use crate::balancing::{Named, ask, names, proxy};
 use crate::support::eventually;
 use crate::support::mesh::{documents, gateway, routes};
 use crate::support::origin::{Back, Origin, full};
-use crate::support::proxy::{Proxy, Start};
+use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::raw::Raw;
 
 fn policy(balancer: &str, outliers: &str) -> String {
@@ -99,6 +99,57 @@ fn t105_gateway_errors_are_counted_apart() {
         ejections(&proxy, "gateway_error") == 1.0
     });
     assert_eq!(ejections(&proxy, "5xx"), 0.0);
+}
+
+#[test]
+fn failures_to_connect_are_counted_apart_when_asked() {
+    const SPLIT: &str = "splitExternalLocalOriginErrors: true, maxEjectionPercent: 100";
+    // what is counted, and after how many of 20 requests to it an endpoint is ejected
+    for (outliers, refusals, errors) in [
+        (
+            "consecutive5xxErrors: 3, maxEjectionPercent: 100".to_owned(),
+            3,
+            3,
+        ),
+        (format!("{SPLIT}, consecutive5xxErrors: 3"), 5, 3),
+        (
+            format!("{SPLIT}, consecutive5xxErrors: 3, consecutiveLocalOriginFailures: 2"),
+            2,
+            3,
+        ),
+        (
+            format!("{SPLIT}, consecutive5xxErrors: 0, consecutiveLocalOriginFailures: 2"),
+            2,
+            20,
+        ),
+        (
+            format!("{SPLIT}, consecutive5xxErrors: 3, consecutiveLocalOriginFailures: 50"),
+            20,
+            3,
+        ),
+    ] {
+        let failures = |bad| {
+            let good = Named::new("good");
+            let start = Start::new();
+            let endpoints = [(good.origin.address, ""), (bad, "")];
+            let text = crate::balancing::mesh(start.edge(), &endpoints, &turns(&outliers));
+            let proxy = start.file("mesh.yaml", text).start();
+            let names = names(&proxy, "", 40);
+            (proxy, 40 - count(&names, "good"))
+        };
+        let (proxy, failed) = failures(free_address());
+        assert_eq!(failed, refusals, "{outliers}");
+        let reason = match outliers.contains(SPLIT) {
+            true => "local_origin",
+            false => "5xx",
+        };
+        let ejected = if refusals < 20 { 1.0 } else { 0.0 };
+        eventually("it is counted", || ejections(&proxy, reason) == ejected);
+        let failing = scripted(&[500; 20]);
+        let (proxy, failed) = failures(failing.address);
+        assert_eq!(failed, errors, "{outliers}");
+        assert_eq!(ejections(&proxy, "local_origin"), 0.0, "{outliers}");
+    }
 }
 
 #[test]
@@ -214,9 +265,17 @@ fn t112_networks_come_before_regions() {
 
 #[test]
 fn t121_new_endpoint_warms_up() {
+    warms_up("warmup: {duration: 2s, minimumPercent: 10}");
+}
+
+#[test]
+fn warmup_duration_secs_is_the_older_name_of_the_duration() {
+    warms_up("warmupDurationSecs: 2s");
+}
+
+fn warms_up(warmup: &str) {
     let (old, new) = (Named::new("old"), Named::new("new"));
-    let policy =
-        "{loadBalancer: {simple: ROUND_ROBIN, warmup: {duration: 2s, minimumPercent: 10}}}";
+    let policy = &format!("{{loadBalancer: {{simple: ROUND_ROBIN, {warmup}}}}}");
     let proxy = proxy(&[(&old, "")], policy, &[]);
     assert_eq!(names(&proxy, "", 1), ["old"]);
     let began = std::time::Instant::now();

@@ -155,13 +155,15 @@ async fn share_of_nothing_makes_no_copies_and_one_draw_serves_all() {
     let web = Origin::named(Back::H1, "up");
     let [one, two] = [(); 2].map(|()| Origin::named(Back::H1, "mirror"));
     let mirrors = [&one, &two].map(|origin| (origin.back, origin.address));
-    let none = "mirror: {host: one.test}, mirrorPercentage: {value: 0},";
-    let proxy = Proxy::with(|edge| world(edge, &web, mirrors, none));
-    let mut client = Client::connect(Front::H1, proxy.edge).await;
-    for _ in 0..50 {
-        client.get("/").await;
+    for none in ["mirrorPercentage: {value: 0}", "mirror_percent: 0"] {
+        let none = format!("mirror: {{host: one.test}}, {none},");
+        let proxy = Proxy::with(|edge| world(edge, &web, mirrors, &none));
+        let mut client = Client::connect(Front::H1, proxy.edge).await;
+        for _ in 0..50 {
+            client.get("/").await;
+        }
+        assert_eq!(one.seen().len(), 0, "{none}");
     }
-    assert_eq!(one.seen().len(), 0);
     let some = "mirrors: [{destination: {host: one.test}, percentage: {value: 60}},
         {destination: {host: two.test}, percentage: {value: 30}}],";
     let proxy = Proxy::with(|edge| world(edge, &web, mirrors, some));
@@ -181,6 +183,27 @@ async fn share_of_nothing_makes_no_copies_and_one_draw_serves_all() {
     assert!((530..670).contains(&one.len()), "{}", one.len());
     assert!((230..370).contains(&two.len()), "{}", two.len());
     assert!(two.is_subset(&one), "a draw for both");
+}
+
+#[tokio::test]
+async fn mirror_percent_is_the_older_name_of_the_share() {
+    let web = Origin::named(Back::H1, "up");
+    let mirror = Origin::named(Back::H1, "mirror");
+    let mirrors = [(mirror.back, mirror.address), (Back::H1, free_address())];
+    for name in ["mirror_percent", "mirrorPercent"] {
+        let before = mirror.seen().len();
+        let rule = format!("mirror: {{host: one.test}}, {name}: 30,");
+        let proxy = Proxy::with(|edge| world(edge, &web, mirrors, &rule));
+        let mut client = Client::connect(Front::H1, proxy.edge).await;
+        for _ in 0..1_000 {
+            client.get("/").await;
+        }
+        let done = async || proxy.metric("strait_mirrors_active", &[]) == 0.0;
+        until("all copies are there", done).await;
+        // a standard deviation of 14.5
+        let copies = mirror.seen().len() - before;
+        assert!((230..370).contains(&copies), "{name}: {copies}");
+    }
 }
 
 #[tokio::test]

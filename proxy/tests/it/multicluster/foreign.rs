@@ -31,6 +31,39 @@ fn scenarios_71_and_72_a_federated_host_leads_to_the_workloads_of_its_cluster() 
 }
 
 #[test]
+fn port_of_workloads_is_found_by_name_or_by_number() {
+    let world = World::new();
+    let (one, two) = (Site::new("P1"), Site::new("P2"));
+    let [first, second] = [&one, &two].map(|site| site.address().port());
+    let workload = format!("{{port: {first}, name: http, protocol: TCP}}");
+    let both = format!("{workload}, {{port: {second}, name: web, protocol: TCP}}");
+    for (target, expected) in [
+        (String::new(), "P1"),
+        (", targetPortName: http".to_owned(), "P1"),
+        (", targetPortName: web".to_owned(), "P2"),
+        (format!(", targetPortNumber: {first}"), "P1"),
+        (format!(", targetPortNumber: {second}"), "P2"),
+        (", targetPortName: other".to_owned(), "503"),
+        (", targetPortNumber: 80".to_owned(), "503"),
+    ] {
+        let port = "{port: 80, name: http, protocol: TCP";
+        let more = destination(&[(&one, "v1")])
+            .replace(port, &format!("{port}{target}"))
+            .replace(&workload, &both);
+        let proxy = world.proxy(Setup {
+            host: "web.ns1.svc.c2.global",
+            more: &more,
+            rule: "",
+            policy: "{lbType: Locality}",
+            arguments: IN_MESH_A,
+            ..Setup::default()
+        });
+        let expected = BTreeMap::from([(expected.to_owned(), 10)]);
+        assert_eq!(count(&proxy, 10), expected, "{target}");
+    }
+}
+
+#[test]
 fn scenario_71_a_federated_host_is_known_in_the_meshes_that_it_is_federated_to() {
     let site = Site::new("P1");
     let of_c1 = "apiVersion: discovery.mesh.gloo.solo.io/v1\nkind: Destination\nmetadata: {namespace: gloo-mesh, name: own}\n\

@@ -48,6 +48,40 @@ fn scenarios_61_to_63_and_68_providers_serve_and_consumers_use() {
 }
 
 #[test]
+fn older_names_of_consumers_count_where_newer_ones_are_absent() {
+    let used: &[&str] = &["L1", "L2", "P1", "P2", "P3"];
+    let own: &[&str] = &["L1", "L2"];
+    for (consumers, expected) in [
+        ("serviceConsumptionClusters: [c1]", used),
+        ("serviceConsumptionClusters: [c2]", own),
+        ("range: {clusterNames: [c2, c1]}", used),
+        ("range: {clusterNames: [c2]}", own),
+        (
+            "serviceConsumptionClusters: [c1], range: {clusterNames: [c2]}",
+            used,
+        ),
+        (
+            "serviceConsumptionClusters: [c2], range: {clusterNames: [c1]}",
+            own,
+        ),
+        (
+            "consumerClusters: [{name: c1}], serviceConsumptionClusters: [c2]",
+            used,
+        ),
+        (
+            "consumerClusters: [{name: c2}], range: {clusterNames: [c1]}",
+            own,
+        ),
+    ] {
+        let counts = run(
+            &format!("{{types: [CrossCluster], {consumers}}}"),
+            Setup::default(),
+        );
+        assert!(counts.keys().eq(expected), "{consumers}: {counts:?}");
+    }
+}
+
+#[test]
 fn scenarios_64_and_65_a_policy_never_widens_what_may_be_used() {
     let not_us = "{types: [CrossCluster], consumerClusters: [{name: c2}]}";
     let half = Setup {

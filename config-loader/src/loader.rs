@@ -56,12 +56,24 @@ pub fn load_files_with(paths: &[PathBuf], options: ReadOptions) -> Loaded {
 
 /// As [`load_files_with`], with findings for who is in such a fleet.
 pub fn load_files_for(fleet: Fleet, paths: &[PathBuf], options: ReadOptions) -> Loaded {
+    load_files_and(fleet, paths, None, options)
+}
+
+/// As [`load_files_for`], together with a text that is in no file, such as standard input, and its name in findings.
+pub fn load_files_and(
+    fleet: Fleet,
+    paths: &[PathBuf],
+    text: Option<(Arc<str>, Vec<u8>)>,
+    options: ReadOptions,
+) -> Loaded {
     let mut loader = Loader {
         fleet,
         ..Loader::new(options)
     };
-    let mut files = FileSource::new(paths, FILE_BYTES_MAX);
-    loader.absorb(files.look());
+    let mut look = FileSource::new(paths, FILE_BYTES_MAX).look();
+    let text = text.map(|(name, bytes)| (name, FileEvent::Bytes(bytes)));
+    look.events.extend(text);
+    loader.absorb(look);
     loader.loaded()
 }
 

@@ -188,6 +188,11 @@ pub enum Replay {
 }
 
 impl Identity {
+    /// Whether the directory of its mesh identity is another than the usual one.
+    pub fn is_told_mesh_certificates(&self) -> bool {
+        self.mesh_certificates != Self::default().mesh_certificates
+    }
+
     /// `region/zone/subzone` of the workload, parts that are not known left out at the end.
     pub fn locality(&self) -> String {
         if !self.locality.is_empty() {

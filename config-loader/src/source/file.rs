@@ -117,7 +117,7 @@ impl FileSource {
         });
         self.names.extend(scan.names);
         self.directories = scan.directories;
-        self.problems = scan.failed.into_values().collect();
+        self.problems = scan.failed.into_values().chain(scan.empty).collect();
         look.problems.clone_from(&self.problems);
         look
     }

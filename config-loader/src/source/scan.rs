@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::diagnostic::codes::common::{SRC001, SRC002, SRC003, SRC005};
+use crate::diagnostic::codes::common::{SRC001, SRC002, SRC003, SRC005, SRC006};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 
 /// How many directories may be nested.
@@ -64,6 +64,10 @@ pub(super) struct Scan {
     /// Entries that cannot be read as a file: links to nothing, pipes, sockets, devices. They matter only where a file
     /// was known, whose last good version stays; others may be locks of an editor.
     pub(super) odd: BTreeMap<PathBuf, Diagnostic>,
+    /// Directories that were given and hold no file of resources.
+    pub(super) empty: Vec<Diagnostic>,
+    /// How many files were found, each as often as a path leads to it.
+    found: usize,
     seen: HashSet<(u64, u64)>,
 }
 
@@ -90,7 +94,11 @@ impl Scan {
         match fs::metadata(root) {
             Ok(metadata) if metadata.is_dir() => {
                 self.watch_link(root);
+                let before = (self.found, self.failed.len(), self.odd.len());
                 self.directory(root, &metadata, &mut Vec::new());
+                if before == (self.found, self.failed.len(), self.odd.len()) {
+                    self.empty.push(empty(root));
+                }
             }
             Ok(metadata) if metadata.is_file() => {
                 self.watch_parent(root);
@@ -195,6 +203,7 @@ impl Scan {
 
     /// Takes in a file; `real` is its path with a directory without links.
     fn file(&mut self, path: PathBuf, real: PathBuf, metadata: &Metadata) {
+        self.found += 1;
         if self.files.len() >= FILES_MAX {
             self.fail(
                 &path,
@@ -252,6 +261,14 @@ fn parent_of(path: &Path) -> &Path {
 fn real_path(path: &Path) -> PathBuf {
     let real = path.canonicalize().or_else(|_| std::path::absolute(path));
     real.unwrap_or_else(|_| path.to_owned())
+}
+
+/// What is found at a directory without resources.
+fn empty(root: &Path) -> Diagnostic {
+    let message = "no file in this directory ends in .yaml, .yml or .json";
+    let mut found = Diagnostic::about_file(Severity::Warning, SRC006, name_of(root), message);
+    found.help("name the directory that holds the resources; directories below it are read, too");
+    found
 }
 
 /// The name by which a file is shown.

@@ -387,7 +387,10 @@ mod tests {
         assert_eq!(look_at(poll(2)), (true, Some(poll(3))));
         fs::remove_file(&path).expect("a file");
         assert_eq!(look_at(poll(3)), (true, Some(poll(4))));
-        assert_eq!(looks, ["SRC004", "and two SRC004", "SRC004", "gone SRC004"]);
+        assert_eq!(
+            looks,
+            ["SRC004", "and two SRC004", "SRC004", "gone SRC006 SRC004"]
+        );
     }
 
     /// A path from the working directory to `path`, which is absolute.

@@ -82,9 +82,10 @@ pub struct IdentityArgs {
     /// What the proxy stands for: an edge gateway or a workload's sidecar
     #[arg(long, value_enum, default_value_t = ModeArg::Gateway, env = "STRAIT_MODE")]
     pub mode: ModeArg,
-    /// Kubernetes cluster that the proxy runs in: region/zone/group/name, or just the name
-    #[arg(long, value_name = "KEY", default_value = "local", env = "STRAIT_CLUSTER", value_parser = cluster_key)]
-    pub cluster: String,
+    /// Kubernetes cluster that the proxy runs in: region/zone/group/name, or just the name; default: local, for
+    /// `check` any
+    #[arg(long, value_name = "KEY", env = "STRAIT_CLUSTER", value_parser = cluster_key)]
+    pub cluster: Option<String>,
     /// Where the proxy runs: region/zone/subzone; default: region and zone of --cluster
     #[arg(
         long,
@@ -94,7 +95,7 @@ pub struct IdentityArgs {
         hide_default_value = true
     )]
     pub locality: String,
-    /// Namespace of the workload; short names and visibility follow from it
+    /// Namespace of the workload; short names, visibility and the Secrets that it may use follow from it
     #[arg(
         long,
         value_name = "NAME",
@@ -266,7 +267,10 @@ impl IdentityArgs {
             mode: match self.mode {
                 ModeArg::Gateway => Mode::Gateway,
             },
-            cluster: self.cluster.clone(),
+            cluster: self
+                .cluster
+                .clone()
+                .unwrap_or_else(|| Identity::default().cluster),
             locality: self.locality.clone(),
             namespace: self.namespace.clone(),
             labels: self.labels.iter().flatten().cloned().collect(),

@@ -1,6 +1,10 @@
 //! `strait check`: validate configuration and list every finding.
 
+mod paths;
+
+use std::env;
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
@@ -9,40 +13,52 @@ use config_loader::resource::flomesh::ClusterKey;
 use config_loader::resource::gloo::MeshRef;
 use config_loader::{Diagnostic, Fleet, Loaded, Severity};
 
-use super::args::{ConfigArgs, EjectionArgs, cluster_key, mesh_name, told_of_clusters};
-use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, counted};
+use super::args::{IdentityArgs, ReadingArgs};
+use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, report};
 use crate::compile::certificates::Scope;
 use crate::control::certificates;
-use crate::control::members::ClustersFile;
-use crate::identity::{MemberSettings, MeshName};
+use crate::identity::Identity;
 use crate::tls::Store;
+use paths::Paths;
+
+/// Names paths where the command line names none.
+const PATHS_VARIABLE: &str = "STRAIT_CONFIG";
 
 /// Arguments of `strait check`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Give the identity that the proxy has, as with `strait run`: Secrets are those of its --namespace. Without --labels every
+Gateway is checked, with --labels those that select them.
+
 Examples:
-  strait check --config ./mesh
-  strait check --config ./mesh --cluster eu/a/prod/c1 --clusters clusters.yaml
-  strait check --config ./mesh -o json | jq '.[] | .code'
-  strait check --config ./mesh -o github       annotations for a pull request
+  strait check ./mesh
+  strait check --config ./mesh --namespace istio-system --labels istio=ingressgateway
+  strait check ./mesh --cluster eu/a/prod/c1 --clusters clusters.yaml
+  strait check -f 'mesh/*.yaml' -o json | jq '.[] | .code'
+  kustomize build . | strait check -
+  strait check ./mesh -o github       annotations for a pull request
 
 Exits with 1 when there is an error; warnings and notes alone exit with 0.")]
 pub struct CheckArgs {
-    /// Where configuration comes from.
+    /// File or directory of resources (YAML or JSON), a pattern such as 'mesh/*.yaml', or - for standard input;
+    /// directories are read recursively. Default: those of --config, else those of STRAIT_CONFIG
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// The same, as `strait run` and kubectl have it. May be repeated
+    #[arg(
+        short = 'f',
+        long = "config",
+        visible_alias = "filename",
+        value_name = "PATH",
+        value_delimiter = ','
+    )]
+    pub config: Vec<PathBuf>,
+    /// How strictly it is read.
     #[command(flatten)]
-    pub config: ConfigArgs,
-    /// What outlier detection may do.
+    pub reading: ReadingArgs,
+    /// Who the proxy is.
     #[command(flatten)]
-    pub ejection: EjectionArgs,
-    /// Kubernetes cluster that resources are for: region/zone/group/name, or just the name; default: any
-    #[arg(long, value_name = "KEY", env = "STRAIT_CLUSTER", value_parser = cluster_key)]
-    pub cluster: Option<String>,
-    /// YAML file of what is known of other clusters, to be checked, too
-    #[arg(long, value_name = "FILE", env = "STRAIT_CLUSTERS", value_parser = told_of_clusters)]
-    pub clusters: Option<ClustersFile>,
-    /// Mesh of Gloo that resources are for, NAME.NAMESPACE; default: that of the Destinations of --cluster
-    #[arg(long, value_name = "MESH", env = "STRAIT_GLOO_MESH", value_parser = mesh_name)]
-    pub gloo_mesh: Option<MeshName>,
+    pub identity: IdentityArgs,
     /// How findings are written
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub output: Output,
@@ -64,10 +80,14 @@ pub enum Output {
 
 /// Loads, validates, prints.
 pub fn run(args: &CheckArgs) -> u8 {
-    let options = args.config.reading.options(&args.ejection);
-    let mut loaded = config_loader::load_files_for(fleet(args), &args.config.paths, options);
-    let members = args.clusters.as_ref().map(ClustersFile::members);
-    check_certificates(&mut loaded, &members.unwrap_or_default());
+    let mut loaded = match load(args) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            report(&error);
+            return EXIT_USAGE;
+        }
+    };
+    check_certificates(&mut loaded, &args.identity.identity());
     let text = render(&loaded, args.output, style());
     let mut out = std::io::stdout().lock();
     if out
@@ -88,12 +108,39 @@ pub fn run(args: &CheckArgs) -> u8 {
     }
 }
 
+/// Loads all that is named.
+fn load(args: &CheckArgs) -> Result<Loaded, String> {
+    let mut written: Vec<PathBuf> = [&*args.paths, &*args.config].concat();
+    if written.is_empty() {
+        let paths = env::var(PATHS_VARIABLE).unwrap_or_default();
+        let paths = paths.split(',').filter(|path| !path.is_empty());
+        written.extend(paths.map(PathBuf::from));
+    }
+    if written.is_empty() {
+        return Err(format!(
+            "nothing to check; name a file or directory, - for standard input, or set {PATHS_VARIABLE}"
+        ));
+    }
+    let paths = Paths::of(written)?;
+    let options = args.reading.options(&args.identity.ejection);
+    let text = paths.stdin.then(paths::stdin).transpose();
+    let text = text.map_err(|error| format!("cannot read standard input: {error}"))?;
+    Ok(config_loader::load_files_and(
+        fleet(args),
+        &paths.files,
+        text,
+        options,
+    ))
+}
+
 /// Whom resources are for, and of whom that one is told.
 fn fleet(args: &CheckArgs) -> Fleet {
-    let mesh = args.gloo_mesh.as_ref();
+    let members = &args.identity.members;
+    let mesh = members.gloo_mesh.as_ref();
+    let own = args.identity.cluster.as_deref();
     Fleet {
-        own: args.cluster.as_deref().and_then(ClusterKey::parse),
-        told: args.clusters.as_ref().map_or_else(Vec::new, |file| {
+        own: own.and_then(ClusterKey::parse),
+        told: members.clusters.as_ref().map_or_else(Vec::new, |file| {
             file.clusters.iter().map(Into::into).collect()
         }),
         mesh: mesh.map(|mesh| MeshRef {
@@ -104,10 +151,11 @@ fn fleet(args: &CheckArgs) -> Fleet {
 }
 
 /// Adds what is wrong with the certificates that are named, in files and Secrets.
-fn check_certificates(loaded: &mut Loaded, members: &[MemberSettings]) {
+fn check_certificates(loaded: &mut Loaded, identity: &Identity) {
     let store = Store::default();
-    let wanting = (&*loaded.set, members);
-    let mut look = certificates::look(&store, wanting, Scope::Any, certificates::now());
+    let wanting = (&*loaded.set, &*identity.members);
+    let scope = Scope::Any(identity);
+    let mut look = certificates::look(&store, wanting, scope, certificates::now());
     config_loader::fill_source_lines(&mut look.findings);
     loaded.diagnostics.extend(look.findings);
     loaded.diagnostics.sort_by(|a, b| {

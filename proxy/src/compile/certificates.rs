@@ -27,18 +27,36 @@ const SCHEMES: [&str; 2] = ["kubernetes://", "kubernetes-gateway://"];
 /// Whose certificates are looked for.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope<'a> {
-    /// Those of every Gateway, whatever proxy it selects: for checking. Secrets are those of the Gateway's namespace.
-    Any,
+    /// Those of every Gateway and DestinationRule, as if this proxy used them all; if it has labels, those of its own.
+    /// For checking: its mesh identity, which only its machine has, counts only if it was told where that is.
+    Any(&'a Identity),
     /// Those that this proxy serves with.
     Proxy(&'a Identity),
 }
 
 impl<'a> Scope<'a> {
-    /// The namespace that secrets of a Gateway are in: that of the proxy, as Istio has it.
-    fn namespace(self, gateway: &'a Object<Gateway>) -> &'a str {
+    /// The proxy that they are for.
+    pub fn identity(self) -> &'a Identity {
         match self {
-            Scope::Any => &gateway.id.namespace,
-            Scope::Proxy(identity) => &identity.namespace,
+            Scope::Any(identity) | Scope::Proxy(identity) => identity,
+        }
+    }
+
+    /// The namespace that secrets are in: that of the proxy, as Istio has it.
+    pub fn namespace(self) -> &'a str {
+        &self.identity().namespace
+    }
+
+    /// Whether every Gateway and DestinationRule counts, whatever workload it selects.
+    pub(super) fn is_of_all(self) -> bool {
+        matches!(self, Scope::Any(identity) if identity.labels.is_empty())
+    }
+
+    /// The proxy whose mesh identity is looked for.
+    pub fn mesh(self) -> Option<&'a Identity> {
+        match self {
+            Scope::Any(identity) => Some(identity).filter(|one| one.is_told_mesh_certificates()),
+            Scope::Proxy(identity) => Some(identity),
         }
     }
 }
@@ -148,10 +166,8 @@ fn authority_field(tls: &ServerTls) -> String {
 /// Every server that terminates TLS.
 pub fn uses(resources: &ResourceSet, scope: Scope<'_>) -> Vec<Use> {
     let gateways = resources.gateways.values();
-    let selected = gateways.filter(|gateway| match scope {
-        Scope::Any => true,
-        Scope::Proxy(identity) => selects(gateway, identity),
-    });
+    let selected =
+        gateways.filter(|gateway| scope.is_of_all() || selects(gateway, scope.identity()));
     selected
         .flat_map(|gateway| {
             let servers = gateway.spec.servers.iter().enumerate();
@@ -166,7 +182,7 @@ fn one_use(
     server: &Server,
     scope: Scope<'_>,
 ) -> Option<Use> {
-    let settings = settings(gateway, server, scope)?;
+    let settings = settings(server, scope)?;
     let tls = server.tls.as_deref()?;
     Some(Use {
         object: gateway.id.clone(),
@@ -183,18 +199,11 @@ fn one_use(
 }
 
 /// How a server terminates TLS; `None` for one that does not, or whose identity only a proxy has.
-pub fn settings(
-    gateway: &Object<Gateway>,
-    server: &Server,
-    scope: Scope<'_>,
-) -> Option<ServerSettings> {
+pub fn settings(server: &Server, scope: Scope<'_>) -> Option<ServerSettings> {
     let tls = server.tls.as_deref().filter(|tls| tls.mode.terminates())?;
-    let namespace = scope.namespace(gateway);
+    let namespace = scope.namespace();
     let (identities, authorities) = if tls.mode == ServerTlsMode::IstioMutual {
-        let Scope::Proxy(identity) = scope else {
-            return None;
-        };
-        let (own, root) = mesh(identity);
+        let (own, root) = mesh(scope.mesh()?);
         (vec![own], Some(root))
     } else {
         (identities(tls, namespace), authorities(tls, namespace))

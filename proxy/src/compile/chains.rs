@@ -139,7 +139,7 @@ impl ChainCompiler<'_> {
     /// What a server handshakes with.
     fn server_tls(&self, bound: &Bound<'_>) -> Option<Arc<ServerTls>> {
         let scope = Scope::Proxy(self.identity);
-        let settings = certificates::settings(bound.gateway, bound.server, scope)?;
+        let settings = certificates::settings(bound.server, scope)?;
         self.certificates.server(&settings)
     }
 }

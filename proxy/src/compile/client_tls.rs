@@ -46,10 +46,8 @@ pub struct ClientUse {
 /// Every `tls` of every DestinationRule that counts for a proxy.
 pub fn uses(resources: &ResourceSet, scope: Scope<'_>) -> Vec<ClientUse> {
     let rules = resources.destination_rules.values();
-    let counting = rules.filter(|rule| match scope {
-        Scope::Any => true,
-        Scope::Proxy(identity) => policies::counts(rule, identity),
-    });
+    let counting =
+        rules.filter(|rule| scope.is_of_all() || policies::counts(rule, scope.identity()));
     counting.flat_map(|rule| of_rule(rule, scope)).collect()
 }
 
@@ -112,8 +110,7 @@ fn one_use(
     scope: Scope<'_>,
 ) -> Option<ClientUse> {
     let of_mesh = tls.mode == ClientTlsMode::IstioMutual;
-    // which identity is meant only a proxy knows
-    if tls.mode == ClientTlsMode::Disable || (of_mesh && matches!(scope, Scope::Any)) {
+    if tls.mode == ClientTlsMode::Disable || (of_mesh && scope.mesh().is_none()) {
         return None;
     }
     let asked = Asked::new(tls, rule);
@@ -160,7 +157,6 @@ fn fields(rule: &Object<DestinationRule>, tls: &ClientTls, path: String) -> Fiel
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     tls: ClientTls,
-    namespace: Arc<str>,
     selects: bool,
 }
 
@@ -173,7 +169,6 @@ impl Asked {
     pub(super) fn new(tls: &ClientTls, rule: &Object<DestinationRule>) -> Self {
         Self {
             tls: tls.clone(),
-            namespace: Arc::clone(&rule.id.namespace),
             selects: rule.spec.workload_selector.is_some(),
         }
     }
@@ -181,7 +176,7 @@ impl Asked {
     /// Why nothing but failures comes of it, if so.
     fn refused(&self, scope: Scope<'_>) -> Option<&'static str> {
         let of_mesh = self.tls.mode == ClientTlsMode::IstioMutual;
-        let at_sidecar = matches!(scope, Scope::Proxy(identity) if identity.mode == Mode::Sidecar);
+        let at_sidecar = scope.identity().mode == Mode::Sidecar;
         let has_credential = self.tls.credential_name.is_some() && !of_mesh;
         (has_credential && at_sidecar && !self.selects).then_some(NO_SELECTOR)
     }
@@ -189,15 +184,11 @@ impl Asked {
     /// The certificate that is shown, and whom to believe.
     fn sources(&self, scope: Scope<'_>) -> (Option<IdentitySource>, Option<AuthoritySource>) {
         let tls = &self.tls;
-        if let (ClientTlsMode::IstioMutual, Scope::Proxy(identity)) = (tls.mode, scope) {
-            let (own, root) = mesh(identity);
-            return (Some(own), Some(root));
+        if tls.mode == ClientTlsMode::IstioMutual {
+            let sources = scope.mesh().map(mesh);
+            return sources.unzip();
         }
-        let home = match scope {
-            Scope::Any => &*self.namespace,
-            // as with Gateways: secrets are those of the proxy's namespace
-            Scope::Proxy(identity) => &identity.namespace,
-        };
+        let home = scope.namespace();
         let credential = tls.credential_name.as_ref().map(|name| secret(name, home));
         let shows = tls.mode == ClientTlsMode::Mutual;
         let own = match (&credential, &tls.client_certificate, &tls.private_key) {

@@ -83,7 +83,7 @@ pub fn look(
     let mut client_uses = client_tls::uses(resources, scope);
     client_uses.extend(client_tls::uses_of_members(members));
     let mut wanted = Wanted::of(&uses, &client_uses);
-    if let Scope::Proxy(identity) = scope
+    if let Some(identity) = scope.mesh()
         && has_mesh_identity(identity, store)
     {
         let (own, root) = mesh(identity);
@@ -104,13 +104,12 @@ pub fn look(
 /// Whether the proxy is to have an identity within the mesh: it was told where, or the files are where they usually are.
 /// Once it has one, files that are gone do not take it away.
 fn has_mesh_identity(identity: &Identity, store: &Store) -> bool {
-    let is_told = identity.mesh_certificates != Identity::default().mesh_certificates;
     let (own, _) = mesh(identity);
     let is_there = || match &own {
         IdentitySource::Files { chain, .. } => Path::new(&**chain).exists(),
         IdentitySource::Secret { .. } => false,
     };
-    is_told || store.identity(&own).is_some() || is_there()
+    identity.is_told_mesh_certificates() || store.identity(&own).is_some() || is_there()
 }
 
 /// Everything that is wanted, each source once.
@@ -242,34 +241,52 @@ impl Reader<'_> {
     }
 
     fn may_use(&self, namespace: &str) -> bool {
-        match self.scope {
-            Scope::Any => true,
-            Scope::Proxy(identity) => identity.namespace == namespace,
-        }
+        self.scope.namespace() == namespace
     }
 
     fn secret(&self, namespace: &Arc<str>, name: &Arc<str>) -> Result<&Secret, Problem> {
-        let wrong = |kind, text: String| Err(Problem::new(kind, place(namespace, name), text));
+        let wrong = |kind, text: String, fix| {
+            Err(Problem::new(kind, place(namespace, name), text).with_fix(fix))
+        };
         if name.contains("://") {
             let text = "only secrets of Kubernetes are read".to_owned();
-            return wrong(ProblemKind::Foreign, text);
+            return wrong(ProblemKind::Foreign, text, None);
         }
-        if let Scope::Proxy(identity) = self.scope
-            && !self.may_use(namespace)
-        {
+        let own = self.scope.namespace();
+        if !self.may_use(namespace) {
             let text = format!(
-                "a proxy uses secrets of its own namespace only, which is {} (--namespace)",
-                identity.namespace
+                "a proxy uses secrets of its own namespace only, which is {own} (--namespace)"
             );
-            return wrong(ProblemKind::Foreign, text);
+            let fix = self.move_or_start(namespace, name);
+            return wrong(ProblemKind::Foreign, text, Some(fix));
         }
-        match self.find(namespace, name) {
-            Some(secret) => Ok(secret),
-            None => wrong(
-                ProblemKind::Missing,
-                "there is no such secret, or it cannot be used".to_owned(),
-            ),
+        if let Some(secret) = self.find(namespace, name) {
+            return Ok(secret);
         }
+        match self.elsewhere(name) {
+            Some(other) => {
+                let text = format!("there is no such secret, but {}", place(other, name));
+                let fix = self.move_or_start(other, name);
+                wrong(ProblemKind::Missing, text, Some(fix))
+            }
+            None => {
+                let text = "there is no such secret, or it cannot be used".to_owned();
+                wrong(ProblemKind::Missing, text, None)
+            }
+        }
+    }
+
+    /// The first namespace that has a secret of this name.
+    fn elsewhere(&self, name: &str) -> Option<&Arc<str>> {
+        let mut names = self.resources.secrets.keys();
+        let found = names.find(|known| *known.name == *name);
+        found.map(|known| &known.namespace)
+    }
+
+    /// How a proxy comes by a secret of another namespace.
+    fn move_or_start(&self, namespace: &str, name: &str) -> String {
+        let own = self.scope.namespace();
+        format!("start with --namespace {namespace}, or put {name} into namespace {own}")
     }
 }
 

@@ -12,6 +12,8 @@ pub struct Problem {
     pub place: Arc<str>,
     /// What is wrong: lower case, no full stop. Never holds a key.
     pub text: String,
+    /// How to fix it, where that is more than what is wrong says.
+    pub fix: Option<String>,
 }
 
 impl Problem {
@@ -21,7 +23,14 @@ impl Problem {
             kind,
             place: place.into(),
             text: text.into(),
+            fix: None,
         }
+    }
+
+    /// The finding with how to fix it, if that is known.
+    pub fn with_fix(mut self, fix: Option<String>) -> Self {
+        self.fix = fix;
+        self
     }
 }
 

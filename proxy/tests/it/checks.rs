@@ -1,21 +1,37 @@
 //! `strait check`, and that `strait run` says the same.
 
+use std::io::Write;
 use std::process::{Command, Stdio};
 
 use crate::support::client::{Client, Front};
 use crate::support::eventually;
 use crate::support::mesh::{documents, gateway, routes};
+use crate::support::pki::Authority;
 use crate::support::proxy::Start;
+use crate::support::tls::{self, credential, server};
 
-/// The exit code of `strait check`, and what it writes to standard output.
+/// The exit code of `strait check`, and what it writes.
 fn check(arguments: &[&str]) -> (i32, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_strait"))
+    check_input(arguments, "", &[])
+}
+
+/// The same, with a text on standard input and variables of the environment.
+fn check_input(arguments: &[&str], input: &str, variables: &[(&str, &str)]) -> (i32, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_strait"))
         .arg("check")
         .args(arguments)
-        .stdin(Stdio::null())
-        .output()
+        .envs(variables.iter().copied())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // it is not read where nobody asks for it
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     (output.status.code().unwrap(), text)
 }
 
@@ -65,4 +81,129 @@ async fn security_policies_are_warned_of_and_counted_while_they_are_not_enforced
     });
     let (code, text) = check(&["--config", path, "--deny-warnings"]);
     assert_eq!(code, 0, "{text}");
+}
+
+#[test]
+fn secrets_are_those_of_the_namespace_of_the_proxy() {
+    let pair = Authority::new("ca").server(&["a.test"]);
+    let secret = credential("cred", &pair).replace("{name: cred}", "{name: cred, namespace: edge}");
+    let start = Start::new();
+    let https = |name: &str| {
+        let tls = format!("{{mode: SIMPLE, credentialName: {name}}}");
+        tls::gateway(&[server(start.edge(), "https", "[a.test]", &tls)])
+    };
+    let plain = https("cred");
+    let in_edge = plain.replace("{name: edge}", "{name: edge, namespace: edge}");
+    let named = https("kubernetes://edge/cred");
+    for (gateway, code, exit) in [
+        (&plain, "TLS001", 0),
+        (&in_edge, "TLS001", 0),
+        (&named, "TLS013", 1),
+    ] {
+        let mesh = documents([gateway, &secret]);
+        let found = check_input(&["-"], &mesh, &[]);
+        assert_eq!(found.0, exit, "{}", found.1);
+        let fix = "start with --namespace edge, or put cred into namespace default";
+        assert!(
+            found.1.contains(code) && found.1.contains(fix),
+            "{}",
+            found.1
+        );
+        for identity in [
+            &["-", "--namespace", "edge"][..],
+            &["-", "--labels", "app=other"],
+        ] {
+            let (exit, text) = check_input(identity, &mesh, &[]);
+            assert_eq!(exit, 0, "{text}");
+            assert!(text.contains("0 errors, 0 warnings"), "{identity:?} {text}");
+        }
+    }
+
+    let proxy = start
+        .file("mesh.yaml", documents([&plain, &secret]))
+        .start();
+    let log = proxy.stderr();
+    assert!(log.contains("TLS001"), "{log}");
+    assert!(
+        log.contains("start with --namespace edge, or put cred into namespace default"),
+        "{log}"
+    );
+}
+
+#[test]
+fn paths_are_given_as_kubectl_takes_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
+    for name in ["a.yaml", "b.yaml"] {
+        let edge = gateway(&["127.0.0.1:8080".parse().unwrap()]);
+        let edge = edge.replace("{name: edge}", &format!("{{name: {}}}", &name[..1]));
+        std::fs::write(at(name), edge).unwrap();
+    }
+    std::fs::create_dir(at("empty")).unwrap();
+    let (all, pattern, nothing) = (at(""), at("[ab].y*"), at("c*.yaml"));
+    let (first, second, empty) = (at("a.yaml"), at("b.yaml"), at("empty"));
+    for (arguments, objects) in [
+        (&[&*all][..], 2),
+        (&[&first, &second], 2),
+        (&["-f", &first], 1),
+        (&["-f", &first, "-f", &second], 2),
+        (&["--filename", &first], 1),
+        (&["--config", &first, &second], 2),
+        (&[&pattern], 2),
+        (&["-f", &pattern], 2),
+        (&["-"], 3),
+        (&["-f", "-"], 3),
+        (&["-", &first], 4),
+        (&[], 1),
+    ] {
+        let input = documents(["s", "t", "u"].map(plain_service));
+        let (code, text) = check_input(arguments, &input, &[("STRAIT_CONFIG", &first)]);
+        assert_eq!(code, 0, "{arguments:?} {text}");
+        assert!(
+            text.contains(&format!("{objects} object")),
+            "{arguments:?} {text}"
+        );
+    }
+    let (code, text) = check_input(
+        &["-"],
+        "kind: Gatway\napiVersion: networking.istio.io/v1\n",
+        &[],
+    );
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("<stdin>:1:7"), "{text}");
+    let (code, text) = check(&[&nothing]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("SRC001") && text.contains(&nothing), "{text}");
+    let (code, text) = check_input(&[], "", &[("STRAIT_CONFIG", "")]);
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("nothing to check"), "{text}");
+
+    // A directory without resources is most likely not the one that was meant.
+    let (code, text) = check(&[&empty, &first]);
+    assert_eq!(code, 0, "{text}");
+    assert!(
+        text.contains("warning[SRC006]") && text.contains(&empty),
+        "{text}"
+    );
+    assert_eq!(check(&[&empty, "--deny-warnings"]).0, 1);
+    assert!(!check(&[&all]).1.contains("SRC006"));
+}
+
+/// A Service with one port.
+fn plain_service(name: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\nspec: {{ports: [{{port: 80}}]}}\n"
+    )
+}
+
+#[test]
+fn directory_without_resources_is_a_warning_of_a_proxy_too() {
+    let proxy = Start::new().file("notes.txt", "nothing").start();
+    let log = proxy.stderr();
+    assert!(log.contains("WARN") && log.contains("SRC006"), "{log}");
+    proxy.write("mesh.yaml", gateway(&[proxy.edge]));
+    eventually("it listens", || {
+        proxy.page("/listeners").contains(&proxy.edge.to_string())
+    });
+    assert_eq!(proxy.stderr().matches("SRC006").count(), 1);
 }

@@ -123,8 +123,16 @@ fn consequence<S, T>(status: &Status<S, T>, without: &'static str) -> &'static s
 
 fn tell(one: &Use, field: (String, u32), problem: &Problem, consequence: &str) -> Diagnostic {
     let mut found = diagnostic(one, field, kind(problem.kind), problem.to_string());
-    found.help(consequence);
+    found.help(fix(problem, consequence));
     found
+}
+
+/// How to fix a problem, and what follows from it until then.
+fn fix(problem: &Problem, consequence: &str) -> String {
+    match &problem.fix {
+        Some(fix) => format!("{fix}; {consequence}"),
+        None => consequence.to_owned(),
+    }
 }
 
 /// A finding at a field, given by its path and its line.

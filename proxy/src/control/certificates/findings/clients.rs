@@ -4,7 +4,7 @@
 use config_loader::diagnostic::codes::tls as codes;
 use config_loader::{Diagnostic, Severity};
 
-use super::{at, authority_field, consequence, is_of_key, kind};
+use super::{at, authority_field, consequence, fix, is_of_key, kind};
 use crate::compile::client_tls::ClientUse;
 use crate::tls::{Problem, Store};
 
@@ -49,6 +49,6 @@ pub fn of_clients(uses: &[ClientUse], store: &Store) -> Vec<Diagnostic> {
 fn tell(one: &ClientUse, field: (String, u32), problem: &Problem, consequence: &str) -> Diagnostic {
     let place = (one.object.as_ref(), &one.file);
     let mut found = at(place, field, kind(problem.kind), problem.to_string());
-    found.help(consequence);
+    found.help(fix(problem, consequence));
     found
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use proxy::pattern::Pattern;
 use proxy::provenance::Provenance;
 use proxy::route::{
     Conditions, HeaderKey, HeaderMatch, HostIndex, RequestHead, Rule, RuleIdx, Table, TextMatch,
@@ -58,7 +59,7 @@ fn expressions(count: usize) -> Table {
         let anchored = format!(r"\A(?:/v[0-9]+/service-{number}/.*)\z");
         let regex = regex::bytes::Regex::new(&anchored).expect("a plain expression");
         rule(Conditions {
-            uri: UriMatch::Regex(Arc::new(regex)),
+            uri: UriMatch::Regex(Pattern::new(anchored.into(), Arc::new(regex))),
             ..Conditions::default()
         })
     };

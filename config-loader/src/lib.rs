@@ -21,6 +21,8 @@ mod load;
 
 mod clusters;
 
+pub mod re2;
+
 pub mod resource;
 
 pub mod store;

@@ -13,5 +13,6 @@ pub mod http1_response;
 pub mod http2_client;
 pub mod http2_server;
 pub mod proxy_protocol;
+pub mod regex_translate;
 pub mod route_match;
 pub mod yaml_load;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use proxy::pattern::Pattern;
 use proxy::provenance::Provenance;
 use proxy::route::explain::explain;
 use proxy::route::{
@@ -164,11 +165,11 @@ fn uri(kind: &str, value: &str) -> Option<UriMatch> {
 }
 
 /// Anchored, as the loader compiles them.
-fn regex(written: &str) -> Option<Arc<regex::bytes::Regex>> {
+fn regex(written: &str) -> Option<Pattern> {
     let anchored = format!(r"\A(?:{written})\z");
     let regex = regex::bytes::RegexBuilder::new(&anchored)
         .size_limit(REGEX_BYTES_MAX)
         .build()
         .ok()?;
-    Some(Arc::new(regex))
+    Some(Pattern::new(written.into(), Arc::new(regex)))
 }

@@ -50,10 +50,13 @@ pub mod survey;
 mod workload;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use config_loader::ResourceSet;
+use config_loader::resource::istio::Pattern as RawPattern;
 
 use crate::identity::Identity;
+use crate::pattern::Pattern;
 use crate::registry::Moment;
 use crate::registry::Registry;
 use crate::snapshot::Snapshot;
@@ -108,6 +111,11 @@ pub fn compile_again(inputs: &Inputs<'_>, previous: &Snapshot, memory: &mut Memo
         dns_names,
         retired: BTreeMap::new(),
     }
+}
+
+/// A regular expression as requests use it.
+fn pattern(raw: &RawPattern) -> Pattern {
+    Pattern::new(Arc::clone(&raw.source), Arc::clone(&raw.regex))
 }
 
 #[cfg(test)]

@@ -50,6 +50,8 @@ pub mod runtime;
 
 pub mod provenance;
 
+pub mod pattern;
+
 pub mod identity;
 
 pub mod error;

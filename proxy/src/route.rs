@@ -30,7 +30,7 @@ pub use opaque::{OpaqueConditions, OpaqueHead, OpaqueRule, OpaqueTable};
 pub use path::{UriMatch, normalize_path};
 pub use query::QueryMatch;
 pub use table::Table;
-pub use text::{Regex, TextMatch};
+pub use text::TextMatch;
 
 /// The part of a request that rules look at, borrowed from it.
 #[derive(Clone, Copy, Debug)]

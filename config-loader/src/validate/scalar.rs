@@ -19,7 +19,7 @@ pub use name::{
 pub use number::{in_range, int_percent, non_negative, percent, port};
 pub use operator::{OPERATORS, OperatorProblem, operator_problems};
 pub use text::{
-    DurationProblem, REGEX_BYTES_MAX, RegexCodes, anchored, duration, duration_or_zero, enum_of,
+    DurationProblem, REGEX_BYTES_MAX, RegexCodes, duration, duration_or_zero, enum_of,
     parse_duration, regex, text_that,
 };
 

@@ -230,8 +230,8 @@ fn redirect(redirect: &Redirect) -> Value {
 fn rewrite(rewrite: &PathRewrite) -> Value {
     match rewrite {
         PathRewrite::Prefix { len, with } => json!({"prefixBytes": len, "with": with}),
-        PathRewrite::Regex { regex, .. } => json!({"regex": regex.as_str()}),
-        PathRewrite::First { regex, with } => json!({"first": regex.as_str(), "with": with}),
+        PathRewrite::Regex { regex, .. } => json!({"regex": regex.written()}),
+        PathRewrite::First { regex, with } => json!({"first": regex.written(), "with": with}),
         PathRewrite::Whole(with) => json!({"with": with}),
     }
 }

@@ -188,7 +188,7 @@ impl Exported<'_> {
             .path_rewrite
             .as_ref()
             .map(|rewrite| PathRewrite::First {
-                regex: Arc::clone(&rewrite.from),
+                regex: super::pattern(&rewrite.from),
                 with: (*rewrite.to).into(),
             });
         let rule = Rule {

@@ -319,7 +319,7 @@ fn path_rewrite(path: &RewritePath, matched: MatchedUri) -> Option<PathRewrite> 
         RewritePath::Keep => None,
         RewritePath::Matched(with) => Some(PathRewrite::uri(matched, with)),
         RewritePath::Regex(rewrite) => Some(PathRewrite::regex(
-            Arc::clone(&rewrite.pattern.regex),
+            super::pattern(&rewrite.pattern),
             &rewrite.replacement,
         )),
     }
@@ -417,7 +417,7 @@ fn text(value: &StringMatch) -> TextMatch {
         StringMatch::Exact(value) => TextMatch::Exact((**value).into()),
         StringMatch::Prefix(value) => TextMatch::Prefix((**value).into()),
         StringMatch::Present => TextMatch::Present,
-        StringMatch::Regex(pattern) => TextMatch::Regex(Arc::clone(&pattern.regex)),
+        StringMatch::Regex(pattern) => TextMatch::Regex(super::pattern(pattern)),
     }
 }
 
@@ -432,6 +432,6 @@ fn uri_match(value: &StringMatch, ignore_case: bool) -> UriMatch {
             ignore_case,
         },
         StringMatch::Present => UriMatch::Any,
-        StringMatch::Regex(pattern) => UriMatch::Regex(Arc::clone(&pattern.regex)),
+        StringMatch::Regex(pattern) => UriMatch::Regex(super::pattern(pattern)),
     }
 }

@@ -94,8 +94,7 @@ fn origin(wanted: &OriginMatch) -> String {
         OriginMatch::Exact(value) => value.to_string(),
         OriginMatch::Prefix(value) => format!("{value}..."),
         OriginMatch::Regex(regex) => {
-            let written = crate::route::text::written_regex(regex.as_str());
-            format!("what matches {written}")
+            format!("what matches {}", regex.written())
         }
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! As Envoy's filter does it: a request is never refused, only left without the headers that a browser asks for.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{
@@ -11,6 +10,8 @@ use http::header::{
     ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+
+use crate::pattern::Pattern;
 
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 
@@ -43,7 +44,7 @@ pub enum OriginMatch {
     /// Starts with these bytes.
     Prefix(Box<str>),
     /// The whole of it matches; anchored.
-    Regex(Arc<regex::bytes::Regex>),
+    Regex(Pattern),
 }
 
 /// Names that a preflight is told.

@@ -1,11 +1,12 @@
 //! Path rewrites: the path changes, the query stays. Replaced literally; doubled slashes are not repaired.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use http::HeaderName;
 use http::uri::PathAndQuery;
+
+use crate::pattern::Pattern;
 
 /// Carries the path and query from before a rewrite to the upstream and to the access log.
 pub const ORIGINAL_PATH: HeaderName = HeaderName::from_static("x-envoy-original-path");
@@ -37,7 +38,7 @@ pub enum PathRewrite {
     /// Every match of an expression is replaced.
     Regex {
         /// Not anchored.
-        regex: Arc<regex::bytes::Regex>,
+        regex: Pattern,
         /// By what.
         with: Substitution,
     },
@@ -46,7 +47,7 @@ pub enum PathRewrite {
     /// Source: ServiceExport `spec.pathRewrite`.
     First {
         /// Not anchored.
-        regex: Arc<regex::bytes::Regex>,
+        regex: Pattern,
         /// By what; groups are written as `${1}`.
         with: Box<str>,
     },
@@ -67,7 +68,7 @@ impl PathRewrite {
     }
 
     /// `rewrite.uriRegexRewrite`: `regex` is used unanchored; `with` may hold `\0` to `\9`.
-    pub fn regex(regex: Arc<regex::bytes::Regex>, with: &str) -> Self {
+    pub fn regex(regex: Pattern, with: &str) -> Self {
         Self::Regex {
             regex,
             with: Substitution::parse(with),
@@ -98,12 +99,14 @@ impl PathRewrite {
                 let rest = path.get(*len..).unwrap_or_default();
                 Some(Cow::Owned(format!("{with}{rest}")))
             }
-            Self::Regex { regex, with } => with.apply(regex, path).map(Cow::Owned),
-            Self::First { regex, with } => match regex.replace(path.as_bytes(), with.as_bytes()) {
-                Cow::Borrowed(_) => None,
-                // An expression on bytes can cut characters in two; such a path cannot be sent on.
-                Cow::Owned(path) => String::from_utf8(path).ok().map(Cow::Owned),
-            },
+            Self::Regex { regex, with } => with.apply(regex.compiled(), path).map(Cow::Owned),
+            Self::First { regex, with } => {
+                match regex.compiled().replace(path.as_bytes(), with.as_bytes()) {
+                    Cow::Borrowed(_) => None,
+                    // An expression on bytes can cut characters in two; such a path cannot be sent on.
+                    Cow::Owned(path) => String::from_utf8(path).ok().map(Cow::Owned),
+                }
+            }
             Self::Whole(with) => Some(Cow::Borrowed(with)),
         }
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::text::{Regex, written_regex};
+use crate::pattern::Pattern;
 
 /// What is asked of the path, without query. Plain strings: `/foo` is a prefix of `/foobar`.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +26,7 @@ pub enum UriMatch {
         ignore_case: bool,
     },
     /// The whole path matches, in its own case.
-    Regex(Regex),
+    Regex(Pattern),
 }
 
 impl UriMatch {
@@ -65,7 +65,7 @@ impl UriMatch {
             Self::Any => true,
             Self::Exact { .. } => false,
             Self::Prefix { value, .. } => &**value == "/",
-            Self::Regex(wanted) => written_regex(wanted.as_str()) == ".*",
+            Self::Regex(wanted) => wanted.written() == ".*",
         }
     }
 
@@ -74,7 +74,7 @@ impl UriMatch {
         match self {
             Self::Any => "",
             Self::Exact { value, .. } | Self::Prefix { value, .. } => value,
-            Self::Regex(wanted) => written_regex(wanted.as_str()),
+            Self::Regex(wanted) => wanted.written(),
         }
     }
 }

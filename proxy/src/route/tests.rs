@@ -1,6 +1,7 @@
 use http::{HeaderName, HeaderValue};
 
 use super::*;
+use crate::pattern::Pattern;
 
 /// An owned request to borrow a [`RequestHead`] from.
 #[derive(Clone, Debug)]
@@ -68,12 +69,8 @@ pub(super) fn prefix(text: &str) -> TextMatch {
     TextMatch::Prefix(text.into())
 }
 
-pub(super) fn anchored(text: &str) -> Regex {
-    Arc::new(regex::bytes::Regex::new(&format!(r"\A(?:{text})\z")).unwrap())
-}
-
 pub(super) fn regex(text: &str) -> TextMatch {
-    TextMatch::Regex(anchored(text))
+    TextMatch::Regex(Pattern::whole(text))
 }
 
 pub(super) fn uri_exact(value: &str, ignore_case: bool) -> UriMatch {
@@ -87,7 +84,7 @@ pub(super) fn uri_prefix(value: &str, ignore_case: bool) -> UriMatch {
 }
 
 pub(super) fn uri_regex(value: &str) -> UriMatch {
-    UriMatch::Regex(anchored(value))
+    UriMatch::Regex(Pattern::whole(value))
 }
 
 pub(super) fn header(key: &str, value: TextMatch) -> HeaderMatch {

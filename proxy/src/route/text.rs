@@ -1,9 +1,6 @@
 //! Conditions on a piece of text: equal, prefix, regular expression, or mere presence. Bytes, case-sensitive.
 
-use std::sync::Arc;
-
-/// A compiled regular expression, anchored at both ends as `\A(?:...)\z`, working on bytes; shared with the resource.
-pub type Regex = Arc<regex::bytes::Regex>;
+use crate::pattern::Pattern;
 
 /// One condition on a text (`StringMatch` of the resources).
 #[derive(Clone, Debug)]
@@ -15,7 +12,7 @@ pub enum TextMatch {
     /// Anything at all, as long as it is there.
     Present,
     /// The whole text matches.
-    Regex(Regex),
+    Regex(Pattern),
 }
 
 impl TextMatch {
@@ -44,15 +41,7 @@ impl TextMatch {
         match self {
             Self::Exact(wanted) | Self::Prefix(wanted) => wanted,
             Self::Present => "",
-            Self::Regex(wanted) => written_regex(wanted.as_str()),
+            Self::Regex(wanted) => wanted.written(),
         }
     }
-}
-
-/// The expression as the user wrote it, without the anchors that were put around it.
-pub fn written_regex(anchored: &str) -> &str {
-    anchored
-        .strip_prefix(r"\A(?:")
-        .and_then(|rest| rest.strip_suffix(r")\z"))
-        .unwrap_or(anchored)
 }

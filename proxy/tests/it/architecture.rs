@@ -11,6 +11,7 @@ const ROWS: &[(&str, u8, &[&str])] = &[
     ("error", 0, &[]),
     ("http2", 0, &[]),
     ("identity", 0, &["error", "runtime"]),
+    ("pattern", 0, &[]),
     ("provenance", 0, &["error", "runtime"]),
     ("registry", 0, &["error", "runtime"]),
     ("runtime", 0, &["error"]),

@@ -52,6 +52,11 @@ fn proxy_protocol_holds_on_its_corpus() {
 }
 
 #[test]
+fn regex_translate_holds_on_its_corpus() {
+    run_corpus("regex_translate", targets::regex_translate::run);
+}
+
+#[test]
 fn route_match_holds_on_its_corpus() {
     run_corpus("route_match", targets::route_match::run);
 }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use regex::bytes::Regex;
-
 use super::{ClusterKey, ServiceAccount};
 use crate::resource::core::Condition;
+use crate::resource::istio::Pattern;
 use crate::span::Line;
 
 /// A checked ServiceExport: the routes of its cluster's gateway to the service with the same namespace and name.
@@ -63,7 +62,7 @@ impl PathType {
 #[derive(Clone, Debug)]
 pub struct PathRewrite {
     /// What is replaced. Not anchored.
-    pub from: Arc<Regex>,
+    pub from: Pattern,
     /// What stands there afterwards. Groups are named as `regex` has it: `${1}`.
     pub to: Arc<str>,
     /// Where it was written.

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::Regex;
 
 use crate::diagnostic::codes::multicluster::{
     SX001, SX002, SX003, SX004, SX005, SX006, SX007, SX008, SX009,
 };
 use crate::raw::Field;
 use crate::raw::flomesh as raw;
+use crate::re2;
 use crate::resource::flomesh::{Algorithm, ExportRule, PathRewrite, PathType, ServiceExport};
+use crate::resource::istio::Pattern;
 use crate::span::Span;
 use crate::validate::{Check, api, api_status, scalar};
 
@@ -29,9 +31,6 @@ const ALGORITHM_ALIASES: [(&str, Algorithm); 3] = [
     ("least-work", Algorithm::LeastWork),
     ("round-robin", Algorithm::RoundRobin),
 ];
-
-/// The largest compiled expression, in bytes.
-const REGEX_COMPILED_BYTES_MAX: usize = 1 << 20;
 
 /// Checks a ServiceExport.
 pub fn service_export(raw: &raw::ServiceExport, check: &mut Check<'_>) -> ServiceExport {
@@ -131,7 +130,8 @@ fn rewrite(field: &Field<raw::PathRewrite>, check: &mut Check<'_>) -> Option<Pat
         let message = format!("the rewrite has no effect without `{missing}`");
         check.warning(SX006, field.span(), message);
     }
-    let regex = regex(from?, &raw.from, check)?;
+    let from = from?;
+    let regex = regex(from, &raw.from, check)?;
     let to = braced(to?);
     for group in groups(&to) {
         if group >= regex.captures_len() {
@@ -141,7 +141,10 @@ fn rewrite(field: &Field<raw::PathRewrite>, check: &mut Check<'_>) -> Option<Pat
         }
     }
     Some(PathRewrite {
-        from: Arc::new(regex),
+        from: Pattern {
+            source: from.as_str().into(),
+            regex: Arc::new(regex),
+        },
         to: Arc::from(to),
         line: check.line(field.span()),
     })
@@ -149,19 +152,10 @@ fn rewrite(field: &Field<raw::PathRewrite>, check: &mut Check<'_>) -> Option<Pat
 
 fn regex(text: &str, field: &Field<String>, check: &mut Check<'_>) -> Option<Regex> {
     let limit = scalar::REGEX_BYTES_MAX;
-    let built = RegexBuilder::new(text)
-        .size_limit(REGEX_COMPILED_BYTES_MAX)
-        .build();
-    let reason = match built {
-        Ok(regex) if text.len() <= limit => return Some(regex),
-        Ok(_) => format!("longer than {limit} bytes"),
-        Err(regex::Error::CompiledTooBig(_)) => "it compiles to more than 1 MiB".to_owned(),
-        Err(error) => {
-            // The last line says what is wrong; those above it draw the expression.
-            let text = error.to_string();
-            let line = text.lines().last().unwrap_or("").trim();
-            line.strip_prefix("error: ").unwrap_or(line).to_owned()
-        }
+    let reason = match re2::part(text) {
+        _ if text.len() > limit => format!("longer than {limit} bytes"),
+        Ok(regex) => return Some(regex),
+        Err(reason) => reason,
     };
     api::invalid(
         field,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::re2;
 use crate::resource::gloo::{PolicyTarget, WorkloadSelector};
 use crate::resource::istio::{HeaderKey, HeaderMatch, HttpMatch, Pattern, QueryMatch, StringMatch};
 use crate::span::Line;
@@ -164,7 +165,7 @@ fn pattern(source: &str, path: &str) -> Result<Pattern, String> {
             "it has more than {} bytes",
             scalar::REGEX_BYTES_MAX
         )),
-        source => scalar::anchored(source),
+        source => re2::whole(source),
     };
     match compiled {
         Ok(regex) => Ok(Pattern {

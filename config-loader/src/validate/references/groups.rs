@@ -64,7 +64,7 @@ fn same_export(a: &ServiceExport, b: &ServiceExport) -> bool {
     };
     let rewrite = |export: &ServiceExport| {
         let rewrite = export.path_rewrite.as_ref();
-        rewrite.map(|rewrite| (rewrite.from.as_str().to_owned(), rewrite.to.clone()))
+        rewrite.map(|rewrite| (rewrite.from.source.clone(), rewrite.to.clone()))
     };
     rules(a) == rules(b)
         && rewrite(a) == rewrite(b)

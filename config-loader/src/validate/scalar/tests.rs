@@ -330,31 +330,37 @@ fn regular_expressions_match_whole_values_of_any_bytes() {
     assert!(matches("a.*", b"abc") && !matches("a", b"ab") && !matches("b", b"ab"));
     assert!(matches("a|bc", b"bc") && !matches("a|bc", b"ac"));
     assert!(!matches("a.c", b"a\nc"));
-    assert!(matches("(?-u:.)+", b"\xff\xfe"));
+    assert!(matches(r"\C+", b"\xff\xfe"));
+    assert!(matches(r"/users/{id}|[\w-.]+", b"/users/{id}"));
     for (text, wanted) in [
         ("", "CM001 empty regex (to match any text, write `.*`)"),
         (
             "*",
-            "CM003 regex `*` is invalid: repetition operator missing expression (to match any text, write `.*`)",
+            "CM003 regex `*` is invalid: there is nothing before `*` that could be repeated (to match any text, write `.*`)",
         ),
         (
             "a(?=b)",
-            "CM003 regex `a(?=b)` is invalid: look-around, including look-ahead and look-behind, is not supported \
+            "CM003 regex `a(?=b)` is invalid: look-around is not supported \
              (RE2 has no look-around; withoutHeaders or an earlier rule can often say the same)",
         ),
         (
             r"(a)\1",
-            "CM003 regex `(a)\\1` is invalid: backreferences are not supported (the dialect is RE2: no back-references, and \
-             brackets are closed)",
+            "CM003 regex `(a)\\1` is invalid: RE2 has no back-references such as `\\1` (the syntax is that of RE2, \
+             as in Envoy)",
         ),
         (
             "a)|(b",
-            "CM003 regex `a)|(b` is invalid: unopened group (the dialect is RE2: no back-references, and \
-             brackets are closed)",
+            "CM003 regex `a)|(b` is invalid: `)` closes nothing; write `\\)` for the character (the syntax is that of RE2, \
+             as in Envoy)",
         ),
         (
             "(a{1000}){1000}",
-            "CM003 regex `(a{1000}){1000}` is invalid: it compiles to more than 1 MiB (repeat less, or match a \
+            "CM003 regex `(a{1000}){1000}` is invalid: `{1000}` and the repetitions within make more than 1000 times \
+             (the syntax is that of RE2, as in Envoy)",
+        ),
+        (
+            r"\pL{1000}",
+            "CM003 regex `\\pL{1000}` is invalid: it compiles to more than 1 MiB (repeat less, or match a \
              shorter part)",
         ),
     ] {

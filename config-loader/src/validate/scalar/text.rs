@@ -3,19 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::Regex;
 
 use crate::diagnostic::Code;
 use crate::diagnostic::codes::common::{CM001, CM002, CM003, CM017};
 use crate::diagnostic::suggest;
 use crate::raw::Field;
+use crate::re2;
 use crate::validate::Check;
 
 /// The longest regular expression, in bytes.
 pub const REGEX_BYTES_MAX: usize = 1024;
-
-/// The largest compiled regular expression, in bytes.
-const REGEX_COMPILED_BYTES_MAX: usize = 1 << 20;
 
 /// A duration of at least 1 ms and of whole milliseconds.
 pub fn duration(field: &Field<String>, check: &mut Check<'_>) -> Option<Duration> {
@@ -220,7 +218,7 @@ pub fn regex(
             .help("split it into several match blocks, which are alternatives");
         return None;
     }
-    let problem = match anchored(text) {
+    let problem = match re2::whole(text) {
         Ok(regex) => return Some(Arc::new(regex)),
         Err(problem) => problem,
     };
@@ -231,44 +229,14 @@ pub fn regex(
     );
     if text.starts_with('*') {
         found.help("to match any text, write `.*`");
-    } else if ["(?=", "(?!", "(?<=", "(?<!"]
-        .iter()
-        .any(|look| text.contains(look))
-    {
+    } else if problem.starts_with("look-around") {
         found.help(
             "RE2 has no look-around; withoutHeaders or an earlier rule can often say the same",
         );
     } else if problem.ends_with("MiB") {
         found.help("repeat less, or match a shorter part");
     } else {
-        found.help("the dialect is RE2: no back-references, and brackets are closed");
+        found.help("the syntax is that of RE2, as in Envoy");
     }
     None
-}
-
-/// Compiles `text` so that it must match the whole of a value.
-///
-/// # Errors
-/// What is wrong with it, in a line.
-pub fn anchored(text: &str) -> Result<Regex, String> {
-    let explain = |error: regex::Error| match error {
-        regex::Error::CompiledTooBig(_) => "it compiles to more than 1 MiB".to_owned(),
-        // The last line says what is wrong; those above it draw the expression.
-        error => {
-            let text = error.to_string();
-            let line = text.lines().last().unwrap_or("").trim();
-            line.strip_prefix("error: ").unwrap_or(line).to_owned()
-        }
-    };
-    let build = |text: &str| {
-        RegexBuilder::new(text)
-            .size_limit(REGEX_COMPILED_BYTES_MAX)
-            .build()
-    };
-    match build(&format!(r"\A(?:{text})\z")) {
-        // A text such as `a)(b` is only well-formed inside our group.
-        Ok(regex) if !text.contains(')') => Ok(regex),
-        Ok(regex) => build(text).map(|_| regex).map_err(explain),
-        Err(error) => Err(build(text).err().map_or_else(|| explain(error), explain)),
-    }
 }

@@ -9,10 +9,7 @@ fn applied(rewrite: &PathRewrite, target: &str) -> Option<String> {
 }
 
 fn regex_rewrite(expression: &str, with: &str) -> PathRewrite {
-    PathRewrite::regex(
-        Arc::new(regex::bytes::Regex::new(expression).unwrap()),
-        with,
-    )
+    PathRewrite::regex(Pattern::part(expression), with)
 }
 
 #[test]

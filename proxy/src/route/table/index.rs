@@ -51,7 +51,7 @@ impl Index {
                 UriMatch::Exact { value, .. } => paths.at(&key(value, uri)).exact.push(settled),
                 UriMatch::Prefix { value, .. } => paths.at(&key(value, uri)).prefix.push(settled),
                 UriMatch::Regex(wanted) => {
-                    let literals = Literals::of(wanted.as_str());
+                    let literals = Literals::of(wanted.compiled().as_str());
                     let mut candidate = Candidate::unsettled(number, rule);
                     if let Some(inner) = literals.inner {
                         candidate.inner = inners.len() as u32;

@@ -48,7 +48,10 @@ serviceAccountName: '*'",
         (80, "/web", PathType::Prefix, 4)
     );
     let rewrite = export.path_rewrite.as_ref().expect("a rewrite");
-    let rewritten = rewrite.from.replace(b"/web/a/b", rewrite.to.as_bytes());
+    let rewritten = rewrite
+        .from
+        .regex
+        .replace(b"/web/a/b", rewrite.to.as_bytes());
     assert_eq!(&*rewritten, b"/a/bx");
     assert!(export.session_sticky);
     assert_eq!(export.algorithm, Algorithm::Hashing);
@@ -173,14 +176,14 @@ fn the_rest_is_checked() {
             (
                 "pathRewrite: {from: '(', to: /}",
                 &[
-                    "E SX004 6 spec.pathRewrite.from: Invalid value: \"(\": invalid regular expression: unclosed group",
+                    "E SX004 6 spec.pathRewrite.from: Invalid value: \"(\": invalid regular expression: `(` is not closed; \
+                   add `)`, or write `\\(` for the character",
                 ],
             ),
             (
                 "pathRewrite: {from: '(?=a)', to: /}",
                 &[
-                    "E SX004 6 spec.pathRewrite.from: Invalid value: \"(?=a)\": invalid regular expression: look-around, \
-                   including look-ahead and look-behind, is not supported",
+                    "E SX004 6 spec.pathRewrite.from: Invalid value: \"(?=a)\": invalid regular expression: look-around is not supported",
                 ],
             ),
             (

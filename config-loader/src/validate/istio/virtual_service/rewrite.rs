@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use regex::bytes::Regex;
-
 use super::string_match;
 use crate::diagnostic::codes::istio::{VS067, VS068, VS069, VS303, VS304};
 use crate::raw::{self, Field};
+use crate::re2;
 use crate::resource::istio::{HttpMatch, Pattern, RegexRewrite, Rewrite, RewritePath, StringMatch};
 use crate::validate::Check;
 use crate::validate::istio::shared;
@@ -84,7 +83,7 @@ fn regex_rewrite(
     }
     let anchored = string_match::pattern(&raw.r#match, check)?;
     // The anchored form compiled, so this one does: it is the smaller.
-    let regex = Regex::new(&anchored.source).map_or(anchored.regex, Arc::new);
+    let regex = re2::part(&anchored.source).map_or(anchored.regex, Arc::new);
     let replacement = shared::text_arc(&raw.rewrite)?;
     groups(&replacement, regex.captures_len() - 1, &raw.rewrite, check);
     Some(RegexRewrite {

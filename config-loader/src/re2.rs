@@ -1,0 +1,368 @@
+//! Regular expressions as users write them: in the syntax of RE2, which Envoy uses and Istio checks. Uses the crate `regex`
+//! only.
+//!
+//! [`translate`] parses RE2's syntax and writes the same expression in that of the crate `regex`, with nothing left that the
+//! two read differently: classes are spelled out, literals are escaped, flags are resolved, and names of groups are left
+//! out. What RE2 refuses is refused. [`whole`] and [`part`] are the only ways by which a user's expression is compiled.
+//!
+//! What stays different: on text that is not UTF-8, RE2 takes some overlong encodings for characters; and a script or a
+//! category has the characters of the Unicode version of each library.
+
+mod class;
+mod escape;
+mod groups;
+mod pieces;
+
+use std::iter::Peekable;
+use std::str::CharIndices;
+
+use regex::bytes::{Regex, RegexBuilder};
+
+use pieces::{Frame, Piece, Repeat};
+
+/// How many bytes an expression may compile to. Half of what the crate `regex` allows by default.
+const COMPILED_BYTES_MAX: usize = 1 << 20;
+
+/// How deep groups may be nested. RE2 allows 1,000; compiling takes stack for each.
+const DEPTH_MAX: usize = 200;
+
+/// The crate counts every group, its alternatives, its sequence and its repetition.
+const NEST_LIMIT: u32 = 1_000;
+
+/// How often something may be repeated, repetitions of repetitions multiplied.
+const REPEAT_MAX: u32 = 1_000;
+
+/// Compiles an expression that has to match the whole of a value, as Envoy matches paths, headers and the like.
+///
+/// # Errors
+/// What is wrong with it, in a line.
+pub fn whole(source: &str) -> Result<Regex, String> {
+    let translated = translate(source)?;
+    compile(&format!(r"\A(?:{translated})\z"))
+}
+
+/// Compiles an expression that may match any part of a value, as Envoy rewrites paths.
+///
+/// # Errors
+/// What is wrong with it, in a line.
+pub fn part(source: &str) -> Result<Regex, String> {
+    compile(&translate(source)?)
+}
+
+fn compile(translated: &str) -> Result<Regex, String> {
+    let mut builder = RegexBuilder::new(translated);
+    builder
+        .size_limit(COMPILED_BYTES_MAX)
+        .nest_limit(NEST_LIMIT);
+    builder.build().map_err(|error| match error {
+        regex::Error::CompiledTooBig(_) => "it compiles to more than 1 MiB".to_owned(),
+        // The last line says what is wrong; those above it draw the expression.
+        error => {
+            let text = error.to_string();
+            let line = text.lines().last().unwrap_or("").trim();
+            line.strip_prefix("error: ").unwrap_or(line).to_owned()
+        }
+    })
+}
+
+/// Writes an expression of RE2 in the syntax of the crate `regex`, for values that are bytes.
+///
+/// # Errors
+/// What RE2 would refuse, in a line.
+pub fn translate(source: &str) -> Result<String, String> {
+    let mut parser = Parser {
+        text: Text::new(source),
+        flags: Flags::default(),
+        frames: vec![Frame::default()],
+        after_repeat: None,
+    };
+    while let Some((at, c)) = parser.text.next() {
+        let start = at;
+        let repeat = parser.one(start, c)?;
+        parser.after_repeat = repeat;
+    }
+    let Some((frame, [])) = parser.frames.split_first() else {
+        return Err("`(` is not closed; add `)`, or write `\\(` for the character".to_owned());
+    };
+    Ok(frame.text())
+}
+
+/// What `(?ims)` turned on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Flags {
+    /// `i`
+    fold: bool,
+    /// `m`
+    lines: bool,
+    /// `s`
+    dot_is_all: bool,
+    /// `U`
+    swap_greed: bool,
+}
+
+/// What of an expression is not parsed yet.
+#[derive(Clone, Debug)]
+struct Text<'a> {
+    source: &'a str,
+    rest: Peekable<CharIndices<'a>>,
+}
+
+impl<'a> Text<'a> {
+    fn new(source: &'a str) -> Text<'a> {
+        Text {
+            source,
+            rest: source.char_indices().peekable(),
+        }
+    }
+
+    fn next(&mut self) -> Option<(usize, char)> {
+        self.rest.next()
+    }
+
+    fn peek(&mut self) -> Option<char> {
+        self.rest.peek().map(|(_, c)| *c)
+    }
+
+    /// Where the rest begins.
+    fn at(&mut self) -> usize {
+        self.rest.peek().map_or(self.source.len(), |(at, _)| *at)
+    }
+
+    /// The rest.
+    fn rest(&mut self) -> &'a str {
+        let at = self.at();
+        &self.source[at..]
+    }
+
+    /// Takes this character if it is the next one.
+    fn eat(&mut self, wanted: char) -> bool {
+        self.rest.next_if(|(_, c)| *c == wanted).is_some()
+    }
+
+    /// Takes so many bytes.
+    fn skip(&mut self, bytes: usize) {
+        let end = self.at() + bytes;
+        while self.rest.next_if(|(at, _)| *at < end).is_some() {}
+    }
+
+    /// What was taken since `start`.
+    fn since(&mut self, start: usize) -> &'a str {
+        let at = self.at();
+        &self.source[start..at]
+    }
+}
+
+struct Parser<'a> {
+    text: Text<'a>,
+    flags: Flags,
+    /// The groups that are open, the whole expression first.
+    frames: Vec<Frame>,
+    /// Where the repetition began that was parsed just before.
+    after_repeat: Option<usize>,
+}
+
+impl Parser<'_> {
+    /// Parses what begins with `c`. Returns where a repetition began, if it was one.
+    fn one(&mut self, start: usize, c: char) -> Result<Option<usize>, String> {
+        let flags = self.flags;
+        match c {
+            '*' => return self.repeat(start, Repeat::new(0, None)),
+            '+' => return self.repeat(start, Repeat::new(1, None)),
+            '?' => return self.repeat(start, Repeat::new(0, Some(1))),
+            '{' => {
+                if let Some((repeat, bytes)) = counted(self.text.rest()) {
+                    self.text.skip(bytes);
+                    return self.repeat(start, repeat);
+                }
+                self.push(Piece::literal('{', flags.fold));
+            }
+            '(' => self.open(start)?,
+            ')' => self.close()?,
+            '|' => self.top().alternative(),
+            '^' if flags.lines => self.push(Piece::of("(?m:^)")),
+            '$' if flags.lines => self.push(Piece::of("(?m:$)")),
+            '.' if flags.dot_is_all => self.push(Piece::of("(?s:.)")),
+            '^' | '$' | '.' => self.push(Piece::of(c.encode_utf8(&mut [0; 4]))),
+            '[' => {
+                let class = class::bracket(&mut self.text)?;
+                self.push(Piece::class(class, flags.fold));
+            }
+            '\\' => self.escaped()?,
+            c => self.push(Piece::literal(c, flags.fold)),
+        }
+        Ok(None)
+    }
+
+    fn top(&mut self) -> &mut Frame {
+        let last = self.frames.len() - 1;
+        &mut self.frames[last]
+    }
+
+    fn push(&mut self, piece: Piece) {
+        self.top().push(piece);
+    }
+
+    fn repeat(&mut self, start: usize, mut repeat: Repeat) -> Result<Option<usize>, String> {
+        let lazy = self.text.eat('?');
+        repeat.lazy = lazy != self.flags.swap_greed;
+        let written = self.text.since(start);
+        if let Some(before) = self.after_repeat {
+            let both = self.text.since(before);
+            return Err(format!(
+                "`{both}` repeats a repetition, which RE2 does not know; put what is repeated in `(?:)`"
+            ));
+        }
+        if repeat.is_beyond(REPEAT_MAX) {
+            return Err(format!(
+                "`{written}` is no repetition of RE2: at most {REPEAT_MAX} times, and the least first"
+            ));
+        }
+        match self.top().repeat(repeat) {
+            None => Err(format!(
+                "there is nothing before `{written}` that could be repeated"
+            )),
+            Some(product) if product > REPEAT_MAX => Err(format!(
+                "`{written}` and the repetitions within make more than {REPEAT_MAX} times"
+            )),
+            Some(_) => Ok(Some(start)),
+        }
+    }
+
+    /// Parses what begins with a backslash.
+    fn escaped(&mut self) -> Result<(), String> {
+        let fold = self.flags.fold;
+        let piece = match self.text.peek() {
+            Some('b') => Piece::of(r"(?-u:\b)"),
+            Some('B') => Piece::of(r"(?-u:\B)"),
+            Some('A') => Piece::of(r"\A"),
+            Some('z') => Piece::of(r"\z"),
+            Some('C') => Piece::of(r"(?s-u:.)"),
+            Some('Q') => {
+                self.text.next();
+                let rest = self.text.rest();
+                let literal = rest.split(r"\E").next().unwrap_or(rest);
+                self.text.skip(literal.len());
+                self.text.skip(r"\E".len());
+                for c in literal.chars() {
+                    self.push(Piece::literal(c, fold));
+                }
+                return Ok(());
+            }
+            _ => {
+                let piece = match escape::group(&mut self.text)? {
+                    Some(group) => Piece::class(group, fold),
+                    None => Piece::code(escape::character(&mut self.text)?, fold),
+                };
+                self.push(piece);
+                return Ok(());
+            }
+        };
+        self.text.next();
+        self.push(piece);
+        Ok(())
+    }
+
+    /// Parses what follows a `(`.
+    fn open(&mut self, start: usize) -> Result<(), String> {
+        if self.text.peek() != Some('?') {
+            return self.enter(true, self.flags);
+        }
+        let rest = self.text.rest();
+        if ["?=", "?!", "?<=", "?<!"]
+            .iter()
+            .any(|look| rest.starts_with(look))
+        {
+            return Err("look-around is not supported".to_owned());
+        }
+        if let Some(named) = ["?P<", "?<"].iter().find(|named| rest.starts_with(**named)) {
+            let name = rest[named.len()..].split_once('>').map(|(name, _)| name);
+            let Some(name) = name.filter(|name| is_name(name)) else {
+                return Err(
+                    "the name of a group is letters, digits and `_`, closed by `>`".to_owned(),
+                );
+            };
+            self.text.skip(named.len() + name.len() + 1);
+            return self.enter(true, self.flags);
+        }
+        self.text.next();
+        let mut new = self.flags;
+        let (mut negated, mut has_flag) = (false, false);
+        loop {
+            let value = !negated;
+            match self.text.next().map(|(_, c)| c) {
+                Some('i') => new.fold = value,
+                Some('m') => new.lines = value,
+                Some('s') => new.dot_is_all = value,
+                Some('U') => new.swap_greed = value,
+                Some('-') if !negated => {
+                    (negated, has_flag) = (true, false);
+                    continue;
+                }
+                Some(':') if !negated || has_flag => return self.enter(false, new),
+                Some(')') if !negated || has_flag => {
+                    self.flags = new;
+                    return Ok(());
+                }
+                _ => {
+                    let written = self.text.since(start);
+                    return Err(format!(
+                        "`{written}` is nothing that RE2 knows: flags are `i`, `m`, `s` and `U`, as in `(?i)` or `(?i:x)`"
+                    ));
+                }
+            }
+            has_flag = true;
+        }
+    }
+
+    /// Opens a group in which `flags` hold.
+    fn enter(&mut self, captures: bool, flags: Flags) -> Result<(), String> {
+        if self.frames.len() > DEPTH_MAX {
+            return Err(format!(
+                "groups are nested more than {DEPTH_MAX} levels deep"
+            ));
+        }
+        self.frames.push(Frame::group(captures, self.flags));
+        self.flags = flags;
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        if self.frames.len() < 2 {
+            return Err("`)` closes nothing; write `\\)` for the character".to_owned());
+        }
+        if let Some(frame) = self.frames.pop() {
+            self.flags = frame.outer_flags;
+            self.push(frame.into_piece());
+        }
+        Ok(())
+    }
+}
+
+/// The repetition that follows a `{`, and its length. What is no repetition stands for itself.
+fn counted(rest: &str) -> Option<(Repeat, usize)> {
+    let (inner, _) = rest.split_once('}')?;
+    let repeat = match inner.split_once(',') {
+        None => {
+            let count = number(inner)?;
+            Repeat::new(count, Some(count))
+        }
+        Some((min, "")) => Repeat::new(number(min)?, None),
+        Some((min, max)) => Repeat::new(number(min)?, Some(number(max)?)),
+    };
+    Some((repeat, inner.len() + 1))
+}
+
+/// A number as RE2 reads it in a repetition: without leading zeros.
+fn number(text: &str) -> Option<u32> {
+    let is_plain = text == "0" || !text.starts_with('0');
+    let digits = (1..=9).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain && digits)
+}
+
+/// Whether a group may have this name.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests;

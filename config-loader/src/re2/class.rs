@@ -1,0 +1,124 @@
+//! Classes in brackets.
+
+use std::fmt::Write as _;
+
+use super::escape::{self, CODE_MAX};
+use super::{Text, groups};
+
+/// Halves of surrogate pairs, which are no characters.
+const SURROGATES: (u32, u32) = (0xd800, 0xdfff);
+
+/// Parses a class whose `[` was taken, and writes it with nothing in it that has a meaning beyond a range of characters.
+pub(super) fn bracket(text: &mut Text<'_>) -> Result<String, String> {
+    let mut class = String::from("[");
+    if text.eat('^') {
+        class.push('^');
+    }
+    let (start, mut is_first) = (class.len(), true);
+    loop {
+        match text.peek() {
+            None => {
+                return Err(
+                    "`[` is not closed; add `]`, or write `\\[` for the character".to_owned(),
+                );
+            }
+            Some(']') if !is_first => {
+                text.next();
+                break;
+            }
+            Some(_) => is_first = false,
+        }
+        let rest = text.rest();
+        if let Some(group) = named(rest, text)? {
+            class.push_str(group);
+            continue;
+        }
+        if rest.starts_with('\\') {
+            let mut after = text.clone();
+            after.next();
+            if let Some(group) = escape::group(&mut after)? {
+                *text = after;
+                class.push_str(&group);
+                continue;
+            }
+        }
+        range(text, &mut class)?;
+    }
+    if class.len() == start {
+        // Nothing but halves of surrogate pairs.
+        class.push_str(NOTHING);
+    }
+    class.push(']');
+    Ok(class)
+}
+
+/// A class that no character is in.
+pub(super) const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";
+
+/// Parses a name such as `[:alpha:]`, if there is one.
+fn named(rest: &str, text: &mut Text<'_>) -> Result<Option<&'static str>, String> {
+    let Some((name, _)) = rest
+        .strip_prefix("[:")
+        .and_then(|name| name.split_once(":]"))
+    else {
+        return Ok(None);
+    };
+    let Some(group) = groups::posix(name) else {
+        return Err(format!(
+            "RE2 knows no class `[:{name}:]`; names are such as `[:alpha:]` or `[:^digit:]`"
+        ));
+    };
+    text.skip("[::]".len() + name.len());
+    Ok(Some(group))
+}
+
+/// Parses a character or a range.
+fn range(text: &mut Text<'_>, class: &mut String) -> Result<(), String> {
+    let start = text.at();
+    let low = character(text)?;
+    let rest = text.rest();
+    let high = match rest.starts_with('-') && rest.len() > 1 && !rest.starts_with("-]") {
+        true => {
+            text.next();
+            character(text)?
+        }
+        false => low,
+    };
+    if high < low {
+        let written = text.since(start);
+        return Err(format!("the range `{written}` ends before it begins"));
+    }
+    // Without what lies between, which is no character.
+    let (first, last) = SURROGATES;
+    for (low, high) in [
+        (low, high.min(first - 1)),
+        (low.max(last + 1), high.min(CODE_MAX)),
+    ] {
+        if low > high {
+            continue;
+        }
+        write_end(low, class);
+        if low < high {
+            class.push('-');
+            write_end(high, class);
+        }
+    }
+    Ok(())
+}
+
+fn character(text: &mut Text<'_>) -> Result<u32, String> {
+    match text.next() {
+        Some((_, '\\')) => escape::character(text),
+        Some((_, c)) => Ok(c.into()),
+        None => Err("`[` is not closed".to_owned()),
+    }
+}
+
+/// Writes one end of a range.
+fn write_end(code: u32, class: &mut String) {
+    match char::from_u32(code) {
+        Some(c) if c.is_ascii_alphanumeric() => class.push(c),
+        // Writing to a string cannot fail.
+        _ => _ = write!(class, r"\x{{{code:X}}}"),
+    }
+}

@@ -1,0 +1,181 @@
+//! What is translated, what is refused, and what a real RE2 said of many expressions.
+
+use super::*;
+
+fn matches(source: &str, value: &str) -> bool {
+    let regex = whole(source).unwrap_or_else(|reason| panic!("{source}: {reason}"));
+    regex.is_match(value.as_bytes())
+}
+
+#[test]
+fn plain_expressions_stay_as_they_are() {
+    for source in [
+        "",
+        ".*",
+        "/users/[0-9]+",
+        "/(a|b)/.*",
+        "^/v[0-9]+$",
+        r"https://[a-z]+\.example",
+        "a{2,3}?b*?|",
+    ] {
+        assert_eq!(translate(source).as_deref(), Ok(source));
+    }
+}
+
+#[test]
+fn what_only_re2_knows_is_translated() {
+    for (source, yes, no) in [
+        (r"[\w-.]+", "a-b.c", "a/b"),
+        (r"[^\w-/]+", ".:", "a"),
+        (r"[\d-z]", "-", "a"),
+        ("/users/{id}", "/users/{id}", "/users/1"),
+        ("a{", "a{", "a"),
+        ("a{,3}", "a{,3}", "aa"),
+        (r"\Qa.b\E+", "a.bb", "axb"),
+        (r"\Q[", "[", "]"),
+        (r"\101\x{42}", "AB", "ab"),
+        (r"\p{^L}\P{^Lu}", "1A", "aA"),
+        ("(?P<a>x)(?<b>y)", "xy", "x"),
+        ("(?U)a*?", "aa", "b"),
+        ("(?)a(?i)b*", "aBb", "Ab"),
+        (r"[[:alpha:][:^word:]]+", "a-", "1"),
+    ] {
+        assert!(matches(source, yes), "{source}");
+        assert!(!matches(source, no), "{source}");
+    }
+}
+
+#[test]
+fn what_the_engine_reads_differently_means_what_it_means_in_re2() {
+    for (source, yes, no) in [
+        ("[a&&b]", "&", "c"),
+        ("[a~~b]", "~", "c"),
+        ("[+--]", "-", "c"),
+        ("[[a]b]", "[b]", "a"),
+        (r"\<a", "<a", "a"),
+        (r"\b{start}a", "", "a"),
+        (r"\d\w\s", "1a ", "\u{661}a "),
+        (r"\w", "a", "é"),
+        (r"[\d\s]", "7", "\u{661}"),
+        (r".\bb", "-b", "éé"),
+        (r"\p{C}", "\u{7}", "\u{378}"),
+    ] {
+        if !yes.is_empty() {
+            assert!(matches(source, yes), "{source}");
+        }
+        assert!(!matches(source, no), "{source}");
+    }
+    assert!(part(r"\b{start}a").is_ok_and(|regex| regex.is_match(b"x{start}a")));
+    // A letter of another script begins no word of ASCII.
+    assert!(matches(r"é\bb", "éb"));
+    assert!(whole(r"\C").is_ok_and(|regex| regex.is_match(b"\xff")));
+    assert!(whole(".").is_ok_and(|regex| !regex.is_match(b"\xff")));
+}
+
+#[test]
+fn what_re2_refuses_is_refused_with_a_reason() {
+    for (source, reason) in [
+        ("a++", "`++` repeats a repetition"),
+        ("a**", "`**` repeats a repetition"),
+        ("a{2}{3}", "`{2}{3}` repeats a repetition"),
+        (
+            "a{1001}",
+            "`{1001}` is no repetition of RE2: at most 1000 times",
+        ),
+        ("a{3,2}", "`{3,2}` is no repetition of RE2"),
+        (
+            "(a{10,}){101}",
+            "`{101}` and the repetitions within make more than 1000",
+        ),
+        ("a|*", "there is nothing before `*`"),
+        ("(?x)a", "`(?x` is nothing that RE2 knows"),
+        ("(?i-)", "`(?i-)` is nothing that RE2 knows"),
+        ("(?P=a)", "`(?P` is nothing that RE2 knows"),
+        ("a(?!b)", "look-around is not supported"),
+        ("(?P<a b>c)", "the name of a group is letters"),
+        (r"\u0041", r"RE2 does not know `\u`; write `\x{41}`"),
+        (r"(a)\1", r"RE2 has no back-references such as `\1`"),
+        (r"\8", r"RE2 has no back-references such as `\8`"),
+        (r"a\E", r"`\E` ends nothing"),
+        (r"\x{110000}", r"RE2 does not know `\x{110000`"),
+        (r"\é", r"RE2 does not know `\é`"),
+        (r"[\b]", r"RE2 does not know `\b`"),
+        (r"a\", r"there is nothing after the last `\`"),
+        (
+            r"\p{greek}",
+            "RE2 knows no Unicode category or script `greek`",
+        ),
+        (r"\p", r"`\p` needs the name of a Unicode category"),
+        ("[[:foo:]]", "RE2 knows no class `[:foo:]`"),
+        ("[z-a]", "the range `z-a` ends before it begins"),
+        (r"[a-\d]", r"RE2 does not know `\d`"),
+        ("[a", "`[` is not closed"),
+        ("(a", "`(` is not closed"),
+        ("a)(b", "`)` closes nothing"),
+    ] {
+        let refused = translate(source);
+        let starts = refused
+            .as_ref()
+            .is_err_and(|found| found.starts_with(reason));
+        assert!(starts, "{source}: {refused:?}");
+    }
+}
+
+#[test]
+fn groups_keep_their_numbers() {
+    for (source, count) in [
+        ("(?P<a>x)(?:y)(z)", 3),
+        ("(a){0}((b){0}|c)", 4),
+        (r"\Q(\E[(]\(", 1),
+    ] {
+        let regex = part(source).unwrap_or_else(|reason| panic!("{source}: {reason}"));
+        assert_eq!(regex.captures_len(), count, "{source}");
+    }
+}
+
+#[test]
+fn size_and_depth_are_bounded() {
+    let nested = |depth: usize| "(a*|".repeat(depth) + &")+".repeat(depth);
+    assert!(whole(&nested(DEPTH_MAX)).is_ok());
+    let refused = whole(&nested(DEPTH_MAX + 1));
+    assert!(refused.is_err_and(|reason| reason == "groups are nested more than 200 levels deep"));
+    let refused = whole(r"\pL{1000}");
+    assert!(refused.is_err_and(|reason| reason == "it compiles to more than 1 MiB"));
+    // Each within its own bound.
+    let long = r"\pL{9}".repeat(170);
+    assert!(whole(&long).is_err_and(|reason| reason == "it compiles to more than 1 MiB"));
+}
+
+/// Lines of `generate.py`: an expression alone if RE2 refuses it; otherwise with what it matches as a whole, what it
+/// matches in part only, and what it does not match.
+#[test]
+fn expressions_do_what_a_real_re2_does() {
+    let lines = include_str!("../../tests/re2/corpus.jsonl").lines();
+    let mut compared = 0;
+    for line in lines {
+        let (source, results): (String, Option<[Vec<String>; 3]>) =
+            serde_json::from_str(line).expect("a line of the corpus");
+        let compiled = (whole(&source), part(&source));
+        let Some(results) = results else {
+            assert!(
+                compiled.0.is_err() && compiled.1.is_err(),
+                "RE2 refuses {source}"
+            );
+            continue;
+        };
+        let (Ok(whole), Ok(part)) = compiled else {
+            panic!("RE2 takes {source}: {compiled:?}");
+        };
+        for (index, values) in results.iter().enumerate() {
+            for value in values {
+                let found = (
+                    whole.is_match(value.as_bytes()),
+                    part.is_match(value.as_bytes()),
+                );
+                assert_eq!(found, (index == 0, index < 2), "{source} on {value:?}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 5_000, "{compared}");
+}

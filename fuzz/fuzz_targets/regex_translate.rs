@@ -1,0 +1,5 @@
+//! libFuzzer's door to `regex_translate`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| strait_fuzz::regex_translate::run(bytes));

@@ -21,6 +21,7 @@ pub mod downstream;
 
 pub mod early;
 
+mod edits;
 mod failover;
 
 pub mod forward;

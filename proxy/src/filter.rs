@@ -27,4 +27,4 @@ pub use mirror::Mirrors;
 pub use redirect::{PathChange, Redirect, RedirectPort, RedirectRequest, Scheme};
 pub use retry::RetryPolicy;
 pub use rewrite::{MatchedUri, PathRewrite};
-pub use template::{Template, TemplateContext, TemplateError};
+pub use template::{Template, TemplateContext, TemplateError, TlsContext, uuid};

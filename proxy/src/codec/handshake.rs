@@ -15,12 +15,12 @@ use super::io::Stream;
 use super::roster::Member;
 use super::transport::Transport;
 use super::{Answer, Fresh};
-use crate::exchange::client_cert::{self, PeerCertificate};
+use crate::exchange::client_cert;
 use crate::exchange::connection::Handshake;
 use crate::runtime::clock::Tick;
 use crate::telemetry::Counter;
-use crate::tls::Peer;
 use crate::tls::encrypted::{Encrypted, Failure, Reason};
+use crate::tls::{Identity, Name, Peer};
 
 /// Limits of handshakes.
 #[derive(Clone, Copy, Debug)]
@@ -50,8 +50,8 @@ pub struct Terms {
     pub config: Arc<ServerConfig>,
     /// The name that the client asked for.
     pub server_name: Option<Arc<str>>,
-    /// The URI name of our own certificate, if it has one.
-    pub by: Option<Arc<str>>,
+    /// Our own certificate.
+    pub own: Option<Arc<Identity>>,
     /// The newest version that the client speaks, as on the wire.
     pub version: u16,
     /// When it has to be over.
@@ -119,10 +119,12 @@ impl<A: Answer> Fresh<A> {
             Counter::TlsHandshakesFull
         });
         let tls = Handshake {
-            client_cert: client_cert(&peer, terms.by.as_deref()),
+            client_cert: client_cert(&peer, terms.own.as_deref()),
             server_name: terms.server_name,
             version: peer.version.unwrap_or_default(),
             cipher: peer.cipher.unwrap_or_default(),
+            peer: peer.certificate.map(Box::new),
+            own: terms.own,
         };
         let transport = Transport::Tls(Box::new(encrypted));
         Some(Fresh {
@@ -169,20 +171,23 @@ async fn within<T>(
 }
 
 /// The element of `x-forwarded-client-cert` for a client that showed a certificate.
-fn client_cert(peer: &Peer, by: Option<&str>) -> Option<HeaderValue> {
-    let certificate = peer.certificate()?;
+fn client_cert(peer: &Peer, own: Option<&Identity>) -> Option<HeaderValue> {
+    let certificate = peer.certificate.as_ref()?;
+    let facts = certificate.facts()?;
+    // an SPIFFE identity
+    let by = own.and_then(|own| own.facts.names.iter().find_map(Name::uri));
     let names = |uris: bool| {
-        let names = certificate.facts.names.iter();
+        let names = facts.names.iter();
         let wanted = names.filter_map(move |name| if uris { name.uri() } else { name.dns() });
         wanted.map(str::to_owned).collect()
     };
     client_cert::element(
         by,
-        &PeerCertificate {
-            hash: certificate.hash,
-            cert: client_cert::percent_encode(&certificate.pem),
+        &client_cert::PeerCertificate {
+            hash: certificate.hash(),
+            cert: certificate.encoded_pem(),
             chain: String::new(),
-            subject: certificate.facts.subject.to_string(),
+            subject: facts.subject.to_string(),
             uris: names(true),
             dns: names(false),
         },

@@ -83,25 +83,10 @@ fn begin(out: &mut String, key: &str) {
     out.push('=');
 }
 
-/// Percent-encodes what the header would take for structure: what PEM has of line ends, spaces, `+`, `/` and `=`.
-pub fn percent_encode(pem: &str) -> String {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    let mut out = String::with_capacity(pem.len() + pem.len() / 8);
-    for byte in pem.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            out.push(char::from(HEX[usize::from(byte >> 4)]));
-            out.push(char::from(HEX[usize::from(byte & 15)]));
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tls::peer::percent_encode;
 
     fn text(by: Option<&str>, peer: &PeerCertificate) -> String {
         let value = element(by, peer).unwrap();

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use hyper::header::HeaderValue;
 
 use super::interim::Waiting;
-use crate::filter::Scheme;
+use crate::filter::{Scheme, TlsContext};
 use crate::snapshot::{ListenerKey, Security};
+use crate::tls::Identity;
+use crate::tls::peer::PeerCertificate;
 use crate::upstream::Client;
 
 /// The HTTP version spoken with the downstream peer.
@@ -53,8 +55,12 @@ pub struct Handshake {
     pub server_name: Option<Arc<str>>,
     /// Version, as in `TLSv1.3`.
     pub version: &'static str,
-    /// Cipher suite, in the IANA's spelling.
+    /// Cipher suite, by OpenSSL's name.
     pub cipher: &'static str,
+    /// The peer's certificate, if it showed one.
+    pub peer: Option<Box<PeerCertificate>>,
+    /// Our own certificate.
+    pub own: Option<Arc<Identity>>,
     /// What goes into `x-forwarded-client-cert`: an element made by
     /// [`client_cert::element`](super::client_cert::element); `None` when the peer showed no certificate.
     pub client_cert: Option<HeaderValue>,
@@ -110,6 +116,17 @@ impl Connection {
             Some(tls) => Security::Tls(tls.server_name.as_deref()),
             None => Security::Plain,
         }
+    }
+
+    /// What header values may say of its TLS.
+    pub fn tls_context(&self) -> Option<TlsContext<'_>> {
+        let tls = self.tls.as_deref()?;
+        Some(TlsContext {
+            version: tls.version,
+            cipher: tls.cipher,
+            peer: tls.peer.as_deref(),
+            own: tls.own.as_deref().map(|own| &own.facts),
+        })
     }
 
     /// The name that the peer asked for in its TLS handshake.

@@ -1,13 +1,10 @@
 //! Forwarding: destination, endpoint, request head, attempt, response head.
 
 use std::rc::Rc;
-use std::time::SystemTime;
 
-use http::uri::{Authority, PathAndQuery};
 use hyper::body::Body;
-use hyper::header::{EXPECT, HOST, HeaderMap, HeaderValue, SET_COOKIE, UPGRADE};
-use hyper::http::request::Parts;
-use hyper::{Method, Request, Response, StatusCode, Uri, Version};
+use hyper::header::{EXPECT, HeaderValue, SET_COOKIE, UPGRADE};
+use hyper::{Request, Response, StatusCode, Version};
 use smallvec::SmallVec;
 
 use super::affinity::Affinity;
@@ -16,10 +13,9 @@ use super::attempt::{Manner, Outgoing};
 use super::body::{Extras, Progress, ReplyBody, StreamBody, UpstreamBody};
 use super::deadline::Deadline;
 use super::downstream::DownstreamBody;
-use super::head::{self, Found};
-use super::headers::{
-    self, X_ENVOY_UPSTREAM_SERVICE_TIME, X_FORWARDED_HOST, X_STRAIT_FROM_CLUSTER,
-};
+use super::edits::{self, Kept, Sent};
+use super::head::Found;
+use super::headers::{self, X_ENVOY_UPSTREAM_SERVICE_TIME, X_STRAIT_FROM_CLUSTER};
 use super::origin::Origin;
 use super::outcome::{Ending, Record};
 use super::readdress::readdress;
@@ -29,8 +25,7 @@ use super::upgrade::{self, Switch};
 use super::{mirror, tries};
 use crate::error::{Error, Kind};
 use crate::filter::retry::Controls;
-use crate::filter::rewrite::ORIGINAL_PATH;
-use crate::filter::{Redirect, RetryPolicy, TemplateContext, hop_by_hop};
+use crate::filter::{RetryPolicy, hop_by_hop};
 use crate::pool;
 use crate::snapshot::Destination;
 use crate::telemetry::ResponseFlags;
@@ -136,7 +131,7 @@ fn begin<'a>(
 ) -> Result<Going<'a>, Stopped<'a>> {
     let route = forward.found.route();
     let responds_plainly = route.filters.leaves_response_headers();
-    let keep = match &request {
+    let mut keep = match &request {
         Some(request) if !responds_plainly => Some(Box::new(Kept::of(request))),
         _ => None,
     };
@@ -155,6 +150,9 @@ fn begin<'a>(
     match ready {
         Ok((picked, ready, cookie)) => {
             record.went_to(picked.clone(), &ready.progress);
+            if let Some(keep) = &mut keep {
+                keep.sent = ready.sent;
+            }
             Ok(Going {
                 destination,
                 keep,
@@ -206,12 +204,31 @@ fn pick<B>(
 
 /// A request that is ready to go upstream.
 struct Ready {
+    /// For edits of the response.
+    sent: Sent,
     outgoing: Outgoing,
     progress: Rc<Progress>,
     switch: Option<Switch>,
     deadline: Option<Box<Deadline>>,
     policy: Option<Box<RetryPolicy>>,
     alt_response: bool,
+}
+
+/// What the endpoint is spoken; an upgrade that it cannot carry is refused.
+fn spoken<B>(
+    picked: &Picked,
+    request: &Request<B>,
+    upgrading: bool,
+) -> Result<Protocol, LocalReply> {
+    let version = request.version();
+    let protocol = picked.protocol(version, upgrading);
+    // by HTTP/2 an upgrade is all that a CONNECT was for
+    let refused =
+        !upgrading && version == Version::HTTP_2 && request.headers().contains_key(UPGRADE);
+    if refused || (upgrading && protocol != Protocol::Http1) {
+        return Err(LocalReply::UPGRADE_REFUSED);
+    }
+    Ok(protocol)
 }
 
 /// Turns the downstream request into the one that goes upstream: hop-by-hop headers out, our own in, then the
@@ -223,16 +240,9 @@ fn prepare(
     mut request: Request<DownstreamBody>,
     record: &mut Record,
 ) -> Result<Ready, LocalReply> {
-    let upgrading = request.version() >= Version::HTTP_11 && upgrade::requested(request.headers());
-    let protocol = picked.protocol(request.version(), upgrading);
-    // by HTTP/2 an upgrade is all that a CONNECT was for
-    let refused = !upgrading
-        && request.version() == Version::HTTP_2
-        && request.headers().contains_key(UPGRADE);
-    if refused || (upgrading && protocol != Protocol::Http1) {
-        return Err(LocalReply::UPGRADE_REFUSED);
-    }
     let version = request.version();
+    let upgrading = version >= Version::HTTP_11 && upgrade::requested(request.headers());
+    let protocol = spoken(picked, &request, upgrading)?;
     let switch = upgrading.then(|| Switch::of(&mut request));
     // without one, Host stays as it is
     let authority = request.uri().authority();
@@ -252,7 +262,13 @@ fn prepare(
         None
     };
     let asked = Asked::of(forward, controls.as_ref(), &mut parts.headers, record);
-    let authority = edit(forward, destination, picked, &mut parts, authority);
+    let authority = edits::request(
+        forward,
+        (destination, picked),
+        (&mut parts, record),
+        authority,
+    );
+    let sent = Sent::of(forward, &parts, protocol);
     let bodiless = incoming.is_end_stream();
     let copies = if upgrading {
         SmallVec::new()
@@ -277,6 +293,7 @@ fn prepare(
     };
     let head = (parts, picked.endpoint().hop.as_ref());
     Ok(Ready {
+        sent,
         outgoing: Outgoing::new(forward, manner, head, body),
         deadline: asked.times.watch(&progress),
         progress,
@@ -284,147 +301,6 @@ fn prepare(
         policy: asked.policy,
         alt_response: controls.is_some_and(|controls| controls.alt_response),
     })
-}
-
-/// The route's header edits and path; returns the authority for the upstream, unless it is what Host says.
-fn edit(
-    forward: &Forward<'_>,
-    destination: &Destination,
-    picked: &Picked,
-    parts: &mut Parts,
-    authority: Option<HeaderValue>,
-) -> Option<HeaderValue> {
-    let filters = &forward.found.route().filters;
-    if !filters.leaves_request_headers() {
-        let sent_to = authority.as_ref().or(parts.headers.get(HOST)).cloned();
-        let sent_to = sent_to.as_ref();
-        let context = TemplateContext {
-            upstream_remote: picked.endpoint().address.socket(),
-            upstream_cluster: &destination.name,
-            method: parts.method.as_str(),
-            path: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
-            protocol: parts.version,
-            authority: sent_to
-                .and_then(|value| value.to_str().ok())
-                .unwrap_or_default(),
-            ..forward.context(SystemTime::now())
-        };
-        filters.edit_request(destination.position, &mut parts.headers, &context);
-    }
-    if let Some(path) = filters.rewrite_path(parts.uri.path(), parts.uri.query()) {
-        let before = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
-        if let Ok(before) = HeaderValue::from_str(before) {
-            parts.headers.insert(ORIGINAL_PATH, before);
-        }
-        let mut uri = std::mem::take(&mut parts.uri).into_parts();
-        uri.path_and_query = Some(path);
-        parts.uri = Uri::from_parts(uri).unwrap_or_default();
-    }
-    let Some(rewritten) = filters.authority(destination.position) else {
-        return authority;
-    };
-    if forward.worker.settings.forwarded_host
-        && let Some(asked_for) = authority.or_else(|| parts.headers.get(HOST).cloned())
-        && asked_for != *rewritten
-    {
-        parts.headers.append(X_FORWARDED_HOST, asked_for);
-    }
-    Some(rewritten.clone())
-}
-
-/// What response edits may speak of, kept when the route has any.
-struct Kept {
-    start: SystemTime,
-    version: Version,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-}
-
-impl Kept {
-    fn of<B>(request: &Request<B>) -> Self {
-        Self {
-            start: SystemTime::now(),
-            version: request.version(),
-            method: request.method().clone(),
-            uri: request.uri().clone(),
-            headers: request.headers().clone(),
-        }
-    }
-}
-
-impl Forward<'_> {
-    /// What is known of the request whatever became of it.
-    fn context(&self, start_time: SystemTime) -> TemplateContext<'_> {
-        TemplateContext {
-            downstream_remote: Some(self.origin.client),
-            downstream_local: Some(self.connection.client.destination),
-            upstream_remote: None,
-            upstream_cluster: "",
-            requested_server_name: self.connection.server_name(),
-            protocol: Version::HTTP_11,
-            start_time,
-            response_flags: ResponseFlags::NONE,
-            response_code: 0,
-            response_code_details: "",
-            hostname: &self.worker.settings.hostname,
-            route_name: &self.found.route().name,
-            method: "",
-            path: "",
-            authority: "",
-            scheme: self.origin.scheme.as_str(),
-            request_headers: None,
-            response_headers: None,
-            environment: &self.worker.settings.environment,
-        }
-    }
-
-    /// The response of a redirect rule.
-    pub fn redirect<B>(&self, redirect: &Redirect, request: &Request<B>) -> Response<ReplyBody> {
-        head::redirect(redirect, self.connection, self.origin.scheme, request)
-    }
-
-    /// Edits a response that the route itself made.
-    pub fn edit_reply<B>(
-        &self,
-        request: &Request<B>,
-        record: &Record,
-        response: &mut Response<ReplyBody>,
-    ) {
-        let filters = &self.found.route().filters;
-        if !filters.leaves_response_headers() {
-            self.edit_response(None, &Kept::of(request), record, response);
-        }
-    }
-
-    fn edit_response<B>(
-        &self,
-        destination: Option<&Destination>,
-        kept: &Kept,
-        record: &Record,
-        response: &mut Response<B>,
-    ) {
-        let host = || kept.headers.get(HOST)?.to_str().ok();
-        let authority = kept.uri.authority().map(Authority::as_str);
-        let context = TemplateContext {
-            protocol: kept.version,
-            upstream_remote: record.upstream(),
-            upstream_cluster: destination.map_or("", |destination| &*destination.name),
-            response_flags: record.flags(),
-            response_code_details: record.details(),
-            response_code: response.status().as_u16(),
-            method: kept.method.as_str(),
-            path: kept.uri.path_and_query().map_or("/", PathAndQuery::as_str),
-            authority: authority.or_else(host).unwrap_or_default(),
-            request_headers: Some(&kept.headers),
-            ..self.context(kept.start)
-        };
-        let position = destination.map(|destination| destination.position);
-        self.found
-            .route()
-            .filters
-            .edit_response(position, response.headers_mut(), &context);
-    }
 }
 
 /// Makes a local reply on a matched route, with the route's response edits.
@@ -437,7 +313,7 @@ fn refuse(
 ) -> Response<ReplyBody> {
     let mut response = record.reply(reply);
     if let Some(kept) = kept {
-        forward.edit_response(destination, &kept, &record, &mut response);
+        forward.edit_response((destination, None), &kept, &record, &mut response);
     }
     record.finish(Ending::Complete);
     response
@@ -472,7 +348,9 @@ fn pass(
         "via_upstream",
     );
     if let Some(keep) = &going.keep {
-        forward.edit_response(Some(going.destination), keep, &record, &mut response);
+        let ends = Rc::clone(response.body().ends());
+        let way = (Some(going.destination), Some(&*ends));
+        forward.edit_response(way, keep, &record, &mut response);
     }
     let (parts, incoming) = response.into_parts();
     let body = match switch {

@@ -7,12 +7,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use rand::{Rng, RngExt};
+use rand::Rng;
 
 use super::connection::Connection;
 use super::origin::{Origin, Trust, X_FORWARDED_FOR, X_FORWARDED_PROTO};
 use super::request::ExchangeSettings;
-use crate::filter::{Scheme, timeout};
+use crate::filter::{Scheme, timeout, uuid};
 
 /// Request id, forwarded and logged.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -209,21 +209,9 @@ fn is_control(name: &HeaderName) -> bool {
     )
 }
 
-/// A random UUID (version 4, RFC 9562).
+/// A random UUID.
 pub fn request_id(rng: &mut impl Rng) -> HeaderValue {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    let bits: u128 = rng.random();
-    let bits = bits & !(0xf << 76) & !(0x3 << 62) | (0x4 << 76) | (0x2 << 62);
-    let mut text = [b'-'; 36];
-    let mut at = 0;
-    for byte in bits.to_be_bytes() {
-        if matches!(at, 8 | 13 | 18 | 23) {
-            at += 1;
-        }
-        text[at] = HEX[usize::from(byte >> 4)];
-        text[at + 1] = HEX[usize::from(byte & 15)];
-        at += 2;
-    }
+    let text = uuid(rng);
     HeaderValue::from_bytes(&text).expect("hexadecimal digits and dashes are visible ASCII")
 }
 

@@ -193,6 +193,24 @@ impl Record {
         self.picked.as_ref()?.endpoint().address.socket()
     }
 
+    /// DNS name of the endpoint that the request went to, if it is one endpoint by that name.
+    pub fn upstream_name(&self) -> Option<&str> {
+        self.picked.as_ref()?.dns_name()
+    }
+
+    /// From the beginning of the request to its last byte, if that is read.
+    pub fn request_took(&self) -> Option<Duration> {
+        let ended = self.progress.as_ref()?.ended(self.went_on)?;
+        Some(ended.saturating_duration_since(self.started))
+    }
+
+    /// Bytes of the request's body so far.
+    pub fn received(&self) -> u64 {
+        self.progress
+            .as_ref()
+            .map_or(0, |progress| progress.bytes())
+    }
+
     /// What is said so far of how the exchange went.
     pub fn flags(&self) -> ResponseFlags {
         self.flags | self.added

@@ -20,7 +20,7 @@ use super::replay::Memory;
 use crate::balance::EndpointIdx;
 use crate::cluster::{Ask, Avoid, Cluster, Endpoint};
 use crate::pool::{Pools, Target};
-use crate::registry::ClusterId;
+use crate::registry::{Address, ClusterId};
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
 use crate::upstream::{Buffers, Client, Counts, Host, Protocol, Reach, TlsTarget, tls};
@@ -161,6 +161,11 @@ impl Worker {
             snapshot: RefCell::new(Cached { cache, current }),
             rng: RefCell::new(SmallRng::seed_from_u64(parts.seed)),
         }
+    }
+
+    /// The worker's random numbers.
+    pub fn rng(&self) -> &RefCell<SmallRng> {
+        &self.rng
     }
 
     /// The snapshot in force. A request calls this once and keeps what it got.
@@ -307,6 +312,14 @@ impl Picked {
             .snapshot
             .cluster(self.pool)
             .expect("picked from this very snapshot")
+    }
+
+    /// The DNS name of an endpoint that is one by its name.
+    pub fn dns_name(&self) -> Option<&str> {
+        match &self.endpoint().address {
+            Address::Name { name, .. } => Some(name),
+            Address::Ip(_) | Address::Unix(_) => None,
+        }
     }
 
     /// What the request is for.

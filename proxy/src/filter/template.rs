@@ -2,19 +2,29 @@
 //!
 //! Which operators there are is listed once, where values are validated; a test of `compile` holds the two together.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use rand::rngs::SmallRng;
 
 use crate::telemetry::ResponseFlags;
+use crate::tls::Facts;
+use crate::tls::peer::PeerCertificate;
 
+mod certificate;
+mod grpc_status;
+mod identifiers;
 mod parse;
 mod print;
 mod start_time;
 
+use certificate::TlsField;
+use grpc_status::StatusForm;
+pub use identifiers::uuid;
 use start_time::TimeFormat;
 
 /// A value that depends on the request.
@@ -37,27 +47,51 @@ enum Segment {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Operator {
+    /// One of Envoy's that never has a value here.
+    Absent,
+    AttemptCount,
+    BytesReceived,
+    BytesSent,
+    DownstreamDirectRemote(AddressPart),
     DownstreamLocal(AddressPart),
     DownstreamRemote(AddressPart),
+    DownstreamTls(TlsField),
+    Duration,
+    EmitTime(TimeFormat),
     Environment(Box<str>),
+    GrpcStatus(StatusForm),
     Hostname,
     Protocol,
+    RequestDuration,
     RequestHeader(Header, Option<Header>),
+    RequestHeadersBytes,
     RequestedServerName,
     ResponseCode,
     ResponseCodeDetails,
+    ResponseDuration,
     ResponseFlags,
+    ResponseFlagsLong,
     ResponseHeader(HeaderName, Option<HeaderName>),
+    ResponseHeadersBytes,
     RouteName,
     StartTime(TimeFormat),
+    StreamId,
+    TraceId,
+    UniqueId,
     UpstreamCluster,
+    UpstreamLocal(AddressPart),
+    UpstreamName(AddressPart),
+    UpstreamProtocol,
     UpstreamRemote(AddressPart),
+    UpstreamTls(TlsField),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AddressPart {
     Both,
     Ip,
+    /// The network of this many bits that the IP is in.
+    Network(u8),
     Port,
 }
 
@@ -80,6 +114,18 @@ pub struct TemplateContext<'a> {
     pub downstream_local: Option<SocketAddr>,
     /// Address of the endpoint.
     pub upstream_remote: Option<SocketAddr>,
+    /// Address that the client's end of the connection has, whoever it speaks for.
+    pub downstream_direct_remote: Option<SocketAddr>,
+    /// TLS with the client.
+    pub downstream_tls: Option<TlsContext<'a>>,
+    /// Our address towards the endpoint.
+    pub upstream_local: Option<SocketAddr>,
+    /// DNS name that the endpoint is known by.
+    pub upstream_name: Option<&'a str>,
+    /// Protocol of the connection with the endpoint; empty while there is none.
+    pub upstream_protocol: &'static str,
+    /// TLS with the endpoint.
+    pub upstream_tls: Option<TlsContext<'a>>,
     /// `outbound|PORT|SUBSET|HOST` of the chosen destination.
     pub upstream_cluster: &'a str,
     /// SNI of the downstream connection.
@@ -88,6 +134,22 @@ pub struct TemplateContext<'a> {
     pub protocol: Version,
     /// When the request began.
     pub start_time: SystemTime,
+    /// What time it is.
+    pub now: SystemTime,
+    /// Since the request began.
+    pub duration: Duration,
+    /// From the beginning of the request to its last byte.
+    pub request_duration: Option<Duration>,
+    /// From the beginning of the request to the head of the endpoint's response.
+    pub response_duration: Option<Duration>,
+    /// Bytes of the request's body so far.
+    pub bytes_received: u64,
+    /// How often the request was sent to an endpoint, this time included.
+    pub attempts: u32,
+    /// Id of the request, as it is sent on.
+    pub request_id: Option<&'a HeaderValue>,
+    /// Random numbers for ids.
+    pub random: Option<&'a RefCell<SmallRng>>,
     /// Response flags so far.
     pub response_flags: ResponseFlags,
     /// Status of the response; 0 while there is none.
@@ -114,6 +176,19 @@ pub struct TemplateContext<'a> {
     pub environment: &'a BTreeMap<String, String>,
 }
 
+/// What templates may say of a TLS connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TlsContext<'a> {
+    /// Version, as in `TLSv1.3`.
+    pub version: &'a str,
+    /// Cipher suite, by OpenSSL's name.
+    pub cipher: &'a str,
+    /// The certificate of the other side.
+    pub peer: Option<&'a PeerCertificate>,
+    /// What our own certificate says.
+    pub own: Option<&'a Facts>,
+}
+
 /// Why a text is not a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplateError {
@@ -121,7 +196,7 @@ pub enum TemplateError {
     Argument(String, &'static str),
     /// The text ends within an operator that starts at this byte.
     Open(usize),
-    /// No such operator.
+    /// No name of an operator.
     UnknownOperator(String),
 }
 
@@ -133,7 +208,7 @@ impl fmt::Display for TemplateError {
                 f,
                 "operator at byte {at} is not closed; write %% for a percent sign"
             ),
-            Self::UnknownOperator(operator) => write!(f, "unknown operator {operator}"),
+            Self::UnknownOperator(operator) => write!(f, "{operator} is no name of an operator"),
         }
     }
 }
@@ -145,7 +220,8 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// When a `%` is neither doubled nor part of a closed operator that is known.
+    /// When a `%` is neither doubled nor part of a closed operator. One that is not known here is taken for one of Envoy's and
+    /// is empty: validation refuses all others.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         parse::segments(text).map(|segments| Self {
             segments: segments.into(),
@@ -156,6 +232,15 @@ impl Template {
     /// The text as it was written.
     pub fn written(&self) -> &str {
         &self.written
+    }
+
+    /// Whether it has operators that never have a value.
+    pub fn has_absent(&self) -> bool {
+        let is_absent = |segment: &Segment| {
+            let operator = Operator::Absent;
+            matches!(segment, Segment::Operator { operator: one, .. } if *one == operator)
+        };
+        self.segments.iter().any(is_absent)
     }
 
     /// The text, when no operator is in it.

@@ -134,7 +134,7 @@ async fn tls<A: Answer>(mut connection: Fresh<A>, chains: Arc<Chains>) -> Option
     let terms = Terms {
         config: Arc::clone(tls.config(hello.alpn())),
         server_name: hello.server_name.as_deref().map(Arc::from),
-        by: tls.uri(),
+        own: tls.identities.first().cloned(),
         version: hello.version,
         due,
     };

@@ -17,6 +17,22 @@ pub fn cipher_suite(name: &str) -> Option<SupportedCipherSuite> {
     })
 }
 
+/// OpenSSL's name of a cipher suite that rustls names; its own for one that is not known.
+pub fn openssl_name(suite: &'static str) -> &'static str {
+    match suite {
+        "TLS13_AES_128_GCM_SHA256" => "TLS_AES_128_GCM_SHA256",
+        "TLS13_AES_256_GCM_SHA384" => "TLS_AES_256_GCM_SHA384",
+        "TLS13_CHACHA20_POLY1305_SHA256" => "TLS_CHACHA20_POLY1305_SHA256",
+        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256" => "ECDHE-ECDSA-AES128-GCM-SHA256",
+        "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384" => "ECDHE-ECDSA-AES256-GCM-SHA384",
+        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256" => "ECDHE-ECDSA-CHACHA20-POLY1305",
+        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256" => "ECDHE-RSA-AES128-GCM-SHA256",
+        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384" => "ECDHE-RSA-AES256-GCM-SHA384",
+        "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256" => "ECDHE-RSA-CHACHA20-POLY1305",
+        other => other,
+    }
+}
+
 /// The group of a name as OpenSSL or BoringSSL writes it; `None` for one that is not offered.
 pub fn group(name: &str) -> Option<&'static dyn SupportedKxGroup> {
     let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
@@ -40,6 +56,19 @@ mod tests {
     use rustls::{CipherSuite, NamedGroup};
 
     use super::*;
+
+    #[test]
+    fn every_suite_that_is_spoken_has_its_name_of_openssl() {
+        for suite in rustls::crypto::aws_lc_rs::ALL_CIPHER_SUITES {
+            let name = suite.suite().as_str().unwrap();
+            let named = openssl_name(name);
+            assert_ne!(named, name);
+            match cipher_suite(named) {
+                Some(found) => assert_eq!(found.suite(), suite.suite()),
+                None => assert!(named.starts_with("TLS_"), "{named} is one of TLS 1.3"),
+            }
+        }
+    }
 
     #[test]
     fn names_are_those_of_openssl() {

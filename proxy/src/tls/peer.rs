@@ -1,11 +1,14 @@
 //! What is known of the other side of a TLS connection, once the handshake is over.
 
+use std::sync::OnceLock;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustls::{CommonState, HandshakeKind, ProtocolVersion};
 use rustls_pki_types::CertificateDer;
 
 use super::Facts;
+use super::ciphers::openssl_name;
 use super::digest::{hex, sha256};
 
 /// The other side of a TLS connection.
@@ -13,10 +16,10 @@ use super::digest::{hex, sha256};
 pub struct Peer {
     /// The version that is spoken.
     pub version: Option<&'static str>,
-    /// The cipher suite, as the standard names it.
+    /// The cipher suite, by OpenSSL's name where it has one.
     pub cipher: Option<&'static str>,
-    /// The client's own certificate, if it showed one.
-    certificate: Option<CertificateDer<'static>>,
+    /// Its own certificate, if it showed one.
+    pub certificate: Option<PeerCertificate>,
     /// Whether an earlier session was resumed.
     pub resumed: bool,
 }
@@ -28,32 +31,68 @@ impl Peer {
         let suite = session.negotiated_cipher_suite();
         Self {
             version: session.protocol_version().map(version),
-            cipher: suite.and_then(|suite| suite.suite().as_str()),
-            certificate: certificates.first().map(|one| one.clone().into_owned()),
+            cipher: suite.and_then(|suite| suite.suite().as_str().map(openssl_name)),
+            certificate: certificates.first().map(PeerCertificate::new),
             resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
         }
     }
+}
 
-    /// What the client's certificate says; `None` if it showed none, or one that only a verifier of anything lets in.
-    pub fn certificate(&self) -> Option<PeerCertificate> {
-        let der = self.certificate.as_ref()?;
-        Some(PeerCertificate {
-            facts: Facts::read(der).ok()?,
-            hash: hex(&sha256(der)),
-            pem: pem(der),
-        })
+/// The certificate of the other side, read when somebody asks what it says.
+#[derive(Clone, Debug)]
+pub struct PeerCertificate {
+    der: CertificateDer<'static>,
+    facts: OnceLock<Option<Facts>>,
+}
+
+/// They are what their bytes are.
+impl PartialEq for PeerCertificate {
+    fn eq(&self, other: &Self) -> bool {
+        self.der == other.der
     }
 }
 
-/// A client's certificate, as it is told to others.
-#[derive(Clone, Debug)]
-pub struct PeerCertificate {
-    /// What it says.
-    pub facts: Facts,
+impl Eq for PeerCertificate {}
+
+impl PeerCertificate {
+    fn new(certificate: &CertificateDer<'_>) -> Self {
+        Self {
+            der: certificate.clone().into_owned(),
+            facts: OnceLock::new(),
+        }
+    }
+
+    /// What it says; `None` for one that cannot be read, which only a verifier of anything lets in.
+    pub fn facts(&self) -> Option<&Facts> {
+        let facts = self.facts.get_or_init(|| Facts::read(&self.der).ok());
+        facts.as_ref()
+    }
+
     /// Its SHA-256: lower-case hexadecimal digits.
-    pub hash: String,
-    /// The whole of it.
-    pub pem: String,
+    pub fn hash(&self) -> String {
+        hex(&sha256(&self.der))
+    }
+
+    /// The whole of it, percent-encoded.
+    pub fn encoded_pem(&self) -> String {
+        percent_encode(&pem(&self.der))
+    }
+}
+
+/// Percent-encodes what a header would take for structure: what PEM has of line ends, spaces, `+`, `/` and `=`.
+pub fn percent_encode(pem: &str) -> String {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let mut out = String::with_capacity(pem.len() + pem.len() / 8);
+    for byte in pem.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            out.push(char::from(HEX[usize::from(byte >> 4)]));
+            out.push(char::from(HEX[usize::from(byte & 15)]));
+        }
+    }
+    out
 }
 
 /// Columns of PEM (RFC 7468, section 2).

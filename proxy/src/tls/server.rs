@@ -16,7 +16,7 @@ use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
 use super::digest::Sha256;
 use super::select::Choice;
 use super::verify::Verifier;
-use super::{Authorities, AuthoritySource, Identity, IdentitySource, Name, ciphers};
+use super::{Authorities, AuthoritySource, Identity, IdentitySource, ciphers};
 
 /// How a server terminates TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -133,12 +133,6 @@ impl ServerTls {
             identities,
             authorities,
         })
-    }
-
-    /// The URI name of our own certificate, if it has one: an SPIFFE identity.
-    pub fn uri(&self) -> Option<Arc<str>> {
-        let names = self.identities.first()?.facts.names.iter();
-        names.filter_map(Name::uri).map(Arc::from).next()
     }
 
     /// What to handshake with, given the protocols that the client offers by ALPN.

@@ -92,7 +92,7 @@ pub struct Connected {
 }
 
 /// The two ends of an upstream connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Ends {
     /// Our address; none on a Unix socket.
     pub local: Option<SocketAddr>,

@@ -13,7 +13,8 @@ use super::stream::Stream;
 use crate::error::{Error, Kind};
 use crate::tls::client::server_name;
 use crate::tls::encrypted::{Encrypted, Failure, Reason};
-use crate::tls::{ClientTls, Inside, Peer, WrongNames};
+use crate::tls::peer::{Peer, PeerCertificate};
+use crate::tls::{ClientTls, Identity, Inside, WrongNames};
 
 /// A host of requests that connections ask their server for.
 #[derive(Debug)]
@@ -65,12 +66,16 @@ impl From<TlsTarget<'_>> for Secured {
 }
 
 /// What was agreed on with an endpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Agreed {
     /// The version that is spoken.
     pub version: Option<&'static str>,
-    /// The cipher suite, as the standard names it.
+    /// The cipher suite, by OpenSSL's name.
     pub cipher: Option<&'static str>,
+    /// The endpoint's certificate.
+    pub certificate: Option<PeerCertificate>,
+    /// Our own certificate, if there is one.
+    pub own: Option<Arc<Identity>>,
     /// Whether an earlier session was resumed.
     pub resumed: bool,
 }
@@ -112,6 +117,8 @@ impl Secured {
         let agreed = Agreed {
             version: peer.version,
             cipher: peer.cipher,
+            certificate: peer.certificate,
+            own: self.client.identity.clone(),
             resumed: peer.resumed,
         };
         Ok((Stream::Tls(Box::new(encrypted)), agreed))

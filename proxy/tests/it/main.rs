@@ -33,6 +33,7 @@ mod faults;
 mod forwarding;
 mod fuzz_corpus;
 mod grpc;
+mod header_values;
 mod health_checks;
 mod listeners;
 mod memory;

@@ -249,6 +249,7 @@ codes! {
     VS309 Warning "allowOrigin is deprecated";
     VS310 Warning "a tcp match at a gateway has no conditions but its port and its gateways";
     VS311 Warning "an http match with gateways has no sourceLabels and no sourceNamespace";
+    VS312 Warning "an operator in a header value has values here, not only in Envoy";
     DR301 Warning "warmupDurationSecs is deprecated";
     DR302 Warning "LEAST_CONN is deprecated";
     DR303 Error "warmupDurationSecs and warmup exclude each other";

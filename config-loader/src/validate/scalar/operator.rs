@@ -2,40 +2,20 @@
 //!
 //! The proxy compiles them; what is good here it must know. A test of its `compile` holds the two together.
 
-use super::is_header_name;
+mod names;
 
-/// The operators.
-pub const OPERATORS: [&str; 22] = [
-    "DOWNSTREAM_LOCAL_ADDRESS",
-    "DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT",
-    "DOWNSTREAM_LOCAL_PORT",
-    "DOWNSTREAM_REMOTE_ADDRESS",
-    "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT",
-    "DOWNSTREAM_REMOTE_PORT",
-    "ENVIRONMENT",
-    "HOSTNAME",
-    "PROTOCOL",
-    "REQ",
-    "REQUESTED_SERVER_NAME",
-    "RESP",
-    "RESPONSE_CODE",
-    "RESPONSE_CODE_DETAILS",
-    "RESPONSE_FLAGS",
-    "ROUTE_NAME",
-    "START_TIME",
-    "UPSTREAM_CLUSTER",
-    "UPSTREAM_HOST",
-    "UPSTREAM_REMOTE_ADDRESS",
-    "UPSTREAM_REMOTE_ADDRESS_WITHOUT_PORT",
-    "UPSTREAM_REMOTE_PORT",
-];
+pub use names::{ABSENT_OPERATORS, OPERATORS};
+
+use super::is_header_name;
 
 /// What is wrong with an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperatorProblem<'t> {
+    /// Envoy has it, and it never has a value here.
+    Absent(&'t str),
     /// Its argument or its length: the operator, what is wrong, and what to write.
     Argument(&'t str, &'static str, &'static str),
-    /// Nobody knows it.
+    /// Envoy does not have it either.
     Unknown(&'t str),
 }
 
@@ -95,6 +75,9 @@ impl<'t> Operator<'t> {
     }
 
     fn problem(&self) -> Option<OperatorProblem<'t>> {
+        if ABSENT_OPERATORS.contains(&self.name) {
+            return Some(OperatorProblem::Absent(self.name));
+        }
         if !OPERATORS.contains(&self.name) {
             return Some(OperatorProblem::Unknown(self.name));
         }
@@ -109,17 +92,35 @@ impl<'t> Operator<'t> {
                 "lacks the name of a variable",
                 "write `%ENVIRONMENT(NAME)%`",
             )),
-            "REQ" | "RESP" if argument.is_empty() => Some((
+            "REQ" | "REQUEST_HEADER" | "RESP" | "RESPONSE_HEADER" if argument.is_empty() => Some((
                 "lacks the name of a header",
                 "write `%REQ(NAME)%` or `%RESP(NAME)%`",
             )),
-            "REQ" if !header_names(argument, is_request_header) => Some(NO_HEADER),
-            "RESP" if !header_names(argument, is_header_name) => Some(NO_HEADER),
-            "START_TIME" if !is_time_format(argument) => Some((
+            "REQ" | "REQUEST_HEADER" if !header_names(argument, is_request_header) => {
+                Some(NO_HEADER)
+            }
+            "RESP" | "RESPONSE_HEADER" if !header_names(argument, is_header_name) => {
+                Some(NO_HEADER)
+            }
+            "ENVIRONMENT" | "REQ" | "REQUEST_HEADER" | "RESP" | "RESPONSE_HEADER" => None,
+            name if has_time_format(name) => (!is_time_format(argument)).then_some((
                 "has a time format that is not known",
                 "use `%Y`, `%m`, `%d`, `%H`, `%M`, `%S`, `%s`, `%f` or `%1f` to `%9f`",
             )),
-            "ENVIRONMENT" | "REQ" | "RESP" | "START_TIME" => None,
+            name if name.ends_with("_ADDRESS_WITHOUT_PORT") => {
+                let is_prefix = |digits: &str| digits.parse().is_ok_and(|bits: u8| bits <= 128);
+                (!argument.is_empty() && !is_prefix(argument)).then_some((
+                    "has a prefix that is no number up to 128",
+                    "write the bits of the network as in `%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT(16)%`, or nothing",
+                ))
+            }
+            "GRPC_STATUS" => {
+                let forms = ["", "CAMEL_STRING", "NUMBER", "SNAKE_STRING"];
+                (!forms.contains(&argument)).then_some((
+                    "has a form that is not known",
+                    "use `CAMEL_STRING`, `SNAKE_STRING` or `NUMBER`",
+                ))
+            }
             _ if !argument.is_empty() => Some(("takes no argument", "remove the parentheses")),
             _ => None,
         }
@@ -151,6 +152,12 @@ fn is_request_header(name: &str) -> bool {
     is_header_name(name) || pseudo.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
+/// Whether an operator takes a time format.
+fn has_time_format(name: &str) -> bool {
+    let validity = ["_PEER_CERT_V_END", "_PEER_CERT_V_START"];
+    matches!(name, "EMIT_TIME" | "START_TIME") || validity.iter().any(|end| name.ends_with(end))
+}
+
 /// Whether a text is a time format of which all parts are known.
 fn is_time_format(format: &str) -> bool {
     let mut parts = format.split('%').skip(1);
@@ -176,6 +183,7 @@ mod tests {
                 .iter()
                 .map(|problem| match problem {
                     OperatorProblem::Argument(name, wrong, _) => format!("{name} {wrong}"),
+                    OperatorProblem::Absent(name) => format!("-{name}"),
                     OperatorProblem::Unknown(name) => format!("?{name}"),
                 })
                 .collect();
@@ -186,6 +194,18 @@ mod tests {
         check("%START_TIME(%Y%m %3f)%%START_TIME%", &[]);
         check("%REQ(:path?X-Other):10%%%", &[]);
         check("%A([\"b)%\"])%c%B%", &["?A", "?B"]);
+        check("%CEL(f(a)['b']):3% %TRAILER%", &["-CEL", "-TRAILER"]);
+        check("%REQUEST_HEADER(:path)%%GRPC_STATUS(NUMBER)%", &[]);
+        check("%EMIT_TIME(%s)%%DOWNSTREAM_PEER_CERT_V_END(%Y)%", &[]);
+        check("%UPSTREAM_REMOTE_ADDRESS_WITHOUT_PORT(64)%", &[]);
+        check(
+            "%UPSTREAM_REMOTE_ADDRESS_WITHOUT_PORT(129)%",
+            &["UPSTREAM_REMOTE_ADDRESS_WITHOUT_PORT has a prefix that is no number up to 128"],
+        );
+        check(
+            "%GRPC_STATUS(number)%",
+            &["GRPC_STATUS has a form that is not known"],
+        );
         check("%REQ%", &["REQ lacks the name of a header"]);
         check("%RESP(:path)%", &["RESP does not name a header"]);
         check("%REQ(a?)%", &["REQ does not name a header"]);

@@ -1,13 +1,16 @@
 //! What validation lets into header values, and what filters make of it.
 
-use config_loader::validate::scalar::{OPERATORS, header_value_problem, operator_problems};
+use config_loader::validate::scalar::{
+    ABSENT_OPERATORS, OPERATORS, OperatorProblem, header_value_problem, operator_problems,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::filter::template::Template;
 
 fn is_valid(text: &str) -> bool {
-    header_value_problem(text).is_none() && operator_problems(text).is_empty()
+    let is_error = |problem: &OperatorProblem<'_>| !matches!(problem, OperatorProblem::Absent(_));
+    header_value_problem(text).is_none() && !operator_problems(text).iter().any(is_error)
 }
 
 #[test]
@@ -21,9 +24,44 @@ fn every_operator_that_is_valid_is_compiled() {
     }
 }
 
+#[test]
+fn operators_have_values_unless_a_warning_says_that_they_have_none() {
+    for (operators, is_absent) in [(&OPERATORS[..], false), (&ABSENT_OPERATORS[..], true)] {
+        for operator in operators {
+            let texts = [format!("%{operator}%"), format!("%{operator}(x)%")];
+            let compiled = texts.iter().find_map(|text| Template::parse(text).ok());
+            let compiled = compiled.expect("one of them is good");
+            assert_eq!(compiled.has_absent(), is_absent, "{operator}");
+            let problems = operator_problems(&texts[0]);
+            let warns = problems.contains(&OperatorProblem::Absent(operator));
+            assert_eq!(warns, is_absent, "{operator}");
+        }
+    }
+}
+
+#[test]
+fn reference_page_has_every_operator() {
+    let page = include_str!("../../../../docs/header-values.md");
+    let (with_values, without) = page.split_once("\n## Operators without a value").unwrap();
+    for (part, operators) in [
+        (with_values, &OPERATORS[..]),
+        (without, &ABSENT_OPERATORS[..]),
+    ] {
+        let named: Vec<&str> = part
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .map(|code| code.trim_matches('%').split(['(', ':']).next().unwrap())
+            .collect();
+        for operator in operators {
+            assert!(named.contains(operator), "{operator}");
+        }
+    }
+}
+
 /// A value of texts and operators with all kinds of arguments.
 fn value() -> impl Strategy<Value = String> {
-    let name = prop_oneof![8 => select(OPERATORS.to_vec()), 1 => select(vec!["REQUEST", "A", "_"])];
+    let name = prop_oneof![8 => select(OPERATORS.to_vec()), 2 => select(ABSENT_OPERATORS.to_vec()), 1 => select(vec!["REQUEST", "A", "_"])];
     let argument = select(vec![
         "",
         "()",
@@ -79,6 +117,8 @@ proptest! {
         length in "(:?[0-9]{0,2})?",
     ) {
         let value = format!("%{name}{argument}{length}%");
-        prop_assert_eq!(is_valid(&value), Template::parse(&value).is_ok(), "{}", value);
+        // a digit behind a name is a part of it: of a name that validation does not know
+        let compiled = Template::parse(&value).is_ok_and(|template| !template.has_absent());
+        prop_assert_eq!(is_valid(&value), compiled, "{}", value);
     }
 }

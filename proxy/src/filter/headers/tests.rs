@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::Version;
 
@@ -31,6 +31,20 @@ pub(in crate::filter) fn headers(lines: &[&str]) -> HeaderMap {
 
 pub(in crate::filter) fn with_context(test: impl FnOnce(&TemplateContext<'_>)) {
     test(&TemplateContext {
+        downstream_direct_remote: None,
+        downstream_tls: None,
+        upstream_local: None,
+        upstream_name: None,
+        upstream_protocol: "",
+        upstream_tls: None,
+        now: SystemTime::UNIX_EPOCH,
+        duration: Duration::ZERO,
+        request_duration: None,
+        response_duration: None,
+        bytes_received: 0,
+        attempts: 0,
+        request_id: None,
+        random: None,
         downstream_remote: None,
         downstream_local: None,
         upstream_remote: None,

@@ -2,6 +2,8 @@
 
 use http::HeaderName;
 
+use super::certificate::{Parsed, TlsField};
+use super::grpc_status::StatusForm;
 use super::start_time::TimeFormat;
 use super::{AddressPart, Header, Operator, Segment, TemplateError};
 
@@ -31,6 +33,28 @@ pub(super) fn segments(text: &str) -> Result<Vec<Segment>, TemplateError> {
     Ok(segments)
 }
 
+const NO_ARGUMENT: &str = "takes no argument";
+const WRONG_TIME: &str = "unknown or unfinished time specifier";
+
+/// Most bits of a network.
+const PREFIX_MAX: u8 = 128;
+
+/// Where the `%` is that ends an operator; what stands in parentheses and quotes may have its own. `None` when there is none.
+fn end(text: &str) -> Option<usize> {
+    let (mut depth, mut is_quoted) = (0_u32, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'"' if depth > 0 => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            b'(' | b'[' => depth += 1,
+            b')' | b']' => depth = depth.saturating_sub(1),
+            b'%' if depth == 0 => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
 /// `NAME(argument):10%rest`, taken apart.
 struct Inside<'t> {
     name: &'t str,
@@ -42,14 +66,15 @@ struct Inside<'t> {
 impl<'t> Inside<'t> {
     /// `None` when the operator is not closed.
     fn read(text: &'t str) -> Option<Self> {
-        let name_len = text.find(['(', ':', '%'])?;
-        let (name, mut rest) = text.split_at(name_len);
+        let end = end(text)?;
+        let (inside, rest) = (&text[..end], &text[end + 1..]);
+        let name_len = inside.find(['(', ':']).unwrap_or(inside.len());
+        let (name, mut length) = inside.split_at(name_len);
         let mut argument = None;
-        if let Some(inner) = rest.strip_prefix('(') {
+        if let Some(inner) = length.strip_prefix('(') {
             let (text, after) = inner.split_once(')')?;
-            (argument, rest) = (Some(text), after);
+            (argument, length) = (Some(text), after);
         }
-        let (length, rest) = rest.split_once('%')?;
         let length = (!length.is_empty()).then_some(length);
         Some(Self {
             name,
@@ -60,6 +85,14 @@ impl<'t> Inside<'t> {
     }
 
     fn segment(&self) -> Result<Segment, TemplateError> {
+        let operator = self.operator()?;
+        if operator == Operator::Absent {
+            // its argument and length are Envoy's business
+            return Ok(Segment::Operator {
+                operator,
+                chars_max: None,
+            });
+        }
         let chars_max = match self.length {
             None => None,
             Some(length) => {
@@ -69,7 +102,6 @@ impl<'t> Inside<'t> {
                 Some(digits.ok_or_else(|| self.wrong("expected `:` and a number, or `%`"))?)
             }
         };
-        let operator = self.operator()?;
         Ok(Segment::Operator {
             operator,
             chars_max,
@@ -77,38 +109,62 @@ impl<'t> Inside<'t> {
     }
 
     fn operator(&self) -> Result<Operator, TemplateError> {
-        use AddressPart::{Both, Ip, Port};
+        use AddressPart::{Both, Port};
         let plain = match self.name {
             "ENVIRONMENT" => {
                 return self
                     .required()
                     .map(|name| Operator::Environment(name.into()));
             }
-            "REQ" => return self.request_header(),
-            "RESP" => return self.response_header(),
-            "START_TIME" => return self.start_time(),
-            "DOWNSTREAM_LOCAL_ADDRESS" => Operator::DownstreamLocal(Both),
-            "DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT" => Operator::DownstreamLocal(Ip),
-            "DOWNSTREAM_LOCAL_PORT" => Operator::DownstreamLocal(Port),
+            "EMIT_TIME" => return self.time().map(Operator::EmitTime),
+            "GRPC_STATUS" => return self.grpc_status(),
+            "REQ" | "REQUEST_HEADER" => return self.request_header(),
+            "RESP" | "RESPONSE_HEADER" => return self.response_header(),
+            "START_TIME" => return self.time().map(Operator::StartTime),
+            name if name.ends_with("_WITHOUT_PORT") => return self.without_port(),
+            "BYTES_RECEIVED" => Operator::BytesReceived,
+            "BYTES_SENT" => Operator::BytesSent,
+            "DOWNSTREAM_DIRECT_REMOTE_ADDRESS" => Operator::DownstreamDirectRemote(Both),
+            "DOWNSTREAM_DIRECT_REMOTE_PORT" => Operator::DownstreamDirectRemote(Port),
+            "DOWNSTREAM_DIRECT_LOCAL_ADDRESS" | "DOWNSTREAM_LOCAL_ADDRESS" => {
+                Operator::DownstreamLocal(Both)
+            }
+            "DOWNSTREAM_DIRECT_LOCAL_PORT" | "DOWNSTREAM_LOCAL_PORT" => {
+                Operator::DownstreamLocal(Port)
+            }
             "DOWNSTREAM_REMOTE_ADDRESS" => Operator::DownstreamRemote(Both),
-            "DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT" => Operator::DownstreamRemote(Ip),
             "DOWNSTREAM_REMOTE_PORT" => Operator::DownstreamRemote(Port),
+            "DURATION" => Operator::Duration,
+            "GRPC_STATUS_NUMBER" => Operator::GrpcStatus(StatusForm::Number),
             "HOSTNAME" => Operator::Hostname,
             "PROTOCOL" => Operator::Protocol,
+            // what is read of a request is sent on at once
+            "REQUEST_DURATION" | "REQUEST_TX_DURATION" => Operator::RequestDuration,
+            "REQUEST_HEADERS_BYTES" => Operator::RequestHeadersBytes,
             "REQUESTED_SERVER_NAME" => Operator::RequestedServerName,
             "RESPONSE_CODE" => Operator::ResponseCode,
             "RESPONSE_CODE_DETAILS" => Operator::ResponseCodeDetails,
+            "RESPONSE_DURATION" => Operator::ResponseDuration,
             "RESPONSE_FLAGS" => Operator::ResponseFlags,
+            "RESPONSE_FLAGS_LONG" => Operator::ResponseFlagsLong,
+            "RESPONSE_HEADERS_BYTES" => Operator::ResponseHeadersBytes,
             "ROUTE_NAME" => Operator::RouteName,
-            "UPSTREAM_CLUSTER" => Operator::UpstreamCluster,
+            "STREAM_ID" => Operator::StreamId,
+            "TRACE_ID" => Operator::TraceId,
+            "UNIQUE_ID" => Operator::UniqueId,
+            "UPSTREAM_CLUSTER" | "UPSTREAM_CLUSTER_RAW" => Operator::UpstreamCluster,
+            "UPSTREAM_HOST_NAME" => Operator::UpstreamName(Both),
+            "UPSTREAM_LOCAL_ADDRESS" => Operator::UpstreamLocal(Both),
+            "UPSTREAM_LOCAL_PORT" => Operator::UpstreamLocal(Port),
+            "UPSTREAM_PROTOCOL" => Operator::UpstreamProtocol,
+            "UPSTREAM_REQUEST_ATTEMPT_COUNT" => Operator::AttemptCount,
             "UPSTREAM_HOST" | "UPSTREAM_REMOTE_ADDRESS" => Operator::UpstreamRemote(Both),
-            "UPSTREAM_REMOTE_ADDRESS_WITHOUT_PORT" => Operator::UpstreamRemote(Ip),
             "UPSTREAM_REMOTE_PORT" => Operator::UpstreamRemote(Port),
-            unknown => return Err(TemplateError::UnknownOperator(unknown.to_owned())),
+            _ => return self.tls(),
         };
         match self.argument {
             None | Some("") => Ok(plain),
-            Some(_) => Err(self.wrong("takes no argument")),
+            Some(_) => Err(self.wrong(NO_ARGUMENT)),
         }
     }
 
@@ -135,11 +191,64 @@ impl<'t> Inside<'t> {
         ))
     }
 
-    fn start_time(&self) -> Result<Operator, TemplateError> {
+    fn time(&self) -> Result<TimeFormat, TemplateError> {
         let format = TimeFormat::parse(self.argument.unwrap_or_default());
-        format
-            .map(Operator::StartTime)
-            .ok_or_else(|| self.wrong("unknown or unfinished time specifier"))
+        format.ok_or_else(|| self.wrong(WRONG_TIME))
+    }
+
+    fn grpc_status(&self) -> Result<Operator, TemplateError> {
+        let form = StatusForm::parse(self.argument.unwrap_or_default());
+        form.map(Operator::GrpcStatus)
+            .ok_or_else(|| self.wrong("the argument is no form of a status"))
+    }
+
+    /// An IP address, or the network of so many bits that it is in.
+    fn without_port(&self) -> Result<Operator, TemplateError> {
+        let make = match self.name.strip_suffix("_WITHOUT_PORT").unwrap_or_default() {
+            "DOWNSTREAM_DIRECT_LOCAL_ADDRESS" | "DOWNSTREAM_LOCAL_ADDRESS" => {
+                Operator::DownstreamLocal
+            }
+            "DOWNSTREAM_DIRECT_REMOTE_ADDRESS" => Operator::DownstreamDirectRemote,
+            "DOWNSTREAM_REMOTE_ADDRESS" => Operator::DownstreamRemote,
+            "UPSTREAM_LOCAL_ADDRESS" => Operator::UpstreamLocal,
+            "UPSTREAM_REMOTE_ADDRESS" => Operator::UpstreamRemote,
+            "UPSTREAM_HOST_NAME" if self.argument.is_none_or(str::is_empty) => {
+                return Ok(Operator::UpstreamName(AddressPart::Ip));
+            }
+            "UPSTREAM_HOST_NAME" => return Err(self.wrong(NO_ARGUMENT)),
+            _ => return Ok(Operator::Absent),
+        };
+        let part = match self.argument {
+            None | Some("") => AddressPart::Ip,
+            Some(bits) => {
+                let bits = bits.parse().ok().filter(|bits| *bits <= PREFIX_MAX);
+                AddressPart::Network(bits.ok_or_else(|| self.wrong("expected bits of a network"))?)
+            }
+        };
+        Ok(make(part))
+    }
+
+    /// A part of a TLS connection, or one of Envoy's operators that have no value here.
+    fn tls(&self) -> Result<Operator, TemplateError> {
+        let argument = self.argument.unwrap_or_default();
+        let sides: [(_, fn(TlsField) -> Operator); 2] = [
+            ("DOWNSTREAM_", Operator::DownstreamTls),
+            ("UPSTREAM_", Operator::UpstreamTls),
+        ];
+        for (side, make) in sides {
+            let name = self.name.strip_prefix(side);
+            match name.and_then(|name| TlsField::parse(name, argument)) {
+                Some(Parsed::Field(field)) => return Ok(make(field)),
+                Some(Parsed::WrongFormat) => return Err(self.wrong(WRONG_TIME)),
+                Some(Parsed::WrongArgument) => return Err(self.wrong(NO_ARGUMENT)),
+                None => {}
+            }
+        }
+        let is_name = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+        if self.name.is_empty() || !self.name.bytes().all(is_name) {
+            return Err(TemplateError::UnknownOperator(self.name.to_owned()));
+        }
+        Ok(Operator::Absent)
     }
 
     /// `first?second` of a header argument.

@@ -2,10 +2,15 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, Version};
+use http::header::HOST;
+use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use ipnet::IpNet;
 
+use super::identifiers::{trace_id, uuid};
 use super::{AddressPart, Header, Operator, Segment, TemplateContext};
+use crate::telemetry::ResponseFlags;
 
 impl Segment {
     pub(super) fn print(&self, out: &mut Vec<u8>, context: &TemplateContext<'_>) {
@@ -41,13 +46,37 @@ fn shorten(out: &mut Vec<u8>, start: usize, chars_max: usize) {
 impl Operator {
     fn print(&self, out: &mut Vec<u8>, context: &TemplateContext<'_>) {
         let text = match self {
+            Self::Absent => "",
+            Self::AttemptCount => return print(out, context.attempts),
+            Self::BytesReceived => return print(out, context.bytes_received),
+            // headers go before everything else
+            Self::BytesSent => "0",
+            Self::DownstreamDirectRemote(part) => {
+                return part.print(out, context.downstream_direct_remote);
+            }
             Self::DownstreamLocal(part) => return part.print(out, context.downstream_local),
             Self::DownstreamRemote(part) => return part.print(out, context.downstream_remote),
+            Self::DownstreamTls(field) => return field.print(out, context.downstream_tls),
+            Self::UpstreamLocal(part) => return part.print(out, context.upstream_local),
             Self::UpstreamRemote(part) => return part.print(out, context.upstream_remote),
+            Self::UpstreamTls(field) => return field.print(out, context.upstream_tls),
+            Self::UpstreamName(part) => match context.upstream_name {
+                Some(name) => name,
+                None => return part.print(out, context.upstream_remote),
+            },
+            Self::Duration => return print(out, context.duration.as_millis()),
+            Self::RequestDuration => return print_some(out, context.request_duration),
+            Self::ResponseDuration => return print_some(out, context.response_duration),
+            Self::EmitTime(format) => return format.print(out, context.now),
             Self::StartTime(format) => return format.print(out, context.start_time),
             Self::ResponseCode if context.response_code == 0 => "",
             Self::ResponseCode => return print(out, context.response_code),
             Self::ResponseFlags => return print(out, context.response_flags),
+            Self::ResponseFlagsLong => return long_names(out, context.response_flags),
+            Self::GrpcStatus(form) => return form.print(out, context),
+            Self::RequestHeadersBytes => return print(out, request_bytes(context)),
+            Self::ResponseHeadersBytes => return print(out, response_bytes(context)),
+            Self::StreamId | Self::TraceId | Self::UniqueId => return self.print_id(out, context),
             Self::RequestHeader(first, second) => {
                 let find = |header: &Header| header.find(context);
                 let value = find(first).or_else(|| find(second.as_ref()?));
@@ -69,8 +98,23 @@ impl Operator {
             Self::ResponseCodeDetails => context.response_code_details,
             Self::RouteName => context.route_name,
             Self::UpstreamCluster => context.upstream_cluster,
+            Self::UpstreamProtocol => context.upstream_protocol,
         };
         out.extend_from_slice(text.as_bytes());
+    }
+
+    fn print_id(&self, out: &mut Vec<u8>, context: &TemplateContext<'_>) {
+        let id = match self {
+            Self::StreamId => context.request_id.map(HeaderValue::as_bytes),
+            Self::TraceId => context.request_headers.and_then(trace_id),
+            _ => {
+                if let Some(random) = context.random {
+                    out.extend_from_slice(&uuid(&mut *random.borrow_mut()));
+                }
+                None
+            }
+        };
+        out.extend_from_slice(id.unwrap_or_default());
     }
 }
 
@@ -81,6 +125,12 @@ impl AddressPart {
             (Self::Both, Some(address)) => print(out, address),
             (Self::Ip, Some(address)) => print(out, address.ip()),
             (Self::Port, Some(address)) => print(out, address.port()),
+            (Self::Network(bits), Some(address)) => {
+                // one that is too long for the family has no network
+                if let Ok(network) = IpNet::new(address.ip(), bits) {
+                    print(out, network.trunc());
+                }
+            }
         }
     }
 }
@@ -102,7 +152,61 @@ fn first_line<'a>(headers: Option<&'a HeaderMap>, name: &HeaderName) -> Option<&
     Some(headers?.get(name)?.as_bytes())
 }
 
-fn print(out: &mut Vec<u8>, value: impl std::fmt::Display) {
+/// Milliseconds.
+fn print_some(out: &mut Vec<u8>, duration: Option<Duration>) {
+    if let Some(duration) = duration {
+        print(out, duration.as_millis());
+    }
+}
+
+fn long_names(out: &mut Vec<u8>, flags: ResponseFlags) {
+    let start = out.len();
+    for name in flags.long_names() {
+        if out.len() > start {
+            out.push(b',');
+        }
+        out.extend_from_slice(name.as_bytes());
+    }
+    if out.len() == start {
+        out.push(b'-');
+    }
+}
+
+/// Names and values of all lines, pseudo headers included, as Envoy counts them.
+fn request_bytes(context: &TemplateContext<'_>) -> usize {
+    let pseudo = [
+        (":authority", context.authority),
+        (":method", context.method),
+        (":path", context.path),
+        (":scheme", context.scheme),
+    ];
+    let pseudo = pseudo.into_iter().filter(|(_, value)| !value.is_empty());
+    let pseudo: usize = pseudo.map(|(name, value)| name.len() + value.len()).sum();
+    // the host is among the pseudo headers
+    let lines = context
+        .request_headers
+        .map_or(0, |headers| bytes(headers, |name| name != HOST));
+    pseudo + lines
+}
+
+fn response_bytes(context: &TemplateContext<'_>) -> usize {
+    let lines = context
+        .response_headers
+        .map_or(0, |headers| bytes(headers, |_| true));
+    match context.response_code {
+        0 => lines,
+        _ => ":status".len() + 3 + lines,
+    }
+}
+
+fn bytes(headers: &HeaderMap, counts: fn(&HeaderName) -> bool) -> usize {
+    let lines = headers.iter().filter(|(name, _)| counts(name));
+    lines
+        .map(|(name, value)| name.as_str().len() + value.len())
+        .sum()
+}
+
+pub(super) fn print(out: &mut Vec<u8>, value: impl std::fmt::Display) {
     // Writing to memory does not fail.
     let _ = write!(out, "{value}");
 }

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use rand::SeedableRng;
+
 use super::*;
 
 /// A context in which everything has a value.
@@ -10,7 +12,27 @@ fn print(text: &str) -> Option<String> {
     let mut response = HeaderMap::new();
     response.insert("x-answer", HeaderValue::from_static("42"));
     let environment = BTreeMap::from([("POD".to_owned(), "pod-1".to_owned())]);
+    let random = RefCell::new(SmallRng::seed_from_u64(1));
+    let request_id = HeaderValue::from_static("id-1");
     let context = TemplateContext {
+        downstream_direct_remote: Some("192.0.2.7:5000".parse().unwrap()),
+        downstream_tls: Some(TlsContext {
+            version: "TLSv1.3",
+            cipher: "TLS_AES_128_GCM_SHA256",
+            ..TlsContext::default()
+        }),
+        upstream_local: Some("10.1.2.3:6000".parse().unwrap()),
+        upstream_name: Some("db.example"),
+        upstream_protocol: "HTTP/2",
+        upstream_tls: None,
+        now: SystemTime::UNIX_EPOCH + Duration::from_secs(1_709_210_097),
+        duration: Duration::from_micros(12_900),
+        request_duration: Some(Duration::from_millis(3)),
+        response_duration: None,
+        bytes_received: 17,
+        attempts: 2,
+        request_id: Some(&request_id),
+        random: Some(&random),
         downstream_remote: Some("10.0.0.1:4000".parse().unwrap()),
         downstream_local: Some("[::1]:80".parse().unwrap()),
         upstream_remote: None,
@@ -68,6 +90,35 @@ fn operators_print_what_they_name() {
         ("%RESP(x-answer)%", "42"),
         ("%ENVIRONMENT(POD)%", "pod-1"),
         ("<%REQ(x-id):2%>", "<ab>"),
+        (
+            "%REQUEST_HEADER(x-id)% %RESPONSE_HEADER(x-answer)%",
+            "abc 42",
+        ),
+        ("%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT(8)%", "10.0.0.0/8"),
+        ("%DOWNSTREAM_LOCAL_ADDRESS_WITHOUT_PORT(64)%", "::/64"),
+        ("<%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT(33)%>", "<>"),
+        ("%DOWNSTREAM_DIRECT_REMOTE_ADDRESS%", "192.0.2.7:5000"),
+        ("%DOWNSTREAM_DIRECT_REMOTE_PORT%", "5000"),
+        ("%DOWNSTREAM_DIRECT_LOCAL_PORT%", "80"),
+        ("%UPSTREAM_LOCAL_ADDRESS_WITHOUT_PORT(16)%", "10.1.0.0/16"),
+        ("%UPSTREAM_HOST_NAME%", "db.example"),
+        ("%UPSTREAM_CLUSTER_RAW%", "outbound|80||s"),
+        ("%UPSTREAM_PROTOCOL%", "HTTP/2"),
+        (
+            "%DOWNSTREAM_TLS_VERSION% %DOWNSTREAM_TLS_CIPHER%",
+            "TLSv1.3 TLS_AES_128_GCM_SHA256",
+        ),
+        ("%DURATION% %REQUEST_DURATION%", "12 3"),
+        ("%EMIT_TIME(%s)%", "1709210097"),
+        ("%BYTES_RECEIVED% %BYTES_SENT%", "17 0"),
+        ("%UPSTREAM_REQUEST_ATTEMPT_COUNT%", "2"),
+        ("%STREAM_ID%", "id-1"),
+        ("%RESPONSE_FLAGS_LONG%", "UpstreamRequestTimeout"),
+        // :authority 18, :method 10, :path 11, :scheme 12, x-id 7 and 10
+        ("%REQUEST_HEADERS_BYTES%", "68"),
+        // :status 10, x-answer 10
+        ("%RESPONSE_HEADERS_BYTES%", "20"),
+        ("l-%CEL(f(a)[\"%)\"])%-%TRAILER(x):3%-r", "l---r"),
         ("a%UPSTREAM_REMOTE_ADDRESS%b", "ab"),
     ] {
         assert_eq!(print(text).as_deref(), Some(expected), "{text}");
@@ -81,6 +132,12 @@ fn what_is_not_known_prints_as_nothing() {
         "%RESP(missing)%",
         "%ENVIRONMENT(MISSING)%",
         "%UPSTREAM_HOST%",
+        "%UPSTREAM_TLS_VERSION%%UPSTREAM_PEER_CERT%",
+        "%DOWNSTREAM_PEER_SUBJECT%%DOWNSTREAM_LOCAL_SUBJECT%",
+        "%RESPONSE_DURATION%",
+        "%GRPC_STATUS%",
+        "%TRACE_ID%",
+        "%VIRTUAL_CLUSTER_NAME%",
         "",
     ] {
         assert_eq!(print(text), None, "{text}");
@@ -95,8 +152,8 @@ fn faults_are_found_when_a_template_is_read() {
         ("a%REQ(x%", TemplateError::Open(1)),
         ("%%%PROTOCOL", TemplateError::Open(2)),
         (
-            "%NO_SUCH%",
-            TemplateError::UnknownOperator("NO_SUCH".to_owned()),
+            "%no_such%",
+            TemplateError::UnknownOperator("no_such".to_owned()),
         ),
         ("% x%", TemplateError::UnknownOperator(" x".to_owned())),
         ("%REQ%", argument("REQ", "needs an argument in parentheses")),

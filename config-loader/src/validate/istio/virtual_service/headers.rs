@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::diagnostic::codes::istio::{VS060, VS061, VS062, VS063, VS064, VS065, VS066, VS302};
+use crate::diagnostic::codes::istio::{
+    VS060, VS061, VS062, VS063, VS064, VS065, VS066, VS302, VS312,
+};
 use crate::diagnostic::suggest;
 use crate::raw::{self, Field, Map};
 use crate::resource::istio::{HeaderOperations, Headers};
@@ -10,8 +12,8 @@ use crate::span::Span;
 use crate::validate::Check;
 use crate::validate::istio::shared;
 use crate::validate::scalar::{
-    HeaderValueProblem, OPERATORS, OperatorProblem, header_value_problem, is_header_name, items,
-    operator_problems,
+    ABSENT_OPERATORS, HeaderValueProblem, OPERATORS, OperatorProblem, header_value_problem,
+    is_header_name, items, operator_problems,
 };
 
 /// What a header name is made of.
@@ -190,9 +192,21 @@ fn value_is_good(name: &str, text: &str, span: Span, check: &mut Check<'_>) {
 fn known_operators(text: &str, span: Span, check: &mut Check<'_>) {
     for problem in operator_problems(text) {
         match problem {
+            OperatorProblem::Absent(name) => {
+                check
+                    .warning(
+                        VS312,
+                        span,
+                        format!(
+                            "operator `{name}` of Envoy has no value here: `%{name}%` is empty"
+                        ),
+                    )
+                    .help("docs/header-values.md lists the operators that have values");
+            }
             OperatorProblem::Unknown(name) => {
                 let found = check.error(VS302, span, format!("`%{name}%` is not a known operator"));
-                match suggest::nearest(name, OPERATORS) {
+                let known = OPERATORS.into_iter().chain(ABSENT_OPERATORS);
+                match suggest::nearest(name, known) {
                     Some(near) => found.help(format!("did you mean `%{near}%`?")),
                     None => found.help("write `%%` for a percent sign"),
                 };

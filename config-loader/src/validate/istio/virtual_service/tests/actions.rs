@@ -117,6 +117,16 @@ fn header_edits_have_names_and_values() {
             &expected,
         )]);
     }
+    with_route(&[
+        (
+            "headers: {response: {set: {x-a: 'a %DYNAMIC_METADATA(x:y)% %CEL(a)%'}}}",
+            &["W VS312 7", "W VS312 7"],
+        ),
+        (
+            "headers: {request: {add: {x-a: '%DOWNSTREAM_PEER_URI_SAN%'}}}",
+            &[],
+        ),
+    ]);
     let host = "headers: {request: {set: {Host: a.com}}}";
     with_route(&[
         (

@@ -1,0 +1,232 @@
+//! Edits of rules on requests and responses, with what their values may speak of.
+
+use std::time::{Duration, SystemTime};
+
+use http::uri::{Authority, PathAndQuery};
+use hyper::header::{HOST, HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, Uri, Version};
+
+use super::body::ReplyBody;
+use super::forward::Forward;
+use super::head;
+use super::headers::{X_FORWARDED_HOST, X_REQUEST_ID};
+use super::outcome::Record;
+use super::request::Picked;
+use crate::filter::rewrite::ORIGINAL_PATH;
+use crate::filter::{Redirect, TemplateContext, TlsContext};
+use crate::snapshot::Destination;
+use crate::telemetry::ResponseFlags;
+use crate::upstream::{Ends, Protocol};
+
+/// The route's header edits and path; returns the authority for the upstream, unless it is what Host says.
+pub(super) fn request(
+    forward: &Forward<'_>,
+    (destination, picked): (&Destination, &Picked),
+    (parts, record): (&mut Parts, &Record),
+    authority: Option<HeaderValue>,
+) -> Option<HeaderValue> {
+    let filters = &forward.found.route().filters;
+    if !filters.leaves_request_headers() {
+        let sent_to = authority.as_ref().or(parts.headers.get(HOST)).cloned();
+        let sent_to = sent_to.as_ref();
+        let start = SystemTime::now();
+        let request_id = parts.headers.get(X_REQUEST_ID).cloned();
+        let context = TemplateContext {
+            attempts: 1,
+            duration: record.started().elapsed(),
+            request_id: request_id.as_ref(),
+            upstream_name: picked.dns_name(),
+            upstream_remote: picked.endpoint().address.socket(),
+            upstream_cluster: &destination.name,
+            method: parts.method.as_str(),
+            path: parts.uri.path_and_query().map_or("/", PathAndQuery::as_str),
+            protocol: parts.version,
+            authority: sent_to
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or_default(),
+            ..forward.context(start, start)
+        };
+        filters.edit_request(destination.position, &mut parts.headers, &context);
+    }
+    if let Some(path) = filters.rewrite_path(parts.uri.path(), parts.uri.query()) {
+        let before = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        if let Ok(before) = HeaderValue::from_str(before) {
+            parts.headers.insert(ORIGINAL_PATH, before);
+        }
+        let mut uri = std::mem::take(&mut parts.uri).into_parts();
+        uri.path_and_query = Some(path);
+        parts.uri = Uri::from_parts(uri).unwrap_or_default();
+    }
+    let Some(rewritten) = filters.authority(destination.position) else {
+        return authority;
+    };
+    if forward.worker.settings.forwarded_host
+        && let Some(asked_for) = authority.or_else(|| parts.headers.get(HOST).cloned())
+        && asked_for != *rewritten
+    {
+        parts.headers.append(X_FORWARDED_HOST, asked_for);
+    }
+    Some(rewritten.clone())
+}
+
+/// What response edits may speak of, kept when the route has any.
+pub(super) struct Kept {
+    start: SystemTime,
+    version: Version,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    /// What it became.
+    pub(super) sent: Sent,
+}
+
+/// What response edits may speak of of the request that went to the endpoint.
+#[derive(Default)]
+pub(super) struct Sent {
+    request_id: Option<HeaderValue>,
+    protocol: &'static str,
+}
+
+impl Sent {
+    /// Keeps it, if the route edits responses.
+    pub(super) fn of(forward: &Forward<'_>, parts: &Parts, protocol: Protocol) -> Self {
+        if forward.found.route().filters.leaves_response_headers() {
+            return Self::default();
+        }
+        Self {
+            request_id: parts.headers.get(X_REQUEST_ID).cloned(),
+            protocol: match protocol {
+                Protocol::Http1 => "HTTP/1.1",
+                Protocol::Http2 => "HTTP/2",
+            },
+        }
+    }
+}
+
+impl Kept {
+    pub(super) fn of<B>(request: &Request<B>) -> Self {
+        Self {
+            start: SystemTime::now(),
+            version: request.version(),
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            headers: request.headers().clone(),
+            sent: Sent::default(),
+        }
+    }
+}
+
+impl Forward<'_> {
+    /// What is known of the request whatever became of it.
+    fn context(&self, start_time: SystemTime, now: SystemTime) -> TemplateContext<'_> {
+        TemplateContext {
+            downstream_remote: Some(self.origin.client),
+            downstream_direct_remote: Some(self.connection.client.source),
+            downstream_tls: self.connection.tls_context(),
+            upstream_local: None,
+            upstream_name: None,
+            upstream_protocol: "",
+            upstream_tls: None,
+            now,
+            duration: Duration::ZERO,
+            request_duration: None,
+            response_duration: None,
+            bytes_received: 0,
+            attempts: 0,
+            request_id: None,
+            random: Some(self.worker.rng()),
+            downstream_local: Some(self.connection.client.destination),
+            upstream_remote: None,
+            upstream_cluster: "",
+            requested_server_name: self.connection.server_name(),
+            protocol: Version::HTTP_11,
+            start_time,
+            response_flags: ResponseFlags::NONE,
+            response_code: 0,
+            response_code_details: "",
+            hostname: &self.worker.settings.hostname,
+            route_name: &self.found.route().name,
+            method: "",
+            path: "",
+            authority: "",
+            scheme: self.origin.scheme.as_str(),
+            request_headers: None,
+            response_headers: None,
+            environment: &self.worker.settings.environment,
+        }
+    }
+
+    /// The response of a redirect rule.
+    pub fn redirect<B>(&self, redirect: &Redirect, request: &Request<B>) -> Response<ReplyBody> {
+        head::redirect(redirect, self.connection, self.origin.scheme, request)
+    }
+
+    /// Edits a response that the route itself made.
+    pub fn edit_reply<B>(
+        &self,
+        request: &Request<B>,
+        record: &Record,
+        response: &mut Response<ReplyBody>,
+    ) {
+        let filters = &self.found.route().filters;
+        if !filters.leaves_response_headers() {
+            self.edit_response((None, None), &Kept::of(request), record, response);
+        }
+    }
+
+    /// Edits a response, with what is known of the destination and of the connection that it came on.
+    pub(super) fn edit_response<B>(
+        &self,
+        (destination, ends): (Option<&Destination>, Option<&Ends>),
+        kept: &Kept,
+        record: &Record,
+        response: &mut Response<B>,
+    ) {
+        let host = || kept.headers.get(HOST)?.to_str().ok();
+        let authority = kept.uri.authority().map(Authority::as_str);
+        let context = TemplateContext {
+            protocol: kept.version,
+            duration: record.started().elapsed(),
+            request_duration: record.request_took(),
+            response_duration: ends.map(|_| record.started().elapsed()),
+            bytes_received: record.received(),
+            attempts: record.tries(),
+            request_id: kept
+                .sent
+                .request_id
+                .as_ref()
+                .or(kept.headers.get(X_REQUEST_ID)),
+            upstream_local: ends.and_then(|ends| ends.local),
+            upstream_name: record.upstream_name(),
+            upstream_protocol: ends.map_or("", |_| kept.sent.protocol),
+            upstream_tls: ends.and_then(tls_context),
+            upstream_remote: record.upstream(),
+            upstream_cluster: destination.map_or("", |destination| &*destination.name),
+            response_flags: record.flags(),
+            response_code_details: record.details(),
+            response_code: response.status().as_u16(),
+            method: kept.method.as_str(),
+            path: kept.uri.path_and_query().map_or("/", PathAndQuery::as_str),
+            authority: authority.or_else(host).unwrap_or_default(),
+            request_headers: Some(&kept.headers),
+            ..self.context(kept.start, SystemTime::now())
+        };
+        let position = destination.map(|destination| destination.position);
+        self.found
+            .route()
+            .filters
+            .edit_response(position, response.headers_mut(), &context);
+    }
+}
+
+/// What header values may say of TLS with an endpoint.
+fn tls_context(ends: &Ends) -> Option<TlsContext<'_>> {
+    let tls = ends.tls.as_ref()?;
+    Some(TlsContext {
+        version: tls.version.unwrap_or_default(),
+        cipher: tls.cipher.unwrap_or_default(),
+        peer: tls.certificate.as_ref(),
+        own: tls.own.as_deref().map(|own| &own.facts),
+    })
+}

@@ -1,0 +1,67 @@
+//! `%GRPC_STATUS(form)%`: the status of a gRPC response, as far as its headers say it.
+
+use http::HeaderMap;
+
+use super::TemplateContext;
+use crate::filter::timeout::is_grpc;
+
+/// How a status is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StatusForm {
+    Camel,
+    Number,
+    Snake,
+}
+
+/// Names by number: as Envoy writes them, and as the gRPC libraries do.
+const NAMES: [(&str, &str); 17] = [
+    ("OK", "OK"),
+    ("Canceled", "CANCELLED"),
+    ("Unknown", "UNKNOWN"),
+    ("InvalidArgument", "INVALID_ARGUMENT"),
+    ("DeadlineExceeded", "DEADLINE_EXCEEDED"),
+    ("NotFound", "NOT_FOUND"),
+    ("AlreadyExists", "ALREADY_EXISTS"),
+    ("PermissionDenied", "PERMISSION_DENIED"),
+    ("ResourceExhausted", "RESOURCE_EXHAUSTED"),
+    ("FailedPrecondition", "FAILED_PRECONDITION"),
+    ("Aborted", "ABORTED"),
+    ("OutOfRange", "OUT_OF_RANGE"),
+    ("Unimplemented", "UNIMPLEMENTED"),
+    ("Internal", "INTERNAL"),
+    ("Unavailable", "UNAVAILABLE"),
+    ("DataLoss", "DATA_LOSS"),
+    ("Unauthenticated", "UNAUTHENTICATED"),
+];
+
+impl StatusForm {
+    /// Reads the argument of the operator.
+    pub(super) fn parse(argument: &str) -> Option<Self> {
+        Some(match argument {
+            "" | "CAMEL_STRING" => Self::Camel,
+            "NUMBER" => Self::Number,
+            "SNAKE_STRING" => Self::Snake,
+            _ => return None,
+        })
+    }
+
+    /// Appends the status, if there is one.
+    pub(super) fn print(self, out: &mut Vec<u8>, context: &TemplateContext<'_>) {
+        if !context.request_headers.is_some_and(is_grpc) {
+            return;
+        }
+        let Some(number) = context.response_headers.and_then(status) else {
+            return;
+        };
+        match (self, NAMES.get(usize::from(number))) {
+            (Self::Camel, Some((name, _))) | (Self::Snake, Some((_, name))) => {
+                out.extend_from_slice(name.as_bytes());
+            }
+            _ => super::print::print(out, number),
+        }
+    }
+}
+
+fn status(headers: &HeaderMap) -> Option<u16> {
+    headers.get("grpc-status")?.to_str().ok()?.parse().ok()
+}

@@ -5,6 +5,7 @@
 //! Trees live only while their document is read.
 
 mod access;
+mod brackets;
 mod builder;
 mod de;
 mod mapping;

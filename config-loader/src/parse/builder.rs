@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Tag};
 
+use super::brackets::{Joined, join};
 use super::mapping::{merge, refuse_duplicates};
 use super::node::{Entry, Key, Node, Value};
 use super::offsets::Offsets;
@@ -17,24 +18,63 @@ use crate::span::Span;
 /// Reads one document. Without a tree it cannot be used at all; with one, what was found may still be errors.
 pub fn tree(locator: &Locator<'_>, found: &mut Vec<Diagnostic>) -> Option<Node> {
     let text = join_surrogates(locator.text);
+    let mut read = read(locator, &text, &[]);
+    if let Some(at) = read.bracket {
+        let Joined { text, brackets } = join(&text);
+        let again = self::read(locator, &text, &brackets);
+        // One that is part of a text must stay where it is.
+        let sound = again.brackets_seen == brackets.len() || again.root.is_none();
+        let further = again.stopped_at.is_none_or(|stopped| stopped > at);
+        if sound && further {
+            read = again;
+        }
+    }
+    found.append(&mut read.found);
+    read.root
+}
+
+/// What came of reading a text.
+struct Read {
+    found: Vec<Diagnostic>,
+    /// None if reading stopped.
+    root: Option<Node>,
+    /// Where it stopped for what is no YAML.
+    stopped_at: Option<usize>,
+    /// Where it did so for the bracket that closes a list or mapping.
+    bracket: Option<usize>,
+    /// How many of the brackets that were asked for closed a list or mapping.
+    brackets_seen: usize,
+}
+
+/// Reads a text, and looks out for brackets at these byte offsets.
+fn read(locator: &Locator<'_>, text: &str, brackets: &[usize]) -> Read {
     let mut builder = Builder {
         locator,
-        offsets: Offsets::new(&text),
+        offsets: Offsets::new(text),
         found: Vec::new(),
         stack: Vec::new(),
         anchors: HashMap::new(),
         nodes: 0,
         alias_nodes: 0,
         root: None,
+        stopped_at: None,
+        brackets,
     };
-    let whole = builder.run(&text).is_ok();
-    let Builder {
-        found: mut recorded,
-        root,
-        ..
-    } = builder;
-    found.append(&mut recorded);
-    if whole { root } else { None }
+    let whole = builder.run(text).is_ok();
+    let is_at = |at: usize, brackets: [char; 2]| {
+        text.get(at..)
+            .is_some_and(|rest| rest.starts_with(brackets))
+    };
+    let last = builder.stack.last();
+    let in_flow = last.is_some_and(|frame| is_at(frame.start, ['[', '{']));
+    let bracket = builder.stopped_at.filter(|at| is_at(*at, [']', '}']));
+    Read {
+        bracket: bracket.filter(|_| in_flow),
+        stopped_at: builder.stopped_at,
+        brackets_seen: brackets.len() - builder.brackets.len(),
+        root: builder.root.filter(|_| whole),
+        found: builder.found,
+    }
 }
 
 /// Reading cannot go on; the reason was recorded.
@@ -49,6 +89,10 @@ struct Builder<'a> {
     nodes: usize,
     alias_nodes: usize,
     root: Option<Node>,
+    /// Where the parser found what is no YAML.
+    stopped_at: Option<usize>,
+    /// Brackets of which it is to be seen that they close a list or mapping.
+    brackets: &'a [usize],
 }
 
 /// A complete node with an anchor.
@@ -133,7 +177,14 @@ impl Builder<'_> {
                     span,
                 )
             }
-            Event::SequenceEnd | Event::MappingEnd => self.close(span),
+            Event::SequenceEnd | Event::MappingEnd => {
+                if let Some((next, rest)) = self.brackets.split_first()
+                    && *next == span.start as usize
+                {
+                    self.brackets = rest;
+                }
+                self.close(span)
+            }
             _ => Ok(()),
         }
     }
@@ -387,8 +438,10 @@ impl Builder<'_> {
     fn syntax_error(&mut self, error: &ScanError) -> Stop {
         let written = self.locator.text.trim_end().len();
         let at = self.offsets.byte(error.marker().index());
+        self.stopped_at = Some(at);
         let open = self.stack.last().map(|frame| frame.start);
-        let open = open.filter(|&start| self.locator.text[start..].starts_with(['[', '{']));
+        let after = |start: usize| self.locator.text.get(start..).unwrap_or("");
+        let open = open.filter(|&start| after(start).starts_with(['[', '{']));
         let opened = open.map(|start| self.locator.place(Span::new(start, start + 1)));
         let info = error.info();
         let found = if at >= written {

@@ -412,3 +412,80 @@ fn fields_of_a_raw_type_are_listed() {
         ]
     );
 }
+
+/// A tree without places.
+fn plain(node: &Node) -> serde_json::Value {
+    match &node.value {
+        Value::List(items) => items.iter().map(plain).collect(),
+        Value::Map(entries) => {
+            let entries = entries.iter();
+            let entries = entries.map(|entry| (entry.key.text.to_string(), plain(&entry.value)));
+            serde_json::Value::Object(entries.collect())
+        }
+        other => format!("{other:?}").into(),
+    }
+}
+
+#[test]
+fn closing_bracket_may_stand_at_the_indentation_of_its_key() {
+    // The brackets that begin lines are indented in the second text of each pair.
+    for (text, indented) in [
+        ("a: [\n  b\n]\nc: d\n", "a: [\n  b\n ]\nc: d\n"),
+        ("a: {\n  b: c,\n}\nd: e\n", "a: {\n  b: c,\n }\nd: e\n"),
+        (
+            "- a: [\n    b]\n  c: [\n  ]\n- d\n",
+            "- a: [\n    b]\n  c: [\n   ]\n- d\n",
+        ),
+        (
+            "a:\n  b: [{\n    c: [\n      d\n  ]\n  }]\n",
+            "a:\n  b: [{\n    c: [\n      d\n   ]\n   }]\n",
+        ),
+        (
+            "a: [ # ]\n  \"[\n  ]\", # ä {\n\n # [\n]\nb: |\n  [\n  ]\n",
+            "a: [ # ]\n  \"[\n  ]\",\n ]\nb: |\n  [\n  ]\n",
+        ),
+        (
+            "a: [\r\n b\r\n]\r\nc: 'x\n ]'\n",
+            "a: [\r\n b\r\n ]\r\nc: 'x\n ]'\n",
+        ),
+    ] {
+        let tree_of = |text: &str| {
+            with_locator(text, |locator| {
+                let mut found = Vec::new();
+                let root = tree(locator, &mut found);
+                assert!(found.is_empty(), "{text}: {found:?}");
+                plain(&root.expect("a tree"))
+            })
+        };
+        assert_eq!(tree_of(text), tree_of(indented), "{text}");
+    }
+}
+
+#[test]
+fn places_stay_where_a_bracket_is_at_the_indentation_of_its_key() {
+    let text = "flag: true\nlist: [\n  é, # [\n  b\n]\nfleg: 1\n";
+    with_locator(text, |locator| {
+        let mut found = Vec::new();
+        let root = tree(locator, &mut found).expect("a tree");
+        let list = root.get("list").expect("a list");
+        let shown = &text[list.span.start as usize..list.span.end as usize];
+        assert_eq!(
+            shown,
+            "[
+  é, # [
+  b
+]"
+        );
+        let reader = Reader::new(*locator);
+        reader.read::<Sample>(&root, &[]);
+        let found = show(reader.into_found(), Some(&root), locator);
+        assert!(found.starts_with("CM021 6:1 fleg:"), "{found}");
+    });
+}
+
+#[test]
+fn mistakes_after_such_a_bracket_are_told_where_they_are() {
+    check_tree("a: [\n]\nb: [\nc: d\n", "YAML001 4:1 : invalid indentation");
+    // What is no bracket of a list at all stays a mistake.
+    check_tree("a: b\n]\n", "YAML001 2:1 : misplaced bracket");
+}

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use benches::clusters::{cluster, policies};
 use proxy::balance::{EndpointIdx, HashAlgorithm, Policy};
-use proxy::cluster::{Ask, Balance, Cluster, Outcome, OutlierPolicy, Spread, Warmup};
+use proxy::cluster::locality::Pattern;
+use proxy::cluster::{Ask, Avoid, Balance, Cluster, Outcome, OutlierPolicy, Spread, Warmup};
 use proxy::registry::{Happening, Moment};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -15,6 +16,9 @@ use rand::{RngExt, SeedableRng};
 const SEEDS: u64 = 300;
 const STEPS: usize = 120;
 const REQUESTS: usize = 60;
+
+/// Attempts of a request that fails.
+const ATTEMPTS: usize = 5;
 
 /// How an endpoint behaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,6 +34,8 @@ struct World {
     policy: OutlierPolicy,
     conduct: Vec<Conduct>,
     zones: Vec<usize>,
+    /// Shares of endpoints, by the tables as they are now.
+    shares: Vec<f64>,
     now: Moment,
     swept: Moment,
     rng: SmallRng,
@@ -61,9 +67,22 @@ impl World {
             first_always: rng.random_bool(0.8),
             ..OutlierPolicy::default()
         };
-        let nearest = Spread::Failover {
-            regions: Vec::new(),
-            labels: Vec::new(),
+        let spread = match rng.random_range(0..10) {
+            0..4 => Spread::Failover {
+                regions: Vec::new(),
+                labels: Vec::new(),
+            },
+            // all or some of the traffic stays in the zone of the first endpoint, and zones may get none
+            at @ 4..7 => {
+                let share = |zone: usize, share| {
+                    let zone = format!("zone-{}", zone % 3);
+                    (Pattern(vec!["region".into(), zone.into()]), share)
+                };
+                let (own, share_of_own) = (zones[0], if at == 4 { 100 } else { 70 });
+                let shares = [share(own, share_of_own), share(own + 1, 100 - share_of_own)];
+                Spread::Distribute(shares.into_iter().filter(|(_, share)| *share > 0).collect())
+            }
+            _ => Spread::Flat,
         };
         let balance = Balance {
             policy: lb,
@@ -72,17 +91,15 @@ impl World {
                 least: 0.1,
                 aggression: 1.0,
             }),
-            spread: if rng.random_bool(0.6) {
-                nearest
-            } else {
-                Spread::Flat
-            },
+            spread,
             outlier: Some(policy.clone()),
             panic_percent: [0, 0, 30, 60][rng.random_range(0..4)],
             remember: None,
         };
+        let cluster = cluster(balance, &endpoints);
         Self {
-            cluster: cluster(balance, &endpoints),
+            shares: cluster.shares(),
+            cluster,
             policy,
             conduct: vec![Conduct::Well; count],
             zones,
@@ -134,34 +151,103 @@ impl World {
         self.cluster.endpoint(endpoint).state.health.is_usable()
     }
 
-    fn any_usable(&self) -> bool {
-        (0..self.conduct.len()).any(|one| self.usable(one))
+    /// The endpoints that may have traffic at all.
+    fn planned(&self) -> impl Iterator<Item = usize> {
+        let groups = self.cluster.plan().iter().flatten();
+        groups.flat_map(|group| group.members.iter().map(|member| *member as usize))
     }
 
-    /// One request: whom it goes to, and what is learnt of that.
+    fn any_usable(&self) -> bool {
+        self.planned().any(|one| self.usable(one))
+    }
+
+    /// Whether tables are as health is.
+    fn is_fresh(&self) -> bool {
+        let healthy = self
+            .cluster
+            .live()
+            .health
+            .iter()
+            .map(|health| health.healthy)
+            .sum::<u32>();
+        healthy as usize == self.planned().filter(|one| self.usable(*one)).count()
+    }
+
+    /// One request: whom its attempts go to, and what is learnt of that. Some widen after every two attempts.
     fn request(&mut self) {
         let ask = Ask {
             hash: Some(self.rng.random()),
             ..Ask::default()
         };
-        let picked = self.cluster.pick(ask, &mut self.rng);
-        let live = self.cluster.live();
-        let panics = live.shares.iter().any(|share| share.panic);
-        let Some(picked) = picked else {
+        let widens = self.rng.random_bool(0.3);
+        let mut tried = Vec::new();
+        while tried.len() < ATTEMPTS {
+            let left_out = match widens {
+                true => self.cluster.left_out(&tried),
+                false => Default::default(),
+            };
+            let avoid = Avoid {
+                endpoints: &tried,
+                priorities: &left_out,
+            };
+            let picked = match tried.len() {
+                0 => self.cluster.pick(ask, &mut self.rng),
+                _ => self.cluster.pick_other(ask, &avoid, &mut self.rng),
+            };
+            let live = self.cluster.live();
+            let panics = live.shares.iter().any(|share| share.panic);
+            let Some(picked) = picked else {
+                assert!(
+                    !self.any_usable(),
+                    "nobody was picked, though one may be used"
+                );
+                return;
+            };
+            let usable = self.usable(picked.0 as usize);
             assert!(
-                !self.any_usable(),
-                "nobody was picked, though one may be used"
+                usable || panics,
+                "{picked:?} is out and was picked without panic"
             );
+            self.check_attempt(picked, &avoid);
+            tried.push(picked);
+            let outcome = self.outcome(picked);
+            let now = self.now;
+            self.cluster.report(picked, outcome, || now);
+            if outcome == Outcome::Status(200) {
+                return;
+            }
+        }
+    }
+
+    /// No attempt goes where the load distribution gives nothing, and none to an endpoint to avoid while there are others.
+    fn check_attempt(&self, picked: EndpointIdx, avoid: &Avoid<'_>) {
+        if !self.is_fresh() {
             return;
-        };
-        let usable = self.usable(picked.0 as usize);
-        assert!(
-            usable || panics,
-            "{picked:?} is out and was picked without panic"
-        );
-        let outcome = self.outcome(picked);
-        let now = self.now;
-        self.cluster.report(picked, outcome, || now);
+        }
+        let priority = self.cluster.priority(picked);
+        if avoid.priorities.is_empty() {
+            assert!(
+                self.shares[picked.0 as usize] > 0.0,
+                "{picked:?} has no share"
+            );
+            let live = self.cluster.live();
+            let other = (0..).zip(&self.shares).find(|(one, share)| {
+                let endpoint = EndpointIdx(*one);
+                let panics = live.shares[self.cluster.priority(endpoint) as usize].panic;
+                let may_be_picked = panics || self.usable(*one as usize);
+                **share > 0.0 && may_be_picked && !avoid.endpoints.contains(&endpoint)
+            });
+            assert!(
+                other.is_none() || !avoid.endpoints.contains(&picked),
+                "{picked:?} again, though there is {other:?}"
+            );
+        } else {
+            assert!(
+                !avoid.priorities.contains(&priority),
+                "{picked:?} is of a priority that is left out"
+            );
+        }
+        assert!(self.planned().any(|one| one == picked.0 as usize));
     }
 
     fn step(&mut self) {
@@ -175,6 +261,7 @@ impl World {
             self.cluster.sweep(self.now);
             self.swept = self.now;
         }
+        self.shares = self.cluster.shares();
         self.check();
     }
 
@@ -192,9 +279,8 @@ impl World {
         let live = self.cluster.live();
         let loads: u32 = live.shares.iter().map(|share| u32::from(share.load)).sum();
         assert_eq!(loads, 100);
-        let healthy: u32 = live.health.iter().map(|health| health.healthy).sum();
-        assert_eq!(healthy as usize, all - out, "tables are as health is");
-        let shares: f64 = self.cluster.shares().iter().sum();
+        assert!(self.is_fresh(), "tables are as health is");
+        let shares: f64 = self.shares.iter().sum();
         let serves = self.any_usable() || live.shares.iter().any(|share| share.panic);
         assert!(
             !serves || (shares - 1.0).abs() < 1e-3,
@@ -211,6 +297,7 @@ impl World {
             }
             self.now = Moment(self.now.0 + 10_000);
             self.cluster.sweep(self.now);
+            self.shares = self.cluster.shares();
         }
         assert!((0..self.conduct.len()).all(|one| self.usable(one)));
         assert!(self.cluster.live().warms_at.is_none());

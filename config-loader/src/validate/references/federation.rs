@@ -203,7 +203,10 @@ fn check_targets(
     let none_serves = !spec.targets.is_empty() && unknown.len() == spec.targets.len();
     // a key whose last part is that of another one is misspelt rather than the own one
     let may_be_own = |key: &ClusterKey| !service.clusters.keys().any(|known| ends(known, key));
-    let own_may_be_named = clusters.own.is_none() && service.is_native && !none_serves;
+    // the own cluster is no backup of a FailOver, so that no target stands for it
+    let is_own_a_target = spec.balancing == ClusterBalancing::ActiveActive;
+    let own_may_be_named =
+        is_own_a_target && clusters.own.is_none() && service.is_native && !none_serves;
     if own_may_be_named && unknown.len() == 1 && may_be_own(&unknown[0].1.cluster) {
         return;
     }

@@ -158,7 +158,16 @@ fn the_own_cluster_is_no_backup() {
         ]
     );
     assert!(found_in("eu/a/b/home", &[], &backups("ActiveActive")).is_empty());
-    assert!(found(&backups("FailOver")).is_empty());
+    // Where it is not known which one that is, a cluster without endpoints is a mistake all the same.
+    assert_eq!(
+        found(&backups("FailOver")),
+        [
+            "X294 spec.targets[1].clusterKey: cluster `eu/a/b/home` has no endpoint of `web` \
+             (clusters that serve it: eu/a/b/c2, eu/a/b/c3)"
+        ]
+    );
+    let known = "{lbType: FailOver, targets: [{clusterKey: eu/a/b/c2}, {clusterKey: eu/a/b/c3}]}";
+    assert!(found(&policy(known)).is_empty());
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What is forgiven, for those who come from readers that forgive more, and what the proxy is told to do besides.
 
+use std::sync::Arc;
+
 use crate::clusters::ClusterSettings;
 use crate::resource::flomesh::ClusterKey;
 use crate::resource::gloo::MeshRef;
@@ -31,6 +33,9 @@ pub struct Fleet {
     pub told: Vec<ToldCluster>,
     /// The mesh of Gloo that resources are read for; none if it follows from the Destinations of the own cluster.
     pub mesh: Option<MeshRef>,
+    /// The namespace of the proxy; none if it is not known, as with sidecars of many: then what a resource may use is
+    /// told by its own.
+    pub namespace: Option<Arc<str>>,
 }
 
 /// A cluster that the proxy is told of.

@@ -5,6 +5,7 @@
 mod claims;
 mod clusters;
 mod destinations;
+mod entries;
 mod exports;
 mod exposures;
 mod federation;
@@ -27,7 +28,7 @@ use crate::{Fleet, ReadOptions};
 
 /// What does not fit together, for who is in this fleet.
 pub fn check(set: &ResourceSet, options: ReadOptions, fleet: &Fleet) -> Vec<Diagnostic> {
-    let mut routes = routes::Routes::new(set);
+    let mut routes = routes::Routes::new(set, fleet);
     for object in set.virtual_services.values() {
         routes.check(object);
     }
@@ -41,6 +42,7 @@ pub fn check(set: &ResourceSet, options: ReadOptions, fleet: &Fleet) -> Vec<Diag
     merged::check(set, &mut found);
     gateways::check(set, &mut found);
     rules::check(set, &services, &mut found);
+    entries::check(set, &mut found);
     let world = policies::World {
         services: &services,
         implicit: &implicit,

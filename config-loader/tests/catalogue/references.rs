@@ -221,6 +221,95 @@ http:
 
 const IN_WORLD: &[super::Case] = &[
     (
+        &[316],
+        "
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: stray, namespace: ns}
+spec:
+  host: reveiws # W X316 reveiws
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: out, namespace: ns}
+spec:
+  host: out.com # W X316 out.com
+",
+        "
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: other, namespace: ns}
+spec:
+  host: ratings
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: together, namespace: ns}
+spec:
+  host: ratings.ns.svc.clusterset.local
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: wild, namespace: ns}
+spec:
+  host: '*.out.com'
+",
+    ),
+    (
+        &[317],
+        "
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ext-a, namespace: ns, creationTimestamp: '2024-01-01T00:00:00Z'}
+spec:
+  hosts: [ext.com, ext.org]
+  resolution: DNS
+  ports:
+  - {number: 80, name: http, protocol: HTTP}
+  - {number: 443, name: tls, protocol: TLS}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ext-b, namespace: ns, creationTimestamp: '2024-01-02T00:00:00Z'}
+spec:
+  hosts: [ext.org, EXT.com]
+  resolution: DNS
+  ports:
+  - {number: 80, name: http, protocol: HTTP2} # W X317
+  - {number: 443, name: tls, protocol: TLS}
+  - {number: 81, name: other, protocol: HTTP}
+",
+        "
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ext-a, namespace: ns, creationTimestamp: '2024-01-01T00:00:00Z'}
+spec:
+  hosts: [ext.com]
+  resolution: DNS
+  ports:
+  - {number: 80, name: http, protocol: HTTP}
+  - {number: 81, name: grpc, protocol: GRPC}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ext-b, namespace: ns, creationTimestamp: '2024-01-02T00:00:00Z'}
+spec:
+  hosts: [ext.com]
+  resolution: DNS
+  ports:
+  - {number: 80, name: http, protocol: HTTP}
+  - {number: 81, name: grpc, protocol: HTTP2}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ext-c, namespace: ns, creationTimestamp: '2024-01-02T00:00:00Z'}
+spec:
+  hosts: [other.com]
+  resolution: DNS
+  ports: [{number: 80, name: http, protocol: HTTP2}]
+",
+    ),
+    (
         &[],
         "
 apiVersion: networking.istio.io/v1

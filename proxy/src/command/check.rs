@@ -147,6 +147,7 @@ fn fleet(args: &CheckArgs) -> Fleet {
             name: mesh.name.as_str().into(),
             namespace: mesh.namespace.as_str().into(),
         }),
+        namespace: Some(args.identity.namespace.as_str().into()),
     }
 }
 

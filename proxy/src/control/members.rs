@@ -87,6 +87,7 @@ impl FoundMembers {
                 name: mesh.name.as_str().into(),
                 namespace: mesh.namespace.as_str().into(),
             }),
+            namespace: Some(identity.namespace.as_str().into()),
         }
     }
 

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 
 use crate::support::client::{Client, Front};
-use crate::support::eventually;
 use crate::support::mesh::{documents, gateway, routes, service};
 use crate::support::origin::{Back, Origin, full};
-use crate::support::proxy::Proxy;
+use crate::support::proxy::{Proxy, Start};
+use crate::support::{eventually, until};
 
 /// A Service `web` in `default` with one port, and an EndpointSlice with its endpoints: address and whether ready.
 fn kube(name: &str, more: &str, endpoints: &[(SocketAddr, bool)]) -> String {
@@ -109,6 +109,36 @@ async fn metrics_name_the_workload_of_a_pod() {
         let (known, unknown) = (count(&known), count(&unknown));
         known > 0.0 && unknown > 0.0 && known + unknown == 200.0
     });
+}
+
+#[tokio::test]
+async fn service_is_there_for_the_namespaces_that_it_is_exported_to() {
+    let origin = Origin::named(Back::H1, "one");
+    let slices = kube("main", "", &[(origin.address, true)]);
+    let exported = |to: &str| {
+        let annotations = format!(
+            "metadata:\n  name: web\n  annotations: {{networking.istio.io/exportTo: '{to}'}}\nspec:\n  clusterIP"
+        );
+        slices.replacen("metadata: {name: web}\nspec:\n  clusterIP", &annotations, 1)
+    };
+    let start = Start::new();
+    let (edge, routes) = (gateway(&[start.edge()]), all_to("web"));
+    let mesh = |to: &str| documents([&edge, &routes, &exported(to)]);
+    let proxy = start.file("mesh.yaml", mesh("other, .")).start();
+    answers(&proxy, &["one"]).await;
+    for (to, status) in [("other", 503), ("*", 200), ("~", 503), ("default", 200)] {
+        proxy.write("mesh.yaml", mesh(to));
+        until("the export counts", async || {
+            let mut client = Client::connect(Front::H1, proxy.edge).await;
+            client.get("/").await.status == status
+        })
+        .await;
+    }
+    let log = proxy.stderr();
+    assert!(
+        log.contains("X275") && log.contains("is not exported to namespace `default`"),
+        "{log}"
+    );
 }
 
 #[tokio::test]

@@ -40,4 +40,6 @@ codes! {
     X311 Warning "a backup of a FailOver is another cluster than the own one";
     X312 Warning "labels that tell clusters apart order no endpoints of a service that a GlobalTrafficPolicy shares among clusters";
     X315 Warning "a host outside of clusters is described by ServiceEntries of one namespace, or by one Destination";
+    X316 Warning "a DestinationRule is for a host that some resource describes";
+    X317 Warning "a port of a host has one protocol in all ServiceEntries of a namespace";
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::{Condition, Host, Ingress, Protocol, SessionAffinity};
+use crate::resource::Object;
 use crate::span::Line;
 
 /// A checked Service.
@@ -36,6 +37,27 @@ pub struct Service {
     pub ingress: Vec<Ingress>,
     /// `status.conditions`
     pub conditions: Vec<Condition>,
+}
+
+/// The annotation of a Service that names the namespaces that may use it.
+const EXPORT_TO: &str = "networking.istio.io/exportTo";
+
+impl Object<Service> {
+    /// Whether a proxy or a resource in `namespace` may use it. `*` goes before `~`, and that before names.
+    pub fn is_exported_to(&self, namespace: &str) -> bool {
+        let written = self.annotations.get(EXPORT_TO);
+        let entries = || {
+            let written = written.map_or("", String::as_str).split(',');
+            written.map(str::trim).filter(|entry| !entry.is_empty())
+        };
+        let is_named = |entry| match entry {
+            "." => *self.id.namespace == *namespace,
+            name => name == namespace,
+        };
+        entries().next().is_none()
+            || entries().any(|entry| entry == "*")
+            || (entries().all(|entry| entry != "~") && entries().any(is_named))
+    }
 }
 
 impl Service {

@@ -7,10 +7,12 @@ use super::gateways::Gateways;
 use super::names::complete;
 use super::policies::ImplicitPorts;
 use super::rules::Rules;
-use super::services::{Service, Services};
+use super::services::{Named, Service, Services};
 use super::{place, warning};
+use crate::Fleet;
 use crate::diagnostic::codes::references::{X275, X276, X277, X278, X279, X280, X281, X303};
 use crate::diagnostic::{Diagnostic, suggest};
+use crate::kind::{Kind, ObjectRef};
 use crate::resource::istio::{
     Delegate, Destination, GatewayRef, HttpAction, HttpRule, VirtualService,
 };
@@ -18,11 +20,13 @@ use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 
 /// How many unknown hosts are compared with all known ones: the work is bounded when nothing is known.
-const SUGGESTIONS_MAX: usize = 100;
+pub(super) const SUGGESTIONS_MAX: usize = 100;
 
 /// What VirtualServices may refer to, and the findings about them.
 pub(super) struct Routes<'a> {
     pub(super) set: &'a ResourceSet,
+    /// That of the proxy, if it is known.
+    namespace: Option<&'a str>,
     pub(super) services: Services<'a>,
     pub(super) rules: Rules<'a>,
     pub(super) gateways: Gateways<'a>,
@@ -40,9 +44,10 @@ fn is_at_gateway(object: &Vs) -> bool {
 }
 
 impl<'a> Routes<'a> {
-    pub(super) fn new(set: &'a ResourceSet) -> Routes<'a> {
+    pub(super) fn new(set: &'a ResourceSet, fleet: &'a Fleet) -> Routes<'a> {
         Routes {
             set,
+            namespace: fleet.namespace.as_deref(),
             services: Services::new(set),
             rules: Rules::new(set),
             gateways: Gateways::new(set),
@@ -117,8 +122,16 @@ impl<'a> Routes<'a> {
     ) {
         let host = complete(&destination.host, &object.id.namespace);
         let line = destination.line;
-        let Some(service) = self.services.find(&host) else {
-            return self.unknown_service(object, destination, &host, path);
+        // A gateway sees what its own namespace sees, a sidecar what that of the resource does.
+        let namespace = self.namespace.filter(|_| is_at_gateway(object));
+        let namespace = namespace.unwrap_or(&object.id.namespace);
+        let service = match self.services.find_from(&host, namespace) {
+            Named::Known(service) => service,
+            Named::Hidden(by) => {
+                let found = hidden_service((object, destination), by, namespace, path);
+                return self.found.push(found);
+            }
+            Named::Unknown => return self.unknown_service(object, destination, &host, path),
         };
         if service.is_where_dialled && is_at_gateway(object) {
             let message = format!(
@@ -315,6 +328,26 @@ impl<'a> Routes<'a> {
             .help("the rule is skipped: name a VirtualService without hosts that is exported here");
         self.found.push(diagnostic);
     }
+}
+
+/// What is found at a destination that only other namespaces see.
+fn hidden_service(
+    (object, destination): (&Vs, &Destination),
+    by: &ObjectRef,
+    namespace: &str,
+    path: &dyn Fn() -> String,
+) -> Diagnostic {
+    let host = &destination.host;
+    let message =
+        format!("`{host}` is not exported to namespace `{namespace}`; requests will get 503 NC");
+    let field = format!("{}.host", path());
+    let mut found = warning(object, X275, destination.line, field, message);
+    let written = match by.kind {
+        Kind::Service => "the annotation networking.istio.io/exportTo",
+        _ => "exportTo",
+    };
+    found.help(format!("add `{namespace}` to {written} of {by}"));
+    found
 }
 
 /// What is wrong with the port of a destination, and what to write.

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use super::names::{CLUSTER_SET_DOMAIN, DOMAIN, complete, is_covered};
+use super::routes::SUGGESTIONS_MAX;
 use super::services::Services;
 use super::{destinations, place, warning};
 use crate::diagnostic::Diagnostic;
-use crate::diagnostic::codes::references::{X283, X284};
+use crate::diagnostic::codes::references::{X283, X284, X316};
 use crate::resource::istio::DestinationRule;
 use crate::resource::{Object, ResourceSet};
 
@@ -80,10 +81,47 @@ impl<'a> Rules<'a> {
 }
 
 pub(super) fn check(set: &ResourceSet, services: &Services<'_>, found: &mut Vec<Diagnostic>) {
+    let mut suggestions = 0;
     for object in set.destination_rules.values() {
+        check_host(object, services, &mut suggestions, found);
         check_subsets(object, services, found);
     }
     check_hidden(set, found);
+}
+
+/// A rule must be for a host that there is. What a wildcard stands for is not known from files.
+fn check_host(
+    object: &Object<DestinationRule>,
+    services: &Services<'_>,
+    suggestions: &mut usize,
+    found: &mut Vec<Diagnostic>,
+) {
+    let written = &object.spec.host;
+    let host = complete(written, &object.id.namespace);
+    // that of clusters together may be said by what is not read here, such as the imports of another cluster
+    let within = host
+        .strip_suffix(CLUSTER_SET_DOMAIN)
+        .map(|name| format!("{name}{DOMAIN}"));
+    let is_known = |host: &str| services.find(host).is_some();
+    if host.starts_with('*') || is_known(&host) || within.is_some_and(|host| is_known(&host)) {
+        return;
+    }
+    let message = format!("`{written}` is not a known service: this rule has no effect");
+    let (line, field) = (object.spec.host_line, "spec.host".to_owned());
+    let mut diagnostic = warning(object, X316, line, field, message);
+    *suggestions += 1;
+    let near = match *suggestions <= SUGGESTIONS_MAX {
+        true => services.near(&host),
+        false => None,
+    };
+    diagnostic.help(match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if *host != **written => format!("the short name stands for `{host}`"),
+        None => {
+            "write the full name of a Service, or describe the host in a ServiceEntry".to_owned()
+        }
+    });
+    found.push(diagnostic);
 }
 
 /// A subset must select an endpoint, where all endpoints are known.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::names::{CLUSTER_SET_DOMAIN, DOMAIN, complete, is_covered};
 use crate::diagnostic::suggest;
-use crate::resource::core::EndpointSlice;
+use crate::kind::ObjectRef;
+use crate::resource::core::{self as kubernetes, EndpointSlice};
 use crate::resource::flomesh::{ImportType, ServiceImport};
 use crate::resource::gloo::Backing;
 use crate::resource::istio::{EndpointAddress, Locality, Resolution, ServiceEntry, WorkloadEntry};
@@ -29,8 +30,47 @@ pub(super) struct Service<'a> {
     pub(super) endpoints: Option<Vec<Endpoint<'a>>>,
     /// Whether its endpoints are where its clients dialled, which a gateway does not know.
     pub(super) is_where_dialled: bool,
+    /// Who sees each of the objects that describe it.
+    seen: Vec<Seen<'a>>,
     /// Whether nothing was said about it yet.
     fresh: bool,
+}
+
+/// Who sees what an object says of a host.
+#[derive(Clone, Copy, Debug)]
+enum Seen<'a> {
+    ByAll,
+    AsEntry(&'a Object<ServiceEntry>),
+    AsService(&'a Object<kubernetes::Service>),
+}
+
+impl<'a> Seen<'a> {
+    fn is_from(&self, namespace: &str) -> bool {
+        match self {
+            Seen::ByAll => true,
+            Seen::AsEntry(object) => object.spec.export_to.includes(namespace),
+            Seen::AsService(object) => object.is_exported_to(namespace),
+        }
+    }
+
+    /// The object, if it is not seen by all.
+    fn by(&self) -> Option<&'a ObjectRef> {
+        match self {
+            Seen::ByAll => None,
+            Seen::AsEntry(object) => Some(&object.id),
+            Seen::AsService(object) => Some(&object.id),
+        }
+    }
+}
+
+/// What a host names, for who is in a namespace.
+pub(super) enum Named<'s, 'a> {
+    /// A service.
+    Known(&'s Service<'a>),
+    /// A service that is not exported to the namespace, which this object describes.
+    Hidden(&'a ObjectRef),
+    /// Nothing.
+    Unknown,
 }
 
 /// What is known of an endpoint.
@@ -164,6 +204,23 @@ impl<'a> Services<'a> {
             .or_else(|| wildcard().map(|(_, service)| service))
     }
 
+    /// The service that a host names, of those that who is in `namespace` sees.
+    pub(super) fn find_from(&self, host: &str, namespace: &str) -> Named<'_, 'a> {
+        let exact = self.exact.get(host).into_iter();
+        let wildcards = self.wildcards.iter();
+        let covering = wildcards.filter(|(pattern, _)| is_covered(host, pattern));
+        let mut hidden = Named::Unknown;
+        for service in exact.chain(covering.map(|(_, service)| service)) {
+            if service.seen.iter().any(|seen| seen.is_from(namespace)) {
+                return Named::Known(service);
+            }
+            if let (Named::Unknown, Some(by)) = (&hidden, service.seen.iter().find_map(Seen::by)) {
+                hidden = Named::Hidden(by);
+            }
+        }
+        hidden
+    }
+
     /// The host that was most likely meant by an unknown one: either its first label or the rest is misspelt.
     pub(super) fn near(&self, host: &str) -> Option<&str> {
         let (first, rest) = host.split_once('.').unwrap_or((host, ""));
@@ -198,7 +255,7 @@ impl<'a> Services<'a> {
         ports: Vec<(u16, &'a str)>,
         endpoints: Option<Vec<Endpoint<'a>>>,
     ) {
-        self.describe(host, ports, endpoints, false);
+        self.describe(host, ports, endpoints, (false, Seen::ByAll));
     }
 
     fn describe(
@@ -206,7 +263,7 @@ impl<'a> Services<'a> {
         host: String,
         ports: Vec<(u16, &'a str)>,
         endpoints: Option<Vec<Endpoint<'a>>>,
-        is_where_dialled: bool,
+        (is_where_dialled, seen): (bool, Seen<'a>),
     ) {
         let service = if host.starts_with('*') {
             self.wildcards.push((
@@ -227,6 +284,7 @@ impl<'a> Services<'a> {
             return;
         };
         service.ports.extend(ports);
+        service.seen.push(seen);
         service.is_where_dialled = is_where_dialled && (service.fresh || service.is_where_dialled);
         service.endpoints = match (service.endpoints.take(), endpoints) {
             (None, endpoints) if service.fresh => endpoints,
@@ -260,10 +318,11 @@ impl<'a> Services<'a> {
                 let slices = slices.iter().copied();
                 slices.filter_map(Endpoint::of_slice).collect()
             });
-            self.add(
+            self.describe(
                 format!("{}.{}.svc.{DOMAIN}", name.name, name.namespace),
                 ports,
                 endpoints,
+                (false, Seen::AsService(object)),
             );
         }
     }
@@ -302,7 +361,7 @@ impl<'a> Services<'a> {
                 complete(&host.value, &object.id.namespace).into_owned(),
                 ports,
                 endpoints.clone(),
-                spec.resolution == Resolution::None,
+                (spec.resolution == Resolution::None, Seen::AsEntry(object)),
             );
         }
     }
@@ -379,3 +438,6 @@ impl<'a> Services<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,12 +20,13 @@ use crate::compile::service::{
 };
 use crate::compile::workload::Listing;
 
-/// Adds every Service under `<name>.<namespace>.svc.<domain>`.
+/// Adds every Service that this proxy may see under `<name>.<namespace>.svc.<domain>`.
 pub(super) fn collect(collector: &mut Collector<'_>) {
     let slices = slices_by_service(collector.resources, collector.only);
     for (_, object) in &collector.resources.services {
         let key = (&*object.id.namespace, &*object.id.name);
-        if !collector.wants(key.0, key.1) {
+        let is_seen = object.is_exported_to(&collector.identity.namespace);
+        if !is_seen || !collector.wants(key.0, key.1) {
             continue;
         }
         let slices = slices.get(&key).map_or(&[][..], Vec::as_slice);

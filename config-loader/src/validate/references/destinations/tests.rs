@@ -21,6 +21,7 @@ fn found_in(own: &str, told: &[&str], mesh: Option<&str>, documents: &[String]) 
             name: name.into(),
             namespace: "gloo".into(),
         }),
+        namespace: None,
     };
     found_for(fleet, documents)
 }

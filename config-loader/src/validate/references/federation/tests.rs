@@ -28,6 +28,7 @@ fn found_in(own: &str, told: &[&str], text: &str) -> Vec<String> {
         own: Some(key(own)),
         told: told.collect(),
         mesh: None,
+        namespace: None,
     };
     found_for(fleet, text)
 }
@@ -272,7 +273,7 @@ fn caps_of_ejections_do_not_block_failover() {
     assert_eq!(found(&format!("{backups}{wide}")).len(), 1);
     assert!(found(&format!("{backups}{}", rule("web", free))).is_empty());
     assert!(found(&format!("{active}{}", rule("web", capped))).is_empty());
-    assert!(found(&format!("{backups}{}", rule("other.com", capped))).is_empty());
+    assert!(found(&format!("{backups}{}", rule("'*.other.com'", capped))).is_empty());
 }
 
 #[test]

@@ -44,6 +44,7 @@ mod pitfalls_gateways;
 mod pitfalls_http;
 mod protocols;
 mod proxy_protocol;
+mod regexes;
 mod reload;
 mod reload_paths;
 mod resilience;

@@ -35,13 +35,21 @@ impl Live {
             [] => tables.shares.clone(),
             left_out => shares_without(left_out, &tables.health),
         };
+        let is_tried = |endpoint: &EndpointIdx| avoid.endpoints.contains(endpoint);
         let mut last = None;
         for attempt in 0..=REDRAWS_MAX {
             let level = tables.level(&shares, ask.hash, rng);
             let ask = Ask { attempt, ..ask };
             let picked = level.and_then(|level| level.pick(members, ask, rng));
             let picked = picked.or_else(|| any(members, rng))?;
-            if !avoid.endpoints.contains(&picked) {
+            // where there is no other, further draws would only take turns from other requests
+            let is_last = || {
+                let mut usable = tables
+                    .loaded(&shares)
+                    .flat_map(|level| level.usable(members));
+                attempt == 0 && usable.all(|endpoint| is_tried(&endpoint))
+            };
+            if !is_tried(&picked) || is_last() {
                 return Some(picked);
             }
             last = Some((level, picked));
@@ -51,8 +59,7 @@ impl Live {
         let levels = level.into_iter().chain(tables.loaded(&shares));
         let mut others = levels.filter_map(|level| {
             let untried = level.usable(members);
-            let untried = untried.filter(|endpoint| !avoid.endpoints.contains(endpoint));
-            untried.choose(rng)
+            untried.filter(|endpoint| !is_tried(endpoint)).choose(rng)
         });
         others.next().or(Some(picked))
     }
@@ -112,5 +119,86 @@ impl Level {
             let state = &members.endpoints[endpoint.0 as usize].state;
             self.panic || state.health.is_usable()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand::rngs::SmallRng;
+
+    use super::*;
+    use crate::balance::{HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
+    use crate::cluster::locality::Pattern;
+    use crate::cluster::{Balance, Cluster, Spread, by_hand};
+    use crate::registry::{Moment, Registry};
+
+    /// Endpoints 0 and 1 are near, 2 to 5 are far.
+    fn cluster(policy: Policy, spread: Spread) -> Cluster {
+        let zone = |number: u32| if number < 3 { "r/a" } else { "r/b" };
+        let endpoints: Vec<(u32, &str)> = (1..7).map(|number| (number, zone(number))).collect();
+        let balance = Balance {
+            policy,
+            spread,
+            ..Balance::default()
+        };
+        let parts = by_hand::parts(&Registry::default(), "a", balance, &endpoints);
+        Cluster::build(parts, Moment(1))
+    }
+
+    /// Which endpoints are picked after these were tried.
+    fn picked(cluster: &Cluster, tried: &[u32], widens: bool) -> Vec<u32> {
+        let mut rng = SmallRng::seed_from_u64(7);
+        let tried: Vec<EndpointIdx> = tried.iter().copied().map(EndpointIdx).collect();
+        let left_out = cluster.left_out(&tried);
+        let avoid = Avoid {
+            endpoints: &tried,
+            priorities: if widens { &left_out } else { &[] },
+        };
+        let mut pick = |hash| {
+            let ask = Ask {
+                hash: Some(hash),
+                ..Ask::default()
+            };
+            cluster.pick_other(ask, &avoid, &mut rng).unwrap().0
+        };
+        let mut picked: Vec<u32> = (0..1000).map(|key| pick(key << 52 | key)).collect();
+        picked.sort_unstable();
+        picked.dedup();
+        picked
+    }
+
+    #[test]
+    fn others_are_picked_where_the_load_distribution_leads() {
+        let hash = Policy::Hash(HashPolicy {
+            key: HashKey::SourceIp,
+            algorithm: HashAlgorithm::RingHash { size_min: 1024 },
+        });
+        let failover = Spread::Failover {
+            regions: Vec::new(),
+            labels: Vec::new(),
+        };
+        let near_only = Spread::Distribute(vec![(Pattern(vec!["r".into(), "a".into()]), 100)]);
+        for policy in [
+            Policy::Simple(Simple::LeastRequest),
+            Policy::Simple(Simple::RoundRobin),
+            hash,
+        ] {
+            let by_failover = cluster(policy.clone(), failover.clone());
+            let distributed = cluster(policy.clone(), near_only.clone());
+            for (cluster, tried, widens, expected) in [
+                (&by_failover, &[0][..], false, &[1][..]),
+                (&by_failover, &[0, 1], false, &[0, 1]),
+                (&by_failover, &[0, 1], true, &[2, 3, 4, 5]),
+                (&by_failover, &[0, 1, 3], true, &[2, 4, 5]),
+                (&by_failover, &[0, 1, 3, 2], true, &[0, 1]),
+                (&distributed, &[0], false, &[1]),
+                (&distributed, &[0, 1], false, &[0, 1]),
+                (&distributed, &[0, 1], true, &[0, 1]),
+            ] {
+                let found = picked(cluster, tried, widens);
+                assert_eq!(found, expected, "{policy:?} {tried:?} {widens}");
+            }
+        }
     }
 }

@@ -58,6 +58,8 @@ pub mod spare;
 
 pub mod tcp;
 
+mod trailers;
+
 pub mod tries;
 
 pub mod upgrade;

@@ -16,6 +16,7 @@ use hyper::HeaderMap;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::trailers;
 use crate::error::BoxError;
 use crate::http2::Reason;
 
@@ -57,14 +58,20 @@ impl Body for DownstreamBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        match &mut *self {
-            DownstreamBody::Empty => Poll::Ready(None),
+        let frame = match &mut *self {
+            DownstreamBody::Empty => None,
             DownstreamBody::Http1(incoming) => {
                 let frame = ready!(Pin::new(incoming).poll_frame(cx));
-                Poll::Ready(frame.map(|frame| frame.map_err(|error| Broken(error.into()))))
+                frame.map(|frame| frame.map_err(|error| Broken(error.into())))
             }
-            DownstreamBody::Http2(inlet) => inlet.0.poll_frame(cx),
-        }
+            DownstreamBody::Http2(inlet) => ready!(inlet.0.poll_frame(cx)),
+        };
+        let Some(Ok(mut frame)) = frame else {
+            return Poll::Ready(frame);
+        };
+        // nothing comes after trailers
+        let is_left = frame.trailers_mut().is_none_or(trailers::sanitize);
+        Poll::Ready(is_left.then_some(Ok(frame)))
     }
 
     fn is_end_stream(&self) -> bool {

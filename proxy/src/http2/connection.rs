@@ -559,7 +559,11 @@ impl<R> Connection<R> {
             Some(place) => self.error(place, reason).map(Taken::Stream),
             // a stream that is not open cannot be reset
             None if self.is_idle(head.stream) => Err(reason),
-            None => Ok(Taken::Nothing),
+            None => {
+                self.guard.error_reset()?;
+                self.write_reset(head.stream, reason, None);
+                Ok(Taken::Nothing)
+            }
         }
     }
 

@@ -131,3 +131,40 @@ async fn trailers_of_a_response_reach_clients_that_may_have_them() {
         }
     }
 }
+
+#[test]
+fn trailers_that_an_endpoint_would_believe_do_not_pass() {
+    let (tell, told) = mpsc::channel();
+    let tell = Arc::new(Mutex::new(tell));
+    let origin = RawOrigin::start(move |_, mut stream| {
+        while !read_head(&mut stream).is_empty() {
+            let body = read_chunked(&mut stream);
+            tell.lock().unwrap().send(body).unwrap();
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H1, origin.address));
+    let mut client = Raw::connect(proxy.edge);
+    for (trailers, passed) in [
+        ("x-sum: 42\r\nAuthorization: Bearer x\r\n", "x-sum: 42\r\n"),
+        (
+            "X-Forwarded-Client-Cert: By=a\r\nX-Envoy-Retry-On: 5xx\r\n",
+            "",
+        ),
+        (
+            "Transfer-Encoding: chunked\r\nContent-Length: 5\r\nHost: b\r\n",
+            "",
+        ),
+    ] {
+        client
+            .send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+            .send(format!("4\r\nbody\r\n0\r\n{trailers}\r\n"));
+        assert_eq!(client.reply().status, 200, "{trailers}");
+        let body = told.recv_timeout(DEADLINE).unwrap();
+        assert_eq!(
+            body,
+            format!("4\r\nbody\r\n0\r\n{passed}\r\n"),
+            "{trailers}"
+        );
+    }
+}

@@ -377,6 +377,22 @@ fn streams_over_the_limit_are_refused() {
 }
 
 #[test]
+fn broken_priority_of_a_stream_that_is_over_is_told() {
+    let own = [0, 0, 0, 1, 0];
+    for (payload, reason) in [
+        (&[0; 4][..], Reason::FRAME_SIZE_ERROR),
+        (&own, Reason::PROTOCOL_ERROR),
+    ] {
+        let mut server = greeted(SETTINGS);
+        take(&mut server, &get(1)).unwrap();
+        server.respond(0, StatusCode::OK, &HeaderMap::new(), true);
+        said(&mut server);
+        take(&mut server, &frame(Kind::Priority, 0, 1, payload)).unwrap();
+        assert_eq!(resets(&mut server), [(1, reason.0)]);
+    }
+}
+
+#[test]
 fn resets_that_the_peer_provokes_are_counted() {
     let mut server = greeted(SETTINGS);
     let mut ended = None;

@@ -30,17 +30,24 @@ pub struct Loaded {
 /// Watches files until it is dropped.
 #[derive(Debug)]
 pub struct Watch {
-    _stop: Option<source::Stop>,
+    stop: Option<source::Stop>,
 }
 
 impl Watch {
     pub(crate) fn new(stop: source::Stop) -> Watch {
-        Watch { _stop: Some(stop) }
+        Watch { stop: Some(stop) }
     }
 
     /// For what cannot change.
     pub(crate) fn of_nothing() -> Watch {
-        Watch { _stop: None }
+        Watch { stop: None }
+    }
+
+    /// Has all files looked at now, whatever the system told of them. What changed is told of as always.
+    pub fn look_now(&self) {
+        if let Some(stop) = &self.stop {
+            stop.look_now();
+        }
     }
 }
 

@@ -10,9 +10,11 @@ mod config_dump;
 mod drain;
 mod events;
 mod explain;
+mod guests;
 mod gzip;
 mod health;
 mod home;
+mod hosts;
 mod listeners;
 mod logging;
 mod pages;
@@ -26,6 +28,8 @@ use std::fmt;
 use serde_json::Value;
 
 pub use explain::Explainer;
+pub use hosts::{ADMIN_HOSTS_MAX, AdminHosts};
+pub use pages::Offer;
 pub use server::{AdminLimits, serve};
 
 use crate::telemetry::{BuildInfo, Exposition, LogControl};
@@ -66,6 +70,8 @@ pub struct AdminState {
     pub stats: Exposition,
     /// Log level.
     pub logging: LogControl,
+    /// Names that the admin server goes by.
+    pub hosts: AdminHosts,
 }
 
 impl fmt::Debug for AdminState {

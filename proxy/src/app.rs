@@ -2,7 +2,13 @@
 
 mod certificates;
 
+mod doors;
+
 mod dump;
+
+mod readiness;
+
+mod signals;
 
 mod sources;
 
@@ -20,12 +26,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use config_loader::{ReadOptions, Watch};
-use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
-use crate::admin::{self, AdminLimits};
+use crate::admin::AdminHosts;
 use crate::codec;
 use crate::control::caretaker::Caretaker;
 use crate::control::certificates::Directories;
@@ -39,7 +43,6 @@ use crate::exchange::request::ExchangeSettings;
 use crate::exchange::{Worker, WorkerParts};
 use crate::identity::Identity;
 use crate::listener::Board;
-use crate::listener::socket::refusal;
 use crate::registry::{Bell, Registry};
 use crate::runtime::admission::Admission;
 use crate::runtime::drain::{self, Stage, Trigger};
@@ -51,6 +54,8 @@ use crate::telemetry::{
 use crate::tls::Store;
 use crate::worker::{self, Workers};
 
+use self::doors::Doors;
+use self::signals::{Signals, Told as Signalled};
 pub use sources::unreadable;
 
 /// How long the access log may take to write what waits when the process ends.
@@ -74,6 +79,12 @@ pub struct Settings {
     pub workers: NonZeroUsize,
     /// Address of the admin server.
     pub admin: SocketAddr,
+    /// Names that it goes by besides its addresses.
+    pub admin_hosts: AdminHosts,
+    /// Address of health pages and metrics for others than the admin server's users.
+    pub health: Option<SocketAddr>,
+    /// Whether a configuration that asks for no listener is what was wanted.
+    pub allow_empty: bool,
     /// DNS servers that are asked instead of the system's.
     pub dns_servers: Vec<SocketAddr>,
     /// Format of the access log; `None` for none.
@@ -82,6 +93,8 @@ pub struct Settings {
     pub access_log_target: AccessLogTarget,
     /// Filter of the process log.
     pub log_level: String,
+    /// How long everything goes on after a signal to end, so that others learn that readiness fails.
+    pub pre_drain: Duration,
     /// How long requests that run may take to finish in a drain.
     pub drain_time: Duration,
     /// Limits of downstream connections.
@@ -129,10 +142,13 @@ fn broken<E: fmt::Display>(what: &str) -> impl FnOnce(E) -> StartError + '_ {
 /// When the proxy cannot start: a path cannot be read, the admin address is taken, the access log cannot be opened.
 pub fn run(settings: Settings) -> Result<(), StartError> {
     let logging = LogControl::install(&settings.log_level).map_err(failed("--log-level"))?;
-    run_beside(settings, logging, Arc::default())
+    let served = run_beside(settings, logging.clone(), Arc::default(), || ());
+    logging.flush();
+    served
 }
 
-/// Serves as [`run`] does, in a process that logs already and may have other proxies; ends also when `quit` is notified.
+/// Serves as [`run`] does, in a process that logs already and may have other proxies; ends also when `quit` is notified. `started` is
+/// called once signals are heard, and requests served as soon as listeners are open.
 ///
 /// # Errors
 ///
@@ -141,6 +157,7 @@ pub fn run_beside(
     settings: Settings,
     logging: LogControl,
     quit: Arc<Notify>,
+    started: impl FnOnce(),
 ) -> Result<(), StartError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -149,7 +166,9 @@ pub fn run_beside(
     // health checks use what workers connect by, which stays on its thread
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async move {
-        App::start(settings, logging, quit).await?.serve().await
+        let app = App::start(settings, logging, quit).await?;
+        started();
+        app.serve().await
     })
 }
 
@@ -165,13 +184,13 @@ fn look_after(control: Control, slot: &SnapshotSlot, admission: &Arc<Admission>)
 struct App {
     workers: Workers,
     drain: Trigger,
+    pre_drain: Duration,
     drain_time: Duration,
     quit: Arc<Notify>,
     access_log: Arc<AccessLog>,
-    terminate: Signal,
-    interrupt: Signal,
-    /// Ends the watching of files when it is dropped.
-    _watches: (Watch, Option<Watch>),
+    signals: Signals,
+    /// End the watching of files when they are dropped.
+    watches: (Watch, Option<Watch>),
 }
 
 impl App {
@@ -182,7 +201,7 @@ impl App {
     ) -> Result<Self, StartError> {
         let telemetry = Telemetry::new(settings.workers.get(), build_info());
         let access_log = Arc::new(open_access_log(&settings)?);
-        let (admin, admin_address) = bind_admin(settings.admin).await?;
+        let doors = Doors::open(&settings).await?;
         let (found_sender, found) = watch::channel(Found::default());
         let watch = sources::load(&settings, &found_sender)?;
         let watches = (watch, sources::follow_members(&settings, found_sender)?);
@@ -228,31 +247,59 @@ impl App {
             quit: Arc::clone(&quit),
             telemetry,
             access_log: Arc::clone(&access_log),
-            identity: settings.identity.clone(),
+            settings: settings.clone(),
             logging,
         };
-        serve_admin(admin, sources);
-        reopen_on_signal(&access_log)?;
+        let admin_address = doors.admin();
+        doors.serve(sources);
         tracing::info!(admin = %admin_address, workers = settings.workers.get(), "strait is serving");
         Ok(Self {
             workers,
             drain: trigger,
+            pre_drain: settings.pre_drain,
             drain_time: settings.drain_time,
             quit,
             access_log,
-            terminate: heard(SignalKind::terminate(), "SIGTERM")?,
-            interrupt: heard(SignalKind::interrupt(), "SIGINT")?,
-            _watches: watches,
+            signals: Signals::listen()?,
+            watches,
         })
     }
 
     /// Waits for the end, drains, and ends.
     async fn serve(mut self) -> Result<(), StartError> {
-        tokio::select! {
-            _ = self.terminate.recv() => (),
-            _ = self.interrupt.recv() => (),
-            () = self.quit.notified() => (),
+        loop {
+            tokio::select! {
+                told = self.signals.next() => match told {
+                    Signalled::End => break,
+                    Signalled::Reload => self.reload(),
+                    Signalled::Reopen => self.access_log.reopen(),
+                },
+                () = self.quit.notified() => break,
+            }
         }
+        self.drain.leave();
+        tracing::info!(pre_drain = ?self.pre_drain, "ending: not ready any more");
+        let cut_off = tokio::select! {
+            () = tokio::time::sleep(self.pre_drain) => self.drain().await,
+            () = self.signals.end() => true,
+        };
+        if cut_off {
+            tracing::warn!(
+                connections = self.workers.admission.total(),
+                "second signal: the rest is cut off"
+            );
+        }
+        self.drain.stop();
+        debug_assert_eq!(self.drain.stage(), Stage::Stopped);
+        let joined = self.workers.join();
+        self.access_log.shut_down(LOG_FLUSH_MAX);
+        joined.map_err(|worker| broken("worker ended by a fault")(worker))
+    }
+}
+
+impl App {
+    /// Takes nothing new and lets what runs finish. Returns whether a second signal came first.
+    async fn drain(&mut self) -> bool {
         tracing::info!(drain_time = ?self.drain_time, "draining: nothing new is accepted, what runs is finished");
         self.drain.drain();
         tokio::select! {
@@ -260,14 +307,20 @@ impl App {
             () = tokio::time::sleep(self.drain_time) => {
                 tracing::warn!(connections = self.workers.admission.total(), "drain time is over: the rest is cut off");
             }
-            _ = self.terminate.recv() => tracing::warn!("second signal: the rest is cut off"),
-            _ = self.interrupt.recv() => tracing::warn!("second signal: the rest is cut off"),
+            () = self.signals.end() => return true,
         }
-        self.drain.stop();
-        debug_assert_eq!(self.drain.stage(), Stage::Stopped);
-        let joined = self.workers.join();
-        self.access_log.shut_down(LOG_FLUSH_MAX);
-        joined.map_err(|worker| broken("worker ended by a fault")(worker))
+        false
+    }
+
+    /// Looks at all files, whatever the system told of them, and opens the access log anew.
+    fn reload(&self) {
+        tracing::info!("SIGHUP: looking at all files, opening the access log anew");
+        let (resources, clusters) = &self.watches;
+        resources.look_now();
+        if let Some(clusters) = clusters {
+            clusters.look_now();
+        }
+        self.access_log.reopen();
     }
 }
 
@@ -290,36 +343,6 @@ fn publisher(
 ) -> Publisher {
     let identity = settings.identity.clone();
     Publisher::new(identity, live, Arc::clone(telemetry), Arc::clone(slot))
-}
-
-async fn bind_admin(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
-    let what = format!("the admin server cannot listen on {address} (--admin)");
-    let refused = |error| failed(&what)(refusal(address, &error));
-    let listener = TcpListener::bind(address).await.map_err(refused)?;
-    let bound = listener.local_addr().unwrap_or(address);
-    Ok((listener, bound))
-}
-
-fn serve_admin(listener: TcpListener, sources: views::Sources) {
-    let state = Arc::new(sources.admin());
-    let until = std::future::pending();
-    tokio::spawn(admin::serve(listener, state, AdminLimits::default(), until));
-}
-
-fn heard(kind: SignalKind, name: &str) -> Result<Signal, StartError> {
-    signal(kind).map_err(broken(&format!("cannot listen for {name}")))
-}
-
-/// Opens the access log anew on SIGUSR1, as log rotation expects.
-fn reopen_on_signal(access_log: &Arc<AccessLog>) -> Result<(), StartError> {
-    let access_log = Arc::clone(access_log);
-    let mut signal = heard(SignalKind::user_defined1(), "SIGUSR1")?;
-    tokio::spawn(async move {
-        while signal.recv().await.is_some() {
-            access_log.reopen();
-        }
-    });
-    Ok(())
 }
 
 /// The revision is whatever `STRAIT_REVISION` was in the environment of the build.

@@ -29,8 +29,8 @@ pub struct Settings {
     /// Connections that the kernel keeps for us until they are accepted, per socket. Default: 4,096; the kernel cuts
     /// it to `net.core.somaxconn`.
     pub backlog: u16,
-    /// Downstream connections that the process may have at once. Past it, connections are accepted and closed at
-    /// once, and counted. Default: 65,536.
+    /// Downstream connections that the process may have at once, if its limit of open files allows as many. Past it,
+    /// connections are accepted and closed at once, and counted. Default: 65,536.
     pub connections_max: usize,
 }
 

@@ -79,16 +79,12 @@ where
     A: Answer,
     M: Fn(WorkerId) -> A + Clone + Send + 'static,
 {
-    match open_files::raise_limit() {
-        Ok(limit) => tracing::debug!(limit, "limit of open files"),
-        Err(error) => tracing::warn!(%error, "cannot raise the limit of open files"),
-    }
     let count = settings.concurrency.get();
     if count > WORKERS_MAX {
         let message = format!("at most {WORKERS_MAX} workers, not {count}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
     }
-    let admission = Admission::new(count, settings.listener.connections_max);
+    let admission = Admission::new(count, connections_max(settings.listener.connections_max));
     let (senders, receivers) = handoff::channels(count);
     let mut workers = Workers {
         threads: Vec::with_capacity(count),
@@ -126,6 +122,26 @@ impl Workers {
         let failed = joined.filter_map(|(id, result)| result.err().map(|_| id));
         failed.min().map_or(Ok(()), Err)
     }
+}
+
+/// How many downstream connections there may be: as many as set, or as open files allow.
+fn connections_max(set: usize) -> usize {
+    let limit = match open_files::raise_limit() {
+        Ok(limit) => limit,
+        Err(error) => {
+            tracing::warn!(%error, "cannot raise the limit of open files");
+            open_files::limit()
+        }
+    };
+    let allowed = open_files::connections_max(limit);
+    if allowed < set {
+        tracing::info!(
+            open_files = limit,
+            connections = allowed,
+            "the hard limit of open files (ulimit -Hn) allows fewer than {set} downstream connections"
+        );
+    }
+    set.min(allowed)
 }
 
 /// Answers with [`exchange::run`].

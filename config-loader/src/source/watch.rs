@@ -52,6 +52,7 @@ impl Default for WatchSettings {
 
 enum Message {
     Event(notify::Result<Event>),
+    Look,
     Stop,
 }
 
@@ -60,6 +61,14 @@ enum Message {
 pub(crate) struct Stop {
     sender: Sender<Message>,
     thread: Option<JoinHandle<()>>,
+}
+
+impl Stop {
+    /// Has all files looked at now.
+    pub(crate) fn look_now(&self) {
+        // A thread that is gone looks at nothing any more.
+        let _ = self.sender.send(Message::Look);
+    }
 }
 
 impl std::fmt::Debug for Message {
@@ -151,6 +160,7 @@ impl<F: FnMut(Look)> Watching<F> {
             });
             match messages.recv_timeout(wait) {
                 Ok(Message::Event(event)) => self.note(event, Instant::now()),
+                Ok(Message::Look) => self.next_poll = Some(Instant::now()),
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -158,6 +168,7 @@ impl<F: FnMut(Look)> Watching<F> {
                 while let Ok(message) = messages.try_recv() {
                     match message {
                         Message::Event(event) => self.note(event, Instant::now()),
+                        Message::Look => self.next_poll = Some(Instant::now()),
                         Message::Stop => return,
                     }
                 }

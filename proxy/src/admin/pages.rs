@@ -8,6 +8,29 @@ use super::{
     logging, stats,
 };
 
+/// What a server offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// Every page.
+    All,
+    /// What probes and scrapers ask for: pages that change nothing and show nothing of the configuration.
+    Health,
+}
+
+/// Paths of [`Offer::Health`].
+const HEALTH: [&str; 4] = [
+    "/healthz/ready",
+    "/healthz/live",
+    "/stats/prometheus",
+    "/metrics",
+];
+
+impl Offer {
+    fn has(self, page: &Page) -> bool {
+        self == Self::All || HEALTH.contains(&page.path) && page.method == Method::GET
+    }
+}
+
 /// A page that answers one method. A page with two methods has two rows.
 pub(super) struct Page {
     /// `GET` (which includes HEAD) or `POST`.
@@ -105,10 +128,16 @@ const fn post(
 }
 
 /// Answers a request.
-pub(super) fn answer(state: &AdminState, method: &Method, path: &str, query: Query<'_>) -> Reply {
-    let mut rows = PAGES.iter().filter(|page| page.path == path).peekable();
+pub(super) fn answer(
+    state: &AdminState,
+    offer: Offer,
+    (method, path): (&Method, &str),
+    query: Query<'_>,
+) -> Reply {
+    let offered = PAGES.iter().filter(|page| offer.has(page));
+    let mut rows = offered.filter(|page| page.path == path).peekable();
     if rows.peek().is_none() {
-        return not_found(path);
+        return not_found(offer, path);
     }
     let wanted = if method == Method::HEAD {
         &Method::GET
@@ -124,9 +153,9 @@ pub(super) fn answer(state: &AdminState, method: &Method, path: &str, query: Que
     }
 }
 
-fn not_found(path: &str) -> Reply {
+fn not_found(offer: Offer, path: &str) -> Reply {
     let mut body = format!("no page {path}; there are:\n");
-    for page in PAGES {
+    for page in PAGES.iter().filter(|page| offer.has(page)) {
         body.push_str(&format!(
             "  {:4} {:18} {}\n",
             page.method.as_str(),

@@ -15,10 +15,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::{JoinError, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::task::JoinError;
+use tokio::time::{sleep, sleep_until, timeout};
 
 use super::accepts::Accepts;
+use super::guests::{Activity, Guests};
+use super::pages::Offer;
 use super::reply::{Query, Reply, ReplyBody};
 use super::{AdminState, pages};
 use crate::telemetry::{Counter, WorkerId};
@@ -26,7 +28,7 @@ use crate::telemetry::{Counter, WorkerId};
 /// Bounds of the admin server. Not settings: nobody has needed to change them.
 #[derive(Clone, Copy, Debug)]
 pub struct AdminLimits {
-    /// Connections at a time; more wait in the socket's queue.
+    /// Connections at a time; for one more, the one that was idle for longest is closed.
     pub connections_max: usize,
     /// How long a request's head may take, idle time before it included.
     pub head_time_max: Duration,
@@ -56,25 +58,31 @@ impl Default for AdminLimits {
 /// How long to wait after `accept` failed, for want of file descriptors most likely.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves pages until `stop` is done, then finishes the requests that run.
+/// Serves what is offered until `stop` is done, then finishes the requests that run.
 pub async fn serve(
     listener: TcpListener,
     state: Arc<AdminState>,
+    offer: Offer,
     limits: AdminLimits,
     stop: impl Future<Output = ()>,
 ) {
     let mut stop = pin!(stop);
     let (stopping, stopped) = watch::channel(false);
-    let mut connections = JoinSet::new();
+    let mut guests = Guests::new();
     loop {
-        let has_room = connections.len() < limits.connections_max;
+        let has_room = guests.len() < limits.connections_max;
+        let room_at = guests.room_at();
         tokio::select! {
             () = &mut stop => break,
-            Some(ended) = connections.join_next() => report(&state, ended),
+            Some(ended) = guests.ended() => report(&state, ended),
+            () = sleep_until(room_at), if !has_room => guests.make_room(),
             accepted = listener.accept(), if has_room => match accepted {
                 Ok((stream, _)) => {
-                    let connection = Connection { state: state.clone(), limits };
-                    connections.spawn(connection.serve(stream, stopped.clone()));
+                    let (state, stopped) = (state.clone(), stopped.clone());
+                    guests.add(|activity| {
+                        let connection = Connection { state, offer, limits, activity };
+                        connection.serve(stream, stopped)
+                    });
                 }
                 Err(error) => {
                     tracing::warn!(%error, "admin connection cannot be accepted");
@@ -87,7 +95,7 @@ pub async fn serve(
     // Fails only when there is no connection to tell.
     let _ = stopping.send(true);
     let all = async {
-        while let Some(ended) = connections.join_next().await {
+        while let Some(ended) = guests.ended().await {
             report(&state, ended);
         }
     };
@@ -106,7 +114,9 @@ fn report(state: &AdminState, ended: Result<(), JoinError>) {
 #[derive(Clone)]
 struct Connection {
     state: Arc<AdminState>,
+    offer: Offer,
     limits: AdminLimits,
+    activity: Arc<Activity>,
 }
 
 impl Connection {
@@ -139,7 +149,16 @@ impl Connection {
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<ReplyBody> {
+        self.activity.note();
         let (head, body) = request.into_parts();
+        if self.offer == Offer::All
+            && let Some(host) = self.state.hosts.foreign(&head)
+        {
+            let reason = format!(
+                "{host:?} is not a name of this admin server: ask by address or as localhost, or allow the name with --admin-host\n"
+            );
+            return Reply::text(StatusCode::FORBIDDEN, reason).into_response();
+        }
         if head.method == Method::POST && is_foreign(&head.headers) {
             let reason = "pages of other sites may not change this proxy\n";
             return Reply::text(StatusCode::FORBIDDEN, reason).into_response();
@@ -155,7 +174,8 @@ impl Connection {
         }
         let text = head.uri.query().unwrap_or_default();
         let query = Query::new(text, Accepts::of(&head.headers));
-        pages::answer(&self.state, &head.method, head.uri.path(), query).into_response()
+        let asked = (&head.method, head.uri.path());
+        pages::answer(&self.state, self.offer, asked, query).into_response()
     }
 }
 

@@ -37,6 +37,14 @@ impl Admin {
     }
 
     async fn start_changed(limits: AdminLimits, change: impl FnOnce(&mut AdminState)) -> Self {
+        Self::start_offering(Offer::All, limits, change).await
+    }
+
+    async fn start_offering(
+        offer: Offer,
+        limits: AdminLimits,
+        change: impl FnOnce(&mut AdminState),
+    ) -> Self {
         let readiness = Arc::new(Mutex::new(Readiness::Ready));
         let (drains, quits) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let mut state = state(readiness.clone(), drains.clone(), quits.clone());
@@ -47,7 +55,7 @@ impl Admin {
         let address = listener.local_addr().expect("address");
         let (stop, stopped) = oneshot::channel::<()>();
         let stopped = async { drop(stopped.await) };
-        let server = tokio::spawn(serve(listener, Arc::new(state), limits, stopped));
+        let server = tokio::spawn(serve(listener, Arc::new(state), offer, limits, stopped));
         Self {
             address,
             readiness,
@@ -100,7 +108,7 @@ struct Answer {
 }
 
 fn request(method: &str, target: &str, headers: &str) -> String {
-    format!("{method} {target} HTTP/1.1\r\nhost: admin\r\n{headers}connection: close\r\n\r\n")
+    format!("{method} {target} HTTP/1.1\r\nhost: localhost\r\n{headers}connection: close\r\n\r\n")
 }
 
 fn count(count: Arc<AtomicUsize>) -> Source<()> {
@@ -141,6 +149,7 @@ fn state(
         quit: count(quits),
         stats: Exposition::new(telemetry, Arc::new(AccessLog::off())),
         logging,
+        hosts: AdminHosts::default(),
     }
 }
 
@@ -362,7 +371,7 @@ async fn a_page_of_another_site_cannot_quit_the_proxy() {
         );
     }
     assert_eq!(admin.quits.load(Ordering::Relaxed), 0);
-    let own = "origin: http://admin\r\ncontent-length: 0\r\n";
+    let own = "origin: http://localhost\r\ncontent-length: 0\r\n";
     assert_eq!(
         admin
             .send(&request("POST", "/quitquitquit", own))
@@ -617,7 +626,7 @@ async fn stopping_finishes_the_request_that_runs_and_closes_idle_connections() {
     };
     let admin = Admin::start_with(limits).await;
     let mut idle = TcpStream::connect(admin.address).await.expect("connection");
-    idle.write_all(b"GET /healthz/live HTTP/1.1\r\nhost: admin\r\n\r\n")
+    idle.write_all(b"GET /healthz/live HTTP/1.1\r\nhost: localhost\r\n\r\n")
         .await
         .expect("request");
     let mut first = [0; 12];
@@ -627,8 +636,7 @@ async fn stopping_finishes_the_request_that_runs_and_closes_idle_connections() {
     assert_eq!(&first, b"HTTP/1.1 200");
 
     // A request that was taken up and whose body is still missing.
-    let expect =
-        "POST /drain HTTP/1.1\r\nhost: admin\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n";
+    let expect = "POST /drain HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n";
     let mut begun = TcpStream::connect(admin.address).await.expect("connection");
     begun.write_all(expect.as_bytes()).await.expect("head");
     let mut go_on = [0; 12];
@@ -655,4 +663,79 @@ async fn stopping_finishes_the_request_that_runs_and_closes_idle_connections() {
         .await
         .expect("ended in time")
         .expect("no fault");
+}
+
+#[tokio::test]
+async fn requests_by_the_name_of_another_site_change_and_show_nothing() {
+    let change = |state: &mut AdminState| {
+        state.hosts = ["strait.test".to_owned()].into_iter().collect();
+    };
+    let admin = Admin::start_changed(AdminLimits::default(), change).await;
+    let ask = async |method: &str, target: &str, host: &str| {
+        let text = format!(
+            "{method} {target} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        );
+        admin.send(&text).await
+    };
+    for (method, target) in [
+        ("POST", "/quitquitquit"),
+        ("GET", "/config_dump"),
+        ("GET", "/healthz/ready"),
+    ] {
+        let refused = ask(method, target, "evil.example:15000").await;
+        assert_eq!(refused.status, 403, "{target}");
+        assert!(refused.body.contains("--admin-host"), "{}", refused.body);
+    }
+    assert_eq!(admin.quits.load(Ordering::Relaxed), 0);
+    for host in ["127.0.0.1:15000", "localhost", "strait.test", "[::1]"] {
+        assert_eq!(ask("GET", "/config_dump", host).await.status, 200, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn health_pages_are_for_everybody_and_nothing_else_is() {
+    let limits = AdminLimits::default();
+    let admin = Admin::start_offering(Offer::Health, limits, |_| {}).await;
+    let ask = async |method: &str, target: &str| {
+        let text = format!(
+            "{method} {target} HTTP/1.1\r\nhost: any.example\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        );
+        admin.send(&text).await
+    };
+    let health = [
+        "/healthz/ready",
+        "/healthz/live",
+        "/stats/prometheus",
+        "/metrics",
+    ];
+    for target in health {
+        assert_eq!(ask("GET", target).await.status, 200, "{target}");
+        assert_eq!(ask("POST", target).await.status, 405, "{target}");
+    }
+    for page in pages::PAGES {
+        if health.contains(&page.path) {
+            continue;
+        }
+        let missing = ask(page.method.as_str(), page.path).await;
+        assert_eq!(missing.status, 404, "{}", page.path);
+        assert!(missing.body.contains("/healthz/ready"), "{}", missing.body);
+        let others = missing.body.lines().skip(1);
+        assert!(!others.into_iter().any(|line| line.contains("quit")));
+    }
+    assert_eq!(admin.quits.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn idle_connections_give_way_to_others() {
+    let limits = AdminLimits {
+        connections_max: 4,
+        ..AdminLimits::default()
+    };
+    let admin = Admin::start_with(limits).await;
+    let mut idle = Vec::new();
+    for _ in 0..8 {
+        idle.push(TcpStream::connect(admin.address).await.expect("connection"));
+    }
+    let asked = timeout(limits.head_time_max, admin.get("/healthz/live")).await;
+    assert_eq!(asked.expect("before the idle ones time out").status, 200);
 }

@@ -1,12 +1,13 @@
 //! What the admin pages show, read from the snapshot and the registry when a page asks.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use config_loader::ResourceSet;
 use tokio::sync::{Notify, watch};
 
-use super::{build_info, certificates, dump};
+use super::{Settings, build_info, certificates, dump, readiness};
 use crate::admin::AdminState;
 use crate::admin::view::{
     ClusterView, EndpointView, EventView, LimitView, ListenerState, ListenerView, MemberView,
@@ -23,7 +24,7 @@ use crate::identity::Identity;
 use crate::listener::{Board, ListenerStatus};
 use crate::registry::{ClusterId, Journal, PINS_MAX};
 use crate::runtime::drain::{Stage, Trigger};
-use crate::snapshot::{ListenAddress, Listener, ListenerKey, Service, Snapshot, SnapshotSlot};
+use crate::snapshot::{ListenAddress, Listener, Service, Snapshot, SnapshotSlot};
 use crate::telemetry::{
     AccessLog, ConnectionProtocol, Exposition, LogControl, MemberState, StatsRegistry, Telemetry,
 };
@@ -51,21 +52,46 @@ pub struct Sources {
     pub access_log: Arc<AccessLog>,
     /// What the snapshot was compiled from.
     pub found: watch::Receiver<Found>,
-    /// Who this proxy was when it started.
-    pub identity: Identity,
+    /// What this proxy was started with.
+    pub settings: Settings,
     /// Level of the process log.
     pub logging: LogControl,
 }
 
 impl Sources {
+    /// Says whether traffic should come here.
+    fn readiness(&self) -> impl Fn() -> Readiness + use<> {
+        let (stage, board, slot) = (
+            self.drain.clone(),
+            self.board.clone(),
+            Arc::clone(&self.slot),
+        );
+        let quarantine = Arc::clone(&self.quarantine);
+        let (workers, allow_empty) = (self.telemetry.workers(), self.settings.allow_empty);
+        let was_ready = AtomicBool::new(false);
+        move || {
+            if stage.stage() > Stage::Serving {
+                return Readiness::Draining;
+            }
+            let wanted: Vec<_> = slot.load().listeners.keys().cloned().collect();
+            let standing = readiness::Standing {
+                wanted: &wanted,
+                listeners: &board.listeners(),
+                workers,
+                allow_empty,
+                refused: quarantined(&quarantine).len(),
+            };
+            let readiness = standing.readiness(was_ready.load(Ordering::Relaxed));
+            was_ready.fetch_or(readiness == Readiness::Ready, Ordering::Relaxed);
+            readiness
+        }
+    }
+
     /// The state that the admin server works with.
     pub fn admin(self) -> AdminState {
+        let readiness = self.readiness();
         let (slot, board, found) = (self.slot, self.board, self.found);
-        let (stage, identity) = (self.drain.clone(), Arc::new(self.identity));
-        let readiness = {
-            let (stage, board, slot) = (stage.clone(), board.clone(), Arc::clone(&slot));
-            move || readiness(&stage, &board, &slot.load())
-        };
+        let (stage, identity) = (self.drain.clone(), Arc::new(self.settings.identity));
         let clusters = {
             let slot = Arc::clone(&slot);
             move || clusters(&slot.load())
@@ -106,8 +132,11 @@ impl Sources {
             explain: Box::new(explain),
             drain: Box::new(move || trigger.drain()),
             quit: Box::new(move || quit.notify_one()),
-            stats: Exposition::new(self.telemetry, self.access_log).with_members(standing),
+            stats: Exposition::new(self.telemetry, self.access_log)
+                .with_members(standing)
+                .with_log(self.logging.clone()),
             logging: self.logging,
+            hosts: self.settings.admin_hosts,
         }
     }
 }
@@ -116,24 +145,6 @@ impl Sources {
 fn in_force(found: &watch::Receiver<Found>, started: &Identity) -> (Arc<ResourceSet>, Identity) {
     let found = found.borrow();
     (Arc::clone(&found.set), found.members.identity(started))
-}
-
-/// Ready once every listener of the snapshot is open or has failed; a failed one keeps nobody else from serving.
-fn readiness(drain: &Trigger, board: &Board, snapshot: &Snapshot) -> Readiness {
-    if drain.stage() > Stage::Serving {
-        return Readiness::Draining;
-    }
-    let listeners = board.listeners();
-    let settled = |key: &ListenerKey| {
-        let status = listeners.iter().find(|status| status.key == *key);
-        status.is_some_and(|status| status.is_open() || status.error().is_some())
-    };
-    match snapshot.listeners.keys().find(|key| !settled(key)) {
-        Some(key) => Readiness::Starting {
-            waiting_for: format!("listener {}", key.address),
-        },
-        None => Readiness::Ready,
-    }
 }
 
 /// Every cluster, by name.
@@ -403,7 +414,7 @@ fn active_connections(stats: &StatsRegistry) -> BTreeMap<String, u64> {
 
 fn listener_state(status: Option<&ListenerStatus>, stage: Stage) -> ListenerState {
     match status {
-        _ if stage > Stage::Serving => ListenerState::Draining,
+        _ if stage >= Stage::Draining => ListenerState::Draining,
         Some(status) if status.error().is_some() => ListenerState::Failed,
         Some(status) if status.is_open() => ListenerState::Open,
         _ => ListenerState::Starting,

@@ -12,6 +12,7 @@ use ipnet::IpNet;
 
 use super::args::{ConfigArgs, IdentityArgs, socket_address};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, report};
+use crate::admin::{ADMIN_HOSTS_MAX, AdminHosts};
 use crate::app::{self, Settings};
 use crate::codec::check::Http10;
 use crate::codec::{self, handshake, http1};
@@ -32,8 +33,9 @@ Examples:
   STRAIT_CONFIG=./mesh STRAIT_LABELS=istio=ingressgateway strait run
 
 Changes of the files are in force within milliseconds; a resource that does not validate keeps its last good
-version, and everything else goes on; so does the file of --clusters. SIGTERM drains: nothing new is accepted, what runs is finished, and the
-process exits with 0. A second signal exits at once.")]
+version, and everything else goes on; so does the file of --clusters. SIGTERM drains: readiness fails, after
+--pre-drain nothing new is accepted, what runs is finished, and the process exits with 0. A second signal exits at once.
+SIGHUP looks at all files and opens the access log anew, SIGUSR1 does only the latter.")]
 pub struct RunArgs {
     /// Where configuration comes from.
     #[command(flatten)]
@@ -62,6 +64,22 @@ pub struct ServeArgs {
         value_parser = socket_address
     )]
     pub admin: SocketAddr,
+    /// Name that the admin server may be asked by, besides localhost and addresses; others are refused, since a web page can
+    /// let its name lead here. May be repeated
+    #[arg(
+        long = "admin-host",
+        value_name = "NAME",
+        env = "STRAIT_ADMIN_HOST",
+        value_delimiter = ','
+    )]
+    pub admin_hosts: Vec<String>,
+    /// Address where probes and scrapers get /healthz/ready, /healthz/live and /stats/prometheus, and nothing else, for
+    /// example 0.0.0.0:15021; default: only the admin server has them
+    #[arg(long, value_name = "IP:PORT", env = "STRAIT_HEALTH")]
+    pub health: Option<SocketAddr>,
+    /// Be ready also while the configuration asks for no listener
+    #[arg(long, env = "STRAIT_ALLOW_EMPTY")]
+    pub allow_empty: bool,
     /// DNS server that is asked for the names of endpoints, instead of those of /etc/resolv.conf. May be repeated
     #[arg(
         long = "dns-server",
@@ -86,7 +104,11 @@ pub struct ServeArgs {
         value_parser = log_level
     )]
     pub log_level: String,
-    /// How long requests that run may take to finish after SIGTERM
+    /// How long the proxy goes on as before after SIGTERM while /healthz/ready fails, so that load balancers stop sending
+    /// first; in Kubernetes 5s to 15s, within terminationGracePeriodSeconds
+    #[arg(long, value_name = "DURATION", default_value = "0s", env = "STRAIT_PRE_DRAIN", value_parser = duration)]
+    pub pre_drain: Duration,
+    /// How long requests that run may take to finish after SIGTERM and --pre-drain
     #[arg(long, value_name = "DURATION", default_value = "30s", env = "STRAIT_DRAIN_TIME", value_parser = duration)]
     pub drain_time: Duration,
     /// HTTP/1.0 clients: accept them, or refuse them with 426 as Istio does
@@ -216,6 +238,9 @@ impl ServeArgs {
             identity,
             workers: self.workers(),
             admin: self.admin,
+            admin_hosts: self.admin_hosts()?,
+            health: self.health,
+            allow_empty: self.allow_empty,
             dns_servers: self.dns_servers.clone(),
             access_log: match self.access_log {
                 AccessLogArg::Text => Some(AccessLogFormat::Text),
@@ -227,6 +252,7 @@ impl ServeArgs {
                 Some(path) => AccessLogTarget::File(path.clone()),
             },
             log_level: self.log_level.clone(),
+            pre_drain: self.pre_drain,
             drain_time: self.drain_time,
             codec: codec::Settings {
                 http1: http1::Settings {
@@ -253,6 +279,16 @@ impl ServeArgs {
     fn workers(&self) -> NonZeroUsize {
         self.concurrency
             .unwrap_or_else(threads::default_concurrency)
+    }
+
+    fn admin_hosts(&self) -> Result<AdminHosts, String> {
+        let count = self.admin_hosts.len();
+        if count > ADMIN_HOSTS_MAX {
+            return Err(format!(
+                "--admin-host: {count} names, at most {ADMIN_HOSTS_MAX} are allowed"
+            ));
+        }
+        Ok(self.admin_hosts.iter().cloned().collect())
     }
 
     fn internal_addresses(&self) -> Result<InternalAddresses, String> {

@@ -11,9 +11,10 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 
 use super::Entrance;
-use super::socket::Listening;
+use super::socket::{self, Listening};
 use crate::codec::Answer;
 use crate::codec::transport::{Transport, canonical};
+use crate::runtime::open_files::Spare;
 use crate::snapshot::{ListenerKey, UNIX_PEER};
 use crate::telemetry::Counter;
 
@@ -22,6 +23,10 @@ const BATCH: usize = 32;
 
 /// Pause after a failed accept; without it, a lack of file descriptors would keep the worker busy with failing.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long handshakes that have begun may take to be completed once no new ones are let in: a round trip over the
+/// widest network, with one loss on the way.
+const HANDSHAKE_TIME: Duration = Duration::from_millis(250);
 
 /// A listening socket in the worker's poller.
 #[derive(Debug)]
@@ -35,6 +40,16 @@ impl Socket {
         match listening {
             Listening::Tcp(listener) => TcpListener::from_std(listener).map(Self::Tcp),
             Listening::Unix(listener) => UnixListener::from_std(listener).map(Self::Unix),
+        }
+    }
+
+    /// Lets nobody begin to connect any more; who has begun may finish.
+    fn close_door(&self) {
+        let Self::Tcp(listener) = self else {
+            return;
+        };
+        if let Err(error) = socket::refuse_handshakes(listener) {
+            tracing::debug!(%error, "new connections cannot be kept out of a socket that closes");
         }
     }
 
@@ -81,10 +96,14 @@ impl Acceptor {
         Ok(Self { stop })
     }
 
-    /// Stops to accept; returns when what was queued has been accepted and the socket is closed.
-    pub(super) async fn stop(self) {
+    /// Begins to stop.
+    pub(super) fn stop(&self) {
         // Fails only when the loop has ended already.
         let _ = self.stop.send(());
+    }
+
+    /// Waits until what was queued has been accepted and the socket is closed.
+    pub(super) async fn stopped(self) {
         self.stop.closed().await;
     }
 }
@@ -96,6 +115,7 @@ async fn run<A: Answer>(
     stopped: &mut watch::Receiver<()>,
 ) {
     let mut failing = false;
+    let mut spare = Spare::hold();
     loop {
         let accepted = tokio::select! {
             biased;
@@ -107,6 +127,10 @@ async fn run<A: Answer>(
             if !std::mem::replace(&mut failing, true) {
                 tracing::warn!(listener = %key.address, %error, "cannot accept for now");
             }
+            if Spare::is_wanted(&error) && shed(entrance, listener, &mut spare) {
+                tokio::task::yield_now().await;
+                continue;
+            }
             tokio::select! {
                 () = tokio::time::sleep(PAUSE) => {}
                 _ = stopped.changed() => break,
@@ -117,13 +141,37 @@ async fn run<A: Answer>(
         accept_ready(entrance, key, listener, BATCH);
         tokio::task::yield_now().await;
     }
-    // What the kernel has accepted for us would be reset when the socket closes.
+    // What the kernel has accepted for us, or is about to, would be reset when the socket closes.
+    listener.close_door();
+    let accept_last = async {
+        loop {
+            let accepted = poll_fn(|cx| listener.poll_accept(cx)).await;
+            if take(entrance, key, accepted).is_err() {
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    };
+    drop(tokio::time::timeout(HANDSHAKE_TIME, accept_last).await);
     accept_ready(
         entrance,
         key,
         listener,
         usize::from(entrance.settings.backlog),
     );
+}
+
+/// Closes connections that wait to be accepted where there are no files for them: a client that is turned away can go
+/// elsewhere, one that waits cannot. Returns whether there were any.
+fn shed<A: Answer>(entrance: &Entrance<A>, listener: &Socket, spare: &mut Spare) -> bool {
+    let mut cx = Context::from_waker(std::task::Waker::noop());
+    for shed in 0..BATCH {
+        let accepted = spare.lend(|| matches!(listener.poll_accept(&mut cx), Poll::Ready(Ok(_))));
+        if accepted != Some(true) {
+            return shed > 0;
+        }
+        entrance.codec.count(Counter::DownstreamRefusedLimit);
+    }
+    true
 }
 
 /// Accepts up to `limit` connections that are there already.

@@ -68,8 +68,10 @@ pub async fn run<A: Answer>(entrance: Rc<Entrance<A>>, mut wanted: Wanted, drain
             () = sleep_until(again) => retry(&entrance, &mut listeners),
         }
     }
-    for acceptor in fit(&entrance, &mut listeners, &BTreeSet::new()) {
-        acceptor.stop().await;
+    let acceptors = fit(&entrance, &mut listeners, &BTreeSet::new());
+    acceptors.iter().for_each(Acceptor::stop);
+    for acceptor in acceptors {
+        acceptor.stopped().await;
     }
 }
 

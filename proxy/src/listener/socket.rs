@@ -2,11 +2,12 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener, UnixStream};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 
 /// Whether a socket may share its port with other sockets of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,32 @@ pub fn listen(address: SocketAddr, backlog: u16) -> io::Result<TcpListener> {
     let socket = bind(address, Port::Shared)?;
     socket.listen(i32::from(backlog))?;
     Ok(socket.into())
+}
+
+/// Drops what would begin a new connection on a listening socket; connections that have begun are completed.
+///
+/// A client that is kept out sends its SYN again after a second, and finds another process there, or nobody. It would be
+/// reset if its connection came between our last accept and the close.
+///
+/// # Errors
+///
+/// When the system has no socket filters.
+pub fn refuse_handshakes(listener: &impl AsFd) -> io::Result<()> {
+    const LOAD_BYTE: u16 = 0x30;
+    const AND: u16 = 0x54;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    /// Where a TCP header has its flags, and two of them (RFC 9293, section 3.1).
+    const FLAGS: u32 = 13;
+    const SYN: u32 = 0x02;
+    const ACK: u32 = 0x10;
+    SockRef::from(listener).attach_filter(&[
+        SockFilter::new(LOAD_BYTE, 0, 0, FLAGS),
+        SockFilter::new(AND, 0, 0, SYN | ACK),
+        SockFilter::new(JUMP_IF_EQUAL, 0, 1, SYN),
+        SockFilter::new(RETURN, 0, 0, 0),
+        SockFilter::new(RETURN, 0, 0, u32::MAX),
+    ])
 }
 
 fn bind(address: SocketAddr, port: Port) -> io::Result<Socket> {
@@ -148,6 +175,7 @@ pub fn remove_unix(path: &str) {
 #[cfg(test)]
 mod tests {
     use std::net::TcpStream;
+    use std::time::Duration;
 
     use super::*;
 
@@ -204,6 +232,18 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
         drop(first);
         probe(address).unwrap();
+    }
+
+    #[test]
+    fn closed_door_keeps_out_who_has_not_begun() {
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)), 16).unwrap();
+        let address = listener.local_addr().unwrap();
+        let _queued = TcpStream::connect(address).unwrap();
+        refuse_handshakes(&listener).unwrap();
+        let late = TcpStream::connect_timeout(&address, Duration::from_millis(50));
+        assert_eq!(late.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        listener.accept().unwrap();
+        assert!(listener.accept().is_err(), "nobody else is there");
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub enum Stage {
     /// Take new work.
     #[default]
     Serving,
+    /// Serve as before, and say that others should be asked from now on.
+    Leaving,
     /// Take nothing new, finish what runs, ask peers to go elsewhere.
     Draining,
     /// Stop now, whatever runs.
@@ -49,6 +51,11 @@ pub struct Trigger {
 }
 
 impl Trigger {
+    /// Says that the drain is near.
+    pub fn leave(&self) {
+        self.raise(Stage::Leaving);
+    }
+
     /// Begins to drain; does nothing when that has begun already.
     pub fn drain(&self) {
         self.raise(Stage::Draining);

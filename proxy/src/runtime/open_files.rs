@@ -1,7 +1,11 @@
 //! The limit of open files, which is a limit of connections.
+//!
+//! Invariant: [`connections_max`] leaves files for listeners, the admin server, logs and configuration whatever clients do.
 
+use std::fs::File;
 use std::io;
 
+use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 /// Raises the process's soft limit of open files to its hard limit, and returns it; `None` is no limit.
@@ -21,9 +25,65 @@ pub fn raise_limit() -> io::Result<Option<u64>> {
     Ok(limit.maximum)
 }
 
+/// The soft limit as it is; `None` is no limit.
+pub fn limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
+/// Files that are not for connections of clients and what they need upstream.
+const RESERVE: u64 = 512;
+
+/// How many downstream connections a limit of open files has room for: each needs a file for itself and one upstream.
+/// The reserve is a quarter where the limit is small.
+pub fn connections_max(limit: Option<u64>) -> usize {
+    let connections = limit.map_or(u64::MAX, |limit| (limit - RESERVE.min(limit / 4)) / 2);
+    usize::try_from(connections).unwrap_or(usize::MAX)
+}
+
+/// A file that is held so that one can be closed when there are no more.
+#[derive(Debug)]
+pub struct Spare(Option<File>);
+
+impl Spare {
+    /// Holds one, if there is one.
+    pub fn hold() -> Self {
+        Self(File::open("/dev/null").ok())
+    }
+
+    /// Runs something that needs a file for a moment where the system has none left. `None` if none was held.
+    pub fn lend<T>(&mut self, run: impl FnOnce() -> T) -> Option<T> {
+        drop(self.0.take()?);
+        let result = run();
+        *self = Self::hold();
+        Some(result)
+    }
+
+    /// Whether an error is the lack of files, of this process or of the system.
+    pub fn is_wanted(error: &io::Error) -> bool {
+        let wanted = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+        error
+            .raw_os_error()
+            .is_some_and(|code| wanted.contains(&code))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn connections_leave_a_reserve() {
+        for (limit, connections) in [
+            (None, usize::MAX),
+            (Some(0), 0),
+            (Some(64), 24),
+            (Some(1_024), 384),
+            (Some(2_048), 768),
+            (Some(1_048_576), 524_032),
+        ] {
+            assert_eq!(connections_max(limit), connections, "{limit:?}");
+        }
+    }
 
     #[test]
     fn soft_limit_becomes_the_hard_one() {

@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use super::Telemetry;
 use super::access_log::AccessLog;
+use super::log::LogControl;
 use super::members::MemberState;
 pub use format::TextFormat;
 use requests::RequestText;
@@ -24,6 +25,7 @@ use requests::RequestText;
 pub struct Exposition {
     telemetry: Arc<Telemetry>,
     access_log: Arc<AccessLog>,
+    log: Option<LogControl>,
     members: Box<dyn Fn() -> Vec<MemberState> + Send + Sync>,
 }
 
@@ -39,8 +41,16 @@ impl Exposition {
         Self {
             telemetry,
             access_log,
+            log: None,
             members: Box::new(Vec::new),
         }
+    }
+
+    /// Counts what this log drops.
+    #[must_use]
+    pub fn with_log(mut self, log: LogControl) -> Self {
+        self.log = Some(log);
+        self
     }
 
     /// Asks this how clusters stand in the services that several of them serve.
@@ -73,6 +83,7 @@ impl Exposition {
         let mut text = Vec::new();
         let families = families::control(&self.telemetry)
             .chain(families::access_log(self.access_log.totals()))
+            .chain(self.log.iter().map(|log| families::log(log.dropped())))
             .chain(families::workers(&self.telemetry.counters))
             .chain(families::connections(stats))
             .chain(std::iter::once(families::routes(stats)))

@@ -2,9 +2,12 @@
 //!
 //! Uses nothing of the metrics. Nothing on a request's way logs above `debug`.
 
+mod lines;
+
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tracing::Subscriber;
 use tracing_subscriber::filter::ParseError;
@@ -13,21 +16,51 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::reload;
 use tracing_subscriber::{EnvFilter, Registry};
 
+use self::lines::Lines;
+
+/// How long the end of the process waits for standard error to take another piece of what was logged.
+const FLUSH_PAUSE_MAX: Duration = Duration::from_millis(100);
+
 /// Shows and sets what is logged.
 #[derive(Clone, Debug)]
 pub struct LogControl {
     handle: reload::Handle<EnvFilter, Registry>,
     current: Arc<Mutex<String>>,
+    /// What waits for standard error, if that is where it goes.
+    lines: Option<Lines>,
 }
 
 impl LogControl {
-    /// Starts logging to standard error. `filter` is a level, or directives such as `info,proxy::pool=trace`.
+    /// Starts logging to standard error, from a thread of its own. `filter` is a level, or directives such as
+    /// `info,proxy::pool=trace`. From now on panics are logged, too.
     ///
     /// # Errors
     ///
-    /// When the filter cannot be read, or when the process logs already.
+    /// When the filter cannot be read, when the process logs already, or when no thread can be started.
     pub fn install(filter: &str) -> Result<Self, LogError> {
-        Self::install_to(filter, io::stderr)
+        parse(filter)?;
+        let lines = Lines::start(io::stderr()).map_err(LogError::Thread)?;
+        let writer = lines.clone();
+        let mut control = Self::install_to(filter, move || writer.clone())?;
+        control.lines = Some(lines);
+        // the usual hook writes to standard error itself, and would wait for who reads it
+        std::panic::set_hook(Box::new(|panic| {
+            let trace = std::backtrace::Backtrace::capture();
+            tracing::error!(%panic, %trace, "a task ended by a fault of this program");
+        }));
+        Ok(control)
+    }
+
+    /// Lines that were dropped since nobody read standard error.
+    pub fn dropped(&self) -> u64 {
+        self.lines.as_ref().map_or(0, Lines::dropped)
+    }
+
+    /// Lets what was logged be written, for as long as standard error takes it.
+    pub fn flush(&self) {
+        if let Some(lines) = &self.lines {
+            lines.flush(FLUSH_PAUSE_MAX);
+        }
     }
 
     /// The same, writing elsewhere.
@@ -60,7 +93,12 @@ impl LogControl {
         let lines = tracing_subscriber::fmt::layer().with_writer(writer);
         let subscriber = tracing_subscriber::registry().with(layer).with(lines);
         let current = Arc::new(Mutex::new(filter.to_owned()));
-        Ok((subscriber, Self { handle, current }))
+        let control = Self {
+            handle,
+            current,
+            lines: None,
+        };
+        Ok((subscriber, control))
     }
 
     /// Whether a filter can be read.
@@ -148,6 +186,8 @@ pub enum LogError {
     Filter(LogFilterError),
     /// Something else installed a subscriber before.
     Installed,
+    /// The thread that writes cannot be started.
+    Thread(io::Error),
 }
 
 impl From<LogFilterError> for LogError {
@@ -161,6 +201,7 @@ impl fmt::Display for LogError {
         match self {
             Self::Filter(error) => error.fmt(f),
             Self::Installed => f.write_str("the process log is already set up"),
+            Self::Thread(_) => f.write_str("the thread that writes the log cannot be started"),
         }
     }
 }
@@ -170,6 +211,7 @@ impl std::error::Error for LogError {
         match self {
             Self::Filter(error) => std::error::Error::source(error),
             Self::Installed => None,
+            Self::Thread(error) => Some(error),
         }
     }
 }

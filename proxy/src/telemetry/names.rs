@@ -66,6 +66,8 @@ families! {
     ACCESS_LOG_DROPPED "strait_access_log_dropped_total" "Access log lines dropped because the writer fell behind or could not write.",
     /// Counter: access log lines that were taken.
     ACCESS_LOG_LINES "strait_access_log_lines_total" "Access log lines handed to the writer.",
+    /// Counter: lines of the process log that were dropped.
+    LOG_DROPPED "strait_log_dropped_total" "Process log lines dropped because nobody read standard error.",
     /// Counter: reloads, by result.
     RELOADS "strait_reloads_total" "Configuration updates, by result.",
     /// Gauge: when the last reload succeeded.

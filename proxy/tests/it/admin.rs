@@ -72,7 +72,12 @@ fn listener_that_cannot_open_and_drain_are_shown() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let start = Start::new();
     let mesh = gateway(&[start.edge(), taken.local_addr().unwrap()]);
-    let proxy = start.file("mesh.yaml", mesh).start();
+    let proxy = start.file("mesh.yaml", mesh).spawn();
+    eventually("it has tried", || {
+        proxy
+            .try_page("GET", "/healthz/ready")
+            .is_ok_and(|(_, why)| why.contains("in use"))
+    });
     let failed = listener(&proxy, &taken.local_addr().unwrap().to_string());
     assert_eq!(failed["state"], "failed");
     assert!(

@@ -198,7 +198,8 @@ fn plain_service(name: &str) -> String {
 
 #[test]
 fn directory_without_resources_is_a_warning_of_a_proxy_too() {
-    let proxy = Start::new().file("notes.txt", "nothing").start();
+    let start = Start::new().args(["--allow-empty"]);
+    let proxy = start.file("notes.txt", "nothing").start();
     let log = proxy.stderr();
     assert!(log.contains("WARN") && log.contains("SRC006"), "{log}");
     proxy.write("mesh.yaml", gateway(&[proxy.edge]));

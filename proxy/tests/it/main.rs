@@ -42,6 +42,7 @@ mod multicluster;
 mod passthrough;
 mod pitfalls_gateways;
 mod pitfalls_http;
+mod process;
 mod protocols;
 mod proxy_protocol;
 mod regexes;

@@ -90,7 +90,7 @@ const UPLOAD: &str = "POST /hangs HTTP/1.1\r\nHost: a\r\nContent-Length: 9999999
 
 #[test]
 fn reader_that_takes_nothing_costs_little() {
-    for (back, most) in [(Back::H1, 120), (Back::H2, 120)] {
+    for (back, most) in [(Back::H1, 160), (Back::H2, 160)] {
         let (_origin, proxy) = before(back);
         let each = kib_each(&proxy, DOWNLOAD);
         assert!(each <= most, "{back:?}: {each} KiB each");
@@ -99,7 +99,7 @@ fn reader_that_takes_nothing_costs_little() {
 
 #[test]
 fn upload_that_nobody_takes_costs_little() {
-    for (back, most) in [(Back::H1, 120), (Back::H2, 120)] {
+    for (back, most) in [(Back::H1, 128), (Back::H2, 128)] {
         let (_origin, proxy) = before(back);
         let each = kib_each(&proxy, UPLOAD);
         assert!(each <= most, "{back:?}: {each} KiB each");

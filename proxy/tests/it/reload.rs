@@ -387,7 +387,11 @@ async fn port_in_use_keeps_nobody_else_from_serving() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let mesh = documents([gateway(&[start.edge(), address]), rule("a", "a.test", "a")]);
-    let proxy = start.file("mesh.yaml", mesh).start();
+    let proxy = start.file("mesh.yaml", mesh).spawn();
+    until("the other one is open", async || {
+        Client::try_connect(Front::H1, proxy.edge).await.is_ok()
+    })
+    .await;
     let mut client = Client::connect(Front::H1, proxy.edge).await;
     assert_eq!(client.get("/").await.text(), "a");
     until("it is in the log", async || {

@@ -93,7 +93,10 @@ fn summary_of_check_counts_one_thing_as_one() {
 fn gateway_of_other_proxies_is_named_when_nothing_listens() {
     let start = Start::new();
     let mesh = gateway(&[start.edge()]).replace("ingressgateway", "egressgateway");
-    let proxy = start.file("mesh.yaml", mesh).start();
+    let proxy = start
+        .args(["--allow-empty"])
+        .file("mesh.yaml", mesh)
+        .start();
     let log = proxy.stderr();
     let expected = "selects istio=egressgateway; the labels of this proxy: istio=ingressgateway";
     assert!(

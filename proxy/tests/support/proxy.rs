@@ -40,6 +40,8 @@ pub struct Start {
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     config: Option<PathBuf>,
+    stderr: Option<Stdio>,
+    open_files: Option<u32>,
     directory: tempfile::TempDir,
 }
 
@@ -54,6 +56,8 @@ impl Start {
             arguments: Vec::new(),
             environment: Vec::new(),
             config: None,
+            stderr: None,
+            open_files: None,
             directory,
         }
     }
@@ -95,6 +99,18 @@ impl Start {
         self
     }
 
+    /// Gives it this instead of a file that [`Proxy::stderr`] reads.
+    pub fn stderr(mut self, stderr: impl Into<Stdio>) -> Self {
+        self.stderr = Some(stderr.into());
+        self
+    }
+
+    /// Lets it have only so many open files.
+    pub fn open_files(mut self, most: u32) -> Self {
+        self.open_files = Some(most);
+        self
+    }
+
     /// Starts the process and waits until it is ready.
     pub fn start(self) -> Proxy {
         let proxy = self.spawn();
@@ -106,7 +122,16 @@ impl Start {
     pub fn spawn(self) -> Proxy {
         let root = self.directory.path();
         let log = std::fs::File::create(root.join("stderr")).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_strait"));
+        let binary = env!("CARGO_BIN_EXE_strait");
+        let mut command = match self.open_files {
+            None => Command::new(binary),
+            Some(most) => {
+                let mut shell = Command::new("sh");
+                let script = format!("ulimit -n {most} && exec \"$0\" \"$@\"");
+                shell.args(["-c", &script, binary]);
+                shell
+            }
+        };
         if !self.arguments.iter().any(|text| text == "--access-log") {
             command.args(["run", "--access-log", "json"]);
         } else {
@@ -127,7 +152,7 @@ impl Start {
             .args(&self.arguments)
             .envs(self.environment)
             .stdin(Stdio::null())
-            .stderr(log)
+            .stderr(self.stderr.unwrap_or_else(|| log.into()))
             .spawn()
             .unwrap();
         Proxy {

@@ -76,11 +76,18 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let clusters = Arc::new(Clusters::start(sites, &settings, &dir, &logging)?);
     let counts = load::Counts::default();
     calls::spawn(listener, Arc::clone(&clusters), counts.clone())?;
-    screen.say(introduction(&dir, (edge, calls, admin), args).as_bytes());
-    if args.requests_per_second > 0 {
-        load::spawn(edge, args.requests_per_second, counts, screen)?;
-    }
-    let ended = app::run_beside(settings, logging, Arc::default());
+    let introduction = introduction(&dir, (edge, calls, admin), args);
+    let requests_per_second = args.requests_per_second;
+    // whoever reads of Ctrl-C may press it at once
+    let started = move || {
+        screen.say(introduction.as_bytes());
+        if requests_per_second > 0
+            && let Err(error) = load::spawn(edge, requests_per_second, counts, screen)
+        {
+            tracing::error!(%error, "the demo sends no requests");
+        }
+    };
+    let ended = app::run_beside(settings, logging, Arc::default(), started);
     clusters.stop_all();
     ended.map_err(|error| error.to_string().into())
 }
@@ -162,6 +169,7 @@ impl Clusters {
                 identity: gateway_identity(key(site.name)),
                 workers: NonZeroUsize::MIN,
                 admin: ([127, 0, 0, 1], 0).into(),
+                health: None,
                 access_log: None,
                 drain_time: DRAIN_TIME,
                 ..edge.clone()
@@ -204,7 +212,7 @@ impl Clusters {
         let (settings, logging) = (self.settings[at].clone(), self.logging.clone());
         let ends = Arc::clone(&quit);
         let serve = move || {
-            if let Err(error) = app::run_beside(settings, logging, ends) {
+            if let Err(error) = app::run_beside(settings, logging, ends, || ()) {
                 tracing::error!(%error, "a cluster of the demo has ended");
             }
         };

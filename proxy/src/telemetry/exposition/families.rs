@@ -251,6 +251,11 @@ fn unix_seconds(at: SystemTime) -> f64 {
         .as_secs_f64()
 }
 
+/// Lines of the process log that were dropped.
+pub(super) fn log(dropped: u64) -> MetricFamily {
+    counter_family(names::LOG_DROPPED, [(Vec::new(), dropped)])
+}
+
 /// Lines of the access log.
 pub(super) fn access_log(totals: AccessLogTotals) -> impl Iterator<Item = MetricFamily> {
     [

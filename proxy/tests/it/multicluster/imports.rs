@@ -187,7 +187,7 @@ fn a_cluster_of_which_nothing_is_there_does_not_lose_its_imports() {
         "{told}"
     );
     assert!(
-        told.ends_with("1 error, 0 warnings: nothing was written\n"),
+        told.ends_with("1 error, 1 warning: nothing was written\n"),
         "{told}"
     );
     assert_eq!(std::fs::read_to_string(&to).unwrap(), "# as it was\n");

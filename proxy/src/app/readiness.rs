@@ -1,0 +1,153 @@
+//! When traffic should come to this proxy: when what the configuration in force asks for is open.
+
+use crate::admin::view::Readiness;
+use crate::listener::ListenerStatus;
+use crate::snapshot::ListenerKey;
+
+/// What readiness follows from.
+pub(super) struct Standing<'a> {
+    /// The listeners that are asked for.
+    pub wanted: &'a [ListenerKey],
+    /// What became of listeners.
+    pub listeners: &'a [ListenerStatus],
+    /// Each opens every listener.
+    pub workers: usize,
+    /// Whether no listener may be asked for.
+    pub allow_empty: bool,
+    /// Objects whose newest version is refused.
+    pub refused: usize,
+}
+
+impl Standing<'_> {
+    /// A proxy becomes ready when all is open. After that a listener that cannot be opened concerns only itself, as long as
+    /// another one is open: a mistake in one Gateway must not take all others out of service.
+    pub(super) fn readiness(&self, was_ready: bool) -> Readiness {
+        let wanted = self.wanted;
+        let mut missing = wanted.iter().filter(|key| !self.is_open(key));
+        let waiting_for = match missing.next() {
+            None if wanted.is_empty() && !self.allow_empty => self.nothing(),
+            Some(first) if !was_ready || 1 + missing.count() == wanted.len() => {
+                self.describe(first)
+            }
+            _ => return Readiness::Ready,
+        };
+        Readiness::Starting { waiting_for }
+    }
+
+    fn status(&self, key: &ListenerKey) -> Option<&ListenerStatus> {
+        self.listeners.iter().find(|status| status.key == *key)
+    }
+
+    fn is_open(&self, key: &ListenerKey) -> bool {
+        self.status(key)
+            .is_some_and(|status| status.is_open() && status.workers.len() >= self.workers)
+    }
+
+    fn describe(&self, key: &ListenerKey) -> String {
+        let error = self.status(key).and_then(ListenerStatus::error);
+        match error {
+            Some(error) => format!("listener {}, which cannot be opened: {error}", key.address),
+            None => format!("listener {}", key.address),
+        }
+    }
+
+    fn nothing(&self) -> String {
+        let refused = match self.refused {
+            0 => String::new(),
+            1 => "; 1 resource is refused, see /".to_owned(),
+            refused => format!("; {refused} resources are refused, see /"),
+        };
+        format!(
+            "a Gateway that this proxy serves (--labels, --namespace), or --allow-empty{refused}"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+    use crate::listener::State;
+
+    fn key(port: u16) -> ListenerKey {
+        ListenerKey::from(SocketAddr::from(([127, 0, 0, 1], port)))
+    }
+
+    fn status(port: u16, states: &[&str]) -> ListenerStatus {
+        let workers = states.iter().enumerate().map(|(worker, state)| {
+            let state = match *state {
+                "open" => State::Open(key(port).address),
+                error => State::Failed {
+                    error: error.into(),
+                },
+            };
+            (worker, state)
+        });
+        ListenerStatus {
+            key: key(port),
+            workers: workers.collect(),
+        }
+    }
+
+    fn waits_for(
+        ports: &[u16],
+        listeners: &[ListenerStatus],
+        (was_ready, allow_empty): (bool, bool),
+    ) -> Option<String> {
+        let wanted: Vec<_> = ports.iter().map(|port| key(*port)).collect();
+        let standing = Standing {
+            wanted: &wanted,
+            listeners,
+            workers: 2,
+            allow_empty,
+            refused: 3,
+        };
+        match standing.readiness(was_ready) {
+            Readiness::Ready => None,
+            Readiness::Starting { waiting_for } => Some(waiting_for),
+            Readiness::Draining => panic!("nobody drains"),
+        }
+    }
+
+    #[test]
+    fn proxy_is_ready_when_all_is_open_and_then_while_anything_is() {
+        let open = |port| status(port, &["open", "open"]);
+        let half = |port| status(port, &["open"]);
+        let failed = |port| status(port, &["in use", "in use"]);
+        for (ports, listeners, before, after) in [
+            (&[80][..], vec![open(80)], true, true),
+            (&[80], vec![half(80)], false, false),
+            (&[80], vec![], false, false),
+            (&[80], vec![failed(80)], false, false),
+            (&[80, 81], vec![open(80), failed(81)], false, true),
+            (&[80, 81], vec![open(80)], false, true),
+            (&[80, 81], vec![failed(80), failed(81)], false, false),
+            (&[80], vec![open(80), failed(81)], true, true),
+            (&[], vec![], false, false),
+        ] {
+            for (was_ready, expected) in [(false, before), (true, after)] {
+                let found = waits_for(ports, &listeners, (was_ready, false));
+                assert_eq!(
+                    found.is_none(),
+                    expected,
+                    "{was_ready} {listeners:?}: {found:?}"
+                );
+            }
+        }
+        assert_eq!(waits_for(&[], &[], (false, true)), None);
+    }
+
+    #[test]
+    fn reason_names_the_listener_with_its_error_or_what_is_refused() {
+        let listeners = [status(80, &["open", "open"]), status(81, &["in use"; 2])];
+        let found = waits_for(&[80, 81], &listeners, (false, false)).expect("not ready");
+        assert_eq!(
+            found,
+            "listener 127.0.0.1:81, which cannot be opened: in use"
+        );
+        let found = waits_for(&[], &[], (false, false)).expect("not ready");
+        assert!(found.contains("--allow-empty"), "{found}");
+        assert!(found.contains("3 resources are refused"), "{found}");
+    }
+}

@@ -1,0 +1,198 @@
+//! Lines of the process log on their way to standard error, which a thread of its own writes.
+//!
+//! Whoever reads standard error may stop reading: then the thread waits, lines are dropped, and nobody else notices.
+//! Invariant: no caller of [`Lines`] waits for a write but [`Lines::flush`], which waits only while lines move.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Bytes of lines that wait to be written; past it, lines are dropped and counted.
+const WAITING_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes that are written at once.
+const WRITE_BYTES: usize = 16 << 10;
+
+/// The way to the writing thread.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lines(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+    dropped: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    text: Vec<u8>,
+    /// Lines dropped that nobody was told of yet.
+    untold: u64,
+    /// Whether the thread is at it.
+    writing: bool,
+    /// Changes whenever something was written.
+    writes: u64,
+}
+
+impl Waiting {
+    fn is_done(&self) -> bool {
+        self.text.is_empty() && !self.writing
+    }
+
+    /// What is to be written now, with a last line about what is missing.
+    fn take(&mut self) -> Vec<u8> {
+        let mut text = std::mem::take(&mut self.text);
+        let untold = std::mem::take(&mut self.untold);
+        if untold > 0 {
+            let line = format!("strait: {untold} log lines were dropped: nobody read them\n");
+            text.extend_from_slice(line.as_bytes());
+        }
+        self.writing = true;
+        text
+    }
+}
+
+impl Lines {
+    /// Starts the thread that writes to `sink`.
+    pub(super) fn start(sink: impl Write + Send + 'static) -> io::Result<Self> {
+        let lines = Self::default();
+        let shared = Arc::clone(&lines.0);
+        thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || shared.write(sink))?;
+        Ok(lines)
+    }
+
+    /// Lines dropped for want of room.
+    pub(super) fn dropped(&self) -> u64 {
+        self.0.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Waits until everything is written, or until nothing was for as long as this.
+    pub(super) fn flush(&self, pause_max: Duration) {
+        let mut waiting = self.0.lock();
+        while !waiting.is_done() {
+            let before = waiting.writes;
+            let stays = |waiting: &mut Waiting| !waiting.is_done() && waiting.writes == before;
+            let waited = self.0.changed.wait_timeout_while(waiting, pause_max, stays);
+            let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            if timeout.timed_out() {
+                return;
+            }
+            waiting = next;
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes for as long as the process lives. What cannot be written is gone: there is nowhere to say so.
+    fn write(&self, mut sink: impl Write) {
+        let mut waiting = self.lock();
+        loop {
+            let empty = |waiting: &mut Waiting| waiting.text.is_empty() && waiting.untold == 0;
+            let woken = self.changed.wait_while(waiting, empty);
+            let text = woken.unwrap_or_else(PoisonError::into_inner).take();
+            for piece in text.chunks(WRITE_BYTES) {
+                drop(sink.write_all(piece));
+                self.lock().writes += 1;
+                self.changed.notify_all();
+            }
+            drop(sink.flush());
+            waiting = self.lock();
+            waiting.writing = false;
+            self.changed.notify_all();
+        }
+    }
+}
+
+impl Write for Lines {
+    /// Takes one line whole, or drops it.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut waiting = self.0.lock();
+        if waiting.text.len() + line.len() > WAITING_BYTES_MAX {
+            waiting.untold += 1;
+            self.0.dropped.fetch_add(1, Ordering::Relaxed);
+        } else {
+            waiting.text.extend_from_slice(line);
+        }
+        drop(waiting);
+        self.0.changed.notify_all();
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    const LINE: &[u8] = &{
+        let mut line = [b'x'; 1_000];
+        line[999] = b'\n';
+        line
+    };
+
+    #[test]
+    fn lines_come_in_order_and_whole() {
+        let (mut reader, writer) = io::pipe().expect("a pipe");
+        let mut lines = Lines::start(writer).expect("a thread");
+        let mut expected = String::new();
+        for number in 0..1_000 {
+            let line = format!("line {number}\n");
+            lines.write_all(line.as_bytes()).expect("taken");
+            expected += &line;
+        }
+        let mut text = vec![0; expected.len()];
+        reader.read_exact(&mut text).expect("written");
+        assert_eq!(String::from_utf8(text).as_deref(), Ok(&*expected));
+        lines.flush(Duration::from_secs(10));
+        assert!(lines.0.lock().is_done());
+        assert_eq!(lines.dropped(), 0);
+    }
+
+    #[test]
+    fn who_does_not_read_stops_nobody_and_is_told_what_is_missing() {
+        let (mut reader, writer) = io::pipe().expect("a pipe");
+        let mut lines = Lines::start(writer).expect("a thread");
+        for _ in 0..5_000 {
+            lines.write_all(LINE).expect("taken");
+        }
+        lines.flush(Duration::from_millis(1));
+        let dropped = lines.dropped();
+        assert!(dropped > 0, "5,000 lines have room");
+        let (mut text, mut piece) = (Vec::new(), [0; 64 << 10]);
+        // what was written, and what is told to be missing, are all
+        while seen(&text) < 5_000 {
+            let read = reader.read(&mut piece).expect("written");
+            text.extend_from_slice(&piece[..read]);
+        }
+        assert_eq!(seen(&text), 5_000);
+        let kept = text.split(|byte| *byte == b'\n');
+        let kept = kept.filter(|line| line.len() == LINE.len() - 1).count();
+        assert_eq!(kept as u64 + dropped, 5_000);
+    }
+
+    /// Lines that came, and lines that are told to be missing.
+    fn seen(text: &[u8]) -> u64 {
+        let text = String::from_utf8_lossy(text);
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let count = |line: &str| {
+            let told = line.strip_prefix("strait: ");
+            let told = told.and_then(|told| told.split(' ').next());
+            told.map_or(1, |count| count.parse().expect("a number"))
+        };
+        whole.lines().map(count).sum()
+    }
+}

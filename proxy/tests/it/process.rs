@@ -1,0 +1,340 @@
+//! The process among others: its standard error, its signals, its limits, its neighbours.
+
+use std::io::{ErrorKind, PipeReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use hyper::Response;
+
+use crate::support::client::{Client, Front, get};
+use crate::support::eventually;
+use crate::support::mesh::{documents, everything_to, gateway};
+use crate::support::origin::{Back, Origin, full};
+use crate::support::proxy::{Proxy, Start, free_address};
+use crate::support::raw::Raw;
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// A pipe that is full, and that nobody reads while it is held.
+fn stalled_pipe() -> (PipeReader, std::io::PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    // as much as a pipe holds by default on Linux
+    writer.write_all(&[b'.'; 64 * 1024]).unwrap();
+    (reader, writer)
+}
+
+#[test]
+fn stalled_standard_error_stops_nothing() {
+    let origin = Origin::named(Back::H1, "first");
+    let other = Origin::named(Back::H1, "second");
+    let (unread, stderr) = stalled_pipe();
+    let start = Start::new().stderr(stderr);
+    let mesh = everything_to(start.edge(), &origin);
+    let mut proxy = start.file("mesh.yaml", mesh).start();
+    assert_eq!(Raw::connect(proxy.edge).send(GET).reply().body, b"first");
+    proxy.write("mesh.yaml", everything_to(proxy.edge, &other));
+    eventually("the change is in force", || {
+        Raw::connect(proxy.edge).send(GET).reply().body == b"second"
+    });
+    assert_eq!(proxy.try_page("GET", "/healthz/live").unwrap().0, 200);
+    proxy.signal("TERM");
+    assert!(proxy.wait().success());
+    drop(unread);
+}
+
+#[test]
+fn what_stalled_standard_error_held_up_is_written_when_it_is_read() {
+    let origin = Origin::named(Back::H1, "first");
+    let (mut unread, stderr) = stalled_pipe();
+    let start = Start::new().stderr(stderr);
+    let mesh = everything_to(start.edge(), &origin);
+    let mut proxy = start.file("mesh.yaml", mesh).start();
+    unread.read_exact(&mut [0; 64 * 1024]).unwrap();
+    proxy.signal("TERM");
+    assert!(proxy.wait().success());
+    let mut text = String::new();
+    unread.read_to_string(&mut text).unwrap();
+    for line in ["configuration is in force", "strait is serving", "drained"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+#[test]
+fn before_a_drain_everything_goes_on_but_readiness() {
+    let origin = Origin::named(Back::H1, "hello");
+    let start = Start::new().args(["--pre-drain", "1h"]);
+    let mesh = everything_to(start.edge(), &origin);
+    let mut proxy = start.file("mesh.yaml", mesh).start();
+    let mut before = Raw::connect(proxy.edge);
+    before.send(GET).reply();
+    proxy.signal("TERM");
+    eventually("readiness fails", || !proxy.is_ready());
+    let reply = Raw::connect(proxy.edge).send(GET).reply();
+    assert_eq!(reply.status, 200, "a new connection");
+    assert!(!reply.has("connection: close"));
+    assert_eq!(before.send(GET).reply().status, 200, "an old one");
+    let (_, why) = proxy.try_page("GET", "/healthz/ready").unwrap();
+    assert!(why.contains("draining"), "{why}");
+    proxy.signal("TERM");
+    assert!(proxy.wait().success(), "a second signal ends it");
+}
+
+#[test]
+fn drain_follows_the_time_before_it() {
+    let origin = Origin::named(Back::H1, "hello");
+    let start = Start::new().args(["--pre-drain", "100ms"]);
+    let mesh = everything_to(start.edge(), &origin);
+    let mut proxy = start.file("mesh.yaml", mesh).start();
+    proxy.signal("TERM");
+    assert!(proxy.wait().success());
+    assert!(TcpStream::connect(proxy.edge).is_err());
+}
+
+#[test]
+fn hangup_looks_at_files_and_reopens_the_access_log() {
+    let origin = Origin::named(Back::H1, "hello");
+    let proxy = Proxy::with(|edge| everything_to(edge, &origin));
+    let log = proxy.mesh().parent().unwrap().join("access.log");
+    Raw::connect(proxy.edge).send(GET).reply();
+    eventually("a line", || !proxy.access_log().is_empty());
+    let reloads = proxy.metric("strait_reloads_total", &[]);
+    let aside = log.with_extension("old");
+    std::fs::rename(&log, &aside).unwrap();
+    proxy.signal("HUP");
+    eventually("the log is opened anew", || log.exists());
+    Raw::connect(proxy.edge).send(GET).reply();
+    eventually("a line in the new log", || !proxy.access_log().is_empty());
+    assert!(proxy.stderr().contains("SIGHUP"));
+    let unchanged = proxy.metric("strait_reloads_total", &[]);
+    assert_eq!(unchanged, reloads, "nothing had changed");
+    let other = Origin::named(Back::H1, "other");
+    proxy.write("mesh.yaml", everything_to(proxy.edge, &other));
+    proxy.signal("HUP");
+    eventually("the change is in force", || {
+        Raw::connect(proxy.edge).send(GET).reply().body == b"other"
+    });
+}
+
+#[test]
+fn proxy_whose_ports_are_taken_is_not_ready_and_says_why() {
+    let origin = Origin::named(Back::H1, "hello");
+    let first = Proxy::with(|edge| everything_to(edge, &origin));
+    let second = Start::new();
+    let mesh = everything_to(first.edge, &origin);
+    let second = second.file("mesh.yaml", mesh).spawn();
+    let mut why = String::new();
+    eventually("the second one has tried", || {
+        why = second
+            .try_page("GET", "/healthz/ready")
+            .map_or_else(|_| String::new(), |page| page.1);
+        why.contains("in use")
+    });
+    assert!(!second.is_ready());
+    assert!(why.contains(&first.edge.to_string()), "{why}");
+    // the address is free again
+    drop(first);
+    eventually("it takes over", || second.is_ready());
+}
+
+#[test]
+fn listener_that_cannot_open_later_takes_nobody_out_of_service() {
+    let origin = Origin::named(Back::H1, "hello");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = Proxy::with(|edge| everything_to(edge, &origin));
+    let both = gateway(&[proxy.edge, taken.local_addr().unwrap()]);
+    proxy.write(
+        "mesh.yaml",
+        documents([
+            both,
+            everything_to(proxy.edge, &origin).replace("name: edge", "name: other"),
+        ]),
+    );
+    eventually("it has tried", || proxy.stderr().contains("cannot listen"));
+    assert!(proxy.is_ready());
+}
+
+#[test]
+fn empty_and_broken_configurations_are_not_ready_unless_that_is_wanted() {
+    let is_told = |start: Start, text: &str| {
+        let proxy = start.spawn();
+        let mut why = String::new();
+        eventually("it says why", || {
+            why = proxy
+                .try_page("GET", "/healthz/ready")
+                .map_or_else(|_| String::new(), |page| page.1);
+            why.contains(text)
+        });
+        assert!(!proxy.is_ready());
+    };
+    is_told(Start::new(), "a Gateway that this proxy serves");
+    let broken = "apiVersion: networking.istio.io/v1\nkind: Gateway\nmetadata: {name: edge}\nspec: {servers: 5}\n";
+    is_told(Start::new().file("mesh.yaml", broken), "refused");
+    let other = gateway(&[free_address()]).replace("ingressgateway", "another");
+    is_told(Start::new().file("mesh.yaml", other), "--labels");
+    let wanted = Start::new().args(["--allow-empty"]).start();
+    assert!(wanted.is_ready());
+}
+
+#[test]
+fn health_listener_answers_while_others_fill_the_admin_server() {
+    let health = free_address();
+    let origin = Origin::named(Back::H1, "hello");
+    let start = Start::new().args(["--health", &health.to_string()]);
+    let mesh = everything_to(start.edge(), &origin);
+    let proxy = start.file("mesh.yaml", mesh).start();
+    let _idle: Vec<_> = (0..300)
+        .filter_map(|_| TcpStream::connect(proxy.admin).ok())
+        .collect();
+    let ask = |path: &str| {
+        let mut client = Raw::connect(health);
+        let head =
+            format!("GET {path} HTTP/1.1\r\nHost: probe.example\r\nConnection: close\r\n\r\n");
+        let mut text = String::new();
+        client
+            .send(head)
+            .stream()
+            .read_to_string(&mut text)
+            .unwrap();
+        text
+    };
+    assert!(ask("/healthz/ready").starts_with("HTTP/1.1 200"));
+    assert!(ask("/stats/prometheus").contains("strait_requests_active"));
+    assert!(ask("/config_dump").starts_with("HTTP/1.1 404"));
+    assert_eq!(
+        proxy.try_page("GET", "/healthz/live").unwrap().0,
+        200,
+        "the admin server as well"
+    );
+}
+
+/// Whether a connection gets an answer; none if it is closed instead.
+fn is_answered(address: SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address) else {
+        return false;
+    };
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    // it may be reset at any time
+    drop(stream.write_all(GET.as_bytes()));
+    let mut byte = [0];
+    match stream.read(&mut byte) {
+        Ok(length) => length > 0,
+        Err(error) => {
+            let waits = [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&error.kind());
+            assert!(!waits, "neither answered nor closed");
+            false
+        }
+    }
+}
+
+#[test]
+fn connections_past_what_open_files_allow_are_closed_and_counted() {
+    let origin = Origin::named(Back::H1, "hello");
+    let start = Start::new().open_files(256);
+    let mesh = everything_to(start.edge(), &origin);
+    let proxy = start.file("mesh.yaml", mesh).start();
+    assert!(proxy.stderr().contains("allows fewer"));
+    let mut held: Vec<_> = (0..90).map(|_| Raw::connect(proxy.edge)).collect();
+    for client in &mut held {
+        assert_eq!(client.send(GET).reply().status, 200);
+    }
+    let more: Vec<_> = (0..20)
+        .map(|_| TcpStream::connect(proxy.edge).unwrap())
+        .collect();
+    eventually("some are refused", || {
+        proxy.metric("strait_downstream_connections_refused_total", &[]) >= 10.0
+    });
+    assert!(!is_answered(proxy.edge));
+    assert_eq!(held[0].send(GET).reply().status, 200, "who is in stays");
+    drop((held, more));
+    eventually("there is room again", || is_answered(proxy.edge));
+}
+
+#[tokio::test]
+async fn where_no_file_is_left_connections_are_closed_instead_of_waiting() {
+    let origin = Origin::start(Back::H1, |request| async move {
+        if request.uri().path() == "/hangs" {
+            std::future::pending::<()>().await;
+        }
+        Response::new(full("hello"))
+    });
+    let start = Start::new().open_files(128);
+    let mesh = everything_to(start.edge(), &origin);
+    let proxy = start.file("mesh.yaml", mesh).start();
+    let client = Client::connect(Front::H2, proxy.edge).await;
+    let mut hanging = Vec::new();
+    // each needs a connection upstream
+    for _ in 0..120 {
+        let mut stream = client.another().unwrap();
+        let request = get("/hangs");
+        hanging.push(tokio::spawn(async move {
+            stream.send_request(request).await.map(drop)
+        }));
+    }
+    let edge = proxy.edge;
+    crate::support::until("connections are closed", async || {
+        !tokio::task::spawn_blocking(move || is_answered(edge))
+            .await
+            .unwrap()
+    })
+    .await;
+    hanging.iter().for_each(tokio::task::JoinHandle::abort);
+    drop(client);
+    crate::support::until("there is room again", async || {
+        tokio::task::spawn_blocking(move || is_answered(edge))
+            .await
+            .unwrap()
+    })
+    .await;
+}
+
+/// What clients saw that connect anew for each request.
+#[derive(Default)]
+struct Seen {
+    answered: AtomicU32,
+    lost: AtomicU32,
+    over: AtomicBool,
+}
+
+fn connect_and_ask(edge: SocketAddr, seen: &Seen) {
+    while !seen.over.load(Ordering::Relaxed) {
+        // who is not let in can go elsewhere; who is has to be answered
+        let Ok(mut stream) = TcpStream::connect_timeout(&edge, Duration::from_millis(100)) else {
+            continue;
+        };
+        let asked = stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let mut text = String::new();
+        let read = asked.and_then(|()| stream.read_to_string(&mut text));
+        if read.is_ok() && text.starts_with("HTTP/1.1 200") {
+            seen.answered.fetch_add(1, Ordering::Relaxed);
+        } else {
+            seen.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn who_was_let_in_before_the_end_is_answered() {
+    let origin = Origin::named(Back::H1, "hello");
+    for round in 0..4 {
+        let mut proxy = Proxy::with(|edge| everything_to(edge, &origin));
+        let seen = Arc::<Seen>::default();
+        let clients: Vec<_> = (0..8)
+            .map(|_| {
+                let (edge, seen) = (proxy.edge, Arc::clone(&seen));
+                std::thread::spawn(move || connect_and_ask(edge, &seen))
+            })
+            .collect();
+        eventually("load", || seen.answered.load(Ordering::Relaxed) > 500);
+        proxy.signal("TERM");
+        assert!(proxy.wait().success());
+        seen.over.store(true, Ordering::Relaxed);
+        clients
+            .into_iter()
+            .for_each(|client| client.join().unwrap());
+        assert_eq!(seen.lost.load(Ordering::Relaxed), 0, "round {round}");
+    }
+}

@@ -10,7 +10,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use proxy::telemetry::{
     AccessLog, AccessLogFormat, AccessLogSettings, AccessLogTarget, BuildInfo, Counter, Entry,
     Exposition, HttpVersion, Reporter, RequestLabels, RequestProtocol, RequestRecord,
-    ResponseFlags, Security, Service, Telemetry, WorkerId, Workload,
+    ResponseFlags, Security, Service, Telemetry, TextFormat, WorkerId, Workload,
 };
 
 const WORKER: WorkerId = WorkerId(0);
@@ -85,7 +85,7 @@ fn scrape(c: &mut Criterion) {
     group.bench_function("1,000 label sets in use", |b| {
         b.iter(|| {
             exposition
-                .chunks()
+                .chunks(TextFormat::default())
                 .expect("text")
                 .map(|chunk| chunk.len())
                 .sum::<usize>()

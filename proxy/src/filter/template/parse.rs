@@ -231,7 +231,8 @@ impl<'t> Inside<'t> {
     /// A part of a TLS connection, or one of Envoy's operators that have no value here.
     fn tls(&self) -> Result<Operator, TemplateError> {
         let argument = self.argument.unwrap_or_default();
-        let sides: [(_, fn(TlsField) -> Operator); 2] = [
+        type Make = fn(TlsField) -> Operator;
+        let sides: [(&str, Make); 2] = [
             ("DOWNSTREAM_", Operator::DownstreamTls),
             ("UPSTREAM_", Operator::UpstreamTls),
         ];

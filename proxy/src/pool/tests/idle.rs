@@ -82,7 +82,7 @@ async fn last_used_connection_is_taken_first() {
         let ended = RefCell::new(Vec::new());
         let local = |sent: Result<Response<Incoming>, Failed>| {
             let response = sent.expect("an answer");
-            response.body().ends().local.clone()
+            response.body().ends().local
         };
         let send = async || {
             let sent = world.send().await;

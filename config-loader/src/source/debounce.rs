@@ -64,6 +64,8 @@ pub(super) enum Happened {
 pub(super) enum Due {
     All,
     Files(BTreeSet<PathBuf>),
+    /// Everything, although nothing happened as far as the system has told.
+    Unprompted,
 }
 
 impl Debounce {
@@ -158,12 +160,17 @@ impl Debounce {
             return None;
         }
         let all = self.others > 0 || self.again.is_some_and(|again| again <= now);
+        let happened = self.is_waiting();
         let paths = std::mem::take(&mut self.paths);
         *self = Debounce {
             again: self.again.filter(|again| *again > now),
             ..Debounce::new(self.quiet)
         };
-        Some(if all { Due::All } else { Due::Files(paths) })
+        Some(match (happened, all) {
+            (false, _) => Due::Unprompted,
+            (true, true) => Due::All,
+            (true, false) => Due::Files(paths),
+        })
     }
 }
 
@@ -298,7 +305,7 @@ mod tests {
         debounce.again(start + ms(60));
         debounce.file(Path::new("a"), Happened::Other, start);
         assert!(matches!(debounce.take(start + ms(10)), Some(Due::Files(_))));
-        assert_eq!(debounce.take(start + ms(60)), Some(Due::All));
+        assert_eq!(debounce.take(start + ms(60)), Some(Due::Unprompted));
         assert_eq!(debounce.deadline(), None);
     }
 }

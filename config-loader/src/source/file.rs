@@ -54,6 +54,8 @@ pub(crate) struct FileSource {
     names: HashMap<PathBuf, Name>,
     directories: BTreeMap<PathBuf, (u64, u64)>,
     problems: Vec<Diagnostic>,
+    /// Whether files that changed a moment ago are left for later.
+    patient: bool,
 }
 
 #[derive(Debug)]
@@ -74,6 +76,7 @@ impl FileSource {
             names: HashMap::new(),
             directories: BTreeMap::new(),
             problems: Vec::new(),
+            patient: false,
         }
     }
 
@@ -85,6 +88,15 @@ impl FileSource {
     /// The file that was seen before and that an event at `event`, within one of the directories, is about.
     pub(super) fn named(&self, event: &Path) -> Option<&Name> {
         self.names.get(event)
+    }
+
+    /// Walks everything, but leaves files for later that changed a moment ago: what the system tells of them may be on its
+    /// way, and then says whether they are still being written.
+    pub(crate) fn look_unprompted(&mut self) -> Look {
+        self.patient = true;
+        let look = self.look();
+        self.patient = false;
+        look
     }
 
     /// Walks everything.
@@ -153,6 +165,10 @@ impl FileSource {
             return;
         }
         let recent = younger(TICK);
+        if self.patient && recent {
+            look.unsettled = true;
+            return;
+        }
         let emptied =
             known.is_some() && stamp.is_some_and(|stamp| stamp.size == 0) && younger(EMPTY_GRACE);
         if emptied {
@@ -214,5 +230,41 @@ impl FileSource {
         let mut bytes = Vec::new();
         file.take(self.bytes_max + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_that_changed_a_moment_ago_is_left_for_later_by_a_look_that_nothing_caused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.yaml");
+        let write = |modified: SystemTime| {
+            fs::write(&path, "text").expect("a file");
+            let file = fs::File::options().append(true).open(&path);
+            let set = file.and_then(|file| file.set_modified(modified));
+            set.expect("a time can be set");
+        };
+        let looked = |age: Duration| {
+            let mut source = FileSource::new(&[directory.path().to_owned()], 1_000);
+            let now = SystemTime::now();
+            write(now - age);
+            let unprompted = source.look_unprompted();
+            let took = now.elapsed().expect("a clock that goes on");
+            let found = (!unprompted.events.is_empty(), unprompted.unsettled);
+            (took, found, !source.look().events.is_empty())
+        };
+        let old = looked(Duration::from_secs(60));
+        assert_eq!((old.1, old.2), ((true, false), false));
+        loop {
+            let (took, found, later) = looked(Duration::ZERO);
+            // on a busy machine the moment may be over
+            if took < TICK {
+                assert_eq!((found, later), ((false, true), true));
+                return;
+            }
+        }
     }
 }

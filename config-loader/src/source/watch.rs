@@ -244,6 +244,7 @@ impl<F: FnMut(Look)> Watching<F> {
     fn look(&mut self, due: &Due, now: Instant) {
         let mut look = match due {
             Due::All => self.source.look(),
+            Due::Unprompted => self.source.look_unprompted(),
             Due::Files(paths) => self.source.look_at(paths),
         };
         if self.watch_directories() {

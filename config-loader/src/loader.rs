@@ -43,7 +43,7 @@ impl Watch {
         Watch { stop: None }
     }
 
-    /// Has all files looked at now, whatever the system told of them. What changed is told of as always.
+    /// Looks at all files now, also at those without a change event. Changes are reported as usual.
     pub fn look_now(&self) {
         if let Some(stop) = &self.stop {
             stop.look_now();

@@ -62,6 +62,14 @@ pub(super) fn text_span(field: &Field<String>) -> Span {
     }
 }
 
+/// Where a map stands; [`Span::NONE`] if it is missing or empty.
+pub(super) fn map_span<T>(field: &Field<Map<T>>) -> Span {
+    match field.get() {
+        Some(map) if !map.0.is_empty() => field.span(),
+        _ => Span::NONE,
+    }
+}
+
 /// Where something that should be in `field` is missed: the field if it was written, else `around`.
 pub(super) fn place<T>(field: &Field<T>, around: Span) -> Span {
     if field.is_written() {

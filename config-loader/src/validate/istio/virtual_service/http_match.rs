@@ -7,7 +7,6 @@ use super::{Head, gateways};
 use crate::diagnostic::codes::istio::{VS035, VS049, VS050, VS051, VS059, VS311};
 use crate::raw::{self, Field, Map};
 use crate::resource::istio::{HeaderKey, HeaderMatch, HttpMatch, QueryMatch, StringMatch};
-use crate::span::Span;
 use crate::validate::istio::shared;
 use crate::validate::{Check, scalar};
 
@@ -61,13 +60,8 @@ fn block(raw: &raw::istio::HttpMatchRequest, head: Head<'_>, check: &mut Check<'
 
 /// A block that names gateways asks for nothing else about the proxy, as in Istio.
 fn without_effect_beside_gateways(raw: &raw::istio::HttpMatchRequest, check: &mut Check<'_>) {
-    let labels = raw.source_labels.get();
-    let labels = labels.filter(|labels| !labels.0.is_empty());
     let conditions = [
-        (
-            "sourceLabels",
-            labels.map_or(Span::NONE, |_| raw.source_labels.span()),
-        ),
+        ("sourceLabels", shared::map_span(&raw.source_labels)),
         ("sourceNamespace", shared::text_span(&raw.source_namespace)),
     ];
     for (name, span) in conditions.into_iter().filter(|(_, span)| !span.is_none()) {

@@ -197,14 +197,9 @@ fn at_gateway(gateways: &[GatewayRef], head: Head<'_>) -> bool {
 
 /// A gateway chooses among `tcp` rules by port and gateway alone, as Istio does.
 fn without_effect_at_gateway(raw: &raw::istio::L4MatchAttributes, check: &mut Check<'_>) {
-    let labels = raw.source_labels.get();
-    let labels = labels.filter(|labels| !labels.0.is_empty());
     let conditions = [
         ("destinationSubnets", shared::list(&raw.destination_subnets)),
-        (
-            "sourceLabels",
-            labels.map_or(Span::NONE, |_| raw.source_labels.span()),
-        ),
+        ("sourceLabels", shared::map_span(&raw.source_labels)),
         ("sourceNamespace", shared::text_span(&raw.source_namespace)),
     ];
     for (name, span) in conditions.into_iter().filter(|(_, span)| !span.is_none()) {

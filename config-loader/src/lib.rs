@@ -21,6 +21,8 @@ mod load;
 
 mod clusters;
 
+pub mod catalog;
+
 pub mod re2;
 
 pub mod resource;

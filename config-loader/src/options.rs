@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::catalog::Naming;
 use crate::clusters::ClusterSettings;
 use crate::resource::flomesh::ClusterKey;
 use crate::resource::gloo::MeshRef;
@@ -27,6 +28,8 @@ pub struct ReadOptions {
 /// it.
 #[derive(Clone, Debug, Default)]
 pub struct Fleet {
+    /// What short names of services mean.
+    pub naming: Naming,
     /// The cluster that resources are read for; none if that is not known.
     pub own: Option<ClusterKey>,
     /// The clusters that the proxy is told of.

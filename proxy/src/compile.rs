@@ -31,8 +31,6 @@ mod members;
 
 mod memory;
 
-mod names;
-
 mod opaque;
 
 mod policies;

@@ -1,5 +1,6 @@
 //! Who this proxy is: mode, cluster, namespace, labels, network.
 
+use config_loader::catalog::{Naming, ShortNames};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -165,16 +166,6 @@ pub struct MeshDefaults {
     pub short_names: ShortNames,
 }
 
-/// What short names of services mean: `web`, and where a set of clusters serves it, `web.ns1` and `web.ns1.svc`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ShortNames {
-    /// The service of the own cluster; names with a dot are no short ones. The default.
-    #[default]
-    Cluster,
-    /// The service of the set of clusters, where there is one.
-    ClusterSet,
-}
-
 /// What of a failed request goes to the next tier of clusters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Replay {
@@ -188,6 +179,14 @@ pub enum Replay {
 }
 
 impl Identity {
+    /// What short names of services mean.
+    pub fn naming(&self) -> Naming {
+        Naming {
+            domain: self.domain.as_str().into(),
+            short_names: self.mesh.short_names,
+        }
+    }
+
     /// Whether the directory of its mesh identity is another than the usual one.
     pub fn is_told_mesh_certificates(&self) -> bool {
         self.mesh_certificates != Self::default().mesh_certificates

@@ -11,6 +11,7 @@ use crate::compare::{say, tool};
 mod connections;
 mod courses;
 mod loaded;
+mod slow;
 mod throughput;
 
 /// What can be measured.
@@ -40,13 +41,15 @@ pub enum Scenario {
     Tcp,
     /// Memory of an idle process, and per idle connection.
     Connections,
+    /// Memory per slow reader, stalled upload and unanswered request.
+    Slow,
     /// 5,000 routes: memory, time to load, time until a change is in force.
     Loaded,
 }
 
 impl Scenario {
     /// All of them, in the order of the tables.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Small,
         Self::Routes,
         Self::Features,
@@ -59,6 +62,7 @@ impl Scenario {
         Self::Grpc,
         Self::Tcp,
         Self::Connections,
+        Self::Slow,
         Self::Loaded,
     ];
 
@@ -77,6 +81,7 @@ impl Scenario {
             Self::Grpc => "grpc",
             Self::Tcp => "tcp",
             Self::Connections => "connections",
+            Self::Slow => "slow",
             Self::Loaded => "loaded",
         }
     }
@@ -99,6 +104,7 @@ impl Scenario {
             Self::Grpc => courses::grpc(),
             Self::Tcp => courses::tcp(),
             Self::Connections => return connections::measure(bench, report),
+            Self::Slow => return slow::measure(bench, report),
             Self::Loaded => return loaded::measure(bench, report),
         };
         throughput::measure(bench, report, &course)

@@ -51,7 +51,7 @@ impl Ports {
 /// When no socket can be opened.
 pub fn serve() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
+        .enable_all()
         .build();
     let runtime = runtime.map_err(context("cannot start the upstream"))?;
     LocalSet::new()

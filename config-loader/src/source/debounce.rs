@@ -40,8 +40,10 @@ pub(super) struct Debounce {
     removed: BTreeSet<PathBuf>,
     /// Whether something happened that may go on.
     may_go_on: bool,
-    /// When to look although nothing happened.
+    /// When to look at everything although nothing happened.
     again: Option<Instant>,
+    /// Files to look at although nothing happened, and when.
+    unsettled: Option<(Instant, BTreeSet<PathBuf>)>,
 }
 
 /// What happened to a file.
@@ -64,6 +66,8 @@ pub(super) enum Happened {
 pub(super) enum Due {
     All,
     Files(BTreeSet<PathBuf>),
+    /// Files that changed a moment before they were looked at.
+    Again(BTreeSet<PathBuf>),
     /// Everything, although nothing happened as far as the system has told.
     Unprompted,
 }
@@ -81,6 +85,7 @@ impl Debounce {
             removed: BTreeSet::new(),
             may_go_on: false,
             again: None,
+            unsettled: None,
         }
     }
 
@@ -102,6 +107,12 @@ impl Debounce {
         self.other(now);
     }
 
+    /// A file that is not known yet is gone again.
+    pub(super) fn forget(&mut self, path: &Path) {
+        self.writing.remove(path);
+        self.paths.remove(path);
+    }
+
     /// Notes whether a file is being written.
     fn writer(&mut self, path: &Path, what: Happened) {
         match what {
@@ -121,6 +132,13 @@ impl Debounce {
     /// Asks for a look at everything at `when`, whatever happens.
     pub(super) fn again(&mut self, when: Instant) {
         self.again = Some(self.again.map_or(when, |known| known.min(when)));
+    }
+
+    /// Asks for a look at some files at `when`, or a little later if there are others.
+    pub(super) fn files_again(&mut self, paths: BTreeSet<PathBuf>, when: Instant) {
+        let (known, mut all) = self.unsettled.take().unwrap_or((when, BTreeSet::new()));
+        all.extend(paths);
+        self.unsettled = Some((known.max(when), all));
     }
 
     fn touch(&mut self, now: Instant) {
@@ -151,7 +169,8 @@ impl Debounce {
             (last + quiet).min(first + DELAY_MAX.max(self.quiet))
         });
         // A look that was asked for does not cut a burst in two: it is part of the look at its end.
-        happened.or(self.again)
+        let unsettled = self.unsettled.as_ref().map(|(when, _)| *when);
+        happened.or([self.again, unsettled].into_iter().flatten().min())
     }
 
     /// What is to be looked at, if it is time.
@@ -159,17 +178,25 @@ impl Debounce {
         if self.deadline().is_none_or(|deadline| now < deadline) {
             return None;
         }
-        let all = self.others > 0 || self.again.is_some_and(|again| again <= now);
-        let happened = self.is_waiting();
-        let paths = std::mem::take(&mut self.paths);
+        let polls = self.again.is_some_and(|again| again <= now);
+        let (happened, all) = (self.is_waiting(), self.others > 0 || polls);
+        let mut paths = std::mem::take(&mut self.paths);
+        let mut unsettled = self.unsettled.take();
+        let settled = unsettled.take_if(|(when, _)| *when <= now);
         *self = Debounce {
             again: self.again.filter(|again| *again > now),
+            unsettled,
             ..Debounce::new(self.quiet)
         };
+        let settled = settled.map(|(_, paths)| paths).unwrap_or_default();
         Some(match (happened, all) {
-            (false, _) => Due::Unprompted,
             (true, true) => Due::All,
-            (true, false) => Due::Files(paths),
+            (true, false) => {
+                paths.extend(settled);
+                Due::Files(paths)
+            }
+            (false, _) if polls => Due::Unprompted,
+            (false, _) => Due::Again(settled),
         })
     }
 }
@@ -307,5 +334,40 @@ mod tests {
         assert!(matches!(debounce.take(start + ms(10)), Some(Due::Files(_))));
         assert_eq!(debounce.take(start + ms(60)), Some(Due::Unprompted));
         assert_eq!(debounce.deadline(), None);
+    }
+
+    #[test]
+    fn file_that_is_not_settled_is_looked_at_alone() {
+        let start = Instant::now();
+        let mut debounce = Debounce::new(QUIET);
+        let files = |names: &[&str]| names.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
+        debounce.files_again(files(&["a"]), start + ms(80));
+        debounce.files_again(files(&["b"]), start + ms(90));
+        assert_eq!(debounce.take(start + ms(80)), None);
+        let due = debounce.take(start + ms(90));
+        assert_eq!(due, Some(Due::Again(files(&["a", "b"]))));
+        debounce.files_again(files(&["a"]), start + ms(180));
+        debounce.file(Path::new("c"), Happened::Closed, start + ms(175));
+        let due = debounce.take(start + ms(185));
+        assert_eq!(
+            due,
+            Some(Due::Files(files(&["a", "c"]))),
+            "one look for both"
+        );
+        debounce.files_again(files(&["a"]), start + ms(200));
+        debounce.again(start + ms(190));
+        assert_eq!(debounce.take(start + ms(200)), Some(Due::Unprompted));
+        assert_eq!(debounce.deadline(), None);
+    }
+
+    #[test]
+    fn new_file_that_is_moved_over_a_known_one_is_not_waited_for() {
+        let start = Instant::now();
+        let mut debounce = Debounce::new(QUIET);
+        debounce.file(Path::new("next"), Happened::Written, start);
+        debounce.forget(Path::new("next"));
+        debounce.file(Path::new("a"), Happened::Replaced, start);
+        let due = debounce.take(start + QUIET);
+        assert_eq!(due, Some(Due::Files(BTreeSet::from([PathBuf::from("a")]))));
     }
 }

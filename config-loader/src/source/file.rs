@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::OFlags;
 
-use super::scan::{NO_FILE, Name, Stamp, describe, name_of, scan};
+use super::scan::{FILES_MAX, NO_FILE, Name, Stamp, describe, name_of, scan};
 use crate::diagnostic::codes::common::SRC002;
 use crate::diagnostic::{Diagnostic, Severity};
 
@@ -41,8 +41,8 @@ pub(crate) struct Look {
     pub(crate) events: Vec<(Arc<str>, FileEvent)>,
     /// What is wrong with the paths themselves.
     pub(crate) problems: Vec<Diagnostic>,
-    /// Whether some file should be looked at again soon.
-    pub(crate) unsettled: bool,
+    /// Files that should be looked at again soon.
+    pub(crate) unsettled: BTreeSet<PathBuf>,
 }
 
 /// The files under some paths.
@@ -52,6 +52,8 @@ pub(crate) struct FileSource {
     bytes_max: u64,
     known: BTreeMap<PathBuf, Known>,
     names: HashMap<PathBuf, Name>,
+    /// How files are named that come to stand in a directory, by its path without links.
+    walked: HashMap<PathBuf, PathBuf>,
     directories: BTreeMap<PathBuf, (u64, u64)>,
     problems: Vec<Diagnostic>,
     /// Whether files that changed a moment ago are left for later.
@@ -74,6 +76,7 @@ impl FileSource {
             bytes_max,
             known: BTreeMap::new(),
             names: HashMap::new(),
+            walked: HashMap::new(),
             directories: BTreeMap::new(),
             problems: Vec::new(),
             patient: false,
@@ -88,6 +91,12 @@ impl FileSource {
     /// The file that was seen before and that an event at `event`, within one of the directories, is about.
     pub(super) fn named(&self, event: &Path) -> Option<&Name> {
         self.names.get(event)
+    }
+
+    /// The name of a file that was not seen before, from the path of an event in a directory that was walked.
+    pub(super) fn new_name(&self, event: &Path) -> Option<PathBuf> {
+        let directory = self.walked.get(event.parent()?)?;
+        Some(directory.join(event.file_name()?))
     }
 
     /// Walks everything, but leaves files for later that changed a moment ago: what the system tells of them may be on its
@@ -128,19 +137,36 @@ impl FileSource {
             self.known.contains_key(&name.path) && !scan.files.contains_key(&name.path)
         });
         self.names.extend(scan.names);
+        self.walked = scan.walked;
         self.directories = scan.directories;
         self.problems = scan.failed.into_values().chain(scan.empty).collect();
         look.problems.clone_from(&self.problems);
         look
     }
 
-    /// Looks at some known files only.
+    /// Looks at some files only, and leaves those for later that changed a moment ago.
+    pub(crate) fn look_again_at(&mut self, paths: &BTreeSet<PathBuf>) -> Look {
+        self.patient = true;
+        let look = self.look_at(paths);
+        self.patient = false;
+        look
+    }
+
+    /// Looks at some files only: known ones, and new ones in directories that were walked. Walks everything where that is
+    /// not enough to tell what changed.
     pub(crate) fn look_at(&mut self, paths: &BTreeSet<PathBuf>) -> Look {
         let mut look = Look {
             problems: self.problems.clone(),
             ..Look::default()
         };
         for path in paths {
+            if !self.known.contains_key(path) {
+                match self.is_new_file(path) {
+                    Some(true) => {}
+                    Some(false) => continue,
+                    None => return self.look(),
+                }
+            }
             match fs::metadata(path) {
                 Ok(metadata) if metadata.is_file() => {
                     self.check(path, Some(Stamp::new(&metadata)), &mut look);
@@ -151,6 +177,27 @@ impl FileSource {
             }
         }
         look
+    }
+
+    /// Whether a path that was not seen before is a file now, which is then known by its events. `None` if only a walk can
+    /// tell what it is: a link, a directory, a file with several names, one file too many, or the first one of a directory.
+    fn is_new_file(&mut self, path: &Path) -> Option<bool> {
+        let metadata = match fs::symlink_metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Some(false),
+            Err(_) => return None,
+        };
+        let is_plain = metadata.is_file() && metadata.nlink() == 1;
+        if !is_plain || self.known.len() >= FILES_MAX || !self.problems.is_empty() {
+            return None;
+        }
+        let real = path.parent()?.canonicalize().ok()?.join(path.file_name()?);
+        let name = Name {
+            path: path.to_owned(),
+            is_target: false,
+        };
+        self.names.insert(real, name);
+        Some(true)
     }
 
     /// Reads a file if it may have changed.
@@ -166,13 +213,13 @@ impl FileSource {
         }
         let recent = younger(TICK);
         if self.patient && recent {
-            look.unsettled = true;
+            look.unsettled.insert(path.to_owned());
             return;
         }
         let emptied =
             known.is_some() && stamp.is_some_and(|stamp| stamp.size == 0) && younger(EMPTY_GRACE);
         if emptied {
-            look.unsettled = true;
+            look.unsettled.insert(path.to_owned());
             return;
         }
         if let Some(stamp) = stamp.filter(|stamp| stamp.size > self.bytes_max) {
@@ -185,17 +232,23 @@ impl FileSource {
                     recent,
                 },
             );
-            look.unsettled |= recent;
+            if recent {
+                look.unsettled.insert(path.to_owned());
+            }
             return;
         }
         match self.read(path) {
             Ok(bytes) => {
-                look.unsettled |= recent;
+                if recent {
+                    look.unsettled.insert(path.to_owned());
+                }
                 look.events.push((name_of(path), FileEvent::Bytes(bytes)));
                 self.known.insert(path.to_owned(), Known { stamp, recent });
             }
             // Gone since we looked: the next look finds it gone.
-            Err(error) if error.kind() == ErrorKind::NotFound => look.unsettled = true,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                look.unsettled.insert(path.to_owned());
+            }
             Err(error) => {
                 let message = format!("cannot read this: {}", describe(&error));
                 let failure =
@@ -253,7 +306,10 @@ mod tests {
             write(now - age);
             let unprompted = source.look_unprompted();
             let took = now.elapsed().expect("a clock that goes on");
-            let found = (!unprompted.events.is_empty(), unprompted.unsettled);
+            let found = (
+                !unprompted.events.is_empty(),
+                unprompted.unsettled == BTreeSet::from([path.clone()]),
+            );
             (took, found, !source.look().events.is_empty())
         };
         let old = looked(Duration::from_secs(60));
@@ -266,5 +322,43 @@ mod tests {
                 return;
             }
         }
+    }
+
+    /// The names of the files that a look found changed.
+    fn changed(look: &Look) -> Vec<String> {
+        let names = look.events.iter().map(|(name, _)| name.rsplit('/').next());
+        names
+            .map(|name| name.unwrap_or_default().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn new_file_is_read_without_a_walk_unless_it_is_no_plain_file() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("a.yaml"), "one").expect("a file");
+        let mut source = FileSource::new(&[directory.path().to_owned()], 1_000);
+        source.look();
+        let one = |name: &str| BTreeSet::from([at(name)]);
+        // a look at everything would find this one changed, too
+        fs::write(at("a.yaml"), "another").expect("a file");
+        fs::write(at("b.yaml"), "two").expect("a file");
+        assert_eq!(changed(&source.look_at(&one("b.yaml"))), ["b.yaml"]);
+        let real = directory.path().canonicalize().expect("a path");
+        let known = source.named(&real.join("b.yaml"));
+        assert_eq!(known.map(|name| &name.path), Some(&at("b.yaml")));
+        assert!(changed(&source.look_at(&one("never.yaml"))).is_empty());
+
+        let mut walks = |name: &str| {
+            let found = changed(&source.look_at(&one(name)));
+            fs::write(at("a.yaml"), format!("{name} was looked at")).expect("a file");
+            found.contains(&"a.yaml".to_owned())
+        };
+        fs::hard_link(at("b.yaml"), at("c.yaml")).expect("a link");
+        assert!(walks("c.yaml"), "it may be known by another name");
+        std::os::unix::fs::symlink("a.yaml", at("d.yaml")).expect("a link");
+        assert!(walks("d.yaml"), "what it leads to may be known");
+        fs::remove_file(at("b.yaml")).expect("a file");
+        assert!(walks("b.yaml"), "it may be elsewhere");
     }
 }

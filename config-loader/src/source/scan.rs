@@ -18,7 +18,7 @@ use crate::diagnostic::{Code, Diagnostic, Severity};
 const DEPTH_MAX: usize = 32;
 
 /// How many files are read at most.
-const FILES_MAX: usize = 100_000;
+pub(super) const FILES_MAX: usize = 100_000;
 
 /// What is wrong with a pipe, a socket or a device.
 pub(super) const NO_FILE: &str = "this is neither a file nor a directory";
@@ -56,6 +56,8 @@ pub(super) struct Scan {
     /// or linked to. By device and inode, since another directory may come to stand at a path. Their paths are absolute
     /// and without links, as those of watch events, so that none is watched by two names.
     pub(super) directories: BTreeMap<PathBuf, (u64, u64)>,
+    /// The directories that were walked, by their paths without links.
+    pub(super) walked: HashMap<PathBuf, PathBuf>,
     /// The path of `files` for each path at which an event can be about it: that of its directory without links, and
     /// that of the file that a link leads to.
     pub(super) names: HashMap<PathBuf, Name>,
@@ -136,6 +138,10 @@ impl Scan {
         }
         let real = real_path(path);
         self.directories.insert(real.clone(), identity);
+        // A file that two paths lead to is named by the first.
+        self.walked
+            .entry(real.clone())
+            .or_insert_with(|| path.to_owned());
         let listed = fs::read_dir(path).and_then(|entries| {
             let name_and_link =
                 |entry: fs::DirEntry| Ok((entry.file_name(), entry.file_type()?.is_symlink()));

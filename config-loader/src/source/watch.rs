@@ -4,7 +4,7 @@
 //! look; what changed is found by looking. Where it reports nothing, a look now and then finds it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -232,12 +232,20 @@ impl<F: FnMut(Look)> Watching<F> {
                 Some(name) if !name.is_target || what != Happened::Removed => {
                     self.debounce.file(&name.path, what, now);
                 }
-                None if !hidden && is_resource_file(path) => {
-                    self.debounce.new_file(path, what, now)
-                }
+                None if !hidden && is_resource_file(path) => self.note_new(path, what, now),
                 None if !hidden && path.extension().is_some() => {}
                 _ => self.debounce.other(now),
             }
+        }
+    }
+
+    /// Something happened to a file that is not known yet.
+    fn note_new(&mut self, path: &Path, what: Happened, now: Instant) {
+        match self.source.new_name(path) {
+            // it was never read: what was written to it and moved over another file is that one's
+            Some(name) if what == Happened::Removed => self.debounce.forget(&name),
+            Some(name) => self.debounce.file(&name, what, now),
+            None => self.debounce.new_file(path, what, now),
         }
     }
 
@@ -246,12 +254,14 @@ impl<F: FnMut(Look)> Watching<F> {
             Due::All => self.source.look(),
             Due::Unprompted => self.source.look_unprompted(),
             Due::Files(paths) => self.source.look_at(paths),
+            Due::Again(paths) => self.source.look_again_at(paths),
         };
         if self.watch_directories() {
             // Files may have come before the watch.
             self.debounce.again(now);
-        } else if look.unsettled {
-            self.debounce.again(now + SETTLE);
+        } else if !look.unsettled.is_empty() {
+            let unsettled = std::mem::take(&mut look.unsettled);
+            self.debounce.files_again(unsettled, now + SETTLE);
         }
         look.problems.extend(self.trouble.clone());
         self.held = Some(match self.held.take() {
@@ -344,7 +354,6 @@ impl<F: FnMut(Look)> Watching<F> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::Path;
 
     use super::*;
     use crate::source::file::FileEvent;

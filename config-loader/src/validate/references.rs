@@ -13,7 +13,6 @@ mod gateways;
 mod groups;
 mod inherited;
 mod merged;
-mod names;
 mod policies;
 mod pools;
 mod routes;
@@ -38,18 +37,20 @@ pub fn check(set: &ResourceSet, options: ReadOptions, fleet: &Fleet) -> Vec<Diag
         mut found,
         ..
     } = routes;
-    routes::check_owners(set, &mut found);
-    merged::check(set, &mut found);
+    let domain = &*fleet.naming.domain;
+    routes::check_owners(set, domain, &mut found);
+    merged::check(set, domain, &mut found);
     gateways::check(set, &mut found);
-    rules::check(set, &services, &mut found);
+    rules::check((set, domain), &services, &mut found);
     entries::check(set, &mut found);
     let world = policies::World {
         services: &services,
         implicit: &implicit,
+        domain,
         first_ejection_is_capped: options.first_ejection_is_capped,
     };
     policies::check(set, &world, &mut found);
-    inherited::check(set, &mut found);
+    inherited::check(set, domain, &mut found);
     groups::check(set, &mut found);
     let clusters = clusters::Clusters::new(set, fleet);
     clusters::check(set, &clusters, &mut found);

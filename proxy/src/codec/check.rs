@@ -1,8 +1,10 @@
 //! Checks a parsed request head for what would leave its host or target in doubt (RFC 9112, section 3.2; RFC 9113,
 //! section 8.3.1).
 
+use std::net::Ipv6Addr;
+
 use http::header::HOST;
-use http::{Method, Request, Uri, Version};
+use http::{Method, Request, Version};
 
 use super::refusal::Refusal;
 
@@ -23,7 +25,7 @@ pub fn head<B>(request: &Request<B>, http10: Http10) -> Result<(), Refusal> {
     if request.version() < Version::HTTP_11 && http10 == Http10::Refuse {
         return Err(Refusal::LowVersion);
     }
-    target(request.method(), request.uri())?;
+    target(request)?;
     let mut hosts = request.headers().get_all(HOST).iter();
     let (host, second) = (hosts.next(), hosts.next());
     if second.is_some() {
@@ -33,7 +35,10 @@ pub fn head<B>(request: &Request<B>, http10: Http10) -> Result<(), Refusal> {
     match (host, authority) {
         (Some(host), None) => host_name(host.as_bytes()),
         // A proxy goes by the target alone and sends its Host on (RFC 9112, section 3.2.2).
-        (Some(host), Some(_)) if is_absolute_form(request) => host_name(host.as_bytes()),
+        (Some(host), Some(authority)) if is_absolute_form(request) => {
+            host_name(authority.as_str().as_bytes())?;
+            host_name(host.as_bytes())
+        }
         (Some(host), Some(authority)) => {
             host_name(authority.as_str().as_bytes())?;
             same_host(host.as_bytes(), authority.as_str())
@@ -53,28 +58,60 @@ fn is_absolute_form<B>(request: &Request<B>) -> bool {
 }
 
 /// The forms that a target may have (RFC 9112, section 3.2).
-fn target(method: &Method, uri: &Uri) -> Result<(), Refusal> {
+fn target<B>(request: &Request<B>) -> Result<(), Refusal> {
+    let (method, uri) = (request.method(), request.uri());
     let fits = match (uri.scheme(), uri.authority()) {
         (_, Some(authority)) if authority.as_str().contains('@') => false,
-        // Only CONNECT has an authority alone; extended CONNECT of HTTP/2 has a scheme and a path as well.
-        (None, Some(_)) => *method == Method::CONNECT,
+        // Only CONNECT has an authority alone, with a port (RFC 9110, section 9.3.6).
+        (None, Some(authority)) => *method == Method::CONNECT && authority.port().is_some(),
         (None, None) if uri.path() == "*" => *method == Method::OPTIONS,
         (None, None) => *method != Method::CONNECT && uri.path().starts_with('/'),
+        // extended CONNECT of HTTP/2 has a scheme and a path as well
+        (Some(_), _) if *method == Method::CONNECT && is_absolute_form(request) => false,
         (Some(scheme), _) => matches!(scheme.as_str(), "http" | "https"),
     };
     if fits { Ok(()) } else { Err(Refusal::Target) }
 }
 
-/// A host with an optional port, as far as bytes tell: nothing that could end it early or start something else.
+/// A host with an optional port (RFC 3986, sections 3.2.2 and 3.2.3), but for a comma, which joins several.
 fn host_name(host: &[u8]) -> Result<(), Refusal> {
-    let plain = |byte: &u8| {
-        byte.is_ascii_graphic() && !matches!(byte, b'/' | b'?' | b'#' | b'@' | b'\\' | b',' | b'"')
+    let port = match host.strip_prefix(b"[") {
+        Some(rest) => after_ipv6(rest),
+        None => {
+            let end = host.iter().position(|byte| *byte == b':');
+            let (name, port) = host.split_at(end.unwrap_or(host.len()));
+            let is_name = !name.is_empty() && name.iter().all(is_of_name);
+            is_name.then_some(port)
+        }
     };
-    if !host.is_empty() && host.iter().all(plain) {
-        Ok(())
-    } else {
-        Err(Refusal::Host)
+    match port {
+        Some(port) if port.is_empty() || is_port(port) => Ok(()),
+        _ => Err(Refusal::Host),
     }
+}
+
+/// What follows an IPv6 address and its closing bracket; nothing if that is none.
+fn after_ipv6(host: &[u8]) -> Option<&[u8]> {
+    let end = host.iter().position(|byte| *byte == b']')?;
+    let address = std::str::from_utf8(&host[..end]).ok()?;
+    address.parse::<Ipv6Addr>().ok()?;
+    Some(&host[end + 1..])
+}
+
+fn is_of_name(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(byte)
+}
+
+/// A colon and a port, which may be empty.
+fn is_port(text: &[u8]) -> bool {
+    let Some(digits) = text.strip_prefix(b":") else {
+        return false;
+    };
+    let add = |port: u32, digit: &u8| {
+        let digit = char::from(*digit).to_digit(10)?;
+        Some(port * 10 + digit).filter(|port| *port <= u32::from(u16::MAX))
+    };
+    digits.iter().try_fold(0, add).is_some()
 }
 
 /// A client that names the host twice must name the same one; port 80 goes without saying.
@@ -116,6 +153,18 @@ mod tests {
             ("GET", "/", h11, &["a b"], Err(Refusal::Host)),
             ("GET", "/", h11, &["a/b"], Err(Refusal::Host)),
             ("GET", "/", h11, &["u@a"], Err(Refusal::Host)),
+            ("GET", "/", h11, &["a_b.c:"], Ok(())),
+            ("GET", "/", h11, &["a:65535"], Ok(())),
+            ("GET", "/", h11, &["a:65536"], Err(Refusal::Host)),
+            ("GET", "/", h11, &["a:99999999999"], Err(Refusal::Host)),
+            ("GET", "/", h11, &["a:b"], Err(Refusal::Host)),
+            ("GET", "/", h11, &["a:80:80"], Err(Refusal::Host)),
+            ("GET", "/", h11, &["::1"], Err(Refusal::Host)),
+            ("GET", "/", h11, &["[::1"], Err(Refusal::Host)),
+            ("GET", "/", h11, &["[::1]80"], Err(Refusal::Host)),
+            ("GET", "/", h11, &["[zz]"], Err(Refusal::Host)),
+            ("GET", "/", h11, &["<a>"], Err(Refusal::Host)),
+            ("GET", "/", h11, &[":80"], Err(Refusal::Host)),
             ("GET", "/", h10, &[], Ok(())),
             ("GET", "/", h10, &["a", "b"], Err(Refusal::Host)),
             ("GET", "http://a/", h11, &["a"], Ok(())),
@@ -139,6 +188,16 @@ mod tests {
             ("CONNECT", "a:443", h11, &["a:443"], Ok(())),
             ("CONNECT", "a:443", h11, &["b:443"], Err(Refusal::Host)),
             ("CONNECT", "/", h11, &["a"], Err(Refusal::Target)),
+            ("CONNECT", "a", h11, &["a"], Err(Refusal::Target)),
+            (
+                "CONNECT",
+                "http://a:80/",
+                h11,
+                &["a:80"],
+                Err(Refusal::Target),
+            ),
+            ("CONNECT", "http://a:80/x", h2, &[], Ok(())),
+            ("GET", "http://a:b/", h2, &[], Err(Refusal::Host)),
             ("CONNECT", "a:443", h2, &[], Ok(())),
         ] {
             let result = check(method, target, version, hosts);

@@ -8,7 +8,8 @@ use config_loader::ReadOptions;
 use config_loader::diagnostic::render;
 
 use crate::control::members::ClustersFile;
-use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, Replay, ShortNames};
+use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, Replay};
+use config_loader::catalog::ShortNames;
 
 /// Where configuration comes from.
 #[derive(Clone, Debug, Args)]

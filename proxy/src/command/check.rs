@@ -139,6 +139,7 @@ fn fleet(args: &CheckArgs) -> Fleet {
     let mesh = members.gloo_mesh.as_ref();
     let own = args.identity.cluster.as_deref();
     Fleet {
+        naming: args.identity.identity().naming(),
         own: own.and_then(ClusterKey::parse),
         told: members.clusters.as_ref().map_or_else(Vec::new, |file| {
             file.clusters.iter().map(Into::into).collect()

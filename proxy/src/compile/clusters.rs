@@ -174,8 +174,7 @@ impl<'a> Clusters<'a> {
 
     /// The full host of a destination that an object in `namespace` names.
     pub(super) fn destination<'h>(&self, host: &'h str, namespace: &str) -> Cow<'h, str> {
-        self.services
-            .destination(host, namespace, &self.identity.domain)
+        self.services.destination(host, namespace)
     }
 
     /// The service port that a destination means.

@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
+use config_loader::catalog::hostname;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{
     GatewayRef, HttpAction, HttpDestination, Server, VirtualService,
@@ -14,12 +15,13 @@ use config_loader::resource::istio::{
 use super::clusters::Clusters;
 use super::listeners::Bound;
 use super::rules::{self, Compiled, Place};
-use super::{delegates, names, retries, services};
+use super::{delegates, retries, services};
 use crate::filter::{Action, Redirect, RouteFilters, Scheme};
-use crate::identity::{Identity, ShortNames};
+use crate::identity::Identity;
 use crate::provenance::Provenance;
 use crate::route::{Conditions, Rule, Table, TextMatch};
 use crate::snapshot::{Addresses, HttpHosts, ListenerKey, Route, VirtualHost};
+use config_loader::catalog::ShortNames;
 
 /// A VirtualService at a server, as far as one host is concerned.
 pub(super) struct Attached<'a> {
@@ -64,7 +66,7 @@ pub(super) fn hosts<'a>(
             }
             let served = served_hosts(object, bound.server, identity);
             let further = object.spec.hosts.iter().flat_map(|host| {
-                let host = names::complete(&host.value, &object.id.namespace, &identity.domain);
+                let host = hostname::complete(&host.value, &object.id.namespace, &identity.domain);
                 // each stands for the one before: who names one has those behind it, too
                 let mut further = aliases(&host);
                 let own = further.iter().position(|alias| named.contains(&**alias));
@@ -103,7 +105,7 @@ fn lets_in(server: &Server, object: &Object<VirtualService>, host: &str) -> bool
     server.hosts.iter().any(|of_server| {
         let name = of_server.host.to_ascii_lowercase();
         of_server.namespace.includes(&object.id.namespace)
-            && names::intersection(host, &name) == Some(host)
+            && hostname::intersection(host, &name) == Some(host)
     })
 }
 
@@ -140,14 +142,14 @@ pub(super) fn served_hosts(
 ) -> Vec<Arc<str>> {
     let mut served: Vec<Arc<str>> = Vec::new();
     for host in &object.spec.hosts {
-        let host = names::complete(&host.value, &object.id.namespace, &identity.domain);
+        let host = hostname::complete(&host.value, &object.id.namespace, &identity.domain);
         for of_server in server
             .hosts
             .iter()
             .filter(|of_server| of_server.namespace.includes(&object.id.namespace))
         {
             let of_server = of_server.host.to_ascii_lowercase();
-            if let Some(name) = names::intersection(&host, &of_server)
+            if let Some(name) = hostname::intersection(&host, &of_server)
                 && !served.iter().any(|known| **known == *name)
             {
                 served.push(name.into());

@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use config_loader::catalog::hostname;
 use config_loader::resource::istio::{
     Destination as RawDestination, GatewayRef, L4Destination, TcpMatch, TcpRule, TlsMatch, TlsRule,
     VirtualService,
@@ -15,7 +16,7 @@ use super::clusters::{self, Clusters};
 use super::listeners::Bound;
 use super::rules::destinations::{WHOLE, part_of};
 use super::service::Shift;
-use super::{names, services};
+use super::services;
 use crate::cluster::Split;
 use crate::identity::Identity;
 use crate::provenance::Provenance;
@@ -123,10 +124,9 @@ impl OpaqueCompiler<'_> {
 
     /// The addresses of the services that are among the hosts of a VirtualService.
     fn vips(&self, object: &Object<VirtualService>, clusters: &Clusters<'_>) -> Vec<IpNet> {
-        let hosts =
-            object.spec.hosts.iter().map(|host| {
-                names::complete(&host.value, &object.id.namespace, &self.identity.domain)
-            });
+        let hosts = object.spec.hosts.iter().map(|host| {
+            hostname::complete(&host.value, &object.id.namespace, &self.identity.domain)
+        });
         let aliases = hosts.flat_map(|host| clusters.aliases(&host));
         let nets = aliases.filter_map(|alias| services::address_of_name(&alias));
         nets.collect()
@@ -312,7 +312,7 @@ impl Bound<'_> {
         let mut hosts = self.server.hosts.iter();
         hosts.any(|served| {
             served.namespace.includes(namespace)
-                && names::is_subset(host, &served.host.to_ascii_lowercase())
+                && hostname::is_subset(host, &served.host.to_ascii_lowercase())
         })
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config_loader::ResourceSet;
+use config_loader::catalog::{HostIndex, hostname};
 use config_loader::resource::istio::{
     self as resource, Algorithm, ClientTls, ConnectionPool, DestinationRule, LoadBalancer,
     OutlierDetection, ProxyProtocolVersion, RetryBudget, TrafficPolicy, UpgradePolicy,
@@ -16,7 +17,6 @@ use config_loader::resource::{ExportTo, HealthChecked, Object};
 use super::balance;
 use super::client_tls::Asked;
 use super::clusters::ClusterPolicy;
-use super::names;
 use super::service::Service;
 use super::services::provenance;
 use crate::cluster::{Balance, RetryLimit};
@@ -36,7 +36,7 @@ pub(super) struct Policies<'a> {
 }
 
 /// Rules by completed host, those that count first.
-type ByHost<'a> = HashMap<String, Vec<&'a Rule>>;
+type ByHost<'a> = HostIndex<Vec<&'a Rule>>;
 
 impl<'a> Policies<'a> {
     /// Indexes the rules that count for a proxy of this identity.
@@ -48,20 +48,19 @@ impl<'a> Policies<'a> {
             .values()
             .filter(|rule| counts(rule, identity))
         {
-            let host =
-                names::complete(&rule.spec.host, &rule.id.namespace, &identity.domain).into_owned();
+            let host = hostname::complete(&rule.spec.host, &rule.id.namespace, &identity.domain)
+                .into_owned();
             if is_private(rule) && *rule.id.namespace == *identity.root_namespace {
-                private.entry(host.clone()).or_default().push(rule);
+                private.entry(&host).push(rule);
             }
             by_namespace
                 .entry(Arc::clone(&rule.id.namespace))
                 .or_default()
-                .entry(host)
-                .or_default()
+                .entry(&host)
                 .push(rule);
         }
         let namespaces = by_namespace.values_mut().chain([&mut private]);
-        namespaces.flat_map(HashMap::values_mut).for_each(rank);
+        namespaces.flat_map(HostIndex::values_mut).for_each(rank);
         Self {
             identity,
             by_namespace,
@@ -192,25 +191,14 @@ impl<'a> Policies<'a> {
         let of = |host: &str| {
             let scopes = [first, second, third].into_iter().flatten();
             scopes
-                .filter_map(|hosts| most_specific(hosts, host))
+                .filter_map(|hosts| hosts.find(host))
+                .map(Vec::as_slice)
                 .find(|rules| !rules.is_empty())
         };
         // what holds for a service holds for it among clusters, too, unless that host has rules of its own
-        let native = || names::of_domain(host, &self.identity.domain);
+        let native = || hostname::of_domain(host, &self.identity.domain);
         of(host).or_else(|| of(&native()?)).unwrap_or_default()
     }
-}
-
-fn most_specific<'p, 'a>(hosts: &'p ByHost<'a>, host: &str) -> Option<&'p [&'a Rule]> {
-    if let Some(rules) = hosts.get(host) {
-        return Some(rules);
-    }
-    let covering = hosts
-        .iter()
-        .filter(|(pattern, _)| names::is_subset(host, pattern));
-    covering
-        .max_by_key(|(pattern, _)| names::specificity(pattern))
-        .map(|(_, rules)| rules.as_slice())
 }
 
 /// Puts the rules for one host in age order. One that selects workloads beats all that do not, or select otherwise. Only

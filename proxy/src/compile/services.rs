@@ -24,25 +24,26 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
+use config_loader::catalog::{HostIndex, hostname};
 use config_loader::resource::core::{EndpointSlice, TrafficDistribution};
 use config_loader::resource::{Age, HealthChecked, Line, Object, Spec};
 use ipnet::IpNet;
 
 use super::members::Members;
 use super::memory::Names;
-use super::names;
 use super::service::{Service, Workloads, Written};
-use crate::identity::{Identity, ShortNames};
+use crate::identity::Identity;
 use crate::provenance::Provenance;
+use config_loader::catalog::{Naming, ShortNames};
 use vips::Claim;
 pub(super) use vips::{Vips, of_name as address_of_name};
 
 /// All services by host.
 pub(super) struct Services {
-    by_host: HashMap<Arc<str>, Arc<Service>>,
+    by_host: HostIndex<Arc<Service>>,
     vips: Vips,
     members: Members,
-    short_names: ShortNames,
+    naming: Naming,
     /// The namespace of the proxy.
     namespace: Arc<str>,
 }
@@ -69,15 +70,15 @@ impl Services {
             members,
             ..
         } = collector;
-        let by_host = by_host
-            .into_iter()
-            .map(|(host, draft)| (host, Arc::new(draft.finish())))
-            .collect();
+        let mut services = HostIndex::new();
+        for (host, draft) in by_host {
+            services.insert(host, Arc::new(draft.finish()));
+        }
         Self {
-            by_host,
+            by_host: services,
             vips: Vips::settle(claims),
             members,
-            short_names: identity.mesh.short_names,
+            naming: identity.naming(),
             namespace: identity.namespace.as_str().into(),
         }
     }
@@ -94,7 +95,7 @@ impl Services {
             mut by_host,
             vips,
             members,
-            short_names,
+            naming,
             namespace,
         } = self;
         let mut collector = Collector {
@@ -114,7 +115,10 @@ impl Services {
             ..
         } = collector;
         let is_one = |service: &Service| names.contains(&(&*service.namespace, &*service.name));
-        let before = by_host.values().filter(|service| is_one(service)).count();
+        let before = by_host
+            .iter()
+            .filter(|(_, service)| is_one(service))
+            .count();
         if before != renewed.len() {
             return None;
         }
@@ -126,7 +130,7 @@ impl Services {
             by_host,
             vips,
             members,
-            short_names,
+            naming,
             namespace,
         })
     }
@@ -146,12 +150,12 @@ impl Services {
 
     /// Every host, in no order.
     pub(super) fn hosts(&self) -> impl Iterator<Item = &str> {
-        self.by_host.keys().map(|host| &**host)
+        self.by_host.iter().map(|(host, _)| &**host)
     }
 
     /// Every service, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Service>> {
-        self.by_host.values()
+        self.by_host.iter().map(|(_, service)| service)
     }
 
     /// The addresses that stand for services.
@@ -164,14 +168,14 @@ impl Services {
     pub(super) fn aliases(&self, host: &str, domain: &str) -> Vec<String> {
         let vips = |together: &str| {
             let vips = self.vips.of(together).iter().map(vips::text);
-            let short = match self.short_names {
+            let short = match self.naming.short_names {
                 ShortNames::Cluster => Vec::new(),
-                ShortNames::ClusterSet => names::short_names(together, &self.namespace),
+                ShortNames::ClusterSet => hostname::short_names(together, &self.namespace),
             };
             vips.chain(short).collect::<Vec<_>>()
         };
-        let together = names::of_cluster_set(host, domain);
-        let Some(together) = together.filter(|name| self.by_host.contains_key(&**name)) else {
+        let together = hostname::of_cluster_set(host, domain);
+        let Some(together) = together.filter(|name| self.by_host.get(name).is_some()) else {
             return vips(host);
         };
         let vips = vips(&together);
@@ -179,37 +183,14 @@ impl Services {
     }
 
     /// The full host of a destination that an object in `namespace` names.
-    pub(super) fn destination<'h>(
-        &self,
-        host: &'h str,
-        namespace: &str,
-        domain: &str,
-    ) -> Cow<'h, str> {
-        let full = names::complete(host, namespace, domain);
-        // something else may have a name with a dot
-        let is_known = host.contains('.') && self.by_host.contains_key(&*full);
-        if is_known || self.short_names == ShortNames::Cluster {
-            return full;
-        }
-        let together = names::short_of_cluster_set(host, namespace);
-        let together = together.filter(|host| self.by_host.contains_key(&**host));
-        together.map_or(full, Cow::Owned)
+    pub(super) fn destination<'h>(&self, host: &'h str, namespace: &str) -> Cow<'h, str> {
+        let is_host = |host: &str| self.by_host.get(host).is_some();
+        self.naming.destination(host, namespace, is_host)
     }
 
     /// The service that answers to a host: by its own name, else by the longest wildcard that covers it.
     pub(super) fn find(&self, host: &str) -> Option<&Arc<Service>> {
-        if let Some(found) = self.by_host.get(host) {
-            return Some(found);
-        }
-        let mut rest = host;
-        while let Some(dot) = rest.find('.') {
-            rest = &rest[dot..];
-            if let Some(found) = self.by_host.get(format!("*{rest}").as_str()) {
-                return Some(found);
-            }
-            rest = &rest[1..];
-        }
-        None
+        self.by_host.find(host)
     }
 }
 

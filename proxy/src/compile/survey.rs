@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use config_loader::catalog::hostname;
 use config_loader::diagnostic::suggest;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{GatewayRef, HttpAction, VirtualService};
@@ -14,7 +15,7 @@ use super::federation::{self, Viewer, Wanted};
 use super::policies::Policies;
 use super::rules::{self, LeftOut, Place};
 use super::services::{Services, provenance};
-use super::{delegates, hosts, listeners, names};
+use super::{delegates, hosts, listeners};
 use crate::identity::Identity;
 use crate::provenance::Provenance;
 use crate::snapshot::ListenerKey;
@@ -96,8 +97,9 @@ impl<'a> Survey<'a> {
 
     fn names_host(&self, object: &Object<VirtualService>, host: &str) -> bool {
         object.spec.hosts.iter().any(|written| {
-            let name = names::complete(&written.value, &object.id.namespace, &self.identity.domain);
-            names::is_subset(host, &name)
+            let name =
+                hostname::complete(&written.value, &object.id.namespace, &self.identity.domain);
+            hostname::is_subset(host, &name)
         })
     }
 
@@ -289,7 +291,7 @@ impl<'a> Survey<'a> {
 
     /// That a host of several clusters is there, but not for this proxy, if so.
     fn excluded(&self, services: &Services, host: &str) -> Option<String> {
-        let mut labels = host.strip_suffix(names::CLUSTER_SET)?.rsplit('.');
+        let mut labels = host.strip_suffix(hostname::CLUSTER_SET)?.rsplit('.');
         let (namespace, name) = (labels.next()?, labels.next()?);
         let native = format!("{name}.{namespace}.svc.{}", self.identity.domain);
         let service = services.find(&native)?;

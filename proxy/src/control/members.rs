@@ -81,6 +81,7 @@ impl FoundMembers {
             })
         });
         Fleet {
+            naming: identity.naming(),
             own: ClusterKey::parse(&identity.cluster),
             told: told.collect(),
             mesh: identity.gloo_mesh.as_ref().map(|mesh| MeshRef {

@@ -39,7 +39,7 @@ const ROWS: &[(&str, u8, &[&str])] = &[
 ];
 
 /// The only modules that may name `config_loader`; `app` hands the loader's updates to `control`.
-const KNOW_THE_LOADER: &[&str] = &["app", "command", "compile", "control"];
+const KNOW_THE_LOADER: &[&str] = &["app", "command", "compile", "control", "identity"];
 
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
@@ -163,7 +163,7 @@ fn every_module_has_a_row() {
 }
 
 #[test]
-fn only_four_modules_name_the_loader() {
+fn only_five_modules_name_the_loader() {
     let mut violations = BTreeSet::new();
     for source in sources("proxy") {
         let names = code(&source.text).any(|(_, line)| line.contains("config_loader"));

@@ -2,12 +2,19 @@
 
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::TcpStream;
 
 /// The path that is answered with [`LARGE_BODY`] bytes; every other path gets [`SMALL_BODY`].
 pub const LARGE_PATH: &str = "/large";
+
+/// A request for this path is never answered, and its body is not read.
+pub const HELD_PATH: &str = "/held";
+
+/// How often a connection whose request is held is looked at, whether the peer has closed it.
+const HELD_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Bytes in the usual body.
 pub const SMALL_BODY: usize = 128;
@@ -52,8 +59,13 @@ pub async fn answer(mut stream: TcpStream, responses: &Responses) -> io::Result<
     let mut unread = Vec::with_capacity(1024);
     loop {
         while let Some(end) = head_end(&unread) {
-            let large =
-                path(&unread[..end]).is_some_and(|path| path.ends_with(LARGE_PATH.as_bytes()));
+            let is_for = |wanted: &str| {
+                path(&unread[..end]).is_some_and(|path| path.ends_with(wanted.as_bytes()))
+            };
+            if is_for(HELD_PATH) {
+                return hold(&stream).await;
+            }
+            let large = is_for(LARGE_PATH);
             unread.drain(..end);
             stream
                 .write_all(if large {
@@ -67,6 +79,14 @@ pub async fn answer(mut stream: TcpStream, responses: &Responses) -> io::Result<
             return Ok(());
         }
     }
+}
+
+/// Waits until the peer closes the connection; reads nothing.
+async fn hold(stream: &TcpStream) -> io::Result<()> {
+    while !stream.ready(Interest::READABLE).await?.is_read_closed() {
+        tokio::time::sleep(HELD_INTERVAL).await;
+    }
+    Ok(())
 }
 
 /// Where the first head ends, if all of it is there.

@@ -22,6 +22,8 @@ pub(super) struct Clusters<'a> {
     told: BTreeMap<&'a str, bool>,
     /// The key of the one that resources are read for, if that is known.
     pub(super) own: Option<&'a str>,
+    /// The domain of the services of the mesh.
+    pub(super) domain: &'a str,
     /// The mesh that resources are read for, if that was said.
     pub(super) mesh: Option<&'a MeshRef>,
 }
@@ -37,6 +39,7 @@ impl<'a> Clusters<'a> {
             serving: BTreeSet::new(),
             told: BTreeMap::new(),
             own: fleet.own.as_ref().map(|key| key.as_str()),
+            domain: &fleet.naming.domain,
             mesh: fleet.mesh.as_ref(),
         };
         for key in all.own.into_iter().chain(told.keys().copied()) {

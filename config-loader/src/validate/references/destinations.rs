@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::clusters::{Clusters, last, of_all_groups};
-use super::names::{DOMAIN, complete, is_covered};
 use super::{place, warning};
+use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X304, X305, X306};
 use crate::kind::Name;
@@ -22,7 +22,7 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
     let mut entered = entered(set);
     entered.extend(clusters.entered());
     let meshes = Meshes::new(set, clusters);
-    let routed = routed(set);
+    let routed = routed(set, clusters.domain);
     let mut hosts: HashMap<String, &Object<Destination>> = HashMap::new();
     for object in by_age(set) {
         let Backing::Kube(kube) = &object.spec.backing else {
@@ -36,7 +36,12 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
             check_gateway(set, (object, kube), (&entered, clusters), found);
         }
         for (index, required) in object.spec.status.required_subsets.iter().enumerate() {
-            if let Some(why) = idle((set, &meshes), (object, kube), required, &routed) {
+            if let Some(why) = idle(
+                (set, &meshes, clusters.domain),
+                (object, kube),
+                required,
+                &routed,
+            ) {
                 let field = format!("status.requiredSubsets[{index}].trafficShift");
                 let message = format!("the shift is not followed: {why}");
                 let mut diagnostic = warning(object, X305, required.line, field, message);
@@ -48,7 +53,10 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
 }
 
 /// The subsets that Destinations require, by the hosts that have them.
-pub(super) fn required_subsets(set: &ResourceSet) -> HashMap<String, BTreeSet<String>> {
+pub(super) fn required_subsets(
+    set: &ResourceSet,
+    domain: &str,
+) -> HashMap<String, BTreeSet<String>> {
     let mut all: HashMap<String, BTreeSet<String>> = HashMap::new();
     for object in set.destinations.values() {
         let status = &object.spec.status;
@@ -63,7 +71,7 @@ pub(super) fn required_subsets(set: &ResourceSet) -> HashMap<String, BTreeSet<St
             .map(subset_name)
             .collect();
         if !names.is_empty() {
-            for host in hosts(object) {
+            for host in hosts(object, domain) {
                 all.entry(host).or_default().extend(names.iter().cloned());
             }
         }
@@ -72,20 +80,20 @@ pub(super) fn required_subsets(set: &ResourceSet) -> HashMap<String, BTreeSet<St
 }
 
 /// The hosts that a Destination has.
-fn hosts(object: &Object<Destination>) -> Vec<String> {
+fn hosts(object: &Object<Destination>, domain: &str) -> Vec<String> {
     let status = &object.spec.status;
     let federated = status.federation.as_ref();
     let federated = federated.and_then(|federation| federation.hostname.as_ref());
     let others = [status.local_fqdn.as_ref(), federated].into_iter();
     let others = others.flatten().map(|host| host.to_ascii_lowercase());
     match &object.spec.backing {
-        Backing::Kube(kube) => others.chain([full(&kube.service)]).collect(),
+        Backing::Kube(kube) => others.chain([full(&kube.service, domain)]).collect(),
         Backing::External(_) | Backing::Nothing => others.collect(),
     }
 }
 
-fn full(service: &ClusterRef) -> String {
-    format!("{}.{}.svc.{DOMAIN}", service.name, service.namespace)
+fn full(service: &ClusterRef, domain: &str) -> String {
+    hostname::of_service(&service.name, &service.namespace, domain)
 }
 
 fn by_age(set: &ResourceSet) -> Vec<&Object<Destination>> {
@@ -186,11 +194,11 @@ struct Routed {
     every: Option<String>,
 }
 
-fn routed(set: &ResourceSet) -> Routed {
+fn routed(set: &ResourceSet, domain: &str) -> Routed {
     let mut routed = Routed::default();
     for object in set.virtual_services.values() {
         for host in &object.spec.hosts {
-            let host = complete(&host.value, &object.id.namespace).into_owned();
+            let host = hostname::complete(&host.value, &object.id.namespace, domain).into_owned();
             let id = object.id.to_string();
             if host != "*" {
                 routed.by_host.insert(host, id);
@@ -262,7 +270,7 @@ impl<'a> Meshes<'a> {
 
 /// Why a shift is not followed, if so. What its parts are was told when the object was read.
 fn idle(
-    (set, meshes): (&ResourceSet, &Meshes<'_>),
+    (set, meshes, domain): (&ResourceSet, &Meshes<'_>, &str),
     (object, kube): (&Object<Destination>, &KubeService),
     required: &RequiredSubsets,
     routed: &Routed,
@@ -279,9 +287,10 @@ fn idle(
     if let Err(why) = required.target(&status.traffic_policies, &kube.service) {
         return Some(why);
     }
-    let host = full(&kube.service);
-    let covers =
-        |(pattern, _): &(&String, &String)| **pattern == host || is_covered(&host, pattern);
+    let host = full(&kube.service, domain);
+    let covers = |(pattern, _): &(&String, &String)| {
+        **pattern == host || hostname::is_subset(&host, pattern)
+    };
     if let Some((_, by)) = routed.by_host.iter().find(covers) {
         return Some(format!("{by} routes `{host}`"));
     }
@@ -364,7 +373,7 @@ pub(super) fn owners<'a>(
         if !meshes.know(home, kube, federation) {
             continue;
         }
-        for host in hosts(object) {
+        for host in hosts(object, clusters.domain) {
             owners.entry(host).or_insert(object);
         }
     }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::names::complete;
 use super::{place, warning};
+use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::X317;
 use crate::resource::istio::{Protocol, ServiceEntry, ServiceEntryPort};
@@ -24,7 +24,7 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
     for object in by_age {
         let mut told: Vec<u16> = Vec::new(); // once for each port, however many hosts have it
         for host in &object.spec.hosts {
-            let host = complete(&host.value, &object.id.namespace).into_owned();
+            let host = hostname::canonical(&host.value).into_owned();
             for (index, port) in object.spec.ports.iter().enumerate() {
                 let key = (&*object.id.namespace, host.clone(), port.number);
                 let (owner, known) = *first.entry(key).or_insert((object, port));

@@ -28,7 +28,7 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
         return;
     }
     let services = served(set);
-    let rules = Rules::new(set);
+    let rules = Rules::new(set, clusters.domain);
     for (name, policy) in &set.global_traffic_policies {
         let Some(service) = services.get(name).filter(|service| service.exists) else {
             found.push(unknown_service(policy));

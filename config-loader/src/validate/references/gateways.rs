@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::names::{complete, overlap};
 use super::{place, warning};
+use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::X282;
 use crate::resource::istio::{Bind, Gateway, Server};
@@ -25,7 +25,7 @@ impl<'a> Gateways<'a> {
         let mut hosts = object.spec.servers.iter().flat_map(|server| &server.hosts);
         hosts.any(|served| {
             served.namespace.includes(namespace)
-                && overlap(&complete(&served.host, &gateway.namespace), host)
+                && hostname::intersection(&hostname::canonical(&served.host), host).is_some()
         })
     }
 

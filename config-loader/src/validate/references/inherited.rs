@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::names::complete;
 use super::{place, warning};
+use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::istio::DR172;
 use crate::resource::istio::{DestinationRule, LoadBalancer, Subset, TrafficPolicy};
@@ -16,40 +16,48 @@ use crate::span::Line;
 type Rule = Object<DestinationRule>;
 
 /// Rules by namespace and host, the oldest first.
-struct ByHost<'a>(HashMap<(Arc<str>, Cow<'a, str>), Vec<&'a Rule>>);
+struct ByHost<'a> {
+    domain: &'a str,
+    rules: HashMap<(Arc<str>, Cow<'a, str>), Vec<&'a Rule>>,
+}
 
 impl<'a> ByHost<'a> {
-    fn new(set: &'a ResourceSet) -> Self {
+    fn new(set: &'a ResourceSet, domain: &'a str) -> Self {
         let mut rules: HashMap<_, Vec<&Rule>> = HashMap::new();
         for object in set.destination_rules.values() {
-            rules.entry(Self::key(object)).or_default().push(object);
+            rules.entry(key(object, domain)).or_default().push(object);
         }
         for rules in rules.values_mut() {
             rules.sort_by(|a, b| a.age().cmp(&b.age()));
         }
-        Self(rules)
-    }
-
-    fn key(object: &'a Rule) -> (Arc<str>, Cow<'a, str>) {
-        let namespace = &object.id.namespace;
-        let host = complete(&object.spec.host, namespace);
-        (Arc::clone(namespace), host)
+        Self { domain, rules }
     }
 
     /// The rule whose policy the subsets of a rule inherit: the oldest that has one, of those that are merged with it.
     fn base(&self, object: &'a Rule) -> Option<&'a Rule> {
         let spec = &object.spec;
-        let mut merged = self.0.get(&Self::key(object))?.iter().filter(|other| {
-            other.spec.workload_selector == spec.workload_selector
-                && other.spec.export_to == spec.export_to
-        });
+        let mut merged = self
+            .rules
+            .get(&key(object, self.domain))?
+            .iter()
+            .filter(|other| {
+                other.spec.workload_selector == spec.workload_selector
+                    && other.spec.export_to == spec.export_to
+            });
         let base = merged.find(|other| other.spec.traffic_policy.is_written());
         base.copied()
     }
 }
 
-pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
-    let rules = ByHost::new(set);
+/// The namespace and the host of a rule.
+fn key<'a>(object: &'a Rule, domain: &str) -> (Arc<str>, Cow<'a, str>) {
+    let namespace = &object.id.namespace;
+    let host = hostname::complete(&object.spec.host, namespace, domain);
+    (Arc::clone(namespace), host)
+}
+
+pub(super) fn check(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>) {
+    let rules = ByHost::new(set, domain);
     for object in set.destination_rules.values() {
         for (index, subset) in object.spec.subsets.iter().enumerate() {
             let Some((name, line)) = fails_over(&subset.traffic_policy) else {

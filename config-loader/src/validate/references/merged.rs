@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::names::complete;
 use super::{place, warning};
+use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X287, X288};
 use crate::kind::Name;
@@ -19,7 +19,7 @@ type Vs = Object<VirtualService>;
 /// Most findings of this file about one object; more say the same.
 const FOUND_MAX: usize = 100;
 
-pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
+pub(super) fn check(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>) {
     for root in set.virtual_services.values() {
         let before = found.len();
         for rule in &root.spec.http {
@@ -35,7 +35,7 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
             }
         }
     }
-    for objects in shared_hosts(set) {
+    for objects in shared_hosts(set, domain) {
         check_shared(&objects, found);
     }
 }
@@ -76,8 +76,8 @@ fn misfit<'a>(rule: &'a HttpRule, block: &HttpMatch) -> Option<(&'a HttpMatch, &
 }
 
 /// The VirtualServices for one host of one Gateway, oldest first, where there are several that every namespace sees.
-fn shared_hosts(set: &ResourceSet) -> Vec<Vec<&Vs>> {
-    let mut claims: HashMap<(&Name, String), Vec<&Vs>> = HashMap::new();
+fn shared_hosts<'a>(set: &'a ResourceSet, domain: &str) -> Vec<Vec<&'a Vs>> {
+    let mut claims: HashMap<(&Name, String), Vec<&'a Vs>> = HashMap::new();
     for object in set.virtual_services.values() {
         if object.spec.export_to != ExportTo::All || object.spec.http.is_empty() {
             continue;
@@ -87,13 +87,14 @@ fn shared_hosts(set: &ResourceSet) -> Vec<Vec<&Vs>> {
                 continue;
             };
             for host in &object.spec.hosts {
-                let host = complete(&host.value, &object.id.namespace).into_owned();
+                let host =
+                    hostname::complete(&host.value, &object.id.namespace, domain).into_owned();
                 claims.entry((gateway, host)).or_default().push(object);
             }
         }
     }
     let several = claims.into_values().filter(|objects| objects.len() > 1);
-    let mut several: Vec<Vec<&Vs>> = several.collect();
+    let mut several: Vec<Vec<&'a Vs>> = several.collect();
     for objects in &mut several {
         objects.sort_by(|a, b| a.age().cmp(&b.age()));
     }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::names::{complete, is_covered};
 use super::services::{At, Endpoint, Services};
 use super::{place, warning};
+use crate::catalog::hostname;
 use crate::diagnostic::codes::references::{X285, X286, X289, X290, X291, X292};
 use crate::diagnostic::{Code, Diagnostic, Place, Severity};
 use crate::resource::istio::{
@@ -50,7 +50,10 @@ impl ImplicitPorts {
 impl ByHost {
     /// The first route to a host that a rule for `pattern` covers, and to `subset` if there is one.
     fn first(&self, pattern: &str, subset: Option<&str>) -> Option<&Place> {
-        let mut covered = self.0.iter().filter(|(host, _)| is_covered(host, pattern));
+        let mut covered = self
+            .0
+            .iter()
+            .filter(|(host, _)| hostname::is_subset(host, pattern));
         covered.find_map(|(_, routes)| match subset {
             None => routes.values().next(),
             Some(subset) => routes.get(&Some(subset.to_owned())),
@@ -63,12 +66,13 @@ impl ByHost {
 pub(super) struct World<'a> {
     pub(super) services: &'a Services<'a>,
     pub(super) implicit: &'a ImplicitPorts,
+    pub(super) domain: &'a str,
     pub(super) first_ejection_is_capped: bool,
 }
 
 pub(super) fn check(set: &ResourceSet, world: &World<'_>, found: &mut Vec<Diagnostic>) {
     for object in set.destination_rules.values() {
-        let host = complete(&object.spec.host, &object.id.namespace);
+        let host = hostname::complete(&object.spec.host, &object.id.namespace, world.domain);
         let service = world.services.find(&host);
         let mut checker = Checker {
             object,

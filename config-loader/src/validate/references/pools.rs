@@ -3,9 +3,9 @@
 
 use super::clusters::Clusters;
 use super::federation::Served;
-use super::names::{CLUSTER_SET_DOMAIN, DOMAIN};
 use super::rules::Rules;
 use super::{place, warning};
+use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X296, X312};
 use crate::resource::Object;
@@ -28,8 +28,8 @@ pub(super) fn check(
     found: &mut Vec<Diagnostic>,
 ) {
     let (name, namespace) = (&policy.id.name, &policy.id.namespace);
-    let host = format!("{name}.{namespace}.svc.{DOMAIN}");
-    let together = format!("{name}.{namespace}.svc.{CLUSTER_SET_DOMAIN}");
+    let host = hostname::of_service(name, namespace, clusters.domain);
+    let together = hostname::of_cluster_set_service(name, namespace);
     let followed = followed(policy, service, clusters);
     let mut seen: Vec<&Object<DestinationRule>> = Vec::new();
     for host in [&host, &together] {

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::gateways::Gateways;
-use super::names::complete;
 use super::policies::ImplicitPorts;
 use super::rules::Rules;
 use super::services::{Named, Service, Services};
 use super::{place, warning};
 use crate::Fleet;
+use crate::catalog::{Naming, hostname};
 use crate::diagnostic::codes::references::{X275, X276, X277, X278, X279, X280, X281, X303};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::kind::{Kind, ObjectRef};
@@ -25,6 +25,7 @@ pub(super) const SUGGESTIONS_MAX: usize = 100;
 /// What VirtualServices may refer to, and the findings about them.
 pub(super) struct Routes<'a> {
     pub(super) set: &'a ResourceSet,
+    naming: &'a Naming,
     /// That of the proxy, if it is known.
     namespace: Option<&'a str>,
     pub(super) services: Services<'a>,
@@ -47,9 +48,10 @@ impl<'a> Routes<'a> {
     pub(super) fn new(set: &'a ResourceSet, fleet: &'a Fleet) -> Routes<'a> {
         Routes {
             set,
+            naming: &fleet.naming,
             namespace: fleet.namespace.as_deref(),
-            services: Services::new(set),
-            rules: Rules::new(set),
+            services: Services::new(set, &fleet.naming.domain),
+            rules: Rules::new(set, &fleet.naming.domain),
             gateways: Gateways::new(set),
             implicit: ImplicitPorts::default(),
             found: Vec::new(),
@@ -120,7 +122,11 @@ impl<'a> Routes<'a> {
         destination: &Destination,
         path: &dyn Fn() -> String,
     ) {
-        let host = complete(&destination.host, &object.id.namespace);
+        let host = self
+            .naming
+            .destination(&destination.host, &object.id.namespace, |host| {
+                self.services.has(host)
+            });
         let line = destination.line;
         // A gateway sees what its own namespace sees, a sidecar what that of the resource does.
         let namespace = self.namespace.filter(|_| is_at_gateway(object));
@@ -278,7 +284,7 @@ impl<'a> Routes<'a> {
             return;
         }
         for (index, host) in spec.hosts.iter().enumerate() {
-            let full = complete(&host.value, &object.id.namespace);
+            let full = self.naming.complete(&host.value, &object.id.namespace);
             if existing
                 .iter()
                 .any(|name| self.gateways.serves(name, &full, &object.id.namespace))
@@ -375,7 +381,7 @@ fn check_port(service: &Service<'_>, destination: &Destination) -> Option<(Strin
 }
 
 /// In the mesh a host belongs to the oldest VirtualService that names it.
-pub(super) fn check_owners(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
+pub(super) fn check_owners(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>) {
     let mut claims: HashMap<Cow<'_, str>, Vec<(&Vs, usize)>> =
         HashMap::with_capacity(set.virtual_services.len());
     for object in set
@@ -384,7 +390,7 @@ pub(super) fn check_owners(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
         .filter(|object| object.spec.is_for_mesh())
     {
         for (index, host) in object.spec.hosts.iter().enumerate() {
-            let host = complete(&host.value, &object.id.namespace);
+            let host = hostname::complete(&host.value, &object.id.namespace, domain);
             claims.entry(host).or_default().push((object, index));
         }
     }

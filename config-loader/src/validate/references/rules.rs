@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use super::names::{CLUSTER_SET_DOMAIN, DOMAIN, complete, is_covered};
 use super::routes::SUGGESTIONS_MAX;
 use super::services::Services;
 use super::{destinations, place, warning};
+use crate::catalog::{HostIndex, hostname};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X283, X284, X316};
 use crate::resource::istio::DestinationRule;
@@ -14,47 +14,35 @@ use crate::resource::{Object, ResourceSet};
 
 /// Every DestinationRule, by its host.
 pub(super) struct Rules<'a> {
-    exact: HashMap<String, Vec<&'a Object<DestinationRule>>>,
-    wildcards: Vec<(String, &'a Object<DestinationRule>)>,
+    domain: &'a str,
+    by_host: HostIndex<Vec<&'a Object<DestinationRule>>>,
     /// Subsets that no rule has to define, by host.
     required: HashMap<String, BTreeSet<String>>,
 }
 
 impl<'a> Rules<'a> {
-    pub(super) fn new(set: &'a ResourceSet) -> Rules<'a> {
+    pub(super) fn new(set: &'a ResourceSet, domain: &'a str) -> Rules<'a> {
         let mut rules = Rules {
-            exact: HashMap::new(),
-            wildcards: Vec::new(),
-            required: destinations::required_subsets(set),
+            domain,
+            by_host: HostIndex::new(),
+            required: destinations::required_subsets(set, domain),
         };
         for object in set.destination_rules.values() {
-            let host = complete(&object.spec.host, &object.id.namespace).into_owned();
-            if host.starts_with('*') {
-                rules.wildcards.push((host, object));
-            } else {
-                rules.exact.entry(host).or_default().push(object);
-            }
+            let host = hostname::complete(&object.spec.host, &object.id.namespace, domain);
+            rules.by_host.entry(&host).push(object);
         }
         rules
     }
 
     /// The rules that can apply to a host. Which one does depends on the proxy.
     pub(super) fn of(&self, host: &str) -> impl Iterator<Item = &'a Object<DestinationRule>> {
-        let exact = self.exact.get(host).into_iter().flatten().copied();
-        let covering = self
-            .wildcards
-            .iter()
-            .filter(move |(pattern, _)| is_covered(host, pattern));
-        exact.chain(covering.map(|(_, object)| *object))
+        self.by_host.covering(host).flatten().copied()
     }
 
     /// The host whose rules hold for a host: for that of clusters together the one of the cluster, unless rules name it.
     fn ruled<'h>(&self, host: &'h str) -> Cow<'h, str> {
-        let together = host
-            .strip_suffix(CLUSTER_SET_DOMAIN)
-            .filter(|name| name.ends_with(".svc."));
-        match together {
-            Some(name) if self.of(host).next().is_none() => format!("{name}{DOMAIN}").into(),
+        match hostname::of_domain(host, self.domain) {
+            Some(of_cluster) if self.of(host).next().is_none() => of_cluster.into(),
             _ => host.into(),
         }
     }
@@ -80,30 +68,35 @@ impl<'a> Rules<'a> {
     }
 }
 
-pub(super) fn check(set: &ResourceSet, services: &Services<'_>, found: &mut Vec<Diagnostic>) {
+pub(super) fn check(
+    (set, domain): (&ResourceSet, &str),
+    services: &Services<'_>,
+    found: &mut Vec<Diagnostic>,
+) {
     let mut suggestions = 0;
     for object in set.destination_rules.values() {
-        check_host(object, services, &mut suggestions, found);
-        check_subsets(object, services, found);
+        let host = hostname::complete(&object.spec.host, &object.id.namespace, domain);
+        check_host((object, &host), services, (domain, &mut suggestions), found);
+        check_subsets((object, &host), services, found);
     }
-    check_hidden(set, found);
+    check_hidden((set, domain), found);
 }
 
 /// A rule must be for a host that there is. What a wildcard stands for is not known from files.
 fn check_host(
-    object: &Object<DestinationRule>,
+    (object, host): (&Object<DestinationRule>, &str),
     services: &Services<'_>,
-    suggestions: &mut usize,
+    (domain, suggestions): (&str, &mut usize),
     found: &mut Vec<Diagnostic>,
 ) {
     let written = &object.spec.host;
-    let host = complete(written, &object.id.namespace);
     // that of clusters together may be said by what is not read here, such as the imports of another cluster
-    let within = host
-        .strip_suffix(CLUSTER_SET_DOMAIN)
-        .map(|name| format!("{name}{DOMAIN}"));
+    let within = hostname::of_domain(host, domain);
     let is_known = |host: &str| services.find(host).is_some();
-    if host.starts_with('*') || is_known(&host) || within.is_some_and(|host| is_known(&host)) {
+    if host.starts_with('*')
+        || is_known(host)
+        || within.is_some_and(|of_cluster| is_known(&of_cluster))
+    {
         return;
     }
     let message = format!("`{written}` is not a known service: this rule has no effect");
@@ -111,12 +104,12 @@ fn check_host(
     let mut diagnostic = warning(object, X316, line, field, message);
     *suggestions += 1;
     let near = match *suggestions <= SUGGESTIONS_MAX {
-        true => services.near(&host),
+        true => services.near(host),
         false => None,
     };
     diagnostic.help(match near {
         Some(near) => format!("did you mean `{near}`?"),
-        None if *host != **written => format!("the short name stands for `{host}`"),
+        None if host != &**written => format!("the short name stands for `{host}`"),
         None => {
             "write the full name of a Service, or describe the host in a ServiceEntry".to_owned()
         }
@@ -126,13 +119,12 @@ fn check_host(
 
 /// A subset must select an endpoint, where all endpoints are known.
 fn check_subsets(
-    object: &Object<DestinationRule>,
+    (object, host): (&Object<DestinationRule>, &str),
     services: &Services<'_>,
     found: &mut Vec<Diagnostic>,
 ) {
-    let host = complete(&object.spec.host, &object.id.namespace);
     let Some(endpoints) = services
-        .find(&host)
+        .find(host)
         .and_then(|service| service.endpoints.as_ref())
     else {
         return;
@@ -171,9 +163,9 @@ fn check_subsets(
 }
 
 /// A rule for a wildcard adds nothing to a more specific one of its namespace.
-fn check_hidden(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
+fn check_hidden((set, domain): (&ResourceSet, &str), found: &mut Vec<Diagnostic>) {
     let full = |object: &Object<DestinationRule>| {
-        complete(&object.spec.host, &object.id.namespace).into_owned()
+        hostname::complete(&object.spec.host, &object.id.namespace, domain).into_owned()
     };
     for wide in set.destination_rules.values() {
         let pattern = full(wide);
@@ -187,7 +179,7 @@ fn check_hidden(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
         for narrow in others {
             let host = full(narrow);
             if host == pattern
-                || !is_covered(&host, &pattern)
+                || !hostname::is_subset(&host, &pattern)
                 || narrow.spec.workload_selector.is_some()
             {
                 continue;

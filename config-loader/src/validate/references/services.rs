@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::names::{CLUSTER_SET_DOMAIN, DOMAIN, complete, is_covered};
+use crate::catalog::{HostIndex, hostname};
 use crate::diagnostic::suggest;
 use crate::kind::ObjectRef;
 use crate::resource::core::{self as kubernetes, EndpointSlice};
@@ -16,9 +16,8 @@ const LOCALITY_LABEL: &str = "istio-locality";
 
 /// Every service, by its hosts.
 pub(super) struct Services<'a> {
-    exact: HashMap<String, Service<'a>>,
-    /// Hosts that start with `*`.
-    wildcards: Vec<(String, Service<'a>)>,
+    domain: &'a str,
+    by_host: HostIndex<Service<'a>>,
 }
 
 /// What all objects together say about one host.
@@ -32,8 +31,8 @@ pub(super) struct Service<'a> {
     pub(super) is_where_dialled: bool,
     /// Who sees each of the objects that describe it.
     seen: Vec<Seen<'a>>,
-    /// Whether nothing was said about it yet.
-    fresh: bool,
+    /// Whether an object describes it; until then nothing is known.
+    is_described: bool,
 }
 
 /// Who sees what an object says of a host.
@@ -179,10 +178,10 @@ impl Service<'_> {
 }
 
 impl<'a> Services<'a> {
-    pub(super) fn new(set: &'a ResourceSet) -> Services<'a> {
+    pub(super) fn new(set: &'a ResourceSet, domain: &'a str) -> Services<'a> {
         let mut services = Services {
-            exact: HashMap::new(),
-            wildcards: Vec::new(),
+            domain,
+            by_host: HostIndex::new(),
         };
         services.add_kubernetes(set);
         for object in set.service_entries.values() {
@@ -192,25 +191,20 @@ impl<'a> Services<'a> {
         services
     }
 
+    /// Whether an object describes this very host.
+    pub(super) fn has(&self, host: &str) -> bool {
+        self.by_host.get(host).is_some()
+    }
+
     /// The service that a host names, whether it names it itself or by a wildcard.
     pub(super) fn find(&self, host: &str) -> Option<&Service<'a>> {
-        let wildcard = || {
-            self.wildcards
-                .iter()
-                .find(|(pattern, _)| is_covered(host, pattern))
-        };
-        self.exact
-            .get(host)
-            .or_else(|| wildcard().map(|(_, service)| service))
+        self.by_host.find(host)
     }
 
     /// The service that a host names, of those that who is in `namespace` sees.
     pub(super) fn find_from(&self, host: &str, namespace: &str) -> Named<'_, 'a> {
-        let exact = self.exact.get(host).into_iter();
-        let wildcards = self.wildcards.iter();
-        let covering = wildcards.filter(|(pattern, _)| is_covered(host, pattern));
         let mut hidden = Named::Unknown;
-        for service in exact.chain(covering.map(|(_, service)| service)) {
+        for service in self.by_host.covering(host) {
             if service.seen.iter().any(|seen| seen.is_from(namespace)) {
                 return Named::Known(service);
             }
@@ -224,7 +218,8 @@ impl<'a> Services<'a> {
     /// The host that was most likely meant by an unknown one: either its first label or the rest is misspelt.
     pub(super) fn near(&self, host: &str) -> Option<&str> {
         let (first, rest) = host.split_once('.').unwrap_or((host, ""));
-        let alike = self.exact.keys().filter(|known| {
+        let hosts = self.by_host.iter().map(|(host, _)| &**host);
+        let alike = hosts.filter(|known| {
             known
                 .strip_prefix(first)
                 .is_some_and(|known| known.starts_with('.'))
@@ -232,7 +227,7 @@ impl<'a> Services<'a> {
                     .strip_suffix(rest)
                     .is_some_and(|known| known.ends_with('.'))
         });
-        let mut alike: Vec<&str> = alike.map(String::as_str).collect();
+        let mut alike: Vec<&str> = alike.collect();
         alike.sort_unstable();
         let labels = alike
             .iter()
@@ -265,36 +260,20 @@ impl<'a> Services<'a> {
         endpoints: Option<Vec<Endpoint<'a>>>,
         (is_where_dialled, seen): (bool, Seen<'a>),
     ) {
-        let service = if host.starts_with('*') {
-            self.wildcards.push((
-                host,
-                Service {
-                    fresh: true,
-                    ..Service::default()
-                },
-            ));
-            self.wildcards.last_mut().map(|(_, service)| service)
-        } else {
-            Some(self.exact.entry(host).or_insert_with(|| Service {
-                fresh: true,
-                ..Service::default()
-            }))
-        };
-        let Some(service) = service else {
-            return;
-        };
+        let service = self.by_host.entry(&host);
         service.ports.extend(ports);
         service.seen.push(seen);
-        service.is_where_dialled = is_where_dialled && (service.fresh || service.is_where_dialled);
+        service.is_where_dialled =
+            is_where_dialled && (!service.is_described || service.is_where_dialled);
         service.endpoints = match (service.endpoints.take(), endpoints) {
-            (None, endpoints) if service.fresh => endpoints,
+            (None, endpoints) if !service.is_described => endpoints,
             (Some(mut known), Some(more)) => {
                 known.extend(more);
                 Some(known)
             }
             _ => None,
         };
-        service.fresh = false;
+        service.is_described = true;
     }
 
     fn add_kubernetes(&mut self, set: &'a ResourceSet) {
@@ -319,7 +298,7 @@ impl<'a> Services<'a> {
                 slices.filter_map(Endpoint::of_slice).collect()
             });
             self.describe(
-                format!("{}.{}.svc.{DOMAIN}", name.name, name.namespace),
+                hostname::of_service(&name.name, &name.namespace, self.domain),
                 ports,
                 endpoints,
                 (false, Seen::AsService(object)),
@@ -358,7 +337,7 @@ impl<'a> Services<'a> {
                 .map(|port| (port.number, &*port.name))
                 .collect();
             self.describe(
-                complete(&host.value, &object.id.namespace).into_owned(),
+                hostname::canonical(&host.value).into_owned(),
                 ports,
                 endpoints.clone(),
                 (spec.resolution == Resolution::None, Seen::AsEntry(object)),
@@ -373,8 +352,12 @@ impl<'a> Services<'a> {
             ports.map(|port| (port.port, &*port.name)).collect()
         };
         let (name, namespace) = (&name.name, &name.namespace);
-        let together = format!("{name}.{namespace}.svc.{CLUSTER_SET_DOMAIN}");
-        self.add(format!("{name}.{namespace}.svc.{DOMAIN}"), ports(), None);
+        let together = hostname::of_cluster_set_service(name, namespace);
+        self.add(
+            hostname::of_service(name, namespace, self.domain),
+            ports(),
+            None,
+        );
         self.add(together.clone(), ports(), None);
         if object.spec.import_type == ImportType::ClusterSetIp {
             return;
@@ -413,7 +396,7 @@ impl<'a> Services<'a> {
                         .collect();
                     let at = &service.service;
                     self.add(
-                        format!("{}.{}.svc.{DOMAIN}", at.name, at.namespace),
+                        hostname::of_service(&at.name, &at.namespace, self.domain),
                         ports,
                         None,
                     );
@@ -433,7 +416,7 @@ impl<'a> Services<'a> {
             }
         }
         for name in set.multi_cluster_services.keys() {
-            let host = format!("{}.{}.svc.{CLUSTER_SET_DOMAIN}", name.name, name.namespace);
+            let host = hostname::of_cluster_set_service(&name.name, &name.namespace);
             self.add(host, Vec::new(), None);
         }
     }

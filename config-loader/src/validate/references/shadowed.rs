@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::clusters::Clusters;
-use super::names::{CLUSTER_SET_DOMAIN, DOMAIN, complete};
 use super::{destinations, place, warning};
+use crate::catalog::hostname;
 use crate::diagnostic::codes::references::X301;
 use crate::diagnostic::{Diagnostic, Place};
 use crate::kind::{Name, ObjectRef};
@@ -15,6 +15,7 @@ use crate::span::Line;
 pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<Diagnostic>) {
     let known = Known {
         set,
+        domain: clusters.domain,
         by_destinations: destinations::owners(set, clusters),
     };
     for object in set.service_entries.values() {
@@ -36,6 +37,7 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
 /// The hosts that services of clusters have.
 struct Known<'a> {
     set: &'a ResourceSet,
+    domain: &'a str,
     by_destinations: HashMap<String, &'a Object<Destination>>,
 }
 
@@ -46,7 +48,7 @@ impl Known<'_> {
         (host, line, field): (&str, Line, String),
         found: &mut Vec<Diagnostic>,
     ) {
-        let Some((owner, at)) = self.owner(&complete(host, &object.id.namespace)) else {
+        let Some((owner, at)) = self.owner(&hostname::canonical(host)) else {
             return;
         };
         let message = format!("HostShadowed: `{host}` is not used: {owner} has that host");
@@ -66,22 +68,14 @@ impl Known<'_> {
             let import = self.set.service_imports.get(name)?;
             Some((&import.id, place(import, Line(0))))
         };
-        let of_cluster = named(host, DOMAIN);
+        let name = |(name, namespace): (&str, &str)| Name::new(namespace, name);
+        let of_cluster = hostname::service_of(host, self.domain).map(name);
         let of_cluster = of_cluster.and_then(|name| service(&name).or_else(|| import(&name)));
-        let together = || import(&named(host, CLUSTER_SET_DOMAIN)?);
+        let together = || import(&hostname::service_of_cluster_set(host).map(name)?);
         let by_destination = || {
             let object = self.by_destinations.get(host)?;
             Some((&object.id, place(object, Line(0))))
         };
         of_cluster.or_else(together).or_else(by_destination)
     }
-}
-
-/// The service that a host of this domain is for.
-fn named(host: &str, domain: &str) -> Option<Name> {
-    let (name, namespace) = host
-        .strip_suffix(domain)?
-        .strip_suffix(".svc.")?
-        .split_once('.')?;
-    Some(Name::new(namespace, name))
 }

@@ -17,11 +17,11 @@ use super::kube::{SliceOf, Whereabouts, add_slices, host, member, slices_by_serv
 use super::{Collector, Draft, policies};
 use crate::cluster::Hop;
 use crate::compile::federation::Viewer;
-use crate::compile::names::CLUSTER_SET;
 use crate::compile::service::{
     Facts, Labels, Origin, Port, Service, Workload, WorkloadHost, Workloads, Written, affinity,
     carries_paths, protocol,
 };
+use config_loader::catalog::hostname::CLUSTER_SET;
 
 /// Adds the endpoints of every ServiceImport to the Service of its name, which is made up where there is none, and the
 /// two together under `<name>.<namespace>.svc.clusterset.local`. That host exists for clusters that may use the service.

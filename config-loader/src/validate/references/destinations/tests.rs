@@ -22,6 +22,7 @@ fn found_in(own: &str, told: &[&str], mesh: Option<&str>, documents: &[String]) 
             namespace: "gloo".into(),
         }),
         namespace: None,
+        ..Fleet::default()
     };
     found_for(fleet, documents)
 }

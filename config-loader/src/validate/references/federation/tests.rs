@@ -29,6 +29,7 @@ fn found_in(own: &str, told: &[&str], text: &str) -> Vec<String> {
         told: told.collect(),
         mesh: None,
         namespace: None,
+        ..Fleet::default()
     };
     found_for(fleet, text)
 }

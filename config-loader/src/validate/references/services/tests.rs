@@ -1,7 +1,8 @@
 //! Who sees which service.
 
+use crate::catalog::{Naming, ShortNames};
 use crate::diagnostic::Diagnostics;
-use crate::diagnostic::codes::references::X275;
+use crate::diagnostic::codes::references::{X275, X316};
 use crate::validate::references::check;
 use crate::{Fleet, ReadOptions, load_bytes};
 
@@ -83,5 +84,91 @@ fn route_of_the_mesh_leads_to_what_its_own_namespace_sees() {
         assert!(found(proxy, gateways, &[service(".")]).is_empty());
         assert!(found(proxy, gateways, &[entry(HOST, "shop")]).is_empty());
         assert_eq!(found(proxy, gateways, &[service("other")]).len(), 1);
+    }
+}
+
+/// Codes of the findings about a route of namespace `shop` to this destination, among these objects.
+fn codes_of(destination: &str, naming: &Naming, objects: &[String]) -> Vec<&'static str> {
+    let route = format!(
+        "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {{name: a, namespace: shop}}\nspec:\n  \
+         hosts: [a.com]\n  gateways: [mesh]\n  http: [{{route: [{{destination: {destination}}}]}}]\n"
+    );
+    let text = format!("{route}---\n{}", objects.join("---\n"));
+    let mut errors = Diagnostics::default();
+    let set = load_bytes("a.yaml", text.as_bytes(), &mut errors);
+    assert!(!errors.has_errors(), "{text}");
+    let fleet = Fleet {
+        naming: naming.clone(),
+        ..Fleet::default()
+    };
+    let found = check(&set, ReadOptions::default(), &fleet);
+    let found = found.iter().filter(|found| found.code != X316);
+    found.map(|found| found.code.0).collect()
+}
+
+#[test]
+fn short_destination_is_expanded_with_the_domain_of_the_proxy() {
+    let other = Naming {
+        domain: "mesh.example".into(),
+        ..Naming::default()
+    };
+    let service = [service("*")];
+    let codes = |host: &str, naming| codes_of(&format!("{{host: {host}}}"), naming, &service);
+    for host in ["web", "web.shop.svc.mesh.example"] {
+        assert!(codes(host, &other).is_empty(), "{host}");
+    }
+    assert_eq!(codes(HOST, &other), ["X275"]);
+    assert_eq!(
+        codes("web.shop.svc.mesh.example", &Naming::default()),
+        ["X275"]
+    );
+}
+
+#[test]
+fn short_destination_can_be_the_host_of_the_cluster_set() {
+    let of_cluster_set = Naming {
+        short_names: ShortNames::ClusterSet,
+        ..Naming::default()
+    };
+    let import = "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n\
+                  metadata: {name: web, namespace: ns1}\nspec: {types: [CrossCluster]}\n"
+        .to_owned();
+    let codes = |naming| codes_of("{host: web.ns1}", naming, std::slice::from_ref(&import));
+    assert!(codes(&of_cluster_set).is_empty());
+    assert_eq!(codes(&Naming::default()), ["X275"]);
+}
+
+#[test]
+fn short_destination_is_never_the_host_of_a_service_entry() {
+    let entry = [entry("backend", "'*'")];
+    let codes = |host: &str| codes_of(&format!("{{host: {host}}}"), &Naming::default(), &entry);
+    assert_eq!(codes("backend"), ["X275"]);
+    assert_eq!(
+        codes("backend."),
+        ["X275"],
+        "a label with a dot is not short"
+    );
+}
+
+#[test]
+fn longest_wildcard_describes_the_ports_of_a_destination() {
+    let entry = |name: &str, host: &str, port: u16| {
+        format!(
+            "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{name: {name}, namespace: shop}}\nspec:\n  \
+             hosts: ['{host}']\n  resolution: STATIC\n  endpoints: [{{address: 10.0.0.1}}]\n  \
+             ports: [{{number: {port}, name: http, protocol: HTTP}}]\n"
+        )
+    };
+    let entries = [
+        entry("a", "*.example.com", 80),
+        entry("b", "*.api.example.com", 81),
+    ];
+    for entries in [entries.clone(), [entries[1].clone(), entries[0].clone()]] {
+        let codes = |port: u16| {
+            let destination = format!("{{host: v1.api.example.com, port: {{number: {port}}}}}");
+            codes_of(&destination, &Naming::default(), &entries)
+        };
+        assert!(codes(81).is_empty());
+        assert_eq!(codes(80), ["X277"]);
     }
 }

@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use config_loader::catalog::hostname;
 use config_loader::resource::Object;
 use config_loader::resource::gloo::{
     ClusterRef, Destination, KubeService, PolicyTarget, RequiredSubsets, ShiftTarget,
@@ -18,8 +19,8 @@ use config_loader::resource::gloo::{
 
 use super::super::{Collector, Draft, provenance};
 use super::Named;
+use crate::compile::rules;
 use crate::compile::service::{Part, Shift};
-use crate::compile::{names, rules};
 
 /// What has to be known to tell where shifts lead.
 pub(super) struct Known<'a> {
@@ -40,7 +41,7 @@ impl<'a> Known<'a> {
 
     fn routes(&self, host: &str) -> bool {
         let mut routed = self.routed.iter();
-        routed.any(|routed| names::is_subset(host, routed))
+        routed.any(|routed| hostname::is_subset(host, routed))
     }
 }
 
@@ -54,7 +55,7 @@ fn routed(collector: &Collector<'_>) -> Vec<String> {
     let hosts = objects.flat_map(|object| {
         let namespace = &object.id.namespace;
         let hosts = object.spec.hosts.iter();
-        hosts.map(|host| names::complete(&host.value, namespace, collector.domain).into_owned())
+        hosts.map(|host| hostname::complete(&host.value, namespace, collector.domain).into_owned())
     });
     hosts.filter(|host| host != "*").collect()
 }

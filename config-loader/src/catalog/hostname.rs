@@ -1,29 +1,46 @@
-//! Host names as configuration writes them: completion of short names, and which name covers which.
+//! Host names as resources write them: short names, wildcards, and which name covers which.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-/// Completes a short name: without any dot it is `<name>.<namespace>.svc.<domain>`, where the namespace is that of
-/// the resource that holds the name. Names with a dot, `*` and IP addresses are taken as they are.
+/// The default domain of the services of a mesh.
+pub const DOMAIN: &str = "cluster.local";
+
+/// What follows `name.namespace` in the host by which several clusters serve one service (Kubernetes multi-cluster
+/// services API).
+pub const CLUSTER_SET: &str = ".svc.clusterset.local";
+
+/// Expands a short name. A name without a dot becomes `NAME.NAMESPACE.svc.DOMAIN`, where the namespace is that of the
+/// resource that contains the name. Names with a dot, wildcards and IP addresses stay as they are, but in lower case and
+/// without the final dot of an absolute DNS name.
+///
+/// Applies to `hosts` of VirtualServices, to `host` of destinations, mirrors and DestinationRules.
 pub fn complete<'a>(name: &'a str, namespace: &str, domain: &str) -> Cow<'a, str> {
-    let name = name
-        .strip_suffix('.')
-        .filter(|rest| rest.contains('.'))
-        .unwrap_or(name);
+    let name = without_final_dot(name);
     if name.contains('.') || name.starts_with('*') || name.parse::<IpAddr>().is_ok() {
         return lower(name);
     }
-    Cow::Owned(format!(
-        "{}.{namespace}.svc.{domain}",
-        name.to_ascii_lowercase()
-    ))
+    Cow::Owned(of_service(&name.to_ascii_lowercase(), namespace, domain))
 }
 
-/// What hosts end with under which clusters serve a service together.
-pub const CLUSTER_SET: &str = ".svc.clusterset.local";
+/// A host that is never expanded, as requests are compared with it: in lower case and without the final dot of an absolute
+/// DNS name. Applies to the hosts of ServiceEntries and Gateways.
+pub fn canonical(name: &str) -> Cow<'_, str> {
+    lower(without_final_dot(name))
+}
 
-/// The host under which clusters serve together what a short name means: `web`, in the namespace of what holds it, or
-/// `web.ns1` and `web.ns1.svc`. Nothing for other names.
+/// The host of a Kubernetes Service.
+pub fn of_service(name: &str, namespace: &str, domain: &str) -> String {
+    format!("{name}.{namespace}.svc.{domain}")
+}
+
+/// The host by which several clusters serve a Service.
+pub fn of_cluster_set_service(name: &str, namespace: &str) -> String {
+    format!("{name}.{namespace}{CLUSTER_SET}")
+}
+
+/// The `clusterset.local` host that a short name stands for: `web` in the namespace of the resource that contains it, or
+/// `web.ns1` and `web.ns1.svc`. Returns `None` for other names.
 pub fn short_of_cluster_set(name: &str, namespace: &str) -> Option<String> {
     if name.starts_with('*') || name.parse::<IpAddr>().is_ok() {
         return None;
@@ -35,10 +52,10 @@ pub fn short_of_cluster_set(name: &str, namespace: &str) -> Option<String> {
         [Some(name), Some(namespace), None | Some("svc"), None] => (name, namespace),
         _ => return None,
     };
-    Some(format!("{name}.{namespace}{CLUSTER_SET}"))
+    Some(of_cluster_set_service(name, namespace))
 }
 
-/// The short names of a service under which clusters serve it together, for clients in `namespace`.
+/// The short names of a `clusterset.local` host for clients in `namespace`.
 pub fn short_names(host: &str, namespace: &str) -> Vec<String> {
     let name = host.strip_suffix(CLUSTER_SET);
     let Some((name, of)) = name.and_then(|name| name.split_once('.')) else {
@@ -53,17 +70,36 @@ pub fn short_names(host: &str, namespace: &str) -> Vec<String> {
     others.into_iter().chain(alone).collect()
 }
 
-/// The host under which clusters serve a service together, from the service's own in this domain.
+/// The `clusterset.local` host of a Service, from its host in this domain.
 pub fn of_cluster_set(host: &str, domain: &str) -> Option<String> {
     let name = host.strip_suffix(domain)?.strip_suffix(".svc.")?;
     let is_whole = !name.starts_with('*') && name.contains('.');
     is_whole.then(|| format!("{name}{CLUSTER_SET}"))
 }
 
-/// The other way round: a service's own host from that of the cluster set.
+/// The host of a Service in this domain, from its `clusterset.local` host.
 pub fn of_domain(host: &str, domain: &str) -> Option<String> {
     let name = host.strip_suffix(CLUSTER_SET)?;
     Some(format!("{name}.svc.{domain}"))
+}
+
+/// Name and namespace of the Service that has this host in this domain.
+pub fn service_of<'h>(host: &'h str, domain: &str) -> Option<(&'h str, &'h str)> {
+    host.strip_suffix(domain)?
+        .strip_suffix(".svc.")?
+        .split_once('.')
+}
+
+/// Name and namespace of the Service that has this `clusterset.local` host.
+pub fn service_of_cluster_set(host: &str) -> Option<(&str, &str)> {
+    host.strip_suffix(CLUSTER_SET)?.split_once('.')
+}
+
+/// A single label with a final dot is no absolute name of a Service: it keeps its dot, and no request has it.
+fn without_final_dot(name: &str) -> &str {
+    name.strip_suffix('.')
+        .filter(|rest| rest.contains('.'))
+        .unwrap_or(name)
 }
 
 fn lower(name: &str) -> Cow<'_, str> {
@@ -74,7 +110,7 @@ fn lower(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether `a` is covered by `b`: every host that `a` stands for, `b` stands for too.
+/// Whether `b` matches every host that `a` matches.
 pub fn is_subset(a: &str, b: &str) -> bool {
     match (a.strip_prefix('*'), b.strip_prefix('*')) {
         (None, None) => a == b,
@@ -84,7 +120,7 @@ pub fn is_subset(a: &str, b: &str) -> bool {
     }
 }
 
-/// The hosts that both names stand for: the more specific of the two if one covers the other.
+/// The hosts that both names match: the more specific of the two, if one covers the other.
 pub fn intersection<'a>(a: &'a str, b: &'a str) -> Option<&'a str> {
     if is_subset(a, b) {
         Some(a)
@@ -95,7 +131,7 @@ pub fn intersection<'a>(a: &'a str, b: &'a str) -> Option<&'a str> {
     }
 }
 
-/// How specific a name is: exact names above wildcards, longer wildcards above shorter ones.
+/// Orders names by how specific they are: exact names above wildcards, longer wildcards above shorter ones.
 pub fn specificity(name: &str) -> (bool, usize) {
     (!name.starts_with('*'), name.len())
 }
@@ -105,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_names_of_cluster_sets_go_both_ways() {
+    fn cluster_set_hosts_and_short_names_convert_both_ways() {
         let rows = [
             ("web", Some("web.shop.svc.clusterset.local")),
             ("Web.ns1", Some("web.ns1.svc.clusterset.local")),
@@ -127,12 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn short_names_are_completed_with_the_namespace_of_their_resource() {
+    fn short_name_is_expanded_with_the_namespace_of_its_resource() {
         for (name, expected) in [
             ("reviews", "reviews.shop.svc.cluster.local"),
             ("Reviews", "reviews.shop.svc.cluster.local"),
             ("reviews.default", "reviews.default"),
             ("a.example.", "a.example"),
+            ("web.", "web."),
             ("*", "*"),
             ("*.example", "*.example"),
             ("10.0.0.1", "10.0.0.1"),
@@ -143,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn coverage_goes_from_narrow_to_wide() {
+    fn wildcard_covers_longer_names() {
         for (a, b, expected) in [
             ("a.com", "a.com", true),
             ("a.com", "*.com", true),

@@ -1,0 +1,13 @@
+//! What resources say about hosts, in one place: names, and which of several values applies to a host.
+//!
+//! Findings about references and the compiler of snapshots ask these functions and nothing else, so that `check` and traffic
+//! agree about every host.
+
+pub mod hostname;
+
+mod index;
+
+mod naming;
+
+pub use index::HostIndex;
+pub use naming::{Naming, ShortNames};

@@ -1,0 +1,107 @@
+//! Which service a destination names.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::hostname;
+
+/// What short names mean: `web`, and where several clusters serve a service together, `web.ns1` and `web.ns1.svc`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ShortNames {
+    /// The Service of the local cluster; names with a dot are not short. The default.
+    #[default]
+    Cluster,
+    /// The `clusterset.local` host, if there is one.
+    ClusterSet,
+}
+
+/// The settings that short names are expanded with.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Naming {
+    /// The domain of the services of the mesh. Flag `--domain`, default `cluster.local`.
+    pub domain: Arc<str>,
+    /// What short names mean. Flag `--default-domain`, default `cluster.local`.
+    pub short_names: ShortNames,
+}
+
+impl Default for Naming {
+    fn default() -> Self {
+        Self {
+            domain: hostname::DOMAIN.into(),
+            short_names: ShortNames::default(),
+        }
+    }
+}
+
+impl Naming {
+    /// A host of a VirtualService or a DestinationRule; see [`hostname::complete`].
+    pub fn complete<'h>(&self, host: &'h str, namespace: &str) -> Cow<'h, str> {
+        hostname::complete(host, namespace, &self.domain)
+    }
+
+    /// The host of a destination that a resource in `namespace` names, where `is_host` says which hosts are described.
+    pub fn destination<'h>(
+        &self,
+        host: &'h str,
+        namespace: &str,
+        is_host: impl Fn(&str) -> bool,
+    ) -> Cow<'h, str> {
+        let full = self.complete(host, namespace);
+        // a name with a dot may be the host of something else
+        let is_described = host.contains('.') && is_host(&full);
+        if is_described || self.short_names == ShortNames::Cluster {
+            return full;
+        }
+        let of_cluster_set = hostname::short_of_cluster_set(host, namespace);
+        let of_cluster_set = of_cluster_set.filter(|host| is_host(host));
+        of_cluster_set.map_or(full, Cow::Owned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_destination_is_the_cluster_set_host_only_where_there_is_one() {
+        let hosts = [
+            "web.shop.svc.clusterset.local",
+            "api.shop",
+            "web.ns1.svc.clusterset.local",
+        ];
+        let is_host = |host: &str| hosts.contains(&host);
+        let rows = [
+            (
+                "web",
+                "web.shop.svc.cluster.local",
+                "web.shop.svc.clusterset.local",
+            ),
+            ("web.ns1", "web.ns1", "web.ns1.svc.clusterset.local"),
+            (
+                "other",
+                "other.shop.svc.cluster.local",
+                "other.shop.svc.cluster.local",
+            ),
+            ("api.shop", "api.shop", "api.shop"),
+            ("x.example.com", "x.example.com", "x.example.com"),
+        ];
+        for (host, of_cluster, of_cluster_set) in rows {
+            let naming = |short_names| Naming {
+                short_names,
+                ..Naming::default()
+            };
+            let found = naming(ShortNames::Cluster);
+            assert_eq!(
+                found.destination(host, "shop", is_host),
+                of_cluster,
+                "{host}"
+            );
+            let found = naming(ShortNames::ClusterSet);
+            assert_eq!(
+                found.destination(host, "shop", is_host),
+                of_cluster_set,
+                "{host}"
+            );
+        }
+    }
+}

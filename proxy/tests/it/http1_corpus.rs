@@ -9,6 +9,7 @@ use crate::support::mesh::everything_to_address;
 use crate::support::origin::{Back, RawOrigin};
 use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
+use crate::support::table::{rows, unescape};
 
 const REQUESTS: &str = include_str!("../corpus/http1_requests.txt");
 
@@ -27,14 +28,7 @@ struct Row {
 }
 
 impl Row {
-    fn parse(line: &'static str) -> Self {
-        let mut columns = line.splitn(4, " | ");
-        let mut next = || {
-            columns
-                .next()
-                .unwrap_or_else(|| panic!("four columns: {line}"))
-        };
-        let (name, statuses, forwarded) = (next(), next(), next());
+    fn parse([name, statuses, forwarded, bytes]: [&'static str; 4]) -> Self {
         let statuses = statuses.split(' ').filter(|status| *status != "-");
         let statuses = statuses.map(|status| status.parse().unwrap());
         let forwarded = forwarded.split(", ").filter(|one| !one.is_empty());
@@ -42,7 +36,7 @@ impl Row {
             name,
             statuses: statuses.collect(),
             forwarded: forwarded.map(str::to_owned).collect(),
-            bytes: unescape(next()),
+            bytes: unescape(bytes),
         }
     }
 
@@ -50,29 +44,6 @@ impl Row {
     fn is_closed(&self) -> bool {
         self.statuses.last().is_none_or(|status| *status >= 400)
     }
-}
-
-fn unescape(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'\\' => match rest.next() {
-                Some(b'r') => b'\r',
-                Some(b'n') => b'\n',
-                Some(b't') => b'\t',
-                Some(b'\\') => b'\\',
-                Some(b'x') => {
-                    let digits = [rest.next().unwrap(), rest.next().unwrap()];
-                    let digits = std::str::from_utf8(&digits).unwrap();
-                    u8::from_str_radix(digits, 16).unwrap()
-                }
-                other => panic!("no escape: {other:?} in {text}"),
-            },
-            byte => byte,
-        });
-    }
-    bytes
 }
 
 /// What the upstream saw since it was last asked.
@@ -228,9 +199,7 @@ fn malformed_requests_are_refused_and_unusual_ones_arrive_as_they_were_meant() {
     let seen = Arc::clone(&log);
     let origin = RawOrigin::start(move |_, stream| serve(stream, &seen));
     let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H1, origin.address));
-    let lines = REQUESTS.lines();
-    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let rows: Vec<Row> = lines.map(Row::parse).collect();
+    let rows: Vec<Row> = rows(REQUESTS).map(Row::parse).collect();
     assert!(rows.len() >= ROWS_MIN, "{}", rows.len());
     let complaints = rows.iter().filter_map(|row| {
         let what = complaint(row, proxy.edge, &log)?;

@@ -8,6 +8,7 @@ use crate::support::mesh::{documents, gateway, routes, service};
 use crate::support::origin::{Back, RawOrigin, read_head};
 use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
+use crate::support::table::{rows, unescape};
 
 const PATHS: &str = include_str!("../corpus/paths.txt");
 
@@ -16,24 +17,6 @@ const ROWS_MIN: usize = 320;
 
 /// What the table calls a path that is not served.
 const REFUSED: &str = "refused";
-
-/// Bytes of a path, by the escapes of the table.
-fn unescape(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        bytes.extend(&rest.as_bytes()[..at]);
-        let escape = &rest[at + 1..];
-        let (byte, length) = match escape.strip_prefix('x') {
-            Some(digits) => (u8::from_str_radix(&digits[..2], 16).unwrap(), 3),
-            None => (b'\\', 1),
-        };
-        bytes.push(byte);
-        rest = &escape[length..];
-    }
-    bytes.extend(rest.as_bytes());
-    bytes
-}
 
 /// Answers each request with the rule that took it and the target that arrived.
 fn echo(mut stream: TcpStream) {
@@ -130,22 +113,14 @@ fn paths_take_the_rules_and_reach_the_upstream_as_the_table_says() {
             routes("all", "[\"*\"]", &rules),
         ])
     });
-    let lines = PATHS.lines();
-    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     let mut count = 0;
     let mut complaints = Vec::new();
-    for line in lines {
-        let mut columns = line.splitn(3, " | ");
-        let mut next = || {
-            columns
-                .next()
-                .unwrap_or_else(|| panic!("three columns: {line}"))
-        };
-        let wanted = (next(), next());
-        let path = unescape(next());
+    for [http1, http2, path] in rows(PATHS) {
+        let wanted = (http1, http2);
+        let path = unescape(path);
         let found = (by_http1(proxy.edge, &path), by_http2(proxy.edge, &path));
         if (&*found.0, &*found.1) != wanted {
-            complaints.push(format!("{line}: {found:?}"));
+            complaints.push(format!("{wanted:?} {path:?}: {found:?}"));
         }
         count += 1;
     }

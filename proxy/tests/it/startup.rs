@@ -3,6 +3,7 @@
 use std::process::{Command, Output, Stdio};
 
 use crate::support::client::{Client, Front};
+use crate::support::eventually;
 use crate::support::mesh::{documents, gateway, routes};
 use crate::support::proxy::{Start, free_address};
 
@@ -97,12 +98,13 @@ fn gateway_of_other_proxies_is_named_when_nothing_listens() {
         .args(["--allow-empty"])
         .file("mesh.yaml", mesh)
         .start();
-    let log = proxy.stderr();
     let expected = "selects istio=egressgateway; the labels of this proxy: istio=ingressgateway";
-    assert!(
-        log.contains("nothing listens: Gateway/default/edge"),
-        "{log}"
-    );
+    eventually("the log says why", || {
+        proxy
+            .stderr()
+            .contains("nothing listens: Gateway/default/edge")
+    });
+    let log = proxy.stderr();
     assert!(log.contains(expected), "{log}");
 }
 

@@ -65,6 +65,8 @@ impl Name {
             b":protocol" => Name::Protocol,
             b":scheme" => Name::Scheme,
             b":status" => Name::Status,
+            // no token has a quotation mark (RFC 9110, section 5.6.2), though `http` takes it for one
+            _ if bytes.contains(&b'"') => Name::Malformed(bytes.len()),
             _ => {
                 HeaderName::from_lowercase(bytes).map_or(Name::Malformed(bytes.len()), Name::Header)
             }

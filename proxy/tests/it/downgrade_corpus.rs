@@ -10,6 +10,7 @@ use crate::support::mesh::everything_to_address;
 use crate::support::origin::{Back, RawOrigin};
 use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
+use crate::support::script;
 use crate::support::table::{rows, unescape};
 
 const REQUESTS: &str = include_str!("../corpus/downgrade.txt");
@@ -110,12 +111,7 @@ fn block(fields: &str) -> Vec<u8> {
             .filter(|_| field.starts_with("x="))
             .unwrap_or(at);
         let (name, value) = (unescape(&field[..at]), unescape(&field[at + 1..]));
-        block.push(0);
-        for text in [name, value] {
-            assert!(text.len() < 127, "one byte is enough");
-            block.push(u8::try_from(text.len()).unwrap());
-            block.extend(text);
-        }
+        script::literal(&mut block, &name, &value);
     }
     block
 }

@@ -38,6 +38,7 @@ mod header_values;
 mod health_checks;
 mod http1_corpus;
 mod http1_response_corpus;
+mod http2_conformance;
 mod listeners;
 mod memory;
 mod mirrors;

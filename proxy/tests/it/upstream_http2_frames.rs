@@ -1,6 +1,5 @@
 //! HTTP/2 endpoints by hand: what they may say, what they must not, and that nobody's request is sent twice for it.
 
-use std::io::Write;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,15 +7,14 @@ use std::sync::mpsc;
 
 use crate::support::client::{Client, Front, get, post};
 use crate::support::frames::{
-    DATA, END_HEADERS, END_STREAM, Frame, Frames, GET, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS,
-    WINDOW_UPDATE,
+    DATA, END_HEADERS, END_STREAM, Frame, Frames, GET, GOAWAY, HEADERS, PING, PUSH_PROMISE,
+    RST_STREAM, SETTINGS, WINDOW_UPDATE,
 };
 use crate::support::mesh::everything_to_address;
 use crate::support::origin::{Back, RawOrigin};
 use crate::support::proxy::Proxy;
 use crate::support::{DEADLINE, until};
 
-const PUSH_PROMISE: u8 = 5;
 const BOTH: u8 = END_STREAM | END_HEADERS;
 
 /// `:status: 200`, and nothing else.

@@ -1,6 +1,6 @@
 //! An HTTP/2 peer, client or server, that sends exactly the frames it is told to.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use super::DEADLINE;
@@ -18,10 +18,14 @@ pub const HEADERS: u8 = 1;
 pub const PRIORITY: u8 = 2;
 pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
+pub const PUSH_PROMISE: u8 = 5;
 pub const PING: u8 = 6;
 pub const GOAWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
+
+/// What a client sends first.
+pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// `GET http://a/` in HPACK: three entries of the static table, and a literal authority.
 pub const GET: &[u8] = &[0x82, 0x86, 0x84, 0x41, 0x01, b'a'];
@@ -52,9 +56,14 @@ impl Frame {
     }
 }
 
+/// Bytes both ways: a socket, or TLS over one.
+pub trait Wire: Read + Write + Send {}
+
+impl<T: Read + Write + Send> Wire for T {}
+
 /// A connection whose every frame is ours.
 pub struct Frames {
-    stream: TcpStream,
+    stream: Box<dyn Wire>,
 }
 
 impl Frames {
@@ -63,12 +72,17 @@ impl Frames {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(DEADLINE)).unwrap();
         stream.set_write_timeout(Some(DEADLINE)).unwrap();
-        stream
-            .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-            .unwrap();
-        let mut this = Self { stream };
+        stream.write_all(PREFACE).unwrap();
+        let mut this = Self::over(stream);
         this.send(SETTINGS, 0, 0, &[]);
         this
+    }
+
+    /// A connection that nothing was sent on.
+    pub fn over(stream: impl Wire + 'static) -> Self {
+        Self {
+            stream: Box::new(stream),
+        }
     }
 
     /// Takes a connection, reads the client's preface, and sends settings.
@@ -78,7 +92,7 @@ impl Frames {
         let mut preface = [0; 24];
         stream.read_exact(&mut preface).unwrap();
         assert!(preface.starts_with(b"PRI * HTTP/2.0"));
-        let mut this = Self { stream };
+        let mut this = Self::over(stream);
         this.send(SETTINGS, 0, 0, settings);
         this
     }
@@ -99,39 +113,44 @@ impl Frames {
         self.stream.write_all(&frame).is_ok()
     }
 
-    /// The socket.
-    pub fn stream(&mut self) -> &mut TcpStream {
-        &mut self.stream
+    /// The bytes below.
+    pub fn stream(&mut self) -> &mut dyn Wire {
+        &mut *self.stream
     }
 
     /// The next frame; `None` when the peer closes. A reset counts as closed.
     pub fn next(&mut self) -> Option<Frame> {
+        self.try_next().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The next frame; `None` when the peer closes. A reset counts as closed.
+    ///
+    /// # Errors
+    ///
+    /// None within the socket's timeout.
+    pub fn try_next(&mut self) -> io::Result<Option<Frame>> {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+        match self.read_frame() {
+            Ok(frame) => Ok(Some(frame)),
+            Err(error) => match error.kind() {
+                BrokenPipe | ConnectionReset | UnexpectedEof => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
+    fn read_frame(&mut self) -> io::Result<Frame> {
         let mut head = [0; 9];
-        self.read(&mut head)?;
+        self.stream.read_exact(&mut head)?;
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
         let mut payload = vec![0; length as usize];
-        self.read(&mut payload)?;
-        Some(Frame {
+        self.stream.read_exact(&mut payload)?;
+        Ok(Frame {
             kind: head[3],
             flags: head[4],
             stream: u32::from_be_bytes([head[5], head[6], head[7], head[8]]),
             payload,
         })
-    }
-
-    fn read(&mut self, bytes: &mut [u8]) -> Option<()> {
-        use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
-        match self.stream.read_exact(bytes) {
-            Ok(()) => Some(()),
-            Err(error) => {
-                let kind = error.kind();
-                assert!(
-                    matches!(kind, BrokenPipe | ConnectionReset | UnexpectedEof),
-                    "{error}"
-                );
-                None
-            }
-        }
     }
 
     /// Whether the peer closes, whatever it says before. A reset counts as closed.

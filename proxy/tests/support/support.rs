@@ -26,6 +26,8 @@ pub mod pki;
 pub mod proxy;
 #[path = "raw.rs"]
 pub mod raw;
+#[path = "script.rs"]
+pub mod script;
 #[path = "table.rs"]
 pub mod table;
 #[path = "tls.rs"]

@@ -235,12 +235,16 @@ impl Visitor {
 
     /// The first message of a handshake.
     pub fn hello(&self, host: &str) -> Vec<u8> {
-        let name = ServerName::try_from(host.to_owned()).unwrap();
-        let config = Arc::new(self.config());
-        let mut connection = rustls::ClientConnection::new(config, name).unwrap();
+        let mut connection = self.session(host);
         let mut bytes = Vec::new();
         connection.write_tls(&mut bytes).unwrap();
         bytes
+    }
+
+    /// A session with this host that nothing was sent on, for clients that block.
+    pub fn session(&self, host: &str) -> rustls::ClientConnection {
+        let name = ServerName::try_from(host.to_owned()).unwrap();
+        rustls::ClientConnection::new(Arc::new(self.config()), name).unwrap()
     }
 
     /// Shakes hands as a client of this host.

@@ -606,6 +606,10 @@ impl<R> Connection<R> {
     fn on_settings(&mut self, payload: &[u8]) -> Result<Taken<'static>, Reason> {
         let before = self.peer.window_bytes;
         self.peer.update(payload)?;
+        // servers push; they don't take pushes (RFC 9113, section 6.5.2)
+        if self.side == Side::Client && self.peer.takes_pushes == Some(true) {
+            return Err(Reason::PROTOCOL_ERROR);
+        }
         // what a table lost when it shrank is gone, also when it grew again at once (RFC 7541, section 4.2)
         self.encoder.resize(self.peer.header_table_bytes_least);
         self.encoder.resize(self.peer.header_table_bytes);

@@ -76,6 +76,8 @@ pub struct Peer {
     pub window_bytes: u32,
     /// Streams that it takes at a time; any number if it did not say.
     pub concurrent_streams_max: Option<u32>,
+    /// Whether it takes pushed responses, if it said so.
+    pub takes_pushes: Option<bool>,
 }
 
 impl Default for Peer {
@@ -85,6 +87,7 @@ impl Default for Peer {
             header_table_bytes_least: TABLE_BYTES_DEFAULT,
             window_bytes: WINDOW_DEFAULT,
             concurrent_streams_max: None,
+            takes_pushes: None,
         }
     }
 }
@@ -110,6 +113,7 @@ impl Peer {
                     self.header_table_bytes = bytes;
                     self.header_table_bytes_least = self.header_table_bytes_least.min(bytes);
                 }
+                ENABLE_PUSH if value <= 1 => self.takes_pushes = Some(value == 1),
                 MAX_CONCURRENT_STREAMS => self.concurrent_streams_max = Some(value),
                 ENABLE_PUSH | ENABLE_CONNECT_PROTOCOL if value > 1 => {
                     return Err(Reason::PROTOCOL_ERROR);

@@ -71,7 +71,7 @@ fn serve(rows: &[Row], (number, mut stream): (usize, TcpStream), served: &Served
 }
 
 /// Status and body of a response, `cut` for a body that ends early.
-fn read_response(reader: &mut impl BufRead) -> io::Result<String> {
+pub fn read_response(reader: &mut impl BufRead) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         if reader.read_until(b'\n', &mut head)? == 0 {

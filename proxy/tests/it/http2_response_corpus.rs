@@ -1,0 +1,212 @@
+//! Every row of `tests/corpus/http2_responses.txt`, sent by an HTTP/2 upstream: what the client gets, what the upstream hears, and
+//! that the connection serves no other request after a connection error.
+
+use std::io::{BufReader, Write};
+use std::net::TcpStream;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+
+use super::http1_response_corpus::read_response;
+use crate::support::DEADLINE;
+use crate::support::frames::{END_HEADERS, END_STREAM, Frames, GOAWAY, HEADERS, RST_STREAM};
+use crate::support::mesh::{documents, gateway, routes, service};
+use crate::support::origin::{Back, RawOrigin};
+use crate::support::proxy::Proxy;
+use crate::support::raw::Raw;
+use crate::support::script::{self, Step};
+use crate::support::table::rows;
+
+const RESPONSES: &str = include_str!("../corpus/http2_responses.txt");
+
+/// As many rows as there are at least, so that none is lost by accident.
+const ROWS_MIN: usize = 100;
+
+/// `:status: 200`, and nothing else.
+const OK: &[u8] = &[0x88];
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
+const POST: &str = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 2\r\n\r\nab";
+
+/// What happens at the upstream, with the number of the connection.
+#[derive(Debug)]
+enum Event {
+    /// A request came while no script was set, and the connection ends.
+    Served(usize),
+    /// A request came, and the script was played.
+    Played(usize),
+    /// The proxy resets a stream or the connection.
+    Told(usize, String),
+    Closed(usize),
+}
+
+/// The script of the next request.
+type Next = Arc<Mutex<Option<Vec<Step>>>>;
+
+/// Serves a connection until it ends.
+fn serve((number, stream): (usize, TcpStream), next: &Next, events: &Sender<Event>) {
+    let mut peer = Frames::accept(stream, &[]);
+    while let Ok(Some(frame)) = peer.try_next() {
+        let event = match frame.kind {
+            RST_STREAM => Event::Told(number, format!("reset {}", script::code(frame.number(0)))),
+            GOAWAY => Event::Told(number, format!("goaway {}", script::code(frame.number(4)))),
+            HEADERS => {
+                let Some(steps) = next.lock().unwrap().take() else {
+                    // scripts are written for stream 1, so the next one gets a connection of its own
+                    peer.send(HEADERS, END_HEADERS | END_STREAM, frame.stream, OK);
+                    let _ = events.send(Event::Served(number));
+                    break;
+                };
+                let is_open = play(&mut peer, steps);
+                let _ = events.send(Event::Played(number));
+                if !is_open {
+                    break;
+                }
+                continue;
+            }
+            _ => continue,
+        };
+        let _ = events.send(event);
+    }
+    let _ = events.send(Event::Closed(number));
+}
+
+/// Sends what a script says; `false` when it ends the connection.
+fn play(peer: &mut Frames, steps: Vec<Step>) -> bool {
+    for step in steps {
+        match step {
+            // the proxy may have closed before all of it is written
+            Step::Send(bytes) => drop(peer.stream().write_all(&bytes)),
+            Step::Close => return false,
+            other => panic!("no step of an upstream: {other:?}"),
+        }
+    }
+    true
+}
+
+/// What became of the connection on which a script was played.
+#[derive(Default)]
+struct Outcome {
+    played_on: Option<usize>,
+    served_on: Option<usize>,
+    told: Vec<String>,
+    is_closed: bool,
+}
+
+impl Outcome {
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Played(number) => self.played_on = Some(number),
+            Event::Served(number) => self.served_on = Some(number),
+            // this only says that an unused connection is closed
+            Event::Told(_, what) if what == "goaway NO_ERROR" => {}
+            Event::Told(number, what) if Some(number) == self.played_on => self.told.push(what),
+            Event::Closed(number) if Some(number) == self.played_on => self.is_closed = true,
+            Event::Told(..) | Event::Closed(_) => {}
+        }
+    }
+
+    fn is_reused(&self) -> bool {
+        self.played_on == self.served_on
+    }
+
+    /// Whether nothing more is to be waited for.
+    fn is_known(&self) -> bool {
+        self.served_on.is_some() && (self.is_reused() || self.is_closed)
+    }
+}
+
+struct Bench {
+    proxy: Proxy,
+    next: Next,
+    events: Receiver<Event>,
+}
+
+impl Bench {
+    fn start() -> Self {
+        let next = Next::default();
+        let (tell, events) = mpsc::channel();
+        let (of_origin, tell) = (Arc::clone(&next), Mutex::new(tell));
+        let origin = RawOrigin::start(move |number, stream| {
+            let tell = tell.lock().unwrap().clone();
+            serve((number, stream), &of_origin, &tell);
+        });
+        let rule = "- {retries: {attempts: 0}, route: [{destination: {host: web.test}}]}";
+        let proxy = Proxy::with_args(&["--concurrency", "1"], |edge| {
+            documents([
+                gateway(&[edge]),
+                service("web", Back::H2, &[(origin.address, "v1")]),
+                routes("all", "[\"*\"]", rule),
+            ])
+        });
+        Self {
+            proxy,
+            next,
+            events,
+        }
+    }
+
+    /// Status and body of a response on a client connection of its own.
+    fn ask(&self, request: &str) -> Result<String, String> {
+        let mut client = Raw::connect(self.proxy.edge).stream();
+        client.write_all(request.as_bytes()).unwrap();
+        read_response(&mut BufReader::new(client)).map_err(|error| error.to_string())
+    }
+
+    /// What is wrong with what becomes of a row, if anything is.
+    fn complaint(&self, [name, response, told, text]: [&str; 4]) -> Option<String> {
+        while self.events.try_recv().is_ok() {}
+        *self.next.lock().unwrap() = Some(script::parse(text, "http"));
+        let found = self.ask(if name.starts_with("POST") { POST } else { GET });
+        let after = self.ask(GET);
+        if found.as_deref() != Ok(response) {
+            return Some(format!("{found:?}, wanted {response:?}"));
+        }
+        let mut outcome = Outcome::default();
+        while !outcome.is_known() {
+            match self.events.recv_timeout(DEADLINE) {
+                Ok(event) => outcome.take(event),
+                Err(_) => return Some("the connection stays open, unused".to_owned()),
+            }
+        }
+        let is_reused = told == "-" || told.starts_with("reset");
+        let wanted: &[&str] = match told {
+            "-" | "gone" | "closed" => &[],
+            told => &[told],
+        };
+        let is_told = match told {
+            "closed" => true,
+            _ => outcome.told == wanted,
+        };
+        let is_fine = after.as_deref() == Ok("200") && outcome.is_reused() == is_reused && is_told;
+        let kept = if outcome.is_reused() {
+            "reused"
+        } else {
+            "fresh"
+        };
+        (!is_fine).then(|| {
+            format!(
+                "after: {after:?}, {kept}, {:?}, wanted {told}",
+                outcome.told
+            )
+        })
+    }
+}
+
+#[test]
+fn malformed_http2_responses_reach_no_client_and_spoil_no_connection() {
+    let bench = Bench::start();
+    let (mut count, mut complaints) = (0, Vec::new());
+    for row in rows(RESPONSES) {
+        count += 1;
+        if let Some(what) = bench.complaint(row) {
+            complaints.push(format!("{}: {what}", row[0]));
+        }
+    }
+    assert!(
+        complaints.is_empty(),
+        "{}:\n{}",
+        complaints.len(),
+        complaints.join("\n")
+    );
+    assert!(count >= ROWS_MIN, "{count}");
+}

@@ -74,17 +74,22 @@ fn read_request(reader: &mut impl BufRead) -> Option<String> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    let mut trailers = Vec::new();
-    while is_chunked {
+    let trailers = match is_chunked {
+        true => read_chunks(reader, &mut body)?,
+        false => Vec::new(),
+    };
+    if !body.is_empty() {
+        parts.push(body.escape_ascii().to_string());
+    }
+    parts.extend(trailers);
+    Some(parts.join(" ; "))
+}
+
+/// Adds a chunked body; gives the trailers after it.
+fn read_chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> Option<Vec<String>> {
+    loop {
         let size = usize::from_str_radix(&read_line(reader)?, 16).ok()?;
         if size == 0 {
-            loop {
-                let line = read_line(reader)?;
-                if line.is_empty() {
-                    break;
-                }
-                trailers.push(line);
-            }
             break;
         }
         let start = body.len();
@@ -92,11 +97,13 @@ fn read_request(reader: &mut impl BufRead) -> Option<String> {
         reader.read_exact(&mut body[start..]).ok()?;
         read_line(reader)?;
     }
-    if !body.is_empty() {
-        parts.push(body.escape_ascii().to_string());
+    let mut trailers = Vec::new();
+    loop {
+        match read_line(reader)? {
+            line if line.is_empty() => return Some(trailers),
+            line => trailers.push(line),
+        }
     }
-    parts.extend(trailers);
-    Some(parts.join(" ; "))
 }
 
 /// Literal fields without indexing, with names of their own.

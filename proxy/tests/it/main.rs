@@ -39,6 +39,7 @@ mod health_checks;
 mod http1_corpus;
 mod http1_response_corpus;
 mod http2_conformance;
+mod http2_floods;
 mod http2_response_corpus;
 mod listeners;
 mod memory;

@@ -5,12 +5,13 @@
 //! - `KIND FLAGS STREAM PAYLOAD` sends a frame. `KIND` is the name of a frame type or its number. `FLAGS` are letters:
 //!   `e` END_STREAM, `a` ACK, `h` END_HEADERS, `p` PADDED, `y` PRIORITY, `-` none.
 //! - `bytes PAYLOAD` sends bytes that need not be a frame.
-//! - `xN` before one of them repeats it N times; streams then count upwards by two where they are written as `N+`.
+//! - `xN` before one of them repeats it N times; streams then count upwards by two where they are written as `N+`. Several frames
+//!   with ` & ` between them are repeated together.
 //! - `await KIND STREAM` reads until such a frame comes; `await end STREAM` until the stream has ended.
 //! - `close` ends the connection.
 //!
 //! A `PAYLOAD` has the escapes of tables, and `{name=value; name=value}` for fields in HPACK without indexing, `[N]` for a number
-//! of 32 bits, and `<N>` for N zero bytes. `get`, `head` and `post` among the fields stand for the fields of such a request.
+//! of 32 bits, `<N>` for N zero bytes, and `<N:xx>` for N bytes of that value. `get`, `head` and `post` among the fields stand for the fields of such a request.
 
 use super::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, Frame, GOAWAY, HEADERS, PADDED, PING, PRIORITY,
@@ -123,22 +124,60 @@ fn bytes(step: &str, scheme: &str) -> Vec<u8> {
         Some((count.parse::<u32>().ok()?, step))
     });
     let (count, step) = repeated.unwrap_or((1, step));
-    if let Some(text) = step.strip_prefix("bytes ") {
-        return payload(text, scheme).repeat(count as usize);
+    let frames: Vec<Draft> = step
+        .split(" & ")
+        .map(|text| Draft::parse(text, scheme))
+        .collect();
+    let rounds = (0..count).flat_map(|round| frames.iter().map(move |frame| frame.bytes(round)));
+    rounds.flatten().collect()
+}
+
+/// A frame whose stream may depend on how often it was repeated.
+enum Draft {
+    Bytes(Vec<u8>),
+    Frame {
+        kind: u8,
+        flags: u8,
+        first: u32,
+        growth: u32,
+        payload: Vec<u8>,
+    },
+}
+
+impl Draft {
+    fn parse(text: &str, scheme: &str) -> Self {
+        if let Some(bytes) = text.strip_prefix("bytes ") {
+            return Self::Bytes(payload(bytes, scheme));
+        }
+        let mut columns = text.splitn(4, ' ');
+        let mut column = || columns.next();
+        let kind = kind_of(column().expect(text));
+        let flags = flags(column().expect(text));
+        let stream = column().expect(text);
+        let (first, growth) = stream
+            .strip_suffix('+')
+            .map_or((stream, 0), |first| (first, 2));
+        Self::Frame {
+            kind,
+            flags,
+            first: first.parse().expect(text),
+            growth,
+            payload: payload(column().unwrap_or_default(), scheme),
+        }
     }
-    let mut columns = step.splitn(4, ' ');
-    let mut column = || columns.next();
-    let kind = kind_of(column().expect(step));
-    let flags = flags(column().expect(step));
-    let stream = column().expect(step);
-    let payload = payload(column().unwrap_or_default(), scheme);
-    let (first, growth) = stream
-        .strip_suffix('+')
-        .map_or((stream, 0), |first| (first, 2));
-    let first: u32 = first.parse().expect(step);
-    let frames =
-        (0..count).map(|number| Frame::bytes(kind, flags, first + growth * number, &payload));
-    frames.flatten().collect()
+
+    fn bytes(&self, round: u32) -> Vec<u8> {
+        match self {
+            Self::Bytes(bytes) => bytes.clone(),
+            Self::Frame {
+                kind,
+                flags,
+                first,
+                growth,
+                payload,
+            } => Frame::bytes(*kind, *flags, first + growth * round, payload),
+        }
+    }
 }
 
 fn payload(text: &str, scheme: &str) -> Vec<u8> {
@@ -155,7 +194,11 @@ fn payload(text: &str, scheme: &str) -> Vec<u8> {
         match end {
             '}' => bytes.extend(block(inner, scheme)),
             ']' => bytes.extend(inner.parse::<u32>().unwrap().to_be_bytes()),
-            _ => bytes.resize(bytes.len() + inner.parse::<usize>().unwrap(), 0),
+            _ => {
+                let (count, value) = inner.split_once(':').unwrap_or((inner, "0"));
+                let value = u8::from_str_radix(value, 16).unwrap();
+                bytes.resize(bytes.len() + count.parse::<usize>().unwrap(), value);
+            }
         }
         rest = after;
     }

@@ -64,7 +64,7 @@ impl<A: Answer> Entrance<A> {
     /// Takes a connection that was just accepted: admits it, hands it to a worker with fewer, or serves it.
     fn take(&self, transport: Transport, listener: &ListenerKey, remote: SocketAddr) {
         let Some(mut slot) = self.admission.admit(self.worker) else {
-            self.codec.count(Counter::DownstreamRefusedLimit);
+            self.codec.count(Counter::DownstreamRejectedLimit);
             return;
         };
         let Some(better) = self.admission.better_than(self.worker) else {

@@ -415,7 +415,7 @@ pub(crate) fn end_of_wait(closed: bool, gone: bool, waited_too_long: bool) -> Op
     if closed {
         Some(Counter::PoolPeerClosed)
     } else if gone {
-        Some(Counter::PoolEndpointGone)
+        Some(Counter::PoolEndpointRemoved)
     } else if waited_too_long {
         Some(Counter::PoolIdleTimeout)
     } else {

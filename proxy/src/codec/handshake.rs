@@ -196,10 +196,10 @@ fn client_cert(peer: &Peer, own: Option<&Identity>) -> Option<HeaderValue> {
 
 fn counter(reason: Reason) -> Counter {
     match reason {
-        Reason::Alert => Counter::TlsAlert,
+        Reason::Alert => Counter::TlsClientAlert,
         Reason::ClientCertificateMissing => Counter::TlsClientCertificateMissing,
-        Reason::ClientCertificateRefused => Counter::TlsClientCertificateRefused,
-        Reason::Closed => Counter::TlsHandshakeClosed,
+        Reason::ClientCertificateRefused => Counter::TlsClientCertificateRejected,
+        Reason::Closed => Counter::TlsHandshakeIncomplete,
         Reason::Incompatible => Counter::TlsIncompatible,
         Reason::Protocol => Counter::TlsProtocol,
         Reason::Timeout => Counter::TlsHandshakeTimeout,

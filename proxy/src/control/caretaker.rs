@@ -164,10 +164,10 @@ impl Caretaker {
         let worker = WorkerId::CONTROL;
         match what {
             Happening::Ejected { cause, .. } => counters.increment(worker, ejection(*cause)),
-            Happening::Returned { .. } => counters.increment(worker, Counter::EndpointsReturned),
-            Happening::Spared { .. } => counters.increment(worker, Counter::EndpointsSpared),
-            Happening::PanicOn { .. } => counters.increment(worker, Counter::Panics),
-            Happening::Shifted { .. } => counters.increment(worker, Counter::PriorityShifts),
+            Happening::Returned { .. } => counters.increment(worker, Counter::Unejections),
+            Happening::Spared { .. } => counters.increment(worker, Counter::EjectionsOverflowed),
+            Happening::PanicOn { .. } => counters.increment(worker, Counter::PanicModeEntries),
+            Happening::Shifted { .. } => counters.increment(worker, Counter::PriorityLoadChanges),
             Happening::Unhealthy { .. } => counters.increment(worker, Counter::TurnedUnhealthy),
             Happening::Healthy => counters.increment(worker, Counter::TurnedHealthy),
             Happening::Unchecked | Happening::PanicOff { .. } => {}

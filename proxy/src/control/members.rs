@@ -12,8 +12,8 @@ use config_loader::{
 use super::Held;
 use crate::identity::{GatewayTls, GatewayTlsPlace, Identity, MemberGateway, MemberSettings};
 
-/// How the file is called where resources are called by their kinds.
-const KIND: &str = "--clusters";
+/// Label value for the remote clusters file where resources have their kind.
+const KIND: &str = "RemoteClustersFile";
 
 /// The file, as it was read at the start.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ impl FoundMembers {
         let file = &diagnostics.first()?.place.file;
         Some(Held {
             kind: KIND,
-            name: format!("{KIND} {file}"),
+            name: format!("--clusters {file}"),
             in_force: true,
             diagnostics,
         })

@@ -183,8 +183,8 @@ mod tests {
             .collect();
         let text = String::from_utf8(text).unwrap();
         for line in [
-            "strait_reloads_total{result=\"ok\"} 2\n",
-            "strait_reloads_total{result=\"failed\"} 1\n",
+            "strait_config_reloads_total{result=\"succeeded\"} 2\n",
+            "strait_config_reloads_total{result=\"failed\"} 1\n",
             "strait_task_panics_total 1\n",
         ] {
             assert!(text.contains(line), "{text}");

@@ -334,7 +334,7 @@ async fn over_http1(
         if !(again && message.as_mut().is_some_and(Message::rewind)) {
             return Err(failed.error);
         }
-        worker.count(Counter::UpstreamReplays);
+        worker.count(Counter::StaleConnectionRetries);
         choice = Choice::Fresh;
     }
 }
@@ -367,7 +367,7 @@ async fn over_http2(
         let Some(again) = again.as_ref().filter(|_| replays) else {
             return Err(failed.error);
         };
-        worker.count(Counter::UpstreamReplays);
+        worker.count(Counter::StaleConnectionRetries);
         let parts = by(way.picked.endpoint().hop.as_ref(), again.spare.parts());
         *request = Some(Request::from_parts(parts, UpstreamBody::Empty));
         choice = Choice::Fresh;

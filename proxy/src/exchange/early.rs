@@ -63,7 +63,7 @@ async fn suffer(fault: &Fault, worker: &Rc<Worker>, record: &mut Record) -> Opti
                 seat.wait(time).await;
                 record.went_on();
             }
-            None => worker.count(Counter::DelaysSkipped),
+            None => worker.count(Counter::FaultDelaysOverflowed),
         }
     }
     plan.abort
@@ -79,7 +79,7 @@ impl<'a> Seat<'a> {
             return None;
         }
         worker.delayed.set(taken + 1);
-        worker.raise(Gauge::DelaysActive);
+        worker.raise(Gauge::FaultDelaysActive);
         worker.count(Counter::FaultDelays);
         Some(Self(worker))
     }
@@ -92,7 +92,7 @@ impl<'a> Seat<'a> {
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
         self.0.delayed.set(self.0.delayed.get() - 1);
-        self.0.lower(Gauge::DelaysActive);
+        self.0.lower(Gauge::FaultDelaysActive);
     }
 }
 

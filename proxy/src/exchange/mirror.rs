@@ -93,13 +93,13 @@ pub fn begin(
 fn pick(forward: &Forward<'_>, mirror: &Destination) -> Option<Picked> {
     let worker = forward.worker;
     if worker.mirroring.active.get() >= MIRRORS_MAX {
-        worker.count(Counter::MirrorsOverLimit);
+        worker.count(Counter::MirrorsOverflowed);
         return None;
     }
     let destined = Destined::find(forward.snapshot, mirror.cluster);
     let picked = destined.and_then(|destined| destined.pick(worker));
     if picked.is_none() {
-        worker.count(Counter::MirrorsWithoutEndpoint);
+        worker.count(Counter::MirrorsWithoutUpstream);
     }
     picked
 }
@@ -168,9 +168,9 @@ impl Copying {
         });
         let counter = match end.await {
             Err(Broken::TooSlow) => Counter::MirrorsTooSlow,
-            Err(Broken::Original) => Counter::MirrorsBrokenOff,
+            Err(Broken::Original) => Counter::MirrorsAborted,
             Ok(Err(_)) => Counter::MirrorsTimedOut,
-            Ok(Ok(Ok(()))) => Counter::MirrorsAnswered,
+            Ok(Ok(Ok(()))) => Counter::MirrorsCompleted,
             Ok(Ok(Err(error))) => {
                 tracing::debug!(cluster = %self.picked.cluster().name(), %error, "mirror failed");
                 Counter::MirrorsFailed

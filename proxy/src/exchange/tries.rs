@@ -177,7 +177,7 @@ pub(super) async fn again(
             Admission::Admitted(permit) => permit,
             Admission::Refused => {
                 record.also(ResponseFlags::UO);
-                worker.count(Counter::RetriesOverBudget);
+                worker.count(Counter::RetriesOverflowed);
                 worker.count(Counter::OverflowRetries);
                 return tried;
             }

@@ -169,7 +169,7 @@ fn shed<A: Answer>(entrance: &Entrance<A>, listener: &Socket, spare: &mut Spare)
         if accepted != Some(true) {
             return shed > 0;
         }
-        entrance.codec.count(Counter::DownstreamRefusedLimit);
+        entrance.codec.count(Counter::DownstreamRejectedLimit);
     }
     true
 }

@@ -99,8 +99,8 @@ async fn tls<A: Answer>(mut connection: Fresh<A>, chains: Arc<Chains>) -> Option
     };
     let Some(chain) = chains.find(hello.server_name.as_deref()) else {
         connection.count(match &hello.server_name {
-            Some(_) => Counter::TlsUnknownName,
-            None => Counter::TlsNoName,
+            Some(_) => Counter::TlsUnknownSni,
+            None => Counter::TlsNoSni,
         });
         // who means the mesh is told which hosts there are
         let nowhere = chains.nowhere.clone().filter(|_| means_mesh(&hello));
@@ -110,7 +110,7 @@ async fn tls<A: Answer>(mut connection: Fresh<A>, chains: Arc<Chains>) -> Option
     };
     let (tls, then) = match &chain.handling {
         Handling::AutoPassthrough(_) if !is_of_mesh(&hello) => {
-            connection.count(Counter::TlsNotMesh);
+            connection.count(Counter::TlsNoMeshAlpn);
             let nowhere = chains.nowhere.clone().filter(|_| means_mesh(&hello));
             drop(chains);
             connection.opaque(nowhere, hello.server_name).await;
@@ -123,7 +123,7 @@ async fn tls<A: Answer>(mut connection: Fresh<A>, chains: Arc<Chains>) -> Option
             return None;
         }
         Handling::Terminate { tls: None, .. } => {
-            connection.refuse(Counter::TlsNoCertificate);
+            connection.refuse(Counter::TlsNoServerCertificate);
             return None;
         }
         Handling::Terminate {
@@ -182,7 +182,7 @@ async fn hello<A: Answer>(
             let began = !connection.first_bytes().is_empty();
             return Err(match (late, began) {
                 (true, _) => Some(Counter::TlsHelloTimeout),
-                (false, true) => Some(Counter::TlsHelloBrokenOff),
+                (false, true) => Some(Counter::TlsHelloIncomplete),
                 (false, false) => None,
             });
         }

@@ -185,7 +185,7 @@ impl Shared {
         match connections.offer(pool.endpoint_id, &mut VecDeque::new()) {
             Offer::Close(closing) => {
                 connection.sender.promise(closing);
-                pool.counts.add(Counter::PoolHandedOver, 1);
+                pool.counts.add(Counter::PoolConnectionLimit, 1);
                 self.retire(connection);
                 true
             }
@@ -372,7 +372,7 @@ fn pick(pool: &Rc<EndpointPool>) -> Option<StreamHold> {
             break connection;
         }
         // somebody else has waited for its place long enough
-        pool.counts.add(Counter::PoolHandedOver, 1);
+        pool.counts.add(Counter::PoolConnectionLimit, 1);
         shared.retire(&connection);
     };
     connection.mark.take();

@@ -118,7 +118,7 @@ impl Stack {
         match offer {
             Offer::Keep => return Some(idle),
             Offer::Close(closing) => {
-                pool.counts.add(Counter::PoolHandedOver, 1);
+                pool.counts.add(Counter::PoolConnectionLimit, 1);
                 drop(idle.mark);
                 idle.connection.promise(closing);
                 drop(idle.connection);

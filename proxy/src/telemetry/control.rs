@@ -52,7 +52,7 @@ pub struct ControlStats {
 /// One consistent look at [`ControlStats`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ControlState {
-    pub(super) reloads_ok: u64,
+    pub(super) reloads_succeeded: u64,
     pub(super) reloads_failed: u64,
     pub(super) last_success: Option<SystemTime>,
     pub(super) last_took: Duration,
@@ -83,7 +83,7 @@ impl ControlStats {
                 at,
                 took,
             } => {
-                state.reloads_ok += 1;
+                state.reloads_succeeded += 1;
                 state.generation = generation;
                 state.last_success = Some(at);
                 state.last_took = took;
@@ -144,7 +144,7 @@ mod tests {
         });
         stats.reloaded(Reload::Failed);
         let state = stats.state();
-        assert_eq!((state.reloads_ok, state.reloads_failed), (1, 1));
+        assert_eq!((state.reloads_succeeded, state.reloads_failed), (1, 1));
         assert_eq!(state.generation, 7);
         assert_eq!(state.last_success, Some(at));
         assert_eq!(state.last_took, Duration::from_millis(3));

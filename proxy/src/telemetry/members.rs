@@ -28,10 +28,10 @@ impl ReplayCause {
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Connect, Self::Reset, Self::Status, Self::Timeout];
 
-    /// The value of the label `cause`.
+    /// The value of the label `reason`.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Connect => "connect",
+            Self::Connect => "connect_failure",
             Self::Reset => "reset",
             Self::Status => "status",
             Self::Timeout => "per_try_timeout",

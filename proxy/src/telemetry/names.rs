@@ -49,47 +49,47 @@ families! {
     /// Gauge: downstream connections open now.
     DOWNSTREAM_ACTIVE "strait_downstream_connections_active" "Downstream connections that are open, by listener and protocol.",
     /// Counter: requests of rules with a `statPrefix`.
-    ROUTE_REQUESTS "strait_route_requests_total" "Requests that a rule with a statPrefix took, by prefix and class of status.",
-    /// Counter: tries for which a cluster of a service was picked.
-    MEMBER_TRIES "strait_member_tries_total" "Tries of requests and connections by the cluster of a service that they were sent to, its tier and the class of the status that came back; those of tier 1 and after failed over.",
-    /// Counter: requests that one cluster failed and another took.
-    FAILOVER_REPLAYS "strait_failover_replays_total" "Requests that were sent again to the next tier of clusters, by the two clusters and what the first came to.",
-    /// Counter: changes of the tier in use.
-    TIER_SHIFTS "strait_member_tier_shifts_total" "Times that the requests of a service began to go to another tier of clusters, by reason.",
-    /// Gauge: the part of a service's traffic that a cluster has.
-    MEMBER_SHARE "strait_member_share" "Part of a service's traffic that a cluster has now, 0 to 1.",
-    /// Gauge: endpoints of a cluster that may be used.
-    MEMBER_ENDPOINTS "strait_member_endpoints_available" "Endpoints of a cluster that may be used for a service.",
+    ROUTE_REQUESTS "strait_route_requests_total" "Requests matched by a rule with a statPrefix, by prefix and class of the response status.",
+    /// Counter: attempts sent to a Kubernetes cluster of a service.
+    CLUSTER_ATTEMPTS "strait_cluster_attempts_total" "Attempts sent to a Kubernetes cluster of a service, by cluster, tier and class of the response status; attempts in tier 1 and later are failovers.",
+    /// Counter: requests that failed in one cluster and were sent to another.
+    FAILOVER_REPLAYS "strait_failover_replays_total" "Requests that failed in one cluster and were sent to the next cluster tier, by the two clusters and the reason.",
+    /// Counter: changes of the cluster tier in use.
+    TIER_SHIFTS "strait_cluster_tier_shifts_total" "Times that the traffic of a service moved to another cluster tier, by reason.",
+    /// Gauge: the share of a service's traffic that a Kubernetes cluster has.
+    CLUSTER_SHARE "strait_cluster_share" "Share of the traffic of a service that a Kubernetes cluster has now, 0 to 1.",
+    /// Gauge: endpoints in a Kubernetes cluster that are neither ejected nor unhealthy.
+    CLUSTER_ENDPOINTS "strait_cluster_endpoints_available" "Endpoints of a service in a Kubernetes cluster that are neither ejected nor unhealthy.",
     /// Counter: local replies.
-    LOCAL_REPLIES "strait_local_replies_total" "Responses made by this proxy itself, by response flag; a reply with two flags counts under both.",
+    LOCAL_REPLIES "strait_local_replies_total" "Responses made by the proxy itself, by response flag; a reply with two flags counts under both.",
     /// Counter: access log lines that were dropped.
-    ACCESS_LOG_DROPPED "strait_access_log_dropped_total" "Access log lines dropped because the writer fell behind or could not write.",
+    ACCESS_LOG_DROPPED "strait_access_log_lines_dropped_total" "Access log lines dropped because the buffer was full or the log could not be written.",
     /// Counter: access log lines that were taken.
     ACCESS_LOG_LINES "strait_access_log_lines_total" "Access log lines handed to the writer.",
     /// Counter: lines of the process log that were dropped.
-    LOG_DROPPED "strait_log_dropped_total" "Process log lines dropped because nobody read standard error.",
+    PROCESS_LOG_DROPPED "strait_process_log_lines_dropped_total" "Process log lines dropped because the reader of standard error stalled.",
     /// Counter: reloads, by result.
-    RELOADS "strait_reloads_total" "Configuration updates, by result.",
+    RELOADS "strait_config_reloads_total" "Configuration reloads, by result.",
     /// Gauge: when the last reload succeeded.
-    RELOAD_LAST_SUCCESS "strait_reload_last_success_timestamp_seconds" "Unix time of the last configuration update that came into force.",
+    LAST_RELOAD_SUCCESS "strait_config_last_reload_success_timestamp_seconds" "Unix time of the last successful configuration reload.",
     /// Gauge: how long the last reload took.
-    RELOAD_DURATION "strait_reload_last_duration_seconds" "Seconds that the last configuration update took from its resources to being in force.",
-    /// Gauge: generation of the snapshot in force.
-    GENERATION "strait_snapshot_generation" "Number of the snapshot in force.",
-    /// Gauge: resources held at their last good version.
-    QUARANTINED "strait_quarantined_resources" "Resources whose newest version was refused, by kind; their last good version stays in force.",
+    LAST_RELOAD_DURATION "strait_config_last_reload_duration_seconds" "Seconds that the last configuration reload took, from changed resources to the applied configuration.",
+    /// Gauge: generation number of the applied configuration.
+    GENERATION "strait_config_generation" "Generation number of the applied configuration.",
+    /// Gauge: resources whose newest version is rejected.
+    RESOURCES_REJECTED "strait_config_resources_rejected" "Resources whose newest version is rejected, by kind; the last good version stays applied.",
     /// Gauge: security policies that are not enforced.
-    UNENFORCED "strait_unenforced_policies" "Security policies in the configuration that this proxy does not enforce.",
+    POLICIES_UNENFORCED "strait_config_policies_unenforced" "Security policies in the configuration that this proxy does not enforce.",
     /// Gauge: when a certificate expires.
-    CERTIFICATE_EXPIRATION "strait_certificate_expiration_timestamp_seconds" "Unix time at which the certificate in force expires, by the file or secret that it comes from.",
-    /// Gauge: certificates whose newest version is not used.
-    CERTIFICATE_REFUSED "strait_certificate_refused" "1 when the newest version of a certificate is refused; the last good one, if there is one, stays in force.",
+    CERTIFICATE_EXPIRATION "strait_certificate_expiration_timestamp_seconds" "Unix time at which the certificate in use expires, by the file or Secret that it comes from.",
+    /// Gauge: certificates whose newest version is rejected.
+    CERTIFICATE_REJECTED "strait_certificate_rejected" "1 when the newest version of a certificate is rejected; the last good version, if there is one, stays in use.",
     /// Gauge: always 1.
-    BUILD_INFO "strait_build_info" "Always 1; the labels say what is running.",
+    BUILD_INFO "strait_build_info" "Always 1; the labels are the version and the revision of the binary.",
     /// Gauge: always 1, where Istio's dashboards look for versions.
     ISTIO_BUILD "istio_build" "Always 1; the labels say which component runs, and its version.",
     /// Gauge: series held for requests.
-    REQUEST_LABEL_SETS "strait_request_label_sets" "Label sets that hold request statistics.",
+    REQUEST_LABEL_SETS "strait_request_label_sets" "Label sets that hold request metrics.",
     /// Gauge: worker threads.
     WORKERS "strait_workers" "Worker threads.",
     /// Counter: CPU time.
@@ -144,12 +144,10 @@ pub mod label {
     pub const DESTINATION_CLUSTER: &str = "destination_cluster";
     /// Tier of a cluster, 0 first.
     pub const TIER: &str = "tier";
-    /// Cluster that failed a request.
-    pub const FROM: &str = "from";
-    /// Cluster that a request went to.
-    pub const TO: &str = "to";
-    /// What a request came to.
-    pub const CAUSE: &str = "cause";
+    /// Kubernetes cluster in which a request failed.
+    pub const FROM_CLUSTER: &str = "from_cluster";
+    /// Kubernetes cluster that the request was sent to next.
+    pub const TO_CLUSTER: &str = "to_cluster";
     /// Port of a service.
     pub const PORT: &str = "port";
     /// Subset of a service.
@@ -173,15 +171,17 @@ pub mod label {
     /// Protocol of a connection.
     pub const PROTOCOL: &str = "protocol";
     /// One response flag.
-    pub const FLAG: &str = "flag";
-    /// Why something was refused or failed.
+    pub const RESPONSE_FLAG: &str = "response_flag";
+    /// Why something was rejected, or failed.
     pub const REASON: &str = "reason";
     /// `delay` or `abort`.
     pub const FAULT: &str = "fault";
     /// Which limit was reached.
     pub const LIMIT: &str = "limit";
-    /// `ok` or `failed`.
+    /// How something ended: `succeeded` or `failed`, for example.
     pub const RESULT: &str = "result";
+    /// State that an endpoint changed to: `healthy` or `unhealthy`.
+    pub const STATE: &str = "state";
     /// Kind of a resource.
     pub const KIND: &str = "kind";
     /// File or secret.
@@ -237,219 +237,219 @@ macro_rules! series {
 series! {
     /// What a worker counts besides requests: one cell per worker, summed when scraped.
     Counter;
-    /// A connection was closed right after accept: the limit of open connections.
-    DownstreamRefusedLimit "strait_downstream_connections_refused_total" [REASON = "connection_limit"] "Downstream connections closed right after they were accepted, by reason.",
-    /// `accept` failed, for want of file descriptors for example.
-    AcceptErrors "strait_downstream_accept_errors_total" [] "Calls of accept that failed.",
-    /// An accepted connection went to another worker.
-    HandedOff "strait_downstream_connections_handed_off_total" [] "Accepted connections that were handed to a worker with fewer of them.",
-    /// The first bytes were no protocol that the listener serves.
-    ProtocolUnknown "strait_downstream_protocol_errors_total" [REASON = "unknown_protocol"] "Downstream protocol errors, by reason.",
+    /// A connection was closed right after accept: the limit of open connections was reached.
+    DownstreamRejectedLimit "strait_downstream_connections_rejected_total" [REASON = "connection_limit"] "Downstream connections closed right after they were accepted, by reason.",
+    /// `accept` failed, for lack of file descriptors for example.
+    AcceptErrors "strait_downstream_accept_errors_total" [] "Failed accept calls.",
+    /// An accepted connection was handed to another worker.
+    HandedOff "strait_downstream_connections_handed_off_total" [] "Accepted connections that were handed to a worker with fewer connections.",
+    /// The first bytes match no protocol that the listener serves.
+    ProtocolUnknown "strait_downstream_protocol_errors_total" [REASON = "unknown_protocol"] "Malformed or abusive downstream requests, by reason.",
     /// No PROXY header where one is required, one that cannot be read, or not in time.
-    ProtocolProxyHeader "strait_downstream_protocol_errors_total" [REASON = "proxy_header"] "Downstream protocol errors, by reason.",
-    /// HTTP version that is not served.
-    ProtocolVersion "strait_downstream_protocol_errors_total" [REASON = "version"] "Downstream protocol errors, by reason.",
-    /// A header field that cannot be read.
-    ProtocolHeader "strait_downstream_protocol_errors_total" [REASON = "header"] "Downstream protocol errors, by reason.",
-    /// A header block over the limit of bytes or fields.
-    ProtocolHeaderTooLarge "strait_downstream_protocol_errors_total" [REASON = "headers_too_large"] "Downstream protocol errors, by reason.",
-    /// A request target over the limit, or one that cannot be read.
-    ProtocolTarget "strait_downstream_protocol_errors_total" [REASON = "target"] "Downstream protocol errors, by reason.",
-    /// A missing, doubled or unreadable Host.
-    ProtocolHost "strait_downstream_protocol_errors_total" [REASON = "host"] "Downstream protocol errors, by reason.",
+    ProtocolProxyHeader "strait_downstream_protocol_errors_total" [REASON = "proxy_protocol"] "Malformed or abusive downstream requests, by reason.",
+    /// The client speaks an HTTP version that is not served.
+    ProtocolVersion "strait_downstream_protocol_errors_total" [REASON = "http_version"] "Malformed or abusive downstream requests, by reason.",
+    /// A header field is malformed.
+    ProtocolHeader "strait_downstream_protocol_errors_total" [REASON = "malformed_header"] "Malformed or abusive downstream requests, by reason.",
+    /// The request headers exceed the limit of bytes or fields.
+    ProtocolHeaderTooLarge "strait_downstream_protocol_errors_total" [REASON = "headers_too_large"] "Malformed or abusive downstream requests, by reason.",
+    /// The request target is malformed or exceeds the limit.
+    ProtocolTarget "strait_downstream_protocol_errors_total" [REASON = "request_target"] "Malformed or abusive downstream requests, by reason.",
+    /// The Host header is missing, repeated or malformed.
+    ProtocolHost "strait_downstream_protocol_errors_total" [REASON = "host"] "Malformed or abusive downstream requests, by reason.",
     /// Ambiguous framing: both lengths, doubled lengths, bad chunks.
-    ProtocolFraming "strait_downstream_protocol_errors_total" [REASON = "framing"] "Downstream protocol errors, by reason.",
-    /// A body that broke off or broke its framing.
-    ProtocolBody "strait_downstream_protocol_errors_total" [REASON = "body"] "Downstream protocol errors, by reason.",
-    /// A request head that did not arrive in time.
-    ProtocolHeadTimeout "strait_downstream_protocol_errors_total" [REASON = "head_timeout"] "Downstream protocol errors, by reason.",
+    ProtocolFraming "strait_downstream_protocol_errors_total" [REASON = "framing"] "Malformed or abusive downstream requests, by reason.",
+    /// The request body ended early or broke its framing.
+    ProtocolBody "strait_downstream_protocol_errors_total" [REASON = "body"] "Malformed or abusive downstream requests, by reason.",
+    /// The request headers did not arrive in time.
+    ProtocolHeadTimeout "strait_downstream_protocol_errors_total" [REASON = "request_headers_timeout"] "Malformed or abusive downstream requests, by reason.",
     /// HTTP/2: streams opened and reset faster than is allowed.
-    ProtocolRapidReset "strait_downstream_protocol_errors_total" [REASON = "rapid_reset"] "Downstream protocol errors, by reason.",
+    ProtocolRapidReset "strait_downstream_protocol_errors_total" [REASON = "rapid_reset"] "Malformed or abusive downstream requests, by reason.",
     /// HTTP/2: frames without end: CONTINUATION, empty DATA, PING or SETTINGS floods.
-    ProtocolFlood "strait_downstream_protocol_errors_total" [REASON = "flood"] "Downstream protocol errors, by reason.",
+    ProtocolFlood "strait_downstream_protocol_errors_total" [REASON = "flood"] "Malformed or abusive downstream requests, by reason.",
     /// HTTP/2: any other violation.
-    ProtocolHttp2 "strait_downstream_protocol_errors_total" [REASON = "http2"] "Downstream protocol errors, by reason.",
-    /// The first bytes were no TLS.
-    TlsNotTls "strait_downstream_tls_errors_total" [REASON = "not_tls"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// A first message that cannot be read.
-    TlsHelloMalformed "strait_downstream_tls_errors_total" [REASON = "malformed_hello"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// A first message over the limit.
-    TlsHelloTooLarge "strait_downstream_tls_errors_total" [REASON = "large_hello"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// No whole first message in time.
-    TlsHelloTimeout "strait_downstream_tls_errors_total" [REASON = "hello_timeout"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// The client closed within its first message.
-    TlsHelloBrokenOff "strait_downstream_tls_errors_total" [REASON = "hello_broken_off"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// A name that no server has.
-    TlsUnknownName "strait_downstream_tls_errors_total" [REASON = "unknown_name"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// No name, and no server for `*`.
-    TlsNoName "strait_downstream_tls_errors_total" [REASON = "no_name"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// A client of a server for the mesh alone that does not offer its protocol.
-    TlsNotMesh "strait_downstream_tls_errors_total" [REASON = "no_mesh_alpn"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// The server has no certificate that can be used.
-    TlsNoCertificate "strait_downstream_tls_errors_total" [REASON = "no_certificate"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// The client ended the handshake by an alert.
-    TlsAlert "strait_downstream_tls_errors_total" [REASON = "alert"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// A client without the certificate that it needs.
-    TlsClientCertificateMissing "strait_downstream_tls_errors_total" [REASON = "client_certificate_missing"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// A client whose certificate is not let in.
-    TlsClientCertificateRefused "strait_downstream_tls_errors_total" [REASON = "client_certificate_refused"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// The client closed within the handshake.
-    TlsHandshakeClosed "strait_downstream_tls_errors_total" [REASON = "handshake_broken_off"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// Too many handshakes were under way.
-    TlsHandshakeLimit "strait_downstream_tls_errors_total" [REASON = "handshake_limit"] "TLS connections that were closed before they led anywhere, by reason.",
+    ProtocolHttp2 "strait_downstream_protocol_errors_total" [REASON = "http2"] "Malformed or abusive downstream requests, by reason.",
+    /// The first bytes were not TLS.
+    TlsNotTls "strait_downstream_tls_errors_total" [REASON = "not_tls"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// The ClientHello is malformed.
+    TlsHelloMalformed "strait_downstream_tls_errors_total" [REASON = "malformed_client_hello"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// The ClientHello exceeds the limit.
+    TlsHelloTooLarge "strait_downstream_tls_errors_total" [REASON = "client_hello_too_large"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// The ClientHello did not arrive in time.
+    TlsHelloTimeout "strait_downstream_tls_errors_total" [REASON = "client_hello_timeout"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// The client closed the connection within its ClientHello.
+    TlsHelloIncomplete "strait_downstream_tls_errors_total" [REASON = "client_hello_incomplete"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// No server has the SNI that the client sent.
+    TlsUnknownSni "strait_downstream_tls_errors_total" [REASON = "unknown_sni"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// The client sent no SNI, and no server has the host `*`.
+    TlsNoSni "strait_downstream_tls_errors_total" [REASON = "no_sni"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// The client does not offer the ALPN of the mesh to a server that requires it.
+    TlsNoMeshAlpn "strait_downstream_tls_errors_total" [REASON = "no_mesh_alpn"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// The server has no usable certificate.
+    TlsNoServerCertificate "strait_downstream_tls_errors_total" [REASON = "no_server_certificate"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// The client ended the handshake with an alert.
+    TlsClientAlert "strait_downstream_tls_errors_total" [REASON = "client_alert"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// The client sent no certificate although one is required.
+    TlsClientCertificateMissing "strait_downstream_tls_errors_total" [REASON = "client_certificate_missing"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// The client's certificate was rejected.
+    TlsClientCertificateRejected "strait_downstream_tls_errors_total" [REASON = "client_certificate_rejected"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// The client closed the connection within the handshake.
+    TlsHandshakeIncomplete "strait_downstream_tls_errors_total" [REASON = "handshake_incomplete"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// The limit of concurrent handshakes was reached.
+    TlsHandshakeLimit "strait_downstream_tls_errors_total" [REASON = "handshake_limit"] "Downstream TLS connections closed before they reached a route, by reason.",
     /// The handshake took too long.
-    TlsHandshakeTimeout "strait_downstream_tls_errors_total" [REASON = "handshake_timeout"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// No cipher suite, group or signature that both sides know.
-    TlsIncompatible "strait_downstream_tls_errors_total" [REASON = "incompatible"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// The client broke the protocol.
-    TlsProtocol "strait_downstream_tls_errors_total" [REASON = "protocol"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// No version that both sides speak.
-    TlsVersion "strait_downstream_tls_errors_total" [REASON = "version"] "TLS connections that were closed before they led anywhere, by reason.",
-    /// A TLS handshake from the beginning.
-    TlsHandshakesFull "strait_tls_handshakes_total" [RESULT = "full"] "TLS handshakes with clients, by result.",
-    /// A TLS handshake that took up an earlier session.
-    TlsHandshakesResumed "strait_tls_handshakes_total" [RESULT = "resumed"] "TLS handshakes with clients, by result.",
+    TlsHandshakeTimeout "strait_downstream_tls_errors_total" [REASON = "handshake_timeout"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// Client and server share no cipher suite, group or signature scheme.
+    TlsIncompatible "strait_downstream_tls_errors_total" [REASON = "no_shared_parameters"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// The client violated the TLS protocol.
+    TlsProtocol "strait_downstream_tls_errors_total" [REASON = "protocol"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// Client and server share no TLS version.
+    TlsVersion "strait_downstream_tls_errors_total" [REASON = "tls_version"] "Downstream TLS connections closed before they reached a route, by reason.",
+    /// A full TLS handshake with a client.
+    TlsHandshakesFull "strait_downstream_tls_handshakes_total" [RESULT = "full"] "Downstream TLS handshakes, by result.",
+    /// A TLS handshake that resumed a session.
+    TlsHandshakesResumed "strait_downstream_tls_handshakes_total" [RESULT = "resumed"] "Downstream TLS handshakes, by result.",
     /// A TLS handshake that failed.
-    TlsHandshakesFailed "strait_tls_handshakes_total" [RESULT = "failed"] "TLS handshakes with clients, by result.",
-    /// A request's head was read and its walk began.
+    TlsHandshakesFailed "strait_downstream_tls_handshakes_total" [RESULT = "failed"] "Downstream TLS handshakes, by result.",
+    /// A request's head was read.
     RequestsStarted "strait_requests_started_total" [] "Requests whose head was read.",
-    /// A connection to an endpoint is up.
+    /// An upstream connection was established.
     UpstreamOpened "strait_upstream_connections_opened_total" [] "Upstream connections opened.",
-    /// A connection to an endpoint is gone.
+    /// An upstream connection was closed.
     UpstreamClosed "strait_upstream_connections_closed_total" [] "Upstream connections closed.",
-    /// Connecting was refused or reset.
-    ConnectRefused "strait_upstream_connect_failures_total" [REASON = "refused"] "Upstream connections that could not be made, by reason.",
-    /// Connecting took longer than the connect timeout.
-    ConnectTimeout "strait_upstream_connect_failures_total" [REASON = "timeout"] "Upstream connections that could not be made, by reason.",
+    /// The connection was refused or reset.
+    ConnectRefused "strait_upstream_connect_failures_total" [REASON = "refused"] "Upstream connections that could not be established, by reason.",
+    /// The connect timeout was exceeded.
+    ConnectTimeout "strait_upstream_connect_failures_total" [REASON = "timeout"] "Upstream connections that could not be established, by reason.",
     /// The TLS or HTTP/2 handshake failed.
-    ConnectHandshake "strait_upstream_connect_failures_total" [REASON = "handshake"] "Upstream connections that could not be made, by reason.",
-    /// Connecting failed otherwise: no route to the host, no file descriptors.
-    ConnectOther "strait_upstream_connect_failures_total" [REASON = "other"] "Upstream connections that could not be made, by reason.",
-    /// A TLS handshake with an endpoint began a session.
-    UpstreamTlsFull "strait_upstream_tls_handshakes_total" [RESULT = "full"] "TLS handshakes with endpoints, by result.",
-    /// A TLS handshake with an endpoint resumed a session.
-    UpstreamTlsResumed "strait_upstream_tls_handshakes_total" [RESULT = "resumed"] "TLS handshakes with endpoints, by result.",
-    /// A TLS handshake with an endpoint that failed.
-    UpstreamTlsFailed "strait_upstream_tls_handshakes_total" [RESULT = "failed"] "TLS handshakes with endpoints, by result.",
-    /// A pooled connection turned out closed and the request was sent again on a fresh one.
-    UpstreamReplays "strait_upstream_replays_total" [] "Requests sent again because a pooled connection turned out to be closed and nothing of them was consumed.",
-    /// The limit of connections kept one from being made.
-    OverflowConnections "strait_upstream_overflows_total" [LIMIT = "connections"] "Times that a limit of a destination was reached, by limit.",
-    /// A request did not wait for a connection: too many do.
-    OverflowPending "strait_upstream_overflows_total" [LIMIT = "pending"] "Times that a limit of a destination was reached, by limit.",
-    /// A request was not sent: too many are under way.
-    OverflowRequests "strait_upstream_overflows_total" [LIMIT = "requests"] "Times that a limit of a destination was reached, by limit.",
-    /// A request was not tried again: too many are.
-    OverflowRetries "strait_upstream_overflows_total" [LIMIT = "retries"] "Times that a limit of a destination was reached, by limit.",
-    /// A request was tried again: its connection could not be made.
-    RetryConnectFailure "strait_upstream_retries_total" [REASON = "connect_failure"] "Tries of requests after the first, by reason.",
-    /// A request was tried again: the gRPC status in its response's headers.
-    RetryGrpcStatus "strait_upstream_retries_total" [REASON = "grpc_status"] "Tries of requests after the first, by reason.",
-    /// A request was tried again: a header of its response.
-    RetryHeader "strait_upstream_retries_total" [REASON = "header"] "Tries of requests after the first, by reason.",
-    /// A request was tried again: its HTTP/2 stream was refused.
-    RetryRefusedStream "strait_upstream_retries_total" [REASON = "refused_stream"] "Tries of requests after the first, by reason.",
-    /// A request was tried again: it got no response.
-    RetryReset "strait_upstream_retries_total" [REASON = "reset"] "Tries of requests after the first, by reason.",
-    /// A request was tried again: the status of its response.
-    RetryStatus "strait_upstream_retries_total" [REASON = "status"] "Tries of requests after the first, by reason.",
-    /// A request was tried again: the try took too long.
-    RetryTimeout "strait_upstream_retries_total" [REASON = "per_try_timeout"] "Tries of requests after the first, by reason.",
-    /// A request that was tried again got a response that is passed on.
-    RetriesSucceeded "strait_upstream_retried_requests_total" [RESULT = "succeeded"] "Requests that their policy tries again, by what came of it.",
-    /// A request that was tried again failed in a way that is not tried again.
-    RetriesFailed "strait_upstream_retried_requests_total" [RESULT = "failed"] "Requests that their policy tries again, by what came of it.",
-    /// A request used all its tries.
-    RetriesExhausted "strait_upstream_retried_requests_total" [RESULT = "exhausted"] "Requests that their policy tries again, by what came of it.",
-    /// A request was not tried again: too many were.
-    RetriesOverBudget "strait_upstream_retried_requests_total" [RESULT = "over_budget"] "Requests that their policy tries again, by what came of it.",
-    /// A request was not tried again: its body was not kept.
-    RetriesWithoutBody "strait_upstream_retried_requests_total" [RESULT = "body_not_kept"] "Requests that their policy tries again, by what came of it.",
-    /// A request was not sent to the next tier of clusters: its body was not kept.
-    FailoverWithoutBody "strait_failover_replays_refused_total" [REASON = "body_not_kept"] "Requests that were not sent again to the next tier of clusters, though it might have served them.",
-    /// An endpoint was ejected: 5xx responses in a row.
-    EjectedServerErrors "strait_outlier_ejections_total" [REASON = "5xx"] "Endpoints that outlier detection took out, by what was counted in a row.",
-    /// An endpoint was ejected: 502, 503 and 504 responses in a row.
-    EjectedGatewayErrors "strait_outlier_ejections_total" [REASON = "gateway_error"] "Endpoints that outlier detection took out, by what was counted in a row.",
-    /// An endpoint was ejected: failures to get a response in a row.
-    EjectedLocalErrors "strait_outlier_ejections_total" [REASON = "local_origin"] "Endpoints that outlier detection took out, by what was counted in a row.",
-    /// An endpoint was not ejected because of the cap.
-    EndpointsSpared "strait_outlier_ejections_total" [REASON = "spared_by_cap"] "Endpoints that outlier detection took out, by what was counted in a row.",
-    /// An ejected endpoint came back.
-    EndpointsReturned "strait_outlier_returns_total" [] "Endpoints that came back from an ejection.",
+    ConnectHandshake "strait_upstream_connect_failures_total" [REASON = "handshake"] "Upstream connections that could not be established, by reason.",
+    /// Connecting failed for another reason: no route to the host, no file descriptors.
+    ConnectOther "strait_upstream_connect_failures_total" [REASON = "other"] "Upstream connections that could not be established, by reason.",
+    /// A full TLS handshake with an endpoint.
+    UpstreamTlsFull "strait_upstream_tls_handshakes_total" [RESULT = "full"] "Upstream TLS handshakes, by result.",
+    /// A TLS handshake with an endpoint that resumed a session.
+    UpstreamTlsResumed "strait_upstream_tls_handshakes_total" [RESULT = "resumed"] "Upstream TLS handshakes, by result.",
+    /// A TLS handshake with an endpoint failed.
+    UpstreamTlsFailed "strait_upstream_tls_handshakes_total" [RESULT = "failed"] "Upstream TLS handshakes, by result.",
+    /// A pooled connection turned out to be closed, so the request was sent again on another one.
+    StaleConnectionRetries "strait_upstream_stale_connection_retries_total" [] "Requests sent again on another connection because the pooled connection was already closed; not counted as retries.",
+    /// The connection limit was reached.
+    OverflowConnections "strait_upstream_overflows_total" [LIMIT = "connections"] "Times that a circuit breaker limit was reached, by limit.",
+    /// The limit of pending requests was reached.
+    OverflowPending "strait_upstream_overflows_total" [LIMIT = "pending_requests"] "Times that a circuit breaker limit was reached, by limit.",
+    /// The limit of requests in flight was reached.
+    OverflowRequests "strait_upstream_overflows_total" [LIMIT = "requests"] "Times that a circuit breaker limit was reached, by limit.",
+    /// The limit of concurrent retries was reached.
+    OverflowRetries "strait_upstream_overflows_total" [LIMIT = "retries"] "Times that a circuit breaker limit was reached, by limit.",
+    /// A retry after a connection that could not be established.
+    RetryConnectFailure "strait_upstream_retries_total" [REASON = "connect_failure"] "Retries, by reason.",
+    /// A retry after a gRPC status in the response headers.
+    RetryGrpcStatus "strait_upstream_retries_total" [REASON = "grpc_status"] "Retries, by reason.",
+    /// A retry after a response header.
+    RetryHeader "strait_upstream_retries_total" [REASON = "header"] "Retries, by reason.",
+    /// A retry after a refused HTTP/2 stream.
+    RetryRefusedStream "strait_upstream_retries_total" [REASON = "refused_stream"] "Retries, by reason.",
+    /// A retry after a connection that closed without a response.
+    RetryReset "strait_upstream_retries_total" [REASON = "reset"] "Retries, by reason.",
+    /// A retry after a response status.
+    RetryStatus "strait_upstream_retries_total" [REASON = "status"] "Retries, by reason.",
+    /// A retry after an attempt that exceeded the per-try timeout.
+    RetryTimeout "strait_upstream_retries_total" [REASON = "per_try_timeout"] "Retries, by reason.",
+    /// A retry got a response that ended the retries.
+    RetriesSucceeded "strait_upstream_retried_requests_total" [RESULT = "succeeded"] "Requests whose retry policy applied, by result.",
+    /// A retry failed in a way that is not retried.
+    RetriesFailed "strait_upstream_retried_requests_total" [RESULT = "failed"] "Requests whose retry policy applied, by result.",
+    /// The request used all its retries.
+    RetriesExhausted "strait_upstream_retried_requests_total" [RESULT = "exhausted"] "Requests whose retry policy applied, by result.",
+    /// The request was not retried: the limit of concurrent retries was reached.
+    RetriesOverflowed "strait_upstream_retried_requests_total" [RESULT = "overflow"] "Requests whose retry policy applied, by result.",
+    /// The request was not retried: its body was not buffered.
+    RetriesWithoutBody "strait_upstream_retried_requests_total" [RESULT = "body_not_buffered"] "Requests whose retry policy applied, by result.",
+    /// The request was not sent to the next cluster tier: its body was not buffered.
+    FailoverWithoutBody "strait_failover_replays_skipped_total" [REASON = "body_not_buffered"] "Requests that failed and were not sent to the next cluster tier although it was available, by reason.",
+    /// An endpoint was ejected after consecutive 5xx responses.
+    EjectedServerErrors "strait_outlier_ejections_total" [REASON = "consecutive_5xx"] "Endpoints ejected by outlier detection, by reason.",
+    /// An endpoint was ejected after consecutive 502, 503 and 504 responses.
+    EjectedGatewayErrors "strait_outlier_ejections_total" [REASON = "consecutive_gateway_failure"] "Endpoints ejected by outlier detection, by reason.",
+    /// An endpoint was ejected after consecutive failures to get a response.
+    EjectedLocalErrors "strait_outlier_ejections_total" [REASON = "consecutive_local_origin_failure"] "Endpoints ejected by outlier detection, by reason.",
+    /// An endpoint was not ejected because of `maxEjectionPercent`.
+    EjectionsOverflowed "strait_outlier_ejections_overflow_total" [] "Ejections that maxEjectionPercent prevented, counted once per sweep for each endpoint.",
+    /// An endpoint was unejected.
+    Unejections "strait_outlier_unejections_total" [] "Endpoints unejected after their ejection time.",
     /// A health check passed.
-    ChecksPassed "strait_health_checks_total" [RESULT = "passed"] "Active health checks, by what came of them.",
+    ChecksPassed "strait_health_checks_total" [RESULT = "passed"] "Active health checks, by result.",
     /// A health check failed.
-    ChecksFailed "strait_health_checks_total" [RESULT = "failed"] "Active health checks, by what came of them.",
-    /// An endpoint became healthy by its checks.
-    TurnedHealthy "strait_health_changes_total" [RESULT = "healthy"] "Endpoints whose health checks came to another result than before.",
-    /// An endpoint became unhealthy by its checks.
-    TurnedUnhealthy "strait_health_changes_total" [RESULT = "unhealthy"] "Endpoints whose health checks came to another result than before.",
-    /// A priority began to use all of its endpoints.
-    Panics "strait_panics_total" [] "Times that a priority had too few healthy endpoints and began to use all of them.",
-    /// Traffic was shared otherwise between priorities.
-    PriorityShifts "strait_priority_shifts_total" [] "Times that traffic was shared otherwise between priorities.",
-    /// A mirror answered a copy.
-    MirrorsAnswered "strait_mirror_requests_total" [RESULT = "answered"] "Copies of requests for mirrors, by what became of them.",
-    /// The request that a copy was made from broke off.
-    MirrorsBrokenOff "strait_mirror_requests_total" [RESULT = "broken_off"] "Copies of requests for mirrors, by what became of them.",
-    /// A copy failed.
-    MirrorsFailed "strait_mirror_requests_total" [RESULT = "failed"] "Copies of requests for mirrors, by what became of them.",
-    /// A copy was not made: the mirror has no endpoint.
-    MirrorsWithoutEndpoint "strait_mirror_requests_total" [RESULT = "no_endpoint"] "Copies of requests for mirrors, by what became of them.",
-    /// A copy was not made: too many are under way.
-    MirrorsOverLimit "strait_mirror_requests_total" [RESULT = "over_limit"] "Copies of requests for mirrors, by what became of them.",
-    /// A copy took too long.
-    MirrorsTimedOut "strait_mirror_requests_total" [RESULT = "timed_out"] "Copies of requests for mirrors, by what became of them.",
-    /// A copy was given up: its mirror took the body more slowly than it came.
-    MirrorsTooSlow "strait_mirror_requests_total" [RESULT = "too_slow"] "Copies of requests for mirrors, by what became of them.",
-    /// A request found a pooled connection.
-    PoolReused "strait_pool_reused_total" [] "Requests that found a pooled connection.",
-    /// A pooled connection was closed for being idle too long.
-    PoolIdleTimeout "strait_pool_evicted_total" [REASON = "idle_timeout"] "Pooled connections that were closed, by reason.",
-    /// A pooled connection was closed for want of room.
-    PoolIdleLimit "strait_pool_evicted_total" [REASON = "idle_limit"] "Pooled connections that were closed, by reason.",
-    /// Pooled TLS connections were closed since requests named too many other hosts.
-    PoolHostLimit "strait_pool_evicted_total" [REASON = "host_limit"] "Pooled connections that were closed, by reason.",
-    /// A pooled connection was closed by its peer.
-    PoolPeerClosed "strait_pool_evicted_total" [REASON = "peer_closed"] "Pooled connections that were closed, by reason.",
-    /// A pooled connection was closed because its endpoint left the configuration.
-    PoolEndpointGone "strait_pool_evicted_total" [REASON = "endpoint_gone"] "Pooled connections that were closed, by reason.",
-    /// A pooled connection was closed after as many requests as it may carry.
-    PoolRequestsMax "strait_pool_evicted_total" [REASON = "requests_max"] "Pooled connections that were closed, by reason.",
-    /// A pooled connection was closed after as long as it may be used.
-    PoolDurationMax "strait_pool_evicted_total" [REASON = "duration_max"] "Pooled connections that were closed, by reason.",
-    /// A pooled connection was closed for a request that may have another in its place, or because the limit was lowered.
-    PoolHandedOver "strait_pool_evicted_total" [REASON = "handed_over"] "Pooled connections that were closed, by reason.",
-    /// A rule's fault held a request back.
-    FaultDelays "strait_faults_injected_total" [FAULT = "delay"] "Faults that rules injected into requests, by kind.",
-    /// A rule's fault answered a request.
-    FaultAborts "strait_faults_injected_total" [FAULT = "abort"] "Faults that rules injected into requests, by kind.",
-    /// A rule's fault would have held a request back, but too many are.
-    DelaysSkipped "strait_fault_delays_skipped_total" [] "Requests that went on undelayed because too many were held back already.",
+    ChecksFailed "strait_health_checks_total" [RESULT = "failed"] "Active health checks, by result.",
+    /// An endpoint became healthy.
+    TurnedHealthy "strait_health_check_transitions_total" [STATE = "healthy"] "Endpoints whose active health checks changed their state, by the new state.",
+    /// An endpoint became unhealthy.
+    TurnedUnhealthy "strait_health_check_transitions_total" [STATE = "unhealthy"] "Endpoints whose active health checks changed their state, by the new state.",
+    /// A priority entered panic mode.
+    PanicModeEntries "strait_panic_mode_entries_total" [] "Times that a priority entered panic mode: too few endpoints were healthy, so all of them are used.",
+    /// The load distribution between priorities changed.
+    PriorityLoadChanges "strait_priority_load_changes_total" [] "Times that the load distribution between priorities changed.",
+    /// The mirror sent a response.
+    MirrorsCompleted "strait_mirror_requests_total" [RESULT = "completed"] "Mirrored requests, by result.",
+    /// The original request was aborted.
+    MirrorsAborted "strait_mirror_requests_total" [RESULT = "request_aborted"] "Mirrored requests, by result.",
+    /// The mirrored request failed.
+    MirrorsFailed "strait_mirror_requests_total" [RESULT = "failed"] "Mirrored requests, by result.",
+    /// The request was not mirrored: the mirror has no healthy endpoint.
+    MirrorsWithoutUpstream "strait_mirror_requests_total" [RESULT = "no_healthy_upstream"] "Mirrored requests, by result.",
+    /// The request was not mirrored: too many mirrored requests were in flight.
+    MirrorsOverflowed "strait_mirror_requests_total" [RESULT = "overflow"] "Mirrored requests, by result.",
+    /// The mirrored request exceeded its timeout.
+    MirrorsTimedOut "strait_mirror_requests_total" [RESULT = "timeout"] "Mirrored requests, by result.",
+    /// The mirrored request was canceled: the mirror read the body more slowly than it arrived.
+    MirrorsTooSlow "strait_mirror_requests_total" [RESULT = "too_slow"] "Mirrored requests, by result.",
+    /// A request was sent on a pooled connection.
+    PoolReused "strait_pool_connections_reused_total" [] "Requests that were sent on a pooled connection.",
+    /// A pooled connection exceeded its idle timeout.
+    PoolIdleTimeout "strait_pool_connections_evicted_total" [REASON = "idle_timeout"] "Pooled connections that were closed, by reason.",
+    /// A pooled connection was closed because the limit of idle connections was reached.
+    PoolIdleLimit "strait_pool_connections_evicted_total" [REASON = "idle_limit"] "Pooled connections that were closed, by reason.",
+    /// Pooled TLS connections were closed because requests named too many other hosts.
+    PoolHostLimit "strait_pool_connections_evicted_total" [REASON = "host_limit"] "Pooled connections that were closed, by reason.",
+    /// The endpoint closed a pooled connection.
+    PoolPeerClosed "strait_pool_connections_evicted_total" [REASON = "peer_closed"] "Pooled connections that were closed, by reason.",
+    /// The endpoint of a pooled connection left the configuration.
+    PoolEndpointRemoved "strait_pool_connections_evicted_total" [REASON = "endpoint_removed"] "Pooled connections that were closed, by reason.",
+    /// A pooled connection carried its maximum number of requests.
+    PoolRequestsMax "strait_pool_connections_evicted_total" [REASON = "max_requests"] "Pooled connections that were closed, by reason.",
+    /// A pooled connection reached its maximum duration.
+    PoolDurationMax "strait_pool_connections_evicted_total" [REASON = "max_duration"] "Pooled connections that were closed, by reason.",
+    /// A pooled connection was closed because of the connection limit: another request needs the slot, or the limit was lowered.
+    PoolConnectionLimit "strait_pool_connections_evicted_total" [REASON = "connection_limit"] "Pooled connections that were closed, by reason.",
+    /// A delay was injected.
+    FaultDelays "strait_faults_injected_total" [FAULT = "delay"] "Injected faults, by type.",
+    /// An abort was injected.
+    FaultAborts "strait_faults_injected_total" [FAULT = "abort"] "Injected faults, by type.",
+    /// A delay was not injected: too many requests were delayed already.
+    FaultDelaysOverflowed "strait_fault_delays_overflow_total" [] "Delays that were not injected because too many requests were delayed already.",
     /// A task of a connection or request panicked; only that task ended.
-    TaskPanics "strait_task_panics_total" [] "Tasks that panicked; each ended only its own connection or job.",
+    TaskPanics "strait_task_panics_total" [] "Internal tasks that panicked; a panic ends only its own connection or job.",
 }
 
 series! {
     /// What a worker has right now: one cell per worker, summed when scraped.
     Gauge;
-    /// Requests between head and last byte.
-    RequestsActive "strait_requests_active" [] "Requests that are in progress.",
+    /// Requests in flight.
+    RequestsActive "strait_requests_active" [] "Requests in flight.",
     /// Upstream connections that are open, idle ones included.
     UpstreamActive "strait_upstream_connections_active" [] "Upstream connections that are open, idle ones included.",
-    /// Pooled connections that wait for a request.
-    PoolIdle "strait_pool_idle_connections" [] "Pooled upstream connections that no request uses.",
-    /// Requests that a rule's fault holds back.
-    DelaysActive "strait_fault_delays_active" [] "Requests that rules hold back right now.",
+    /// Pooled connections that no request uses.
+    PoolIdle "strait_pool_connections_idle" [] "Pooled upstream connections that no request uses.",
+    /// Requests that an injected delay holds back.
+    FaultDelaysActive "strait_fault_delays_active" [] "Requests that an injected delay holds back now.",
     /// Endpoints that are ejected.
-    EndpointsEjected "strait_outlier_ejections_active" [] "Endpoints that are ejected right now.",
-    /// Endpoints that fail their health checks.
-    EndpointsUnhealthy "strait_endpoints_unhealthy" [] "Endpoints that fail their health checks, or wait for the first.",
-    /// Copies of requests for mirrors that are under way.
-    MirrorsActive "strait_mirrors_active" [] "Copies of requests for mirrors that are under way.",
-    /// Upgraded connections (WebSocket and others) that are open.
-    UpgradesActive "strait_upgrades_active" [] "Upgraded connections that are open.",
+    EndpointsEjected "strait_outlier_ejections_active" [] "Endpoints that are ejected now.",
+    /// Endpoints that fail their active health checks.
+    EndpointsUnhealthy "strait_endpoints_unhealthy" [] "Endpoints that fail their active health checks, or wait for their first.",
+    /// Mirrored requests in flight.
+    MirrorsActive "strait_mirror_requests_active" [] "Mirrored requests in flight.",
+    /// Upgraded connections that are open.
+    UpgradesActive "strait_upgrades_active" [] "Upgraded connections (WebSocket and others) that are open.",
 }
 
 #[cfg(test)]

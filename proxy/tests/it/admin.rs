@@ -143,7 +143,7 @@ fn local_replies_count_by_flag_and_other_endings_do_not() {
         let reply = client.send(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"));
         assert_eq!(reply.reply().status, status);
     }
-    let count = |flag| proxy.metric("strait_local_replies_total", &[("flag", flag)]);
+    let count = |flag| proxy.metric("strait_local_replies_total", &[("response_flag", flag)]);
     assert_eq!((count("-"), count("NR")), (2.0, 1.0));
     assert_eq!(proxy.metric("strait_local_replies_total", &[]), 3.0);
 }

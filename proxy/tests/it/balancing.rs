@@ -193,7 +193,7 @@ fn t101_endpoint_that_fails_is_ejected_and_comes_back() {
     assert_eq!(first.iter().filter(|name| *name == "bad").count(), 3);
     let after = names(&proxy, "", 20);
     assert!(after.iter().all(|name| name == "good"), "{after:?}");
-    let ejections = [("reason", "5xx")];
+    let ejections = [("reason", "consecutive_5xx")];
     eventually("it is counted", || {
         proxy.metric("strait_outlier_ejections_total", &ejections) == 1.0
     });
@@ -250,7 +250,7 @@ fn t109_endpoints_in_the_own_zone_come_first_and_others_take_over() {
     let all = names(&proxy, "", 10);
     assert!(all.iter().all(|name| name == "far"), "{all:?}");
     eventually("the shift is counted", || {
-        proxy.metric("strait_priority_shifts_total", &[]) == 1.0
+        proxy.metric("strait_priority_load_changes_total", &[]) == 1.0
     });
 }
 

@@ -55,7 +55,7 @@ async fn security_policies_are_warned_of_and_counted_while_they_are_not_enforced
         .start();
     let mut client = Client::connect(Front::H1, proxy.edge).await;
     assert_eq!(client.get("/").await.status, 204);
-    assert_eq!(proxy.metric("strait_unenforced_policies", &[]), 3.0);
+    assert_eq!(proxy.metric("strait_config_policies_unenforced", &[]), 3.0);
     let log = proxy.stderr();
     for kind in kinds {
         let line = log
@@ -77,7 +77,7 @@ async fn security_policies_are_warned_of_and_counted_while_they_are_not_enforced
 
     proxy.remove("policies.yaml");
     eventually("no policy is left", || {
-        proxy.metric("strait_unenforced_policies", &[]) == 0.0
+        proxy.metric("strait_config_policies_unenforced", &[]) == 0.0
     });
     let (code, text) = check(&["--config", path, "--deny-warnings"]);
     assert_eq!(code, 0, "{text}");

@@ -200,7 +200,7 @@ fn t113_one_is_active_one_waits_and_one_overflows() {
     );
     assert_eq!(
         (
-            overflows(&proxy, "pending"),
+            overflows(&proxy, "pending_requests"),
             overflows(&proxy, "connections")
         ),
         (1.0, 2.0)
@@ -352,7 +352,7 @@ fn limits_hold_exactly_over_all_workers_and_leak_nothing() {
         });
     }
     assert_eq!(origin.most(), 2);
-    assert_eq!(overflows(&proxy, "pending"), 115.0);
+    assert_eq!(overflows(&proxy, "pending_requests"), 115.0);
     assert_eq!(overflows(&proxy, "requests"), 0.0);
 }
 

@@ -82,7 +82,7 @@ fn t103_success_between_failures_begins_anew() {
     let (proxy, scripted, _good) = with_scripted(statuses, outliers);
     assert_eq!(count(&names(&proxy, "", 30), "scripted"), 15);
     assert_eq!(scripted.seen().len(), 15);
-    assert_eq!(ejections(&proxy, "5xx"), 0.0);
+    assert_eq!(ejections(&proxy, "consecutive_5xx"), 0.0);
 }
 
 #[test]
@@ -96,9 +96,9 @@ fn t105_gateway_errors_are_counted_apart() {
     assert_eq!(count(&names(&proxy, "", 22), "scripted"), 1);
     assert_eq!(scripted.seen().len(), 7);
     eventually("it is counted", || {
-        ejections(&proxy, "gateway_error") == 1.0
+        ejections(&proxy, "consecutive_gateway_failure") == 1.0
     });
-    assert_eq!(ejections(&proxy, "5xx"), 0.0);
+    assert_eq!(ejections(&proxy, "consecutive_5xx"), 0.0);
 }
 
 #[test]
@@ -140,15 +140,19 @@ fn failures_to_connect_are_counted_apart_when_asked() {
         let (proxy, failed) = failures(free_address());
         assert_eq!(failed, refusals, "{outliers}");
         let reason = match outliers.contains(SPLIT) {
-            true => "local_origin",
-            false => "5xx",
+            true => "consecutive_local_origin_failure",
+            false => "consecutive_5xx",
         };
         let ejected = if refusals < 20 { 1.0 } else { 0.0 };
         eventually("it is counted", || ejections(&proxy, reason) == ejected);
         let failing = scripted(&[500; 20]);
         let (proxy, failed) = failures(failing.address);
         assert_eq!(failed, errors, "{outliers}");
-        assert_eq!(ejections(&proxy, "local_origin"), 0.0, "{outliers}");
+        assert_eq!(
+            ejections(&proxy, "consecutive_local_origin_failure"),
+            0.0,
+            "{outliers}"
+        );
     }
 }
 
@@ -165,8 +169,8 @@ fn t104_one_of_three_is_ejected_under_the_default_cap() {
         let after = names(&proxy, "", 30);
         let used = ["bad", "worse"].map(|name| usize::from(count(&after, name) > 0));
         assert_eq!(used.iter().sum::<usize>(), 2 - ejected, "{after:?}");
-        assert!(ejections(&proxy, "spared_by_cap") >= 1.0);
-        assert_eq!(ejections(&proxy, "5xx"), ejected as f64);
+        assert!(proxy.metric("strait_outlier_ejections_overflow_total", &[]) >= 1.0);
+        assert_eq!(ejections(&proxy, "consecutive_5xx"), ejected as f64);
     }
 }
 

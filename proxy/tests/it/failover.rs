@@ -172,7 +172,10 @@ async fn each_failure_has_its_reply_flag_and_count() {
         let labels = [("response_flags", row.flag), ("response_code", &status)];
         assert_eq!(counted(&labels), (2 * same) as f64, "{}", row.flag);
     }
-    assert_eq!(proxy.metric("strait_upstream_replays_total", &[]), 0.0);
+    assert_eq!(
+        proxy.metric("strait_upstream_stale_connection_retries_total", &[]),
+        0.0
+    );
 }
 
 fn check_body(row: &Row, answer: &Answer) {
@@ -329,7 +332,10 @@ async fn get_that_meets_a_closing_connection_is_sent_again() {
     }
     // The second and the third met a connection that closed, and were answered on a new one.
     assert_eq!(gets.load(Ordering::SeqCst), 5);
-    assert_eq!(proxy.metric("strait_upstream_replays_total", &[]), 2.0);
+    assert_eq!(
+        proxy.metric("strait_upstream_stale_connection_retries_total", &[]),
+        2.0
+    );
     let ok = [("response_code", "200"), ("response_flags", "-")];
     assert_eq!(proxy.metric("istio_requests_total", &ok), 3.0);
 }
@@ -348,7 +354,10 @@ async fn post_that_was_written_is_never_sent_twice() {
     assert_eq!(client.get("/").await.status, 200);
     assert_eq!(client.call(post("/pay-again", "")).await.status, 503);
     assert_eq!(posts.load(Ordering::SeqCst), 2);
-    assert_eq!(proxy.metric("strait_upstream_replays_total", &[]), 0.0);
+    assert_eq!(
+        proxy.metric("strait_upstream_stale_connection_retries_total", &[]),
+        0.0
+    );
 }
 
 #[tokio::test]
@@ -372,7 +381,10 @@ async fn connections_that_closed_while_idle_cost_no_request() {
         .await;
     }
     assert_eq!(origin_connections.load(Ordering::SeqCst), 5);
-    assert_eq!(proxy.metric("strait_upstream_replays_total", &[]), 0.0);
+    assert_eq!(
+        proxy.metric("strait_upstream_stale_connection_retries_total", &[]),
+        0.0
+    );
 }
 
 #[tokio::test]

@@ -142,8 +142,11 @@ fn endpoint_that_fails_its_checks_takes_no_traffic_though_it_would_answer() {
     eventually("it is counted", || {
         proxy.metric("strait_endpoints_unhealthy", &[]) == 1.0
     });
-    let turned = [("result", "unhealthy")];
-    assert_eq!(proxy.metric("strait_health_changes_total", &turned), 1.0);
+    let turned = [("state", "unhealthy")];
+    assert_eq!(
+        proxy.metric("strait_health_check_transitions_total", &turned),
+        1.0
+    );
     assert!(proxy.metric("strait_health_checks_total", &[("result", "failed")]) >= 2.0);
     let events = proxy.page("/events");
     assert!(events.contains("failed 2 in a row, last: 503"), "{events}");

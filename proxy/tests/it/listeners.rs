@@ -77,7 +77,7 @@ fn connections_past_the_limit_are_closed_and_counted() {
     eventually("both are accepted", || downstream.connections() == 2);
     let mut refused = Raw::connect(downstream.address());
     assert!(refused.send(GET).is_closed());
-    assert_eq!(downstream.counter(Counter::DownstreamRefusedLimit), 1);
+    assert_eq!(downstream.counter(Counter::DownstreamRejectedLimit), 1);
     for client in &mut open {
         assert_eq!(client.send(GET).reply().status, 200);
     }

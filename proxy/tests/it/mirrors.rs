@@ -93,7 +93,7 @@ async fn copy_is_the_request_as_it_is_forwarded() {
         request.headers_mut().insert("x-mine", "2".parse().unwrap());
         assert_eq!(client.call(request).await.body.len(), 300_000);
         assert_eq!(told.recv().await.unwrap().0.len(), 300_000);
-        result(&proxy, "answered", 2.0).await;
+        result(&proxy, "completed", 2.0).await;
         for (copy, original) in mirror.seen().iter().zip(web.seen()) {
             assert_eq!(copy.method, original.method);
             assert_eq!(copy.path(), original.path());
@@ -143,10 +143,10 @@ async fn dead_slow_and_unknown_mirrors_are_not_noticed() {
     assert_eq!((answer.status, answer.body == body), (200, true));
     result(&proxy, "too_slow", 1.0).await;
     result(&proxy, "failed", 1.0).await;
-    assert_eq!(results(&proxy, "no_endpoint"), 2.0);
+    assert_eq!(results(&proxy, "no_healthy_upstream"), 2.0);
     assert_eq!(proxy.logged("/")["response_flags"], "-");
     assert_eq!(proxy.metric("strait_upstream_retries_total", &[]), 0.0);
-    let gone = async || proxy.metric("strait_mirrors_active", &[]) == 0.0;
+    let gone = async || proxy.metric("strait_mirror_requests_active", &[]) == 0.0;
     until("no copy is left", gone).await;
 }
 
@@ -171,7 +171,7 @@ async fn share_of_nothing_makes_no_copies_and_one_draw_serves_all() {
     for number in 0..1_000 {
         client.get(&format!("/{number}")).await;
     }
-    let done = async || proxy.metric("strait_mirrors_active", &[]) == 0.0;
+    let done = async || proxy.metric("strait_mirror_requests_active", &[]) == 0.0;
     until("all copies are there", done).await;
     let paths = |origin: &Origin| {
         let seen = origin.seen();
@@ -198,7 +198,7 @@ async fn mirror_percent_is_the_older_name_of_the_share() {
         for _ in 0..1_000 {
             client.get("/").await;
         }
-        let done = async || proxy.metric("strait_mirrors_active", &[]) == 0.0;
+        let done = async || proxy.metric("strait_mirror_requests_active", &[]) == 0.0;
         until("all copies are there", done).await;
         // a standard deviation of 14.5
         let copies = mirror.seen().len() - before;
@@ -241,7 +241,7 @@ async fn request_that_breaks_off_takes_its_copy_with_it() {
     stream.send("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 10\r\n\r\nabc");
     until("the copy is there", async || mirror.seen().len() == 1).await;
     drop(stream);
-    result(&proxy, "broken_off", 1.0).await;
+    result(&proxy, "request_aborted", 1.0).await;
     drop((proxy, mirror));
     assert_eq!(
         told.recv().await,
@@ -279,6 +279,6 @@ async fn request_that_is_tried_again_is_copied_once() {
         assert_eq!(answer.text(), format!("body {sent}"));
         assert_eq!(told.recv().await.unwrap().0, format!("body {sent}"));
     }
-    result(&proxy, "answered", f64::from(sent)).await;
+    result(&proxy, "completed", f64::from(sent)).await;
     assert_eq!(mirror.seen().len(), sent as usize);
 }

@@ -136,7 +136,7 @@ fn name_chooses_the_server_and_nothing_is_terminated() {
         assert_eq!(of(name)["response_flags"], "NR", "{name}");
         assert_eq!(of(name)["response_code_details"], "filter_chain_not_found");
     }
-    let reason = [("reason", "unknown_name")];
+    let reason = [("reason", "unknown_sni")];
     assert_eq!(
         proxy.metric("strait_downstream_tls_errors_total", &reason),
         1.0
@@ -178,8 +178,11 @@ fn what_is_no_tls_is_closed_and_counted() {
     let proxy = Proxy::with(|edge| documents([gateway(edge, "PASSTHROUGH", "a.test")]));
     for (bytes, reason) in [
         (&b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"[..], "not_tls"),
-        (b"\x16\x03\x01\x00\x00", "malformed_hello"),
-        (b"\x16\x03\x01\x40\x00\x01\xff\xff\xff", "large_hello"),
+        (b"\x16\x03\x01\x00\x00", "malformed_client_hello"),
+        (
+            b"\x16\x03\x01\x40\x00\x01\xff\xff\xff",
+            "client_hello_too_large",
+        ),
     ] {
         assert!(Raw::connect(proxy.edge).send(bytes).is_closed(), "{reason}");
         let count = proxy.metric("strait_downstream_tls_errors_total", &[("reason", reason)]);
@@ -188,7 +191,7 @@ fn what_is_no_tls_is_closed_and_counted() {
     let mut broken_off = Raw::connect(proxy.edge);
     broken_off.send(b"\x16\x03\x01").finish();
     assert!(broken_off.is_closed());
-    let reason = [("reason", "hello_broken_off")];
+    let reason = [("reason", "client_hello_incomplete")];
     assert_eq!(
         proxy.metric("strait_downstream_tls_errors_total", &reason),
         1.0

@@ -99,7 +99,7 @@ fn hangup_looks_at_files_and_reopens_the_access_log() {
     let log = proxy.mesh().parent().unwrap().join("access.log");
     Raw::connect(proxy.edge).send(GET).reply();
     eventually("a line", || !proxy.access_log().is_empty());
-    let reloads = proxy.metric("strait_reloads_total", &[]);
+    let reloads = proxy.metric("strait_config_reloads_total", &[]);
     let aside = log.with_extension("old");
     std::fs::rename(&log, &aside).unwrap();
     proxy.signal("HUP");
@@ -107,7 +107,7 @@ fn hangup_looks_at_files_and_reopens_the_access_log() {
     Raw::connect(proxy.edge).send(GET).reply();
     eventually("a line in the new log", || !proxy.access_log().is_empty());
     assert!(proxy.stderr().contains("SIGHUP"));
-    let unchanged = proxy.metric("strait_reloads_total", &[]);
+    let unchanged = proxy.metric("strait_config_reloads_total", &[]);
     assert_eq!(unchanged, reloads, "nothing had changed");
     let other = Origin::named(Back::H1, "other");
     proxy.write("mesh.yaml", everything_to(proxy.edge, &other));
@@ -245,7 +245,7 @@ fn connections_past_what_open_files_allow_are_closed_and_counted() {
         .map(|_| TcpStream::connect(proxy.edge).unwrap())
         .collect();
     eventually("some are refused", || {
-        proxy.metric("strait_downstream_connections_refused_total", &[]) >= 10.0
+        proxy.metric("strait_downstream_connections_rejected_total", &[]) >= 10.0
     });
     assert!(!is_answered(proxy.edge));
     assert_eq!(held[0].send(GET).reply().status, 200, "who is in stays");

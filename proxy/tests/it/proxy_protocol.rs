@@ -65,7 +65,7 @@ fn connection_without_a_required_header_is_closed_and_counted() {
     ] {
         assert!(Raw::connect(proxy.edge).send(bytes).is_closed());
     }
-    let reason = [("reason", "proxy_header")];
+    let reason = [("reason", "proxy_protocol")];
     let count = proxy.metric("strait_downstream_protocol_errors_total", &reason);
     assert_eq!(count, 3.0);
 }

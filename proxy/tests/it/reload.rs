@@ -258,7 +258,7 @@ async fn broken_resource_keeps_its_last_good_version() {
         .file("z.yaml", rule("z", "z.test", "old"))
         .start();
     let mut client = Client::connect(Front::H1, proxy.edge).await;
-    let held = |proxy: &Proxy| proxy.metric("strait_quarantined_resources", &[]);
+    let held = |proxy: &Proxy| proxy.metric("strait_config_resources_rejected", &[]);
     assert!(says(&mut client, "x.test", "good").await);
     assert_eq!(held(&proxy), 0.0);
 

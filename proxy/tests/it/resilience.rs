@@ -291,7 +291,7 @@ fn other_region_takes_over_and_gives_back() {
     let far = load.got("200 far");
     load.comes("200 near", 100);
     assert_eq!(load.got("200 far"), far);
-    assert!(proxy.metric("strait_priority_shifts_total", &[]) >= 2.0);
+    assert!(proxy.metric("strait_priority_load_changes_total", &[]) >= 2.0);
 }
 
 #[test]

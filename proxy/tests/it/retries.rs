@@ -368,7 +368,7 @@ async fn body_above_the_bound_is_sent_once_and_not_kept() {
         let answer = client.call(sized(1_001, length)).await;
         assert_eq!((answer.status, answer.text()), (503, "try 1"));
         assert_eq!(client.call(sized(1_000, length)).await.status, 200);
-        let lost = [("result", "body_not_kept")];
+        let lost = [("result", "body_not_buffered")];
         let counted = proxy.metric("strait_upstream_retried_requests_total", &lost);
         assert_eq!(counted, 1.0);
         assert_eq!(attempts(&origin), ["1", "1"]);
@@ -540,7 +540,7 @@ async fn retries_beyond_the_budget_are_not_made() {
         let answer = answers.join_next().await.unwrap().unwrap().unwrap();
         assert_eq!(answer.status(), 503);
     }
-    let over = [("result", "over_budget")];
+    let over = [("result", "overflow")];
     let name = "strait_upstream_retried_requests_total";
     until("the rest waits for its next try", async || {
         proxy.metric(name, &over) == (REQUESTS - 64) as f64
@@ -596,7 +596,7 @@ async fn requests_of_the_budget_interval_allow_retries_though_they_are_over() {
             let answer = answers.join_next().await.unwrap().unwrap().unwrap();
             assert_eq!(answer.status(), 503);
         }
-        let over = [("result", "over_budget")];
+        let over = [("result", "overflow")];
         let name = "strait_upstream_retried_requests_total";
         until("the others are refused another try", async || {
             proxy.metric(name, &over) == (FAILING - allowed) as f64

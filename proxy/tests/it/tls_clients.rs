@@ -81,9 +81,9 @@ async fn mutual_lets_in_whom_the_authority_signed() {
     let clients = clients(|_, _| "mode: MUTUAL".to_owned());
     assert_eq!(clients.statuses().await, [0, 200, 200, 0]);
     clients.edge.turns_away("client_certificate_missing", 1.0);
-    clients.edge.turns_away("client_certificate_refused", 1.0);
+    clients.edge.turns_away("client_certificate_rejected", 1.0);
     let failed = [("result", "failed")];
-    let name = "strait_tls_handshakes_total";
+    let name = "strait_downstream_tls_handshakes_total";
     eventually("both count", || {
         clients.edge.proxy.metric(name, &failed) == 2.0
     });
@@ -325,7 +325,10 @@ async fn resumed_session_remembers_who_the_client_is() {
 }
 
 fn resumed(proxy: &Proxy) -> f64 {
-    proxy.metric("strait_tls_handshakes_total", &[("result", "resumed")])
+    proxy.metric(
+        "strait_downstream_tls_handshakes_total",
+        &[("result", "resumed")],
+    )
 }
 
 #[tokio::test]

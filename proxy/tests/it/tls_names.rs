@@ -33,7 +33,11 @@ async fn request_over_tls_reaches_its_origin() {
     let line = edge.proxy.logged("/x");
     assert_eq!(line["requested_server_name"], "a.example");
     let full = [("result", "full")];
-    assert_eq!(edge.proxy.metric("strait_tls_handshakes_total", &full), 2.0);
+    assert_eq!(
+        edge.proxy
+            .metric("strait_downstream_tls_handshakes_total", &full),
+        2.0
+    );
 }
 
 #[tokio::test]
@@ -86,11 +90,11 @@ async fn unknown_name_and_no_name_are_closed_without_a_server_for_all() {
     ] {
         assert_eq!(edge.visitor().status(host).await, expected, "{host}");
     }
-    edge.turns_away("unknown_name", 1.0);
+    edge.turns_away("unknown_sni", 1.0);
     let mut nameless = edge.visitor();
     nameless.sni = false;
     assert_eq!(nameless.status("a.example").await, 0);
-    edge.turns_away("no_name", 1.0);
+    edge.turns_away("no_sni", 1.0);
 }
 
 #[tokio::test]
@@ -157,7 +161,7 @@ async fn missing_credential_of_one_server_leaves_the_other_at_work() {
     });
     assert_eq!(edge.visitor().status("a.example").await, 200);
     assert_eq!(edge.visitor().status("b.example").await, 0);
-    edge.turns_away("no_certificate", 1.0);
+    edge.turns_away("no_server_certificate", 1.0);
     let log = edge.proxy.stderr();
     assert!(
         log.contains("TLS001") && log.contains("secret default/lost"),
@@ -204,7 +208,7 @@ async fn broken_hellos_are_closed_and_counted() {
     for (bytes, reason) in [
         (
             &b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\xff"[..],
-            "malformed_hello",
+            "malformed_client_hello",
         ),
         (b"\x15\x03\x01\x00\x02\x02\x28", "not_tls"),
     ] {
@@ -217,7 +221,7 @@ async fn broken_hellos_are_closed_and_counted() {
     stream.write_all(b"\x16\x03\x01\x00").unwrap();
     drop(stream);
     eventually("it is counted", || {
-        edge.turned_away("hello_broken_off") == 1.0
+        edge.turned_away("client_hello_incomplete") == 1.0
     });
     assert_eq!(edge.visitor().status("a.example").await, 200);
 }
@@ -309,7 +313,7 @@ async fn client_that_stalls_is_closed_in_time() {
     greeted.send(edge.visitor().hello("a.example"));
     assert!(begun.is_closed());
     eventually("both are counted", || {
-        edge.turned_away("hello_timeout") + edge.turned_away("handshake_timeout") == 2.0
+        edge.turned_away("client_hello_timeout") + edge.turned_away("handshake_timeout") == 2.0
     });
     edge.turns_away("handshake_timeout", 1.0);
     assert_eq!(edge.visitor().status("a.example").await, 200);
@@ -333,5 +337,5 @@ async fn hello_in_pieces_is_served_and_a_huge_one_is_not() {
         client.send(b"\x16\x03\x01\x00\x01\x00");
     }
     assert!(client.is_closed());
-    edge.turns_away("large_hello", 1.0);
+    edge.turns_away("client_hello_too_large", 1.0);
 }

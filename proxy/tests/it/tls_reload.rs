@@ -78,11 +78,13 @@ async fn certificate_in_a_secret_is_followed_and_open_connections_stay() {
         .write("unrelated.yaml", credential("unrelated", &second));
     eventually("it is loaded", || {
         edge.proxy.page("/config_dump").contains("unrelated")
-            || edge.proxy.metric("strait_snapshot_generation", &[]) > 1.0
+            || edge.proxy.metric("strait_config_generation", &[]) > 1.0
     });
     let resumed = || {
-        edge.proxy
-            .metric("strait_tls_handshakes_total", &[("result", "resumed")])
+        edge.proxy.metric(
+            "strait_downstream_tls_handshakes_total",
+            &[("result", "resumed")],
+        )
     };
     assert_eq!(visitor.status(HOST).await, 200);
     assert_eq!(resumed(), 1.0);
@@ -121,7 +123,7 @@ async fn bad_certificate_is_kept_out_and_told_once() {
         )]
     });
     let source = [("source", "secret default/cred")];
-    let refused = || edge.proxy.metric("strait_certificate_refused", &source);
+    let refused = || edge.proxy.metric("strait_certificate_rejected", &source);
     assert_eq!(refused(), 0.0);
     let expires = edge
         .proxy

@@ -39,7 +39,7 @@ async fn versions_are_those_of_the_server() {
         let new = visitor.speaking(&TLS13).status("a.example").await;
         assert_eq!([old, new], expected, "{tls}");
         let turned_away = expected.iter().filter(|status| **status == 0).count();
-        edge.turns_away("version", turned_away as f64);
+        edge.turns_away("tls_version", turned_away as f64);
     }
 }
 
@@ -49,7 +49,7 @@ async fn cipher_suites_are_those_of_the_server_and_have_no_say_in_tls_1_3() {
     let mut visitor = edge.visitor().speaking(&TLS12);
     visitor.suites = vec![suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256];
     assert_eq!(visitor.status("a.example").await, 0);
-    edge.turns_away("incompatible", 1.0);
+    edge.turns_away("no_shared_parameters", 1.0);
     visitor
         .suites
         .push(suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384);
@@ -131,8 +131,10 @@ async fn second_connection_resumes_the_session_of_the_first() {
     for version in [&TLS12, &TLS13] {
         let visitor = edge.visitor().speaking(version).resuming();
         let resumed = || {
-            edge.proxy
-                .metric("strait_tls_handshakes_total", &[("result", "resumed")])
+            edge.proxy.metric(
+                "strait_downstream_tls_handshakes_total",
+                &[("result", "resumed")],
+            )
         };
         let before = resumed();
         // Whichever worker takes them.
@@ -203,7 +205,7 @@ fn openssl_with_an_old_version_is_turned_away() {
         let text = openssl(&edge, &[version, "-cipher", "DEFAULT:@SECLEVEL=0"]);
         assert!(!text.contains("HTTP/1.1"), "{text}");
     }
-    edge.turns_away("version", 2.0);
+    edge.turns_away("tls_version", 2.0);
 }
 
 #[test]

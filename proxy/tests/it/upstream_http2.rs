@@ -134,7 +134,10 @@ async fn burst_opens_as_many_connections_as_the_limit_of_streams_asks_for() {
         assert_eq!(origin.connections(), connections, "limit {limit}");
         let most = origin.most.load(Ordering::SeqCst);
         assert!(most <= limit as usize, "{most} of {limit} streams");
-        assert_eq!(proxy.metric("strait_upstream_replays_total", &[]), 0.0);
+        assert_eq!(
+            proxy.metric("strait_upstream_stale_connection_retries_total", &[]),
+            0.0
+        );
     }
 }
 

@@ -263,13 +263,13 @@ fn certificate_of_the_server_is_verified_as_the_rule_says() {
     );
     for (number, Row { tls, pair, told }) in rows.iter().enumerate() {
         origin.change(&Terms::new(pair));
-        let before = proxy.metric("strait_snapshot_generation", &[]);
+        let before = proxy.metric("strait_config_generation", &[]);
         let policy = rule(&material.tls(tls));
         let named = format!("name: a, annotations: {{row: '{number}'}}}}");
         let changed = documents([service(&origin, "HTTP", ""), policy]);
         proxy.write("more.yaml", changed.replace("name: a}", &named));
         eventually("it is in force", || {
-            proxy.metric("strait_snapshot_generation", &[]) > before
+            proxy.metric("strait_config_generation", &[]) > before
         });
         // no connection outlives its row
         let get = "GET /close HTTP/1.1\r\nHost: a.test\r\n\r\n";

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use proxy::telemetry::names::{Counter, FAMILIES, Gauge};
+
 use super::{DEADLINE, eventually};
 
 /// An address that nobody else takes: the loopback network is large, so every caller gets an IP of its own, and the
@@ -231,6 +233,7 @@ impl Proxy {
 
     /// Sum of a metric's samples that carry these labels.
     pub fn metric(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
+        assert_declared(name, labels);
         let text = self.page("/stats/prometheus");
         let samples = text.lines().filter(|line| {
             let rest = line.strip_prefix(name);
@@ -316,5 +319,24 @@ impl Drop for Proxy {
             let last = &lines[lines.len().saturating_sub(40)..];
             println!("--- standard error of the proxy\n{}", last.join("\n"));
         }
+    }
+}
+
+/// Panics if no metric of the proxy has this name, or if its series never have such a label: its sum would always be 0.
+fn assert_declared(name: &str, labels: &[(&str, &str)]) {
+    let counters = Counter::ALL.iter().map(|counter| counter.series());
+    let series = counters.chain(Gauge::ALL.iter().map(|gauge| gauge.series()));
+    let series: Vec<_> = series.filter(|one| one.family.name == name).collect();
+    if series.is_empty() {
+        let parts = ["", "_bucket", "_count", "_sum"];
+        let stems = parts.map(|part| name.strip_suffix(part));
+        let declared = |stem: &str| FAMILIES.iter().any(|family| family.name == stem);
+        let known = stems.into_iter().flatten().any(declared);
+        assert!(known, "no metric is called {name}");
+        return;
+    }
+    for label in labels {
+        let known = series.iter().any(|one| one.label == Some(*label));
+        assert!(known, "{name} never has the label {label:?}");
     }
 }

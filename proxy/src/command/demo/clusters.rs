@@ -283,7 +283,7 @@ Try, in another terminal:
       c2 is gone: the others share its part, and no request fails
   curl -X POST http://{calls}/demo/clusters/c2/start
       c2 is back, and has its part again
-  curl http://{admin}/stats/prometheus | grep strait_member
+  curl http://{admin}/stats/prometheus | grep strait_cluster
       shares, endpoints and shifts as metrics
 
 Change the weights, or lbType, in {policy}:

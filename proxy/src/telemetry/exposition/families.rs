@@ -89,9 +89,9 @@ pub(super) fn members(stats: &StatsRegistry) -> [MetricFamily; 3] {
             .map(move |(cause, count)| {
                 let labels = vec![
                     pair(label::DESTINATION_SERVICE, service),
-                    pair(label::FROM, from),
-                    pair(label::TO, to),
-                    pair(label::CAUSE, cause.as_str()),
+                    pair(label::FROM_CLUSTER, from),
+                    pair(label::TO_CLUSTER, to),
+                    pair(label::REASON, cause.as_str()),
                 ];
                 (labels, count)
             })
@@ -110,7 +110,7 @@ pub(super) fn members(stats: &StatsRegistry) -> [MetricFamily; 3] {
             })
     });
     [
-        counter_family(names::MEMBER_TRIES, tries),
+        counter_family(names::CLUSTER_ATTEMPTS, tries),
         counter_family(names::FAILOVER_REPLAYS, ways),
         counter_family(names::TIER_SHIFTS, shifts),
     ]
@@ -131,8 +131,8 @@ pub(super) fn standing(states: &[MemberState]) -> [MetricFamily; 2] {
         .iter()
         .map(|state| (labels(state), state.available as f64));
     [
-        gauge_family(names::MEMBER_SHARE, shares),
-        gauge_family(names::MEMBER_ENDPOINTS, available),
+        gauge_family(names::CLUSTER_SHARE, shares),
+        gauge_family(names::CLUSTER_ENDPOINTS, available),
     ]
 }
 
@@ -162,7 +162,8 @@ fn connection_values(
 /// increase; local replies have too many flags for that.
 pub(super) fn workers(counters: &WorkerCounters) -> impl Iterator<Item = MetricFamily> + '_ {
     let local_replies = counters.local_replies();
-    let local_replies = local_replies.map(|(flag, count)| (vec![pair(label::FLAG, flag)], count));
+    let local_replies =
+        local_replies.map(|(flag, count)| (vec![pair(label::RESPONSE_FLAG, flag)], count));
     let local_replies = counter_family(names::LOCAL_REPLIES, local_replies);
     let counts = by_family(Counter::ALL, |counter| counter.series()).map(|(family, members)| {
         let values = members.iter().map(|counter| {
@@ -206,7 +207,7 @@ pub(super) fn control(telemetry: &Telemetry) -> impl Iterator<Item = MetricFamil
     let build = telemetry.control.build();
     let result = |value| vec![pair(label::RESULT, value)];
     let reloads = [
-        (result("ok"), state.reloads_ok),
+        (result("succeeded"), state.reloads_succeeded),
         (result("failed"), state.reloads_failed),
     ];
     let last_success = state.last_success.map(|at| (Vec::new(), unix_seconds(at)));
@@ -230,13 +231,13 @@ pub(super) fn control(telemetry: &Telemetry) -> impl Iterator<Item = MetricFamil
         gauge_family(names::ISTIO_BUILD, [(component, 1.0)]),
         one(names::WORKERS, telemetry.workers() as f64),
         counter_family(names::RELOADS, reloads),
-        gauge_family(names::RELOAD_LAST_SUCCESS, last_success),
-        one(names::RELOAD_DURATION, state.last_took.as_secs_f64()),
+        gauge_family(names::LAST_RELOAD_SUCCESS, last_success),
+        one(names::LAST_RELOAD_DURATION, state.last_took.as_secs_f64()),
         one(names::GENERATION, state.generation as f64),
-        gauge_family(names::QUARANTINED, quarantined),
-        one(names::UNENFORCED, state.unenforced as f64),
+        gauge_family(names::RESOURCES_REJECTED, quarantined),
+        one(names::POLICIES_UNENFORCED, state.unenforced as f64),
         gauge_family(names::CERTIFICATE_EXPIRATION, expirations),
-        gauge_family(names::CERTIFICATE_REFUSED, refused),
+        gauge_family(names::CERTIFICATE_REJECTED, refused),
         one(
             names::REQUEST_LABEL_SETS,
             telemetry.stats.all_request_stats().len() as f64,
@@ -253,7 +254,7 @@ fn unix_seconds(at: SystemTime) -> f64 {
 
 /// Lines of the process log that were dropped.
 pub(super) fn log(dropped: u64) -> MetricFamily {
-    counter_family(names::LOG_DROPPED, [(Vec::new(), dropped)])
+    counter_family(names::PROCESS_LOG_DROPPED, [(Vec::new(), dropped)])
 }
 
 /// Lines of the access log.

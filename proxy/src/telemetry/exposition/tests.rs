@@ -299,10 +299,10 @@ fn workers_connections_and_local_replies_are_exposed() {
         "timeout",
     );
     assert_eq!(timeouts.value, 2.0);
-    assert_eq!(scrape.only("strait_pool_idle_connections").value, 1.0);
+    assert_eq!(scrape.only("strait_pool_connections_idle").value, 1.0);
     assert_eq!(
         scrape
-            .with("strait_local_replies_total", "flag", "NR")
+            .with("strait_local_replies_total", "response_flag", "NR")
             .value,
         1.0
     );
@@ -331,7 +331,7 @@ fn reloads_resources_and_build_are_exposed() {
     let before = exposed(&telemetry);
     assert!(
         before
-            .named("strait_reload_last_success_timestamp_seconds")
+            .named("strait_config_last_reload_success_timestamp_seconds")
             .is_empty()
     );
 
@@ -345,35 +345,41 @@ fn reloads_resources_and_build_are_exposed() {
     telemetry.control.reloaded(Reload::Failed);
     telemetry.control.set_quarantined(["Gateway"]);
     assert_eq!(
-        exposed(&telemetry).only("strait_unenforced_policies").value,
+        exposed(&telemetry)
+            .only("strait_config_policies_unenforced")
+            .value,
         0.0
     );
     telemetry.control.set_unenforced(2);
     let scrape = exposed(&telemetry);
     assert_eq!(
-        scrape.with("strait_reloads_total", "result", "ok").value,
+        scrape
+            .with("strait_config_reloads_total", "result", "succeeded")
+            .value,
         1.0
     );
     assert_eq!(
         scrape
-            .with("strait_reloads_total", "result", "failed")
+            .with("strait_config_reloads_total", "result", "failed")
             .value,
         1.0
     );
-    let last_success = scrape.only("strait_reload_last_success_timestamp_seconds");
+    let last_success = scrape.only("strait_config_last_reload_success_timestamp_seconds");
     assert_eq!(last_success.value, 1_700_000_000.5);
     assert_eq!(
-        scrape.only("strait_reload_last_duration_seconds").value,
+        scrape
+            .only("strait_config_last_reload_duration_seconds")
+            .value,
         0.04
     );
-    assert_eq!(scrape.only("strait_snapshot_generation").value, 3.0);
+    assert_eq!(scrape.only("strait_config_generation").value, 3.0);
     assert_eq!(
         scrape
-            .with("strait_quarantined_resources", "kind", "Gateway")
+            .with("strait_config_resources_rejected", "kind", "Gateway")
             .value,
         1.0
     );
-    assert_eq!(scrape.only("strait_unenforced_policies").value, 2.0);
+    assert_eq!(scrape.only("strait_config_policies_unenforced").value, 2.0);
     let info = scrape.only("strait_build_info");
     assert_eq!(
         (

@@ -37,7 +37,11 @@ fn panic_of_a_cluster_is_told_only_where_no_other_may_serve() {
     let panics = |proxy: &Proxy| {
         let told = proxy.page("/events").contains("panics");
         let shown = proxy.page("/clusters").contains("panic=true");
-        (proxy.metric("strait_panics_total", &[]), told, shown)
+        (
+            proxy.metric("strait_panic_mode_entries_total", &[]),
+            told,
+            shown,
+        )
     };
     let (proxy, _world, _more) = three_of_four_out("{lbType: Locality}");
     eventually("it panics", || panics(&proxy) == (1.0, true, true));

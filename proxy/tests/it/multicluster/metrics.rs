@@ -5,11 +5,11 @@ use super::*;
 const HOST: (&str, &str) = ("destination_service", "web.ns1.svc.cluster.local");
 
 const REQUESTS: &str = "istio_requests_total";
-const TRIES: &str = "strait_member_tries_total";
+const TRIES: &str = "strait_cluster_attempts_total";
 const REPLAYS: &str = "strait_failover_replays_total";
-const SHIFTS: &str = "strait_member_tier_shifts_total";
-const SHARE: &str = "strait_member_share";
-const AVAILABLE: &str = "strait_member_endpoints_available";
+const SHIFTS: &str = "strait_cluster_tier_shifts_total";
+const SHARE: &str = "strait_cluster_share";
+const AVAILABLE: &str = "strait_cluster_endpoints_available";
 
 const BACKUP: &str = "{lbType: FailOver, targets: [{clusterKey: c2}]}";
 
@@ -57,7 +57,12 @@ fn replays_tell_the_clusters_and_the_cause() {
     world.l1.answers(503);
     world.l2.answers(503);
     count(&proxy, 50);
-    let status = [HOST, ("from", "c1"), ("to", "c2"), ("cause", "status")];
+    let status = [
+        HOST,
+        ("from_cluster", "c1"),
+        ("to_cluster", "c2"),
+        ("reason", "status"),
+    ];
     assert_eq!(proxy.metric(REPLAYS, &status), 50.0);
     assert_eq!(
         proxy.metric(REPLAYS, &[]),

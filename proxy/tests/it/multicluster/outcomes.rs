@@ -44,7 +44,7 @@ fn post(bytes: usize) -> String {
 }
 
 fn replays(proxy: &Proxy, cause: &str) -> f64 {
-    proxy.metric("strait_failover_replays_total", &[("cause", cause)])
+    proxy.metric("strait_failover_replays_total", &[("reason", cause)])
 }
 
 #[test]

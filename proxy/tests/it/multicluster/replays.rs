@@ -101,7 +101,11 @@ fn a_request_that_tiers_refuse_goes_through_them_in_their_order() {
     let mut tries = seen.iter().map(|seen| seen.header("x-envoy-attempt-count"));
     assert!(tries.all(|count| count == Some("3")));
     let replays = |from, to| {
-        let labels = [("from", from), ("to", to), ("cause", "connect")];
+        let labels = [
+            ("from_cluster", from),
+            ("to_cluster", to),
+            ("reason", "connect_failure"),
+        ];
         proxy.metric("strait_failover_replays_total", &labels)
     };
     assert_eq!((replays("c1", "c2"), replays("c2", "c3")), (20.0, 20.0));

@@ -71,7 +71,7 @@ fn scenario_27_a_failing_cluster_costs_no_client_anything() {
     let counts = count(&proxy, RUN);
     assert_shares(&counts, &[("g2", 500), ("g3", 500)]);
     assert_eq!(world.l1.paths().len() + world.l2.paths().len(), RUN);
-    let replays = proxy.metric("strait_failover_replays_total", &[("cause", "status")]);
+    let replays = proxy.metric("strait_failover_replays_total", &[("reason", "status")]);
     assert_eq!(replays, 1000.0);
 }
 
@@ -89,7 +89,7 @@ fn a_retry_that_finds_nobody_left_in_its_cluster_goes_to_the_next_one() {
     world.l1.answers(503);
     assert_shares(&count(&proxy, RUN), &[("g2", 500), ("g3", 500)]);
     assert_eq!(world.l1.paths().len(), 1);
-    let replays = [("from", "c1"), ("cause", "connect")];
+    let replays = [("from_cluster", "c1"), ("reason", "connect_failure")];
     assert_eq!(proxy.metric("strait_failover_replays_total", &replays), 1.0);
 }
 

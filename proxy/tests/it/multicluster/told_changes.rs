@@ -119,7 +119,12 @@ fn what_is_wrong_with_the_file_is_told_and_what_it_said_last_stays_in_force() {
     let (one, two) = (behind(&mesh, "one"), behind(&mesh, "two"));
     let told = Told::new(&c2(one.address, ""));
     let proxy = proxy(&mesh, &told);
-    let held = || proxy.metric("strait_quarantined_resources", &[("kind", "--clusters")]) as u32;
+    let held = || {
+        proxy.metric(
+            "strait_config_resources_rejected",
+            &[("kind", "RemoteClustersFile")],
+        ) as u32
+    };
     assert_eq!(held(), 0);
     for (breaking, code) in [
         (Some(c2(two.address, "  gatewey: {}\n")), ":6:3: CM021"),

@@ -138,7 +138,7 @@ fn scenario_70_types_stay_as_they_are_until_the_object_is_gone() {
     assert!(turns(&["L1"]));
     let kind = [("kind", "MultiClusterService")];
     eventually("it is counted", || {
-        proxy.metric("strait_quarantined_resources", &kind) > 0.0
+        proxy.metric("strait_config_resources_rejected", &kind) > 0.0
     });
     let page = proxy.page("/");
     assert!(page.contains("types are immutable"), "{page}");
@@ -150,7 +150,7 @@ fn scenario_70_types_stay_as_they_are_until_the_object_is_gone() {
     eventually("it is gone", || turns(&["L1", "P1"]));
     proxy.write("exposed.yaml", not_us("LoadBalancer"));
     eventually("it is taken", || {
-        proxy.metric("strait_quarantined_resources", &kind) == 0.0
+        proxy.metric("strait_config_resources_rejected", &kind) == 0.0
     });
     assert!(turns(&["L1", "P1"]));
 }

@@ -154,7 +154,7 @@ pub struct MeshDefaults {
     /// Whether `maxEjectionPercent` holds for the first ejection too, as in newer Envoy. Flag
     /// `--outlier-first-ejection=cap`, default no.
     pub ejection_cap_holds_always: bool,
-    /// Whether weight 0 in a GlobalTrafficPolicy counts as 100, as in FSM. Flag `--zero-weight=upstream`, default no: it
+    /// Whether weight 0 in a GlobalTrafficPolicy counts as 100, as in FSM. Flag `--zero-weight=fsm`, default no: it
     /// drains the cluster.
     pub zero_weight_counts: bool,
     /// Whether the proxy's own cluster serves although a MultiClusterService does not name it, as in Karmada. Flag
@@ -175,7 +175,7 @@ pub enum Replay {
     #[default]
     Safe,
     /// Whatever got no response, or one above 499, as FSM has it.
-    Upstream,
+    Fsm,
 }
 
 impl Identity {

@@ -28,7 +28,7 @@ fn describe(text: &mut String, cluster: &ClusterView) {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{name}::{fact}::{value}");
     };
-    fact("balancer", &cluster.balancer);
+    fact("load_balancer", &cluster.load_balancer);
     fact("protocol", &cluster.protocol);
     if let Some(check) = &cluster.health_check {
         fact("health_check", check);
@@ -49,15 +49,15 @@ fn describe(text: &mut String, cluster: &ClusterView) {
         let line = describe_priority(number, priority);
         fact("priority", &line);
     }
-    for member in &cluster.members {
-        fact("member", &describe_member(member));
+    for member in &cluster.member_clusters {
+        fact("member_cluster", &describe_member(member));
     }
-    if let Some(absence) = &cluster.absence {
-        fact("absence", absence);
+    if let Some(reason) = &cluster.no_cluster_reason {
+        fact("no_cluster_reason", reason);
     }
     fact("endpoints", &cluster.endpoints.len());
-    for unresolved in &cluster.unresolved {
-        fact("unresolved", unresolved);
+    for host in &cluster.unresolved_hosts {
+        fact("unresolved_host", host);
     }
     for endpoint in &cluster.endpoints {
         describe_endpoint(text, name, endpoint);
@@ -66,15 +66,15 @@ fn describe(text: &mut String, cluster: &ClusterView) {
 
 fn describe_member(member: &MemberView) -> String {
     let MemberView {
-        member,
-        cluster,
+        cluster_key,
+        upstream_cluster,
         tier,
         weight,
         share,
         available,
     } = member;
     format!(
-        "{member} tier={tier} weight={weight} share={share:.4} available={available} cluster={cluster}"
+        "{cluster_key} tier={tier} weight={weight} share={share:.4} available={available} upstream_cluster={upstream_cluster}"
     )
 }
 
@@ -83,10 +83,11 @@ fn describe_priority(number: usize, priority: &PriorityView) -> String {
         load,
         healthy,
         total,
-        panic,
+        panic_mode,
         localities,
     } = priority;
-    let mut line = format!("{number} load={load}% healthy={healthy}/{total} panic={panic}");
+    let mut line =
+        format!("{number} load={load}% healthy={healthy}/{total} panic_mode={panic_mode}");
     for (locality, weight) in localities {
         let _ = write!(line, " {locality}={weight}");
     }
@@ -98,18 +99,21 @@ fn describe_endpoint(text: &mut String, cluster: &str, endpoint: &EndpointView) 
     let mut fact = |fact: &str, value: &dyn Display| {
         let _ = writeln!(text, "{cluster}::{address}::{fact}::{value}");
     };
-    fact("rq_active", &endpoint.active_requests);
-    fact("rq_total", &endpoint.requests);
+    fact("rq_active", &endpoint.rq_active);
+    fact("rq_total", &endpoint.rq_total);
     fact("weight", &endpoint.weight);
     fact("locality", &endpoint.locality);
     fact("priority", &endpoint.priority);
     fact("share", &format_args!("{:.4}", endpoint.share));
-    fact("health", &endpoint.out.as_deref().unwrap_or("healthy"));
+    fact(
+        "health",
+        &endpoint.unavailable_reason.as_deref().unwrap_or("healthy"),
+    );
     if let Some(warmup) = &endpoint.warmup {
         fact("warmup", warmup);
     }
-    if let Some(check) = &endpoint.check {
-        fact("check", check);
+    if let Some(result) = &endpoint.last_health_check {
+        fact("last_health_check", result);
     }
     fact("ejections", &endpoint.ejections);
     for (label, value) in &endpoint.labels {

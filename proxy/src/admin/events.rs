@@ -20,7 +20,7 @@ pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
         let _ = writeln!(
             text,
             "{:.1}s ago  {}  {endpoint}  {}: {}",
-            event.seconds_ago, event.cluster, event.kind, event.text
+            event.seconds_ago, event.cluster, event.kind, event.message
         );
     }
     Reply::text(StatusCode::OK, text)

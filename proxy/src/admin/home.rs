@@ -51,7 +51,7 @@ fn quarantined(html: &mut String, resources: &[QuarantineView]) {
     }
     html.push_str("<h2>Refused resources</h2><ul>\n");
     for resource in resources {
-        let effect = if resource.last_good_in_force {
+        let effect = if resource.last_good_version_in_use {
             "its last good version stays in force"
         } else {
             "it has no effect"
@@ -60,7 +60,7 @@ fn quarantined(html: &mut String, resources: &[QuarantineView]) {
             html,
             "<li>{} at {}: {effect}",
             escape(&resource.object),
-            escape(&resource.place)
+            escape(&resource.location)
         );
         for error in &resource.errors {
             let _ = writeln!(html, "<br>{}", escape(error));

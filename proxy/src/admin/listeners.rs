@@ -38,7 +38,7 @@ fn describe(text: &mut String, listener: &ListenerView) {
         let _ = writeln!(text, "{name}::error::{error}");
     }
     let _ = writeln!(text, "{name}::protocol::{protocol}");
-    let _ = writeln!(text, "{name}::cx_active::{}", listener.active_connections);
+    let _ = writeln!(text, "{name}::cx_active::{}", listener.cx_active);
     for host in &listener.hosts {
         let _ = writeln!(text, "{name}::host::{host}");
     }

@@ -58,12 +58,12 @@ pub(super) const PAGES: &[Page] = &[
     get("/stats/prometheus", "metrics", stats::show),
     get(
         "/metrics",
-        "the same, where scrapers look by default",
+        "the same, at the default path of scrapers",
         stats::show,
     ),
     get(
         "/config_dump",
-        "the configuration in force, without secrets (JSON)",
+        "the applied configuration, without secrets (JSON)",
         config_dump::show,
     ),
     get(
@@ -73,7 +73,7 @@ pub(super) const PAGES: &[Page] = &[
     ),
     get(
         "/events",
-        "endpoints ejected and returned, panics, traffic that shifted (?format=json)",
+        "changes of the health of endpoints: ejections, health checks, panic mode (?format=json)",
         events::show,
     ),
     get(
@@ -84,18 +84,18 @@ pub(super) const PAGES: &[Page] = &[
     get("/listeners", "listeners (?format=json)", listeners::show),
     get(
         "/explain",
-        "why a request goes where it goes: ?url=http://host/path",
+        "how a request is routed, and why: ?url=http://host/path",
         explain::show,
     ),
-    get("/logging", "what is logged", logging::show),
+    get("/logging", "the level of the process log", logging::show),
     post(
         "/logging",
-        "change what is logged: ?level=debug, ?level=info,proxy::pool=trace",
+        "change the log level: ?level=debug, ?level=info,proxy::pool=trace",
         logging::set,
     ),
     post(
         "/drain",
-        "stop taking connections, finish what runs",
+        "drain: no new connections; in-flight requests finish",
         drain::drain,
     ),
     post("/quitquitquit", "drain, then exit", drain::quit),

@@ -157,29 +157,29 @@ fn cluster() -> ClusterView {
     ClusterView {
         tls: None,
         name: "outbound|80||a".to_owned(),
-        balancer: "LEAST_REQUEST".to_owned(),
+        load_balancer: "LEAST_REQUEST".to_owned(),
         sources: vec!["ServiceEntry/default/a (a.yaml:3)".to_owned()],
-        members: vec![MemberView {
-            member: "default/default/default/c2".to_owned(),
-            cluster: "outbound|80||a@default/default/default/c2".to_owned(),
+        member_clusters: vec![MemberView {
+            cluster_key: "default/default/default/c2".to_owned(),
+            upstream_cluster: "outbound|80||a@default/default/default/c2".to_owned(),
             tier: 1,
             weight: 80,
             share: 0.25,
             available: true,
         }],
-        absence: Some("drained".to_owned()),
+        no_cluster_reason: Some("drained".to_owned()),
         endpoints: vec![EndpointView {
             address: "10.0.0.1:8080".to_owned(),
             weight: 2,
             locality: "r/z".to_owned(),
             priority: 1,
             share: 0.25,
-            out: Some("ejected for 3s more, 1 times so far".to_owned()),
+            unavailable_reason: Some("ejected for 3s more, 1 times so far".to_owned()),
             warmup: Some("45% of its weight, all in 5.5s".to_owned()),
-            check: Some("passed 2 in a row, last: 200, 1.5s ago".to_owned()),
+            last_health_check: Some("passed 2 in a row, last: 200, 1.5s ago".to_owned()),
             ejections: 1,
-            active_requests: 5,
-            requests: 70,
+            rq_active: 5,
+            rq_total: 70,
             labels: [("version".to_owned(), "v1".to_owned())].into(),
         }],
         protocol: "HTTP/1.1".to_owned(),
@@ -200,10 +200,10 @@ fn cluster() -> ClusterView {
             load: 70,
             healthy: 1,
             total: 2,
-            panic: false,
+            panic_mode: false,
             localities: vec![("r/z".to_owned(), 80)],
         }],
-        unresolved: vec!["b.test:80".to_owned()],
+        unresolved_hosts: vec!["b.test:80".to_owned()],
     }
 }
 
@@ -222,9 +222,9 @@ fn listener() -> ListenerView {
 fn quarantine() -> QuarantineView {
     QuarantineView {
         object: "VirtualService/default/<b>".to_owned(),
-        place: "b.yaml:9".to_owned(),
+        location: "b.yaml:9".to_owned(),
         errors: vec!["expected a \"host\"".to_owned()],
-        last_good_in_force: true,
+        last_good_version_in_use: true,
     }
 }
 
@@ -488,18 +488,18 @@ async fn clusters_show_as_text_and_as_json() {
     let admin = Admin::start().await;
     assert_eq!(
         admin.get("/clusters").await.body,
-        "outbound|80||a::balancer::LEAST_REQUEST\n\
+        "outbound|80||a::load_balancer::LEAST_REQUEST\n\
          outbound|80||a::protocol::HTTP/1.1\n\
          outbound|80||a::health_check::GET / every 10s\n\
          outbound|80||a::connections::2/3\n\
          outbound|80||a::requests::5\n\
          outbound|80||a::source::ServiceEntry/default/a (a.yaml:3)\n\
-         outbound|80||a::priority::0 load=70% healthy=1/2 panic=false r/z=80\n\
-         outbound|80||a::member::default/default/default/c2 tier=1 weight=80 share=0.2500 available=true \
-         cluster=outbound|80||a@default/default/default/c2\n\
-         outbound|80||a::absence::drained\n\
+         outbound|80||a::priority::0 load=70% healthy=1/2 panic_mode=false r/z=80\n\
+         outbound|80||a::member_cluster::default/default/default/c2 tier=1 weight=80 share=0.2500 available=true \
+         upstream_cluster=outbound|80||a@default/default/default/c2\n\
+         outbound|80||a::no_cluster_reason::drained\n\
          outbound|80||a::endpoints::1\n\
-         outbound|80||a::unresolved::b.test:80\n\
+         outbound|80||a::unresolved_host::b.test:80\n\
          outbound|80||a::10.0.0.1:8080::rq_active::5\n\
          outbound|80||a::10.0.0.1:8080::rq_total::70\n\
          outbound|80||a::10.0.0.1:8080::weight::2\n\
@@ -508,7 +508,7 @@ async fn clusters_show_as_text_and_as_json() {
          outbound|80||a::10.0.0.1:8080::share::0.2500\n\
          outbound|80||a::10.0.0.1:8080::health::ejected for 3s more, 1 times so far\n\
          outbound|80||a::10.0.0.1:8080::warmup::45% of its weight, all in 5.5s\n\
-         outbound|80||a::10.0.0.1:8080::check::passed 2 in a row, last: 200, 1.5s ago\n\
+         outbound|80||a::10.0.0.1:8080::last_health_check::passed 2 in a row, last: 200, 1.5s ago\n\
          outbound|80||a::10.0.0.1:8080::ejections::1\n\
          outbound|80||a::10.0.0.1:8080::label::version=v1\n"
     );
@@ -519,7 +519,7 @@ async fn clusters_show_as_text_and_as_json() {
         answer.head
     );
     let read: Value = serde_json::from_str(&answer.body).expect("JSON");
-    assert_eq!(read[0]["endpoints"][0]["requests"], 70);
+    assert_eq!(read[0]["endpoints"][0]["rq_total"], 70);
     assert_eq!(read[0]["endpoints"][0]["labels"]["version"], "v1");
 }
 

@@ -29,10 +29,10 @@ pub struct CertificateView {
     pub ca_cert: Vec<CertificateFacts>,
     /// The certificate that is in force.
     pub cert_chain: Vec<CertificateFacts>,
-    /// Whether what is in force is older than what was read last.
-    pub last_good_in_force: bool,
-    /// What is wrong with what was read last.
-    pub problems: Vec<String>,
+    /// Whether the newest version is rejected and an older one is used.
+    pub last_good_version_in_use: bool,
+    /// What is wrong with the newest version.
+    pub errors: Vec<String>,
 }
 
 /// What a certificate says. Never anything of a key.
@@ -75,8 +75,8 @@ pub enum SubjectAltName {
 pub struct ClusterView {
     /// Name, as in `outbound|80||a.default.svc.cluster.local`.
     pub name: String,
-    /// Balancer, as DestinationRule spells it.
-    pub balancer: String,
+    /// Load balancer, as DestinationRule spells it.
+    pub load_balancer: String,
     /// Resources that it was made from, as `Kind/namespace/name (file:line)`.
     pub sources: Vec<String>,
     /// What its connections speak.
@@ -89,20 +89,20 @@ pub struct ClusterView {
     pub tls: Option<String>,
     /// Priorities, first to last.
     pub priorities: Vec<PriorityView>,
-    /// The Kubernetes clusters that serve it, where a policy shares its traffic among several.
-    pub members: Vec<MemberView>,
-    /// Why no cluster serves it, if none does.
-    pub absence: Option<String>,
+    /// The Kubernetes clusters that serve it, where a policy distributes its traffic among several.
+    pub member_clusters: Vec<MemberView>,
+    /// Why no Kubernetes cluster serves it, if none does.
+    pub no_cluster_reason: Option<String>,
     /// Its endpoints; where several clusters serve it, those of the proxy's own.
     pub endpoints: Vec<EndpointView>,
-    /// DNS names of endpoints, with ports, that have no address yet.
-    pub unresolved: Vec<String>,
+    /// DNS names of endpoints, with ports, that are not resolved yet.
+    pub unresolved_hosts: Vec<String>,
 }
 
 /// How much of something there is, and how much there may be.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct LimitView {
-    /// `connections`, `pending`, `pins`, `requests` or `retries`.
+    /// `connections`, `pending_requests`, `requests`, `retries` or `session_affinity_entries`.
     pub name: String,
     /// How much there is, over all workers.
     pub active: u64,
@@ -114,10 +114,10 @@ pub struct LimitView {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MemberView {
     /// Its key: `region/zone/group/cluster`.
-    pub member: String,
-    /// Name of the cluster that has its endpoints.
-    pub cluster: String,
-    /// When its turn comes, 0 first.
+    pub cluster_key: String,
+    /// Name of the upstream cluster with its endpoints.
+    pub upstream_cluster: String,
+    /// Its tier, 0 first.
     pub tier: u8,
     /// Its part of the sum over its tier.
     pub weight: u32,
@@ -136,8 +136,8 @@ pub struct PriorityView {
     pub healthy: u32,
     /// All of its endpoints.
     pub total: u32,
-    /// Whether all of them are used, healthy or not.
-    pub panic: bool,
+    /// Whether it is in panic mode: all of its endpoints are used, healthy or not.
+    pub panic_mode: bool,
     /// Its localities with their weights, where traffic is distributed by locality.
     pub localities: Vec<(String, u32)>,
 }
@@ -155,18 +155,18 @@ pub struct EndpointView {
     pub priority: u32,
     /// Part of the cluster's traffic that it gets while all are equally busy.
     pub share: f64,
-    /// Why it may not be used; nothing if it may.
-    pub out: Option<String>,
+    /// Why it is not used; none if it is.
+    pub unavailable_reason: Option<String>,
     /// How warm it is, while it has less than its weight.
     pub warmup: Option<String>,
-    /// What its health checks came to; nothing before the first, and where none are made.
-    pub check: Option<String>,
+    /// Results of its active health checks; none before the first, and without health checks.
+    pub last_health_check: Option<String>,
     /// Times that it was ejected.
     pub ejections: u32,
-    /// Requests that it is working on for this proxy.
-    pub active_requests: u64,
-    /// Requests that this proxy sent it, ever.
-    pub requests: u64,
+    /// Requests in flight to it from this proxy.
+    pub rq_active: u64,
+    /// Requests that this proxy has sent to it.
+    pub rq_total: u64,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
 }
@@ -182,10 +182,10 @@ pub struct EventView {
     pub cluster: String,
     /// Address of the endpoint, if it is about one.
     pub endpoint: Option<String>,
-    /// `ejected`, `returned`, `spared`, `panic_on`, `panic_off`, `shifted`, `healthy`, `unhealthy`.
+    /// As [`crate::registry::Happening::name`] has it: `ejected`, `unejected` and so on.
     pub kind: String,
-    /// The numbers that led to it, in words.
-    pub text: String,
+    /// What happened, with the numbers that led to it.
+    pub message: String,
 }
 
 /// A listener.
@@ -203,7 +203,7 @@ pub struct ListenerView {
     /// Why it does not, for a failed one.
     pub error: Option<String>,
     /// Connections that are open.
-    pub active_connections: u64,
+    pub cx_active: u64,
     /// Hosts that it serves.
     pub hosts: Vec<String>,
     /// Resources that it was made from, as `Kind/namespace/name (file:line)`.
@@ -237,15 +237,15 @@ impl ListenerState {
     }
 }
 
-/// A resource whose newest version was refused.
+/// A resource whose newest version is rejected.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct QuarantineView {
     /// `Kind/namespace/name`.
     pub object: String,
-    /// Where the refused version stands, as `file:line:column`.
-    pub place: String,
+    /// Location of the rejected version, as `file:line:column`.
+    pub location: String,
     /// What is wrong with it.
     pub errors: Vec<String>,
-    /// Whether an earlier version is in force instead; if not, the resource has no effect.
-    pub last_good_in_force: bool,
+    /// Whether its last good version is used; if not, the resource has no effect.
+    pub last_good_version_in_use: bool,
 }

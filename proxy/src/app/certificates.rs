@@ -17,8 +17,8 @@ pub(super) fn views(store: &Store) -> Vec<CertificateView> {
             cert_chain: in_force
                 .map(|one| facts(&source, &one.facts, now))
                 .collect(),
-            last_good_in_force: status.is_kept,
-            problems: problems(&status.problems),
+            last_good_version_in_use: status.is_kept,
+            errors: problems(&status.problems),
             source,
             ..CertificateView::default()
         }
@@ -28,8 +28,8 @@ pub(super) fn views(store: &Store) -> Vec<CertificateView> {
         let in_force = status.in_force.iter().flat_map(|one| &one.facts);
         CertificateView {
             ca_cert: in_force.map(|one| facts(&source, one, now)).collect(),
-            last_good_in_force: status.is_kept,
-            problems: problems(&status.problems),
+            last_good_version_in_use: status.is_kept,
+            errors: problems(&status.problems),
             source,
             ..CertificateView::default()
         }
@@ -37,8 +37,8 @@ pub(super) fn views(store: &Store) -> Vec<CertificateView> {
     own.chain(of_clients).collect()
 }
 
-fn problems(problems: &[Problem]) -> Vec<String> {
-    problems.iter().map(ToString::to_string).collect()
+fn problems(errors: &[Problem]) -> Vec<String> {
+    errors.iter().map(ToString::to_string).collect()
 }
 
 fn facts(source: &str, facts: &Facts, now: UnixSeconds) -> CertificateFacts {

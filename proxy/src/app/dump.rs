@@ -29,7 +29,7 @@ pub(super) fn of(snapshot: &Snapshot, resources: &ResourceSet, identity: &Identi
             "labels": identity.labels,
             "network": identity.network,
         },
-        "told_of_clusters": identity.members.iter().map(member).collect::<Vec<_>>(),
+        "remote_clusters": identity.members.iter().map(remote_cluster).collect::<Vec<_>>(),
         "listeners": listeners,
         "clusters": views::clusters(snapshot),
         "resources": objects(resources),
@@ -37,19 +37,19 @@ pub(super) fn of(snapshot: &Snapshot, resources: &ResourceSet, identity: &Identi
     })
 }
 
-fn member(member: &MemberSettings) -> Value {
+fn remote_cluster(member: &MemberSettings) -> Value {
     let gateway = member.gateway.as_ref().map(|gateway| {
         let tls = gateway.tls.as_ref().map(|tls| {
             json!({
                 "sni": tls.server_name,
                 "ca_certificates": tls.authorities,
-                "shows_certificate": tls.shows.is_some(),
+                "sends_client_certificate": tls.shows.is_some(),
             })
         });
         json!({"host": gateway.host, "port": gateway.port, "tls": tls})
     });
     json!({
-        "key": member.key,
+        "cluster_key": member.key,
         "network": member.network,
         "locality": member.locality,
         "gateway": gateway,
@@ -63,9 +63,9 @@ fn listener(listener: &Listener) -> Value {
         "sources": listener.provenance.iter().map(ToString::to_string).collect::<Vec<_>>(),
     });
     match &listener.service {
-        Service::Http(hosts) => out["virtualHosts"] = virtual_hosts(hosts),
+        Service::Http(hosts) => out["virtual_hosts"] = virtual_hosts(hosts),
         Service::Opaque(routes) => out["routes"] = opaque_routes(routes),
-        Service::Tls(chains) => out["chains"] = chains.chains.iter().map(chain).collect(),
+        Service::Tls(chains) => out["filter_chains"] = chains.chains.iter().map(chain).collect(),
     }
     if !listener.skipped.is_empty() {
         let skipped = listener.skipped.iter();
@@ -89,7 +89,7 @@ fn virtual_hosts(hosts: &HttpHosts) -> Value {
 fn chain(chain: &Chain) -> Value {
     let mut out = json!({
         "server": &*chain.id,
-        "serverNames": chain.names.iter().map(|name| &**name).collect::<Vec<_>>(),
+        "server_names": chain.names.iter().map(|name| &**name).collect::<Vec<_>>(),
         "protocol": chain.protocol,
         "source": chain.provenance.to_string(),
         "tls": chain.handling.name(),
@@ -99,7 +99,7 @@ fn chain(chain: &Chain) -> Value {
             out["routes"] = opaque_routes(routes);
         }
         Handling::Terminate { then, .. } => match then {
-            Then::Http(hosts) => out["virtualHosts"] = virtual_hosts(hosts),
+            Then::Http(hosts) => out["virtual_hosts"] = virtual_hosts(hosts),
             Then::Opaque(routes) => out["routes"] = opaque_routes(routes),
         },
     }
@@ -155,16 +155,16 @@ fn route(route: &Route, rule: &Rule) -> Value {
     match &filters.action {
         Action::DirectResponse(direct) => {
             let (status, bytes) = (direct.status.as_u16(), direct.body.len());
-            out["directResponse"] = json!({"status": status, "bodyBytes": bytes});
+            out["direct_response"] = json!({"status": status, "body_bytes": bytes});
         }
         Action::Redirect(to) => out["redirect"] = redirect(to),
         Action::Forward => out["destinations"] = destinations(route),
     }
     if let Some(path) = &filters.path {
-        out["rewritePath"] = rewrite(path);
+        out["path_rewrite"] = rewrite(path);
     }
     if let Some(authority) = filters.authority(usize::MAX) {
-        out["rewriteAuthority"] = String::from_utf8_lossy(authority.as_bytes()).into();
+        out["authority_rewrite"] = String::from_utf8_lossy(authority.as_bytes()).into();
     }
     if let Some(timeout) = filters.timeout {
         out["timeout"] = format!("{timeout:?}").into();
@@ -180,8 +180,8 @@ fn route(route: &Route, rule: &Rule) -> Value {
     if let Some(retry) = &filters.retry {
         out["retries"] = json!({
             "attempts": retry.attempts,
-            "retryOn": retry.conditions.words().join(","),
-            "perTryTimeout": retry.per_try_timeout.map(|time| format!("{time:?}")),
+            "retry_on": retry.conditions.words().join(","),
+            "per_try_timeout": retry.per_try_timeout.map(|time| format!("{time:?}")),
             "backoff": format!("{:?}", retry.back_off.base),
         });
     }
@@ -229,18 +229,23 @@ fn redirect(redirect: &Redirect) -> Value {
 
 fn rewrite(rewrite: &PathRewrite) -> Value {
     match rewrite {
-        PathRewrite::Prefix { len, with } => json!({"prefixBytes": len, "with": with}),
+        PathRewrite::Prefix { len, with } => json!({"prefix_bytes": len, "replacement": with}),
         PathRewrite::Regex { regex, .. } => json!({"regex": regex.written()}),
-        PathRewrite::First { regex, with } => json!({"first": regex.written(), "with": with}),
-        PathRewrite::Whole(with) => json!({"with": with}),
+        PathRewrite::First { regex, with } => {
+            json!({"first_match": regex.written(), "replacement": with})
+        }
+        PathRewrite::Whole(with) => json!({"replacement": with}),
     }
 }
 
 /// Adds the header edits of the rule, or of one of several destinations, where there are any.
 fn edits(out: &mut Value, route: &Route, destination: Option<usize>) {
     let both = [
-        ("requestHeaders", route.filters.request_edits(destination)),
-        ("responseHeaders", route.filters.response_edits(destination)),
+        ("request_headers", route.filters.request_edits(destination)),
+        (
+            "response_headers",
+            route.filters.response_edits(destination),
+        ),
     ];
     for (field, edits) in both {
         if !edits.is_empty() {

@@ -188,7 +188,7 @@ fn events(journal: &Journal) -> Vec<EventView> {
             cluster: event.cluster.to_string(),
             endpoint: event.endpoint.map(String::from),
             kind: event.what.name().to_owned(),
-            text: event.what.to_string(),
+            message: event.what.to_string(),
         })
         .collect()
 }
@@ -201,35 +201,35 @@ fn cluster_view(cluster: &Cluster, live: &Live, snapshot: &Snapshot) -> ClusterV
     let endpoints = numbered.map(|(number, (endpoint, share))| EndpointView {
         priority: cluster.priority(EndpointIdx(number as u32)),
         share,
-        out: endpoint.why_out(cluster.balance.outlier.as_ref(), now),
+        unavailable_reason: endpoint.why_out(cluster.balance.outlier.as_ref(), now),
         warmup: cluster
             .warming(EndpointIdx(number as u32), now)
             .map(|warming| warming.to_string()),
-        check: endpoint.check_results(now),
+        last_health_check: endpoint.check_results(now),
         ejections: endpoint.state.health.ejections(),
         address: endpoint.address.to_string(),
         weight: endpoint.weight,
         locality: endpoint.locality.to_string(),
-        active_requests: u64::from(endpoint.state.active()),
-        requests: endpoint.state.requests(),
+        rq_active: u64::from(endpoint.state.active()),
+        rq_total: endpoint.state.requests(),
         labels: (*endpoint.labels).clone(),
     });
     ClusterView {
         name: cluster.name().to_string(),
-        balancer: cluster.balance.policy.name().to_owned(),
+        load_balancer: cluster.balance.policy.name().to_owned(),
         health_check: cluster.check.as_ref().map(ToString::to_string),
         protocol: cluster.pool.speaks.name(cluster.protocol).to_owned(),
         limits: limits(cluster),
         tls: cluster.pool.tls.as_ref().map(ToString::to_string),
         sources: cluster.provenance.iter().map(ToString::to_string).collect(),
         priorities: priorities(cluster, live),
-        members: cluster
+        member_clusters: cluster
             .federation
             .as_ref()
             .map_or_else(Vec::new, |federation| members(federation, snapshot)),
-        absence: cluster.absence.map(|absence| absence.as_str().to_owned()),
+        no_cluster_reason: cluster.absence.map(|absence| absence.as_str().to_owned()),
         endpoints: endpoints.collect(),
-        unresolved: cluster.unresolved.iter().map(|n| n.to_string()).collect(),
+        unresolved_hosts: cluster.unresolved.iter().map(|n| n.to_string()).collect(),
     }
 }
 
@@ -252,7 +252,11 @@ fn limits(cluster: &Cluster) -> Vec<LimitView> {
         view("requests", requests, limits.requests),
     ];
     if limits.pending < u32::MAX {
-        views.push(view("pending", state.pending.active(), limits.pending));
+        views.push(view(
+            "pending_requests",
+            state.pending.active(),
+            limits.pending,
+        ));
     }
     let retries = match cluster.retry_limit {
         RetryLimit::Count(max) => max,
@@ -268,7 +272,7 @@ fn limits(cluster: &Cluster) -> Vec<LimitView> {
     };
     views.push(view("retries", state.retries.active(), retries));
     if let Some(pins) = cluster.pins(state.journal.now()) {
-        views.push(view("pins", pins, PINS_MAX as u32));
+        views.push(view("session_affinity_entries", pins, PINS_MAX as u32));
     }
     views
 }
@@ -314,8 +318,8 @@ fn members(federation: &Federation, snapshot: &Snapshot) -> Vec<MemberView> {
     let shares = federation.shares(available);
     let pools = federation.pools().iter().zip(shares).enumerate();
     let view = |(at, (pool, share)): (usize, (&Pool, f64))| MemberView {
-        member: pool.member.to_string(),
-        cluster: snapshot
+        cluster_key: pool.member.to_string(),
+        upstream_cluster: snapshot
             .cluster(pool.cluster)
             .map_or_else(String::new, |cluster| cluster.name().to_string()),
         tier: pool.tier,
@@ -332,7 +336,7 @@ fn priorities(cluster: &Cluster, live: &Live) -> Vec<PriorityView> {
         load: share.load,
         healthy: health.healthy,
         total: health.total,
-        panic: share.panic,
+        panic_mode: share.panic,
         localities: cluster.localities(level),
     };
     levels.map(view).collect()
@@ -362,7 +366,7 @@ fn listeners(
                 protocol: listener.protocols.join(","),
                 state: listener_state(status, stage),
                 error: status.and_then(ListenerStatus::error).map(str::to_owned),
-                active_connections: 0,
+                cx_active: 0,
                 hosts: hosts_of(listener),
                 sources: sources.map(ToString::to_string).collect(),
             }
@@ -381,7 +385,7 @@ fn listeners(
         }
     }
     for view in &mut views {
-        view.active_connections = active.get(&view.name).copied().unwrap_or(0);
+        view.cx_active = active.get(&view.name).copied().unwrap_or(0);
     }
     views
 }
@@ -427,13 +431,13 @@ fn quarantined(quarantine: &Quarantine) -> Vec<QuarantineView> {
         let first = quarantined.diagnostics.first();
         QuarantineView {
             object: quarantined.name.clone(),
-            place: first.map_or_else(String::new, |found| found.place.to_string()),
+            location: first.map_or_else(String::new, |found| found.place.to_string()),
             errors: quarantined
                 .diagnostics
                 .iter()
                 .map(|found| found.message.clone())
                 .collect(),
-            last_good_in_force: quarantined.in_force,
+            last_good_version_in_use: quarantined.in_force,
         }
     });
     views.collect()

@@ -215,7 +215,7 @@ pub enum FailoverReplayArg {
     /// Requests without a connection or response, 502 to 504, and other 5xx if the method is idempotent
     Safe,
     /// Every request without a response or with one above 499, as FSM does
-    Upstream,
+    Fsm,
 }
 
 /// `--zero-weight`.
@@ -224,7 +224,7 @@ pub enum ZeroWeightArg {
     /// The cluster gets no traffic
     Drain,
     /// As 100, as FSM has it
-    Upstream,
+    Fsm,
 }
 
 /// `--default-domain`.
@@ -295,7 +295,7 @@ impl IdentityArgs {
                 retry_503: self.compat_retry_503,
                 failover_needs_detection: self.failover_needs_outlier_detection,
                 ejection_cap_holds_always: self.ejection.first_is_capped(),
-                zero_weight_counts: self.members.zero_weight == ZeroWeightArg::Upstream,
+                zero_weight_counts: self.members.zero_weight == ZeroWeightArg::Fsm,
                 local_when_not_provider: self.members.local_when_not_provider,
                 short_names: match self.members.default_domain {
                     DefaultDomainArg::Cluster => ShortNames::Cluster,
@@ -304,7 +304,7 @@ impl IdentityArgs {
                 failover_replay: match self.members.failover_replay {
                     FailoverReplayArg::Off => Replay::Off,
                     FailoverReplayArg::Safe => Replay::Safe,
-                    FailoverReplayArg::Upstream => Replay::Upstream,
+                    FailoverReplayArg::Fsm => Replay::Fsm,
                 },
             },
         }

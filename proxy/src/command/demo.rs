@@ -61,7 +61,7 @@ pub struct DemoArgs {
         conflicts_with = "dir"
     )]
     pub listen: SocketAddr,
-    /// Address of the calls that stop and start clusters
+    /// Address of the control API that stops and starts clusters
     #[arg(
         long,
         value_name = "IP:PORT",
@@ -69,11 +69,11 @@ pub struct DemoArgs {
         value_parser = socket_address,
         conflicts_with = "dir"
     )]
-    pub calls: SocketAddr,
-    /// New directory that the configuration is written to, and that stays; default: one among the temporary files, which
+    pub control: SocketAddr,
+    /// New directory for the configuration, which is kept; default: a temporary directory, which
     /// is removed at the end
     #[arg(long, value_name = "DIR", conflicts_with = "dir")]
-    pub files: Option<PathBuf>,
+    pub keep_files: Option<PathBuf>,
     /// Requests that the demo sends by itself; 0 for none, and no table
     #[arg(
         long,

@@ -164,9 +164,9 @@ pub struct ServeArgs {
         long,
         value_name = "BYTES",
         default_value_t = REPLAY_BYTES_MAX,
-        env = "STRAIT_RETRY_BYTES"
+        env = "STRAIT_RETRY_BODY_BYTES_TOTAL"
     )]
-    pub retry_bytes: usize,
+    pub retry_body_bytes_total: usize,
     /// Bytes of a request body that may be sent again to the next clusters of a FailOver policy; a longer one goes once. Never
     /// more than --retry-body-bytes
     #[arg(
@@ -324,7 +324,7 @@ impl ServeArgs {
             environment: Arc::new(environment.collect()),
             shadow_host_suffix: self.shadow_host_suffix,
             replay_body_bytes_max: self.retry_body_bytes,
-            replay_bytes_max: self.retry_bytes / self.workers(),
+            replay_bytes_max: self.retry_body_bytes_total / self.workers(),
             failover_body_bytes_max: self.failover_replay_bytes.min(self.retry_body_bytes),
         })
     }

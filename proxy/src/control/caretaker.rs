@@ -197,14 +197,14 @@ fn ejection(cause: Cause) -> Counter {
 
 fn log(event: &Event) {
     let (cluster, endpoint) = (&*event.cluster, event.endpoint.as_deref());
-    let what = event.what.name();
+    let kind = event.what.name();
     let bad = matches!(
         event.what,
         Happening::Ejected { .. } | Happening::PanicOn { .. } | Happening::Unhealthy { .. }
     );
     if bad {
-        tracing::warn!(cluster, endpoint, what, "{}", event.what);
+        tracing::warn!(cluster, endpoint, kind, "{}", event.what);
     } else {
-        tracing::info!(cluster, endpoint, what, "{}", event.what);
+        tracing::info!(cluster, endpoint, kind, "{}", event.what);
     }
 }

@@ -17,7 +17,7 @@ use crate::telemetry::{Counter, ReplayCause as Cause};
 fn cause(tried: Outcome, idempotent: bool, grpc: bool, replay: Replay) -> Option<Cause> {
     match (replay, tried) {
         (Replay::Off, _) => None,
-        (Replay::Upstream, Outcome::Status(status, _)) => (status > 499).then_some(Cause::Status),
+        (Replay::Fsm, Outcome::Status(status, _)) => (status > 499).then_some(Cause::Status),
         (Replay::Safe, Outcome::Status(status, unavailable)) => match status {
             502..=504 => Some(Cause::Status),
             500..=599 if idempotent => Some(Cause::Status),
@@ -33,7 +33,7 @@ fn cause(tried: Outcome, idempotent: bool, grpc: bool, replay: Replay) -> Option
             | Kind::UpstreamRefusedStream
             | Kind::UpstreamReset => Some(Cause::Reset),
             // it may be at work still
-            Kind::TryTimeout if idempotent || replay == Replay::Upstream => Some(Cause::Timeout),
+            Kind::TryTimeout if idempotent || replay == Replay::Fsm => Some(Cause::Timeout),
             _ => None,
         },
     }
@@ -166,7 +166,7 @@ mod tests {
             let found = [
                 cause(outcome, false, false, Replay::Safe),
                 cause(outcome, true, false, Replay::Safe),
-                cause(outcome, false, false, Replay::Upstream),
+                cause(outcome, false, false, Replay::Fsm),
             ];
             assert_eq!(found, expected, "{outcome:?}");
             assert_eq!(cause(outcome, true, false, Replay::Off), NOT, "{outcome:?}");
@@ -181,7 +181,7 @@ mod tests {
         };
         assert_eq!(asked(true, Replay::Safe), STATUS);
         assert_eq!(asked(false, Replay::Safe), NOT);
-        assert_eq!(asked(true, Replay::Upstream), NOT);
+        assert_eq!(asked(true, Replay::Fsm), NOT);
         assert_eq!(asked(true, Replay::Off), NOT);
     }
 }

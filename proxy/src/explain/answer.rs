@@ -19,12 +19,12 @@ pub struct Answer {
     pub listener: Option<ListenerChoice>,
     /// The virtual host that serves its host.
     pub virtual_host: Option<HostChoice>,
-    /// The rules that were tried, in order, up to the one that won.
+    /// The rules that were tried, in order, up to the one that matched.
     pub rules: Vec<RuleTried>,
-    /// How many rules stand behind the one that won.
-    pub rules_after: usize,
-    /// What the virtual host is made of and yet no request can get to.
-    pub left_out: Vec<Note>,
+    /// Number of rules after the one that matched; they are not tried.
+    pub rules_not_tried: usize,
+    /// Parts of the configuration of the virtual host that no request reaches.
+    pub unreachable: Vec<Note>,
     /// What the winning rule does.
     pub action: Option<Action>,
     /// Where it may go.
@@ -63,8 +63,8 @@ pub struct Asked {
     pub authority: Option<String>,
     /// What virtual hosts are compared with: lower case, no port.
     pub host: String,
-    /// Path as sent.
-    pub path_sent: String,
+    /// Path as the client sent it.
+    pub original_path: String,
     /// Path that rules are compared with.
     pub path: String,
     /// Query, without its question mark.
@@ -77,8 +77,8 @@ pub struct Asked {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Outcome {
-    /// A rule answers by itself.
-    Answered {
+    /// A rule responds without an upstream.
+    DirectResponse {
         /// Status of the reply.
         status: u16,
     },
@@ -91,8 +91,8 @@ pub enum Outcome {
         /// Where to; none when it cannot be made a header.
         location: Option<String>,
     },
-    /// No rule takes it.
-    Refused {
+    /// No rule matches.
+    Rejected {
         /// Status of the reply; none when nothing listens.
         status: Option<u16>,
         /// Response flags, as in the access log.
@@ -105,7 +105,7 @@ pub enum Outcome {
 impl Outcome {
     /// Whether a rule takes the request.
     pub fn is_served(&self) -> bool {
-        !matches!(self, Self::Refused { .. })
+        !matches!(self, Self::Rejected { .. })
     }
 }
 
@@ -142,8 +142,8 @@ pub struct RuleTried {
     pub name: String,
     /// The match block, or the rule if it has none.
     pub source: Source,
-    /// Whether all conditions hold.
-    pub won: bool,
+    /// Whether all conditions match.
+    pub matched: bool,
     /// Its conditions; none means that it takes every request.
     pub conditions: Vec<Condition>,
 }
@@ -153,12 +153,12 @@ pub struct RuleTried {
 pub struct Condition {
     /// Field, as in `headers[end-user].exact`.
     pub field: String,
-    /// What it asks for; empty for presence.
-    pub wanted: String,
-    /// What the request has; none when it has nothing there.
-    pub got: Option<String>,
-    /// Whether it holds.
-    pub held: bool,
+    /// Expected value; empty for presence.
+    pub expected: String,
+    /// Value that the request has; none when it has no such field.
+    pub actual: Option<String>,
+    /// Whether it matches.
+    pub matched: bool,
 }
 
 /// Something to say about a resource.
@@ -266,8 +266,8 @@ pub struct DestinationChoice {
     pub weight: u64,
     /// Probability that it is drawn.
     pub probability: f64,
-    /// Why it is never drawn; none for one that is.
-    pub idle: Option<String>,
+    /// Why it gets no traffic; none if it gets some.
+    pub unused_reason: Option<String>,
     /// Where the rule names it.
     pub source: Source,
     /// New authority for this destination only.
@@ -286,8 +286,8 @@ pub struct DestinationChoice {
 pub struct ClusterUsed {
     /// What its connections speak.
     pub protocol: String,
-    /// How endpoints are picked, as DestinationRule spells it.
-    pub balancer: String,
+    /// Load balancer, as DestinationRule spells it.
+    pub load_balancer: String,
     /// How long making a connection may take.
     pub connect_timeout: String,
     /// What connections and requests are limited by, if by anything.
@@ -298,39 +298,39 @@ pub struct ClusterUsed {
     pub tls: Option<String>,
     /// What is hashed, and which endpoint it leads to; for balancers by hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub affinity: Option<String>,
+    pub session_affinity: Option<String>,
     /// How endpoints are asked how they are, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check: Option<String>,
     /// Priorities, first to last; none where all endpoints have the same and no health counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub priorities: Vec<PriorityUsed>,
-    /// The Kubernetes clusters that serve it, in the order in which they are asked; none where only one can.
+    /// The Kubernetes clusters that serve it, in the order of their tiers; none where only one can.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub members: Vec<MemberUsed>,
+    pub member_clusters: Vec<MemberUsed>,
     /// What of a failed request, or of a connection that cannot be made, goes to later tiers, in words; none where there is
     /// one tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<String>,
-    /// Endpoints that do not count, and why.
+    /// Endpoints that are not used, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<String>,
+    pub skipped_endpoints: Vec<String>,
     /// The resources that describe it: the service first, then its policy.
     pub sources: Vec<Source>,
     /// Its endpoints.
     pub endpoints: Vec<EndpointUsed>,
-    /// DNS names, with ports, whose addresses are found when the proxy runs.
-    pub unresolved: Vec<String>,
+    /// DNS names, with ports, that are resolved when the proxy runs.
+    pub unresolved_hosts: Vec<String>,
 }
 
 /// One of the Kubernetes clusters that serve a destination.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct MemberUsed {
     /// Its key: `region/zone/group/cluster`.
-    pub member: String,
-    /// Name of the group of its endpoints.
-    pub cluster: String,
-    /// When its turn comes, 0 first.
+    pub cluster_key: String,
+    /// Name of the upstream cluster with its endpoints.
+    pub upstream_cluster: String,
+    /// Its tier, 0 first.
     pub tier: u8,
     /// Its part of the sum over its tier.
     pub weight: u32,
@@ -340,9 +340,9 @@ pub struct MemberUsed {
     pub healthy: u32,
     /// All of its endpoints.
     pub total: u32,
-    /// DNS names of endpoints whose addresses are not known.
+    /// Number of DNS names of endpoints that are not resolved.
     #[serde(default)]
-    pub unresolved: u32,
+    pub unresolved_hosts: u32,
 }
 
 /// One priority of a cluster's endpoints.
@@ -354,8 +354,8 @@ pub struct PriorityUsed {
     pub healthy: u32,
     /// All of its endpoints.
     pub total: u32,
-    /// Whether all of them are used, healthy or not, since too few are healthy.
-    pub panic: bool,
+    /// Whether it is in panic mode: too few endpoints are healthy, so all are used.
+    pub panic_mode: bool,
     /// Its localities with their weights, where traffic is distributed by locality.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub localities: Vec<(String, u32)>,
@@ -379,7 +379,7 @@ pub struct EndpointUsed {
     pub labels: BTreeMap<String, String>,
     /// Key of the Kubernetes cluster that it is in, where several serve the destination.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub member: Option<String>,
+    pub cluster_key: Option<String>,
     /// What is put in front of the path of requests to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
@@ -389,13 +389,13 @@ pub struct EndpointUsed {
     /// Its priority, 0 first; none where there is only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u32>,
-    /// Why it may not be used, if so.
+    /// Why it is not used; none if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub out: Option<String>,
+    pub unavailable_reason: Option<String>,
     /// How warm it is, while it has less than its weight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup: Option<String>,
-    /// What its health checks came to.
+    /// Results of its active health checks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub check: Option<String>,
+    pub last_health_check: Option<String>,
 }

@@ -32,7 +32,7 @@ pub(super) fn destinations(
         return Vec::new();
     };
     let asked = |(weight, destination): (u64, &Destination)| DestinationChoice {
-        idle: idle(weight, What::Request),
+        unused_reason: idle(weight, What::Request),
         authority: effect::authority(&route.filters, Some(destination.position)),
         edits: effect::edits(&route.filters, Some(destination.position)),
         ..choice(
@@ -90,7 +90,7 @@ fn follow_key(
         None => String::new(),
     };
     if keys.contains(&&HashKey::SourceIp) && client.is_none() {
-        used.affinity = Some(format!(
+        used.session_affinity = Some(format!(
             "sticky by {own}, which differs from client to client (say which with --client){kept}"
         ));
         return;
@@ -99,7 +99,7 @@ fn follow_key(
         client.and_then(|client| remembered(cluster, snapshot, client, used))
     {
         let (address, left) = (&used.endpoints[number].address, effect::duration(left));
-        used.affinity = Some(format!(
+        used.session_affinity = Some(format!(
             "sticky by {own}, which is remembered at {address} for {left} more{kept}"
         ));
         return lead_to(used, number, probability);
@@ -110,11 +110,11 @@ fn follow_key(
         client: client.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
     };
     let Some(hash) = combined(keys.iter().copied(), &source) else {
-        used.affinity = Some(format!("sticky by {own}, which the request does not have"));
+        used.session_affinity = Some(format!("sticky by {own}, which the request does not have"));
         return;
     };
     let Some(number) = led_to(cluster, snapshot, hash, used) else {
-        used.affinity = Some(format!("sticky by {own}, which leads to nobody"));
+        used.session_affinity = Some(format!("sticky by {own}, which leads to nobody"));
         return;
     };
     let address = &used.endpoints[number].address;
@@ -122,7 +122,7 @@ fn follow_key(
         true => "",
         false => " by its hash, as that of a client not seen before",
     };
-    used.affinity = Some(format!(
+    used.session_affinity = Some(format!(
         "sticky by {own}, which leads to {address}{how}{kept}"
     ));
     lead_to(used, number, probability);
@@ -171,7 +171,7 @@ fn shown(
     let cluster = snapshot.cluster(pool.cluster)?;
     let address = cluster.endpoint(choice.endpoint).address.to_string();
     used.endpoints.iter().position(|shown| {
-        shown.address == address && shown.member.as_deref() == Some(&*pool.member)
+        shown.address == address && shown.cluster_key.as_deref() == Some(&*pool.member)
     })
 }
 
@@ -203,7 +203,7 @@ pub(super) fn of_connection(
     }
     let asked = |(weight, destination): (u64, &Destination)| {
         let mut choice = DestinationChoice {
-            idle: idle(weight, What::Connection),
+            unused_reason: idle(weight, What::Connection),
             ..choice(
                 What::Connection,
                 (weight, destination),
@@ -256,7 +256,7 @@ fn choice(
     DestinationChoice {
         weight,
         probability,
-        idle: None,
+        unused_reason: None,
         source: (&destination.provenance).into(),
         authority: None,
         edits: Edits::default(),
@@ -267,7 +267,7 @@ fn choice(
             (snapshot, survey),
         ),
         cluster: cluster.map(|cluster| ClusterUsed {
-            left_out: survey.left_out_endpoints(&host, port, &subset),
+            skipped_endpoints: survey.left_out_endpoints(&host, port, &subset),
             ..used(cluster, what, snapshot, probability)
         }),
         name: destination.name.to_string(),
@@ -367,21 +367,21 @@ fn used(cluster: &Cluster, what: What, snapshot: &Snapshot, probability: f64) ->
             What::Connection => "TCP".to_owned(),
         },
         limits: limits(&cluster.pool),
-        balancer: cluster.balance.policy.name().to_owned(),
+        load_balancer: cluster.balance.policy.name().to_owned(),
         connect_timeout: effect::duration(cluster.pool.connect_timeout),
         tls: cluster.pool.tls.as_ref().map(ToString::to_string),
-        affinity: None,
+        session_affinity: None,
         failover: None,
         health_check: cluster.check.as_ref().map(ToString::to_string),
         priorities: match members.is_empty() {
             true => priorities(cluster),
             false => Vec::new(),
         },
-        members,
-        left_out: Vec::new(),
+        member_clusters: members,
+        skipped_endpoints: Vec::new(),
         sources: cluster.provenance.iter().map(Into::into).collect(),
         endpoints,
-        unresolved: unresolved(cluster, snapshot),
+        unresolved_hosts: unresolved(cluster, snapshot),
     }
 }
 
@@ -433,18 +433,18 @@ pub(super) fn endpoints(
         .enumerate()
         .map(move |(number, (endpoint, share))| EndpointUsed {
             priority: several.then(|| cluster.priority(EndpointIdx(number as u32))),
-            out: endpoint.why_out(cluster.balance.outlier.as_ref(), now),
+            unavailable_reason: endpoint.why_out(cluster.balance.outlier.as_ref(), now),
             warmup: cluster
                 .warming(EndpointIdx(number as u32), now)
                 .map(|warming| warming.to_string()),
-            check: endpoint.check_results(now),
+            last_health_check: endpoint.check_results(now),
             address: endpoint.address.to_string(),
             share: known.then_some(share * part),
             probability: known.then_some(share * part * probability),
             weight: endpoint.weight,
             locality: endpoint.locality.to_string(),
             labels: (*endpoint.labels).clone(),
-            member: None,
+            cluster_key: None,
             path_prefix: endpoint.hop.as_ref().and_then(|hop| {
                 let prefix = &hop.path_prefix;
                 (!prefix.is_empty()).then(|| prefix.to_string())
@@ -465,7 +465,7 @@ fn priorities(cluster: &Cluster) -> Vec<PriorityUsed> {
             load: share.load,
             healthy: health.healthy,
             total: health.total,
-            panic: share.panic,
+            panic_mode: share.panic,
             localities: cluster.localities(level),
         })
         .collect();

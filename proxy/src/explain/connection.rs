@@ -21,7 +21,7 @@ pub(super) fn explain(
     survey: &Survey<'_>,
 ) -> bool {
     for skipped in &listener.skipped {
-        answer.left_out.push(Note {
+        answer.unreachable.push(Note {
             source: Some((&skipped.provenance).into()),
             text: format!("server is not used: {}", skipped.reason),
         });
@@ -51,7 +51,7 @@ pub(super) fn explain(
 }
 
 fn closed(reason: String) -> Outcome {
-    Outcome::Refused {
+    Outcome::Rejected {
         status: None,
         flags: "NR".to_owned(),
         reason,
@@ -110,7 +110,7 @@ fn rules(
             number: number as usize + 1,
             name: String::new(),
             source: (&rule.provenance).into(),
-            won: won == Some(RuleIdx(number)),
+            matched: won == Some(RuleIdx(number)),
             conditions: conditions(rule, &head),
         })
         .collect();
@@ -119,7 +119,7 @@ fn rules(
         answer.outcome = closed(format!("no rule takes {asked}"));
         return;
     };
-    answer.rules_after = all.len() - won.index() - 1;
+    answer.rules_not_tried = all.len() - won.index() - 1;
     answer.outcome = Outcome::Forwarded;
     let route = routes.route(won);
     if let Some(tunnel) = &route.tunnel {
@@ -143,9 +143,9 @@ fn conditions(rule: &OpaqueRule, head: &OpaqueHead<'_>) -> Vec<Condition> {
     if !asked.sni_hosts.is_empty() {
         conditions.push(Condition {
             field: "sniHosts".to_owned(),
-            wanted: asked.sni_hosts.join(", "),
-            got: head.sni.map(str::to_owned),
-            held: asked.specificity(head).is_some(),
+            expected: asked.sni_hosts.join(", "),
+            actual: head.sni.map(str::to_owned),
+            matched: asked.specificity(head).is_some(),
         });
     }
     let subnets = [
@@ -159,9 +159,9 @@ fn conditions(rule: &OpaqueRule, head: &OpaqueHead<'_>) -> Vec<Condition> {
         let wanted: Vec<String> = subnets.iter().map(ToString::to_string).collect();
         conditions.push(Condition {
             field: field.to_owned(),
-            wanted: wanted.join(", "),
-            got: None,
-            held: false,
+            expected: wanted.join(", "),
+            actual: None,
+            matched: false,
         });
     }
     conditions

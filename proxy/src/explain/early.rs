@@ -14,7 +14,7 @@ pub(super) fn of(early: &Early, action: &mut Action, request: &Request<()>) -> O
     let abort = early.fault.and_then(|fault| fault.abort);
     if let Some((abort, _)) = abort.filter(|(_, share)| share.is_all()) {
         let status = abort.status.as_u16();
-        return Outcome::Answered { status };
+        return Outcome::DirectResponse { status };
     }
     let Some(cors) = &early.cors else {
         return Outcome::Forwarded;
@@ -22,7 +22,7 @@ pub(super) fn of(early: &Early, action: &mut Action, request: &Request<()>) -> O
     let (verdict, outcome) = match cors.judge(request.method(), request.headers()) {
         CorsVerdict::Answer(_) => (
             "this request is a preflight, and answered here",
-            Outcome::Answered { status: 200 },
+            Outcome::DirectResponse { status: 200 },
         ),
         CorsVerdict::Share(_) => (
             "the response says that the request's origin may read it",

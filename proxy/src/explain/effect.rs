@@ -30,7 +30,7 @@ pub(super) fn of(
     let outcome = match &filters.action {
         filter::Action::DirectResponse(direct) => {
             action.body = Some(shown(&direct.body));
-            Outcome::Answered {
+            Outcome::DirectResponse {
                 status: direct.status.as_u16(),
             }
         }

@@ -36,20 +36,20 @@ pub(super) fn members(
         };
         let (healthy, total) = health(cluster);
         members.push(MemberUsed {
-            member: pool.member.to_string(),
-            cluster: cluster.name().to_string(),
+            cluster_key: pool.member.to_string(),
+            upstream_cluster: cluster.name().to_string(),
             tier: pool.tier,
             weight: pool.weight,
             share,
             healthy,
             total,
-            unresolved: cluster.unresolved.len() as u32,
+            unresolved_hosts: cluster.unresolved.len() as u32,
         });
         let live = cluster.live();
         let live = live.for_last(last.contains(&pool.cluster));
         let own = endpoints(cluster, live, share, probability);
         all.extend(own.map(|endpoint| EndpointUsed {
-            member: Some(pool.member.to_string()),
+            cluster_key: Some(pool.member.to_string()),
             ..endpoint
         }));
     }
@@ -168,8 +168,8 @@ pub(super) fn at_home(
 ) -> Option<String> {
     let own = federation.position(cluster.id());
     let own = own.map(|at| &*federation.pools()[at].member);
-    for member in &mut used.members {
-        let is_own = own == Some(&*member.member);
+    for member in &mut used.member_clusters {
+        let is_own = own == Some(&*member.cluster_key);
         member.share = if is_own { 1.0 } else { 0.0 };
     }
     for endpoint in &mut used.endpoints {
@@ -182,7 +182,7 @@ pub(super) fn at_home(
         .flat_map(|_| endpoints(cluster, &live, 1.0, probability));
     for known in shares {
         let is_it = |shown: &&mut EndpointUsed| {
-            shown.member.as_deref() == own && shown.address == known.address
+            shown.cluster_key.as_deref() == own && shown.address == known.address
         };
         if let Some(shown) = used.endpoints.iter_mut().find(is_it) {
             (shown.share, shown.probability) = (known.share, known.probability);
@@ -203,7 +203,7 @@ pub(super) fn at_home(
 fn failures(federation: &Federation, request: &Request<()>) -> String {
     let method = request.method();
     match federation.replay {
-        Replay::Upstream => "no connection or response, a status above 499".to_owned(),
+        Replay::Fsm => "no connection or response, a status above 499".to_owned(),
         _ if method.is_idempotent() => {
             format!("no connection or response; 5xx, since {method} may be repeated")
         }

@@ -36,7 +36,7 @@ pub fn render(answer: &Answer, detail: Detail) -> String {
     page.gap();
     page.choices(answer);
     page.rules(answer, detail);
-    page.notes("left out", &answer.left_out, detail);
+    page.notes("left out", &answer.unreachable, detail);
     page.notes("hint", &answer.hints, Detail::All);
     if let Some(action) = &answer.action {
         page.action(action);
@@ -73,9 +73,9 @@ impl Page {
             .as_ref()
             .map_or_else(String::new, |q| format!("?{q}"));
         let host = asked.authority.as_deref().unwrap_or_default();
-        let (method, sent) = (&asked.method, &asked.path_sent);
+        let (method, sent) = (&asked.method, &asked.original_path);
         self.row("request", &format!("{method} {host}{sent}{query}"));
-        if asked.path != asked.path_sent {
+        if asked.path != asked.original_path {
             self.under(0, &format!("path in normal form: {}", asked.path));
         }
         for (name, value) in &asked.headers {
@@ -86,7 +86,7 @@ impl Page {
     fn outcome(&mut self, answer: &Answer) {
         let failures = failures(&answer.destinations);
         let text = match &answer.outcome {
-            Outcome::Answered { status } => format!("answered here with {status}"),
+            Outcome::DirectResponse { status } => format!("answered here with {status}"),
             Outcome::Forwarded => match &*failures {
                 [] => "forwarded".to_owned(),
                 all if all.contains(&None) => {
@@ -101,12 +101,12 @@ impl Page {
                 let location = location.as_deref().unwrap_or("nowhere");
                 format!("redirected with {status} to {location}")
             }
-            Outcome::Refused {
+            Outcome::Rejected {
                 status: None,
                 reason,
                 ..
             } => format!("not accepted: {reason}"),
-            Outcome::Refused {
+            Outcome::Rejected {
                 status: Some(status),
                 flags,
                 reason,
@@ -132,12 +132,12 @@ impl Page {
 
     fn rules(&mut self, answer: &Answer, detail: Detail) {
         let mut label = "rules";
-        let losers = answer.rules.iter().filter(|rule| !rule.won).count();
+        let losers = answer.rules.iter().filter(|rule| !rule.matched).count();
         let fold = detail == Detail::Brief && losers > LOSERS_SHOWN_MAX;
         let digits = answer.rules.len().to_string().len();
         let mut folded = 0;
         for rule in &answer.rules {
-            if fold && !rule.won && lost_by_path(rule) {
+            if fold && !rule.matched && lost_by_path(rule) {
                 folded += 1;
                 continue;
             }
@@ -146,8 +146,8 @@ impl Page {
             label = "";
         }
         self.folded(&mut label, &mut folded);
-        if answer.rules_after > 0 {
-            let more = answer.rules_after;
+        if answer.rules_not_tried > 0 {
+            let more = answer.rules_not_tried;
             let rules = if more == 1 { "rule" } else { "rules" };
             self.under(0, &format!("{more} {rules} behind it not tried"));
         }
@@ -164,7 +164,7 @@ impl Page {
     }
 
     fn rule(&mut self, label: &str, rule: &RuleTried, digits: usize, detail: Detail) {
-        let verdict = if rule.won { "won " } else { "lost" };
+        let verdict = if rule.matched { "won " } else { "lost" };
         let (number, name, source) = (rule.number, &rule.name, place(&rule.source));
         self.row(
             label,
@@ -173,7 +173,7 @@ impl Page {
         let shown: Vec<&Condition> = rule
             .conditions
             .iter()
-            .filter(|condition| rule.won || detail == Detail::All || !condition.held)
+            .filter(|condition| rule.matched || detail == Detail::All || !condition.matched)
             .collect();
         let indent = digits + 8;
         if rule.conditions.is_empty() {
@@ -294,7 +294,7 @@ impl Page {
         let share = percent(destination.probability);
         let source = place(&destination.source);
         self.row(label, &format!("{share}  {}  {source}", destination.name));
-        if let Some(idle) = &destination.idle {
+        if let Some(idle) = &destination.unused_reason {
             self.under(8, idle);
         }
         if let Some(authority) = &destination.authority {
@@ -310,7 +310,7 @@ impl Page {
     }
 
     fn cluster(&mut self, cluster: &ClusterUsed) {
-        let (balancer, protocol) = (&cluster.balancer, &cluster.protocol);
+        let (balancer, protocol) = (&cluster.load_balancer, &cluster.protocol);
         let timeout = &cluster.connect_timeout;
         self.under(
             8,
@@ -322,7 +322,7 @@ impl Page {
         if let Some(tls) = &cluster.tls {
             self.under(8, &format!("TLS {tls}"));
         }
-        if let Some(affinity) = &cluster.affinity {
+        if let Some(affinity) = &cluster.session_affinity {
             self.under(8, affinity);
         }
         if let Some(check) = &cluster.health_check {
@@ -332,14 +332,14 @@ impl Page {
         for (number, priority) in cluster.priorities.iter().enumerate() {
             self.under(8, &priority_line(number, priority));
         }
-        for left_out in &cluster.left_out {
+        for left_out in &cluster.skipped_endpoints {
             self.under(8, left_out);
         }
         let address = |endpoint: &EndpointUsed| endpoint.address.len();
         let width = cluster.endpoints.iter().map(address).max().unwrap_or(0);
-        for member in &cluster.members {
+        for member in &cluster.member_clusters {
             self.under(8, &member_line(member));
-            for endpoint in endpoints_of(cluster, Some(&member.member)) {
+            for endpoint in endpoints_of(cluster, Some(&member.cluster_key)) {
                 self.under(10, &endpoint_line(endpoint, width));
             }
         }
@@ -349,11 +349,14 @@ impl Page {
         for endpoint in endpoints_of(cluster, None) {
             self.under(8, &endpoint_line(endpoint, width));
         }
-        let until = match (cluster.endpoints.is_empty(), cluster.members.is_empty()) {
+        let until = match (
+            cluster.endpoints.is_empty(),
+            cluster.member_clusters.is_empty(),
+        ) {
             (true, true) => "; until then requests get 503 UH",
             _ => "",
         };
-        for name in &cluster.unresolved {
+        for name in &cluster.unresolved_hosts {
             self.under(8, &format!("     ?  {name}  resolved when running{until}"));
         }
     }
@@ -368,7 +371,9 @@ impl Page {
 /// What the destinations that get something give in place of an answer, each once, with `None` if one of them can answer;
 /// nothing if all can.
 fn failures(destinations: &[DestinationChoice]) -> Vec<Option<&str>> {
-    let in_use = destinations.iter().filter(|one| one.idle.is_none());
+    let in_use = destinations
+        .iter()
+        .filter(|one| one.unused_reason.is_none());
     let mut all = Vec::new();
     for destination in in_use {
         let failure = destination.failure.as_deref();
@@ -383,7 +388,7 @@ fn failures(destinations: &[DestinationChoice]) -> Vec<Option<&str>> {
 
 fn lost_by_path(rule: &RuleTried) -> bool {
     let mut uris = rule.conditions.iter();
-    uris.any(|condition| condition.field.starts_with("uri.") && !condition.held)
+    uris.any(|condition| condition.field.starts_with("uri.") && !condition.matched)
 }
 
 fn priority_line(number: usize, priority: &PriorityUsed) -> String {
@@ -391,10 +396,10 @@ fn priority_line(number: usize, priority: &PriorityUsed) -> String {
         load,
         healthy,
         total,
-        panic,
+        panic_mode,
         localities,
     } = priority;
-    let panics = if *panic {
+    let panics = if *panic_mode {
         ", in panic: all are used"
     } else {
         ""
@@ -417,44 +422,44 @@ fn endpoints_of<'a>(
     member: Option<&'a String>,
 ) -> impl Iterator<Item = &'a EndpointUsed> {
     let endpoints = cluster.endpoints.iter();
-    endpoints.filter(move |endpoint| endpoint.member.as_ref() == member)
+    endpoints.filter(move |endpoint| endpoint.cluster_key.as_ref() == member)
 }
 
 fn member_line(member: &MemberUsed) -> String {
     let MemberUsed {
-        member,
+        cluster_key,
         tier,
         weight,
         share,
         healthy,
         total,
-        unresolved,
+        unresolved_hosts,
         ..
     } = member;
     let share = percent(*share);
     let share = share.trim_start();
-    let endpoints = match (*total, *unresolved) {
+    let endpoints = match (*total, *unresolved_hosts) {
         (0, 1..) => String::new(),
         _ => format!(", {healthy} of {total} endpoints healthy"),
     };
-    let names = match unresolved {
+    let names = match unresolved_hosts {
         0 => String::new(),
         1 => ", 1 name of an endpoint".to_owned(),
         count => format!(", {count} names of endpoints"),
     };
     format!(
-        "cluster {member}: tier {tier}, weight {weight}, {share} of the traffic{endpoints}{names}"
+        "cluster {cluster_key}: tier {tier}, weight {weight}, {share} of the traffic{endpoints}{names}"
     )
 }
 
 fn condition_line(condition: &Condition, width: usize) -> String {
     let mut line = format!("{:width$}  ", condition.field);
-    let got = match &condition.got {
+    let got = match &condition.actual {
         Some(got) => format!("got {got:?}"),
         None => "got nothing".to_owned(),
     };
     let without = condition.field.starts_with("withoutHeaders");
-    let wanted = match (condition.wanted.as_str(), without) {
+    let wanted = match (condition.expected.as_str(), without) {
         ("", _) if condition.field.ends_with(".present") => String::new(),
         (wanted, false) => format!("wanted {wanted:?}, "),
         (wanted, true) => format!("wanted all but {wanted:?}, "),
@@ -484,13 +489,13 @@ fn endpoint_line(endpoint: &EndpointUsed, width: usize) -> String {
     if let Some(priority) = endpoint.priority {
         let _ = write!(line, "  priority {priority}");
     }
-    if let Some(out) = &endpoint.out {
+    if let Some(out) = &endpoint.unavailable_reason {
         let _ = write!(line, "  {out}");
     }
     if let Some(warmup) = &endpoint.warmup {
         let _ = write!(line, "  warms up: {warmup}");
     }
-    if let Some(check) = &endpoint.check {
+    if let Some(check) = &endpoint.last_health_check {
         let _ = write!(line, "  checks: {check}");
     }
     if !endpoint.labels.is_empty() {

@@ -68,7 +68,7 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
     if let Some(host) = virtual_host {
         answer.virtual_host = Some(host_choice(host));
         let left_out = survey.left_out(&part, &host.name);
-        answer.left_out.extend(left_out.into_iter().map(note));
+        answer.unreachable.extend(left_out.into_iter().map(note));
     }
     match found {
         Ok(found) => {
@@ -130,7 +130,7 @@ fn begin(request: &Request<()>) -> Answer {
             method: request.method().to_string(),
             authority: authority.map(str::to_owned),
             host: normalize_host(authority.unwrap_or_default()).into_owned(),
-            path_sent: request.uri().path().to_owned(),
+            original_path: request.uri().path().to_owned(),
             path: request.uri().path().to_owned(),
             query: request.uri().query().map(str::to_owned),
             headers: headers
@@ -141,8 +141,8 @@ fn begin(request: &Request<()>) -> Answer {
         listener: None,
         virtual_host: None,
         rules: Vec::new(),
-        rules_after: 0,
-        left_out: Vec::new(),
+        rules_not_tried: 0,
+        unreachable: Vec::new(),
         action: None,
         destinations: Vec::new(),
         hints: Vec::new(),
@@ -215,7 +215,7 @@ fn without_listener(
         Some(wish) if !snapshot.listeners.is_empty() => format!("no listener is on {wish}"),
         _ => "nothing listens".to_owned(),
     };
-    answer.outcome = Outcome::Refused {
+    answer.outcome = Outcome::Rejected {
         status: None,
         flags: String::new(),
         reason,
@@ -281,14 +281,14 @@ fn tried(
         number: position + 1,
         name: rule.name.to_string(),
         source: (&rule.provenance).into(),
-        won: last.is_some_and(|last| last.index() == position),
+        matched: last.is_some_and(|last| last.index() == position),
         conditions: route::explain::explain(rule, &matched)
             .into_iter()
             .map(|line| Condition {
-                wanted: secret::wanted(&line.field, line.wanted),
+                expected: secret::wanted(&line.field, line.wanted),
                 field: line.field,
-                got: line.got,
-                held: line.held,
+                actual: line.got,
+                matched: line.held,
             })
             .collect(),
     };
@@ -309,7 +309,7 @@ fn won(
         connection.scheme(),
         request,
     );
-    answer.rules_after = virtual_host.table.rules().len() - answer.rules.len();
+    answer.rules_not_tried = virtual_host.table.rules().len() - answer.rules.len();
     let (action, outcome) = effect::of(found.route(), snapshot, connection, request);
     answer.action = Some(action);
     answer.outcome = outcome;
@@ -335,7 +335,7 @@ fn refused(
     } else {
         format!("no virtual host serves {}", answer.request.host)
     };
-    answer.outcome = Outcome::Refused {
+    answer.outcome = Outcome::Rejected {
         status: Some(refusal.status.as_u16()),
         flags: refusal.flags.to_string(),
         reason,

@@ -102,14 +102,14 @@ impl Happening {
     pub fn name(&self) -> &'static str {
         match self {
             Happening::Ejected { .. } => "ejected",
-            Happening::Spared { .. } => "spared",
-            Happening::Returned { .. } => "returned",
+            Happening::Spared { .. } => "ejection_overflow",
+            Happening::Returned { .. } => "unejected",
             Happening::Unhealthy { .. } => "unhealthy",
             Happening::Healthy => "healthy",
-            Happening::Unchecked => "unchecked",
-            Happening::PanicOn { .. } => "panic_on",
-            Happening::PanicOff { .. } => "panic_off",
-            Happening::Shifted { .. } => "shifted",
+            Happening::Unchecked => "health_check_removed",
+            Happening::PanicOn { .. } => "panic_mode_entered",
+            Happening::PanicOff { .. } => "panic_mode_left",
+            Happening::Shifted { .. } => "priority_load_changed",
         }
     }
 }

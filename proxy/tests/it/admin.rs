@@ -44,7 +44,7 @@ async fn listeners_show_their_protocol_and_live_connections() {
     };
     assert_eq!(shown("protocol"), ("HTTP".into(), "HTTP2".into()));
     assert_eq!(shown("state"), ("open".into(), "open".into()));
-    assert_eq!(shown("active_connections"), (0.into(), 0.into()));
+    assert_eq!(shown("cx_active"), (0.into(), 0.into()));
 
     let mut clients = Vec::new();
     for front in [Front::H1, Front::H1, Front::H2] {
@@ -52,7 +52,7 @@ async fn listeners_show_their_protocol_and_live_connections() {
         assert_eq!(client.get("/").await.status, 404);
         clients.push(client);
     }
-    assert_eq!(shown("active_connections"), (3.into(), 0.into()));
+    assert_eq!(shown("cx_active"), (3.into(), 0.into()));
     let text = proxy.page("/listeners");
     assert!(text.contains(&format!("{first}::cx_active::3\n")), "{text}");
 
@@ -182,20 +182,20 @@ fn dump_and_explanation_show_routes_and_resources_and_no_secret() {
     assert!(resources.contains("mesh.yaml:"), "{resources}");
     let listener = &dump["listeners"][0];
     assert_eq!(listener["protocols"][0], "HTTP");
-    let routes = &listener["virtualHosts"][0]["routes"];
+    let routes = &listener["virtual_hosts"][0]["routes"];
     assert_eq!(routes[0]["match"]["uri.prefix"], "/a");
     assert_eq!(routes[0]["match"]["headers[x-user].exact"], "ann");
-    assert_eq!(routes[0]["rewritePath"]["with"], "/b");
+    assert_eq!(routes[0]["path_rewrite"]["replacement"], "/b");
     assert_eq!(routes[0]["timeout"], "3s");
     assert_eq!(
         routes[0]["destinations"][0]["cluster"],
         "outbound|80||web.test"
     );
     assert_eq!(
-        routes[0]["requestHeaders"][0]["set"]["authorization"],
+        routes[0]["request_headers"][0]["set"]["authorization"],
         "[redacted]"
     );
-    assert_eq!(routes[0]["requestHeaders"][1]["set"]["x-from"], "edge");
+    assert_eq!(routes[0]["request_headers"][1]["set"]["x-from"], "edge");
     let page = |query: &str| proxy.page(&format!("/explain?url=http://{}/a{query}", proxy.edge));
     for query in [
         "",

@@ -207,7 +207,9 @@ fn t101_endpoint_that_fails_is_ejected_and_comes_back() {
         log.contains("3 x 5xx in a row: out for 1s, 1 of 2 are"),
         "{log}"
     );
-    assert!(log.contains("back after"), "{log}");
+    eventually("its return is logged", || {
+        proxy.stderr().contains("back after")
+    });
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn t113_one_is_active_one_waits_and_one_overflows() {
     eventually("one is refused", || finished(&replies) == 1);
     eventually("one is at the origin", || origin.held() == 1);
     assert_eq!(now(&proxy, "connections"), "1/1");
-    assert_eq!(now(&proxy, "pending"), "1/1");
+    assert_eq!(now(&proxy, "pending_requests"), "1/1");
     origin.let_through(2);
     let mut replies: Vec<Reply> = replies.into_iter().map(|one| one.join().unwrap()).collect();
     replies.sort_by_key(|reply| reply.status);
@@ -210,7 +210,7 @@ fn t113_one_is_active_one_waits_and_one_overflows() {
         lines.any(|line| line["response_flags"] == "UO" && line["response_code"] == 503)
     });
     assert_eq!(origin.most(), 1);
-    assert_eq!(now(&proxy, "pending"), "0/1");
+    assert_eq!(now(&proxy, "pending_requests"), "0/1");
 }
 
 /// Sends a request for a path on a connection of its own.
@@ -246,12 +246,12 @@ fn time_of_a_try_begins_with_its_connection_and_that_of_the_request_before() {
     let began = Instant::now();
     let mut waits = ask_for(&proxy, "/tries");
     let mut leaves = ask_for(&proxy, "/whole");
-    eventually("both wait", || now(&proxy, "pending") == "2/9");
+    eventually("both wait", || now(&proxy, "pending_requests") == "2/9");
     let left = leaves.reply();
     assert_eq!(left.status, 504);
     assert_eq!(left.body, b"upstream request timeout");
     eventually("a try would be over", || began.elapsed() > PER_TRY * 2);
-    assert_eq!(now(&proxy, "pending"), "1/9");
+    assert_eq!(now(&proxy, "pending_requests"), "1/9");
     origin.let_through(2);
     assert_eq!(first.reply().status, 200);
     assert_eq!(waits.reply().status, 200);
@@ -341,14 +341,14 @@ fn limits_hold_exactly_over_all_workers_and_leak_nothing() {
         let replies = replies((0..30).map(|_| ask(&proxy)).collect());
         eventually("all others are refused", || finished(&replies) == 23);
         eventually("two are at the origin", || origin.held() == 2);
-        assert_eq!(now(&proxy, "pending"), "5/5", "{round}");
+        assert_eq!(now(&proxy, "pending_requests"), "5/5", "{round}");
         assert_eq!(now(&proxy, "requests"), "2/2", "{round}");
         origin.let_through(7);
         let mut expected = vec![200; 7];
         expected.extend([503; 23]);
         assert_eq!(statuses(replies), expected, "{round}");
         eventually("nothing is under way", || {
-            now(&proxy, "pending") == "0/5" && now(&proxy, "requests") == "0/2"
+            now(&proxy, "pending_requests") == "0/5" && now(&proxy, "requests") == "0/2"
         });
     }
     assert_eq!(origin.most(), 2);
@@ -415,11 +415,11 @@ fn one_who_leaves_the_line_holds_up_nobody() {
     let first = replies(vec![ask(&proxy)]);
     eventually("it is at the origin", || origin.held() == 1);
     let leaves = ask(&proxy);
-    eventually("one waits", || now(&proxy, "pending") == "1/2");
+    eventually("one waits", || now(&proxy, "pending_requests") == "1/2");
     let stays = replies(vec![ask(&proxy)]);
-    eventually("two wait", || now(&proxy, "pending") == "2/2");
+    eventually("two wait", || now(&proxy, "pending_requests") == "2/2");
     drop(leaves);
-    eventually("one is gone", || now(&proxy, "pending") == "1/2");
+    eventually("one is gone", || now(&proxy, "pending_requests") == "1/2");
     origin.let_through(2);
     assert_eq!(statuses(first), [200]);
     assert_eq!(statuses(stays), [200]);
@@ -436,7 +436,9 @@ fn time_of_a_request_runs_while_it_waits() {
     let mut client = Raw::connect(proxy.edge);
     let reply = client.send(GET.replace("GET /", "GET /short")).reply();
     assert_eq!(reply.status, 504);
-    eventually("it waits no longer", || now(&proxy, "pending") == "0/9");
+    eventually("it waits no longer", || {
+        now(&proxy, "pending_requests") == "0/9"
+    });
     origin.let_through(1);
     assert_eq!(statuses(first), [200]);
 }

@@ -27,8 +27,14 @@ impl Drop for Demo {
 fn demo(requests_per_second: u16) -> Demo {
     let files = tempfile::tempdir().unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_strait"))
-        .args(["demo", "--listen", "127.0.0.1:0", "--calls", "127.0.0.1:0"])
-        .args(["--admin", &free_address().to_string(), "--files"])
+        .args([
+            "demo",
+            "--listen",
+            "127.0.0.1:0",
+            "--control",
+            "127.0.0.1:0",
+        ])
+        .args(["--admin", &free_address().to_string(), "--keep-files"])
         .arg(files.path())
         .args(["--concurrency", "1", "--requests-per-second"])
         .arg(requests_per_second.to_string())
@@ -164,7 +170,7 @@ fn is_empty(directory: &std::path::Path) -> bool {
 fn demo_removes_its_temporary_files_when_it_ends() {
     let temporary = tempfile::tempdir().unwrap();
     let free = "127.0.0.1:0";
-    let arguments = ["--listen", free, "--calls", free, "--admin", free];
+    let arguments = ["--listen", free, "--control", free, "--admin", free];
     let mut child = demo_in(temporary.path(), &arguments).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut introduction = lines.by_ref().map(|line| line.unwrap());
@@ -190,10 +196,10 @@ fn second_demo_is_told_how_to_choose_other_addresses() {
     let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = held.local_addr().unwrap().to_string();
     let free = "127.0.0.1:0";
-    for flag in ["--listen", "--calls", "--admin"] {
+    for flag in ["--listen", "--control", "--admin"] {
         let temporary = tempfile::tempdir().unwrap();
         let mut arguments = vec![flag, &*taken];
-        for other in ["--listen", "--calls", "--admin"] {
+        for other in ["--listen", "--control", "--admin"] {
             if other != flag {
                 arguments.extend([other, free]);
             }
@@ -201,7 +207,7 @@ fn second_demo_is_told_how_to_choose_other_addresses() {
         let output = demo_in(temporary.path(), &arguments).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{flag}: {text}");
-        let hint = "demo --listen 127.0.0.1:0 --calls 127.0.0.1:0 --admin 127.0.0.1:0";
+        let hint = "demo --listen 127.0.0.1:0 --control 127.0.0.1:0 --admin 127.0.0.1:0";
         assert!(
             text.contains(&taken) && text.contains(hint),
             "{flag}: {text}"

@@ -121,7 +121,7 @@ fn name_that_was_never_found_has_no_endpoint_until_it_is() {
     assert_eq!(reply, (503, "no healthy upstream".to_owned()));
     assert_eq!(proxy.logged("/")["response_flags"], "UH");
     let page = proxy.page("/clusters");
-    assert!(page.contains("::unresolved::svc.dns.test:"), "{page}");
+    assert!(page.contains("::unresolved_host::svc.dns.test:"), "{page}");
     let explained = proxy.page(&format!("/explain?url=http://{}/", proxy.edge));
     let says = "resolved when running; until then requests get 503 UH";
     assert!(explained.contains(says), "{explained}");

@@ -110,7 +110,11 @@ fn endpoint_that_fails_its_checks_takes_no_traffic_though_it_would_answer() {
     let endpoints = [one.origin.address, two.origin.address];
     let proxy = start(service("HTTP", &endpoints, HTTP), rule(""));
     eventually("both were asked", || {
-        proxy.page("/clusters").matches("::check::passed").count() == 2
+        proxy
+            .page("/clusters")
+            .matches("::last_health_check::passed")
+            .count()
+            == 2
     });
     assert!(both(&proxy));
     let check = one
@@ -135,7 +139,7 @@ fn endpoint_that_fails_its_checks_takes_no_traffic_though_it_would_answer() {
         "{page}"
     );
     assert!(
-        page.contains(&format!("{name}::{at}::check::failed ")),
+        page.contains(&format!("{name}::{at}::last_health_check::failed ")),
         "{page}"
     );
     assert!(page.contains("in a row, last: 503, "), "{page}");
@@ -194,7 +198,9 @@ fn new_endpoint_waits_for_its_first_check() {
     let text = |endpoints: &[SocketAddr]| service("HTTP", endpoints, HTTP);
     let proxy = start(text(&[one.origin.address]), rule(""));
     eventually("the first is well", || {
-        proxy.page("/clusters").contains("::check::passed")
+        proxy
+            .page("/clusters")
+            .contains("::last_health_check::passed")
     });
     proxy.write(
         "service.yaml",
@@ -237,7 +243,7 @@ fn reload_keeps_what_checks_found_and_removal_pardons() {
     let policy = rule("").replace("ROUND_ROBIN", "RANDOM");
     proxy.write("rule.yaml", policy);
     eventually("it is in force", || {
-        proxy.page("/clusters").contains("::balancer::RANDOM")
+        proxy.page("/clusters").contains("::load_balancer::RANDOM")
     });
     assert!(!proxy.page("/clusters").contains("failed 1 in a row"));
     assert!(only(&proxy, "one"));
@@ -248,7 +254,7 @@ fn reload_keeps_what_checks_found_and_removal_pardons() {
         proxy.metric("strait_endpoints_unhealthy", &[]) == 0.0
     });
     assert!(proxy.stderr().contains("is not checked any more"));
-    assert!(!proxy.page("/clusters").contains("::check::"));
+    assert!(!proxy.page("/clusters").contains("::last_health_check::"));
 }
 
 #[test]
@@ -264,7 +270,11 @@ fn statuses_and_host_are_those_that_are_asked_for() {
         rule(&format!("{HTTP}{more}")),
     );
     eventually("both pass", || {
-        proxy.page("/clusters").matches("::check::passed").count() == 2
+        proxy
+            .page("/clusters")
+            .matches("::last_health_check::passed")
+            .count()
+            == 2
     });
     assert!(both(&proxy));
     let check = two
@@ -290,7 +300,7 @@ fn tcp_checks_ask_whether_a_port_takes_connections() {
     let proxy = start(service("HTTP", &endpoints, &annotations), rule(""));
     eventually("both pass", || {
         let page = proxy.page("/clusters");
-        page.matches("::check::passed").count() == 2 && page.contains("last: connected")
+        page.matches("::last_health_check::passed").count() == 2 && page.contains("last: connected")
     });
     drop(listener);
     eventually("none is left", || {
@@ -339,7 +349,7 @@ fn grpc_checks_ask_the_health_service() {
     let proxy = start(service("HTTP2", &endpoints, annotations), rule(""));
     eventually("both pass", || {
         let page = proxy.page("/clusters");
-        page.matches("::check::passed").count() == 2 && page.contains("last: SERVING")
+        page.matches("::last_health_check::passed").count() == 2 && page.contains("last: SERVING")
     });
     assert!(both(&proxy));
     second.store(2, Ordering::Relaxed);
@@ -402,7 +412,11 @@ fn endpoints_that_hang_keep_no_other_service_from_its_checks() {
     let endpoints = [one.origin.address, two.origin.address];
     let proxy = start(service("HTTP", &endpoints, HTTP), rule(""));
     eventually("both were asked", || {
-        proxy.page("/clusters").matches("::check::passed").count() == 2
+        proxy
+            .page("/clusters")
+            .matches("::last_health_check::passed")
+            .count()
+            == 2
     });
     let route = "- {route: [{destination: {host: crowd.test}}]}";
     let text = documents([crowd(&silent, 600), routes("crowd", "[crowd.test]", route)]);
@@ -427,7 +441,7 @@ fn checks_shake_hands_as_requests_do() {
     let rule = rule("").replace("loadBalancer: {simple: ROUND_ROBIN}", &tls);
     let proxy = start(service("HTTP", &[origin.address], HTTP), rule);
     let says = |what: &str| proxy.page("/clusters").contains(what);
-    eventually("it passes", || says("::check::passed"));
+    eventually("it passes", || says("::last_health_check::passed"));
     let checked = origin
         .callers()
         .into_iter()

@@ -394,7 +394,7 @@ async fn memory_for_all_bodies_has_a_bound() {
     // two workers
     let proxy = start
         .file("mesh.yaml", text)
-        .args(["--retry-bytes", "4000"])
+        .args(["--retry-body-bytes-total", "4000"])
         .start();
     let mut client = Client::connect(Front::H1, proxy.edge).await;
     assert_eq!(client.call(sized(1_500, true)).await.text(), "try 2");

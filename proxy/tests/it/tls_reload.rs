@@ -148,7 +148,7 @@ async fn bad_certificate_is_kept_out_and_told_once() {
     let page: serde_json::Value = serde_json::from_str(&edge.proxy.page("/certs")).unwrap();
     let entry = &page["certificates"][0];
     assert_eq!(entry["source"], "secret default/cred");
-    assert_eq!(entry["last_good_in_force"], true);
+    assert_eq!(entry["last_good_version_in_use"], true);
     let chain = &entry["cert_chain"][0];
     assert_eq!(chain["subject_alt_names"][0]["dns"], HOST);
     assert_eq!(chain["expiration_time"], "4000-12-31T00:00:00Z");

@@ -93,7 +93,7 @@ fn t101_endpoint_comes_back_at_the_first_sweep_after_its_time() {
         .iter()
         .map(|event| event.what.name())
         .collect();
-    assert_eq!(names, ["ejected", "returned", "ejected", "returned"]);
+    assert_eq!(names, ["ejected", "unejected", "ejected", "unejected"]);
 }
 
 #[test]

@@ -51,7 +51,7 @@ struct Running {
 /// Runs the demo until a signal ends it.
 pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let (edge, admin, sites) = addresses(args.listen, args.serve.admin)?;
-    let dir = files::directory(args.files.as_deref())?;
+    let dir = files::directory(args.keep_files.as_deref())?;
     files::write(&dir, edge, &sites)?;
     let usage = |text: String| Failure {
         text,
@@ -70,9 +70,9 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let logging = screen
         .log(&settings.log_level)
         .map_err(|error| usage(format!("--log-level: {error}")))?;
-    let listener =
-        TcpListener::bind(args.calls).map_err(|error| taken("calls", args.calls, &error))?;
-    let calls = listener.local_addr().unwrap_or(args.calls);
+    let listener = TcpListener::bind(args.control)
+        .map_err(|error| taken("control API", args.control, &error))?;
+    let calls = listener.local_addr().unwrap_or(args.control);
     let clusters = Arc::new(Clusters::start(sites, &settings, &dir, &logging)?);
     let counts = load::Counts::default();
     calls::spawn(listener, Arc::clone(&clusters), counts.clone())?;
@@ -103,7 +103,7 @@ fn taken(what: &str, at: SocketAddr, error: &io::Error) -> String {
     }
     format!(
         "{why}\nAnother demo may be running there. This one takes free ports with:\n  {} demo --listen 127.0.0.1:0 \
-         --calls 127.0.0.1:0 --admin 127.0.0.1:0",
+         --control 127.0.0.1:0 --admin 127.0.0.1:0",
         program()
     )
 }
@@ -296,9 +296,9 @@ Ctrl-C ends the demo.
 
 ",
         policy = policy.display(),
-        kept = match args.files {
+        kept = match args.keep_files {
             Some(_) => "",
-            None => "\nThe files are removed when the demo ends; --files DIR keeps them.",
+            None => "\nThe files are removed when the demo ends; --keep-files DIR keeps them.",
         },
         edge_dir = dir.join("edge").display(),
         strait = program(),

@@ -58,7 +58,7 @@ golden! {
     policy_that_leaves_nobody_is_told: "clusters" ["--cluster", "c1", "GET", "http://nobody.example:8080/"];
     replays_are_told_with_their_outcomes: "clusters" ["--cluster", "c1", "GET", "http://backed.example:8080/"];
     replays_of_other_methods_are_told: "clusters" ["--cluster", "c1", "POST", "http://backed.example:8080/"];
-    replays_as_upstream_makes_them_are_told: "clusters" ["--cluster", "c1", "--failover-replay", "upstream", "POST", "http://backed.example:8080/"];
+    replays_as_upstream_makes_them_are_told: "clusters" ["--cluster", "c1", "--failover-replay", "fsm", "POST", "http://backed.example:8080/"];
     tiers_without_replays_are_told: "clusters" ["--cluster", "c1", "--failover-replay", "off", "GET", "http://backed.example:8080/"];
     faults_and_cors_are_told: "early" ["GET", "http://shop.example:8080/cart"];
     preflight_is_answered_here: "early" ["OPTIONS", "http://shop.example:8080/cart", "-H", "origin: https://www.example", "-H", "access-control-request-method: PUT"];
@@ -136,7 +136,7 @@ fn json_has_what_the_text_has() {
     assert_eq!(json["outcome"]["kind"], "forwarded");
     assert_eq!(json["listener"]["address"], "[::]:8080");
     assert_eq!(json["rules"][0]["conditions"][0]["field"], "uri.exact");
-    assert_eq!(json["rules"][0]["won"], false);
+    assert_eq!(json["rules"][0]["matched"], false);
     assert_eq!(
         json["destinations"][0]["cluster"]["endpoints"][0]["share"],
         0.75

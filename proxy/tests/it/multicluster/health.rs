@@ -36,7 +36,7 @@ fn scenario_81_a_cluster_panics_only_when_no_other_may_serve() {
 fn panic_of_a_cluster_is_told_only_where_no_other_may_serve() {
     let panics = |proxy: &Proxy| {
         let told = proxy.page("/events").contains("panics");
-        let shown = proxy.page("/clusters").contains("panic=true");
+        let shown = proxy.page("/clusters").contains("panic_mode=true");
         (
             proxy.metric("strait_panic_mode_entries_total", &[]),
             told,

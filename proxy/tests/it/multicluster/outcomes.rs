@@ -43,8 +43,8 @@ fn post(bytes: usize) -> String {
     format!("POST / HTTP/1.1\r\nHost: web.example\r\nContent-Length: {bytes}\r\n\r\n{body}")
 }
 
-fn replays(proxy: &Proxy, cause: &str) -> f64 {
-    proxy.metric("strait_failover_replays_total", &[("reason", cause)])
+fn replays(proxy: &Proxy, reason: &str) -> f64 {
+    proxy.metric("strait_failover_replays_total", &[("reason", reason)])
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_handshake_that_fails_sends_the_request_to_the_next_cluster() {
         replaced(text, &in_c2, &format!("ip: {ip}, port: {port}"))
     });
     assert_eq!(count_of(&proxy, 5, &post(2)), only("c2 by TLS", 5));
-    assert_eq!(replays(&proxy, "connect"), 5.0);
+    assert_eq!(replays(&proxy, "connect_failure"), 5.0);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn example_e2_a_failing_cluster_is_asked_until_it_is_ejected_and_no_more() {
 #[test]
 fn example_e5_a_cluster_that_is_drained_is_no_backup_but_one_of_weight_0_as_upstream_is() {
     let drained = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 100}, {clusterKey: c3, weight: 0}]}";
-    for (arguments, who) in [(&[][..], "503"), (&["--zero-weight", "upstream"], "g3")] {
+    for (arguments, who) in [(&[][..], "503"), (&["--zero-weight", "fsm"], "g3")] {
         let world = World::new();
         let proxy = world.proxy(Setup {
             local: 0,

@@ -85,9 +85,9 @@ fn a_try_without_a_response_is_replayed_with_any_method_as_upstream_has_it() {
     let retries = "retries: {attempts: 1, perTryTimeout: 50ms, retryOn: connect-failure}, ";
     let safe = proxy(&world, &[local.address], retries, &[]);
     assert_eq!(count_of(&safe, 1, POST), only("504", 1));
-    let upstream = ["--failover-replay", "upstream"];
-    let upstream = proxy(&world, &[local.address], retries, &upstream);
-    assert_eq!(count_of(&upstream, 1, POST), only("g2", 1));
+    let fsm = ["--failover-replay", "fsm"];
+    let fsm = proxy(&world, &[local.address], retries, &fsm);
+    assert_eq!(count_of(&fsm, 1, POST), only("g2", 1));
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn weight_0_drains_a_cluster() {
     let drained = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 100}, {clusterKey: c3, weight: 0}]}";
     let none = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 0}, {clusterKey: c3, weight: 0}]}";
     let upstream = Setup {
-        arguments: &["--zero-weight", "upstream"],
+        arguments: &["--zero-weight", "fsm"],
         ..setup(0, drained)
     };
     play(&[

@@ -80,7 +80,7 @@ fn scenario_58_a_client_stays_with_its_cluster_whatever_the_weights_become() {
     let others = answers(&proxy, 40..80);
     let third = others.iter().filter(|home| *home == "g3").count();
     assert!(third > 35, "who was not goes by the weights: {others:?}");
-    let pins = "outbound|80||web.ns1.svc.clusterset.local::pins::81/65536";
+    let pins = "outbound|80||web.ns1.svc.clusterset.local::session_affinity_entries::81/65536";
     assert!(proxy.page("/clusters").contains(pins));
     // the same is told of one that is remembered, and of one that is not
     let (port, at) = (proxy.edge.port(), |name| world.sites(&[name])[0].address());

@@ -130,7 +130,7 @@ fn scenarios_29_and_30_only_outcomes_that_another_cluster_may_mend_fail_over() {
         assert_eq!(ask(&mut client, request).status, expected, "{status}");
     }
     let upstream = Setup {
-        arguments: &["--failover-replay", "upstream"],
+        arguments: &["--failover-replay", "fsm"],
         ..setup(1, BACKUPS)
     };
     let proxy = world.proxy(upstream);

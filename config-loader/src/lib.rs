@@ -47,7 +47,7 @@ pub use loader::{
     Loaded, Watch, fill_source_lines, load_bytes, load_files, load_files_and, load_files_for,
     load_files_with, watch, watch_for,
 };
-pub use options::{Fleet, ReadOptions, ToldCluster};
+pub use options::{Fleet, ReadOptions, RemoteCluster};
 pub use resource::{Object, ResourceSet};
 pub use source::WatchSettings;
 pub use store::{Delta, Quarantined, Update};

@@ -33,7 +33,7 @@ pub struct Fleet {
     /// The cluster that resources are read for; none if that is not known.
     pub own: Option<ClusterKey>,
     /// The clusters that the proxy is told of.
-    pub told: Vec<ToldCluster>,
+    pub told: Vec<RemoteCluster>,
     /// The mesh of Gloo that resources are read for; none if it follows from the Destinations of the own cluster.
     pub mesh: Option<MeshRef>,
     /// The namespace of the proxy; none if it is not known, as with sidecars of many: then what a resource may use is
@@ -43,14 +43,14 @@ pub struct Fleet {
 
 /// A cluster that the proxy is told of.
 #[derive(Clone, Debug)]
-pub struct ToldCluster {
+pub struct RemoteCluster {
     /// Its full name.
     pub key: ClusterKey,
     /// Whether its gateway is told, too.
     pub has_gateway: bool,
 }
 
-impl From<&ClusterSettings> for ToldCluster {
+impl From<&ClusterSettings> for RemoteCluster {
     fn from(told: &ClusterSettings) -> Self {
         Self {
             key: told.key.clone(),

@@ -54,7 +54,7 @@ pub mod reply;
 
 pub mod request;
 
-pub mod spare;
+pub mod saved_head;
 
 pub mod tcp;
 

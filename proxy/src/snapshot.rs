@@ -273,7 +273,7 @@ impl Snapshot {
     /// would accept it today. A Gateway that goes from all addresses to one, or back, disturbs nobody who is connected.
     pub fn listener(&self, key: &ListenerKey, local: SocketAddr) -> Option<&Arc<Listener>> {
         let here = self.listeners.get(key);
-        here.or_else(|| self.heir(key, local))
+        here.or_else(|| self.successor(key, local))
             .or_else(|| Some(&self.retired.get(key)?.listener))
     }
 
@@ -303,7 +303,7 @@ impl Snapshot {
     }
 
     #[cold]
-    fn heir(&self, key: &ListenerKey, local: SocketAddr) -> Option<&Arc<Listener>> {
+    fn successor(&self, key: &ListenerKey, local: SocketAddr) -> Option<&Arc<Listener>> {
         let port = key.address.ip()?.port();
         let all = [
             IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -312,8 +312,8 @@ impl Snapshot {
         // what a PROXY header says of our address need not be one of ours
         let own = (local.port() == port).then_some(local.ip());
         let addresses = own.into_iter().chain(all);
-        let mut heirs = addresses.map(|ip| ListenerKey::from(SocketAddr::new(ip, port)));
-        heirs.find_map(|heir| self.listeners.get(&heir))
+        let mut successors = addresses.map(|ip| ListenerKey::from(SocketAddr::new(ip, port)));
+        successors.find_map(|successor| self.listeners.get(&successor))
     }
 }
 

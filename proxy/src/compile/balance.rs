@@ -36,7 +36,7 @@ pub(super) fn balance(
     let spread = match (zones, setting) {
         (Some(zones), _) => zone_aware(zones),
         (None, Some(setting)) => asked_spread(setting, detects, identity),
-        (None, None) => unasked_spread(service.distribution, detects),
+        (None, None) => default_locality_policy(service.distribution, detects),
     };
     let outlier_policy = match outlier {
         Some(outlier) => Some(outlier_policy(outlier, identity)),
@@ -226,7 +226,7 @@ fn asked_spread(setting: &LocalitySetting, detects: bool, identity: &Identity) -
 }
 
 /// What the service says, or else the mesh: where outlier detection is on, nearer endpoints come first.
-fn unasked_spread(distribution: TrafficDistribution, detects: bool) -> Spread {
+fn default_locality_policy(distribution: TrafficDistribution, detects: bool) -> Spread {
     const ZONE: [&str; 3] = [
         "topology.istio.io/network",
         "topology.kubernetes.io/region",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use config_loader::resource::flomesh::ClusterKey;
 use config_loader::resource::gloo::MeshRef;
 use config_loader::{
-    ClusterSettings, ClustersUpdate, Diagnostic, Fleet, GatewayTlsSettings, Severity, ToldCluster,
+    ClusterSettings, ClustersUpdate, Diagnostic, Fleet, GatewayTlsSettings, RemoteCluster, Severity,
 };
 
 use super::Held;
@@ -75,7 +75,7 @@ impl FoundMembers {
     pub fn fleet(&self, started: &Identity) -> Fleet {
         let identity = self.identity(started);
         let told = identity.members.iter().filter_map(|member| {
-            Some(ToldCluster {
+            Some(RemoteCluster {
                 key: ClusterKey::parse(&member.key)?,
                 has_gateway: member.gateway.is_some(),
             })

@@ -13,7 +13,7 @@ use super::headers::TryHeaders;
 use super::readdress;
 use super::replay::Source;
 use super::request::{Connection, Picked, Worker};
-use super::spare::Spare;
+use super::saved_head::SavedHead;
 use crate::cluster::Hop;
 use crate::error::{Error, Retry};
 use crate::pool::{Choice, Failed, Incoming, Target};
@@ -60,7 +60,7 @@ struct Http2 {
 
 /// What a request can be made from once more.
 struct Again {
-    spare: Spare,
+    saved_head: SavedHead,
     /// Its body, if it has one.
     source: Option<Rc<Source>>,
 }
@@ -76,7 +76,7 @@ impl Again {
 
 /// What decides about the form of a request.
 #[derive(Clone, Debug)]
-pub struct Manner {
+pub struct SendOptions {
     /// The HTTP version that it came in.
     pub version: Version,
     /// What the endpoint speaks.
@@ -93,31 +93,31 @@ impl Outgoing {
     /// A request that goes out in that manner.
     pub fn new(
         forward: &Forward<'_>,
-        manner: Manner,
+        options: SendOptions,
         head: (Parts, Option<&Arc<Hop>>),
         body: UpstreamBody,
     ) -> Self {
-        let Manner {
+        let SendOptions {
             version,
             protocol,
             retriable,
             host,
             moves,
-        } = manner;
+        } = options;
         let (parts, hop) = head;
         let bodiless = matches!(body, UpstreamBody::Empty);
         let idempotent = parts.method.is_idempotent();
         let repeatable = bodiless && idempotent;
         // a body that nobody keeps cannot go again
         let is_whole = bodiless || body.source().is_some();
-        let spare = |parts: &Parts| Again {
-            spare: Spare::of(&forward.worker.buffers, parts),
+        let saved_head = |parts: &Parts| Again {
+            saved_head: SavedHead::of(&forward.worker.buffers, parts),
             source: body.source(),
         };
         let form = match protocol {
             Protocol::Http1 => {
                 let wanted = (retriable && !bodiless || moves) && is_whole;
-                let again = wanted.then(|| Box::new(spare(&parts)));
+                let again = wanted.then(|| Box::new(saved_head(&parts)));
                 let parts = by(hop, parts);
                 Form::Http1 {
                     message: Some(message(forward, version, parts, body)),
@@ -127,7 +127,7 @@ impl Outgoing {
             Protocol::Http2 => {
                 // of several requests that wait for a new connection one goes first, so that any may meet a used one
                 let wanted = (retriable || repeatable || moves) && is_whole;
-                let again = wanted.then(|| spare(&parts));
+                let again = wanted.then(|| saved_head(&parts));
                 let request = Some(Request::from_parts(by(hop, parts), body));
                 let interim = interim(forward.connection, version);
                 Form::Http2(Box::new(Http2 {
@@ -196,7 +196,7 @@ impl Outgoing {
         self.sent = self.is_sent();
         let remade = |again: &Again| {
             let body = again.body()?;
-            let mut parts = again.spare.parts();
+            let mut parts = again.saved_head.parts();
             told.tell(&mut parts.headers);
             Some((by(hop, parts), body))
         };
@@ -368,7 +368,7 @@ async fn over_http2(
             return Err(failed.error);
         };
         worker.count(Counter::StaleConnectionRetries);
-        let parts = by(way.picked.endpoint().hop.as_ref(), again.spare.parts());
+        let parts = by(way.picked.endpoint().hop.as_ref(), again.saved_head.parts());
         *request = Some(Request::from_parts(parts, UpstreamBody::Empty));
         choice = Choice::Fresh;
     }

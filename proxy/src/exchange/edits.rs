@@ -71,24 +71,24 @@ pub(super) fn request(
 }
 
 /// What response edits may speak of, kept when the route has any.
-pub(super) struct Kept {
+pub(super) struct RequestSnapshot {
     start: SystemTime,
     version: Version,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
     /// What it became.
-    pub(super) sent: Sent,
+    pub(super) sent: SentRequest,
 }
 
 /// What response edits may speak of of the request that went to the endpoint.
 #[derive(Default)]
-pub(super) struct Sent {
+pub(super) struct SentRequest {
     request_id: Option<HeaderValue>,
     protocol: &'static str,
 }
 
-impl Sent {
+impl SentRequest {
     /// Keeps it, if the route edits responses.
     pub(super) fn of(forward: &Forward<'_>, parts: &Parts, protocol: Protocol) -> Self {
         if forward.found.route().filters.leaves_response_headers() {
@@ -104,7 +104,7 @@ impl Sent {
     }
 }
 
-impl Kept {
+impl RequestSnapshot {
     pub(super) fn of<B>(request: &Request<B>) -> Self {
         Self {
             start: SystemTime::now(),
@@ -112,7 +112,7 @@ impl Kept {
             method: request.method().clone(),
             uri: request.uri().clone(),
             headers: request.headers().clone(),
-            sent: Sent::default(),
+            sent: SentRequest::default(),
         }
     }
 }
@@ -171,7 +171,12 @@ impl Forward<'_> {
     ) {
         let filters = &self.found.route().filters;
         if !filters.leaves_response_headers() {
-            self.edit_response((None, None), &Kept::of(request), record, response);
+            self.edit_response(
+                (None, None),
+                &RequestSnapshot::of(request),
+                record,
+                response,
+            );
         }
     }
 
@@ -179,7 +184,7 @@ impl Forward<'_> {
     pub(super) fn edit_response<B>(
         &self,
         (destination, ends): (Option<&Destination>, Option<&Ends>),
-        kept: &Kept,
+        kept: &RequestSnapshot,
         record: &Record,
         response: &mut Response<B>,
     ) {

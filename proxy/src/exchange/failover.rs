@@ -6,7 +6,7 @@
 
 use hyper::StatusCode;
 
-use super::forward::{Forward, Going};
+use super::forward::{Forward, ForwardedRequest};
 use super::outcome::Record;
 use super::tries::{self, Tried, drain};
 use crate::error::{Error, Kind};
@@ -61,7 +61,7 @@ impl From<&Tried> for Outcome {
     }
 }
 
-impl Going<'_> {
+impl ForwardedRequest<'_> {
     /// Why the request is to go to the next tier, if it is.
     pub(super) fn fails_over(&self, tried: &Tried, record: &Record) -> Option<Cause> {
         let federation = self.picked.federation()?;
@@ -83,7 +83,7 @@ impl Going<'_> {
 /// Why the last try got no response.
 pub(super) async fn run(
     forward: &Forward<'_>,
-    going: &mut Going<'_>,
+    forwarded: &mut ForwardedRequest<'_>,
     record: &mut Record,
     first: (Tried, Cause),
 ) -> Tried {
@@ -91,30 +91,30 @@ pub(super) async fn run(
     let body_max = worker.settings.failover_body_bytes_max;
     let (mut tried, mut cause) = first;
     loop {
-        if !going.outgoing.can_move(body_max) {
+        if !forwarded.outgoing.can_move(body_max) {
             worker.count(Counter::FailoverWithoutBody);
             return tried;
         }
-        let Some(next) = going.picked.of_next_tier(worker) else {
+        let Some(next) = forwarded.picked.of_next_tier(worker) else {
             return tried;
         };
-        let (from, to) = (going.picked.cluster().name(), next.cluster().name());
+        let (from, to) = (forwarded.picked.cluster().name(), next.cluster().name());
         tracing::debug!(%from, %to, ?cause, "goes to the next cluster");
         if let Ok(response) = tried {
             drain(response).await;
         }
-        going.picked.moves_on(&next, cause, worker);
+        forwarded.picked.moves_on(&next, cause, worker);
         record.tries_again(next.clone());
-        going.picked = next;
-        if !going.go_again(forward, record.tries(), record.is_grpc()) {
+        forwarded.picked = next;
+        if !forwarded.go_again(forward, record.tries(), record.is_grpc()) {
             return Err(Error::new(Kind::DownstreamBody));
         }
-        tried = tries::once(forward, going, record.is_grpc()).await;
+        tried = tries::once(forward, forwarded, record.is_grpc()).await;
         record.try_got(&tried);
-        if let Some(reason) = going.wants_here(forward, &tried, record) {
-            tried = tries::again(forward, going, record, (tried, reason)).await;
+        if let Some(reason) = forwarded.wants_here(forward, &tried, record) {
+            tried = tries::again(forward, forwarded, record, (tried, reason)).await;
         }
-        match going.fails_over(&tried, record) {
+        match forwarded.fails_over(&tried, record) {
             Some(again) => cause = again,
             None => return tried,
         }

@@ -9,11 +9,11 @@ use smallvec::SmallVec;
 
 use super::affinity::Affinity;
 use super::asked::Asked;
-use super::attempt::{Manner, Outgoing};
+use super::attempt::{Outgoing, SendOptions};
 use super::body::{Extras, Progress, ReplyBody, StreamBody, UpstreamBody};
 use super::deadline::Deadline;
 use super::downstream::DownstreamBody;
-use super::edits::{self, Kept, Sent};
+use super::edits::{self, RequestSnapshot, SentRequest};
 use super::head::Found;
 use super::headers::{self, X_ENVOY_UPSTREAM_SERVICE_TIME, X_STRAIT_FROM_CLUSTER};
 use super::origin::Origin;
@@ -51,27 +51,27 @@ pub async fn run(
     request: &mut Option<Request<DownstreamBody>>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    let mut going = match begin(&forward, request.take(), &mut record) {
-        Ok(going) => going,
-        Err(Stopped {
+    let mut forwarded = match begin(&forward, request.take(), &mut record) {
+        Ok(forwarded) => forwarded,
+        Err(Refused {
             destination,
             keep,
             reply,
         }) => return refuse(&forward, destination, keep, *record, &reply),
     };
-    match tries::run(&forward, &mut going, &mut record).await {
-        Ok(response) => pass(&forward, going, response, record),
+    match tries::run(&forward, &mut forwarded, &mut record).await {
+        Ok(response) => pass(&forward, forwarded, response, record),
         Err(error) => {
             let cause = std::error::Error::source(&error);
-            tracing::debug!(cluster = &*going.destination.name, %error, cause, "attempt failed");
-            let reply = going.reply(&error, &record);
+            tracing::debug!(cluster = &*forwarded.destination.name, %error, cause, "attempt failed");
+            let reply = forwarded.reply(&error, &record);
             if let (Some(log), Some(reason)) = (record.log_mut(), error.transport()) {
                 log.transport_failed(reason);
             }
             refuse(
                 &forward,
-                Some(going.destination),
-                going.keep,
+                Some(forwarded.destination),
+                forwarded.keep,
                 *record,
                 &reply,
             )
@@ -80,10 +80,10 @@ pub async fn run(
 }
 
 /// A request on its way.
-pub struct Going<'a> {
+pub struct ForwardedRequest<'a> {
     /// Where it goes.
     pub destination: &'a Destination,
-    keep: Option<Box<Kept>>,
+    keep: Option<Box<RequestSnapshot>>,
     /// The endpoint that it goes to.
     pub picked: Picked,
     /// The request.
@@ -100,12 +100,12 @@ pub struct Going<'a> {
     cookie: Option<Box<HeaderValue>>,
 }
 
-impl Going<'_> {
+impl ForwardedRequest<'_> {
     /// What the client is told when the last try fails.
     fn reply(&self, error: &Error, record: &Record) -> LocalReply {
         let mut reply = LocalReply::from_error(error);
         if error.kind() == Kind::NoHealthyUpstream {
-            reply.details = self.picked.destined().nobody().details;
+            reply.details = self.picked.destined().no_endpoint_reply().details;
         }
         if self.alt_response && matches!(error.kind(), Kind::RequestTimeout | Kind::TryTimeout) {
             reply.status = StatusCode::NO_CONTENT;
@@ -117,9 +117,9 @@ impl Going<'_> {
 }
 
 /// Why a request did not go on its way.
-struct Stopped<'a> {
+struct Refused<'a> {
     destination: Option<&'a Destination>,
-    keep: Option<Box<Kept>>,
+    keep: Option<Box<RequestSnapshot>>,
     reply: LocalReply,
 }
 
@@ -128,15 +128,15 @@ fn begin<'a>(
     forward: &Forward<'a>,
     request: Option<Request<DownstreamBody>>,
     record: &mut Record,
-) -> Result<Going<'a>, Stopped<'a>> {
+) -> Result<ForwardedRequest<'a>, Refused<'a>> {
     let route = forward.found.route();
     let responds_plainly = route.filters.leaves_response_headers();
     let mut keep = match &request {
-        Some(request) if !responds_plainly => Some(Box::new(Kept::of(request))),
+        Some(request) if !responds_plainly => Some(Box::new(RequestSnapshot::of(request))),
         _ => None,
     };
     let (Some(request), Some(split)) = (request, &route.split) else {
-        return Err(Stopped {
+        return Err(Refused {
             destination: None,
             keep,
             reply: LocalReply::from_kind(Kind::NoCluster),
@@ -153,7 +153,7 @@ fn begin<'a>(
             if let Some(keep) = &mut keep {
                 keep.sent = ready.sent;
             }
-            Ok(Going {
+            Ok(ForwardedRequest {
                 destination,
                 keep,
                 picked,
@@ -165,7 +165,7 @@ fn begin<'a>(
                 cookie,
             })
         }
-        Err(reply) => Err(Stopped {
+        Err(reply) => Err(Refused {
             destination: Some(destination),
             keep,
             reply,
@@ -194,7 +194,7 @@ fn pick<B>(
     }
     let picked = destined
         .pick_for(visit, forward.worker)
-        .ok_or_else(|| destined.nobody())?;
+        .ok_or_else(|| destined.no_endpoint_reply())?;
     // without a policy the endpoints of all clusters are one cluster
     if picked.endpoint().hop.is_some() && was_sent() {
         return Err(LocalReply::LOOP);
@@ -205,7 +205,7 @@ fn pick<B>(
 /// A request that is ready to go upstream.
 struct Ready {
     /// For edits of the response.
-    sent: Sent,
+    sent: SentRequest,
     outgoing: Outgoing,
     progress: Rc<Progress>,
     switch: Option<Switch>,
@@ -268,7 +268,7 @@ fn prepare(
         (&mut parts, record),
         authority,
     );
-    let sent = Sent::of(forward, &parts, protocol);
+    let sent = SentRequest::of(forward, &parts, protocol);
     let bodiless = incoming.is_end_stream();
     let copies = if upgrading {
         SmallVec::new()
@@ -284,7 +284,7 @@ fn prepare(
         copies,
     };
     let (body, progress) = UpstreamBody::new(incoming, extras);
-    let manner = Manner {
+    let options = SendOptions {
         version,
         protocol,
         retriable: asked.retriable,
@@ -294,7 +294,7 @@ fn prepare(
     let head = (parts, picked.endpoint().hop.as_ref());
     Ok(Ready {
         sent,
-        outgoing: Outgoing::new(forward, manner, head, body),
+        outgoing: Outgoing::new(forward, options, head, body),
         deadline: asked.times.watch(&progress),
         progress,
         switch,
@@ -307,7 +307,7 @@ fn prepare(
 fn refuse(
     forward: &Forward<'_>,
     destination: Option<&Destination>,
-    kept: Option<Box<Kept>>,
+    kept: Option<Box<RequestSnapshot>>,
     mut record: Record,
     reply: &LocalReply,
 ) -> Response<ReplyBody> {
@@ -322,23 +322,23 @@ fn refuse(
 /// Passes the upstream's response on: hop-by-hop headers out, our own in, then the route's edits; the body streams.
 fn pass(
     forward: &Forward<'_>,
-    mut going: Going<'_>,
+    mut forwarded: ForwardedRequest<'_>,
     mut response: Response<pool::Incoming>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    going.outgoing.settle();
+    forwarded.outgoing.settle();
     let took = record.upstream_took();
     if let Some(log) = record.log_mut() {
         log.carried_by(response.body().ends());
     }
-    let switch = going.switch.filter(|_| upgrade::accepted(&response));
+    let switch = forwarded.switch.filter(|_| upgrade::accepted(&response));
     *response.version_mut() = Version::HTTP_11;
     let headers = response.headers_mut();
     hop_by_hop::strip_response(headers, switch.is_some());
     if let Some(took) = took {
         headers.insert(X_ENVOY_UPSTREAM_SERVICE_TIME, headers::millis(took));
     }
-    if let Some(cookie) = going.cookie {
+    if let Some(cookie) = forwarded.cookie {
         headers.append(SET_COOKIE, *cookie);
     }
     record.saw_headers(headers);
@@ -347,9 +347,9 @@ fn pass(
         ResponseFlags::NONE,
         "via_upstream",
     );
-    if let Some(keep) = &going.keep {
+    if let Some(keep) = &forwarded.keep {
         let ends = Rc::clone(response.body().ends());
-        let way = (Some(going.destination), Some(&*ends));
+        let way = (Some(forwarded.destination), Some(&*ends));
         forward.edit_response(way, keep, &record, &mut response);
     }
     let (parts, incoming) = response.into_parts();
@@ -361,7 +361,11 @@ fn pass(
             }
             ReplyBody::Empty
         }
-        None => ReplyBody::Stream(Box::new(StreamBody::new(incoming, record, going.deadline))),
+        None => ReplyBody::Stream(Box::new(StreamBody::new(
+            incoming,
+            record,
+            forwarded.deadline,
+        ))),
     };
     debug_assert!(!parts.headers.contains_key(UPGRADE) || parts.status.is_informational());
     Response::from_parts(parts, body)

@@ -57,7 +57,7 @@ impl Destined {
     }
 
     /// The reply where there is no endpoint for a request; its details say why.
-    pub(super) fn nobody(&self) -> LocalReply {
+    pub(super) fn no_endpoint_reply(&self) -> LocalReply {
         let cluster = self.cluster();
         let reply = LocalReply::from_kind(cluster.why_none());
         let details = match (cluster.absence, &cluster.federation) {

@@ -198,9 +198,9 @@ async fn connect(
         }
     }
     if tried.is_empty() {
-        let nobody = destined.nobody();
-        record.details = Some(nobody.details);
-        record.finish(nobody.flags, None);
+        let reply = destined.no_endpoint_reply();
+        record.details = Some(reply.details);
+        record.finish(reply.flags, None);
     } else {
         record.finish(ResponseFlags::UF.union(ResponseFlags::URX), None);
     }

@@ -13,7 +13,7 @@ use hyper::Response;
 use hyper::body::Body;
 use smallvec::SmallVec;
 
-use super::forward::{Forward, Going};
+use super::forward::{Forward, ForwardedRequest};
 use super::headers::TryHeaders;
 use super::outcome::Record;
 use super::request::{Picked, Spot, Worker};
@@ -39,12 +39,16 @@ pub(super) type Tried = Result<Response<pool::Incoming>, Error>;
 /// # Errors
 ///
 /// Why the last try got no response.
-pub async fn run(forward: &Forward<'_>, going: &mut Going<'_>, record: &mut Record) -> Tried {
-    let tried = once(forward, going, record.is_grpc()).await;
-    match going.judge(forward, record, tried) {
+pub async fn run(
+    forward: &Forward<'_>,
+    forwarded: &mut ForwardedRequest<'_>,
+    record: &mut Record,
+) -> Tried {
+    let tried = once(forward, forwarded, record.is_grpc()).await;
+    match forwarded.judge(forward, record, tried) {
         Verdict::Done(tried) => tried,
         // boxed: requests that are tried once need not carry what more tries take
-        Verdict::Again(failed) => Box::pin(more(forward, going, record, *failed)).await,
+        Verdict::Again(failed) => Box::pin(more(forward, forwarded, record, *failed)).await,
     }
 }
 
@@ -59,38 +63,42 @@ enum Verdict {
 /// What comes after a first try that did not do: the retries of its rule, then the clusters of the next tiers.
 async fn more(
     forward: &Forward<'_>,
-    going: &mut Going<'_>,
+    forwarded: &mut ForwardedRequest<'_>,
     record: &mut Record,
     first: Tried,
 ) -> Tried {
-    let tried = match going.wants(forward, &first, record) {
-        Some(reason) => again(forward, going, record, (first, reason)).await,
+    let tried = match forwarded.wants(forward, &first, record) {
+        Some(reason) => again(forward, forwarded, record, (first, reason)).await,
         None => first,
     };
-    match going.fails_over(&tried, record) {
-        Some(cause) => failover::run(forward, going, record, (tried, cause)).await,
+    match forwarded.fails_over(&tried, record) {
+        Some(cause) => failover::run(forward, forwarded, record, (tried, cause)).await,
         None => tried,
     }
 }
 
 /// One try, whose outcome its endpoint is judged by.
-pub(super) async fn once(forward: &Forward<'_>, going: &mut Going<'_>, grpc: bool) -> Tried {
-    let tried = within_times(forward, going).await;
+pub(super) async fn once(
+    forward: &Forward<'_>,
+    forwarded: &mut ForwardedRequest<'_>,
+    grpc: bool,
+) -> Tried {
+    let tried = within_times(forward, forwarded).await;
     if let Some(outcome) = health::outcome(&tried, grpc) {
-        going.picked.report(outcome);
+        forwarded.picked.report(outcome);
     }
     tried
 }
 
 /// One try, within the times of the request.
-async fn within_times(forward: &Forward<'_>, going: &mut Going<'_>) -> Tried {
+async fn within_times(forward: &Forward<'_>, forwarded: &mut ForwardedRequest<'_>) -> Tried {
     let connected = Cell::new(false);
-    let Going {
+    let ForwardedRequest {
         picked,
         outgoing,
         deadline,
         ..
-    } = going;
+    } = forwarded;
     let mut attempt = pin!(attempt::run(forward, picked, outgoing, &connected));
     let within = poll_fn(|cx| match (attempt.as_mut().poll(cx), deadline.as_mut()) {
         (Poll::Pending, Some(deadline)) => deadline
@@ -101,7 +109,7 @@ async fn within_times(forward: &Forward<'_>, going: &mut Going<'_>) -> Tried {
     within.await
 }
 
-impl Going<'_> {
+impl ForwardedRequest<'_> {
     /// The policy that counts for this request.
     fn policy<'a>(&'a self, forward: &'a Forward<'_>) -> Option<&'a RetryPolicy> {
         let own = self.policy.as_deref();
@@ -154,7 +162,7 @@ fn counter_of_last(tried: &Tried) -> Counter {
 /// All tries after the first of a tier.
 pub(super) async fn again(
     forward: &Forward<'_>,
-    going: &mut Going<'_>,
+    forwarded: &mut ForwardedRequest<'_>,
     record: &mut Record,
     first: (Tried, Reason),
 ) -> Tried {
@@ -164,14 +172,14 @@ pub(super) async fn again(
     let mut retry = 0;
     loop {
         retry += 1;
-        had.push(going.picked.spot());
-        let Some(next) = next(forward, going, retry) else {
+        had.push(forwarded.picked.spot());
+        let Some(next) = next(forward, forwarded, retry) else {
             record.also(ResponseFlags::URX);
             worker.count(Counter::RetriesExhausted);
             return tried;
         };
         // held until the try is over
-        let cluster = going.picked.cluster();
+        let cluster = forwarded.picked.cluster();
         let now = || cluster.state.journal.now();
         let _permit = match cluster.admit_retry(reason.is_unprocessed(), now) {
             Admission::Admitted(permit) => permit,
@@ -182,12 +190,12 @@ pub(super) async fn again(
                 return tried;
             }
         };
-        if !going.outgoing.can_go_again() {
+        if !forwarded.outgoing.can_go_again() {
             worker.count(Counter::RetriesWithoutBody);
             return tried;
         }
         tracing::debug!(
-            cluster = &*going.destination.name,
+            cluster = &*forwarded.destination.name,
             retry,
             ?reason,
             "trying again"
@@ -195,21 +203,21 @@ pub(super) async fn again(
         if let Ok(response) = tried {
             drain(response).await;
         }
-        if let Err(kind) = pause(going, next.pause).await {
+        if let Err(kind) = pause(forwarded, next.pause).await {
             return Err(Error::new(kind));
         }
-        let Some(picked) = going.picked.another(worker, &had, &next) else {
+        let Some(picked) = forwarded.picked.another(worker, &had, &next) else {
             return Err(Error::new(Kind::NoHealthyUpstream));
         };
         record.tries_again(picked.clone());
-        going.picked = picked;
-        if !going.go_again(forward, record.tries(), record.is_grpc()) {
+        forwarded.picked = picked;
+        if !forwarded.go_again(forward, record.tries(), record.is_grpc()) {
             return Err(Error::new(Kind::DownstreamBody));
         }
         worker.count(counter(reason));
-        tried = once(forward, going, record.is_grpc()).await;
+        tried = once(forward, forwarded, record.is_grpc()).await;
         record.try_got(&tried);
-        match going.wants(forward, &tried, record) {
+        match forwarded.wants(forward, &tried, record) {
             Some(why) => reason = why,
             None => {
                 worker.count(counter_of_last(&tried));
@@ -227,21 +235,21 @@ struct Next {
 }
 
 /// The retry of that number, if there is to be one.
-fn next(forward: &Forward<'_>, going: &Going<'_>, retry: u32) -> Option<Next> {
-    let policy = going.policy(forward)?;
+fn next(forward: &Forward<'_>, forwarded: &ForwardedRequest<'_>, retry: u32) -> Option<Next> {
+    let policy = forwarded.policy(forward)?;
     (retry <= policy.attempts).then(|| Next {
         pause: forward
             .worker
             .random(|rng| policy.back_off.draw(retry, rng)),
         // where several clusters serve, a key that leads to one that is gone would lead there again
-        avoid_tried: policy
-            .avoid_tried
-            .unwrap_or(going.picked.cluster().hash_key().is_none() || going.picked.is_member()),
+        avoid_tried: policy.avoid_tried.unwrap_or(
+            forwarded.picked.cluster().hash_key().is_none() || forwarded.picked.is_member(),
+        ),
         avoid_priorities: policy.avoid_priorities,
     })
 }
 
-impl Going<'_> {
+impl ForwardedRequest<'_> {
     /// Makes the request ready for the try of that number.
     pub(super) fn go_again(&mut self, forward: &Forward<'_>, number: u32, grpc: bool) -> bool {
         if let Some(deadline) = &mut self.deadline {
@@ -290,10 +298,13 @@ pub(super) fn endpoints_of(cluster: ClusterId, tried: &[Spot]) -> SmallVec<[Endp
 }
 
 /// Waits; ends early with the time of the request.
-async fn pause(going: &mut Going<'_>, time: std::time::Duration) -> Result<(), Kind> {
+async fn pause(
+    forwarded: &mut ForwardedRequest<'_>,
+    time: std::time::Duration,
+) -> Result<(), Kind> {
     let mut sleep = pin!(tokio::time::sleep(time));
     poll_fn(|cx| {
-        if let Some(deadline) = &mut going.deadline
+        if let Some(deadline) = &mut forwarded.deadline
             && let Poll::Ready(kind) = deadline.poll(cx, false)
         {
             return Poll::Ready(Err(kind));

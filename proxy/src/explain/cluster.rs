@@ -322,8 +322,8 @@ fn failure(
         }
         Some(cluster) => {
             let why = match &cluster.federation {
-                Some(federation) => members::nobody(federation, snapshot)?,
-                None => nobody(cluster)?,
+                Some(federation) => members::no_endpoint_reason(federation, snapshot)?,
+                None => no_endpoint_reason(cluster)?,
             };
             ("unavailable", Kind::NoHealthyUpstream, why)
         }
@@ -337,7 +337,7 @@ fn failure(
 }
 
 /// That none of the endpoints may be used, if so. Those that wait for their first health check are not spoken of.
-fn nobody(cluster: &Cluster) -> Option<String> {
+fn no_endpoint_reason(cluster: &Cluster) -> Option<String> {
     let endpoints = cluster.endpoints();
     let may_be = |endpoint: &Endpoint| {
         let state = &endpoint.state;

@@ -88,7 +88,7 @@ fn last_resorts(federation: &Federation, snapshot: &Snapshot) -> Vec<ClusterId> 
 }
 
 /// Why no pool serves, if none does: what the access log says of a request.
-pub(super) fn nobody(federation: &Federation, snapshot: &Snapshot) -> Option<String> {
+pub(super) fn no_endpoint_reason(federation: &Federation, snapshot: &Snapshot) -> Option<String> {
     if !serving(federation, snapshot).is_empty() {
         return None;
     }

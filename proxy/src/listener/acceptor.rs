@@ -14,7 +14,7 @@ use super::Entrance;
 use super::socket::{self, Listening};
 use crate::codec::Answer;
 use crate::codec::transport::{Transport, canonical};
-use crate::runtime::open_files::Spare;
+use crate::runtime::open_files::SpareFile;
 use crate::snapshot::{ListenerKey, UNIX_PEER};
 use crate::telemetry::Counter;
 
@@ -115,7 +115,7 @@ async fn run<A: Answer>(
     stopped: &mut watch::Receiver<()>,
 ) {
     let mut failing = false;
-    let mut spare = Spare::hold();
+    let mut spare = SpareFile::hold();
     loop {
         let accepted = tokio::select! {
             biased;
@@ -127,7 +127,7 @@ async fn run<A: Answer>(
             if !std::mem::replace(&mut failing, true) {
                 tracing::warn!(listener = %key.address, %error, "cannot accept for now");
             }
-            if Spare::is_wanted(&error) && shed(entrance, listener, &mut spare) {
+            if SpareFile::is_wanted(&error) && shed(entrance, listener, &mut spare) {
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -162,7 +162,7 @@ async fn run<A: Answer>(
 
 /// Closes connections that wait to be accepted where there are no files for them: a client that is turned away can go
 /// elsewhere, one that waits cannot. Returns whether there were any.
-fn shed<A: Answer>(entrance: &Entrance<A>, listener: &Socket, spare: &mut Spare) -> bool {
+fn shed<A: Answer>(entrance: &Entrance<A>, listener: &Socket, spare: &mut SpareFile) -> bool {
     let mut cx = Context::from_waker(std::task::Waker::noop());
     for shed in 0..BATCH {
         let accepted = spare.lend(|| matches!(listener.poll_accept(&mut cx), Poll::Ready(Ok(_))));

@@ -42,9 +42,9 @@ pub fn connections_max(limit: Option<u64>) -> usize {
 
 /// A file that is held so that one can be closed when there are no more.
 #[derive(Debug)]
-pub struct Spare(Option<File>);
+pub struct SpareFile(Option<File>);
 
-impl Spare {
+impl SpareFile {
     /// Holds one, if there is one.
     pub fn hold() -> Self {
         Self(File::open("/dev/null").ok())

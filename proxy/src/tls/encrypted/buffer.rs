@@ -21,17 +21,17 @@ const SPARE_MAX: usize = 8;
 
 thread_local! {
     // Not in the worker's own keeping, since a connection that is handed to another protocol has to be `Send`.
-    static SPARE: Spare = const { Spare::new() };
+    static SPARE: SpareBuffers = const { SpareBuffers::new() };
 }
 
 /// What a worker's connections borrow.
-struct Spare {
+struct SpareBuffers {
     incoming: RefCell<Vec<Vec<u8>>>,
     outgoing: RefCell<Vec<Vec<u8>>>,
     together: RefCell<Vec<u8>>,
 }
 
-impl Spare {
+impl SpareBuffers {
     const fn new() -> Self {
         Self {
             incoming: RefCell::new(Vec::new()),

@@ -1,6 +1,6 @@
 use crate::resource::flomesh::ClusterKey;
 use crate::resource::gloo::MeshRef;
-use crate::{Fleet, Severity, ToldCluster};
+use crate::{Fleet, RemoteCluster, Severity};
 
 /// Code, field and message of each finding about Destinations, or about routes to them.
 fn found(documents: &[String]) -> Vec<String> {
@@ -10,7 +10,7 @@ fn found(documents: &[String]) -> Vec<String> {
 /// The same for who is in cluster `own`, told of the gateways of `told`, and perhaps of its mesh.
 fn found_in(own: &str, told: &[&str], mesh: Option<&str>, documents: &[String]) -> Vec<String> {
     let key = |name: &str| ClusterKey::parse(&format!("eu/a/b/{name}")).unwrap();
-    let told = told.iter().map(|name| ToldCluster {
+    let told = told.iter().map(|name| RemoteCluster {
         key: key(name),
         has_gateway: true,
     });

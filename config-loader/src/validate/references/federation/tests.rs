@@ -1,5 +1,5 @@
 use crate::resource::flomesh::ClusterKey;
-use crate::{Fleet, Severity, ToldCluster};
+use crate::{Fleet, RemoteCluster, Severity};
 
 /// Service `web`, which clusters c2 and c3 import and the own cluster serves with two endpoints.
 const WORLD: &str = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\n\
@@ -20,7 +20,7 @@ fn found(text: &str) -> Vec<String> {
 /// The same for who knows which cluster it is in, and is told of others.
 fn found_in(own: &str, told: &[&str], text: &str) -> Vec<String> {
     let key = |key: &str| ClusterKey::parse(key).unwrap();
-    let told = told.iter().map(|one| ToldCluster {
+    let told = told.iter().map(|one| RemoteCluster {
         key: key(one),
         has_gateway: false,
     });

@@ -13,7 +13,7 @@ use crate::upstream::buffers::Buffer;
 
 /// The head of a request.
 #[derive(Debug)]
-pub struct Spare {
+pub struct SavedHead {
     method: Method,
     uri: Uri,
     version: Version,
@@ -24,7 +24,7 @@ pub struct Spare {
 
 const SENSITIVE: u32 = 1 << 31;
 
-impl Spare {
+impl SavedHead {
     /// Keeps the head of this request.
     pub fn of(buffers: &Rc<Buffers>, parts: &Parts) -> Self {
         let mut packed = buffers.take();
@@ -106,7 +106,7 @@ mod tests {
                 .unwrap()
                 .into_parts()
                 .0;
-            let after = Spare::of(&buffers, &before).parts();
+            let after = SavedHead::of(&buffers, &before).parts();
             assert_eq!(after.method, before.method);
             assert_eq!(after.uri, before.uri);
             assert_eq!(after.version, before.version);

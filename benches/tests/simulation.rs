@@ -9,7 +9,7 @@ use benches::clusters::{cluster, policies};
 use proxy::balance::{EndpointIdx, HashAlgorithm, Policy};
 use proxy::cluster::locality::Pattern;
 use proxy::cluster::{Ask, Avoid, Balance, Cluster, Outcome, OutlierPolicy, Spread, Warmup};
-use proxy::registry::{Happening, Moment};
+use proxy::registry::{EventKind, Moment};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -303,9 +303,9 @@ impl World {
         assert!(self.cluster.live().warms_at.is_none());
         let events = self.cluster.state.journal.since(0);
         let count =
-            |of: fn(&Happening) -> bool| events.iter().filter(|event| of(&event.what)).count();
-        let ejected = count(|what| matches!(what, Happening::Ejected { .. }));
-        let returned = count(|what| matches!(what, Happening::Returned { .. }));
+            |of: fn(&EventKind) -> bool| events.iter().filter(|event| of(&event.what)).count();
+        let ejected = count(|what| matches!(what, EventKind::Ejected { .. }));
+        let returned = count(|what| matches!(what, EventKind::Returned { .. }));
         // the journal keeps the last events only
         assert!(
             events[..].len() >= 1024 || ejected == returned,

@@ -31,9 +31,9 @@ use tokio::time::MissedTickBehavior;
 
 use crate::admin::AdminHosts;
 use crate::codec;
-use crate::control::caretaker::Caretaker;
 use crate::control::certificates::Directories;
 use crate::control::dns::{Follower, system_lookup};
+use crate::control::ejection_sweep::EjectionSweep;
 use crate::control::health::Checker;
 use crate::control::members::ClustersFile;
 use crate::control::memory::MemoryReturn;
@@ -42,7 +42,7 @@ use crate::control::{Control, DNS_CHANGES_MAX, Found, Quarantine, Told};
 use crate::exchange::request::ExchangeSettings;
 use crate::exchange::{Worker, WorkerParts};
 use crate::identity::Identity;
-use crate::listener::Board;
+use crate::listener::ListenerStatusTable;
 use crate::registry::{Bell, Registry};
 use crate::runtime::admission::Admission;
 use crate::runtime::drain::{self, Stage, Trigger};
@@ -175,7 +175,7 @@ pub fn run_beside(
 /// Starts the tasks that keep the snapshot and the endpoints in order.
 fn look_after(control: Control, slot: &SnapshotSlot, admission: &Arc<Admission>) {
     tokio::spawn(MemoryReturn::of(&control, admission).run());
-    tokio::spawn(Caretaker::of(&control, slot).run());
+    tokio::spawn(EjectionSweep::of(&control, slot).run());
     tokio::task::spawn_local(Checker::of(&control, slot).run());
     tokio::spawn(control.run());
 }
@@ -227,12 +227,12 @@ impl App {
         };
         control.apply();
         let (trigger, drain_watch) = drain::pair();
-        let board = Board::default();
+        let status_table = ListenerStatusTable::default();
         let shared = worker::Shared {
             wanted,
             telemetry: Arc::clone(&telemetry),
             drain: drain_watch,
-            board: board.clone(),
+            status_table: status_table.clone(),
         };
         let workers = start_workers(&settings, &shared, &slot, &access_log)?;
         look_after(control, &slot, &workers.admission);
@@ -240,7 +240,7 @@ impl App {
             slot,
             certificates,
             journal: Arc::clone(registry.journal()),
-            board,
+            status_table,
             quarantine,
             found,
             drain: trigger.clone(),

@@ -378,7 +378,7 @@ impl Cluster {
             self.pardon_unchecked(now);
         }
         if self.balance.outlier.is_none() {
-            ejection::pardon(self, now);
+            ejection::uneject_all(self, now);
         }
         self.rebuild(now);
     }

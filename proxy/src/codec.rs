@@ -1,11 +1,13 @@
 //! Downstream bytes to requests and back: HTTP/1 and HTTP/2 with their limits, and the end of a connection.
 //!
-//! Uses `exchange` for the type of a connection, and `runtime`. What answers a request is passed in as [`Answer`].
+//! Uses `exchange` for the type of a connection, and `runtime`. What answers a request is passed in as [`Handler`].
 
 pub mod check;
+mod connection_table;
 mod extended_connect;
 mod flight;
 pub mod framing;
+mod future_slot;
 pub mod handshake;
 pub mod http1;
 pub mod http2;
@@ -13,8 +15,6 @@ pub mod io;
 pub mod opaque;
 mod park;
 pub mod refusal;
-mod roster;
-mod seat;
 
 pub mod transport;
 pub mod watchdog;
@@ -43,16 +43,16 @@ use crate::runtime::task::Supervisor;
 use crate::snapshot::{Listener, ListenerKey, OpaqueRoutes, ProxyHeader, Service};
 use crate::telemetry::{ConnectionProtocol, Counter, ListenerStats, Telemetry, WorkerId};
 
+use self::connection_table::{ConnectionHandle, ConnectionTable};
 use self::framing::Framing;
 use self::io::{Counted, Stream};
 use self::opaque::Scratch;
 use self::park::Patience;
 use self::refusal::Refusal;
-use self::roster::{Member, Roster};
 use self::transport::Transport;
 
 /// What answers requests: `exchange::run` in a proxy, a closure in tests.
-pub trait Answer: 'static {
+pub trait Handler: 'static {
     /// Body of the responses.
     type Body: Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>> + Unpin + 'static;
 
@@ -78,7 +78,7 @@ pub trait Answer: 'static {
     fn refused(&self, _connection: &Connection, _unserved: &Unserved<'_>) {}
 }
 
-impl<F, Fut, B> Answer for F
+impl<F, Fut, B> Handler for F
 where
     F: Fn(Rc<Connection>, Request<DownstreamBody>) -> Fut + 'static,
     Fut: Future<Output = Response<B>> + 'static,
@@ -172,12 +172,12 @@ impl Timeouts {
 /// What one worker serves connections with.
 #[derive(Debug)]
 pub struct Server<A> {
-    answer: A,
+    handler: A,
     settings: Settings,
     timeouts: Timeouts,
     http1: hyper::server::conn::http1::Builder,
     http2: http2::Shared,
-    roster: Rc<Roster>,
+    connection_table: Rc<ConnectionTable>,
     scratch: Scratch,
     supervisor: Supervisor,
     telemetry: Arc<Telemetry>,
@@ -186,26 +186,31 @@ pub struct Server<A> {
     handshakes: handshake::Pending,
 }
 
-impl<A: Answer> Server<A> {
+impl<A: Handler> Server<A> {
     /// Serves with these settings, on the current thread.
     ///
     /// # Panics
     ///
     /// Outside a `tokio::task::LocalSet`.
-    pub fn new(answer: A, settings: Settings, telemetry: Arc<Telemetry>, worker: WorkerId) -> Self {
+    pub fn new(
+        handler: A,
+        settings: Settings,
+        telemetry: Arc<Telemetry>,
+        worker: WorkerId,
+    ) -> Self {
         let panics = Arc::clone(&telemetry);
         let supervisor =
             Supervisor::new(move || panics.counters.increment(worker, Counter::TaskPanics));
-        let roster = Rc::new(Roster::new());
-        let clock = Rc::clone(&roster);
+        let connection_table = Rc::new(ConnectionTable::new());
+        let clock = Rc::clone(&connection_table);
         supervisor.spawn("clock", async move { clock.run().await });
         Self {
-            answer,
+            handler,
             timeouts: settings.timeouts,
             http1: settings.http1.builder(),
             http2: http2::Shared::new(),
             settings,
-            roster,
+            connection_table,
             scratch: Scratch::new(),
             supervisor,
             telemetry,
@@ -230,7 +235,7 @@ impl<A: Answer> Server<A> {
         self.count(refusal.counter());
         let status = refusal.status().unwrap_or(StatusCode::BAD_REQUEST);
         let unserved = refusal.unserved(Some(request), status);
-        self.answer.refused(connection, &unserved);
+        self.handler.refused(connection, &unserved);
         status
     }
 
@@ -243,12 +248,12 @@ impl<A: Answer> Server<A> {
     /// next response, HTTP/2 by GOAWAY.
     pub fn drain_listener(&self, listener: &ListenerKey) {
         self.stats.borrow_mut().remove(listener);
-        self.roster.drain(listener);
+        self.connection_table.drain(listener);
     }
 
     /// The listener was opened, possibly again.
     pub fn open_listener(&self, listener: &ListenerKey) {
-        self.roster.reopen(listener);
+        self.connection_table.reopen(listener);
     }
 
     /// Takes in a connection that was just accepted.
@@ -257,11 +262,11 @@ impl<A: Answer> Server<A> {
         transport: Transport,
         slot: Slot,
         downstream: Downstream,
-    ) -> Fresh<A> {
+    ) -> AcceptedConnection<A> {
         let framing = Framing::new(this.settings.http1.limits());
-        Fresh {
+        AcceptedConnection {
             stream: Box::new(Stream::new(transport, slot, framing)),
-            member: this.roster.join(downstream.listener.clone()),
+            member: this.connection_table.join(downstream.listener.clone()),
             server: Rc::clone(this),
             downstream,
             tls: None,
@@ -285,24 +290,24 @@ impl<A: Answer> Server<A> {
 
 /// A connection of which the protocol is not known yet.
 #[derive(Debug)]
-pub struct Fresh<A> {
+pub struct AcceptedConnection<A> {
     server: Rc<Server<A>>,
     /// Boxed, since it is passed on by value and each step would keep room for it.
     stream: Box<Stream>,
-    member: Member,
+    member: ConnectionHandle,
     downstream: Downstream,
     /// Of a connection whose TLS ends here.
     tls: Option<Box<Handshake>>,
 }
 
-impl<A: Answer> Fresh<A> {
+impl<A: Handler> AcceptedConnection<A> {
     /// What its listener does with connections now, and whether they begin with a PROXY header; see
-    /// [`Answer::listener`].
+    /// [`Handler::listener`].
     pub fn service(&self) -> Option<(Service, ProxyHeader)> {
         let Downstream {
             listener, local, ..
         } = &self.downstream;
-        let listener = self.server.answer.listener(listener, *local)?;
+        let listener = self.server.handler.listener(listener, *local)?;
         Some((listener.service.clone(), listener.proxy_protocol))
     }
 
@@ -379,7 +384,7 @@ impl<A: Answer> Fresh<A> {
             routes,
         };
         // Boxed, so that the memory that connecting takes goes when that is done.
-        let opened = Box::pin(self.server.answer.open(asked)).await;
+        let opened = Box::pin(self.server.handler.open(asked)).await;
         self.tls = None;
         let Some(opened) = opened else { return };
         let (transport, ahead, _slot) = self.stream.into_parts();

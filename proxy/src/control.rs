@@ -2,7 +2,7 @@
 //!
 //! One task on the control runtime owns the way from resources to the snapshot in force. It never runs a request.
 
-pub mod caretaker;
+pub mod ejection_sweep;
 
 pub mod certificates;
 

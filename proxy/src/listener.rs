@@ -4,24 +4,24 @@
 //! `runtime`. Invariant: opening or closing one listener touches no other listener and no connection of another one.
 
 pub mod acceptor;
-pub mod board;
 mod connection;
 pub mod handoff;
 pub mod reconcile;
 pub mod socket;
+pub mod status;
 
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::codec::transport::Transport;
-use crate::codec::{self, Answer, Downstream};
+use crate::codec::{self, Downstream, Handler};
 use crate::runtime::admission::{Admission, Slot};
 use crate::snapshot::ListenerKey;
 use crate::telemetry::Counter;
 
-pub use board::{Board, ListenerStatus, State};
 pub use handoff::Handoff;
+pub use status::{ListenerStatus, ListenerStatusTable, State};
 
 /// Settings of listeners that do not come from resources.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl Default for Settings {
 
 /// What one worker accepts connections with.
 #[derive(Debug)]
-pub struct Entrance<A> {
+pub struct ListenerContext<A> {
     /// Number of this worker.
     pub worker: usize,
     /// Settings of listeners.
@@ -55,12 +55,12 @@ pub struct Entrance<A> {
     /// The way to the other workers.
     pub handoff: Handoff,
     /// Where the fate of listeners is reported.
-    pub board: Board,
+    pub status_table: ListenerStatusTable,
     /// Serves the connections.
     pub codec: Rc<codec::Server<A>>,
 }
 
-impl<A: Answer> Entrance<A> {
+impl<A: Handler> ListenerContext<A> {
     /// Takes a connection that was just accepted: admits it, hands it to a worker with fewer, or serves it.
     fn take(&self, transport: Transport, listener: &ListenerKey, remote: SocketAddr) {
         let Some(mut slot) = self.admission.admit(self.worker) else {

@@ -29,7 +29,7 @@ pub use connections::{
     Bell, Closing, ConnectionPermit, Connections, IdleMark, Offer, PASSED_OVER_MAX, Place, Turn,
 };
 pub use health::{Health, Moment, Streak, why};
-pub use journal::{Cause, EVENTS_MAX, Event, Happening, Journal};
+pub use journal::{Cause, EVENTS_MAX, Event, EventKind, Journal};
 pub use pins::{PINS_MAX, Pin, PinNumber, Pins, Visit};
 pub use recent::Recent;
 pub use tally::{PendingPermit, Permit, RequestPermit, RetryPermit, Tally};

@@ -12,13 +12,13 @@ use std::thread::JoinHandle;
 use hyper::Request;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::codec::{self, Answer};
+use crate::codec::{self, Handler};
 use crate::exchange::log::Unserved;
 use crate::exchange::tcp::{self, Asked, Opened};
 use crate::exchange::{self, Connection, DownstreamBody, Worker};
 use crate::listener::handoff::{self, HandedOff, Handoff};
 use crate::listener::reconcile::{self, Wanted};
-use crate::listener::{self, Board, Entrance};
+use crate::listener::{self, ListenerContext, ListenerStatusTable};
 use crate::runtime::admission::Admission;
 use crate::runtime::{drain, open_files, threads};
 use crate::snapshot::{Listener, ListenerKey};
@@ -55,7 +55,7 @@ pub struct Shared {
     /// Tells workers to finish, then to stop.
     pub drain: drain::Watch,
     /// Where workers report what became of each listener.
-    pub board: Board,
+    pub status_table: ListenerStatusTable,
 }
 
 /// More threads than any machine has cores, and few enough for [`WorkerId`].
@@ -76,7 +76,7 @@ pub struct Workers {
 /// When there are more than 1,024, or a thread cannot be started; those that were started end when `shared.drain` stops.
 pub fn start<A, M>(settings: &Settings, shared: &Shared, make: M) -> io::Result<Workers>
 where
-    A: Answer,
+    A: Handler,
     M: Fn(WorkerId) -> A + Clone + Send + 'static,
 {
     let count = settings.concurrency.get();
@@ -145,7 +145,7 @@ fn connections_max(set: usize) -> usize {
 }
 
 /// Answers with [`exchange::run`].
-pub fn answer_with(worker: Rc<Worker>) -> impl Answer {
+pub fn answer_with(worker: Rc<Worker>) -> impl Handler {
     let refused = Rc::clone(&worker);
     let answer = move |connection: Rc<Connection>, request| {
         let worker = Rc::clone(&worker);
@@ -163,7 +163,7 @@ struct Recorded<A> {
     worker: Rc<Worker>,
 }
 
-impl<A: Answer> Answer for Recorded<A> {
+impl<A: Handler> Handler for Recorded<A> {
     type Body = A::Body;
     type Future = A::Future;
 
@@ -195,29 +195,29 @@ struct Parts {
     handed_off: handoff::Receiver,
 }
 
-async fn run<A: Answer>(parts: Parts, make: impl Fn(WorkerId) -> A) {
+async fn run<A: Handler>(parts: Parts, make: impl Fn(WorkerId) -> A) {
     let Parts { id, shared, .. } = parts;
     let worker = WorkerId(u16::try_from(id).expect("at most WORKERS_MAX"));
     let answer = make(worker);
     let telemetry = Arc::clone(&shared.telemetry);
     let server = codec::Server::new(answer, parts.settings.codec, telemetry, worker);
     let server = Rc::new(server);
-    let entrance = Rc::new(Entrance {
+    let context = Rc::new(ListenerContext {
         worker: id,
         settings: parts.settings.listener,
         admission: parts.admission,
         handoff: Handoff::new(parts.senders),
-        board: shared.board,
+        status_table: shared.status_table,
         codec: Rc::clone(&server),
     });
     let supervisor = server.supervisor();
     supervisor.spawn(
         "handoff",
-        handoff::receive(Rc::clone(&entrance), parts.handed_off),
+        handoff::receive(Rc::clone(&context), parts.handed_off),
     );
     let to_the_end = async {
-        reconcile::run(Rc::clone(&entrance), shared.wanted, shared.drain.clone()).await;
-        entrance.admission.emptied(id).await;
+        reconcile::run(Rc::clone(&context), shared.wanted, shared.drain.clone()).await;
+        context.admission.emptied(id).await;
     };
     tokio::select! {
         () = to_the_end => {}
@@ -232,7 +232,7 @@ mod tests {
     /// What one request may hold while it is answered; it is moved once, and stays with its connection.
     const ANSWER_BYTES_MAX: usize = 2624;
 
-    fn answer_bytes<A: Answer>(_: impl Fn(Rc<Worker>) -> A) -> usize {
+    fn answer_bytes<A: Handler>(_: impl Fn(Rc<Worker>) -> A) -> usize {
         size_of::<A::Future>()
     }
 

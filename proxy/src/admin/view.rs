@@ -182,7 +182,7 @@ pub struct EventView {
     pub cluster: String,
     /// Address of the endpoint, if it is about one.
     pub endpoint: Option<String>,
-    /// As [`crate::registry::Happening::name`] has it: `ejected`, `unejected` and so on.
+    /// As [`crate::registry::EventKind::name`] has it: `ejected`, `unejected` and so on.
     pub kind: String,
     /// What happened, with the numbers that led to it.
     pub message: String,

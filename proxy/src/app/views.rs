@@ -21,7 +21,7 @@ use crate::compile::Survey;
 use crate::control::{Found, Quarantine};
 use crate::explain::{Question, explain};
 use crate::identity::Identity;
-use crate::listener::{Board, ListenerStatus};
+use crate::listener::{ListenerStatus, ListenerStatusTable};
 use crate::registry::{ClusterId, Journal, PINS_MAX};
 use crate::runtime::drain::{Stage, Trigger};
 use crate::snapshot::{ListenAddress, Listener, Service, Snapshot, SnapshotSlot};
@@ -39,7 +39,7 @@ pub struct Sources {
     /// What happened to endpoints.
     pub journal: Arc<Journal>,
     /// What became of each listener.
-    pub board: Board,
+    pub status_table: ListenerStatusTable,
     /// What is held at its last good version.
     pub quarantine: Quarantine,
     /// Starts the drain.
@@ -61,9 +61,9 @@ pub struct Sources {
 impl Sources {
     /// Says whether traffic should come here.
     fn readiness(&self) -> impl Fn() -> Readiness + use<> {
-        let (stage, board, slot) = (
+        let (stage, status_table, slot) = (
             self.drain.clone(),
-            self.board.clone(),
+            self.status_table.clone(),
             Arc::clone(&self.slot),
         );
         let quarantine = Arc::clone(&self.quarantine);
@@ -76,7 +76,7 @@ impl Sources {
             let wanted: Vec<_> = slot.load().listeners.keys().cloned().collect();
             let standing = readiness::Standing {
                 wanted: &wanted,
-                listeners: &board.listeners(),
+                listeners: &status_table.listeners(),
                 workers,
                 allow_empty,
                 refused: quarantined(&quarantine).len(),
@@ -90,7 +90,7 @@ impl Sources {
     /// The state that the admin server works with.
     pub fn admin(self) -> AdminState {
         let readiness = self.readiness();
-        let (slot, board, found) = (self.slot, self.board, self.found);
+        let (slot, status_table, found) = (self.slot, self.status_table, self.found);
         let (stage, identity) = (self.drain.clone(), Arc::new(self.settings.identity));
         let clusters = {
             let slot = Arc::clone(&slot);
@@ -102,7 +102,7 @@ impl Sources {
         };
         let listeners = {
             let (slot, telemetry) = (Arc::clone(&slot), Arc::clone(&self.telemetry));
-            move || listeners(&slot.load(), &board, &telemetry.stats, stage.stage())
+            move || listeners(&slot.load(), &status_table, &telemetry.stats, stage.stage())
         };
         let dump = {
             let (slot, found) = (Arc::clone(&slot), found.clone());
@@ -345,11 +345,11 @@ fn priorities(cluster: &Cluster, live: &Live) -> Vec<PriorityView> {
 /// Everything that accepts or has connections: what the snapshot asks for first, then what is on its way out.
 fn listeners(
     snapshot: &Snapshot,
-    board: &Board,
+    status_table: &ListenerStatusTable,
     stats: &StatsRegistry,
     stage: Stage,
 ) -> Vec<ListenerView> {
-    let statuses = board.listeners();
+    let statuses = status_table.listeners();
     let active = active_connections(stats);
     let mut views: Vec<ListenerView> = snapshot
         .listeners
@@ -357,7 +357,7 @@ fn listeners(
         .map(|listener| {
             let status = statuses.iter().find(|status| status.key == listener.key);
             let address = &listener.key.address;
-            let bound = board.address(&listener.key).map(ListenAddress::Ip);
+            let bound = status_table.address(&listener.key).map(ListenAddress::Ip);
             let bound = bound.unwrap_or_else(|| address.clone());
             let sources = listener.provenance.iter();
             ListenerView {

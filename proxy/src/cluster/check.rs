@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::{Cluster, Endpoint};
 use crate::balance::EndpointIdx;
-use crate::registry::{Checked, Happening, Moment, Thresholds, why};
+use crate::registry::{Checked, EventKind, Moment, Thresholds, why};
 
 /// How endpoints are asked how they are.
 ///
@@ -82,8 +82,8 @@ impl Cluster {
         let before = state.checked();
         let checked = Checked::after(before.as_deref(), result, check.thresholds, now);
         let what = match checked.healthy {
-            true => Happening::Healthy,
-            false => Happening::Unhealthy {
+            true => EventKind::Healthy,
+            false => EventKind::Unhealthy {
                 error: checked.to_string().into(),
             },
         };
@@ -127,12 +127,12 @@ impl Cluster {
         for endpoint in self.endpoints() {
             endpoint.state.set_checked(None);
             if endpoint.state.health.admit(why::UNHEALTHY, now) {
-                self.turned(endpoint, Happening::Unchecked, now);
+                self.turned(endpoint, EventKind::Unchecked, now);
             }
         }
     }
 
-    fn turned(&self, endpoint: &Endpoint, what: Happening, now: Moment) {
+    fn turned(&self, endpoint: &Endpoint, what: EventKind, now: Moment) {
         let address = &*endpoint.address.to_string();
         let journal = &self.state.journal;
         journal.note(now, &self.state.name, Some(address), what);

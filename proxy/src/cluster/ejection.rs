@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::outlier::{OutlierPolicy, Verdict};
 use super::{Cluster, Live};
 use crate::balance::EndpointIdx;
-use crate::registry::{Happening, Moment, why};
+use crate::registry::{EventKind, Moment, why};
 
 /// An endpoint has failed often enough: takes it out, if the cap allows it.
 #[cold]
@@ -34,13 +34,13 @@ pub(super) fn decide(
         health.forget_errors();
         if !state.ejections.spared.swap(true, Ordering::AcqRel) {
             let (cause, out) = (verdict.cause, (out, all));
-            note(Happening::Spared { cause, out });
+            note(EventKind::Spared { cause, out });
             state.journal.ring();
         }
         return;
     }
     if let Some(time) = policy.eject(health, now) {
-        note(Happening::Ejected {
+        note(EventKind::Ejected {
             cause: verdict.cause,
             errors: verdict.errors,
             unanswered: verdict.unanswered,
@@ -73,7 +73,7 @@ pub(super) fn sweep(cluster: &Cluster, policy: &OutlierPolicy, now: Moment) {
     for endpoint in cluster.endpoints() {
         if let Some(out_for) = policy.sweep(&endpoint.state.health, now) {
             let address = &*endpoint.address.to_string();
-            let what = Happening::Returned { out_for };
+            let what = EventKind::Returned { out_for };
             state.journal.note(now, &state.name, Some(address), what);
             state.ejections.stale.store(true, Ordering::Release);
         }
@@ -81,7 +81,7 @@ pub(super) fn sweep(cluster: &Cluster, policy: &OutlierPolicy, now: Moment) {
 }
 
 /// Lets all ejected endpoints back.
-pub(super) fn pardon(cluster: &Cluster, now: Moment) {
+pub(super) fn uneject_all(cluster: &Cluster, now: Moment) {
     let state = &cluster.state;
     for endpoint in cluster.endpoints() {
         let health = &endpoint.state.health;
@@ -90,7 +90,7 @@ pub(super) fn pardon(cluster: &Cluster, now: Moment) {
             health.forget_errors();
             health.set_multiplier(0);
             let address = &*endpoint.address.to_string();
-            let what = Happening::Returned { out_for };
+            let what = EventKind::Returned { out_for };
             state.journal.note(now, &state.name, Some(address), what);
         }
     }
@@ -107,13 +107,13 @@ pub(super) fn tell_shift(cluster: &Cluster, before: &Live, live: &Live, now: Mom
         let priority = priority as u8;
         let healthy = (health.healthy, health.total);
         match (before.panic, share.panic) {
-            (false, true) => note(Happening::PanicOn { priority, healthy }),
-            (true, false) => note(Happening::PanicOff { priority, healthy }),
+            (false, true) => note(EventKind::PanicOn { priority, healthy }),
+            (true, false) => note(EventKind::PanicOff { priority, healthy }),
             _ => {}
         }
     }
     let (was, is): (Box<[u8]>, Box<[u8]>) = (loads(before), loads(live));
     if was != is {
-        note(Happening::Shifted { loads: (was, is) });
+        note(EventKind::Shifted { loads: (was, is) });
     }
 }

@@ -11,10 +11,10 @@ use std::time::Duration;
 use http::HeaderValue;
 use rustls::ServerConfig;
 
+use super::connection_table::ConnectionHandle;
 use super::io::Stream;
-use super::roster::Member;
 use super::transport::Transport;
-use super::{Answer, Fresh};
+use super::{AcceptedConnection, Handler};
 use crate::exchange::client_cert;
 use crate::exchange::connection::Handshake;
 use crate::runtime::clock::Tick;
@@ -82,7 +82,7 @@ impl Drop for Begun {
     }
 }
 
-impl<A: Answer> Fresh<A> {
+impl<A: Handler> AcceptedConnection<A> {
     /// Shakes hands; `None` when that failed, which is counted. What is inside is not known yet.
     pub async fn terminate(self, terms: Terms) -> Option<Self> {
         let max = self.server.settings.tls.pending_max;
@@ -90,7 +90,7 @@ impl<A: Answer> Fresh<A> {
             self.refuse(Counter::TlsHandshakeLimit);
             return None;
         };
-        let Fresh {
+        let AcceptedConnection {
             server,
             stream,
             member,
@@ -127,7 +127,7 @@ impl<A: Answer> Fresh<A> {
             own: terms.own,
         };
         let transport = Transport::Tls(Box::new(encrypted));
-        Some(Fresh {
+        Some(AcceptedConnection {
             server,
             stream: Box::new(Stream::new(transport, slot, framing)),
             member,
@@ -153,7 +153,7 @@ impl<A: Answer> Fresh<A> {
 /// Waits for a handshake, up to a point in time.
 async fn within<T>(
     handshake: impl Future<Output = Result<T, Failure>>,
-    member: &Member,
+    member: &ConnectionHandle,
     due: Tick,
 ) -> Result<T, Failure> {
     let mut handshake = pin!(handshake);

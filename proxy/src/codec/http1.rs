@@ -20,15 +20,15 @@ use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::TokioIo;
 
 use super::check::{self, Http10};
+use super::connection_table::ConnectionHandle;
 use super::flight::{Flights, Outgoing};
 use super::framing::{Limits, Place};
+use super::future_slot::FutureSlot;
 use super::io::{Stream, Wire};
 use super::park::{self, Done, linger};
 use super::refusal::Refusal;
-use super::roster::Member;
-use super::seat::Seat;
 use super::watchdog::{Action, Seen, Timeouts, Watchdog};
-use super::{Answer, Server};
+use super::{Handler, Server};
 use crate::exchange::log::Unserved;
 use crate::exchange::{Connection, DownstreamBody};
 use crate::telemetry::Counter;
@@ -109,11 +109,11 @@ enum Ended {
 /// Whether an idle connection is parked at once or after a while follows from its last pause: who came back soon will
 /// come back soon. So clients that open many connections and use them rarely never make us hold buffers for all of them,
 /// and busy connections are not taken apart between two requests.
-pub(super) async fn serve<A: Answer>(
+pub(super) async fn serve<A: Handler>(
     server: &Rc<Server<A>>,
     mut stream: Box<Stream>,
     connection: &Rc<Connection>,
-    member: &Member,
+    member: &ConnectionHandle,
 ) {
     let park_after = server.settings.http1.park_after;
     let mut came_back_soon = false;
@@ -135,17 +135,18 @@ pub(super) async fn serve<A: Answer>(
     }
 }
 
-async fn live<A: Answer>(
+async fn live<A: Handler>(
     server: &Rc<Server<A>>,
     stream: Box<Stream>,
     connection: &Rc<Connection>,
-    member: &Member,
+    member: &ConnectionHandle,
     park_after: Option<Duration>,
 ) -> Ended {
     let flights = Flights::new(Arc::clone(stream.wire()));
     let answered_before = stream.wire().heads();
-    let seat = Seat::new();
-    let service = service_fn(|request| answer(server, connection, (&flights, &seat), request));
+    let future_slot = FutureSlot::new();
+    let service =
+        service_fn(|request| answer(server, connection, (&flights, &future_slot), request));
     let hyper = server.http1.serve_connection(TokioIo::new(stream), service);
     let mut driver = Driver {
         hyper: hyper.with_upgrades(),
@@ -187,7 +188,7 @@ where
     B: hyper::body::Body + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    fn poll(&mut self, cx: &mut Context<'_>, member: &Member) -> Poll<Outcome> {
+    fn poll(&mut self, cx: &mut Context<'_>, member: &ConnectionHandle) -> Poll<Outcome> {
         if let Poll::Ready(result) = Pin::new(&mut self.hyper).poll(cx) {
             return Poll::Ready(Outcome::Done(result));
         }
@@ -222,7 +223,7 @@ where
         }
     }
 
-    fn look(&self, member: &Member) -> Seen {
+    fn look(&self, member: &ConnectionHandle) -> Seen {
         let heads = self.flights.wire().heads();
         let ended = self.answered_before.wrapping_add(self.flights.ended());
         Seen {
@@ -236,7 +237,7 @@ where
         }
     }
 
-    fn end<A: Answer>(
+    fn end<A: Handler>(
         self,
         outcome: Outcome,
         server: &Server<A>,
@@ -265,7 +266,7 @@ where
                     duration: waited,
                     ..refusal.unserved(None, status)
                 };
-                server.answer.refused(connection, &unserved);
+                server.handler.refused(connection, &unserved);
                 Ended::Linger(stream, Done::Refused, last_reply(status).into())
             }
             Outcome::Close => Ended::Gone,
@@ -279,7 +280,7 @@ where
                 if let Some(error) = &error {
                     tracing::debug!(%error, "downstream connection failed");
                     if let Some(unserved) = unserved(error) {
-                        server.answer.refused(connection, &unserved);
+                        server.handler.refused(connection, &unserved);
                     }
                 }
                 // The peer may be in the middle of sending what we don't want.
@@ -338,17 +339,17 @@ fn last_reply(status: StatusCode) -> String {
 }
 
 /// Answers one request, or refuses it.
-fn answer<A: Answer>(
+fn answer<A: Handler>(
     server: &Rc<Server<A>>,
     connection: &Rc<Connection>,
-    (flights, seat): (&Rc<Flights>, &Rc<Seat<A::Future>>),
+    (flights, future_slot): (&Rc<Flights>, &Rc<FutureSlot<A::Future>>),
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<Outgoing<A::Body>>, Infallible>> + use<A> {
     let request = request.map(DownstreamBody::Http1);
     let flight = flights.begin();
     let is_connect = *request.method() == Method::CONNECT;
     let answer = match check::head(&request, server.settings.http1.http10) {
-        Ok(()) => Ok(seat.take(server.answer.answer(connection, request))),
+        Ok(()) => Ok(future_slot.take(server.handler.answer(connection, request))),
         Err(refusal) => Err(server.refuse(connection, &request, refusal)),
     };
     let connection = Rc::clone(connection);

@@ -10,10 +10,10 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
+use super::connection_table::ConnectionHandle;
 use super::io::Stream;
 use super::park::{Done, linger};
-use super::roster::Member;
-use super::{Answer, Server};
+use super::{Handler, Server};
 use crate::exchange::Connection;
 use crate::http2::pulse::{Beat, KeepAlive, Pulse};
 use crate::http2::{self as machine, Reason};
@@ -90,11 +90,11 @@ impl Settings {
 }
 
 /// Serves a connection to its end.
-pub(super) async fn serve<A: Answer>(
+pub(super) async fn serve<A: Handler>(
     server: &Rc<Server<A>>,
     mut stream: Box<Stream>,
     connection: &Rc<Connection>,
-    member: &Member,
+    member: &ConnectionHandle,
 ) {
     stream.tunnel();
     let mut service = Service {
@@ -127,11 +127,11 @@ pub(super) async fn serve<A: Answer>(
 }
 
 /// A connection as it is served.
-struct Service<'a, A: Answer> {
+struct Service<'a, A: Handler> {
     driver: Driver<'a, A>,
     server: &'a Rc<Server<A>>,
     connection: &'a Rc<Connection>,
-    member: &'a Member,
+    member: &'a ConnectionHandle,
     farewell: Farewell,
     pulse: Option<Pulse>,
     /// Since when a request's head has been coming in, and how many came before it.
@@ -166,7 +166,7 @@ impl Last {
     }
 }
 
-impl<A: Answer> Service<'_, A> {
+impl<A: Handler> Service<'_, A> {
     fn poll(&mut self, cx: &mut std::task::Context<'_>) -> Poll<Last> {
         let (driver, member) = (&mut self.driver, self.member);
         self.connection.draining.set(member.draining().is_some());
@@ -240,7 +240,7 @@ impl<A: Answer> Service<'_, A> {
 
 /// When a request's head has to be complete, if one is coming in. `head_since` is since when it has been, and how many
 /// came before it.
-fn head_due<A: Answer>(
+fn head_due<A: Handler>(
     head_since: &mut Option<(Tick, u32)>,
     driver: &Driver<'_, A>,
     timeout: Duration,

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::Timeouts;
-use super::roster::Member;
+use super::connection_table::ConnectionHandle;
 use super::transport::Transport;
 use crate::exchange::tcp::{Opened, Record, Side, broken};
 use crate::runtime::clock::Tick;
@@ -166,7 +166,7 @@ struct Limits {
 pub(super) async fn carry(
     (downstream, ahead): (Transport, Bytes),
     opened: Opened,
-    member: &Member,
+    member: &ConnectionHandle,
     scratch: &Scratch,
     (settings, timeouts): (&Settings, &Timeouts),
 ) {
@@ -214,7 +214,12 @@ fn joined(preface: Bytes, ahead: Bytes) -> Bytes {
 }
 
 impl Pair {
-    fn poll(&mut self, cx: &mut Context<'_>, member: &Member, scratch: &Scratch) -> Poll<Outcome> {
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        member: &ConnectionHandle,
+        scratch: &Scratch,
+    ) -> Poll<Outcome> {
         let (mut received, mut sent) = (0, 0);
         let polled = self.poll_both(cx, scratch, &mut received, &mut sent);
         if received + sent > 0 {

@@ -7,8 +7,8 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use super::connection_table::ConnectionHandle;
 use super::io::Stream;
-use super::roster::Member;
 use crate::runtime::clock::Tick;
 
 /// How long an idle connection may stay.
@@ -21,7 +21,11 @@ pub(super) struct Patience {
 }
 
 /// Waits until there are bytes to serve; `false` when the peer closed or the connection was idle for too long.
-pub(super) async fn readable(stream: &mut Stream, member: &Member, patience: Patience) -> bool {
+pub(super) async fn readable(
+    stream: &mut Stream,
+    member: &ConnectionHandle,
+    patience: Patience,
+) -> bool {
     let since = member.now();
     poll_fn(|cx| {
         match stream.poll_ahead(cx) {
@@ -43,7 +47,11 @@ pub(super) async fn readable(stream: &mut Stream, member: &Member, patience: Pat
 }
 
 /// Waits until there are more bytes; `false` when the peer closed, or none came by `due`.
-pub(super) async fn readable_until(stream: &mut Stream, member: &Member, due: Tick) -> bool {
+pub(super) async fn readable_until(
+    stream: &mut Stream,
+    member: &ConnectionHandle,
+    due: Tick,
+) -> bool {
     poll_fn(|cx| {
         if let Poll::Ready(read) = stream.poll_ahead(cx) {
             return Poll::Ready(matches!(read, Ok(length) if length > 0));
@@ -80,7 +88,12 @@ pub(super) enum Done {
 ///
 /// Closing a socket that has unread bytes resets the connection, and the reset may overtake the response: the peer would
 /// never learn why (RFC 9112, section 9.6).
-pub(super) async fn linger(mut stream: Box<Stream>, member: &Member, done: Done, message: &[u8]) {
+pub(super) async fn linger(
+    mut stream: Box<Stream>,
+    member: &ConnectionHandle,
+    done: Done,
+    message: &[u8],
+) {
     let began = member.now();
     {
         let due = began.after(LINGER_SHORT);

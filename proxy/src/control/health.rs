@@ -154,7 +154,7 @@ impl Followed {
     fn forget(&self, snapshot: &Snapshot, journal: &Journal) {
         let (cluster, index) = self.subject.now();
         let now = snapshot.cluster(cluster.id());
-        // the caretaker does the same to clusters that stay without checks, and tells of it
+        // the ejection sweep does the same for clusters without health checks, and logs it
         if now.is_none_or(|now| now.check.is_some()) {
             let state = &cluster.endpoint(index).state;
             state.set_checked(None);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::cluster::Cluster;
-use crate::registry::{ClusterId, Happening, Moment};
+use crate::registry::{ClusterId, EventKind, Moment};
 use crate::snapshot::Snapshot;
 
 /// What was told of pools. A pool's own endpoints do not tell whether it panics: it does only while no other pool of its
@@ -33,13 +33,13 @@ impl Panics {
     pub(super) fn look(&mut self, now: Moment) {
         let panicking = self.panicking();
         for &(id, priority) in panicking.difference(&self.told) {
-            self.note(id, priority, now, |priority, healthy| Happening::PanicOn {
+            self.note(id, priority, now, |priority, healthy| EventKind::PanicOn {
                 priority,
                 healthy,
             });
         }
         for &(id, priority) in self.told.difference(&panicking) {
-            self.note(id, priority, now, |priority, healthy| Happening::PanicOff {
+            self.note(id, priority, now, |priority, healthy| EventKind::PanicOff {
                 priority,
                 healthy,
             });
@@ -71,7 +71,7 @@ impl Panics {
         id: ClusterId,
         priority: u8,
         now: Moment,
-        what: impl Fn(u8, (u32, u32)) -> Happening,
+        what: impl Fn(u8, (u32, u32)) -> EventKind,
     ) {
         let Some(cluster) = self.snapshot.cluster(id) else {
             return;

@@ -57,10 +57,10 @@ pub async fn run(
 async fn suffer(fault: &Fault, worker: &Rc<Worker>, record: &mut Record) -> Option<Abort> {
     let plan = worker.random(|rng| fault.plan(rng));
     if let Some(time) = plan.delay {
-        match Seat::take(worker) {
-            Some(seat) => {
+        match DelayPermit::take(worker) {
+            Some(permit) => {
                 record.also(ResponseFlags::DI);
-                seat.wait(time).await;
+                permit.wait(time).await;
                 record.went_on();
             }
             None => worker.count(Counter::FaultDelaysOverflowed),
@@ -70,9 +70,9 @@ async fn suffer(fault: &Fault, worker: &Rc<Worker>, record: &mut Record) -> Opti
 }
 
 /// The place of a request that is held back, given up when the wait is over or its client has left.
-struct Seat<'a>(&'a Worker);
+struct DelayPermit<'a>(&'a Worker);
 
-impl<'a> Seat<'a> {
+impl<'a> DelayPermit<'a> {
     fn take(worker: &'a Worker) -> Option<Self> {
         let taken = worker.delayed.get();
         if taken >= DELAYED_MAX {
@@ -89,7 +89,7 @@ impl<'a> Seat<'a> {
     }
 }
 
-impl Drop for Seat<'_> {
+impl Drop for DelayPermit<'_> {
     fn drop(&mut self) {
         self.0.delayed.set(self.0.delayed.get() - 1);
         self.0.lower(Gauge::FaultDelaysActive);

@@ -10,9 +10,9 @@ use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 
-use super::Entrance;
+use super::ListenerContext;
 use super::socket::{self, Listening};
-use crate::codec::Answer;
+use crate::codec::Handler;
 use crate::codec::transport::{Transport, canonical};
 use crate::runtime::open_files::SpareFile;
 use crate::snapshot::{ListenerKey, UNIX_PEER};
@@ -79,19 +79,19 @@ impl Acceptor {
     /// # Errors
     ///
     /// When the runtime cannot register the socket.
-    pub(super) fn start<A: Answer>(
-        entrance: &Rc<Entrance<A>>,
+    pub(super) fn start<A: Handler>(
+        context: &Rc<ListenerContext<A>>,
         key: ListenerKey,
         listener: Listening,
     ) -> io::Result<Self> {
         let listener = Socket::new(listener)?;
         let (stop, mut stopped) = watch::channel(());
-        let supervisor = entrance.codec.supervisor().clone();
-        let entrance = Rc::clone(entrance);
+        let supervisor = context.codec.supervisor().clone();
+        let context = Rc::clone(context);
         supervisor.spawn("acceptor", async move {
-            run(&entrance, &key, &listener, &mut stopped).await;
+            run(&context, &key, &listener, &mut stopped).await;
             drop(listener);
-            entrance.board.closed(entrance.worker, &key);
+            context.status_table.closed(context.worker, &key);
         });
         Ok(Self { stop })
     }
@@ -108,8 +108,8 @@ impl Acceptor {
     }
 }
 
-async fn run<A: Answer>(
-    entrance: &Entrance<A>,
+async fn run<A: Handler>(
+    context: &ListenerContext<A>,
     key: &ListenerKey,
     listener: &Socket,
     stopped: &mut watch::Receiver<()>,
@@ -122,12 +122,12 @@ async fn run<A: Answer>(
             accepted = poll_fn(|cx| listener.poll_accept(cx)) => accepted,
             _ = stopped.changed() => break,
         };
-        if let Err(error) = take(entrance, key, accepted) {
+        if let Err(error) = take(context, key, accepted) {
             // Once, not twenty times a second for as long as it lasts.
             if !std::mem::replace(&mut failing, true) {
                 tracing::warn!(listener = %key.address, %error, "cannot accept for now");
             }
-            if SpareFile::is_wanted(&error) && shed(entrance, listener, &mut spare) {
+            if SpareFile::is_wanted(&error) && shed(context, listener, &mut spare) {
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -138,7 +138,7 @@ async fn run<A: Answer>(
             continue;
         }
         failing = false;
-        accept_ready(entrance, key, listener, BATCH);
+        accept_ready(context, key, listener, BATCH);
         tokio::task::yield_now().await;
     }
     // What the kernel has accepted for us, or is about to, would be reset when the socket closes.
@@ -146,37 +146,41 @@ async fn run<A: Answer>(
     let accept_last = async {
         loop {
             let accepted = poll_fn(|cx| listener.poll_accept(cx)).await;
-            if take(entrance, key, accepted).is_err() {
+            if take(context, key, accepted).is_err() {
                 tokio::time::sleep(PAUSE).await;
             }
         }
     };
     drop(tokio::time::timeout(HANDSHAKE_TIME, accept_last).await);
     accept_ready(
-        entrance,
+        context,
         key,
         listener,
-        usize::from(entrance.settings.backlog),
+        usize::from(context.settings.backlog),
     );
 }
 
 /// Closes connections that wait to be accepted where there are no files for them: a client that is turned away can go
 /// elsewhere, one that waits cannot. Returns whether there were any.
-fn shed<A: Answer>(entrance: &Entrance<A>, listener: &Socket, spare: &mut SpareFile) -> bool {
+fn shed<A: Handler>(
+    context: &ListenerContext<A>,
+    listener: &Socket,
+    spare: &mut SpareFile,
+) -> bool {
     let mut cx = Context::from_waker(std::task::Waker::noop());
     for shed in 0..BATCH {
         let accepted = spare.lend(|| matches!(listener.poll_accept(&mut cx), Poll::Ready(Ok(_))));
         if accepted != Some(true) {
             return shed > 0;
         }
-        entrance.codec.count(Counter::DownstreamRejectedLimit);
+        context.codec.count(Counter::DownstreamRejectedLimit);
     }
     true
 }
 
 /// Accepts up to `limit` connections that are there already.
-fn accept_ready<A: Answer>(
-    entrance: &Entrance<A>,
+fn accept_ready<A: Handler>(
+    context: &ListenerContext<A>,
     key: &ListenerKey,
     listener: &Socket,
     limit: usize,
@@ -186,22 +190,22 @@ fn accept_ready<A: Answer>(
         let Poll::Ready(accepted) = listener.poll_accept(&mut cx) else {
             return;
         };
-        if take(entrance, key, accepted).is_err() {
+        if take(context, key, accepted).is_err() {
             return;
         }
     }
 }
 
 /// Passes an accepted connection on. An error is returned only when accepting again at once would fail the same way.
-fn take<A: Answer>(
-    entrance: &Entrance<A>,
+fn take<A: Handler>(
+    context: &ListenerContext<A>,
     key: &ListenerKey,
     accepted: io::Result<(Transport, SocketAddr)>,
 ) -> io::Result<()> {
     match accepted {
-        Ok((transport, remote)) => entrance.take(transport, key, remote),
+        Ok((transport, remote)) => context.take(transport, key, remote),
         Err(error) => {
-            entrance.codec.count(Counter::AcceptErrors);
+            context.codec.count(Counter::AcceptErrors);
             if !concerns_one_connection(&error) {
                 return Err(error);
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::codec::handshake::Terms;
-use crate::codec::{Answer, Fresh};
+use crate::codec::{AcceptedConnection, Handler};
 use crate::detect::client_hello::{self, ClientHello, HelloError};
 use crate::detect::proxy_protocol::{self, Found, Malformed};
 use crate::detect::{Protocol, detect};
@@ -19,7 +19,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// HTTP is served here, since its connections may wait for long and each further future would keep room for them;
 /// everything else is boxed.
-pub(super) async fn serve<A: Answer>(mut connection: Fresh<A>) {
+pub(super) async fn serve<A: Handler>(mut connection: AcceptedConnection<A>) {
     let (service, header) = match connection.service() {
         Some((service, header)) => (Some(service), header),
         None => (None, ProxyHeader::Off),
@@ -59,7 +59,10 @@ pub(super) async fn serve<A: Answer>(mut connection: Fresh<A>) {
 
 /// Takes the header by which a forwarder says for whom it connects; `false` if the connection is not to go on, which is
 /// counted then.
-async fn forwarder<A: Answer>(connection: &mut Fresh<A>, header: ProxyHeader) -> bool {
+async fn forwarder<A: Handler>(
+    connection: &mut AcceptedConnection<A>,
+    header: ProxyHeader,
+) -> bool {
     let due = connection.now().after(HEADER_TIMEOUT);
     loop {
         match proxy_protocol::parse(connection.first_bytes()) {
@@ -86,7 +89,10 @@ async fn forwarder<A: Answer>(connection: &mut Fresh<A>, header: ProxyHeader) ->
 /// Reads the client's first message and does with the connection what the server does that it means.
 ///
 /// What comes back carries HTTP inside TLS.
-async fn tls<A: Answer>(mut connection: Fresh<A>, chains: Arc<Chains>) -> Option<Fresh<A>> {
+async fn tls<A: Handler>(
+    mut connection: AcceptedConnection<A>,
+    chains: Arc<Chains>,
+) -> Option<AcceptedConnection<A>> {
     let due = connection.handshake_due();
     let hello = match hello(&mut connection, due).await {
         Ok(hello) => hello,
@@ -167,8 +173,8 @@ fn means_mesh(hello: &ClientHello) -> bool {
 /// # Errors
 ///
 /// Why there is none; no reason if the peer closed without a byte.
-async fn hello<A: Answer>(
-    connection: &mut Fresh<A>,
+async fn hello<A: Handler>(
+    connection: &mut AcceptedConnection<A>,
     due: Tick,
 ) -> Result<ClientHello, Option<Counter>> {
     loop {

@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::Entrance;
-use crate::codec::Answer;
+use super::ListenerContext;
+use crate::codec::Handler;
 use crate::codec::transport::{Detached, Transport};
 use crate::runtime::admission::Slot;
 use crate::snapshot::ListenerKey;
@@ -73,7 +73,7 @@ impl Handoff {
 }
 
 /// Serves what other workers hand over, for as long as the worker runs.
-pub async fn receive<A: Answer>(entrance: Rc<Entrance<A>>, mut receiver: Receiver) {
+pub async fn receive<A: Handler>(context: Rc<ListenerContext<A>>, mut receiver: Receiver) {
     while let Some(HandedOff {
         socket,
         listener,
@@ -82,7 +82,7 @@ pub async fn receive<A: Answer>(entrance: Rc<Entrance<A>>, mut receiver: Receive
     }) = receiver.recv().await
     {
         match socket.attach() {
-            Ok(transport) => entrance.serve(transport, listener, remote, slot),
+            Ok(transport) => context.serve(transport, listener, remote, slot),
             Err(error) => tracing::debug!(%error, %remote, "connection lost between workers"),
         }
     }

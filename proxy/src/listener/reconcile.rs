@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Entrance;
+use super::ListenerContext;
 use super::acceptor::Acceptor;
-use crate::codec::Answer;
+use crate::codec::Handler;
 use crate::runtime::drain;
 use crate::snapshot::ListenerKey;
 
@@ -51,12 +51,16 @@ enum Listener {
 /// Keeps the listeners that `wanted` names open until a drain begins, then closes them all.
 ///
 /// When it returns, what the kernel had queued is accepted and the sockets are closed.
-pub async fn run<A: Answer>(entrance: Rc<Entrance<A>>, mut wanted: Wanted, drain: drain::Watch) {
+pub async fn run<A: Handler>(
+    context: Rc<ListenerContext<A>>,
+    mut wanted: Wanted,
+    drain: drain::Watch,
+) {
     let mut listeners = BTreeMap::new();
     loop {
         let keys = Arc::clone(&wanted.borrow_and_update());
         // Acceptors that are no longer wanted end by themselves when dropped.
-        drop(fit(&entrance, &mut listeners, &keys));
+        drop(fit(&context, &mut listeners, &keys));
         let again = retry_at(&listeners);
         tokio::select! {
             changed = wanted.changed() => if changed.is_err() {
@@ -65,10 +69,10 @@ pub async fn run<A: Answer>(entrance: Rc<Entrance<A>>, mut wanted: Wanted, drain
                 break;
             },
             () = drain.soft() => break,
-            () = sleep_until(again) => retry(&entrance, &mut listeners),
+            () = sleep_until(again) => retry(&context, &mut listeners),
         }
     }
-    let acceptors = fit(&entrance, &mut listeners, &BTreeSet::new());
+    let acceptors = fit(&context, &mut listeners, &BTreeSet::new());
     acceptors.iter().for_each(Acceptor::stop);
     for acceptor in acceptors {
         acceptor.stopped().await;
@@ -76,46 +80,53 @@ pub async fn run<A: Answer>(entrance: Rc<Entrance<A>>, mut wanted: Wanted, drain
 }
 
 /// Opens what is missing; removes and returns what is no longer wanted.
-fn fit<A: Answer>(
-    entrance: &Rc<Entrance<A>>,
+fn fit<A: Handler>(
+    context: &Rc<ListenerContext<A>>,
     listeners: &mut BTreeMap<ListenerKey, Listener>,
     wanted: &BTreeSet<ListenerKey>,
 ) -> Vec<Acceptor> {
     let plan = plan(listeners, wanted);
     let mut surplus = Vec::new();
     for key in plan.close {
-        entrance.board.closing(entrance.worker, &key);
+        context.status_table.closing(context.worker, &key);
         if let Some(Listener::Open(acceptor)) = listeners.remove(&key) {
             surplus.push(acceptor);
         }
-        entrance.codec.drain_listener(&key);
+        context.codec.drain_listener(&key);
     }
     for key in plan.open {
-        entrance.codec.open_listener(&key);
-        let listener = open(entrance, &key, RETRY_MIN);
+        context.codec.open_listener(&key);
+        let listener = open(context, &key, RETRY_MIN);
         listeners.insert(key, listener);
     }
     surplus
 }
 
-fn retry<A: Answer>(entrance: &Rc<Entrance<A>>, listeners: &mut BTreeMap<ListenerKey, Listener>) {
+fn retry<A: Handler>(
+    context: &Rc<ListenerContext<A>>,
+    listeners: &mut BTreeMap<ListenerKey, Listener>,
+) {
     let now = Instant::now();
     for (key, listener) in listeners {
         match listener {
             Listener::Failed { pause, again } if *again <= now => {
                 let next = (*pause * 2).min(RETRY_MAX);
-                *listener = open(entrance, key, next);
+                *listener = open(context, key, next);
             }
             Listener::Failed { .. } | Listener::Open(_) => {}
         }
     }
 }
 
-fn open<A: Answer>(entrance: &Rc<Entrance<A>>, key: &ListenerKey, pause: Duration) -> Listener {
-    let socket = entrance
-        .board
-        .open(entrance.worker, key, entrance.settings.backlog);
-    match socket.map(|socket| Acceptor::start(entrance, key.clone(), socket)) {
+fn open<A: Handler>(
+    context: &Rc<ListenerContext<A>>,
+    key: &ListenerKey,
+    pause: Duration,
+) -> Listener {
+    let socket = context
+        .status_table
+        .open(context.worker, key, context.settings.backlog);
+    match socket.map(|socket| Acceptor::start(context, key.clone(), socket)) {
         Some(Ok(acceptor)) => Listener::Open(acceptor),
         Some(Err(_)) | None => Listener::Failed {
             pause,

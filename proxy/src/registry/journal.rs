@@ -41,7 +41,7 @@ impl Cause {
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum EventKind {
     /// An endpoint was taken out.
     Ejected {
         /// What was counted.
@@ -97,27 +97,27 @@ pub enum Happening {
     },
 }
 
-impl Happening {
+impl EventKind {
     /// One word for it.
     pub fn name(&self) -> &'static str {
         match self {
-            Happening::Ejected { .. } => "ejected",
-            Happening::Spared { .. } => "ejection_overflow",
-            Happening::Returned { .. } => "unejected",
-            Happening::Unhealthy { .. } => "unhealthy",
-            Happening::Healthy => "healthy",
-            Happening::Unchecked => "health_check_removed",
-            Happening::PanicOn { .. } => "panic_mode_entered",
-            Happening::PanicOff { .. } => "panic_mode_left",
-            Happening::Shifted { .. } => "priority_load_changed",
+            EventKind::Ejected { .. } => "ejected",
+            EventKind::Spared { .. } => "ejection_overflow",
+            EventKind::Returned { .. } => "unejected",
+            EventKind::Unhealthy { .. } => "unhealthy",
+            EventKind::Healthy => "healthy",
+            EventKind::Unchecked => "health_check_removed",
+            EventKind::PanicOn { .. } => "panic_mode_entered",
+            EventKind::PanicOff { .. } => "panic_mode_left",
+            EventKind::Shifted { .. } => "priority_load_changed",
         }
     }
 }
 
-impl fmt::Display for Happening {
+impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Happening::Ejected {
+            EventKind::Ejected {
                 cause,
                 errors,
                 unanswered,
@@ -137,7 +137,7 @@ impl fmt::Display for Happening {
                     "{errors} x {cause} in a row: out for {time:?}, {out} of {all} are{last}"
                 )
             }
-            Happening::Spared {
+            EventKind::Spared {
                 cause,
                 out: (out, all),
             } => {
@@ -147,25 +147,25 @@ impl fmt::Display for Happening {
                     "{cause} in a row, but {out} of {all} are out: maxEjectionPercent"
                 )
             }
-            Happening::Returned { out_for } => write!(f, "back after {out_for:?}"),
-            Happening::Unhealthy { error } => write!(f, "fails its health checks: {error}"),
-            Happening::Healthy => f.write_str("passes its health checks"),
-            Happening::Unchecked => f.write_str("is not checked any more"),
-            Happening::PanicOn {
+            EventKind::Returned { out_for } => write!(f, "back after {out_for:?}"),
+            EventKind::Unhealthy { error } => write!(f, "fails its health checks: {error}"),
+            EventKind::Healthy => f.write_str("passes its health checks"),
+            EventKind::Unchecked => f.write_str("is not checked any more"),
+            EventKind::PanicOn {
                 priority,
                 healthy: (healthy, all),
             } => write!(
                 f,
                 "priority {priority} panics: {healthy} of {all} are healthy"
             ),
-            Happening::PanicOff {
+            EventKind::PanicOff {
                 priority,
                 healthy: (healthy, all),
             } => write!(
                 f,
                 "priority {priority} is calm: {healthy} of {all} are healthy"
             ),
-            Happening::Shifted {
+            EventKind::Shifted {
                 loads: (before, now),
             } => write!(f, "loads of priorities {before:?} -> {now:?} percent"),
         }
@@ -184,7 +184,7 @@ pub struct Event {
     /// Address of the endpoint, if it is about one.
     pub endpoint: Option<Box<str>>,
     /// What.
-    pub what: Happening,
+    pub what: EventKind,
 }
 
 /// The last events, and a bell for those who act on them.
@@ -231,7 +231,7 @@ impl Journal {
     }
 
     /// Notes an event. Rare enough for a lock: endpoints fail seldom compared with requests.
-    pub fn note(&self, at: Moment, cluster: &Arc<str>, endpoint: Option<&str>, what: Happening) {
+    pub fn note(&self, at: Moment, cluster: &Arc<str>, endpoint: Option<&str>, what: EventKind) {
         let mut entries = self.entries();
         let number = entries.next;
         entries.next += 1;
@@ -277,7 +277,7 @@ mod tests {
         let journal = Journal::default();
         let cluster: Arc<str> = "a".into();
         for at in 0..EVENTS_MAX as u64 + 2 {
-            journal.note(Moment(at), &cluster, None, Happening::Healthy);
+            journal.note(Moment(at), &cluster, None, EventKind::Healthy);
         }
         let events = journal.since(0);
         assert_eq!(events.len(), EVENTS_MAX);

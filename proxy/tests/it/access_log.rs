@@ -222,7 +222,7 @@ async fn service_time_begins_with_the_end_of_the_request() {
 /// Answers nothing, and notes what is refused.
 struct Noting(Arc<Mutex<Vec<(u16, String, Duration)>>>);
 
-impl proxy::codec::Answer for Noting {
+impl proxy::codec::Handler for Noting {
     type Body = http_body_util::Empty<bytes::Bytes>;
     type Future = std::future::Pending<Response<Self::Body>>;
 

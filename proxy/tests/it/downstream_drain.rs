@@ -117,14 +117,16 @@ fn closed_listener_drains_its_connections_only() {
     let second = ListenerKey::from("127.0.0.2:0".parse::<std::net::SocketAddr>().unwrap());
     downstream.want([ANY, second.clone()]);
     eventually("second opens", || {
-        downstream.board.address(&second).is_some()
+        downstream.status_table.address(&second).is_some()
     });
     let mut kept = Raw::connect(downstream.address());
     kept.send(GET).reply();
-    let mut drained = Raw::connect(downstream.board.address(&second).unwrap());
+    let mut drained = Raw::connect(downstream.status_table.address(&second).unwrap());
     drained.send(GET).reply();
     downstream.want([ANY]);
-    eventually("second closes", || downstream.board.listeners().len() == 1);
+    eventually("second closes", || {
+        downstream.status_table.listeners().len() == 1
+    });
     let reply = drained.send(GET).reply();
     assert!(reply.has("connection: close"), "{reply:?}");
     let reply = kept.send(GET).reply();

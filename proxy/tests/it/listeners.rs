@@ -28,9 +28,9 @@ fn listener_closes_and_others_stay() {
     let second = ListenerKey::from("127.0.0.2:0".parse::<std::net::SocketAddr>().unwrap());
     downstream.want([ANY, second.clone()]);
     eventually("second opens", || {
-        downstream.board.address(&second).is_some()
+        downstream.status_table.address(&second).is_some()
     });
-    let second = downstream.board.address(&second).unwrap();
+    let second = downstream.status_table.address(&second).unwrap();
     assert_eq!(Raw::connect(second).send(GET).reply().status, 200);
 
     let mut client = Raw::connect(first);
@@ -40,7 +40,7 @@ fn listener_closes_and_others_stay() {
         std::net::TcpStream::connect(second).is_err()
     });
     assert_eq!(client.send(GET).reply().status, 200);
-    assert_eq!(downstream.board.listeners().len(), 1);
+    assert_eq!(downstream.status_table.listeners().len(), 1);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn port_in_use_is_reported_and_taken_when_free() {
     let key = ListenerKey::from(address);
     downstream.want([ANY, key.clone()]);
     let status = || {
-        let listeners = downstream.board.listeners();
+        let listeners = downstream.status_table.listeners();
         listeners.into_iter().find(|status| status.key == key)
     };
     eventually("failure is reported", || {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{Request, Response};
-use proxy::codec::Answer;
+use proxy::codec::Handler;
 use proxy::exchange::{Connection, DownstreamBody};
-use proxy::listener::Board;
+use proxy::listener::ListenerStatusTable;
 use proxy::runtime::drain;
 use proxy::snapshot::{ListenAddress, ListenerKey};
 use proxy::telemetry::{BuildInfo, Counter, Telemetry};
@@ -30,7 +30,7 @@ pub const ANY: ListenerKey = ListenerKey {
 
 /// Workers that answer with a closure; they stop when this is dropped.
 pub struct Downstream {
-    pub board: Board,
+    pub status_table: ListenerStatusTable,
     pub telemetry: Arc<Telemetry>,
     pub drain: drain::Trigger,
     wanted: watch::Sender<Arc<BTreeSet<ListenerKey>>>,
@@ -54,7 +54,7 @@ impl Downstream {
     /// Starts workers that listen on [`ANY`].
     pub fn start<A, M>(settings: &worker::Settings, make: M) -> Self
     where
-        A: Answer,
+        A: Handler,
         M: Fn() -> A + Clone + Send + 'static,
     {
         let (drain, watch) = drain::pair();
@@ -64,16 +64,16 @@ impl Downstream {
             revision: String::new(),
         };
         let telemetry = Telemetry::new(settings.concurrency.get(), build);
-        let board = Board::default();
+        let status_table = ListenerStatusTable::default();
         let shared = worker::Shared {
             wanted: wants,
             telemetry: Arc::clone(&telemetry),
             drain: watch,
-            board: board.clone(),
+            status_table: status_table.clone(),
         };
         let workers = worker::start(settings, &shared, move |_| make()).unwrap();
         let this = Self {
-            board,
+            status_table,
             telemetry,
             drain,
             wanted,
@@ -81,7 +81,7 @@ impl Downstream {
         };
         let count = settings.concurrency.get();
         eventually("listeners open on all workers", || {
-            let listeners = this.board.listeners();
+            let listeners = this.status_table.listeners();
             listeners.len() == 1 && listeners[0].workers.len() == count && listeners[0].is_open()
         });
         this
@@ -94,7 +94,7 @@ impl Downstream {
 
     /// Where [`ANY`] accepts.
     pub fn address(&self) -> SocketAddr {
-        self.board.address(&ANY).unwrap()
+        self.status_table.address(&ANY).unwrap()
     }
 
     /// Asks for these listeners from now on.

@@ -11,7 +11,7 @@ use crate::balance::{HashAlgorithm, HashKey, HashPolicy, Policy};
 use crate::cluster::{
     Balance, Cluster, HealthCheck, Outcome, OutlierPolicy, Parts, Probe, Spread, by_hand, locality,
 };
-use crate::registry::{Happening, Registry, Thresholds};
+use crate::registry::{EventKind, Registry, Thresholds};
 
 /// A cluster whose endpoints are `10.0.0.N:80` in these localities, for a proxy in `r/a`.
 fn cluster(balance: Balance, localities: &[&str]) -> Cluster {
@@ -117,7 +117,7 @@ fn t104_first_ejection_needs_another_endpoint_and_the_second_the_cap() {
     let events = cluster.state.journal.since(0);
     assert!(matches!(
         events[1].what,
-        Happening::Spared { out: (1, 3), .. }
+        EventKind::Spared { out: (1, 3), .. }
     ));
     let cluster = capped(false);
     fail(&cluster, 0, Moment(1));

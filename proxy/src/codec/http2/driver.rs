@@ -17,9 +17,9 @@ use super::super::check::{self, Http10};
 use super::super::extended_connect;
 use super::super::io::Stream;
 use super::super::refusal::Refusal;
-use super::super::{Answer, Server};
+use super::super::{Handler, Server};
 use super::ready::Ready;
-use super::slot::{Seats, Slot, Work};
+use super::slot::{FutureSlots, Slot, Work};
 use crate::exchange::downstream::{Lane, Outbound};
 use crate::exchange::{Connection, DownstreamBody};
 use crate::http2::Reason;
@@ -63,7 +63,7 @@ pub(super) enum End {
 }
 
 /// One connection.
-pub(super) struct Driver<'a, A: Answer> {
+pub(super) struct Driver<'a, A: Handler> {
     server: &'a Rc<Server<A>>,
     connection: &'a Rc<Connection>,
     stream: Box<Stream>,
@@ -71,7 +71,7 @@ pub(super) struct Driver<'a, A: Answer> {
     /// The beginning of a frame of which the rest is not there yet.
     rest: Vec<u8>,
     slots: Vec<Slot<A>>,
-    seats: Seats<A::Future>,
+    seats: FutureSlots<A::Future>,
     ready: Arc<Ready>,
     wakers: Vec<Waker>,
     /// Places whose bodies can be taken further.
@@ -86,7 +86,7 @@ pub(super) struct Driver<'a, A: Answer> {
     cut: u32,
 }
 
-impl<'a, A: Answer> Driver<'a, A> {
+impl<'a, A: Handler> Driver<'a, A> {
     pub(super) fn new(
         server: &'a Rc<Server<A>>,
         connection: &'a Rc<Connection>,
@@ -100,7 +100,7 @@ impl<'a, A: Answer> Driver<'a, A> {
             engine: engine::Server::new(settings.engine(), settings.send_buffer_bytes_max),
             rest: Vec::new(),
             slots: Vec::new(),
-            seats: Seats::new(),
+            seats: FutureSlots::new(),
             ready: Ready::new(0, Waker::noop()),
             wakers: Vec::new(),
             drained: Vec::new(),
@@ -376,7 +376,7 @@ impl<'a, A: Answer> Driver<'a, A> {
         self.server.count(refusal.counter());
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         let unserved = refusal.unserved(None, status);
-        self.server.answer.refused(self.connection, &unserved);
+        self.server.handler.refused(self.connection, &unserved);
         self.respond_plainly(place, status);
         self.settle(place);
     }
@@ -444,8 +444,8 @@ impl<'a, A: Answer> Driver<'a, A> {
         match work {
             Work::None => Work::None,
             Work::Asked(head) => self.begin(place, *head, cx),
-            Work::Answering(mut seat) => {
-                let polled = match seat.as_mut().as_pin_mut() {
+            Work::Answering(mut future_slot) => {
+                let polled = match future_slot.as_mut().as_pin_mut() {
                     Some(future) => future.poll(cx),
                     None => Poll::Pending,
                 };
@@ -455,9 +455,9 @@ impl<'a, A: Answer> Driver<'a, A> {
                     }
                 }
                 match polled {
-                    Poll::Pending => Work::Answering(seat),
+                    Poll::Pending => Work::Answering(future_slot),
                     Poll::Ready(response) => {
-                        self.seats.give_back(seat);
+                        self.seats.give_back(future_slot);
                         self.respond(place, response, cx)
                     }
                 }
@@ -487,9 +487,9 @@ impl<'a, A: Answer> Driver<'a, A> {
         if let Some(protocol) = head.protocol {
             extended_connect::to_upgrade(&mut request, protocol);
         }
-        let future = server.answer.answer(self.connection, request);
-        let seat = self.seats.take(future);
-        self.work(place, Work::Answering(seat), cx)
+        let future = server.handler.answer(self.connection, request);
+        let future_slot = self.seats.take(future);
+        self.work(place, Work::Answering(future_slot), cx)
     }
 
     /// Sends the head of a response, and as much of its body as there is.
@@ -621,8 +621,8 @@ impl<'a, A: Answer> Driver<'a, A> {
         if let Some(lane) = &slot.lane {
             lane.fail(reason);
         }
-        if let Work::Answering(seat) = slot.work {
-            self.seats.give_back(seat);
+        if let Work::Answering(future_slot) = slot.work {
+            self.seats.give_back(future_slot);
         }
     }
 

@@ -4,21 +4,21 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use super::super::Answer;
+use super::super::Handler;
 use crate::exchange::downstream::Lane;
 use crate::http2::head::Request as Head;
 
 /// Memory for the future of an answer, used again and again by one connection.
-pub(super) type Seat<F> = Pin<Box<Option<F>>>;
+pub(super) type FutureSlot<F> = Pin<Box<Option<F>>>;
 
 /// What is being done for a stream.
-pub(super) enum Work<A: Answer> {
+pub(super) enum Work<A: Handler> {
     /// Nothing: it is over, or only the peer still sends.
     None,
     /// Nothing yet.
     Asked(Box<Head>),
     /// Its answer is being made.
-    Answering(Seat<A::Future>),
+    Answering(FutureSlot<A::Future>),
     /// The body of its response is being sent.
     Sending(A::Body),
     /// It carries another protocol.
@@ -26,7 +26,7 @@ pub(super) enum Work<A: Answer> {
 }
 
 /// The place of a stream.
-pub(super) struct Slot<A: Answer> {
+pub(super) struct Slot<A: Handler> {
     pub(super) work: Work<A>,
     /// The request's body, if it has one.
     pub(super) lane: Option<Rc<Lane>>,
@@ -38,7 +38,7 @@ pub(super) struct Slot<A: Answer> {
     pub(super) taken: bool,
 }
 
-impl<A: Answer> Default for Slot<A> {
+impl<A: Handler> Default for Slot<A> {
     fn default() -> Self {
         Self {
             work: Work::None,
@@ -51,28 +51,28 @@ impl<A: Answer> Default for Slot<A> {
 }
 
 /// Seats that wait to be used again.
-pub(super) struct Seats<F>(Vec<Seat<F>>);
+pub(super) struct FutureSlots<F>(Vec<FutureSlot<F>>);
 
-impl<F: Future> Seats<F> {
+impl<F: Future> FutureSlots<F> {
     pub(super) fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// A seat with a future in it.
-    pub(super) fn take(&mut self, future: F) -> Seat<F> {
+    /// A slot with a future in it.
+    pub(super) fn take(&mut self, future: F) -> FutureSlot<F> {
         match self.0.pop() {
-            Some(mut seat) => {
-                seat.set(Some(future));
-                seat
+            Some(mut future_slot) => {
+                future_slot.set(Some(future));
+                future_slot
             }
             None => Box::pin(Some(future)),
         }
     }
 
     /// Drops the future and keeps its memory. Not more seats than streams at a time are ever made.
-    pub(super) fn give_back(&mut self, mut seat: Seat<F>) {
-        seat.set(None);
-        self.0.push(seat);
+    pub(super) fn give_back(&mut self, mut future_slot: FutureSlot<F>) {
+        future_slot.set(None);
+        self.0.push(future_slot);
     }
 
     /// Gives all memory back.

@@ -20,9 +20,9 @@ const SLOTS: u64 = 64;
 
 /// All connections of one worker.
 #[derive(Debug)]
-pub struct Roster {
+pub struct ConnectionTable {
     clock: Clock,
-    wheel: RefCell<[Vec<Weak<Pulse>>; SLOTS as usize]>,
+    wheel: RefCell<[Vec<Weak<ConnectionTimer>>; SLOTS as usize]>,
     /// Every tick up to this one has been swept.
     swept: Cell<Tick>,
     members: Cell<usize>,
@@ -31,9 +31,9 @@ pub struct Roster {
     closed: RefCell<BTreeSet<ListenerKey>>,
 }
 
-/// What the roster knows of one connection.
+/// The deadline of one connection and its place in the wheel.
 #[derive(Debug)]
-struct Pulse {
+struct ConnectionTimer {
     listener: ListenerKey,
     draining: Cell<Option<Tick>>,
     due: Cell<Tick>,
@@ -41,7 +41,7 @@ struct Pulse {
     waker: RefCell<Option<Waker>>,
 }
 
-impl Pulse {
+impl ConnectionTimer {
     fn wake(&self) {
         if let Some(waker) = &*self.waker.borrow() {
             waker.wake_by_ref();
@@ -49,46 +49,48 @@ impl Pulse {
     }
 }
 
-/// A connection's place in the roster; given up when dropped.
+/// A connection's entry in the table; removed when dropped.
 #[derive(Debug)]
-pub struct Member {
-    roster: Rc<Roster>,
-    pulse: Rc<Pulse>,
+pub struct ConnectionHandle {
+    connection_table: Rc<ConnectionTable>,
+    timer: Rc<ConnectionTimer>,
 }
 
-impl Member {
+impl ConnectionHandle {
     /// The worker's coarse time.
     pub fn now(&self) -> Tick {
-        self.roster.clock.now()
+        self.connection_table.clock.now()
     }
 
     /// Since when this connection has been asked to finish, if it has.
     pub fn draining(&self) -> Option<Tick> {
-        self.pulse.draining.get()
+        self.timer.draining.get()
     }
 
     /// Wakes the task at `due`, or within a tick of it, in place of any deadline named before.
     pub fn wake_at(&self, cx: &Context<'_>, due: Tick) {
-        let mut waker = self.pulse.waker.borrow_mut();
+        let mut waker = self.timer.waker.borrow_mut();
         match &mut *waker {
             Some(waker) => waker.clone_from(cx.waker()),
             None => *waker = Some(cx.waker().clone()),
         }
-        self.pulse.due.set(due);
-        if due < self.pulse.slot.get() {
-            self.roster.file(&self.pulse, due);
+        self.timer.due.set(due);
+        if due < self.timer.slot.get() {
+            self.connection_table.file(&self.timer, due);
         }
     }
 }
 
-impl Drop for Member {
+impl Drop for ConnectionHandle {
     fn drop(&mut self) {
-        self.roster.members.set(self.roster.members.get() - 1);
+        self.connection_table
+            .members
+            .set(self.connection_table.members.get() - 1);
     }
 }
 
-impl Roster {
-    /// An empty roster.
+impl ConnectionTable {
+    /// An empty table.
     pub fn new() -> Self {
         Self {
             clock: Clock::new(),
@@ -101,25 +103,25 @@ impl Roster {
     }
 
     /// Enters a connection that came through `listener`.
-    pub fn join(self: &Rc<Self>, listener: ListenerKey) -> Member {
+    pub fn join(self: &Rc<Self>, listener: ListenerKey) -> ConnectionHandle {
         if self.members.get() == 0 {
             // Nobody moved the clock while there was nobody to look at it.
             self.sweep();
         }
         let closed = self.closed.borrow().contains(&listener);
-        let pulse = Rc::new(Pulse {
+        let timer = Rc::new(ConnectionTimer {
             listener,
             draining: Cell::new(closed.then(|| self.clock.now())),
             due: Cell::new(Tick::NEVER),
             slot: Cell::new(Tick::NEVER),
             waker: RefCell::default(),
         });
-        self.file(&pulse, Tick::NEVER);
+        self.file(&timer, Tick::NEVER);
         self.members.set(self.members.get() + 1);
         self.joined.notify_one();
-        Member {
-            roster: Rc::clone(self),
-            pulse,
+        ConnectionHandle {
+            connection_table: Rc::clone(self),
+            timer,
         }
     }
 
@@ -127,21 +129,21 @@ impl Roster {
     pub fn drain(&self, listener: &ListenerKey) {
         self.closed.borrow_mut().insert(listener.clone());
         let now = self.clock.advance();
-        for pulse in self
+        for timer in self
             .wheel
             .borrow()
             .iter()
             .flatten()
             .filter_map(Weak::upgrade)
         {
-            if pulse.listener == *listener && pulse.draining.get().is_none() {
-                pulse.draining.set(Some(now));
-                pulse.wake();
+            if timer.listener == *listener && timer.draining.get().is_none() {
+                timer.draining.set(Some(now));
+                timer.wake();
             }
         }
     }
 
-    /// Takes back [`Roster::drain`] for the connections that the listener accepts from now on.
+    /// Takes back [`ConnectionTable::drain`] for the connections that the listener accepts from now on.
     pub fn reopen(&self, listener: &ListenerKey) {
         self.closed.borrow_mut().remove(listener);
     }
@@ -163,33 +165,33 @@ impl Roster {
         for tick in first.max((now.0 + 1).saturating_sub(SLOTS))..=now.0 {
             let index = slot_index(Tick(tick));
             let entries = std::mem::take(&mut self.wheel.borrow_mut()[index]);
-            for pulse in entries.iter().filter_map(Weak::upgrade) {
-                let slot = pulse.slot.get();
+            for timer in entries.iter().filter_map(Weak::upgrade) {
+                let slot = timer.slot.get();
                 if slot <= now && slot_index(slot) == index {
-                    self.look_at(&pulse, now);
+                    self.look_at(&timer, now);
                 }
             }
         }
     }
 
-    fn look_at(&self, pulse: &Rc<Pulse>, now: Tick) {
-        let due = pulse.due.get();
+    fn look_at(&self, timer: &Rc<ConnectionTimer>, now: Tick) {
+        let due = timer.due.get();
         if due <= now {
-            pulse.wake();
+            timer.wake();
         }
-        self.file(pulse, due);
+        self.file(timer, due);
     }
 
     /// Files an entry under a tick that is still to come, at most one turn of the wheel away.
-    fn file(&self, pulse: &Rc<Pulse>, due: Tick) {
+    fn file(&self, timer: &Rc<ConnectionTimer>, due: Tick) {
         let swept = self.swept.get().0;
         let slot = Tick(due.0.clamp(swept + 1, swept + SLOTS - 1));
-        pulse.slot.set(slot);
-        self.wheel.borrow_mut()[slot_index(slot)].push(Rc::downgrade(pulse));
+        timer.slot.set(slot);
+        self.wheel.borrow_mut()[slot_index(slot)].push(Rc::downgrade(timer));
     }
 }
 
-impl Default for Roster {
+impl Default for ConnectionTable {
     fn default() -> Self {
         Self::new()
     }

@@ -10,7 +10,7 @@ use tokio::time::MissedTickBehavior;
 use super::Control;
 use super::panics::Panics;
 use crate::cluster::Cluster;
-use crate::registry::{Cause, ClusterId, Event, Happening, Journal, Moment};
+use crate::registry::{Cause, ClusterId, Event, EventKind, Journal, Moment};
 use crate::snapshot::SnapshotSlot;
 use crate::telemetry::{Counter, Gauge, Telemetry, WorkerId};
 
@@ -18,7 +18,7 @@ use crate::telemetry::{Counter, Gauge, Telemetry, WorkerId};
 const TICK: Duration = Duration::from_millis(100);
 
 /// Everything that looking after endpoints takes.
-pub struct Caretaker {
+pub struct EjectionSweep {
     /// The snapshot in force.
     pub slot: SnapshotSlot,
     /// Told of every generation that is put in force.
@@ -37,13 +37,13 @@ struct Shown {
 }
 
 /// A cluster that needs care, and when it is swept next.
-struct Ward {
+struct MonitoredCluster {
     cluster: Arc<Cluster>,
     interval: Duration,
     due: Moment,
 }
 
-impl Caretaker {
+impl EjectionSweep {
     /// Looks after the endpoints of what a control task publishes in this slot.
     pub fn of(control: &Control, slot: &SnapshotSlot) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Caretaker {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut panics = Panics::default();
-        let mut wards = self.wards(Vec::new(), &mut panics);
+        let mut monitored = self.monitored(Vec::new(), &mut panics);
         let (mut told, mut shown) = (0, Shown::default());
         loop {
             let mut replaced = false;
@@ -68,33 +68,37 @@ impl Caretaker {
                     if changed.is_err() {
                         return; // there is no configuration any more
                     }
-                    wards = self.wards(wards, &mut panics);
+                    monitored = self.monitored(monitored, &mut panics);
                     replaced = true;
                 }
                 () = self.journal.called() => {}
-                _ = tick.tick(), if !wards.is_empty() => {}
+                _ = tick.tick(), if !monitored.is_empty() => {}
             }
             let now = self.journal.now();
-            for ward in &mut wards {
-                ward.look(now);
+            for one in &mut monitored {
+                one.look(now);
             }
             panics.look(now);
             let before = told;
             told = self.tell(told);
             if told != before || replaced {
-                shown = self.show(&wards, shown);
+                shown = self.show(&monitored, shown);
             }
         }
     }
 
     /// The clusters of the snapshot in force whose endpoints may come and go; each keeps its turn.
-    fn wards(&self, before: Vec<Ward>, panics: &mut Panics) -> Vec<Ward> {
+    fn monitored(
+        &self,
+        before: Vec<MonitoredCluster>,
+        panics: &mut Panics,
+    ) -> Vec<MonitoredCluster> {
         let now = self.journal.now();
         let snapshot = self.slot.load_full();
         panics.follow(Arc::clone(&snapshot));
-        let mut before: HashMap<ClusterId, Ward> = before
+        let mut before: HashMap<ClusterId, MonitoredCluster> = before
             .into_iter()
-            .map(|ward| (ward.cluster.id(), ward))
+            .map(|one| (one.cluster.id(), one))
             .collect();
         let clusters = snapshot.clusters.iter().flatten();
         clusters
@@ -110,17 +114,17 @@ impl Caretaker {
                 }
                 if known
                     .as_ref()
-                    .is_none_or(|ward| !Arc::ptr_eq(&ward.cluster, cluster))
+                    .is_none_or(|one| !Arc::ptr_eq(&one.cluster, cluster))
                 {
                     cluster.adopt(now);
                 }
                 let outlier = cluster.balance.outlier.as_ref();
                 let interval = outlier.map_or(TICK, |outlier| outlier.interval);
-                let known = known.filter(|ward| ward.interval == interval);
-                Some(Ward {
+                let known = known.filter(|one| one.interval == interval);
+                Some(MonitoredCluster {
                     cluster: Arc::clone(cluster),
                     interval,
-                    due: known.map_or(now, |ward| ward.due),
+                    due: known.map_or(now, |one| one.due),
                 })
             })
             .collect()
@@ -138,8 +142,8 @@ impl Caretaker {
     }
 
     /// Brings the gauges from what they show to what is so, and returns that.
-    fn show(&self, wards: &[Ward], shown: Shown) -> Shown {
-        let clusters = || wards.iter().map(|ward| &ward.cluster);
+    fn show(&self, monitored: &[MonitoredCluster], shown: Shown) -> Shown {
+        let clusters = || monitored.iter().map(|one| &one.cluster);
         let now = Shown {
             ejected: clusters().map(|cluster| cluster.ejected()).sum(),
             unhealthy: clusters().map(|cluster| cluster.unhealthy()).sum(),
@@ -159,23 +163,23 @@ impl Caretaker {
         }
     }
 
-    fn count(&self, what: &Happening) {
+    fn count(&self, what: &EventKind) {
         let counters = &self.telemetry.counters;
         let worker = WorkerId::CONTROL;
         match what {
-            Happening::Ejected { cause, .. } => counters.increment(worker, ejection(*cause)),
-            Happening::Returned { .. } => counters.increment(worker, Counter::Unejections),
-            Happening::Spared { .. } => counters.increment(worker, Counter::EjectionsOverflowed),
-            Happening::PanicOn { .. } => counters.increment(worker, Counter::PanicModeEntries),
-            Happening::Shifted { .. } => counters.increment(worker, Counter::PriorityLoadChanges),
-            Happening::Unhealthy { .. } => counters.increment(worker, Counter::TurnedUnhealthy),
-            Happening::Healthy => counters.increment(worker, Counter::TurnedHealthy),
-            Happening::Unchecked | Happening::PanicOff { .. } => {}
+            EventKind::Ejected { cause, .. } => counters.increment(worker, ejection(*cause)),
+            EventKind::Returned { .. } => counters.increment(worker, Counter::Unejections),
+            EventKind::Spared { .. } => counters.increment(worker, Counter::EjectionsOverflowed),
+            EventKind::PanicOn { .. } => counters.increment(worker, Counter::PanicModeEntries),
+            EventKind::Shifted { .. } => counters.increment(worker, Counter::PriorityLoadChanges),
+            EventKind::Unhealthy { .. } => counters.increment(worker, Counter::TurnedUnhealthy),
+            EventKind::Healthy => counters.increment(worker, Counter::TurnedHealthy),
+            EventKind::Unchecked | EventKind::PanicOff { .. } => {}
         }
     }
 }
 
-impl Ward {
+impl MonitoredCluster {
     fn look(&mut self, now: Moment) {
         if now < self.due {
             self.cluster.refresh(now);
@@ -200,7 +204,7 @@ fn log(event: &Event) {
     let kind = event.what.name();
     let bad = matches!(
         event.what,
-        Happening::Ejected { .. } | Happening::PanicOn { .. } | Happening::Unhealthy { .. }
+        EventKind::Ejected { .. } | EventKind::PanicOn { .. } | EventKind::Unhealthy { .. }
     );
     if bad {
         tracing::warn!(cluster, endpoint, kind, "{}", event.what);

@@ -25,28 +25,28 @@ fn listener(port: u16) -> ListenerKey {
     ListenerKey::from(SocketAddr::from(([127, 0, 0, 1], port)))
 }
 
-fn wake_at(member: &Member, woken: &Arc<Woken>, due: Tick) {
+fn wake_at(member: &ConnectionHandle, woken: &Arc<Woken>, due: Tick) {
     let waker = Waker::from(Arc::clone(woken));
     member.wake_at(&Context::from_waker(&waker), due);
 }
 
-async fn pass(roster: &Roster, ticks: u64) {
+async fn pass(connection_table: &ConnectionTable, ticks: u64) {
     for _ in 0..ticks {
         tokio::time::advance(TICK).await;
-        roster.sweep();
+        connection_table.sweep();
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn member_is_woken_when_due_and_not_before() {
-    let roster = Rc::new(Roster::new());
-    let member = roster.join(listener(1));
+    let connection_table = Rc::new(ConnectionTable::new());
+    let member = connection_table.join(listener(1));
     let woken = Arc::default();
     for delay in [1, 5, 63, 64, 65, 200, 1000] {
         wake_at(&member, &woken, Tick(member.now().0 + delay));
-        pass(&roster, delay - 1).await;
+        pass(&connection_table, delay - 1).await;
         assert_eq!(woken.take(), 0, "before {delay}");
-        pass(&roster, 1).await;
+        pass(&connection_table, 1).await;
         assert_eq!(woken.take(), 1, "at {delay}");
         wake_at(&member, &woken, Tick::NEVER);
     }
@@ -54,39 +54,41 @@ async fn member_is_woken_when_due_and_not_before() {
 
 #[tokio::test(start_paused = true)]
 async fn last_named_deadline_counts() {
-    let roster = Rc::new(Roster::new());
-    let member = roster.join(listener(1));
+    let connection_table = Rc::new(ConnectionTable::new());
+    let member = connection_table.join(listener(1));
     let woken = Arc::default();
     wake_at(&member, &woken, Tick(10));
     wake_at(&member, &woken, Tick(30));
-    pass(&roster, 29).await;
+    pass(&connection_table, 29).await;
     assert_eq!(woken.take(), 0);
     wake_at(&member, &woken, Tick(500));
     wake_at(&member, &woken, Tick(31));
-    pass(&roster, 2).await;
+    pass(&connection_table, 2).await;
     assert_eq!(woken.take(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn late_sweep_wakes_everyone_who_is_due() {
-    let roster = Rc::new(Roster::new());
-    let members: Vec<_> = (0..200).map(|_| roster.join(listener(1))).collect();
+    let connection_table = Rc::new(ConnectionTable::new());
+    let members: Vec<_> = (0..200)
+        .map(|_| connection_table.join(listener(1)))
+        .collect();
     let woken = Arc::default();
     for (delay, member) in (1..).zip(&members) {
         wake_at(member, &woken, Tick(delay));
     }
     tokio::time::advance(TICK * 150).await;
-    roster.sweep();
-    pass(&roster, 64).await;
+    connection_table.sweep();
+    pass(&connection_table, 64).await;
     // Those that are due stay due until they name another deadline; every one was woken at least once.
     assert!(woken.take() >= 200);
 }
 
 #[tokio::test(start_paused = true)]
 async fn closed_connections_leave_nothing_behind() {
-    let roster = Rc::new(Roster::new());
+    let connection_table = Rc::new(ConnectionTable::new());
     for _ in 0..1000 {
-        let member = roster.join(listener(1));
+        let member = connection_table.join(listener(1));
         let woken = Arc::default();
         wake_at(
             &member,
@@ -95,25 +97,36 @@ async fn closed_connections_leave_nothing_behind() {
         );
         wake_at(&member, &woken, member.now().after(Duration::from_secs(1)));
     }
-    pass(&roster, SLOTS).await;
-    assert_eq!(roster.members.get(), 0);
-    assert_eq!(roster.wheel.borrow().iter().map(Vec::len).sum::<usize>(), 0);
+    pass(&connection_table, SLOTS).await;
+    assert_eq!(connection_table.members.get(), 0);
+    assert_eq!(
+        connection_table
+            .wheel
+            .borrow()
+            .iter()
+            .map(Vec::len)
+            .sum::<usize>(),
+        0
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn drain_reaches_the_connections_of_its_listener() {
-    let roster = Rc::new(Roster::new());
-    let (one, other) = (roster.join(listener(1)), roster.join(listener(2)));
+    let connection_table = Rc::new(ConnectionTable::new());
+    let (one, other) = (
+        connection_table.join(listener(1)),
+        connection_table.join(listener(2)),
+    );
     let woken = Arc::default();
     wake_at(&one, &woken, Tick::NEVER);
     wake_at(&other, &woken, Tick::NEVER);
-    pass(&roster, 7).await;
-    roster.drain(&listener(1));
+    pass(&connection_table, 7).await;
+    connection_table.drain(&listener(1));
     assert_eq!(woken.take(), 1);
     assert_eq!(one.draining(), Some(Tick(7)));
     assert_eq!(other.draining(), None);
-    assert!(roster.join(listener(1)).draining().is_some());
-    roster.reopen(&listener(1));
-    assert!(roster.join(listener(1)).draining().is_none());
+    assert!(connection_table.join(listener(1)).draining().is_some());
+    connection_table.reopen(&listener(1));
+    assert!(connection_table.join(listener(1)).draining().is_none());
     assert!(one.draining().is_some());
 }

@@ -11,40 +11,43 @@ use std::task::{Context, Poll};
 
 /// Holds at most one future at a time.
 #[derive(Debug)]
-pub(super) struct Seat<F>(RefCell<Pin<Box<Option<F>>>>);
+pub(super) struct FutureSlot<F>(RefCell<Pin<Box<Option<F>>>>);
 
-impl<F: Future> Seat<F> {
-    /// An empty seat.
+impl<F: Future> FutureSlot<F> {
+    /// An empty slot.
     pub(super) fn new() -> Rc<Self> {
         Rc::new(Self(RefCell::new(Box::pin(None))))
     }
 
     /// Puts a future here. The one before it must have been dropped.
-    pub(super) fn take(self: &Rc<Self>, future: F) -> Seated<F> {
-        let mut seat = self.0.borrow_mut();
-        debug_assert!(seat.is_none(), "requests of a connection come one by one");
-        seat.set(Some(future));
-        Seated(Rc::clone(self))
+    pub(super) fn take(self: &Rc<Self>, future: F) -> FutureInSlot<F> {
+        let mut future_slot = self.0.borrow_mut();
+        debug_assert!(
+            future_slot.is_none(),
+            "requests of a connection come one by one"
+        );
+        future_slot.set(Some(future));
+        FutureInSlot(Rc::clone(self))
     }
 }
 
-/// Drives the future in its seat, and drops it with itself.
+/// Drives the future in its slot, and drops it with itself.
 #[derive(Debug)]
-pub(super) struct Seated<F>(Rc<Seat<F>>);
+pub(super) struct FutureInSlot<F>(Rc<FutureSlot<F>>);
 
-impl<F: Future> Future for Seated<F> {
+impl<F: Future> Future for FutureInSlot<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let mut seat = self.0.0.borrow_mut();
-        match seat.as_mut().as_pin_mut() {
+        let mut future_slot = self.0.0.borrow_mut();
+        match future_slot.as_mut().as_pin_mut() {
             Some(future) => future.poll(cx),
             None => Poll::Pending,
         }
     }
 }
 
-impl<F> Drop for Seated<F> {
+impl<F> Drop for FutureInSlot<F> {
     fn drop(&mut self) {
         self.0.0.borrow_mut().set(None);
     }
@@ -58,18 +61,18 @@ mod tests {
 
     #[tokio::test]
     async fn seat_is_free_again_after_each_answer() {
-        let seat = Seat::new();
+        let future_slot = FutureSlot::new();
         for number in 0..3 {
-            assert_eq!(seat.take(ready(number)).await, number);
+            assert_eq!(future_slot.take(ready(number)).await, number);
         }
     }
 
     #[test]
     fn future_is_dropped_with_its_handle() {
         let held = Rc::new(());
-        let seat = Seat::new();
+        let future_slot = FutureSlot::new();
         let guard = Rc::clone(&held);
-        let seated = seat.take(async move {
+        let seated = future_slot.take(async move {
             pending::<()>().await;
             drop(guard);
         });

@@ -55,7 +55,7 @@ impl ListenerStatus {
 
 /// Shared by workers, who write, and control and admin, who read. Changes a few times per reload.
 #[derive(Clone, Debug)]
-pub struct Board {
+pub struct ListenerStatusTable {
     listeners: Arc<Mutex<Listeners>>,
     changes: watch::Sender<u64>,
 }
@@ -68,7 +68,7 @@ struct Listeners {
     unix: BTreeMap<ListenerKey, UnixListener>,
 }
 
-impl Default for Board {
+impl Default for ListenerStatusTable {
     fn default() -> Self {
         Self {
             listeners: Arc::default(),
@@ -77,7 +77,7 @@ impl Default for Board {
     }
 }
 
-impl Board {
+impl ListenerStatusTable {
     /// Every listener that a worker has reported and not removed since.
     pub fn listeners(&self) -> Vec<ListenerStatus> {
         let listeners = self.lock();
@@ -274,58 +274,58 @@ mod tests {
         let key = ListenerKey {
             address: ListenAddress::Unix(path.to_str().unwrap().into()),
         };
-        let board = Board::default();
-        let first = board.open(0, &key, 16).unwrap();
-        let second = board.open(1, &key, 16).unwrap();
+        let status_table = ListenerStatusTable::default();
+        let first = status_table.open(0, &key, 16).unwrap();
+        let second = status_table.open(1, &key, 16).unwrap();
         drop(first);
-        board.closing(0, &key);
-        board.closed(0, &key);
+        status_table.closing(0, &key);
+        status_table.closed(0, &key);
         std::os::unix::net::UnixStream::connect(&path).unwrap();
         drop(second);
-        board.closing(1, &key);
-        board.closed(1, &key);
+        status_table.closing(1, &key);
+        status_table.closed(1, &key);
         assert!(!path.exists());
-        assert_eq!(board.listeners(), []);
+        assert_eq!(status_table.listeners(), []);
     }
 
     #[test]
     fn second_worker_opens_the_port_of_the_first() {
-        let board = Board::default();
+        let status_table = ListenerStatusTable::default();
         let any = key(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let first = board.open(0, &any, 16).unwrap();
-        let second = board.open(1, &any, 16).unwrap();
+        let first = status_table.open(0, &any, 16).unwrap();
+        let second = status_table.open(1, &any, 16).unwrap();
         assert_eq!(address(&first), address(&second));
-        assert_eq!(board.address(&any), Some(address(&first)));
-        assert!(board.listeners()[0].is_open());
+        assert_eq!(status_table.address(&any), Some(address(&first)));
+        assert!(status_table.listeners()[0].is_open());
     }
 
     #[test]
     fn port_in_use_is_reported_with_its_reason() {
         let taken = socket::listen(SocketAddr::from(([127, 0, 0, 1], 0)), 16).unwrap();
-        let board = Board::default();
+        let status_table = ListenerStatusTable::default();
         let listener = key(taken.local_addr().unwrap());
-        assert!(board.open(0, &listener, 16).is_none());
-        let status = &board.listeners()[0];
+        assert!(status_table.open(0, &listener, 16).is_none());
+        let status = &status_table.listeners()[0];
         assert!(!status.is_open());
         assert!(status.error().unwrap().contains("in use"), "{status:?}");
-        board.closing(0, &listener);
-        assert_eq!(board.listeners(), []);
+        status_table.closing(0, &listener);
+        assert_eq!(status_table.listeners(), []);
     }
 
     #[test]
     fn one_address_and_all_addresses_share_a_port() {
-        let ours = |board: &Board, ip: [u8; 4], port| {
-            let opened = board.open(0, &key(SocketAddr::from((ip, port))), 16);
+        let ours = |status_table: &ListenerStatusTable, ip: [u8; 4], port| {
+            let opened = status_table.open(0, &key(SocketAddr::from((ip, port))), 16);
             address(&opened.expect("nobody else listens"))
         };
         for (first, second) in [([127, 0, 0, 1], [0; 4]), ([0; 4], [127, 0, 0, 1])] {
-            let board = Board::default();
+            let status_table = ListenerStatusTable::default();
             let any = key(SocketAddr::from((first, 0)));
-            let kept = board.open(0, &any, 16).unwrap();
+            let kept = status_table.open(0, &any, 16).unwrap();
             let port = address(&kept).port();
-            assert_eq!(ours(&board, second, port).port(), port);
+            assert_eq!(ours(&status_table, second, port).port(), port);
             // What another process has is refused all the same.
-            let stranger = Board::default();
+            let stranger = ListenerStatusTable::default();
             let both = key(SocketAddr::from((second, port)));
             assert!(stranger.open(0, &both, 16).is_none());
         }
@@ -333,17 +333,17 @@ mod tests {
 
     #[test]
     fn listener_that_reopens_while_it_closes_stays() {
-        let board = Board::default();
+        let status_table = ListenerStatusTable::default();
         let any = key(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let first = board.open(0, &any, 16).unwrap();
-        board.closing(0, &any);
-        let again = board.open(0, &any, 16).unwrap();
+        let first = status_table.open(0, &any, 16).unwrap();
+        status_table.closing(0, &any);
+        let again = status_table.open(0, &any, 16).unwrap();
         assert_eq!(address(&first), address(&again));
         drop(first);
-        board.closed(0, &any);
-        assert!(board.listeners()[0].is_open());
-        board.closing(0, &any);
-        board.closed(0, &any);
-        assert_eq!(board.listeners(), []);
+        status_table.closed(0, &any);
+        assert!(status_table.listeners()[0].is_open());
+        status_table.closing(0, &any);
+        status_table.closed(0, &any);
+        assert_eq!(status_table.listeners(), []);
     }
 }

@@ -8,7 +8,7 @@ use hyper::HeaderMap;
 use proxy::error::Kind;
 use proxy::upstream::http1::RESPONSE_HEAD_BYTES_MAX;
 use proxy::upstream::http1::decoder::{Decoder, Step};
-use proxy::upstream::http1::head::{self, Asked};
+use proxy::upstream::http1::head::{self, ExpectedResponse};
 
 /// What was made of some bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub fn run(bytes: &[u8]) {
     let Some((asked, bytes)) = bytes.split_first() else {
         return;
     };
-    let asked = Asked {
+    let asked = ExpectedResponse {
         head: asked & 1 != 0,
         upgrade: asked & 2 != 0,
     };
@@ -51,7 +51,7 @@ pub fn run(bytes: &[u8]) {
     assert!(whole.body.len() + whole.rest.len() <= bytes.len());
 }
 
-fn read(bytes: &[u8], piece: usize, asked: Asked) -> Read {
+fn read(bytes: &[u8], piece: usize, asked: ExpectedResponse) -> Read {
     let mut read = Read::default();
     let mut input = BytesMut::new();
     let mut decoder = None;
@@ -79,7 +79,7 @@ fn advance(
     read: &mut Read,
     decoder: &mut Option<Decoder>,
     input: &mut BytesMut,
-    asked: Asked,
+    asked: ExpectedResponse,
 ) -> bool {
     let decoder = match decoder {
         Some(decoder) => decoder,

@@ -49,7 +49,7 @@ pub use retry_limit::{Admission, RetryLimit};
 pub use split::Split;
 pub use warmup::Warmup;
 
-use self::affinity::Memory;
+use self::affinity::AffinitySettings;
 use self::live::{Base, Members, Method};
 use self::locality::Group;
 use crate::balance::hash::Host;
@@ -155,7 +155,7 @@ pub struct Cluster {
     /// Tries that began lately, if the limit of retries is a share of them.
     recent: Option<Arc<Recent>>,
     /// Clients that stay with an endpoint, if they do.
-    memory: Option<Box<Memory>>,
+    memory: Option<Box<AffinitySettings>>,
     endpoints: Box<[Endpoint]>,
     /// Priority of each endpoint; empty when all have the same.
     priorities: Box<[u8]>,
@@ -174,11 +174,12 @@ impl Cluster {
         let live = Live::build(&base, &endpoints, now);
         let interval = parts.retry_limit.interval();
         let stands_for_all = parts.federation.is_some() || !parts.is_pool;
-        let pins = || stands_for_all.then(|| parts.state.pins());
+        let affinity_table = || stands_for_all.then(|| parts.state.affinity_table());
         let remember = parts.balance.remember;
         Self {
-            memory: remember
-                .map(|lifetime| Memory::build(lifetime, pins(), &base.plan, &endpoints)),
+            memory: remember.map(|lifetime| {
+                AffinitySettings::build(lifetime, affinity_table(), &base.plan, &endpoints)
+            }),
             recent: interval.map(|interval| parts.state.recent(interval)),
             state: parts.state,
             host: parts.host,

@@ -35,7 +35,7 @@ use hyper::{Request, Response, StatusCode};
 use crate::exchange::connection::Handshake;
 use crate::exchange::log::Unserved;
 use crate::exchange::request::DownstreamProtocol;
-use crate::exchange::tcp::{Asked, Opened};
+use crate::exchange::tcp::{DownstreamTcp, Opened};
 use crate::exchange::{Connection, DownstreamBody};
 use crate::runtime::admission::Slot;
 use crate::runtime::clock::Tick;
@@ -70,7 +70,7 @@ pub trait Handler: 'static {
     }
 
     /// Connects to where a connection goes that is carried as it is; `None` when that is nowhere.
-    fn open(&self, _asked: Asked) -> impl Future<Output = Option<Opened>> + 'static {
+    fn open(&self, _asked: DownstreamTcp) -> impl Future<Output = Option<Opened>> + 'static {
         std::future::ready(None)
     }
 
@@ -377,7 +377,7 @@ impl<A: Handler> AcceptedConnection<A> {
     ) {
         let listener = &self.downstream.listener;
         let _counted = self.server.counted(listener, ConnectionProtocol::Tcp);
-        let asked = Asked {
+        let asked = DownstreamTcp {
             remote: self.downstream.remote,
             local: self.downstream.local,
             server_name: server_name.map(Arc::from),

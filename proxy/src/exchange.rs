@@ -5,7 +5,7 @@
 
 mod affinity;
 
-mod asked;
+mod request_policy;
 
 pub mod attempt;
 

@@ -2,7 +2,7 @@
 //!
 //! Decides nothing itself. The route is found by `exchange::head`, verdicts on conditions come from `route::explain`,
 //! effects from `filter`, shares from `cluster`: the code that traffic runs through. What is missing from a snapshot is
-//! asked of `compile::Survey`. The [`Answer`] is plain data; text and JSON are both made from it.
+//! asked of `compile::Survey`. The [`Explanation`] is plain data; text and JSON are both made from it.
 
 pub mod answer;
 
@@ -23,6 +23,6 @@ pub mod text;
 
 mod walk;
 
-pub use answer::Answer;
+pub use answer::Explanation;
 pub use question::Question;
 pub use walk::explain;

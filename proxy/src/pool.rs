@@ -54,7 +54,7 @@ use crate::upstream::{
 
 /// What an attempt is sent to.
 #[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
+pub struct PoolTarget<'a> {
     /// Where to connect.
     pub reach: Reach<'a>,
     /// What workers share about the cluster.
@@ -73,7 +73,7 @@ pub struct Target<'a> {
     pub connected: Option<&'a Cell<bool>>,
 }
 
-impl<'a> Target<'a> {
+impl<'a> PoolTarget<'a> {
     /// The same for requests that ask for this host, where that is for requests to say.
     #[must_use]
     pub fn asking_for(mut self, host: Option<&'a Rc<Host>>) -> Self {
@@ -84,7 +84,7 @@ impl<'a> Target<'a> {
     }
 }
 
-impl Target<'_> {
+impl PoolTarget<'_> {
     fn connects(&self) {
         if let Some(connected) = self.connected {
             connected.set(true);
@@ -306,7 +306,7 @@ impl Pools {
     /// [`Failed`] with the kind of failure; its retry safety is that of the kind.
     pub async fn send_http1<B>(
         &self,
-        target: Target<'_>,
+        target: PoolTarget<'_>,
         message: &mut Option<Message<B>>,
         choice: Choice,
     ) -> Result<Response<Incoming>, Failed>
@@ -326,7 +326,7 @@ impl Pools {
     /// As [`Pools::send_http1`].
     pub fn send_http2<'a, B>(
         &self,
-        target: Target<'a>,
+        target: PoolTarget<'a>,
         request: &'a mut Option<Request<B>>,
         interim: Option<&'a Arc<dyn Interim>>,
         choice: Choice,
@@ -339,7 +339,7 @@ impl Pools {
         http2::send(self.pool(&target), target, message, choice)
     }
 
-    fn pool(&self, target: &Target<'_>) -> Rc<EndpointPool> {
+    fn pool(&self, target: &PoolTarget<'_>) -> Rc<EndpointPool> {
         let mut pools = self.pools.borrow_mut();
         let pool = pools.entry(target.key()).or_insert_with(|| {
             target.cluster.connections.attend(&self.bell);

@@ -3,11 +3,11 @@
 //! Requests touch only the atomics behind the `Arc`s that compile() put into the snapshot; the maps here are read
 //! and written by the control thread when configuration changes. Uses nothing above row 0.
 
+mod affinity_table;
 mod checked;
 mod connections;
 mod health;
 mod journal;
-mod pins;
 mod recent;
 mod tally;
 
@@ -24,13 +24,15 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use crossbeam_utils::CachePadded;
 use dashmap::DashMap;
 
+pub use affinity_table::{
+    AFFINITY_ENTRIES_MAX, AffinityEntry, AffinityTable, EndpointNumber, Visit,
+};
 pub use checked::{Checked, Thresholds};
 pub use connections::{
     Bell, Closing, ConnectionPermit, Connections, IdleMark, Offer, PASSED_OVER_MAX, Place, Turn,
 };
 pub use health::{Health, Moment, Streak, why};
 pub use journal::{Cause, EVENTS_MAX, Event, EventKind, Journal};
-pub use pins::{PINS_MAX, Pin, PinNumber, Pins, Visit};
 pub use recent::Recent;
 pub use tally::{PendingPermit, Permit, RequestPermit, RetryPermit, Tally};
 
@@ -222,7 +224,7 @@ pub struct ClusterState {
     /// Tries that began lately, where somebody asks.
     recent: ArcSwapOption<Recent>,
     /// Where its clients stay, if they do.
-    pins: ArcSwapOption<Pins>,
+    affinity_table: ArcSwapOption<AffinityTable>,
     /// Requests under way, where their number has a limit.
     pub requests: Tally,
     /// Requests that wait for a connection or a stream, where their number has a limit.
@@ -244,19 +246,19 @@ impl ClusterState {
     }
 
     /// Where its clients stay, kept from when this is asked for first until nobody asks for it any more.
-    pub fn pins(&self) -> Arc<Pins> {
-        self.pins.load_full().unwrap_or_else(|| {
-            let pins = Arc::<Pins>::default();
-            self.pins.store(Some(Arc::clone(&pins)));
-            pins
+    pub fn affinity_table(&self) -> Arc<AffinityTable> {
+        self.affinity_table.load_full().unwrap_or_else(|| {
+            let affinity_table = Arc::<AffinityTable>::default();
+            self.affinity_table.store(Some(Arc::clone(&affinity_table)));
+            affinity_table
         })
     }
 
     /// Forgets where clients stay, if no snapshot holds that any more.
     fn sweep(&self) {
-        let is_alone = |pins: &Arc<Pins>| Arc::strong_count(pins) == 1;
-        if self.pins.load().as_ref().is_some_and(is_alone) {
-            self.pins.store(None);
+        let is_alone = |affinity_table: &Arc<AffinityTable>| Arc::strong_count(affinity_table) == 1;
+        if self.affinity_table.load().as_ref().is_some_and(is_alone) {
+            self.affinity_table.store(None);
         }
     }
 }
@@ -341,7 +343,7 @@ impl Registry {
                 flips: Arc::clone(&self.flips),
                 retries: Tally::default(),
                 recent: ArcSwapOption::empty(),
-                pins: ArcSwapOption::empty(),
+                affinity_table: ArcSwapOption::empty(),
                 requests: Tally::default(),
                 pending: Tally::default(),
                 connections: Connections::default(),

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::codec::{self, Handler};
 use crate::exchange::log::Unserved;
-use crate::exchange::tcp::{self, Asked, Opened};
+use crate::exchange::tcp::{self, DownstreamTcp, Opened};
 use crate::exchange::{self, Connection, DownstreamBody, Worker};
 use crate::listener::handoff::{self, HandedOff, Handoff};
 use crate::listener::reconcile::{self, Wanted};
@@ -175,7 +175,7 @@ impl<A: Handler> Handler for Recorded<A> {
         self.worker.snapshot().listener(key, local).cloned()
     }
 
-    fn open(&self, asked: Asked) -> impl Future<Output = Option<Opened>> + 'static {
+    fn open(&self, asked: DownstreamTcp) -> impl Future<Output = Option<Opened>> + 'static {
         let worker = Rc::clone(&self.worker);
         async move { tcp::open(&worker, asked).await }
     }

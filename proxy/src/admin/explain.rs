@@ -5,10 +5,10 @@ use http::StatusCode;
 use super::AdminState;
 use super::reply::{Query, Reply};
 use crate::explain::text::{self, Detail};
-use crate::explain::{Answer, Question};
+use crate::explain::{Explanation, Question};
 
 /// Answers a question by the configuration in force.
-pub type Explainer = Box<dyn Fn(&Question) -> Answer + Send + Sync>;
+pub type Explainer = Box<dyn Fn(&Question) -> Explanation + Send + Sync>;
 
 const USAGE: &str = "\
 /explain?url=http://shop.example/cart   why this request goes where it goes

@@ -256,7 +256,7 @@ async fn a_question_is_answered_as_text_or_json() {
     assert!(text.body.contains("a: b\n"), "{}", text.body);
     assert!(text.body.contains("nothing listens"), "{}", text.body);
     let json = admin.get("/explain?url=/x&method=PUT&format=json").await;
-    let answer: crate::explain::Answer = serde_json::from_str(&json.body).expect("an answer");
+    let answer: crate::explain::Explanation = serde_json::from_str(&json.body).expect("an answer");
     assert_eq!(answer.request.method, "PUT");
     let wrong = admin.get("/explain?url=ftp://a").await;
     assert_eq!(wrong.status, 400);

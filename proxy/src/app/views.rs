@@ -22,7 +22,7 @@ use crate::control::{Found, Quarantine};
 use crate::explain::{Question, explain};
 use crate::identity::Identity;
 use crate::listener::{ListenerStatus, ListenerStatusTable};
-use crate::registry::{ClusterId, Journal, PINS_MAX};
+use crate::registry::{AFFINITY_ENTRIES_MAX, ClusterId, Journal};
 use crate::runtime::drain::{Stage, Trigger};
 use crate::snapshot::{ListenAddress, Listener, Service, Snapshot, SnapshotSlot};
 use crate::telemetry::{
@@ -271,8 +271,12 @@ fn limits(cluster: &Cluster) -> Vec<LimitView> {
         RetryLimit::Share { .. } => u32::MAX,
     };
     views.push(view("retries", state.retries.active(), retries));
-    if let Some(pins) = cluster.pins(state.journal.now()) {
-        views.push(view("session_affinity_entries", pins, PINS_MAX as u32));
+    if let Some(affinity_entries) = cluster.affinity_entries(state.journal.now()) {
+        views.push(view(
+            "session_affinity_entries",
+            affinity_entries,
+            AFFINITY_ENTRIES_MAX as u32,
+        ));
     }
     views
 }

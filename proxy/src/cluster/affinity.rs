@@ -1,8 +1,8 @@
-//! Clients that stay with the endpoint that they were sent to, whatever becomes of other endpoints and of weights.
+//! Session affinity: a client stays with its endpoint when other endpoints or weights change.
 //!
-//! The first time the hash of a client decides, so that proxies agree as far as they can; from then on its pin does. A pin
-//! does not hold, and is replaced, once its endpoint is not there any more, may not be used, is of a cluster without a
-//! share, or stands behind others that may be used again: of an earlier tier of clusters, or an earlier priority.
+//! The first pick uses the hash of the client, so that all proxies pick alike; later picks use its affinity entry. An entry
+//! is replaced when its endpoint is gone, is unavailable, belongs to a cluster without a share, or when an endpoint of an
+//! earlier cluster tier or an earlier priority is available again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,23 +12,23 @@ use rand::Rng;
 use super::locality::Plan;
 use super::{Ask, Cluster, Endpoint};
 use crate::balance::EndpointIdx;
-use crate::registry::{Moment, Pin, PinNumber, Pins, Visit};
+use crate::registry::{AffinityEntry, AffinityTable, EndpointNumber, Moment, Visit};
 
-/// What a cluster knows of clients that stay.
+/// Session affinity of one cluster.
 #[derive(Debug)]
-pub(super) struct Memory {
-    /// How long they are remembered after their last request.
+pub(super) struct AffinitySettings {
+    /// How long an entry lives after the client's last request.
     lifetime: Duration,
-    /// Where they stay. Of a service that several members serve, the cluster that stands for them all has it.
-    pins: Option<Arc<Pins>>,
-    /// The endpoints that may have traffic, by the numbers that pins know them by.
-    numbers: Box<[(PinNumber, EndpointIdx)]>,
+    /// The entries. Of a service in several Kubernetes clusters, the cluster that represents all of them has the table.
+    affinity_table: Option<Arc<AffinityTable>>,
+    /// The endpoints that may have traffic, by their numbers in affinity entries.
+    numbers: Box<[(EndpointNumber, EndpointIdx)]>,
 }
 
-impl Memory {
+impl AffinitySettings {
     pub(super) fn build(
         lifetime: Duration,
-        pins: Option<Arc<Pins>>,
+        affinity_table: Option<Arc<AffinityTable>>,
         plan: &Plan,
         endpoints: &[Endpoint],
     ) -> Box<Self> {
@@ -37,14 +37,14 @@ impl Memory {
             .flatten()
             .flat_map(|group| group.members.iter().copied());
         let numbers = members.filter_map(|member| {
-            let number = PinNumber::of(endpoints[member as usize].state.id)?;
+            let number = EndpointNumber::of(endpoints[member as usize].state.id)?;
             Some((number, EndpointIdx(member)))
         });
         let mut numbers: Vec<_> = numbers.collect();
         numbers.sort_unstable_by_key(|(number, _)| *number);
         Box::new(Self {
             lifetime,
-            pins,
+            affinity_table,
             numbers: numbers.into(),
         })
     }
@@ -53,42 +53,43 @@ impl Memory {
 /// Where a client stays.
 #[derive(Clone, Copy, Debug)]
 pub struct Stay<'a> {
-    pins: &'a Pins,
+    affinity_table: &'a AffinityTable,
     lifetime: Duration,
     visit: Visit,
 }
 
 impl Stay<'_> {
-    /// The endpoint of the client's pin, if `standing` finds that it may be used; else what `pick` picks, with which it then
-    /// stays if that has a number.
+    /// The endpoint of the client's entry, if `standing` finds it usable; else the endpoint that `pick` picks, which is
+    /// stored if it has a number.
     #[inline]
     pub fn settle<T>(
         &self,
-        standing: impl FnOnce(PinNumber) -> Option<T>,
-        pick: impl FnOnce() -> Option<(T, Option<PinNumber>)>,
+        standing: impl FnOnce(EndpointNumber) -> Option<T>,
+        pick: impl FnOnce() -> Option<(T, Option<EndpointNumber>)>,
     ) -> Option<T> {
-        let pin = self.pin();
-        if let Some(pin) = pin
-            && let Some(found) = standing(pin.endpoint())
+        let entry = self.entry();
+        if let Some(entry) = entry
+            && let Some(found) = standing(entry.endpoint())
         {
-            self.pins.renew(self.visit, pin);
+            self.affinity_table.renew(self.visit, entry);
             return Some(found);
         }
         let (picked, number) = pick()?;
         if let Some(number) = number {
-            self.pins.put(self.visit, self.lifetime, number, pin);
+            self.affinity_table
+                .put(self.visit, self.lifetime, number, entry);
         }
         Some(picked)
     }
 
-    /// The client's pin, whether its endpoint may be used or not.
-    pub fn pin(&self) -> Option<Pin> {
-        self.pins.find(self.visit, self.lifetime)
+    /// The client's entry, whether its endpoint is usable or not.
+    pub fn entry(&self) -> Option<AffinityEntry> {
+        self.affinity_table.find(self.visit, self.lifetime)
     }
 
     /// How much longer the client is remembered without another request.
-    pub fn left(&self, pin: Pin) -> Duration {
-        self.pins.left(self.visit, self.lifetime, pin)
+    pub fn left(&self, entry: AffinityEntry) -> Duration {
+        self.affinity_table.left(self.visit, self.lifetime, entry)
     }
 }
 
@@ -104,17 +105,17 @@ impl Cluster {
     pub fn stay(&self, visit: Visit) -> Option<Stay<'_>> {
         let memory = self.memory.as_ref()?;
         Some(Stay {
-            pins: memory.pins.as_ref()?,
+            affinity_table: memory.affinity_table.as_ref()?,
             lifetime: memory.lifetime,
             visit,
         })
     }
 
     /// How many clients are remembered; none if they are not. Looks at all of them.
-    pub fn pins(&self, now: Moment) -> Option<usize> {
+    pub fn affinity_entries(&self, now: Moment) -> Option<usize> {
         let memory = self.memory.as_ref()?;
-        let pins = memory.pins.as_ref()?;
-        Some(pins.count(now, memory.lifetime))
+        let affinity_table = memory.affinity_table.as_ref()?;
+        Some(affinity_table.count(now, memory.lifetime))
     }
 
     /// The endpoint that its client stays with, or one as [`Cluster::pick`] finds it, with which it then stays.
@@ -123,13 +124,13 @@ impl Cluster {
             |number| self.standing(number),
             || {
                 let picked = self.pick(ask, rng)?;
-                Some((picked, self.pin_number(picked)))
+                Some((picked, self.endpoint_number(picked)))
             },
         )
     }
 
     /// The endpoint with this number, if it may be used and its priority has traffic.
-    pub fn standing(&self, number: PinNumber) -> Option<EndpointIdx> {
+    pub fn standing(&self, number: EndpointNumber) -> Option<EndpointIdx> {
         let numbers = &self.memory.as_ref()?.numbers;
         let at = numbers.binary_search_by_key(&number, |(number, _)| *number);
         let (_, endpoint) = numbers[at.ok()?];
@@ -137,10 +138,10 @@ impl Cluster {
         (is_usable && self.has_traffic(endpoint)).then_some(endpoint)
     }
 
-    /// The number by which pins know an endpoint; none of one that is used only because all others are no better.
-    pub fn pin_number(&self, endpoint: EndpointIdx) -> Option<PinNumber> {
+    /// The number of an endpoint in affinity entries; none for an endpoint that is used only in panic mode.
+    pub fn endpoint_number(&self, endpoint: EndpointIdx) -> Option<EndpointNumber> {
         let state = &self.endpoint(endpoint).state;
-        let number = PinNumber::of(state.id);
+        let number = EndpointNumber::of(state.id);
         number.filter(|_| state.health.is_usable())
     }
 

@@ -16,7 +16,7 @@ use crate::compile::certificates::Scope;
 use crate::compile::{Inputs, Survey, compile};
 use crate::control::certificates;
 use crate::explain::text::{self, Detail};
-use crate::explain::{self, Answer, Question};
+use crate::explain::{self, Explanation, Question};
 use crate::registry::Registry;
 use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
@@ -162,7 +162,7 @@ fn question(args: &ExplainArgs) -> Result<Question, String> {
     Ok(question)
 }
 
-fn answer(args: &ExplainArgs, question: &Question, loaded: &Loaded) -> Answer {
+fn answer(args: &ExplainArgs, question: &Question, loaded: &Loaded) -> Explanation {
     let (identity, resources) = (args.identity.identity(), &*loaded.set);
     let store = Store::default();
     let scope = Scope::Proxy(&identity);

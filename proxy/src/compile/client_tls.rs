@@ -113,7 +113,7 @@ fn one_use(
     if tls.mode == ClientTlsMode::Disable || (of_mesh && scope.mesh().is_none()) {
         return None;
     }
-    let asked = Asked::new(tls, rule);
+    let asked = RuleTls::new(tls, rule);
     let refused = asked.refused(scope);
     let (identity, authorities) = match refused {
         Some(_) => (None, None),
@@ -155,12 +155,12 @@ fn fields(rule: &Object<DestinationRule>, tls: &ClientTls, path: String) -> Fiel
 
 /// A `tls` with what of its rule has a say.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct RuleTls {
     tls: ClientTls,
     selects: bool,
 }
 
-impl Asked {
+impl RuleTls {
     /// Whether it is the mesh's own.
     pub(super) fn is_of_mesh(&self) -> bool {
         self.tls.mode == ClientTlsMode::IstioMutual
@@ -269,7 +269,7 @@ pub(super) struct Purpose<'a> {
 
 impl Purpose<'_> {
     /// What connections handshake with, by what a rule says or, where no rule says anything, on account of the mesh.
-    pub(super) fn tls(&self, asked: Option<&Asked>, store: &Store) -> Option<Arc<Tls>> {
+    pub(super) fn tls(&self, asked: Option<&RuleTls>, store: &Store) -> Option<Arc<Tls>> {
         let settings = match asked {
             Some(asked) => self.settings(asked)?,
             None => self.automatic(store)?,
@@ -284,7 +284,7 @@ impl Purpose<'_> {
     pub(super) fn of(
         &self,
         facts: &Facts,
-        (asked, of_cluster): (Option<&Asked>, Option<&Arc<Tls>>),
+        (asked, of_cluster): (Option<&RuleTls>, Option<&Arc<Tls>>),
         port: &Port,
         store: &Store,
     ) -> EndpointTls {
@@ -314,7 +314,7 @@ impl Purpose<'_> {
 
     /// The name in the certificate of a workload of another cluster, where an import says whose it is and nothing says
     /// more: a rule, the service, or the workload itself.
-    fn imported_name(&self, facts: &Facts, asked: Option<&Asked>) -> Option<Arc<str>> {
+    fn imported_name(&self, facts: &Facts, asked: Option<&RuleTls>) -> Option<Arc<str>> {
         facts.member.as_ref()?;
         let is_said = asked.is_some_and(|asked| !asked.tls.subject_alt_names.is_empty());
         if is_said || !self.service.subject_alt_names.is_empty() || facts.account.is_some() {
@@ -333,7 +333,7 @@ impl Purpose<'_> {
     fn through(
         &self,
         (facts, behind): (&Facts, &Behind),
-        asked: Option<&Asked>,
+        asked: Option<&RuleTls>,
         port: &Port,
     ) -> ClientSettings {
         let (own, root) = mesh(self.identity);
@@ -360,7 +360,7 @@ impl Purpose<'_> {
     }
 
     /// What is spoken to the gateway of an import.
-    fn to_gateway(&self, facts: &Facts, asked: Option<&Asked>) -> ToGateway {
+    fn to_gateway(&self, facts: &Facts, asked: Option<&RuleTls>) -> ToGateway {
         let host = facts.hop.as_ref().and_then(|hop| hop.server_name.clone());
         let member = facts.member.as_ref();
         let told = member.and_then(|member| member.gateway.as_ref());
@@ -388,7 +388,7 @@ impl Purpose<'_> {
         }
     }
 
-    fn settings(&self, asked: &Asked) -> Option<ClientSettings> {
+    fn settings(&self, asked: &RuleTls) -> Option<ClientSettings> {
         let scope = Scope::Proxy(self.identity);
         let tls = &asked.tls;
         let mode = match tls.mode {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use config_loader::resource::HealthChecked;
 
 use super::Inputs;
-use super::client_tls::Asked;
+use super::client_tls::RuleTls;
 use super::federation::{self, Candidates, POOLS_MAX, Placed, Resolved, Viewer, Wanted};
 use super::policies::Policies;
 use super::service::{Origin, Port, Service, Shift, Workload};
@@ -45,7 +45,7 @@ pub(super) struct ClusterPolicy {
     /// What it says about health checks.
     pub health_check: HealthChecked,
     /// What a rule says of TLS.
-    pub tls: Option<Asked>,
+    pub tls: Option<RuleTls>,
     /// Labels of the subset; `None` for the whole service.
     pub subset: Option<BTreeMap<String, String>>,
     pub provenance: Vec<Provenance>,

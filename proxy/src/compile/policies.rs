@@ -15,7 +15,7 @@ use config_loader::resource::istio::{
 use config_loader::resource::{ExportTo, HealthChecked, Object};
 
 use super::balance;
-use super::client_tls::Asked;
+use super::client_tls::RuleTls;
 use super::clusters::ClusterPolicy;
 use super::service::Service;
 use super::services::provenance;
@@ -124,7 +124,7 @@ impl<'a> Policies<'a> {
             tls: effective
                 .tls
                 .zip(rules.first())
-                .map(|(tls, rule)| Asked::new(tls, rule)),
+                .map(|(tls, rule)| RuleTls::new(tls, rule)),
             subset: chosen
                 .map(|(_, subset)| &subset.labels)
                 .or(required)

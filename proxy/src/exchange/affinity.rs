@@ -8,7 +8,7 @@ use hyper::header::HeaderValue;
 use tokio::time::Instant;
 
 use super::forward::Forward;
-use super::request::{Destined, Picked, Worker};
+use super::request::{PickedEndpoint, RequestTarget, Worker};
 use crate::balance::hash::{combine, xx_hash};
 use crate::balance::{CookieKey, HashKey, Source, client_hash};
 use crate::cluster::{Ask, Split, Stay};
@@ -30,14 +30,14 @@ impl Affinity {
     /// them count, so that a client stays with its endpoint whichever of them is drawn.
     pub fn of<B>(
         forward: &Forward<'_>,
-        destined: &Destined,
+        target: &RequestTarget,
         request: &Request<B>,
         came: Instant,
     ) -> Self {
-        match destined.cluster().hash_key() {
+        match target.cluster().hash_key() {
             None => Self::default(),
             Some(_) => Self {
-                visit: destined.visit(forward.origin.client.ip(), came),
+                visit: target.visit(forward.origin.client.ip(), came),
                 ..Self::by_keys(forward, request)
             },
         }
@@ -82,7 +82,7 @@ impl Affinity {
     }
 }
 
-impl Destined {
+impl RequestTarget {
     /// A request or a connection of a client that came then, where the cluster remembers clients.
     pub(super) fn visit(&self, client: IpAddr, came: Instant) -> Option<Visit> {
         let cluster = self.cluster();
@@ -93,15 +93,15 @@ impl Destined {
         })
     }
 
-    /// Picks the endpoint that a client stays with, where the cluster remembers that; else as [`Destined::pick`] does.
-    pub(super) fn pick_for(&self, visit: Option<Visit>, worker: &Worker) -> Option<Picked> {
+    /// Picks the endpoint that a client stays with, where the cluster remembers that; else as [`RequestTarget::pick`] does.
+    pub(super) fn pick_for(&self, visit: Option<Visit>, worker: &Worker) -> Option<PickedEndpoint> {
         match visit.and_then(|visit| self.cluster().stay(visit)) {
             None => self.pick(worker),
             Some(stay) => self.pick_staying(&stay, worker),
         }
     }
 
-    fn pick_staying(&self, stay: &Stay<'_>, worker: &Worker) -> Option<Picked> {
+    fn pick_staying(&self, stay: &Stay<'_>, worker: &Worker) -> Option<PickedEndpoint> {
         let (cluster, ask) = (self.cluster(), self.ask());
         let Some(federation) = &cluster.federation else {
             let endpoint = worker.random(|rng| cluster.pick_for(stay, ask, rng))?;

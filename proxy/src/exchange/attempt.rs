@@ -12,11 +12,11 @@ use super::forward::Forward;
 use super::headers::TryHeaders;
 use super::readdress;
 use super::replay::Source;
-use super::request::{Connection, Picked, Worker};
+use super::request::{Connection, PickedEndpoint, Worker};
 use super::saved_head::SavedHead;
 use crate::cluster::Hop;
 use crate::error::{Error, Retry};
-use crate::pool::{Choice, Failed, Incoming, Target};
+use crate::pool::{Choice, Failed, Incoming, PoolTarget};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Interim, Message};
 use crate::upstream::{Client, Host, Protocol};
@@ -271,7 +271,7 @@ fn interim(connection: &Connection, version: Version) -> Option<Arc<dyn Interim>
 /// The reason why there is no response.
 pub async fn run(
     forward: &Forward<'_>,
-    picked: &Picked,
+    picked: &PickedEndpoint,
     outgoing: &mut Outgoing,
     connected: &Cell<bool>,
 ) -> Result<Response<Incoming>, Error> {
@@ -299,17 +299,17 @@ pub async fn run(
 struct Way<'a> {
     worker: &'a Worker,
     client: &'a Client,
-    picked: &'a Picked,
+    picked: &'a PickedEndpoint,
     host: Option<&'a Rc<Host>>,
     connected: &'a Cell<bool>,
 }
 
 impl<'a> Way<'a> {
-    fn target(self, protocol: Protocol) -> Target<'a> {
-        let target = self.picked.target(self.client, protocol);
-        Target {
+    fn pool_target(self, protocol: Protocol) -> PoolTarget<'a> {
+        let pool_target = self.picked.pool_target(self.client, protocol);
+        PoolTarget {
             connected: Some(self.connected),
-            ..target.asking_for(self.host)
+            ..pool_target.asking_for(self.host)
         }
     }
 }
@@ -324,8 +324,8 @@ async fn over_http1(
     let mut choice = Choice::Any;
     loop {
         let pools = &worker.pools;
-        let target = way.target(Protocol::Http1);
-        let failed = match pools.send_http1(target, message, choice).await {
+        let pool_target = way.pool_target(Protocol::Http1);
+        let failed = match pools.send_http1(pool_target, message, choice).await {
             Ok(response) => return Ok(response),
             Err(failed) => failed,
         };
@@ -356,7 +356,7 @@ async fn over_http2(
         let interim = interim.as_ref();
         let pools = &worker.pools;
         let failed = match pools
-            .send_http2(way.target(Protocol::Http2), request, interim, choice)
+            .send_http2(way.pool_target(Protocol::Http2), request, interim, choice)
             .await
         {
             Ok(response) => return Ok(response),

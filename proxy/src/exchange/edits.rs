@@ -12,7 +12,7 @@ use super::forward::Forward;
 use super::head;
 use super::headers::{X_FORWARDED_HOST, X_REQUEST_ID};
 use super::outcome::Record;
-use super::request::Picked;
+use super::request::PickedEndpoint;
 use crate::filter::rewrite::ORIGINAL_PATH;
 use crate::filter::{Redirect, TemplateContext, TlsContext};
 use crate::snapshot::Destination;
@@ -22,7 +22,7 @@ use crate::upstream::{Ends, Protocol};
 /// The route's header edits and path; returns the authority for the upstream, unless it is what Host says.
 pub(super) fn request(
     forward: &Forward<'_>,
-    (destination, picked): (&Destination, &Picked),
+    (destination, picked): (&Destination, &PickedEndpoint),
     (parts, record): (&mut Parts, &Record),
     authority: Option<HeaderValue>,
 ) -> Option<HeaderValue> {

@@ -8,7 +8,6 @@ use hyper::{Request, Response, StatusCode, Version};
 use smallvec::SmallVec;
 
 use super::affinity::Affinity;
-use super::asked::Asked;
 use super::attempt::{Outgoing, SendOptions};
 use super::body::{Extras, Progress, ReplyBody, StreamBody, UpstreamBody};
 use super::deadline::Deadline;
@@ -20,7 +19,8 @@ use super::origin::Origin;
 use super::outcome::{Ending, Record};
 use super::readdress::readdress;
 use super::reply::LocalReply;
-use super::request::{Connection, Destined, Picked, SnapshotRef, Worker};
+use super::request::{Connection, PickedEndpoint, RequestTarget, SnapshotRef, Worker};
+use super::request_policy::RequestPolicy;
 use super::upgrade::{self, Switch};
 use super::{mirror, tries};
 use crate::error::{Error, Kind};
@@ -85,7 +85,7 @@ pub struct ForwardedRequest<'a> {
     pub destination: &'a Destination,
     keep: Option<Box<RequestSnapshot>>,
     /// The endpoint that it goes to.
-    pub picked: Picked,
+    pub picked: PickedEndpoint,
     /// The request.
     pub outgoing: Outgoing,
     /// The downstream side of an upgrade.
@@ -105,7 +105,7 @@ impl ForwardedRequest<'_> {
     fn reply(&self, error: &Error, record: &Record) -> LocalReply {
         let mut reply = LocalReply::from_error(error);
         if error.kind() == Kind::NoHealthyUpstream {
-            reply.details = self.picked.destined().no_endpoint_reply().details;
+            reply.details = self.picked.target().no_endpoint_reply().details;
         }
         if self.alt_response && matches!(error.kind(), Kind::RequestTimeout | Kind::TryTimeout) {
             reply.status = StatusCode::NO_CONTENT;
@@ -179,22 +179,24 @@ fn pick<B>(
     destination: &Destination,
     request: &Request<B>,
     record: &mut Record,
-) -> Result<(Picked, Option<Box<HeaderValue>>), LocalReply> {
-    let Some(destined) = Destined::find(forward.snapshot, destination.cluster) else {
-        return Err(Destined::unknown(forward.snapshot, destination.cluster));
+) -> Result<(PickedEndpoint, Option<Box<HeaderValue>>), LocalReply> {
+    let Some(target) = RequestTarget::find(forward.snapshot, destination.cluster) else {
+        return Err(RequestTarget::unknown(
+            forward.snapshot,
+            destination.cluster,
+        ));
     };
-    record.destined(&destined);
-    let Affinity { ask, cookie, visit } =
-        Affinity::of(forward, &destined, request, record.started());
-    let destined = destined.asking(ask);
+    record.target(&target);
+    let Affinity { ask, cookie, visit } = Affinity::of(forward, &target, request, record.started());
+    let target = target.asking(ask);
     let was_sent = || request.headers().contains_key(X_STRAIT_FROM_CLUSTER);
-    if destined.cluster().federation.is_some() && was_sent() {
-        let at_home = destined.at_home(forward.worker);
+    if target.cluster().federation.is_some() && was_sent() {
+        let at_home = target.at_home(forward.worker);
         return Ok((at_home.ok_or(LocalReply::LOOP)?, cookie));
     }
-    let picked = destined
+    let picked = target
         .pick_for(visit, forward.worker)
-        .ok_or_else(|| destined.no_endpoint_reply())?;
+        .ok_or_else(|| target.no_endpoint_reply())?;
     // without a policy the endpoints of all clusters are one cluster
     if picked.endpoint().hop.is_some() && was_sent() {
         return Err(LocalReply::LOOP);
@@ -216,7 +218,7 @@ struct Ready {
 
 /// What the endpoint is spoken; an upgrade that it cannot carry is refused.
 fn spoken<B>(
-    picked: &Picked,
+    picked: &PickedEndpoint,
     request: &Request<B>,
     upgrading: bool,
 ) -> Result<Protocol, LocalReply> {
@@ -236,7 +238,7 @@ fn spoken<B>(
 fn prepare(
     forward: &Forward<'_>,
     destination: &Destination,
-    picked: &Picked,
+    picked: &PickedEndpoint,
     mut request: Request<DownstreamBody>,
     record: &mut Record,
 ) -> Result<Ready, LocalReply> {
@@ -261,7 +263,7 @@ fn prepare(
     } else {
         None
     };
-    let asked = Asked::of(forward, controls.as_ref(), &mut parts.headers, record);
+    let request_policy = RequestPolicy::of(forward, controls.as_ref(), &mut parts.headers, record);
     let authority = edits::request(
         forward,
         (destination, picked),
@@ -280,14 +282,15 @@ fn prepare(
         log.forwarded(&parts);
     }
     let extras = Extras {
-        memory: (asked.retriable || picked.is_member()).then(|| Rc::clone(&forward.worker.replay)),
+        memory: (request_policy.retriable || picked.is_member())
+            .then(|| Rc::clone(&forward.worker.replay)),
         copies,
     };
     let (body, progress) = UpstreamBody::new(incoming, extras);
     let options = SendOptions {
         version,
         protocol,
-        retriable: asked.retriable,
+        retriable: request_policy.retriable,
         host: picked.host(worker, &parts),
         moves: picked.is_member(),
     };
@@ -295,10 +298,10 @@ fn prepare(
     Ok(Ready {
         sent,
         outgoing: Outgoing::new(forward, options, head, body),
-        deadline: asked.times.watch(&progress),
+        deadline: request_policy.times.watch(&progress),
         progress,
         switch,
-        policy: asked.policy,
+        policy: request_policy.policy,
         alt_response: controls.is_some_and(|controls| controls.alt_response),
     })
 }

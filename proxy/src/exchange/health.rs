@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use hyper::Response;
 
-use super::request::Picked;
+use super::request::PickedEndpoint;
 use crate::cluster::Outcome;
 use crate::error::{Error, Kind};
 
@@ -60,7 +60,7 @@ fn grpc_status(headers: &HeaderMap) -> Option<u16> {
     })
 }
 
-impl Picked {
+impl PickedEndpoint {
     /// Counts in a try that goes there; its endpoint's state counts it out.
     pub fn enter(&self) {
         let cluster = self.cluster();

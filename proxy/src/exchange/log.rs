@@ -14,7 +14,7 @@ use rand::Rng;
 use super::downstream::DownstreamBody;
 use super::headers::{X_REQUEST_ID, request_id};
 use super::origin::X_FORWARDED_FOR;
-use super::request::{Connection, DownstreamProtocol, Picked, Worker};
+use super::request::{Connection, DownstreamProtocol, PickedEndpoint, Worker};
 use crate::filter::rewrite::ORIGINAL_PATH;
 use crate::registry::Address;
 use crate::telemetry::{
@@ -105,7 +105,7 @@ impl LogFields {
     }
 
     /// Notes the cluster that it goes to.
-    pub fn destined(&mut self, cluster: &Arc<str>) {
+    pub fn target(&mut self, cluster: &Arc<str>) {
         self.cluster = Some(Arc::clone(cluster));
     }
 
@@ -124,7 +124,7 @@ impl LogFields {
         &self,
         logger: &AccessLogger,
         connection: &Connection,
-        picked: Option<&Picked>,
+        picked: Option<&PickedEndpoint>,
         end: &End<'_>,
     ) {
         let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
@@ -142,7 +142,7 @@ impl LogFields {
             Some(picked) => Some(&**picked.cluster().name()),
             None => self.cluster.as_deref(),
         };
-        let pool = picked.and_then(Picked::pool);
+        let pool = picked.and_then(PickedEndpoint::pool);
         let destination_cluster = match (pool, picked) {
             (Some(pool), _) => Some(&*pool.member),
             (None, Some(picked)) => Some(&**picked.endpoint().stats.cluster()),

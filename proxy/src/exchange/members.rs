@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::reply::LocalReply;
-use super::request::{Destined, Picked, Spot, Worker};
+use super::request::{EndpointRef, PickedEndpoint, RequestTarget, Worker};
 use super::tries::endpoints_of;
 use crate::cluster::Cluster;
 use crate::cluster::federation::{Choice, Federation, Pool, PoolSet};
@@ -12,9 +12,13 @@ use crate::registry::{ClusterId, why};
 use crate::snapshot::Snapshot;
 use crate::telemetry::{ReplayCause, ShiftReason};
 
-impl Destined {
+impl RequestTarget {
     /// Picks a member, and an endpoint of it.
-    pub(super) fn pick_member(&self, federation: &Federation, worker: &Worker) -> Option<Picked> {
+    pub(super) fn pick_member(
+        &self,
+        federation: &Federation,
+        worker: &Worker,
+    ) -> Option<PickedEndpoint> {
         let snapshot = self.snapshot();
         let (generation, cluster) = (snapshot.generation, |id| snapshot.cluster(id));
         let choice =
@@ -28,7 +32,7 @@ impl Destined {
         federation: &Federation,
         choice: Choice,
         worker: &Worker,
-    ) -> Picked {
+    ) -> PickedEndpoint {
         if let Some(from) = choice.shifted_from {
             self.tell_shift(federation, from, choice.at, worker);
         }
@@ -37,7 +41,7 @@ impl Destined {
 
     /// An endpoint of the proxy's own member, for a request that another one has sent here: what comes from others ends here,
     /// and neither retries nor replays take it elsewhere. None where this member does not serve it.
-    pub(super) fn at_home(&self, worker: &Worker) -> Option<Picked> {
+    pub(super) fn at_home(&self, worker: &Worker) -> Option<PickedEndpoint> {
         let cluster = self.cluster();
         let federation = cluster.federation.as_ref()?;
         federation.position(cluster.id())?;
@@ -104,7 +108,7 @@ impl Destined {
     }
 
     /// Takes what was chosen.
-    fn take(&self, federation: &Federation, choice: Choice) -> Picked {
+    fn take(&self, federation: &Federation, choice: Choice) -> PickedEndpoint {
         let pool = federation.pools()[choice.at].cluster;
         self.at_pool(pool, choice.endpoint)
     }
@@ -136,7 +140,7 @@ impl Destined {
         federation: &Federation,
         candidates: PoolSet,
         worker: &Worker,
-    ) -> Option<Picked> {
+    ) -> Option<PickedEndpoint> {
         let cluster = |id| self.snapshot().cluster(id);
         let ask = self.ask();
         let choice = worker.random(|rng| federation.choose_among(cluster, candidates, ask, rng))?;
@@ -151,7 +155,7 @@ fn why_not<'c>(clusters: impl Iterator<Item = &'c Arc<Cluster>>) -> u32 {
     reasons.fold(0, |all, reasons| all | reasons)
 }
 
-impl Picked {
+impl PickedEndpoint {
     /// Whether several members serve what the request is for.
     pub(super) fn is_member(&self) -> bool {
         self.federation().is_some()
@@ -159,14 +163,14 @@ impl Picked {
 
     /// The members that serve what the request is for, where there are several.
     pub(super) fn federation(&self) -> Option<&Arc<Federation>> {
-        let destined = self.destined();
-        let federation = destined.cluster().federation.as_ref();
-        federation.filter(|_| !destined.stays())
+        let target = self.target();
+        let federation = target.cluster().federation.as_ref();
+        federation.filter(|_| !target.stays())
     }
 
     /// Whether the request has no other pool to go to: then, and only then, its pool may panic.
     pub(super) fn is_last_resort(&self) -> bool {
-        self.destined().is_last_resort(self.spot().cluster)
+        self.target().is_last_resort(self.endpoint_ref().cluster)
     }
 
     /// Counts a try that was sent to it and got this status, 0 for none, where several members serve what it is for.
@@ -183,39 +187,41 @@ impl Picked {
     }
 
     fn place(&self) -> Option<(&Federation, usize)> {
-        let federation = self.destined().cluster().federation.as_ref()?;
-        let at = federation.position(self.spot().cluster)?;
+        let federation = self.target().cluster().federation.as_ref()?;
+        let at = federation.position(self.endpoint_ref().cluster)?;
         Some((federation, at))
     }
 
     /// The tier of its pool.
     pub(super) fn tier(&self, federation: &Federation) -> u8 {
-        let at = federation.position(self.spot().cluster);
+        let at = federation.position(self.endpoint_ref().cluster);
         at.map_or(0, |at| federation.pools()[at].tier)
     }
 
     /// For a retry: an endpoint of the same tier, of a pool of which none was tried, else of one that has one that was not, if there
     /// is such a pool.
-    pub(super) fn of_same_tier(&self, worker: &Worker, tried: &[Spot]) -> Option<Self> {
-        let destined = self.destined();
-        let Some(federation) = &destined.cluster().federation else {
+    pub(super) fn of_same_tier(&self, worker: &Worker, tried: &[EndpointRef]) -> Option<Self> {
+        let target = self.target();
+        let Some(federation) = &target.cluster().federation else {
             return Some(self.clone());
         };
         let tier = self.tier(federation);
         let is_untried = |cluster: &Cluster| cluster.has_other(&endpoints_of(cluster.id(), tried));
         let candidates = PoolSet::of(federation.pools(), |pool| {
-            let cluster = destined.snapshot().cluster(pool.cluster);
+            let cluster = target.snapshot().cluster(pool.cluster);
             pool.tier == tier && cluster.is_some_and(|cluster| is_untried(cluster))
         });
         // all endpoints of a cluster that is in trouble may be
         let fresh = PoolSet::of(federation.pools(), |pool| {
-            !tried.iter().any(|spot| spot.cluster == pool.cluster)
+            !tried
+                .iter()
+                .any(|endpoint_ref| endpoint_ref.cluster == pool.cluster)
         });
         let candidates = match candidates.and(fresh) {
             none if none.is_empty() => candidates,
             fresh => fresh,
         };
-        destined
+        target
             .pick_among(federation, candidates, worker)
             .or_else(|| Some(self.clone()))
     }
@@ -223,16 +229,16 @@ impl Picked {
     /// For a request that its tier has failed: an endpoint of the next tier that has one that may be used.
     pub(super) fn of_next_tier(&self, worker: &Worker) -> Option<Self> {
         let federation = self.federation()?;
-        let (destined, tier) = (self.destined(), self.tier(federation));
-        let cluster = |id| destined.snapshot().cluster(id);
-        let ask = destined.ask();
+        let (target, tier) = (self.target(), self.tier(federation));
+        let cluster = |id| target.snapshot().cluster(id);
+        let ask = target.ask();
         let choice = worker.random(|rng| federation.choose_after(tier, cluster, ask, rng))?;
-        Some(destined.take(federation, choice))
+        Some(target.take(federation, choice))
     }
 
     /// Whether a later tier has an endpoint that may be used.
     pub(super) fn has_next_tier(&self) -> bool {
-        let cluster = |id| self.destined().snapshot().cluster(id);
+        let cluster = |id| self.target().snapshot().cluster(id);
         let federation = self.federation();
         federation.is_some_and(|federation| {
             let later = federation.available_after(self.tier(federation), cluster);
@@ -241,11 +247,11 @@ impl Picked {
     }
 
     /// Counts that the request goes on to a cluster of a later tier.
-    pub(super) fn moves_on(&self, next: &Picked, cause: ReplayCause, worker: &Worker) {
+    pub(super) fn moves_on(&self, next: &PickedEndpoint, cause: ReplayCause, worker: &Worker) {
         let Some(federation) = self.federation() else {
             return;
         };
-        let at = |picked: &Picked| federation.position(picked.spot().cluster);
+        let at = |picked: &PickedEndpoint| federation.position(picked.endpoint_ref().cluster);
         if let (Some(from), Some(to)) = (at(self), at(next)) {
             federation.count_replay(worker.id, from, to, cause);
         }

@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use super::body::UpstreamBody;
 use super::forward::Forward;
 use super::readdress::{self, readdress};
-use super::request::{Destined, Picked, Worker};
+use super::request::{PickedEndpoint, RequestTarget, Worker};
 use crate::error::{BoxError, Error};
 use crate::filter::mirror::{WHOLE, shadow};
 use crate::pool::Choice;
@@ -90,14 +90,14 @@ pub fn begin(
 }
 
 /// The endpoint that a copy goes to, if there is one and there is room for one more copy.
-fn pick(forward: &Forward<'_>, mirror: &Destination) -> Option<Picked> {
+fn pick(forward: &Forward<'_>, mirror: &Destination) -> Option<PickedEndpoint> {
     let worker = forward.worker;
     if worker.mirroring.active.get() >= MIRRORS_MAX {
         worker.count(Counter::MirrorsOverflowed);
         return None;
     }
-    let destined = Destined::find(forward.snapshot, mirror.cluster);
-    let picked = destined.and_then(|destined| destined.pick(worker));
+    let target = RequestTarget::find(forward.snapshot, mirror.cluster);
+    let picked = target.and_then(|target| target.pick(worker));
     if picked.is_none() {
         worker.count(Counter::MirrorsWithoutUpstream);
     }
@@ -132,7 +132,7 @@ fn copy(
 struct Copying {
     worker: Rc<Worker>,
     client: Client,
-    picked: Picked,
+    picked: PickedEndpoint,
     protocol: Protocol,
     feed: Option<Rc<Feed>>,
 }
@@ -140,7 +140,7 @@ struct Copying {
 impl Copying {
     fn new(
         forward: &Forward<'_>,
-        (picked, protocol): (Picked, Protocol),
+        (picked, protocol): (PickedEndpoint, Protocol),
         feed: Option<Rc<Feed>>,
     ) -> Self {
         let worker = Rc::clone(forward.worker);
@@ -183,17 +183,19 @@ impl Copying {
     async fn send(&self, parts: Parts, body: UpstreamBody) -> Result<(), Error> {
         let pools = &self.worker.pools;
         let host = self.picked.host(&self.worker, &parts);
-        let target = self.picked.target(&self.client, self.protocol);
-        let target = target.asking_for(host.as_ref());
+        let pool_target = self.picked.pool_target(&self.client, self.protocol);
+        let pool_target = pool_target.asking_for(host.as_ref());
         let response = match self.protocol {
             Protocol::Http1 => {
                 let message = Message::new(self.worker.buffers.take(), parts, body);
                 let mut message = Some(message);
-                pools.send_http1(target, &mut message, Choice::Any).await
+                pools
+                    .send_http1(pool_target, &mut message, Choice::Any)
+                    .await
             }
             Protocol::Http2 => {
                 let mut request = Some(Request::from_parts(parts, body));
-                let sent = pools.send_http2(target, &mut request, None, Choice::Any);
+                let sent = pools.send_http2(pool_target, &mut request, None, Choice::Any);
                 sent.await
             }
         };

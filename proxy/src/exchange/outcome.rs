@@ -20,7 +20,7 @@ use super::log::{End, LogFields};
 use super::messages::Messages;
 use super::origin::Origin;
 use super::reply::{self, LocalReply};
-use super::request::{Connection, Destined, Picked, Worker};
+use super::request::{Connection, PickedEndpoint, RequestTarget, Worker};
 use crate::error::Kind;
 use crate::filter::timeout;
 use crate::snapshot::Route;
@@ -49,9 +49,9 @@ pub struct Record {
     /// When it went on after its head was in; later only after a delay.
     went_on: Instant,
     /// The endpoint that the request went to; counted as active until the record ends.
-    picked: Option<Picked>,
+    picked: Option<PickedEndpoint>,
     /// The cluster that it is for.
-    destined: Option<Destined>,
+    target: Option<RequestTarget>,
     /// Counts the requests of a rule with a `statPrefix`.
     route_stats: Option<Arc<RouteStats>>,
     progress: Option<Rc<Progress>>,
@@ -96,7 +96,7 @@ impl Record {
             started,
             went_on: started,
             picked: None,
-            destined: None,
+            target: None,
             route_stats: None,
             progress: None,
             log: LogFields::begin(&worker.access_log, origin.client, request),
@@ -129,15 +129,15 @@ impl Record {
     }
 
     /// Notes the cluster that the request is for.
-    pub fn destined(&mut self, destined: &Destined) {
+    pub fn target(&mut self, target: &RequestTarget) {
         if let Some(log) = &mut self.log {
-            log.destined(destined.cluster().name());
+            log.target(target.cluster().name());
         }
-        self.destined = Some(destined.clone());
+        self.target = Some(target.clone());
     }
 
     /// Notes the endpoint that the request goes to, and counts the request in there.
-    pub fn went_to(&mut self, picked: Picked, progress: &Rc<Progress>) {
+    pub fn went_to(&mut self, picked: PickedEndpoint, progress: &Rc<Progress>) {
         self.tries_again(picked);
         if self.grpc {
             progress.count_messages();
@@ -146,7 +146,7 @@ impl Record {
     }
 
     /// Notes the endpoint that another try goes to, and counts the request in there instead.
-    pub fn tries_again(&mut self, picked: Picked) {
+    pub fn tries_again(&mut self, picked: PickedEndpoint) {
         self.tries += 1;
         picked.enter();
         if let Some(before) = self.picked.replace(picked) {
@@ -363,9 +363,9 @@ impl Record {
             request_messages: self.progress.as_ref().map_or(0, |one| one.messages()),
             response_messages: self.messages.count(),
         };
-        let stats = match (&self.picked, &self.destined) {
+        let stats = match (&self.picked, &self.target) {
             (Some(picked), _) => &picked.endpoint().stats,
-            (None, Some(destined)) => &destined.cluster().stats,
+            (None, Some(target)) => &target.cluster().stats,
             (None, None) => &worker.unrouted,
         };
         stats.record(worker.id, &record);

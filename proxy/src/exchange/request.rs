@@ -19,7 +19,7 @@ use super::origin::InternalAddresses;
 use super::replay::Memory;
 use crate::balance::EndpointIdx;
 use crate::cluster::{Ask, Avoid, Cluster, Endpoint};
-use crate::pool::{Pools, Target};
+use crate::pool::{PoolTarget, Pools};
 use crate::registry::{Address, ClusterId};
 use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{AccessLogger, Counter, Gauge, RequestStats, Telemetry, WorkerId};
@@ -201,7 +201,7 @@ impl Worker {
 
 /// The cluster that a request is for, held through the snapshot that names it.
 #[derive(Clone)]
-pub struct Destined {
+pub struct RequestTarget {
     snapshot: SnapshotRef,
     cluster: ClusterId,
     ask: Ask,
@@ -209,7 +209,7 @@ pub struct Destined {
     stays: bool,
 }
 
-impl Destined {
+impl RequestTarget {
     /// The cluster with this number; `None` when the snapshot has none.
     pub fn find(snapshot: &SnapshotRef, cluster: ClusterId) -> Option<Self> {
         snapshot.cluster(cluster)?;
@@ -249,16 +249,16 @@ impl Destined {
     }
 
     /// One of its endpoints by number.
-    pub fn at(&self, endpoint: EndpointIdx) -> Picked {
-        Picked {
-            destined: self.clone(),
+    pub fn at(&self, endpoint: EndpointIdx) -> PickedEndpoint {
+        PickedEndpoint {
+            target: self.clone(),
             pool: self.cluster,
             endpoint,
         }
     }
 
     /// Picks an endpoint; `None` when there is none that may be used.
-    pub fn pick(&self, worker: &Worker) -> Option<Picked> {
+    pub fn pick(&self, worker: &Worker) -> Option<PickedEndpoint> {
         let cluster = self.cluster();
         if let Some(federation) = &cluster.federation {
             return self.pick_member(federation, worker);
@@ -278,9 +278,9 @@ impl Destined {
     }
 
     /// An endpoint of one of its pools.
-    pub(super) fn at_pool(&self, pool: ClusterId, endpoint: EndpointIdx) -> Picked {
-        Picked {
-            destined: self.clone(),
+    pub(super) fn at_pool(&self, pool: ClusterId, endpoint: EndpointIdx) -> PickedEndpoint {
+        PickedEndpoint {
+            target: self.clone(),
             pool,
             endpoint,
         }
@@ -289,8 +289,8 @@ impl Destined {
 
 /// The endpoint that a request goes to, held through the snapshot that it was picked from.
 #[derive(Clone)]
-pub struct Picked {
-    destined: Destined,
+pub struct PickedEndpoint {
+    target: RequestTarget,
     /// The cluster that it belongs to: the destined one, or that of a member.
     pool: ClusterId,
     endpoint: EndpointIdx,
@@ -298,17 +298,17 @@ pub struct Picked {
 
 /// The identity of a picked endpoint within its snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub struct EndpointRef {
     /// The cluster that it belongs to.
     pub cluster: ClusterId,
     /// Its number there.
     pub endpoint: EndpointIdx,
 }
 
-impl Picked {
+impl PickedEndpoint {
     /// The cluster that the endpoint belongs to.
     pub fn cluster(&self) -> &Arc<Cluster> {
-        self.destined
+        self.target
             .snapshot
             .cluster(self.pool)
             .expect("picked from this very snapshot")
@@ -323,13 +323,13 @@ impl Picked {
     }
 
     /// What the request is for.
-    pub(super) fn destined(&self) -> &Destined {
-        &self.destined
+    pub(super) fn target(&self) -> &RequestTarget {
+        &self.target
     }
 
     /// Which endpoint it is.
-    pub fn spot(&self) -> Spot {
-        Spot {
+    pub fn endpoint_ref(&self) -> EndpointRef {
+        EndpointRef {
             cluster: self.pool,
             endpoint: self.endpoint,
         }
@@ -344,7 +344,7 @@ impl Picked {
     pub(super) fn again(&self, worker: &Worker, avoid: &Avoid<'_>) -> Option<Self> {
         let ask = Ask {
             calm: !self.is_last_resort(),
-            ..self.destined.ask
+            ..self.target.ask
         };
         let endpoint = worker.random(|rng| self.cluster().pick_other(ask, avoid, rng))?;
         Some(Self {
@@ -375,10 +375,10 @@ impl Picked {
     }
 
     /// What the pool needs to know of it, for a request of this client in this protocol.
-    pub fn target<'a>(&'a self, client: &'a Client, protocol: Protocol) -> Target<'a> {
+    pub fn pool_target<'a>(&'a self, client: &'a Client, protocol: Protocol) -> PoolTarget<'a> {
         let cluster = self.cluster();
         let endpoint = cluster.endpoint(self.endpoint);
-        Target {
+        PoolTarget {
             reach: Reach {
                 address: &endpoint.address,
                 alternates: endpoint.alternates(),

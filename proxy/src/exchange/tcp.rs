@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::health;
 use super::log::host;
 use super::reply::LocalReply;
-use super::request::{Destined, Picked, SnapshotRef, Spot, Worker};
+use super::request::{EndpointRef, PickedEndpoint, RequestTarget, SnapshotRef, Worker};
 use super::tries::endpoints_of;
 use crate::balance::{HashKey, of_address};
 use crate::cluster::federation::Federation;
@@ -34,7 +34,7 @@ pub const CONNECT_ATTEMPTS_MAX: usize = 3;
 
 /// A downstream connection that is to be carried.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct DownstreamTcp {
     /// Address of the peer.
     pub remote: SocketAddr,
     /// Our address.
@@ -62,11 +62,11 @@ pub struct Opened {
 }
 
 /// Finds where a connection goes, and connects there. `None` when that is nowhere, which has been told then.
-pub async fn open(worker: &Rc<Worker>, asked: Asked) -> Option<Opened> {
+pub async fn open(worker: &Rc<Worker>, asked: DownstreamTcp) -> Option<Opened> {
     let snapshot = worker.snapshot();
     let mut record = Record::begin(worker, &asked);
-    match destined(worker, &snapshot, &asked, &mut record) {
-        Ok((destined, tunnel)) => connect(worker, &destined, tunnel, record).await,
+    match target(worker, &snapshot, &asked, &mut record) {
+        Ok((target, tunnel)) => connect(worker, &target, tunnel, record).await,
         Err(End { flags, details }) => {
             record.details = Some(details);
             record.finish(flags, None);
@@ -81,12 +81,12 @@ struct End {
     details: &'static str,
 }
 
-fn destined(
+fn target(
     worker: &Worker,
     snapshot: &SnapshotRef,
-    asked: &Asked,
+    asked: &DownstreamTcp,
     record: &mut Record,
-) -> Result<(Destined, Option<Arc<Tunnel>>), End> {
+) -> Result<(RequestTarget, Option<Arc<Tunnel>>), End> {
     let no_route = || End {
         flags: ResponseFlags::NR,
         details: "filter_chain_not_found",
@@ -107,18 +107,19 @@ fn destined(
     let split = route.split.as_ref().ok_or_else(no_route)?;
     let destination: &Destination = worker.random(|rng| split.pick(rng));
     record.cluster = Some(Arc::clone(&destination.name));
-    let destined = Destined::find(snapshot, destination.cluster).ok_or_else(|| {
-        let LocalReply { flags, details, .. } = Destined::unknown(snapshot, destination.cluster);
+    let target = RequestTarget::find(snapshot, destination.cluster).ok_or_else(|| {
+        let LocalReply { flags, details, .. } =
+            RequestTarget::unknown(snapshot, destination.cluster);
         End { flags, details }
     })?;
-    record.stats = Arc::clone(&destined.cluster().stats);
-    Ok((destined, route.tunnel.clone()))
+    record.stats = Arc::clone(&target.cluster().stats);
+    Ok((target, route.tunnel.clone()))
 }
 
 /// Says which name a client of another cluster asked for, and which there are: without it neither side would know what
 /// is wrong. At most once a second, since anybody may ask for anything.
 #[cold]
-fn tell_unknown(worker: &Worker, asked: &Asked, known: &Federated) {
+fn tell_unknown(worker: &Worker, asked: &DownstreamTcp, known: &Federated) {
     let now = Instant::now();
     let last = worker.told_unknown.replace(Some(now));
     if last.is_some_and(|last| now.duration_since(last) < UNKNOWN_INTERVAL) {
@@ -148,18 +149,19 @@ const UNKNOWN_INTERVAL: Duration = Duration::from_secs(1);
 /// Connects to an endpoint, and to others when that fails.
 async fn connect(
     worker: &Rc<Worker>,
-    destined: &Destined,
+    target: &RequestTarget,
     tunnel: Option<Arc<Tunnel>>,
     mut record: Record,
 ) -> Option<Opened> {
     let mut tried = Vec::new();
-    let asking = destined.clone().asking(ask(destined, &record));
-    let visit = destined.visit(record.client.source.ip(), record.started);
+    let asking = target.clone().asking(ask(target, &record));
+    let visit = target.visit(record.client.source.ip(), record.started);
     while let Some(picked) = asking.pick_other(worker, visit, &mut tried) {
         record.goes_to(&picked);
-        let target = picked.target(&record.client, destined.cluster().protocol);
+        let pool_target = picked.pool_target(&record.client, target.cluster().protocol);
         let counts = worker.pools.counts();
-        let Some(permit) = ConnectionPermit::acquire_strictly(target.cluster, target.state.id)
+        let Some(permit) =
+            ConnectionPermit::acquire_strictly(pool_target.cluster, pool_target.state.id)
         else {
             counts.add(Counter::OverflowConnections, 1);
             record.details = Some("upstream_reset_before_response_started{overflow}");
@@ -167,18 +169,18 @@ async fn connect(
             return None;
         };
         let made = Instant::now();
-        let mut settings = target.connect_settings();
+        let mut settings = pool_target.connect_settings();
         // in plain text it goes with the first bytes of the client, in TLS before the handshake
         let announced = settings.announced.take_if(|_| settings.tls.is_none());
-        match dial(target.reach, &settings, tunnel.as_deref(), counts).await {
+        match dial(pool_target.reach, &settings, tunnel.as_deref(), counts).await {
             Ok(upstream) => {
                 picked.report(Outcome::Connected);
                 record.ends = Some(Rc::clone(&upstream.ends));
                 return Some(Opened {
                     upstream,
                     preface: announced.map(|who| who.header()).unwrap_or_default(),
-                    idle_timeout: target.settings.tcp_idle_timeout,
-                    ends_at: target
+                    idle_timeout: pool_target.settings.tcp_idle_timeout,
+                    ends_at: pool_target
                         .settings
                         .connection_duration_max
                         .map(|max| made + max),
@@ -187,7 +189,7 @@ async fn connect(
                 });
             }
             Err(error) => {
-                let cluster = destined.cluster().name();
+                let cluster = target.cluster().name();
                 let endpoint = &picked.endpoint().address;
                 tracing::debug!(%cluster, %endpoint, %error, "cannot connect");
                 if let Some(outcome) = health::of_failure(error.kind()) {
@@ -198,7 +200,7 @@ async fn connect(
         }
     }
     if tried.is_empty() {
-        let reply = destined.no_endpoint_reply();
+        let reply = target.no_endpoint_reply();
         record.details = Some(reply.details);
         record.finish(reply.flags, None);
     } else {
@@ -221,8 +223,8 @@ fn failure(error: &Error) -> Box<str> {
 }
 
 /// The key of a connection, which is its client's address or none.
-fn ask(destined: &Destined, record: &Record) -> Ask {
-    let by_address = matches!(destined.cluster().hash_key(), Some(HashKey::SourceIp));
+fn ask(target: &RequestTarget, record: &Record) -> Ask {
+    let by_address = matches!(target.cluster().hash_key(), Some(HashKey::SourceIp));
     let client = by_address.then(|| record.client.source.ip());
     Ask {
         hash: client.map(of_address),
@@ -230,15 +232,15 @@ fn ask(destined: &Destined, record: &Record) -> Ask {
     }
 }
 
-impl Destined {
+impl RequestTarget {
     /// Picks an endpoint that has not been tried, and notes it as tried; `None` when there is none left, or enough were. The
     /// first one is that of the client's visit, if the client stays with one.
     fn pick_other(
         &self,
         worker: &Worker,
         visit: Option<Visit>,
-        tried: &mut Vec<Spot>,
-    ) -> Option<Picked> {
+        tried: &mut Vec<EndpointRef>,
+    ) -> Option<PickedEndpoint> {
         let picked = match (&self.cluster().federation, tried.as_slice()) {
             (_, []) => self.pick_for(visit, worker),
             (None, _) if tried.len() < CONNECT_ATTEMPTS_MAX => {
@@ -246,10 +248,14 @@ impl Destined {
             }
             (None, _) => None,
             (Some(federation), [first, ..]) => {
-                let at = |spot: &Spot| self.at_pool(spot.cluster, spot.endpoint);
-                let tier = |spot: &Spot| at(spot).tier(federation);
+                let at = |endpoint_ref: &EndpointRef| {
+                    self.at_pool(endpoint_ref.cluster, endpoint_ref.endpoint)
+                };
+                let tier = |endpoint_ref: &EndpointRef| at(endpoint_ref).tier(federation);
                 let last = tried.last().unwrap_or(first);
-                let in_tier = tried.iter().filter(|spot| tier(spot) == tier(last));
+                let in_tier = tried
+                    .iter()
+                    .filter(|endpoint_ref| tier(endpoint_ref) == tier(last));
                 let more = in_tier.count() < CONNECT_ATTEMPTS_MAX;
                 let is_first_tier = tier(last) == tier(first);
                 let last = at(last);
@@ -261,12 +267,17 @@ impl Destined {
                 same.or_else(|| of_tier_after(&last, federation, worker))
             }
         }?;
-        tried.push(picked.spot());
+        tried.push(picked.endpoint_ref());
         Some(picked)
     }
 
     /// An endpoint of this cluster that may be picked now and has not been tried.
-    fn untried(&self, cluster: &Cluster, worker: &Worker, tried: &[Spot]) -> Option<Picked> {
+    fn untried(
+        &self,
+        cluster: &Cluster,
+        worker: &Worker,
+        tried: &[EndpointRef],
+    ) -> Option<PickedEndpoint> {
         let here = endpoints_of(cluster.id(), tried);
         let ask = Ask {
             calm: !self.is_last_resort(cluster.id()),
@@ -282,7 +293,11 @@ impl Destined {
 }
 
 /// An endpoint of the next tier that has one, if connections may go there.
-fn of_tier_after(last: &Picked, federation: &Federation, worker: &Worker) -> Option<Picked> {
+fn of_tier_after(
+    last: &PickedEndpoint,
+    federation: &Federation,
+    worker: &Worker,
+) -> Option<PickedEndpoint> {
     if federation.replay == Replay::Off {
         return None;
     }
@@ -318,7 +333,7 @@ pub struct Record {
 }
 
 impl Record {
-    fn begin(worker: &Rc<Worker>, asked: &Asked) -> Self {
+    fn begin(worker: &Rc<Worker>, asked: &DownstreamTcp) -> Self {
         Self {
             worker: Rc::clone(worker),
             start: SystemTime::now(),
@@ -346,7 +361,7 @@ impl Record {
     }
 
     /// Notes the endpoint that is tried, and counts the connection in there.
-    fn goes_to(&mut self, picked: &Picked) {
+    fn goes_to(&mut self, picked: &PickedEndpoint) {
         let endpoint = picked.endpoint();
         endpoint.state.enter();
         if let Some(before) = self.endpoint.replace(Arc::clone(&endpoint.state)) {

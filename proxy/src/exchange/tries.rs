@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use super::forward::{Forward, ForwardedRequest};
 use super::headers::TryHeaders;
 use super::outcome::Record;
-use super::request::{Picked, Spot, Worker};
+use super::request::{EndpointRef, PickedEndpoint, Worker};
 use super::{attempt, failover, health};
 use crate::balance::EndpointIdx;
 use crate::cluster::{Admission, Avoid};
@@ -168,11 +168,11 @@ pub(super) async fn again(
 ) -> Tried {
     let worker = forward.worker;
     let (mut tried, mut reason) = first;
-    let mut had: SmallVec<[Spot; 4]> = SmallVec::new();
+    let mut had: SmallVec<[EndpointRef; 4]> = SmallVec::new();
     let mut retry = 0;
     loop {
         retry += 1;
-        had.push(forwarded.picked.spot());
+        had.push(forwarded.picked.endpoint_ref());
         let Some(next) = next(forward, forwarded, retry) else {
             record.also(ResponseFlags::URX);
             worker.count(Counter::RetriesExhausted);
@@ -262,10 +262,10 @@ impl ForwardedRequest<'_> {
     }
 }
 
-impl Picked {
+impl PickedEndpoint {
     /// Another endpoint for the request, among those that may be picked now; preferably none of those that were tried, nor of a
     /// priority to leave out. Where several members serve it, preferably one of those that have an endpoint that was not tried.
-    fn another(&self, worker: &Worker, tried: &[Spot], next: &Next) -> Option<Self> {
+    fn another(&self, worker: &Worker, tried: &[EndpointRef], next: &Next) -> Option<Self> {
         let picked = match next.avoid_tried && self.is_member() {
             true => self.of_same_tier(worker, tried)?,
             false => self.clone(),
@@ -292,9 +292,14 @@ impl Picked {
 }
 
 /// Those of the tried endpoints that are of this cluster.
-pub(super) fn endpoints_of(cluster: ClusterId, tried: &[Spot]) -> SmallVec<[EndpointIdx; 4]> {
-    let tried = tried.iter().filter(|spot| spot.cluster == cluster);
-    tried.map(|spot| spot.endpoint).collect()
+pub(super) fn endpoints_of(
+    cluster: ClusterId,
+    tried: &[EndpointRef],
+) -> SmallVec<[EndpointIdx; 4]> {
+    let tried = tried
+        .iter()
+        .filter(|endpoint_ref| endpoint_ref.cluster == cluster);
+    tried.map(|endpoint_ref| endpoint_ref.endpoint).collect()
 }
 
 /// Waits; ends early with the time of the request.

@@ -10,9 +10,9 @@ use crate::provenance::Provenance;
 
 /// Everything that had a say in what happens to one request.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-pub struct Answer {
+pub struct Explanation {
     /// The request as it was understood.
-    pub request: Asked,
+    pub request: RequestSummary,
     /// What happens, in short.
     pub outcome: Outcome,
     /// The listener that takes it; none when there is no listener at all.
@@ -56,7 +56,7 @@ impl From<&Provenance> for Source {
 
 /// The request as it was understood.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub struct Asked {
+pub struct RequestSummary {
     /// Method.
     pub method: String,
     /// Authority as sent; none when the request names no host.

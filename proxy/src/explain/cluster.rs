@@ -148,16 +148,16 @@ fn remembered(
         client: client_hash(client),
         at: cluster.state.journal.now(),
     })?;
-    let pin = stay.pin()?;
+    let entry = stay.entry()?;
     let number = match &cluster.federation {
-        None => cluster.standing(pin.endpoint())?.0 as usize,
+        None => cluster.standing(entry.endpoint())?.0 as usize,
         Some(federation) => {
             let pool = |id| snapshot.cluster(id);
-            let choice = federation.standing(pin.endpoint(), snapshot.generation, pool)?;
+            let choice = federation.standing(entry.endpoint(), snapshot.generation, pool)?;
             shown(federation, choice, snapshot, used)?
         }
     };
-    Some((number, stay.left(pin)))
+    Some((number, stay.left(entry)))
 }
 
 /// Which of the endpoints shown a choice is.

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::answer::{Answer, Condition, Note, Outcome, RuleTried};
+use super::answer::{Condition, Explanation, Note, Outcome, RuleTried};
 use super::cluster;
 use crate::compile::Survey;
 use crate::route::{OpaqueHead, OpaqueRule, RuleIdx};
@@ -14,7 +14,7 @@ const NAMES_LISTED_MAX: usize = 20;
 /// Explains the connection to the server of this name that the request would come on, if that is as far as it goes: when it is carried as it is, or
 /// when no server is for its name.
 pub(super) fn explain(
-    answer: &mut Answer,
+    answer: &mut Explanation,
     (listener, name): (&Listener, &str),
     client: Option<IpAddr>,
     snapshot: &Snapshot,
@@ -89,7 +89,7 @@ fn names(chains: &Chains) -> Note {
 }
 
 fn rules(
-    answer: &mut Answer,
+    answer: &mut Explanation,
     routes: &OpaqueRoutes,
     (sni, client): (Option<&str>, Option<IpAddr>),
     (snapshot, survey): (&Snapshot, &Survey<'_>),

@@ -5,8 +5,8 @@
 use std::fmt::Write;
 
 use super::answer::{
-    Action, Answer, Asked, ClusterUsed, Condition, DestinationChoice, Edits, EndpointUsed,
-    MemberUsed, Note, Outcome, PriorityUsed, RuleTried, Source,
+    Action, ClusterUsed, Condition, DestinationChoice, Edits, EndpointUsed, Explanation,
+    MemberUsed, Note, Outcome, PriorityUsed, RequestSummary, RuleTried, Source,
 };
 
 /// Width of the left column.
@@ -29,7 +29,7 @@ pub enum Detail {
 }
 
 /// The whole answer, ending with a line break.
-pub fn render(answer: &Answer, detail: Detail) -> String {
+pub fn render(answer: &Explanation, detail: Detail) -> String {
     let mut page = Page::default();
     page.request(&answer.request);
     page.outcome(answer);
@@ -67,7 +67,7 @@ impl Page {
         self.row("", &format!("{:indent$}{text}", ""));
     }
 
-    fn request(&mut self, asked: &Asked) {
+    fn request(&mut self, asked: &RequestSummary) {
         let query = asked
             .query
             .as_ref()
@@ -83,7 +83,7 @@ impl Page {
         }
     }
 
-    fn outcome(&mut self, answer: &Answer) {
+    fn outcome(&mut self, answer: &Explanation) {
         let failures = failures(&answer.destinations);
         let text = match &answer.outcome {
             Outcome::DirectResponse { status } => format!("answered here with {status}"),
@@ -115,7 +115,7 @@ impl Page {
         self.row("outcome", &text);
     }
 
-    fn choices(&mut self, answer: &Answer) {
+    fn choices(&mut self, answer: &Explanation) {
         if let Some(listener) = &answer.listener {
             let (address, reason) = (&listener.address, &listener.reason);
             self.row("listener", &format!("{address}  ({reason})"));
@@ -130,7 +130,7 @@ impl Page {
         }
     }
 
-    fn rules(&mut self, answer: &Answer, detail: Detail) {
+    fn rules(&mut self, answer: &Explanation, detail: Detail) {
         let mut label = "rules";
         let losers = answer.rules.iter().filter(|rule| !rule.matched).count();
         let fold = detail == Detail::Brief && losers > LOSERS_SHOWN_MAX;

@@ -8,7 +8,8 @@ use http::header::HOST;
 use http::{Method, Request};
 
 use super::answer::{
-    Answer, Asked, Condition, HostChoice, ListenerChoice, Note, Outcome, RuleTried, Source,
+    Condition, Explanation, HostChoice, ListenerChoice, Note, Outcome, RequestSummary, RuleTried,
+    Source,
 };
 use super::question::ListenerWish;
 use super::{Question, cluster, connection, effect, secret};
@@ -28,7 +29,7 @@ use crate::snapshot::{
 const HOSTS_LISTED_MAX: usize = 20;
 
 /// Explains what a snapshot does with a request. `survey` knows what the snapshot was compiled from.
-pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_>) -> Answer {
+pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_>) -> Explanation {
     let mut request = question.request();
     let mut answer = begin(&request);
     let name = question.server_name.clone();
@@ -121,12 +122,12 @@ fn chain<'l>(listener: &'l Listener, connection: &Connection) -> Option<&'l Chai
     }
 }
 
-fn begin(request: &Request<()>) -> Answer {
+fn begin(request: &Request<()>) -> Explanation {
     let authority = head::authority(request);
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let headers = request.headers().iter().filter(|(name, _)| **name != HOST);
-    Answer {
-        request: Asked {
+    Explanation {
+        request: RequestSummary {
             method: request.method().to_string(),
             authority: authority.map(str::to_owned),
             host: normalize_host(authority.unwrap_or_default()).into_owned(),
@@ -206,11 +207,11 @@ fn choose_listener<'s>(
 }
 
 fn without_listener(
-    mut answer: Answer,
+    mut answer: Explanation,
     question: &Question,
     snapshot: &Snapshot,
     survey: &Survey<'_>,
-) -> Answer {
+) -> Explanation {
     let reason = match question.listener {
         Some(wish) if !snapshot.listeners.is_empty() => format!("no listener is on {wish}"),
         _ => "nothing listens".to_owned(),
@@ -296,7 +297,7 @@ fn tried(
 }
 
 fn won(
-    answer: &mut Answer,
+    answer: &mut Explanation,
     found: &Found,
     snapshot: &Snapshot,
     connection: &Connection,
@@ -316,7 +317,7 @@ fn won(
 }
 
 fn refused(
-    answer: &mut Answer,
+    answer: &mut Explanation,
     refusal: &LocalReply,
     virtual_host: Option<&VirtualHost>,
     scheme: Scheme,

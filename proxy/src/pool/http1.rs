@@ -6,7 +6,9 @@ use bytes::Bytes;
 use hyper::Response;
 use hyper::body::Body;
 
-use super::{Choice, EndpointPool, Failed, Incoming, Target, WAITING_REQUESTS_MAX, too_many_wait};
+use super::{
+    Choice, EndpointPool, Failed, Incoming, PoolTarget, WAITING_REQUESTS_MAX, too_many_wait,
+};
 use crate::error::{BoxError, Error, Kind};
 use crate::registry::{ConnectionPermit, Place, Turn};
 use crate::telemetry::Counter;
@@ -16,7 +18,7 @@ use crate::upstream::{Sender, connect};
 /// Sends a request on a waiting connection, or on a new one.
 pub(super) async fn send<B>(
     pool: &Rc<EndpointPool>,
-    target: &Target<'_>,
+    target: &PoolTarget<'_>,
     message: &mut Option<Message<B>>,
     choice: Choice,
 ) -> Result<Response<Incoming>, Failed>
@@ -63,7 +65,7 @@ where
 /// The connection with leave to send a request on it; parked again if there is none.
 fn admitted(
     pool: &EndpointPool,
-    target: &Target<'_>,
+    target: &PoolTarget<'_>,
     mut connection: Box<Connection>,
 ) -> Result<Box<Connection>, Error> {
     match target.admit(&pool.counts) {
@@ -81,7 +83,7 @@ fn admitted(
 /// A new connection, or one that becomes free if there may be no more of them.
 async fn open(
     pool: &EndpointPool,
-    target: &Target<'_>,
+    target: &PoolTarget<'_>,
     reuses: bool,
 ) -> Result<Box<Connection>, Error> {
     let permit = match ConnectionPermit::acquire(&pool.cluster, pool.endpoint_id) {
@@ -111,7 +113,7 @@ enum Turned {
 }
 
 /// Waits in line. One that must have a fresh connection waits until it may make one.
-async fn wait(pool: &EndpointPool, target: &Target<'_>, reuses: bool) -> Result<Turned, Error> {
+async fn wait(pool: &EndpointPool, target: &PoolTarget<'_>, reuses: bool) -> Result<Turned, Error> {
     pool.counts.add(Counter::OverflowConnections, 1);
     let _pending = target.wait(&pool.counts)?;
     let place = match Place::join(&pool.cluster, pool.endpoint_id) {

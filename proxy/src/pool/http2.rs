@@ -17,8 +17,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{
-    Choice, EndpointPool, Failed, HTTP2_CONNECTIONS_MAX, Incoming, STALE_CONNECTIONS_MAX, Target,
-    Terms, WAITING_REQUESTS_MAX, end_of_wait, too_many_wait,
+    Choice, EndpointPool, Failed, HTTP2_CONNECTIONS_MAX, Incoming, PoolTarget,
+    STALE_CONNECTIONS_MAX, Terms, WAITING_REQUESTS_MAX, end_of_wait, too_many_wait,
 };
 use crate::error::{BoxError, Error, Kind};
 use crate::registry::{Address, ConnectionPermit, IdleMark, Offer, Place, RequestPermit, Turn};
@@ -310,7 +310,7 @@ pub(super) struct Message<'a, B> {
 /// Sends a request on a connection with room, or on the next one that has some.
 pub(super) async fn send<B>(
     pool: Rc<EndpointPool>,
-    target: Target<'_>,
+    target: PoolTarget<'_>,
     message: Message<'_, B>,
     choice: Choice,
 ) -> Result<Response<Incoming>, Failed>
@@ -426,7 +426,7 @@ fn hand_out(pool: &Rc<EndpointPool>) {
 }
 
 /// A stream: of a connection with room, or the next one that becomes free.
-async fn stream(pool: &Rc<EndpointPool>, target: &Target<'_>) -> Result<StreamHold, Error> {
+async fn stream(pool: &Rc<EndpointPool>, target: &PoolTarget<'_>) -> Result<StreamHold, Error> {
     for _ in 0..STALE_CONNECTIONS_MAX {
         if let Some(hold) = pick(pool) {
             return Ok(hold);
@@ -461,7 +461,7 @@ struct Order {
 }
 
 impl Order {
-    fn of(target: &Target<'_>) -> Self {
+    fn of(target: &PoolTarget<'_>) -> Self {
         Self {
             address: target.reach.address.clone(),
             alternates: target.reach.alternates.clone(),

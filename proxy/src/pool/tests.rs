@@ -66,8 +66,8 @@ impl World {
         Self::new(Address::Ip(addresses[0]), alternates)
     }
 
-    fn target(&self) -> Target<'_> {
-        Target {
+    fn target(&self) -> PoolTarget<'_> {
+        PoolTarget {
             connected: None,
             client: &CLIENT,
             tls: None,

@@ -13,7 +13,7 @@ use http::HeaderMap;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::http1::decoder::{Decoder, Step};
-use super::http1::head::{self, Asked, Head};
+use super::http1::head::{self, ExpectedResponse, Head};
 use super::stream::Stream;
 use crate::error::{Error, Kind};
 
@@ -105,7 +105,7 @@ impl Tunnel {
     }
 
     async fn head(&self, stream: &mut Stream, input: &mut BytesMut) -> Result<Head, Error> {
-        let asked = Asked {
+        let asked = ExpectedResponse {
             head: false,
             upgrade: false,
         };

@@ -1,4 +1,4 @@
-//! Which pins hold, by clusters that were compiled by hand, at times that are said.
+//! Tests of affinity entries, with clusters and times made by hand.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -249,7 +249,10 @@ fn clients_leave_a_locality_that_has_no_share_any_more() {
 fn clients_are_forgotten_when_nothing_asks_for_them_any_more() {
     let mut one = One::new(&[1, 2]);
     one.round(10);
-    assert_eq!(one.cluster.pins(Moment(11_000)), Some(CLIENTS as usize));
+    assert_eq!(
+        one.cluster.affinity_entries(Moment(11_000)),
+        Some(CLIENTS as usize)
+    );
     let forgetful = Balance {
         remember: None,
         ..balance(Spread::Flat)
@@ -257,10 +260,10 @@ fn clients_are_forgotten_when_nothing_asks_for_them_any_more() {
     let parts = by_hand::parts(&one.registry, WEB, forgetful, &flat(&[1, 2]));
     one.cluster = Cluster::build(parts, Moment(1));
     assert!(one.cluster.stay(visit(0, 20)).is_none());
-    assert_eq!(one.cluster.pins(Moment(20_000)), None);
+    assert_eq!(one.cluster.affinity_entries(Moment(20_000)), None);
     one.registry.sweep();
     one.reload(&[1, 2]);
-    assert_eq!(one.cluster.pins(Moment(20_000)), Some(0));
+    assert_eq!(one.cluster.affinity_entries(Moment(20_000)), Some(0));
 }
 
 /// A service that several members serve, as it is now.
@@ -334,7 +337,7 @@ fn shared(
         let cluster = Arc::new(Cluster::build(parts, Moment(1)));
         assert!(
             cluster.stay(visit(0, 0)).is_none(),
-            "the whole has the pins"
+            "the service has the entries"
         );
         pools.push(Pool {
             member: (*name).into(),

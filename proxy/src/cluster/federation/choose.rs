@@ -7,7 +7,7 @@ use rand::Rng;
 use super::{Chosen, Federation, PoolSet, Shares, first_tier};
 use crate::balance::EndpointIdx;
 use crate::cluster::{Ask, Cluster, Stay};
-use crate::registry::{ClusterId, PinNumber};
+use crate::registry::{ClusterId, EndpointNumber};
 
 /// An endpoint of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,14 +99,14 @@ impl Federation {
         stay.settle(standing, || {
             let choice = self.choose(generation, &cluster, ask, rng)?;
             let pool = cluster(self.pools.get(choice.at)?.cluster)?;
-            Some((choice, pool.pin_number(choice.endpoint)))
+            Some((choice, pool.endpoint_number(choice.endpoint)))
         })
     }
 
     /// The endpoint with this number, if it may be used and is of no later tier than the one in use.
     pub fn standing<'c>(
         &self,
-        number: PinNumber,
+        number: EndpointNumber,
         generation: u64,
         cluster: impl Fn(ClusterId) -> Option<&'c Arc<Cluster>>,
     ) -> Option<Choice> {

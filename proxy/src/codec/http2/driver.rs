@@ -324,7 +324,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             Event::Reset { place, reason } => {
                 let unseen = matches!(
                     self.slots.get(place).map(|slot| &slot.work),
-                    Some(Work::Asked(_))
+                    Some(Work::Waiting(_))
                 );
                 self.clear(place, reason);
                 if unseen {
@@ -363,7 +363,7 @@ impl<'a, A: Handler> Driver<'a, A> {
             }
             slot.lane = Some(lane);
         }
-        slot.work = Work::Asked(head);
+        slot.work = Work::Waiting(head);
         self.ready.mark(place);
     }
 
@@ -443,7 +443,7 @@ impl<'a, A: Handler> Driver<'a, A> {
     fn work(&mut self, place: usize, work: Work<A>, cx: &mut Context<'_>) -> Work<A> {
         match work {
             Work::None => Work::None,
-            Work::Asked(head) => self.begin(place, *head, cx),
+            Work::Waiting(head) => self.begin(place, *head, cx),
             Work::Answering(mut future_slot) => {
                 let polled = match future_slot.as_mut().as_pin_mut() {
                     Some(future) => future.poll(cx),

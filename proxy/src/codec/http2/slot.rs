@@ -16,7 +16,7 @@ pub(super) enum Work<A: Handler> {
     /// Nothing: it is over, or only the peer still sends.
     None,
     /// Nothing yet.
-    Asked(Box<Head>),
+    Waiting(Box<Head>),
     /// Its answer is being made.
     Answering(FutureSlot<A::Future>),
     /// The body of its response is being sent.

@@ -5,7 +5,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use super::ExplainArgs;
-use crate::explain::Answer;
+use crate::explain::Explanation;
 
 /// How long connecting, and each wait for data, may take.
 const WAIT: Duration = Duration::from_secs(10);
@@ -14,7 +14,7 @@ const WAIT: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The answer of the proxy whose admin server is at `admin`: `HOST:PORT`, `http://` in front of it or not.
-pub(super) fn ask(admin: &str, args: &ExplainArgs) -> Result<Answer, String> {
+pub(super) fn ask(admin: &str, args: &ExplainArgs) -> Result<Explanation, String> {
     let authority = admin.strip_prefix("http://").unwrap_or(admin);
     let authority = authority.trim_end_matches('/');
     let request = format!(

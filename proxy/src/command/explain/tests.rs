@@ -11,7 +11,7 @@ struct Line {
 }
 
 /// The answer to a command line, with the configuration `proxy/testdata/explain/FILE.yaml`; paths are shortened.
-fn explain_with(file: &str, arguments: &[&str]) -> Answer {
+fn explain_with(file: &str, arguments: &[&str]) -> Explanation {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/explain");
     let path = format!("{dir}/{file}.yaml");
     let fixed = ["explain", "--config", &path];

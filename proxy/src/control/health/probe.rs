@@ -19,7 +19,7 @@ use crate::balance::EndpointIdx;
 use crate::cluster::{Cluster, Endpoint, HealthCheck, Probe};
 use crate::error::{BoxError, Error};
 use crate::http2::memory::Memory;
-use crate::pool::{PoolSettings, Target};
+use crate::pool::{PoolSettings, PoolTarget};
 use crate::registry::Address;
 use crate::upstream::http1::Message;
 use crate::upstream::{
@@ -130,7 +130,7 @@ async fn connected(
     };
     let host = Host::of(host);
     let tls = cluster.tls(endpoint);
-    let target = Target {
+    let target = PoolTarget {
         reach: Reach {
             address: &address,
             alternates: &alternates,

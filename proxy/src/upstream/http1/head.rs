@@ -112,14 +112,14 @@ pub(super) fn is_too_late(name: &HeaderName) -> bool {
 
 /// What the response head depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct ExpectedResponse {
     /// The method is HEAD: the response has no body whatever its headers say.
     pub head: bool,
     /// The request asked for another protocol.
     pub upgrade: bool,
 }
 
-impl Asked {
+impl ExpectedResponse {
     /// What this request asks.
     pub fn by(parts: &Parts) -> Self {
         Self {
@@ -159,7 +159,7 @@ struct Span {
 pub fn parse(
     input: &mut BytesMut,
     headers: &mut HeaderMap,
-    asked: Asked,
+    asked: ExpectedResponse,
 ) -> Result<Option<Head>, Error> {
     let mut lines = [const { MaybeUninit::uninit() }; RESPONSE_HEADERS_MAX];
     let mut response = httparse::Response::new(&mut []);
@@ -228,7 +228,7 @@ fn reason(status: StatusCode, reason: &str) -> Option<ReasonPhrase> {
 fn framing(
     status: StatusCode,
     headers: &mut HeaderMap,
-    asked: Asked,
+    asked: ExpectedResponse,
     newer: bool,
 ) -> Result<(Decoder, bool), Error> {
     if status == StatusCode::SWITCHING_PROTOCOLS {

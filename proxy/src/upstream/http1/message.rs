@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use hyper::body::{Body, Frame};
 use tokio::io::AsyncWrite;
 
-use super::head::{self, Asked, Framing};
+use super::head::{self, ExpectedResponse, Framing};
 use crate::error::{BoxError, Error, Kind};
 use crate::upstream::buffers::Buffer;
 use crate::upstream::stream::Stream;
@@ -53,7 +53,7 @@ pub struct Message<B> {
     left: Left,
     framing: Framing,
     begun: bool,
-    asked: Asked,
+    asked: ExpectedResponse,
     /// Memory of the request's headers, for those of the response.
     headers: HeaderMap,
     /// None for a client that must not see interim responses.
@@ -82,7 +82,7 @@ where
             body,
             framing,
             begun: false,
-            asked: Asked::by(&parts),
+            asked: ExpectedResponse::by(&parts),
             headers: std::mem::take(&mut parts.headers),
             interim: None,
         }
@@ -102,7 +102,7 @@ where
     }
 
     /// What the response's head depends on.
-    pub(super) fn asked(&self) -> Asked {
+    pub(super) fn asked(&self) -> ExpectedResponse {
         self.asked
     }
 

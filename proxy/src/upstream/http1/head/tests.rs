@@ -1,14 +1,14 @@
 use super::*;
 
-const PLAIN: Asked = Asked {
+const PLAIN: ExpectedResponse = ExpectedResponse {
     head: false,
     upgrade: false,
 };
-const HEAD: Asked = Asked {
+const HEAD: ExpectedResponse = ExpectedResponse {
     head: true,
     upgrade: false,
 };
-const UPGRADING: Asked = Asked {
+const UPGRADING: ExpectedResponse = ExpectedResponse {
     head: false,
     upgrade: true,
 };
@@ -102,20 +102,20 @@ fn requests_are_written_as_they_are() {
 
 #[test]
 fn request_says_what_its_response_depends_on() {
-    assert_eq!(Asked::by(&parts("GET", "/", &[])), PLAIN);
-    assert_eq!(Asked::by(&parts("HEAD", "/", &[])), HEAD);
+    assert_eq!(ExpectedResponse::by(&parts("GET", "/", &[])), PLAIN);
+    assert_eq!(ExpectedResponse::by(&parts("HEAD", "/", &[])), HEAD);
     let upgrade = parts("GET", "/", &[("upgrade", "websocket")]);
-    assert_eq!(Asked::by(&upgrade), UPGRADING);
+    assert_eq!(ExpectedResponse::by(&upgrade), UPGRADING);
 }
 
-fn read(bytes: &[u8], asked: Asked) -> Result<Option<(Head, Vec<u8>)>, Error> {
+fn read(bytes: &[u8], asked: ExpectedResponse) -> Result<Option<(Head, Vec<u8>)>, Error> {
     let mut input = BytesMut::from(bytes);
     let head = parse(&mut input, &mut HeaderMap::new(), asked)?;
     Ok(head.map(|head| (head, input.to_vec())))
 }
 
 /// Head and body framing of a response with these lines after its status line.
-fn framed(text: &str, asked: Asked) -> Result<(Decoder, bool), Error> {
+fn framed(text: &str, asked: ExpectedResponse) -> Result<(Decoder, bool), Error> {
     let bytes = format!("{text}\r\n\r\nnext");
     let (head, rest) = read(bytes.as_bytes(), asked)?.expect("a whole head");
     assert_eq!(rest, b"next", "{text:?}");

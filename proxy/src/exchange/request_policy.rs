@@ -9,7 +9,7 @@ use crate::filter::retry::Controls;
 use crate::filter::{RetryPolicy, timeout};
 
 /// What the route and a trusted client ask for: times and retries.
-pub struct Asked {
+pub struct RequestPolicy {
     /// How long it may take, and each try.
     pub times: Times,
     /// In place of the route's policy.
@@ -18,7 +18,7 @@ pub struct Asked {
     pub retriable: bool,
 }
 
-impl Asked {
+impl RequestPolicy {
     /// Puts the two together, and tells the upstream how long it has.
     pub fn of(
         forward: &Forward<'_>,

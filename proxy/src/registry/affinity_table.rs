@@ -1,8 +1,8 @@
-//! To which endpoint the clients of a service were sent last, so that they stay there: one *pin* for each.
+//! The session affinity entries of a service: the endpoint that each client was sent to last.
 //!
-//! A bounded table of single words that workers change by compare-and-swap. Nobody has to clear it: a word that is too old
-//! counts as none, and gives way to who comes next. The hash of a client says in which set of words its pin may be; more of
-//! its bits, the tag, stand in the word. Clients that agree in both share a pin, which does no harm: they stay together.
+//! A bounded table of single words that workers change by compare-and-swap. Expired words count as empty and are
+//! overwritten, so the table is never cleared. The hash of a client selects a set of words; more of its bits, the tag, are
+//! part of the word. Clients with the same set and tag share an entry, which is harmless: they use the same endpoint.
 
 use std::cmp::Reverse;
 use std::sync::OnceLock;
@@ -20,8 +20,8 @@ const PAGE_SETS: usize = 64;
 /// Pages of a table.
 const PAGES: usize = 128;
 
-/// Most pins of a table. For one more, the pin of its set goes that was not used for longest.
-pub const PINS_MAX: usize = WAYS * PAGE_SETS * PAGES;
+/// Maximum number of entries of a table. When a set is full, a new entry replaces the least recently used one.
+pub const AFFINITY_ENTRIES_MAX: usize = WAYS * PAGE_SETS * PAGES;
 
 /// Bits of a word: the tag of its client, the number of its endpoint, the second of its last use.
 const TAG_BITS: u32 = 14;
@@ -29,17 +29,17 @@ const NUMBER_BITS: u32 = 30;
 const SECOND_BITS: u32 = 20;
 const _: () = assert!(TAG_BITS + NUMBER_BITS + SECOND_BITS == u64::BITS);
 
-/// Seconds begin anew after so many, 12 days. Who comes back just then finds its pin again, if its endpoint is there still.
+/// Seconds wrap around after 12 days. A client that returns exactly then finds its old entry, if the endpoint still exists.
 const SECONDS: u64 = 1 << SECOND_BITS;
 
-/// How far ahead of one request another one may be that has used the same pin.
+/// How far the clock of another worker may be ahead that has used the same entry.
 const AHEAD_MAX: u64 = 1 << 12;
 
-/// An endpoint as pins know it. Numbers are given out once, so that none stands for another endpoint later.
+/// Identifies an endpoint in affinity entries. A number is assigned once, so it never names another endpoint later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PinNumber(u32);
+pub struct EndpointNumber(u32);
 
-impl PinNumber {
+impl EndpointNumber {
     /// The number of the endpoint with this id. There is none beyond the thousand millionth endpoint of the process: its
     /// clients are not remembered.
     pub fn of(id: u64) -> Option<Self> {
@@ -60,31 +60,31 @@ pub struct Visit {
 
 /// A pin as it was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pin {
+pub struct AffinityEntry {
     word: u64,
     way: usize,
 }
 
-impl Pin {
+impl AffinityEntry {
     /// The endpoint that its client stays with.
-    pub fn endpoint(self) -> PinNumber {
+    pub fn endpoint(self) -> EndpointNumber {
         number(self.word)
     }
 }
 
-fn number(word: u64) -> PinNumber {
-    PinNumber((word >> SECOND_BITS) as u32 & ((1 << NUMBER_BITS) - 1))
+fn number(word: u64) -> EndpointNumber {
+    EndpointNumber((word >> SECOND_BITS) as u32 & ((1 << NUMBER_BITS) - 1))
 }
 
 /// What a set is asked for.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct EntryQuery {
     tag: u64,
     second: u64,
     lifetime: u64,
 }
 
-impl Asked {
+impl EntryQuery {
     fn new(visit: Visit, lifetime: Duration) -> Self {
         Self {
             tag: visit.client >> (u64::BITS - TAG_BITS),
@@ -93,7 +93,7 @@ impl Asked {
         }
     }
 
-    fn word(self, endpoint: PinNumber) -> u64 {
+    fn word(self, endpoint: EndpointNumber) -> u64 {
         let known = self.tag << NUMBER_BITS | u64::from(endpoint.0);
         known << SECOND_BITS | self.second
     }
@@ -113,49 +113,53 @@ impl Asked {
         word != 0 && self.age(word) <= self.lifetime
     }
 
-    /// How well a word can take the pin that is asked for: that of the client first, then the oldest.
+    /// How well a word can take a new entry: a word of the same client is best, then the oldest one.
     fn fitness(self, word: u64) -> (bool, bool, u64) {
         let own = self.is_own(word);
         (own && self.is_alive(word), own || word == 0, self.age(word))
     }
 }
 
-/// The words that may hold the pin of one client.
+/// The words that may hold the entry of one client.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Set([AtomicU64; WAYS]);
 
 impl Set {
     #[inline]
-    fn find(&self, asked: Asked) -> Option<Pin> {
+    fn find(&self, asked: EntryQuery) -> Option<AffinityEntry> {
         self.0.iter().enumerate().find_map(|(way, word)| {
             let word = word.load(Ordering::Relaxed);
-            (asked.is_own(word) && asked.is_alive(word)).then_some(Pin { word, way })
+            (asked.is_own(word) && asked.is_alive(word)).then_some(AffinityEntry { word, way })
         })
     }
 
     /// Written once a second at most, so that workers with the same clients leave each other's cache lines alone.
     #[inline]
-    fn renew(&self, asked: Asked, pin: Pin) {
-        if asked.age(pin.word) > 0 {
+    fn renew(&self, asked: EntryQuery, entry: AffinityEntry) {
+        if asked.age(entry.word) > 0 {
             // where it fails, another worker has renewed or replaced it
-            let _ = self.swap(pin, asked.word(pin.endpoint()));
+            let _ = self.swap(entry, asked.word(entry.endpoint()));
         }
     }
 
-    fn swap(&self, pin: Pin, word: u64) -> bool {
+    fn swap(&self, entry: AffinityEntry, word: u64) -> bool {
         let (done, failed) = (Ordering::Relaxed, Ordering::Relaxed);
-        let held = &self.0[pin.way];
-        held.compare_exchange(pin.word, word, done, failed).is_ok()
+        let held = &self.0[entry.way];
+        held.compare_exchange(entry.word, word, done, failed)
+            .is_ok()
     }
 
     /// Of several workers that have a pin for one client, the first has its way.
-    fn put(&self, asked: Asked, endpoint: PinNumber, before: Option<Pin>) {
+    fn put(&self, asked: EntryQuery, endpoint: EndpointNumber, before: Option<AffinityEntry>) {
         // each try in vain is a pin that another worker put, and one of those may be in the way of every word
         for _ in 0..=WAYS {
             let words = self.0.iter().map(|word| word.load(Ordering::Relaxed));
-            let pins = words.enumerate().map(|(way, word)| Pin { word, way });
-            let Some(place) = pins.min_by_key(|pin| Reverse(asked.fitness(pin.word))) else {
+            let affinity_table = words
+                .enumerate()
+                .map(|(way, word)| AffinityEntry { word, way });
+            let Some(place) = affinity_table.min_by_key(|entry| Reverse(asked.fitness(entry.word)))
+            else {
                 return;
             };
             let is_held = asked.is_own(place.word) && asked.is_alive(place.word);
@@ -166,19 +170,19 @@ impl Set {
         }
     }
 
-    fn count(&self, asked: Asked) -> usize {
+    fn count(&self, asked: EntryQuery) -> usize {
         let words = self.0.iter().map(|word| word.load(Ordering::Relaxed));
         words.filter(|word| asked.is_alive(*word)).count()
     }
 }
 
-/// The pins of a service's port.
+/// The session affinity entries of a service's port.
 #[derive(Debug)]
-pub struct Pins {
+pub struct AffinityTable {
     pages: Box<[OnceLock<Box<[Set]>>]>,
 }
 
-impl Default for Pins {
+impl Default for AffinityTable {
     fn default() -> Self {
         Self {
             pages: (0..PAGES).map(|_| OnceLock::new()).collect(),
@@ -192,43 +196,50 @@ fn place(client: u64) -> (usize, usize) {
     (client / PAGE_SETS % PAGES, client % PAGE_SETS)
 }
 
-impl Pins {
+impl AffinityTable {
     /// The pin of a client whose last visit is no longer ago than `lifetime`, and up to a second.
     #[inline]
-    pub fn find(&self, visit: Visit, lifetime: Duration) -> Option<Pin> {
-        self.set(visit.client)?.find(Asked::new(visit, lifetime))
+    pub fn find(&self, visit: Visit, lifetime: Duration) -> Option<AffinityEntry> {
+        self.set(visit.client)?
+            .find(EntryQuery::new(visit, lifetime))
     }
 
     /// Notes that a pin that was found has led somewhere.
     #[inline]
-    pub fn renew(&self, visit: Visit, pin: Pin) {
+    pub fn renew(&self, visit: Visit, entry: AffinityEntry) {
         if let Some(set) = self.set(visit.client) {
-            set.renew(Asked::new(visit, Duration::ZERO), pin);
+            set.renew(EntryQuery::new(visit, Duration::ZERO), entry);
         }
     }
 
-    /// Pins a client to an endpoint, in place of the pin that was found, if one was. Where another worker has pinned it
-    /// meanwhile, that holds.
-    pub fn put(&self, visit: Visit, lifetime: Duration, endpoint: PinNumber, before: Option<Pin>) {
+    /// Stores the endpoint of a client, in place of the entry that was found, if any. An entry that another worker has
+    /// stored meanwhile is kept.
+    pub fn put(
+        &self,
+        visit: Visit,
+        lifetime: Duration,
+        endpoint: EndpointNumber,
+        before: Option<AffinityEntry>,
+    ) {
         let (page, set) = place(visit.client);
         // at most so many times for each service
         let page =
             self.pages[page].get_or_init(|| (0..PAGE_SETS).map(|_| Set::default()).collect());
-        page[set].put(Asked::new(visit, lifetime), endpoint, before);
+        page[set].put(EntryQuery::new(visit, lifetime), endpoint, before);
     }
 
-    /// How many pins are in force. Looks at all of them.
+    /// Number of entries that have not expired. Reads the whole table.
     pub fn count(&self, at: Moment, lifetime: Duration) -> usize {
-        let asked = Asked::new(Visit { client: 0, at }, lifetime);
+        let asked = EntryQuery::new(Visit { client: 0, at }, lifetime);
         let pages = self.pages.iter().filter_map(OnceLock::get);
         let sets = pages.flat_map(|page| page.iter());
         sets.map(|set| set.count(asked)).sum()
     }
 
     /// How much longer a pin that was found is in force, without another visit.
-    pub fn left(&self, visit: Visit, lifetime: Duration, pin: Pin) -> Duration {
-        let asked = Asked::new(visit, lifetime);
-        Duration::from_secs(asked.lifetime.saturating_sub(asked.age(pin.word)))
+    pub fn left(&self, visit: Visit, lifetime: Duration, entry: AffinityEntry) -> Duration {
+        let asked = EntryQuery::new(visit, lifetime);
+        Duration::from_secs(asked.lifetime.saturating_sub(asked.age(entry.word)))
     }
 
     #[inline]
@@ -247,20 +258,20 @@ mod models {
 
     use super::*;
 
-    fn asked(tag: u64) -> Asked {
-        Asked {
+    fn asked(tag: u64) -> EntryQuery {
+        EntryQuery {
             tag,
             second: 100,
             lifetime: 10,
         }
     }
 
-    fn endpoint(id: u64) -> PinNumber {
-        PinNumber::of(id).unwrap()
+    fn endpoint(id: u64) -> EndpointNumber {
+        EndpointNumber::of(id).unwrap()
     }
 
-    fn holder(set: &Set, tag: u64) -> Option<PinNumber> {
-        set.find(asked(tag)).map(Pin::endpoint)
+    fn holder(set: &Set, tag: u64) -> Option<EndpointNumber> {
+        set.find(asked(tag)).map(AffinityEntry::endpoint)
     }
 
     #[test]
@@ -273,7 +284,7 @@ mod models {
                 loom::thread::spawn(move || {
                     let before = set
                         .find(asked(1))
-                        .filter(|pin| pin.endpoint() == endpoint(5));
+                        .filter(|entry| entry.endpoint() == endpoint(5));
                     if before.is_some() {
                         set.put(asked(1), endpoint(id), before);
                     }
@@ -308,7 +319,7 @@ mod models {
     fn a_pin_that_was_replaced_does_not_come_back() {
         loom::model(|| {
             let set = Arc::new(Set::default());
-            let earlier = Asked {
+            let earlier = EntryQuery {
                 second: 95,
                 ..asked(1)
             };

@@ -76,7 +76,7 @@ fn strait(arguments: &[String]) -> Output {
 }
 
 /// Splits a command line into words, with single quotes as a shell has them.
-fn words(command: &str) -> Vec<String> {
+pub fn words(command: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
     for character in command.chars() {
@@ -268,7 +268,7 @@ fn fields(headers: &hyper::HeaderMap) -> String {
 }
 
 /// Whether the output has the lines, in their order; without `-i` it has no others.
-fn prints(output: &str, lines: &[String], whole: bool) -> bool {
+pub fn prints(output: &str, lines: &[String], whole: bool) -> bool {
     let mut output = output.lines().map(str::trim_end);
     let found = lines
         .iter()

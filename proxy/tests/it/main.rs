@@ -19,6 +19,7 @@ mod cors;
 mod demo;
 mod destination_rules;
 mod dns;
+mod docs_yaml;
 mod downgrade_corpus;
 mod downstream_connections;
 mod downstream_drain;

@@ -2,6 +2,9 @@
 //!
 //! With `UPDATE_DOCS=1` in the environment the pages are written instead of compared.
 
+#[path = "docs/effects.rs"]
+mod effects;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -106,6 +109,46 @@ fn effect(kind: Kind, path: &str) -> String {
     }
 }
 
+/// What [`effects::EFFECTS`] says of fields that no test shows.
+const NOT_SHOWN: [&str; 2] = ["accepted", "untested"];
+
+/// The lines of [`effects::EFFECTS`]: kind, group, field, and the test that shows its effect.
+fn effect_lines() -> Vec<[&'static str; 4]> {
+    let mut lines = Vec::new();
+    let mut of = ("", "");
+    for line in effects::EFFECTS.lines() {
+        if let Some(kind) = line.strip_prefix("# ") {
+            of = kind.split_once(' ').expect("a kind has a group");
+        } else if !line.is_empty() {
+            let (field, test) = line.split_once(' ').expect("a field has a test");
+            lines.push([of.0, of.1, field, test]);
+        }
+    }
+    lines
+}
+
+fn group(row: &kinds::Row) -> &'static str {
+    row.api_versions[0]
+        .split_once('/')
+        .map_or("core", |(group, _)| group)
+}
+
+/// The test that shows the effect of a field, or a word of [`NOT_SHOWN`].
+fn shown_by(row: &kinds::Row, path: &str) -> &'static str {
+    let mut path = path.replace("spec.subsets[].trafficPolicy", "spec.trafficPolicy");
+    let ports = "spec.trafficPolicy.portLevelSettings[]";
+    if !is_part(&path, &format!("{ports}.port")) {
+        path = path.replace(ports, "spec.trafficPolicy");
+    }
+    let kind = row.kind.to_string();
+    let lines = effect_lines().into_iter();
+    let lines = lines
+        .filter(|[of, api, field, _]| *of == kind && *api == group(row) && is_part(&path, field));
+    let longest = lines.max_by_key(|[_, _, field, _]| field.len());
+    let [.., test] = longest.unwrap_or_else(|| panic!("no test for {kind} {path}"));
+    test
+}
+
 /// The fields of a kind that hold a value, with their effect.
 fn fields(row: &kinds::Row) -> Vec<(String, &'static str, String)> {
     let prefix = if row.body == Body::Spec { "spec." } else { "" };
@@ -122,19 +165,58 @@ fn fields(row: &kinds::Row) -> Vec<(String, &'static str, String)> {
     values
         .map(|field| {
             let path = format!("{prefix}{}", field.path);
-            let effect = effect(row.kind, &path);
+            let mut effect = effect(row.kind, &path);
+            if has_effect(&effect) && NOT_SHOWN.contains(&shown_by(row, &path)) {
+                effect = effect.replacen("yes", "", 1);
+                let more = if effect.is_empty() { "" } else { "; " };
+                effect = format!("{}{more}{effect}", shown_by(row, &path));
+            }
             (path, field.holds, effect)
         })
         .collect()
 }
 
+/// Whether a field does something, by what [`effect`] says of it.
+fn has_effect(effect: &str) -> bool {
+    effect != FOR_OTHERS && effect != "not yet"
+}
+
+/// Whether a test shows what a field does, by what [`fields`] says of it.
+fn is_shown(effect: &str) -> bool {
+    has_effect(effect) && !NOT_SHOWN.iter().any(|word| effect.starts_with(word))
+}
+
+#[test]
+fn every_test_that_shows_an_effect_exists() {
+    for [kind, api, field, test] in effect_lines() {
+        let mut rows = kinds::rows();
+        let row = rows.find(|row| row.kind.to_string() == kind && group(row) == api);
+        let row = row.unwrap_or_else(|| panic!("there is no kind {kind} of {api}"));
+        let known = fields(row).iter().any(|(path, ..)| is_part(path, field));
+        assert!(known, "{kind} has no field {field}");
+        if NOT_SHOWN.contains(&test) {
+            continue;
+        }
+        let (module, name) = test.rsplit_once("::").expect("a test is in a module");
+        let file = format!("proxy/tests/it/{}.rs", module.replace("::", "/"));
+        let text = fs::read_to_string(root().join(&file));
+        let text = text.unwrap_or_else(|_| panic!("{field}: there is no {file}"));
+        assert!(text.contains(&format!("fn {name}(")), "{field}: no {test}");
+    }
+}
+
 #[test]
 fn every_field_is_in_the_reference() {
     let mut page = String::from(
-        "# Fields\n\nEvery field that is read and checked, and whether it has an effect in this version. What has none \
-         yet is reported by `strait check` as `not supported yet`. What is *for others* says nothing to a data plane: it \
-         is meant for people, for a cluster's controllers, or for what made the object. `[]` stands for any entry of a list, `*` for any \
-         key.\n",
+        "# Fields\n\nFind out whether a field of a resource has an effect. `[]` is any entry of a list, `*` is any key.\n\n\
+         | has an effect | meaning |\n|---|---|\n\
+         | yes | the named test in `proxy/tests/it` shows the effect on traffic |\n\
+         | untested | the field is applied; no test shows its effect on traffic |\n\
+         | accepted | the field is read and checked, and changes nothing |\n\
+         | not yet | no effect; `strait check` reports it as `not supported yet` |\n\
+         | for others | not for a data plane: for people, for controllers, or for the tool that made the object |\n\n\
+         Policies of subsets and of ports take the same fields as the policy of the whole DestinationRule; the test \
+         `compile::tests::fields` shows that for each field.\n",
     );
     for row in kinds::rows() {
         let _ = write!(
@@ -143,9 +225,14 @@ fn every_field_is_in_the_reference() {
             row.kind,
             row.api_versions.join("`, `")
         );
-        let _ = write!(page, "| field | holds | has an effect |\n|---|---|---|\n");
+        let head = "| field | holds | has an effect | shown by |\n|---|---|---|---|\n";
+        page.push_str(head);
         for (path, holds, effect) in fields(row) {
-            let _ = writeln!(page, "| `{path}` | {holds} | {effect} |");
+            let test = match is_shown(&effect) {
+                true => format!(" `{}` ", shown_by(row, &path)),
+                false => " ".to_owned(),
+            };
+            let _ = writeln!(page, "| `{path}` | {holds} | {effect} |{test}|");
         }
     }
     page.push_str(
@@ -225,18 +312,17 @@ fn the_front_page_says_what_has_no_effect_yet() {
         .split_once(open)
         .expect("the README has a place for the table");
     let (_, after) = rest.split_once(close).expect("the place ends");
-    let mut table =
-        String::from("| kind | API | fields with an effect | not yet |\n|---|---|---|---|\n");
+    let mut table = String::from(
+        "| kind | API | fields whose effect a test shows | not yet |\n|---|---|---|---|\n",
+    );
     for row in kinds::rows() {
         let mut fields = fields(row);
-        fields.retain(|(_, _, effect)| effect != FOR_OTHERS);
+        fields.retain(|(_, _, effect)| effect != FOR_OTHERS && effect != "accepted");
         let working = fields
             .iter()
-            .filter(|(_, _, effect)| effect != "not yet")
+            .filter(|(_, _, effect)| is_shown(effect))
             .count();
-        let group = row.api_versions[0]
-            .split_once('/')
-            .map_or("core", |(group, _)| group);
+        let group = group(row);
         let (kind, all, missing) = (row.kind, fields.len(), missing(row));
         let _ = writeln!(
             table,

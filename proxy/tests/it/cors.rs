@@ -133,6 +133,32 @@ async fn allow_origin_lists_exact_origins_and_allow_origins_replaces_it() {
 }
 
 #[tokio::test]
+async fn origins_are_allowed_by_prefix_and_regex() {
+    let origin = origin();
+    for (allowed, yes, no) in [
+        ("prefix: 'http://a.'", "http://a.test", "http://b.test"),
+        (
+            "regex: 'http://[ab].test'",
+            "http://b.test",
+            "http://c.test",
+        ),
+        (
+            "exact: 'http://a.test'",
+            "http://a.test",
+            "http://a.test:81",
+        ),
+    ] {
+        let proxy = with_policy(&origin, &format!("{{allowOrigins: [{{{allowed}}}]}}"));
+        for (name, shared) in [(yes, true), (no, false)] {
+            let answer = ask(&proxy, Method::GET, &[("origin", name)]).await;
+            let header = answer.headers.get("access-control-allow-origin");
+            let header = header.map(|value| value.to_str().unwrap());
+            assert_eq!(header == Some(name), shared, "{allowed}: {name}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn response_to_another_origin_is_left_alone() {
     let origin = origin();
     let proxy = with_policy(&origin, FULL);

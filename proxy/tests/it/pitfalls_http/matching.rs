@@ -105,6 +105,50 @@ async fn headers() {
 }
 
 #[tokio::test]
+async fn every_part_of_a_request_matches_by_every_kind_of_condition() {
+    check(&[
+        ("{scheme: {exact: http}}", &["HOST/"], &[]),
+        ("{scheme: {prefix: ht}}", &["HOST/"], &[]),
+        ("{scheme: {regex: 'h.*p'}}", &["HOST/"], &[]),
+        ("{scheme: {exact: https}}", &[], &["HOST/"]),
+        ("{scheme: {prefix: https}}", &[], &["HOST/"]),
+        ("{scheme: {regex: h}}", &[], &["HOST/"]),
+        ("{method: {exact: PUT}}", &["PUT HOST/"], &["GET HOST/"]),
+        ("{method: {prefix: PU}}", &["PUT HOST/"], &["GET HOST/"]),
+        ("{method: {regex: 'P.T'}}", &["PUT HOST/"], &["GET HOST/"]),
+        ("{authority: {prefix: t}}", &["HOST/"], &[]),
+        ("{authority: {prefix: x}}", &[], &["HOST/"]),
+        ("{authority: {regex: '[^:]*'}}", &["HOST/"], &["HOST:80/"]),
+        (
+            "{headers: {h: {prefix: a}}}",
+            &["HOST/ | h: ab"],
+            &["HOST/ | h: ba", "HOST/"],
+        ),
+        (
+            "{headers: {h: {regex: 'a.'}}}",
+            &["HOST/ | h: ab"],
+            &["HOST/ | h: abc", "HOST/"],
+        ),
+        (
+            "{withoutHeaders: {h: {prefix: a}}}",
+            &["HOST/ | h: ba"],
+            &["HOST/ | h: ab"],
+        ),
+        (
+            "{queryParams: {q: {prefix: a}}}",
+            &["HOST/?q=ab"],
+            &["HOST/?q=ba", "HOST/"],
+        ),
+        (
+            "{queryParams: {q: {regex: 'a.'}}}",
+            &["HOST/?q=ab"],
+            &["HOST/?q=abc", "HOST/"],
+        ),
+    ])
+    .await;
+}
+
+#[tokio::test]
 async fn query_parameters() {
     check(&[
         (

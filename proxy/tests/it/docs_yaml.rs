@@ -227,6 +227,97 @@ fn every_flag_in_the_documents_exists() {
     }
 }
 
+/// Every metric name in a text: words that begin as those of the proxy do.
+fn metrics(text: &str) -> HashSet<&str> {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let words = text.split(|letter| !is_part(letter));
+    let prefixes = ["strait_", "istio_", "process_"];
+    let named = words.filter(|word| prefixes.iter().any(|prefix| word.starts_with(prefix)));
+    named.collect()
+}
+
+/// The reference page has exactly the metrics of the proxy, which a test of `telemetry::names` holds it to.
+#[test]
+fn dashboard_alerts_and_documents_name_metrics_that_exist() {
+    let reference = read("docs/metrics.md");
+    let rows = reference.lines().filter_map(|row| row.strip_prefix("| `"));
+    let known: HashSet<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+    assert!(known.len() > 50, "{known:?}");
+    let exists = |name: &str| {
+        let parts = ["_bucket", "_sum", "_count"].iter();
+        let mut histograms = parts.filter_map(|part| name.strip_suffix(part));
+        known.contains(name) || histograms.any(|name| known.contains(name))
+    };
+    let deployed = [
+        "deploy/grafana-dashboard.json",
+        "deploy/prometheus-alerts.yaml",
+    ];
+    for file in deployed {
+        let text = read(file);
+        let named = metrics(&text);
+        assert!(named.len() >= 15, "{file}: {named:?}");
+        for name in named {
+            assert!(exists(name), "{file}: there is no metric {name}");
+        }
+    }
+    for page in pages().iter().filter(|page| page.starts_with("docs/")) {
+        let text = read(page);
+        for name in metrics(&text) {
+            let is_metric = name.starts_with("strait_") || name.ends_with("_total");
+            assert!(
+                !is_metric || exists(name),
+                "{page}: there is no metric {name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn dashboard_and_alerts_can_be_parsed() {
+    let dashboard = read("deploy/grafana-dashboard.json");
+    let dashboard: serde_json::Value = serde_json::from_str(&dashboard).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels
+        .iter()
+        .filter_map(|panel| panel["targets"].as_array());
+    assert!(targets.clone().count() > 15);
+    for target in targets.flatten() {
+        let query = target["expr"].as_str().unwrap();
+        assert_eq!(
+            query.matches('(').count(),
+            query.matches(')').count(),
+            "{query}"
+        );
+    }
+    // a kind that `strait check` only parses
+    let head = "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata: {name: strait}\nspec:\n";
+    let rules = read("deploy/prometheus-alerts.yaml");
+    let rules: String = rules.lines().map(|line| format!("  {line}\n")).collect();
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(
+        directory.path().join("rules.yaml"),
+        format!("{head}{rules}"),
+    )
+    .unwrap();
+    assert_eq!(
+        has_findings(directory.path(), &["check", "rules.yaml"]),
+        None
+    );
+}
+
+/// Every alert has a line in the page that says what to do.
+#[test]
+fn every_alert_is_explained() {
+    let page = read("docs/metrics-and-alerts.md");
+    let rules = read("deploy/prometheus-alerts.yaml");
+    let alerts: Vec<&str> = rules.split("alert: ").skip(1).collect();
+    assert!(alerts.len() > 10);
+    for alert in alerts {
+        let name = alert.lines().next().unwrap();
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+    }
+}
+
 /// What a heading is linked by, as code hosts make it.
 fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter_map(|letter| match letter {

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use config_loader::{ResourceSet, Watch, WatchSettings, watch};
-use proxy::compile::{Inputs, Memory, compile, compile_again};
+use proxy::compile::{Inputs, ServiceCache, compile, compile_again};
 use proxy::identity::Identity;
 use proxy::registry::{Moment, Registry};
 use proxy::snapshot::Snapshot;
@@ -30,7 +30,7 @@ pub struct Compiler {
     stats: StatsRegistry,
     identity: Identity,
     certificates: Store,
-    memory: Memory,
+    service_cache: ServiceCache,
 }
 
 impl Default for Compiler {
@@ -40,7 +40,7 @@ impl Default for Compiler {
             stats: StatsRegistry::new(1),
             identity: Identity::default(),
             certificates: Store::default(),
-            memory: Memory::default(),
+            service_cache: ServiceCache::default(),
         }
     }
 }
@@ -53,9 +53,9 @@ impl Compiler {
 
     /// Compiles resources on top of what was compiled last, as the proxy does.
     pub fn again(&mut self, resources: &ResourceSet, previous: &Snapshot) -> Snapshot {
-        let mut memory = std::mem::take(&mut self.memory);
-        let snapshot = compile_again(&self.inputs(resources), previous, &mut memory);
-        self.memory = memory;
+        let mut service_cache = std::mem::take(&mut self.service_cache);
+        let snapshot = compile_again(&self.inputs(resources), previous, &mut service_cache);
+        self.service_cache = service_cache;
         snapshot
     }
 

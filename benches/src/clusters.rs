@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proxy::balance::{HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
-use proxy::cluster::locality::{self, Place};
+use proxy::cluster::locality::{self, TopologyLabels};
 use proxy::cluster::{
     Balance, Cluster, Common, Endpoint, EndpointTls, Locality, OutlierPolicy, Parts, RetryLimit,
 };
@@ -81,13 +81,13 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
         })
         .collect();
     let (here, own) = (Locality::new("region/zone-0"), BTreeMap::new());
-    let place = |locality| Place {
+    let place = |locality| TopologyLabels {
         locality,
         labels: &own,
         network: "",
         member: "",
     };
-    let places: Vec<(Place<'_>, u32)> = endpoints
+    let places: Vec<(TopologyLabels<'_>, u32)> = endpoints
         .iter()
         .map(|endpoint| (place(&endpoint.locality), endpoint.weight))
         .collect();

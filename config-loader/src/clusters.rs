@@ -56,12 +56,12 @@ pub struct GatewayTlsSettings {
     /// The own certificate and its key, with MUTUAL.
     pub client: Option<(Arc<str>, Arc<str>)>,
     /// Where it was written.
-    pub place: GatewayTlsPlace,
+    pub location: GatewayTlsLocation,
 }
 
 /// Where the `tls` of a gateway was written, for findings about the files that it names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GatewayTlsPlace {
+pub struct GatewayTlsLocation {
     /// The file.
     pub file: Arc<str>,
     /// Its path, such as `clusters[0].gateway.tls`.
@@ -278,24 +278,24 @@ fn tls(
         sni: api::some_text(&raw.sni),
         ca_certificates: api::some_text(&raw.ca_certificates),
         client,
-        place: tls_place(raw, (index, span), check),
+        location: tls_place(raw, (index, span), check),
     })
 }
 
-fn tls_place(raw: &Tls, (index, span): (usize, Span), check: &Check<'_>) -> GatewayTlsPlace {
+fn tls_place(raw: &Tls, (index, span): (usize, Span), check: &Check<'_>) -> GatewayTlsLocation {
     let fields = [
         ("caCertificates", &raw.ca_certificates),
         ("clientCertificate", &raw.client_certificate),
         ("privateKey", &raw.private_key),
     ];
     let written = fields.iter().filter(|(_, field)| field.is_set());
-    let at = check.place(span);
-    GatewayTlsPlace {
+    let at = check.location(span);
+    GatewayTlsLocation {
         file: at.file,
         path: format!("clusters[{index}].gateway.tls").into(),
         line: at.line,
         fields: written
-            .map(|(name, field)| (Arc::from(*name), check.place(field.span()).line))
+            .map(|(name, field)| (Arc::from(*name), check.location(field.span()).line))
             .collect(),
     }
 }
@@ -311,7 +311,7 @@ mod tests {
             let line = |one: &Diagnostic| {
                 format!(
                     "{}:{} {} {}: {}",
-                    one.place.line, one.place.column, one.code, one.field, one.message
+                    one.location.line, one.location.column, one.code, one.field, one.message
                 )
             };
             found.iter().map(line).collect()
@@ -336,12 +336,12 @@ mod tests {
         let tls = gateway.tls.unwrap();
         assert_eq!(tls.sni.as_deref(), Some("c2.example"));
         assert_eq!(tls.client, Some(("c.pem".into(), "c.key".into())));
-        let place = tls.place;
+        let location = tls.location;
         assert_eq!(
-            (&*place.file, &*place.path, place.line),
+            (&*location.file, &*location.path, location.line),
             ("clusters.yaml", "clusters[0].gateway.tls", 8)
         );
-        assert_eq!(place.fields[2], ("privateKey".into(), 8));
+        assert_eq!(location.fields[2], ("privateKey".into(), 8));
         assert_eq!(
             c3.gateway.as_ref().map(|gateway| gateway.tls.is_none()),
             Some(true)

@@ -3,7 +3,7 @@
 //! A diagnostic is data: it holds all that its renderers print, so it outlives the text that it is about.
 
 pub mod codes;
-mod place;
+mod location;
 pub mod render;
 pub mod suggest;
 
@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use codes::Code;
-pub use place::{Locator, Place};
+pub use location::{Location, Locator};
 
 use crate::kind::ObjectRef;
 use crate::span::Span;
@@ -57,7 +57,7 @@ pub struct Diagnostic {
     /// The object that it is about, when one could be named.
     pub object: Option<ObjectRef>,
     /// Where it is.
-    pub place: Place,
+    pub location: Location,
     /// The path of the field, such as `spec.http[2].match[0].uri`; empty when it is about the whole document.
     pub field: String,
     /// What is wrong: lower case, no full stop.
@@ -65,8 +65,8 @@ pub struct Diagnostic {
     /// What to write instead.
     pub help: Option<String>,
     /// Other places that matter, each with what it is.
-    pub related: Vec<(Place, String)>,
-    /// The place in its document, until [`Diagnostic::place`] is worked out from it.
+    pub related: Vec<(Location, String)>,
+    /// The place in its document, until [`Diagnostic::location`] is worked out from it.
     pub(crate) span: Span,
 }
 
@@ -77,7 +77,7 @@ impl Diagnostic {
             severity,
             code,
             object: None,
-            place: Place::default(),
+            location: Location::default(),
             field: String::new(),
             message,
             help: None,
@@ -100,7 +100,7 @@ impl Diagnostic {
         message: impl Into<String>,
     ) -> Diagnostic {
         let mut found = Diagnostic::at(severity, code, Span::NONE, message.into());
-        found.place = Place::whole_file(file);
+        found.location = Location::whole_file(file);
         found
     }
 
@@ -111,17 +111,17 @@ impl Diagnostic {
     }
 
     /// Points at another place that matters.
-    pub fn related(&mut self, place: Place, what: impl Into<String>) -> &mut Diagnostic {
-        self.related.push((place, what.into()));
+    pub fn related(&mut self, location: Location, what: impl Into<String>) -> &mut Diagnostic {
+        self.related.push((location, what.into()));
         self
     }
 
     /// The key by which findings are sorted: as they stand in the files.
     fn order(&self) -> (&str, u32, u32, Severity, Code) {
         (
-            &self.place.file,
-            self.place.line,
-            self.place.column,
+            &self.location.file,
+            self.location.line,
+            self.location.column,
             self.severity,
             self.code,
         )

@@ -38,10 +38,10 @@ mod options;
 pub mod span;
 
 pub use clusters::{
-    ClusterSettings, ClustersUpdate, GatewaySettings, GatewayTlsPlace, GatewayTlsSettings,
+    ClusterSettings, ClustersUpdate, GatewaySettings, GatewayTlsLocation, GatewayTlsSettings,
     read_clusters, watch_clusters,
 };
-pub use diagnostic::{Code, Diagnostic, Diagnostics, Place, Severity};
+pub use diagnostic::{Code, Diagnostic, Diagnostics, Location, Severity};
 pub use kind::{Kind, Name, ObjectRef};
 pub use loader::{
     Loaded, Watch, fill_source_lines, load_bytes, load_files, load_files_and, load_files_for,

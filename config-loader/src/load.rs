@@ -12,7 +12,7 @@ mod unsupported;
 
 use std::sync::Arc;
 
-pub(crate) use document::{Slot, place_all};
+pub(crate) use document::{DocumentObject, place_all};
 pub(crate) use draft::Draft;
 pub(crate) use file::{FileReading, read_file};
 
@@ -45,9 +45,9 @@ pub(crate) fn text_of<'b>(file: &Arc<str>, bytes: &'b [u8]) -> Result<&'b str, B
             let column = String::from_utf8_lossy(&before[line_start..])
                 .chars()
                 .count();
-            found.place.line = u32::try_from(line).unwrap_or(u32::MAX);
-            found.place.column = u32::try_from(column + 1).unwrap_or(u32::MAX);
-            found.place.len = 1;
+            found.location.line = u32::try_from(line).unwrap_or(u32::MAX);
+            found.location.column = u32::try_from(column + 1).unwrap_or(u32::MAX);
+            found.location.len = 1;
             if matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
                 found.help("the file looks like UTF-16: save it as UTF-8");
             }

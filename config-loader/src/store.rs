@@ -25,7 +25,7 @@ use crate::diagnostic::codes::common::CM020;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::kind::ObjectRef;
 use crate::kinds;
-use crate::load::{FileReading, Slot, read_file};
+use crate::load::{DocumentObject, FileReading, read_file};
 use crate::resource::{AnyObject, ResourceSet};
 use crate::span::Span;
 use crate::validate::immutable;
@@ -154,7 +154,7 @@ impl Store {
         }
     }
 
-    fn slot(&self, position: &Position) -> Option<&Slot> {
+    fn slot(&self, position: &Position) -> Option<&DocumentObject> {
         let document = self
             .files
             .get(&position.file)?
@@ -173,7 +173,7 @@ impl Store {
         let (after, quarantined) = match slots.next() {
             Some((
                 position,
-                Slot {
+                DocumentObject {
                     object: Some(object),
                     ..
                 },
@@ -233,7 +233,7 @@ impl Store {
 
     /// Where an object stands, in the order in which its versions count: those of the file that the one in force is from, then
     /// by file and document. Whoever repeats an object by mistake does not replace it.
-    fn slots(&self, id: &ObjectRef) -> Vec<(&Position, &Slot)> {
+    fn slots(&self, id: &ObjectRef) -> Vec<(&Position, &DocumentObject)> {
         let holders = self.holders.get(id).into_iter().flatten();
         let slots = holders.filter_map(|position| Some((position, self.slot(position)?)));
         let mut slots: Vec<_> = slots.collect();
@@ -330,17 +330,17 @@ impl Store {
         let Some(first) = slots.next() else {
             return Vec::new();
         };
-        let repeat = |slot: &Slot| {
+        let repeat = |slot: &DocumentObject| {
             let message = format!(
                 "{id} is already defined at {}:{}",
-                first.place.file, first.place.line
+                first.location.file, first.location.line
             );
             let mut found = Diagnostic::at(Severity::Error, CM020, Span::NONE, message);
             found.object = Some(id.clone());
-            found.place = slot.place.clone();
+            found.location = slot.location.clone();
             found.field = "metadata.name".to_owned();
             found.help("the other definition is used: rename or remove this one");
-            found.related(first.place.clone(), "defined here");
+            found.related(first.location.clone(), "defined here");
             found
         };
         slots.map(repeat).collect()

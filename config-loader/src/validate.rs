@@ -22,7 +22,7 @@ pub mod unsupported;
 use std::collections::BTreeMap;
 
 use crate::ReadOptions;
-use crate::diagnostic::{Code, Diagnostic, FINDINGS_MAX, Locator, Place, Severity};
+use crate::diagnostic::{Code, Diagnostic, FINDINGS_MAX, Location, Locator, Severity};
 use crate::kind::{Kind, ObjectRef};
 use crate::span::{Line, Span};
 
@@ -182,8 +182,8 @@ impl<'a> Check<'a> {
     }
 
     /// The place of a span, to be named in [`Diagnostic::related`].
-    pub fn place(&self, span: Span) -> Place {
-        self.locator.place(span)
+    pub fn location(&self, span: Span) -> Location {
+        self.locator.location(span)
     }
 
     /// Whether an error was recorded for this object.

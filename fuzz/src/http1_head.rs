@@ -11,7 +11,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use proxy::codec::check::{self, Http10};
-use proxy::codec::framing::{Framing, Limits, Place, Verdict};
+use proxy::codec::framing::{Framing, Limits, StreamPosition, Verdict};
 use proxy::codec::refusal::Refusal;
 use proxy::route::{normalize_host, normalize_path};
 
@@ -25,7 +25,7 @@ const LIMITS: Limits = Limits {
 #[derive(Debug, PartialEq, Eq)]
 struct Read {
     heads: u32,
-    place: Place,
+    place: StreamPosition,
     refusal: Option<Refusal>,
 }
 

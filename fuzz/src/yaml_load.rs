@@ -22,9 +22,12 @@ pub fn run(bytes: &[u8]) {
         .count()
         + 1;
     for diagnostic in &found {
-        assert_eq!(&*diagnostic.place.file, FILE, "findings are about the file");
+        assert_eq!(
+            &*diagnostic.location.file, FILE,
+            "findings are about the file"
+        );
         assert!(
-            diagnostic.place.line as usize <= lines,
+            diagnostic.location.line as usize <= lines,
             "a place lies in the file: {diagnostic:?}"
         );
         assert!(

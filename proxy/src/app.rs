@@ -43,7 +43,7 @@ use crate::exchange::request::ExchangeSettings;
 use crate::exchange::{Worker, WorkerParts};
 use crate::identity::Identity;
 use crate::listener::ListenerStatusTable;
-use crate::registry::{Bell, Registry};
+use crate::registry::{Registry, WakeSignal};
 use crate::runtime::admission::Admission;
 use crate::runtime::drain::{self, Stage, Trigger};
 use crate::snapshot::SnapshotSlot;
@@ -378,13 +378,13 @@ fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
 
 /// Lets go of a worker's upstream connections: those that waited too long, about once a second, and at once those that
 /// requests on other workers wait for.
-async fn sweep(worker: Weak<Worker>, bell: Arc<Bell>) {
+async fn sweep(worker: Weak<Worker>, wake_signal: Arc<WakeSignal>) {
     let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let now = tokio::select! {
             now = ticks.tick() => Some(now),
-            () = bell.rung() => None,
+            () = wake_signal.rung() => None,
         };
         let Some(worker) = worker.upgrade() else {
             return;
@@ -430,8 +430,8 @@ fn start_workers(
             seed: rand::random(),
         };
         let worker = Rc::new(Worker::new(parts));
-        let bell = Arc::clone(worker.pools.bell());
-        tokio::task::spawn_local(sweep(Rc::downgrade(&worker), bell));
+        let wake_signal = Arc::clone(worker.pools.wake_signal());
+        tokio::task::spawn_local(sweep(Rc::downgrade(&worker), wake_signal));
         worker::answer_with(worker)
     };
     worker::start(&threads, shared, make)

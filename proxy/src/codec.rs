@@ -37,7 +37,7 @@ use crate::exchange::log::Unserved;
 use crate::exchange::request::DownstreamProtocol;
 use crate::exchange::tcp::{DownstreamTcp, Opened};
 use crate::exchange::{Connection, DownstreamBody};
-use crate::runtime::admission::Slot;
+use crate::runtime::admission::AdmissionPermit;
 use crate::runtime::clock::Tick;
 use crate::runtime::task::Supervisor;
 use crate::snapshot::{Listener, ListenerKey, OpaqueRoutes, ProxyHeader, Service};
@@ -260,7 +260,7 @@ impl<A: Handler> Server<A> {
     pub fn enter(
         this: &Rc<Self>,
         transport: Transport,
-        slot: Slot,
+        slot: AdmissionPermit,
         downstream: Downstream,
     ) -> AcceptedConnection<A> {
         let framing = Framing::new(this.settings.http1.limits());

@@ -29,7 +29,7 @@ mod listeners;
 
 mod members;
 
-mod memory;
+mod service_cache;
 
 mod opaque;
 
@@ -61,8 +61,8 @@ use crate::snapshot::Snapshot;
 use crate::telemetry::StatsRegistry;
 use crate::tls::Store;
 use clusters::{Built, Clusters};
-pub use memory::Memory;
 use policies::Policies;
+pub use service_cache::ServiceCache;
 pub use survey::Survey;
 
 /// Everything that a snapshot follows from.
@@ -85,13 +85,17 @@ pub struct Inputs<'a> {
 /// Compiles a snapshot. With `previous` from the same registry, what did not change is taken from there; the result is
 /// the same as that of a fresh compile.
 pub fn compile(inputs: &Inputs<'_>, previous: &Snapshot) -> Snapshot {
-    compile_again(inputs, previous, &mut Memory::default())
+    compile_again(inputs, previous, &mut ServiceCache::default())
 }
 
 /// Compiles a snapshot as [`compile`] does, with the help of what the compile before has left.
-pub fn compile_again(inputs: &Inputs<'_>, previous: &Snapshot, memory: &mut Memory) -> Snapshot {
+pub fn compile_again(
+    inputs: &Inputs<'_>,
+    previous: &Snapshot,
+    service_cache: &mut ServiceCache,
+) -> Snapshot {
     let (resources, identity) = (inputs.resources, inputs.identity);
-    let services = memory.services(resources, identity);
+    let services = service_cache.services(resources, identity);
     let policies = Policies::collect(resources, identity);
     let mut clusters = Clusters::new(inputs, &services, &policies, previous);
     let listeners = listeners::compile(inputs, &mut clusters, previous);
@@ -100,7 +104,7 @@ pub fn compile_again(inputs: &Inputs<'_>, previous: &Snapshot, memory: &mut Memo
         without_port,
         dns_names,
     } = clusters.finish();
-    memory.keep(resources, identity, services);
+    service_cache.keep(resources, identity, services);
     Snapshot {
         generation: 0,
         listeners,

@@ -278,7 +278,7 @@ fn tell(told: &mut HashSet<String>, diagnostics: &[Diagnostic]) {
 }
 
 fn one_line(diagnostic: &Diagnostic) -> String {
-    let place = &diagnostic.place;
+    let place = &diagnostic.location;
     let field = &diagnostic.field;
     let field = if field.is_empty() {
         String::new()

@@ -20,7 +20,7 @@ pub mod head;
 
 pub mod hpack;
 
-pub mod memory;
+pub mod worker_buffers;
 
 pub mod output;
 

@@ -100,12 +100,12 @@ pub struct GatewayTls {
     /// Files of the own certificate and its key, where it wants to see one.
     pub shows: Option<(Arc<str>, Arc<str>)>,
     /// Where it was written; nothing follows from that.
-    pub place: GatewayTlsPlace,
+    pub place: GatewayTlsLocation,
 }
 
 /// Where the TLS of a gateway was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct GatewayTlsPlace {
+pub struct GatewayTlsLocation {
     /// The file.
     pub file: Arc<str>,
     /// The path within it, such as `clusters[0].gateway.tls`.

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::codec::transport::Transport;
 use crate::codec::{self, Downstream, Handler};
-use crate::runtime::admission::{Admission, Slot};
+use crate::runtime::admission::{Admission, AdmissionPermit};
 use crate::snapshot::ListenerKey;
 use crate::telemetry::Counter;
 
@@ -82,7 +82,13 @@ impl<A: Handler> ListenerContext<A> {
     }
 
     /// Serves a connection on this worker.
-    fn serve(&self, transport: Transport, listener: ListenerKey, remote: SocketAddr, slot: Slot) {
+    fn serve(
+        &self,
+        transport: Transport,
+        listener: ListenerKey,
+        remote: SocketAddr,
+        slot: AdmissionPermit,
+    ) {
         // The peer is gone already when the kernel cannot tell our own address.
         let Ok(local) = transport.local() else {
             return;

@@ -43,8 +43,8 @@ pub use settings::{
 use self::hosts::Hosts;
 use self::key::{Key, NumberHash};
 use crate::error::{BoxError, Error, Kind};
-use crate::http2::memory::Memory;
-use crate::registry::{Bell, ClusterState, EndpointState, PendingPermit, RequestPermit};
+use crate::http2::worker_buffers::WorkerBuffers;
+use crate::registry::{ClusterState, EndpointState, PendingPermit, RequestPermit, WakeSignal};
 use crate::telemetry::Counter;
 use crate::tls::ClientTls;
 use crate::upstream::http1::{Interim, Message};
@@ -243,8 +243,8 @@ pub struct Pools {
     leaving: RefCell<Vec<Rc<EndpointPool>>>,
     hosts: Hosts,
     counts: Rc<Counts>,
-    memory: Rc<Memory>,
-    bell: Arc<Bell>,
+    memory: Rc<WorkerBuffers>,
+    wake_signal: Arc<WakeSignal>,
 }
 
 /// Connections of one worker to one endpoint.
@@ -255,7 +255,7 @@ pub(crate) struct EndpointPool {
     /// What its connections were made with; once nobody else has it, other settings or other material are in force.
     tls: Option<Weak<ClientTls>>,
     counts: Rc<Counts>,
-    memory: Rc<Memory>,
+    memory: Rc<WorkerBuffers>,
     terms: Cell<Terms>,
     http1: idle::Stack,
     http2: http2::Shared,
@@ -270,7 +270,7 @@ impl Pools {
             hosts: Hosts::default(),
             counts,
             memory: Rc::default(),
-            bell: Arc::default(),
+            wake_signal: Arc::default(),
         }
     }
 
@@ -342,7 +342,7 @@ impl Pools {
     fn pool(&self, target: &PoolTarget<'_>) -> Rc<EndpointPool> {
         let mut pools = self.pools.borrow_mut();
         let pool = pools.entry(target.key()).or_insert_with(|| {
-            target.cluster.connections.attend(&self.bell);
+            target.cluster.connections.attend(&self.wake_signal);
             Rc::new(EndpointPool {
                 cluster: Arc::clone(target.cluster),
                 endpoint: Arc::downgrade(target.state),
@@ -360,8 +360,8 @@ impl Pools {
     }
 
     /// Rung when connections that no request uses are needed elsewhere: [`Pools::answer`] is to be called then.
-    pub fn bell(&self) -> &Arc<Bell> {
-        &self.bell
+    pub fn wake_signal(&self) -> &Arc<WakeSignal> {
+        &self.wake_signal
     }
 
     /// Lets go of connections that no request uses, where requests on other workers wait for one.

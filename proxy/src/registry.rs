@@ -29,7 +29,8 @@ pub use affinity_table::{
 };
 pub use checked::{Checked, Thresholds};
 pub use connections::{
-    Bell, Closing, ConnectionPermit, Connections, IdleMark, Offer, PASSED_OVER_MAX, Place, Turn,
+    Closing, ConnectionPermit, Connections, IdleMark, Offer, PASSED_OVER_MAX, QueueTicket, Turn,
+    WakeSignal,
 };
 pub use health::{Health, Moment, Streak, why};
 pub use journal::{Cause, EVENTS_MAX, Event, EventKind, Journal};

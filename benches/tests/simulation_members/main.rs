@@ -23,7 +23,7 @@ use rand::{RngExt, SeedableRng};
 
 use benches::fleet::{Fleet, named};
 use oracle::Tiers;
-use world::{Kind, Place, World};
+use world::{EndpointSite, Kind, World};
 
 const SEEDS: u64 = 300;
 const STEPS: usize = 40;
@@ -116,7 +116,7 @@ impl Play {
     }
 
     /// Endpoints of the service that may be used now, by place.
-    fn usable(&self) -> BTreeMap<Place, bool> {
+    fn usable(&self) -> BTreeMap<EndpointSite, bool> {
         let mut all = BTreeMap::new();
         let Some(web) = self.web() else {
             return all;
@@ -285,9 +285,9 @@ impl Play {
     }
 }
 
-fn place(address: &Address) -> Place {
+fn place(address: &Address) -> EndpointSite {
     let address = address.socket().expect("an IP address");
-    Place::of(address)
+    EndpointSite::of(address)
 }
 
 fn gcd(a: u64, b: u64) -> u64 {

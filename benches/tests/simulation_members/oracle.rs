@@ -2,21 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::world::{Kind, Place, Policy, World};
+use crate::world::{EndpointSite, Kind, Policy, World};
 
 /// Members by weight, in the order in which they are asked.
 #[derive(Debug)]
 pub(crate) struct Tiers {
     tiers: Vec<BTreeMap<u8, u64>>,
     /// Endpoints that may serve at all.
-    candidates: BTreeSet<Place>,
+    candidates: BTreeSet<EndpointSite>,
     /// Whether members share by weight, or every endpoint alike.
     weighted: bool,
 }
 
 /// Follows sections 3.5 and 3.6 for a proxy and its service.
 pub(crate) fn tiers(world: &World) -> Tiers {
-    let candidates: BTreeSet<Place> = candidates(world);
+    let candidates: BTreeSet<EndpointSite> = candidates(world);
     let has_pool = |member: &u8| candidates.iter().any(|place| place.member == *member);
     let own = world.own;
     let weight = |weight: Option<u32>| match weight {
@@ -62,7 +62,7 @@ pub(crate) fn tiers(world: &World) -> Tiers {
 }
 
 /// Every endpoint that this proxy may use for the port.
-fn candidates(world: &World) -> BTreeSet<Place> {
+fn candidates(world: &World) -> BTreeSet<EndpointSite> {
     let own = world.own;
     let may_use = |member: u8| {
         let Some(exposure) = &world.exposure else {
@@ -92,13 +92,13 @@ fn candidates(world: &World) -> BTreeSet<Place> {
 }
 
 impl Tiers {
-    fn is_available(&self, member: u8, usable: &BTreeMap<Place, bool>) -> bool {
+    fn is_available(&self, member: u8, usable: &BTreeMap<EndpointSite, bool>) -> bool {
         let mut own = self.candidates.iter().filter(|p| p.member == member);
         own.any(|place| usable.get(place).copied().unwrap_or(false))
     }
 
     /// The available members of each tier that has one.
-    pub(crate) fn usable_tiers(&self, usable: &BTreeMap<Place, bool>) -> Vec<Vec<u8>> {
+    pub(crate) fn usable_tiers(&self, usable: &BTreeMap<EndpointSite, bool>) -> Vec<Vec<u8>> {
         let available = |tier: &BTreeMap<u8, u64>| -> Vec<u8> {
             let members = tier.keys().copied();
             members.filter(|m| self.is_available(*m, usable)).collect()
@@ -108,12 +108,15 @@ impl Tiers {
     }
 
     /// Members of the tier in use.
-    pub(crate) fn first_usable(&self, usable: &BTreeMap<Place, bool>) -> Option<Vec<u8>> {
+    pub(crate) fn first_usable(&self, usable: &BTreeMap<EndpointSite, bool>) -> Option<Vec<u8>> {
         self.usable_tiers(usable).into_iter().next()
     }
 
     /// The weights of the members that share the traffic now, if members do.
-    pub(crate) fn in_use(&self, usable: &BTreeMap<Place, bool>) -> Option<BTreeMap<u8, u64>> {
+    pub(crate) fn in_use(
+        &self,
+        usable: &BTreeMap<EndpointSite, bool>,
+    ) -> Option<BTreeMap<u8, u64>> {
         let first = self.first_usable(usable).filter(|_| self.weighted)?;
         let mut tiers = self.tiers.iter();
         let tier = tiers.find(|tier| first.iter().all(|member| tier.contains_key(member)))?;
@@ -122,7 +125,12 @@ impl Tiers {
 
     /// A request was sent there: it is somebody who may serve, of a member that is not drained, of the first tier that
     /// has anybody; one who is out only if that is a panic, when nobody else is left.
-    pub(crate) fn check_pick(&self, place: Place, usable: &BTreeMap<Place, bool>, panics: bool) {
+    pub(crate) fn check_pick(
+        &self,
+        place: EndpointSite,
+        usable: &BTreeMap<EndpointSite, bool>,
+        panics: bool,
+    ) {
         assert!(
             self.candidates.contains(&place),
             "{place:?} may not be used: {self:?}"

@@ -16,13 +16,13 @@ pub(crate) enum Kind {
 
 /// An endpoint, as its address tells it: 10.MEMBER.KIND.NUMBER.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct EndpointSite {
     pub(crate) member: u8,
     pub(crate) kind: Kind,
     number: u8,
 }
 
-impl Place {
+impl EndpointSite {
     pub(crate) fn of(address: SocketAddr) -> Self {
         let IpAddr::V4(ip) = address.ip() else {
             panic!("{address} is not ours");
@@ -90,7 +90,7 @@ pub(crate) struct World {
     pub(crate) local_always: bool,
     /// Endpoints of each member: gateways, workloads.
     sites: BTreeMap<u8, (u8, u8)>,
-    conduct: BTreeMap<Place, Conduct>,
+    conduct: BTreeMap<EndpointSite, Conduct>,
     rule: (u32, u32, u32, u32),
 }
 
@@ -147,11 +147,11 @@ impl World {
         self.rule.3 > 0
     }
 
-    pub(crate) fn places(&self) -> BTreeSet<Place> {
+    pub(crate) fn places(&self) -> BTreeSet<EndpointSite> {
         let mut places = BTreeSet::new();
         for (member, (gateways, workloads)) in &self.sites {
             for (kind, count) in [(Kind::Gateway, gateways), (Kind::Workload, workloads)] {
-                places.extend((1..=*count).map(|number| Place {
+                places.extend((1..=*count).map(|number| EndpointSite {
                     member: *member,
                     kind,
                     number,
@@ -162,7 +162,7 @@ impl World {
     }
 
     /// Whether a request there fails: with a broken connection, or with 503.
-    pub(crate) fn fails(&self, place: Place, rng: &mut SmallRng) -> Option<bool> {
+    pub(crate) fn fails(&self, place: EndpointSite, rng: &mut SmallRng) -> Option<bool> {
         match self.conduct.get(&place).unwrap_or(&Conduct::Well) {
             Conduct::Well => None,
             Conduct::Poor(part) => rng.random_bool(*part).then_some(false),
@@ -173,7 +173,7 @@ impl World {
     /// Something happens. Whether that is a change of resources.
     pub(crate) fn fate(&mut self, rng: &mut SmallRng) -> bool {
         let member = rng.random_range(1..=self.members);
-        let all = |world: &Self| -> Vec<Place> {
+        let all = |world: &Self| -> Vec<EndpointSite> {
             let places = world.places().into_iter();
             places.filter(|place| place.member == member).collect()
         };
@@ -207,7 +207,7 @@ impl World {
         false
     }
 
-    fn behave(&mut self, places: Vec<Place>, conduct: Conduct) {
+    fn behave(&mut self, places: Vec<EndpointSite>, conduct: Conduct) {
         self.conduct
             .extend(places.into_iter().map(|place| (place, conduct)));
     }
@@ -328,7 +328,7 @@ endpoints: [{{addresses: [{}], conditions: {{ready: true}}}}]
             .places()
             .into_iter()
             .filter(|p| p.kind == Kind::Gateway);
-        let endpoint = |place: Place| {
+        let endpoint = |place: EndpointSite| {
             format!(
                 "{{clusterKey: {}, target: {{host: '', ip: {}, port: 80, path: /c{}/web}}}}",
                 key(&format!("c{}", place.member)),

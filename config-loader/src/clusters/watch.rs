@@ -80,7 +80,7 @@ impl Followed {
         let problems = look.problems.into_iter();
         diagnostics.extend(problems.filter(|found| found.code != SRC001));
         for found in &mut diagnostics {
-            found.place.file = Arc::clone(&self.name);
+            found.location.file = Arc::clone(&self.name);
         }
         if !changed && diagnostics == self.diagnostics {
             return None;
@@ -133,7 +133,7 @@ mod tests {
     fn codes(update: &ClustersUpdate) -> Vec<String> {
         let found = update.diagnostics.iter();
         found
-            .map(|one| format!("{} {}", one.place, one.code))
+            .map(|one| format!("{} {}", one.location, one.code))
             .collect()
     }
 

@@ -9,7 +9,7 @@ use super::draft::Draft;
 use super::layout::Layout;
 use crate::ReadOptions;
 use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, CM032, CM036, CM037, YAML006};
-use crate::diagnostic::{Diagnostic, Locator, Place, Severity, suggest};
+use crate::diagnostic::{Diagnostic, Location, Locator, Severity, suggest};
 use crate::kind::ObjectRef;
 use crate::kinds::unsupported::{self, Unsupported};
 use crate::kinds::{self, Found, Row};
@@ -23,7 +23,7 @@ use crate::validate::istio::all_reached;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reading {
     /// The objects that stand in it, good or not.
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) slots: Vec<DocumentObject>,
     /// What was found.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Whether it could not be told which objects stand in it: one that stood there may be meant still.
@@ -37,14 +37,14 @@ impl Reading {
         let mut found = Diagnostic::at(Severity::Error, CM032, Span::NONE, message);
         let lines = Lines::new(chunk.text);
         let (text, first_line) = (chunk.text, chunk.first_line);
-        found.place = Locator {
+        found.location = Locator {
             file,
             text,
             lines: &lines,
             first_line,
             secret: true,
         }
-        .place(Span::NONE);
+        .location(Span::NONE);
         Reading {
             slots: Vec::new(),
             diagnostics: vec![found],
@@ -55,10 +55,10 @@ impl Reading {
 
 /// An object that stands in a document.
 #[derive(Clone, Debug)]
-pub(crate) struct Slot {
+pub(crate) struct DocumentObject {
     pub(crate) id: ObjectRef,
     /// Where its name is written.
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     /// The object, if it is good.
     pub(crate) object: Option<Arc<dyn AnyObject>>,
 }
@@ -195,7 +195,7 @@ pub(crate) fn place_all(found: &mut [Diagnostic], root: Option<&Node>, locator: 
             push_key(&mut field, &diagnostic.field);
         }
         diagnostic.field = field;
-        diagnostic.place = locator.place(marked);
+        diagnostic.location = locator.location(marked);
     }
 }
 
@@ -477,6 +477,6 @@ mod tests {
             panic!("{reading:?}");
         };
         assert_eq!((found.code, found.severity), (CM032, Severity::Error));
-        assert_eq!((&*found.place.file, found.place.line), ("a.yaml", 7));
+        assert_eq!((&*found.location.file, found.location.line), ("a.yaml", 7));
     }
 }

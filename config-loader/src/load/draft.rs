@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::document::{Slot, place_all};
+use super::document::{DocumentObject, place_all};
 use super::metadata::{self, Metadata};
 use super::unsupported;
 use crate::ReadOptions;
@@ -136,7 +136,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Reads and checks the body. The object is refused if anything in it is an error.
-    pub(super) fn finish(mut self, fingerprint: u64) -> (Option<Slot>, Vec<Diagnostic>) {
+    pub(super) fn finish(mut self, fingerprint: u64) -> (Option<DocumentObject>, Vec<Diagnostic>) {
         self.fingerprint = fingerprint;
         let object = (self.row.read)(&mut self);
         unsupported::report(self.row.kind, self.node, &mut self.found);
@@ -150,13 +150,17 @@ impl<'a> Draft<'a> {
     }
 
     /// The object by name only, without anything said about it.
-    pub(super) fn refuse(self) -> Option<Slot> {
+    pub(super) fn refuse(self) -> Option<DocumentObject> {
         self.slot(None)
     }
 
-    fn slot(&self, object: Option<Arc<dyn AnyObject>>) -> Option<Slot> {
-        let place = self.locator.place(self.metadata.name_span);
-        self.id.clone().map(|id| Slot { id, place, object })
+    fn slot(&self, object: Option<Arc<dyn AnyObject>>) -> Option<DocumentObject> {
+        let location = self.locator.location(self.metadata.name_span);
+        self.id.clone().map(|id| DocumentObject {
+            id,
+            location,
+            object,
+        })
     }
 
     fn failed(&self) -> bool {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use twox_hash::XxHash64;
 
-use super::document::{Reading, Slot, Source, read_changed, read_document};
+use super::document::{DocumentObject, Reading, Source, read_changed, read_document};
 use super::layout::Layout;
 use crate::ReadOptions;
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, Location};
 use crate::parse::{self, Chunk};
 use crate::resource::{Order, Provenance};
 
@@ -122,16 +122,16 @@ fn reuse(document: &Document, old_index: usize, chunk: Chunk<'_>, index: u32) ->
     if document.first_line == chunk.first_line && old_index == index as usize {
         return Arc::clone(&document.reading);
     }
-    let shift = |place: &Place| {
-        let line = place.line + chunk.first_line - document.first_line.min(place.line);
-        Place {
+    let shift = |location: &Location| {
+        let line = location.line + chunk.first_line - document.first_line.min(location.line);
+        Location {
             line,
-            ..place.clone()
+            ..location.clone()
         }
     };
-    let slots = document.reading.slots.iter().map(|slot| Slot {
+    let slots = document.reading.slots.iter().map(|slot| DocumentObject {
         id: slot.id.clone(),
-        place: shift(&slot.place),
+        location: shift(&slot.location),
         object: slot.object.as_ref().map(|object| {
             let provenance = Provenance {
                 file: Arc::clone(&object.provenance().file),
@@ -149,9 +149,9 @@ fn reuse(document: &Document, old_index: usize, chunk: Chunk<'_>, index: u32) ->
     });
     let diagnostics = document.reading.diagnostics.iter().map(|found| {
         let mut found = found.clone();
-        found.place = shift(&found.place);
-        for (place, _) in &mut found.related {
-            *place = shift(place);
+        found.location = shift(&found.location);
+        for (location, _) in &mut found.related {
+            *location = shift(location);
         }
         found
     });

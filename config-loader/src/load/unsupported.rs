@@ -119,7 +119,7 @@ mod tests {
         let found = found.iter().filter(|found| found.code == CM024);
         let found = found.inspect(|found| assert!(found.help.is_some(), "{}", found.message));
         found
-            .map(|found| (found.place.line, found.field.clone()))
+            .map(|found| (found.location.line, found.field.clone()))
             .collect()
     }
 

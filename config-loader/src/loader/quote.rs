@@ -17,9 +17,9 @@ const QUOTED_MAX: usize = 200;
 pub fn fill_source_lines(found: &mut [Diagnostic]) {
     let mut wanted: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
     for (index, diagnostic) in found.iter().enumerate().take(QUOTED_MAX) {
-        if diagnostic.place.line > 0 && diagnostic.place.source_line.is_empty() {
+        if diagnostic.location.line > 0 && diagnostic.location.source_line.is_empty() {
             wanted
-                .entry(Arc::clone(&diagnostic.place.file))
+                .entry(Arc::clone(&diagnostic.location.file))
                 .or_default()
                 .push(index);
         }
@@ -28,13 +28,13 @@ pub fn fill_source_lines(found: &mut [Diagnostic]) {
         let Ok(opened) = File::open(&*file) else {
             continue;
         };
-        indexes.sort_by_key(|&index| found[index].place.line);
+        indexes.sort_by_key(|&index| found[index].location.line);
         let mut indexes = indexes.into_iter().peekable();
         for (number, line) in (1..).zip(BufReader::new(opened).lines()) {
             let Ok(line) = line else {
                 break;
             };
-            while let Some(index) = indexes.next_if(|&index| found[index].place.line == number) {
+            while let Some(index) = indexes.next_if(|&index| found[index].location.line == number) {
                 quote(&mut found[index], line.trim_end());
             }
             if indexes.peek().is_none() {
@@ -55,13 +55,13 @@ fn quote(diagnostic: &mut Diagnostic, line: &str) {
         _ => Span::new(start, line.len()),
     };
     let lines = Lines::new(line);
-    let file = Arc::clone(&diagnostic.place.file);
+    let file = Arc::clone(&diagnostic.location.file);
     let locator = Locator {
         file: &file,
         text: line,
         lines: &lines,
-        first_line: diagnostic.place.line,
+        first_line: diagnostic.location.line,
         secret: false,
     };
-    diagnostic.place = locator.place(span);
+    diagnostic.location = locator.location(span);
 }

@@ -25,10 +25,10 @@ fn secret(name: &str, label: &str) -> String {
 /// One line per finding: severity, code, file name, place, message.
 fn show(found: &[Diagnostic]) -> String {
     let line = |found: &Diagnostic| {
-        let file = Path::new(&*found.place.file)
+        let file = Path::new(&*found.location.file)
             .file_name()
             .map_or_else(String::new, |name| name.to_string_lossy().into());
-        let (line, column) = (found.place.line, found.place.column);
+        let (line, column) = (found.location.line, found.location.column);
         format!(
             "{} {} {file}:{line}:{column} {}",
             found.severity, found.code, found.message
@@ -460,7 +460,7 @@ fn secrets_are_never_shown() {
         let found = found.into_sorted();
         assert!(!found.is_empty());
         for diagnostic in &found {
-            assert_eq!(&*diagnostic.place.source_line, "", "{diagnostic:?}");
+            assert_eq!(&*diagnostic.location.source_line, "", "{diagnostic:?}");
         }
     }
 }
@@ -474,7 +474,7 @@ fn findings_come_in_file_order() {
     );
     let mut found = Diagnostics::default();
     load_bytes("a.yaml", text.as_bytes(), &mut found);
-    let lines: Vec<u32> = found.iter().map(|found| found.place.line).collect();
+    let lines: Vec<u32> = found.iter().map(|found| found.location.line).collect();
     assert!(lines.is_sorted() && lines.len() >= 3, "{lines:?}");
     assert!(found.iter().all(|found| found.severity == Severity::Error));
 }

@@ -427,11 +427,11 @@ impl Builder<'_> {
     }
 
     /// A password that starts with `!` and lacks its quotes is a tag.
-    fn unknown_tag(&self, tag: &Tag, place: &str) -> String {
+    fn unknown_tag(&self, tag: &Tag, location: &str) -> String {
         if self.locator.secret {
-            format!("the tag is unknown{place}")
+            format!("the tag is unknown{location}")
         } else {
-            format!("the tag `{tag}` is unknown{place}")
+            format!("the tag `{tag}` is unknown{location}")
         }
     }
 
@@ -442,7 +442,7 @@ impl Builder<'_> {
         let open = self.stack.last().map(|frame| frame.start);
         let after = |start: usize| self.locator.text.get(start..).unwrap_or("");
         let open = open.filter(|&start| after(start).starts_with(['[', '{']));
-        let opened = open.map(|start| self.locator.place(Span::new(start, start + 1)));
+        let opened = open.map(|start| self.locator.location(Span::new(start, start + 1)));
         let info = error.info();
         let found = if at >= written {
             // Nothing stands at the end of the text: the last character is the place nearest to it.
@@ -471,8 +471,8 @@ impl Builder<'_> {
             found.code = YAML004;
             found.message = format!("nested more than {DEPTH_MAX} levels deep");
         }
-        if let Some(place) = opened.filter(|_| found.code == YAML001) {
-            found.related(place, "this is not closed");
+        if let Some(location) = opened.filter(|_| found.code == YAML001) {
+            found.related(location, "this is not closed");
         }
         Stop
     }

@@ -37,7 +37,7 @@ pub(super) fn refuse_duplicates(
         // The entry will not be in the tree: its mapping's path lacks it.
         duplicate.field = text.to_string();
         duplicate.related(
-            locator.place(entries[order[first]].key.span),
+            locator.location(entries[order[first]].key.span),
             "first given here",
         );
         found.push(duplicate);

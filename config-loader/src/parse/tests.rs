@@ -52,11 +52,11 @@ fn show(found: Vec<Diagnostic>, root: Option<&Node>, locator: &Locator<'_>) -> S
         let (path, marked) = root.map_or((String::new(), diagnostic.span), |root| {
             locate(root, diagnostic.span)
         });
-        let place = locator.place(marked);
+        let location = locator.location(marked);
         let _ = write!(
             out,
             "{} {}:{} {path}: {}",
-            diagnostic.code, place.line, place.column, diagnostic.message
+            diagnostic.code, location.line, location.column, diagnostic.message
         );
         if let Some(help) = diagnostic.help {
             let _ = write!(out, " ({help})");
@@ -217,8 +217,8 @@ fn duplicate_keys_are_refused_with_the_place_of_the_first() {
             .map(|found| {
                 (
                     found.related[0].0.line,
-                    locator.place(found.span).line,
-                    locator.place(found.span).column,
+                    locator.location(found.span).line,
+                    locator.location(found.span).column,
                 )
             })
             .collect();

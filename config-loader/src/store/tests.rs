@@ -46,11 +46,11 @@ fn in_force(store: &Store) -> BTreeMap<String, String> {
     set.secrets
         .iter()
         .map(|(name, object)| {
-            let place = format!(
+            let location = format!(
                 "{} {}:{}",
                 object.labels["v"], object.provenance.file, object.provenance.line
             );
-            (name.name.to_string(), place)
+            (name.name.to_string(), location)
         })
         .collect()
 }
@@ -58,7 +58,7 @@ fn in_force(store: &Store) -> BTreeMap<String, String> {
 fn check(store: &Store, wanted: &[(&str, &str)]) {
     let wanted: BTreeMap<String, String> = wanted
         .iter()
-        .map(|(name, place)| ((*name).to_owned(), (*place).to_owned()))
+        .map(|(name, location)| ((*name).to_owned(), (*location).to_owned()))
         .collect();
     assert_eq!(in_force(store), wanted);
 }
@@ -237,7 +237,7 @@ fn of_two_objects_with_one_name_the_first_is_used() {
     let found = store.diagnostics();
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].code.0, "CM020");
-    assert_eq!((&*found[0].place.file, found[0].place.line), ("b", 5));
+    assert_eq!((&*found[0].location.file, found[0].location.line), ("b", 5));
     assert_eq!(
         found[0].message,
         "Secret/default/s1 is already defined at a:11"
@@ -258,7 +258,7 @@ fn who_repeats_an_object_does_not_replace_it() {
     let [found] = &*store.diagnostics() else {
         panic!("the repetition is told");
     };
-    assert_eq!((&*found.place.file, found.code.0), ("a", "CM020"));
+    assert_eq!((&*found.location.file, found.code.0), ("a", "CM020"));
     assert_eq!(found.message, "Secret/default/s1 is already defined at b:5");
     // it goes on following its own file, and moves when it is taken out there
     write(&mut store, "b", &[Item::Good(1, 3)]);
@@ -457,7 +457,7 @@ fn exposed(store: &Store) -> (Option<&'static str>, Vec<String>) {
                 .as_ref()
                 .is_some_and(|help| help.contains("add it anew"))
         );
-        format!("{} {}: {}", found.place, found.field, found.message)
+        format!("{} {}: {}", found.location, found.field, found.message)
     });
     let exposure = object.map(|object| object.spec.exposure.as_str());
     (exposure, lines.collect())

@@ -76,10 +76,10 @@ pub(crate) fn duplicate(
     code: Code,
     check: &mut Check<'_>,
 ) {
-    let place = check.place(first);
+    let location = check.location(first);
     check
         .error(code, span, format!("Duplicate value: {value:?}"))
-        .related(place, "first written here");
+        .related(location, "first written here");
 }
 
 /// The value of an enum by its name; none if there is no name, or no such.

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use crate::diagnostic::codes::multicluster::MCS010;
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, Location, Severity};
 use crate::resource::karmada::{Exposure, MultiClusterService};
 use crate::resource::{AnyObject, Object};
 use crate::span::Span;
@@ -31,11 +31,11 @@ fn types(
     let mut found = Diagnostic::at(Severity::Error, MCS010, Span::NONE, message);
     found.object = Some(after.id.clone());
     found.field = "spec.types".to_owned();
-    found.place = Place {
+    found.location = Location {
         line: after.line_of(after.spec.exposure_line),
         column: 1,
         len: 1,
-        ..Place::whole_file(Arc::clone(&after.provenance.file))
+        ..Location::whole_file(Arc::clone(&after.provenance.file))
     };
     found.help(format!(
         "{} stays in force: write that, or remove the object, wait until that is in force, and add it anew",

@@ -20,7 +20,7 @@ mod rules;
 mod services;
 mod shadowed;
 
-use crate::diagnostic::{Code, Diagnostic, Place, Severity};
+use crate::diagnostic::{Code, Diagnostic, Location, Severity};
 use crate::resource::{Object, ResourceSet};
 use crate::span::{Line, Span};
 use crate::{Fleet, ReadOptions};
@@ -73,18 +73,18 @@ fn warning<T>(
 ) -> Diagnostic {
     let mut found = Diagnostic::at(Severity::Warning, code, Span::NONE, message);
     found.object = Some(object.id.clone());
-    found.place = place(object, line);
+    found.location = location(object, line);
     found.field = field;
     found
 }
 
 /// The place of a line of an object.
-fn place<T>(object: &Object<T>, line: Line) -> Place {
-    let mut place = Place::whole_file(object.provenance.file.clone());
-    place.line = object.line_of(line);
-    place.column = 1;
-    place.len = 1;
-    place
+fn location<T>(object: &Object<T>, line: Line) -> Location {
+    let mut location = Location::whole_file(object.provenance.file.clone());
+    location.line = object.line_of(line);
+    location.column = 1;
+    location.len = 1;
+    location
 }
 
 #[cfg(test)]

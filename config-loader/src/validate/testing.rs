@@ -18,7 +18,7 @@ pub(super) fn load(yaml: &str) -> (ResourceSet, Vec<String>) {
                 Severity::Note => "N",
                 Severity::Warning => "W",
             };
-            let line = found.place.line;
+            let line = found.location.line;
             let (code, field, message) = (found.code, found.field, found.message);
             format!("{severity} {code} {line} {field}: {message}")
         })

@@ -126,14 +126,14 @@ fn seen(found: &[Diagnostic]) -> Vec<(u32, String, String)> {
                 Severity::Note => 'N',
                 Severity::Warning => 'W',
             };
-            let place = &found.place;
-            let skipped = (place.column - 1 - place.source_skipped) as usize;
-            let marked = place.source_line.chars().skip(skipped);
-            let marked: String = marked.take(place.len as usize).collect();
+            let location = &found.location;
+            let skipped = (location.column - 1 - location.source_skipped) as usize;
+            let marked = location.source_line.chars().skip(skipped);
+            let marked: String = marked.take(location.len as usize).collect();
             let marked = marked.split(" # ").next().unwrap_or_default();
             let marked = marked.trim().trim_end_matches(':');
             (
-                place.line,
+                location.line,
                 format!("{severity} {}", found.code),
                 marked.to_owned(),
             )

@@ -33,7 +33,7 @@ pub(super) fn load(
         })
         .map_err(failed("cannot watch the configuration"))?;
     if let Some(missing) = unreadable(&loaded.diagnostics) {
-        return Err(failed(&missing.place.file)(&missing.message));
+        return Err(failed(&missing.location.file)(&missing.message));
     }
     // An update may have come already; it is newer than what was loaded.
     sender.send_if_modified(|found| {

@@ -435,7 +435,7 @@ fn quarantined(quarantine: &Quarantine) -> Vec<QuarantineView> {
         let first = quarantined.diagnostics.first();
         QuarantineView {
             object: quarantined.name.clone(),
-            location: first.map_or_else(String::new, |found| found.place.to_string()),
+            location: first.map_or_else(String::new, |found| found.location.to_string()),
             errors: quarantined
                 .diagnostics
                 .iter()

@@ -10,12 +10,12 @@ pub enum Weights {
     /// All weights are equal; the number of endpoints.
     Equal(u32),
     /// Alias table: each slot keeps its own index below the threshold and gives the alias at or above it.
-    Alias(Box<[Slot]>),
+    Alias(Box<[AliasEntry]>),
 }
 
 /// One slot of an alias table.
 #[derive(Clone, Copy, Debug)]
-pub struct Slot {
+pub struct AliasEntry {
     /// Threshold in 2^-32 parts; a draw below it keeps the slot's own index.
     keep: u32,
     alias: u32,
@@ -78,15 +78,15 @@ fn bounded(bits: u32, len: u32) -> u32 {
     ((u64::from(bits) * u64::from(len)) >> 32) as u32
 }
 
-fn alias_table(weights: &[u32]) -> Box<[Slot]> {
+fn alias_table(weights: &[u32]) -> Box<[AliasEntry]> {
     let len = weights.len();
     let total: f64 = weights.iter().map(|&weight| f64::from(weight.max(1))).sum();
     let mut scaled: Vec<f64> = weights
         .iter()
         .map(|&weight| f64::from(weight.max(1)) * len as f64 / total)
         .collect();
-    let mut slots: Vec<Slot> = (0..len as u32)
-        .map(|alias| Slot {
+    let mut slots: Vec<AliasEntry> = (0..len as u32)
+        .map(|alias| AliasEntry {
             keep: u32::MAX,
             alias,
         })
@@ -94,7 +94,7 @@ fn alias_table(weights: &[u32]) -> Box<[Slot]> {
     let (mut small, mut large): (Vec<usize>, Vec<usize>) =
         (0..len).partition(|&index| scaled[index] < 1.0);
     while let (Some(low), Some(&high)) = (small.pop(), large.last()) {
-        slots[low] = Slot {
+        slots[low] = AliasEntry {
             keep: (scaled[low] * 4_294_967_296.0) as u32,
             alias: high as u32,
         };

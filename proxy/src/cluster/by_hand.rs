@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::locality::{self, Locality, Place};
+use super::locality::{self, Locality, TopologyLabels};
 use super::{Balance, Common, Endpoint, EndpointTls, Parts, RetryLimit};
 use crate::pool::PoolSettings;
 use crate::registry::{Address, Registry};
@@ -52,13 +52,13 @@ pub fn parts(
         .collect();
     let here = Locality::new(HERE);
     let own = BTreeMap::new();
-    let place = |locality| Place {
+    let place = |locality| TopologyLabels {
         locality,
         labels: &own,
         network: "",
         member: "",
     };
-    let places: Vec<(Place<'_>, u32)> = endpoints
+    let places: Vec<(TopologyLabels<'_>, u32)> = endpoints
         .iter()
         .map(|endpoint| (place(&endpoint.locality), 1))
         .collect();

@@ -48,7 +48,7 @@ impl fmt::Display for Locality {
 
 /// What a proxy or an endpoint is compared by.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct TopologyLabels<'a> {
     /// Where it is.
     pub locality: &'a Locality,
     /// Its labels.
@@ -65,7 +65,7 @@ const NETWORK: &str = "topology.istio.io/network";
 /// The label that stands for the Kubernetes cluster.
 const MEMBER: &str = "topology.istio.io/cluster";
 
-impl<'a> Place<'a> {
+impl<'a> TopologyLabels<'a> {
     /// The value of a label, those of the topology included.
     fn label(&self, key: &str) -> &'a str {
         let [region, zone, sub_zone] = self.locality.parts();
@@ -148,7 +148,11 @@ pub struct Group {
 pub type Plan = Vec<Vec<Group>>;
 
 /// Puts endpoints, each with its weight, into priorities and groups, for a proxy that is `here`.
-pub fn plan(spread: &Spread, here: &Place<'_>, endpoints: &[(Place<'_>, u32)]) -> Plan {
+pub fn plan(
+    spread: &Spread,
+    here: &TopologyLabels<'_>,
+    endpoints: &[(TopologyLabels<'_>, u32)],
+) -> Plan {
     match spread {
         _ if endpoints.is_empty() => Plan::new(),
         Spread::Flat => vec![vec![Group {
@@ -195,8 +199,8 @@ impl Spread {
 /// `distribute` has no share for any of them, they are balanced as if it were not there.
 pub fn plan_within_member(
     spread: &Spread,
-    here: &Place<'_>,
-    endpoints: &[(Place<'_>, u32)],
+    here: &TopologyLabels<'_>,
+    endpoints: &[(TopologyLabels<'_>, u32)],
 ) -> Plan {
     let plan = plan(&spread.within_member(), here, endpoints);
     match plan.is_empty() {
@@ -213,7 +217,7 @@ struct Gathered {
 }
 
 /// Every entry shares its weight between the localities that it matches, by the weights of their endpoints, rounded up.
-fn distribute(shares: &[(Pattern, u32)], endpoints: &[(Place<'_>, u32)]) -> Plan {
+fn distribute(shares: &[(Pattern, u32)], endpoints: &[(TopologyLabels<'_>, u32)]) -> Plan {
     let mut by_locality: BTreeMap<&Locality, Gathered> = BTreeMap::new();
     for (number, (place, weight)) in endpoints.iter().enumerate() {
         let gathered = by_locality.entry(place.locality).or_default();
@@ -244,12 +248,12 @@ fn distribute(shares: &[(Pattern, u32)], endpoints: &[(Place<'_>, u32)]) -> Plan
 fn failover(
     regions: &[(Arc<str>, Arc<str>)],
     labels: &[Label],
-    here: &Place<'_>,
-    endpoints: &[(Place<'_>, u32)],
+    here: &TopologyLabels<'_>,
+    endpoints: &[(TopologyLabels<'_>, u32)],
 ) -> Plan {
     // compared without regard to the topology, which `labels` then has no entry for
     let both = !regions.is_empty() && !labels.is_empty();
-    let level = |place: &Place<'_>| {
+    let level = |place: &TopologyLabels<'_>| {
         let near = || nearness(regions, here.locality, place.locality);
         let agreed = || disagreement(labels, here, place);
         match (labels.is_empty(), both) {
@@ -275,8 +279,8 @@ type Zones<'a> = BTreeMap<(bool, &'a str, &'a str), Vec<u32>>;
 fn zone_aware(
     regions: &[(Arc<str>, Arc<str>)],
     labels: &[Label],
-    here: &Place<'_>,
-    endpoints: &[(Place<'_>, u32)],
+    here: &TopologyLabels<'_>,
+    endpoints: &[(TopologyLabels<'_>, u32)],
 ) -> Plan {
     let [own_region, own_zone, _] = here.locality.parts();
     let mut levels: BTreeMap<usize, Zones<'_>> = BTreeMap::new();
@@ -368,7 +372,7 @@ fn nearness(regions: &[(Arc<str>, Arc<str>)], here: &Locality, there: &Locality)
 }
 
 /// How many labels are left from the first that differs on.
-fn disagreement(labels: &[Label], here: &Place<'_>, there: &Place<'_>) -> usize {
+fn disagreement(labels: &[Label], here: &TopologyLabels<'_>, there: &TopologyLabels<'_>) -> usize {
     if here.labels.is_empty() && labels.iter().all(|label| !is_topology(&label.key)) {
         return 0;
     }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-use super::framing::Place;
+use super::framing::StreamPosition;
 use super::io::Wire;
 
 /// Counts the requests of one connection that are over.
@@ -55,7 +55,7 @@ pub struct Flight {
 impl Flight {
     /// Whether the request has not come to its end yet.
     pub fn is_incomplete(&self) -> bool {
-        self.flights.wire.place() == Place::Body
+        self.flights.wire.place() == StreamPosition::Body
     }
 
     /// The response begins another protocol on this connection.

@@ -32,7 +32,7 @@ pub enum Verdict {
 
 /// Where in the stream of requests the bytes seen so far end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum StreamPosition {
     /// Between two requests.
     Between,
     /// Inside a body.
@@ -132,18 +132,18 @@ impl Framing {
     }
 
     /// Where the bytes seen so far end.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> StreamPosition {
         match self.state {
-            State::Head if self.head.bytes == 0 && self.line.is_empty() => Place::Between,
-            State::Head => Place::Head,
-            State::Held => Place::Held,
-            State::Refused => Place::Refused,
-            State::Tunnel => Place::Tunnel,
+            State::Head if self.head.bytes == 0 && self.line.is_empty() => StreamPosition::Between,
+            State::Head => StreamPosition::Head,
+            State::Held => StreamPosition::Held,
+            State::Refused => StreamPosition::Refused,
+            State::Tunnel => StreamPosition::Tunnel,
             State::Chunk(_)
             | State::ChunkEnd
             | State::ChunkSize
             | State::Length(_)
-            | State::Trailers => Place::Body,
+            | State::Trailers => StreamPosition::Body,
         }
     }
 
@@ -183,7 +183,7 @@ impl Framing {
                 }
             }
             // What is not part of an incomplete head is the parser's already.
-            if self.place() != Place::Head {
+            if self.place() != StreamPosition::Head {
                 start = at;
             }
         }

@@ -22,7 +22,7 @@ use hyper_util::rt::TokioIo;
 use super::check::{self, Http10};
 use super::connection_table::ConnectionHandle;
 use super::flight::{Flights, Outgoing};
-use super::framing::{Limits, Place};
+use super::framing::{Limits, StreamPosition};
 use super::future_slot::FutureSlot;
 use super::io::{Stream, Wire};
 use super::park::{self, Done, linger};
@@ -198,7 +198,7 @@ where
         let seen = self.look(member);
         let quiet = seen.in_flight == 0 && !seen.unflushed;
         match seen.place {
-            Place::Refused if quiet => {
+            StreamPosition::Refused if quiet => {
                 return Poll::Ready(
                     self.flights
                         .wire()
@@ -206,7 +206,7 @@ where
                         .map_or(Outcome::Close, Outcome::Refuse),
                 );
             }
-            Place::Held if seen.in_flight == 0 && !self.flights.wire().is_tunnel() => {
+            StreamPosition::Held if seen.in_flight == 0 && !self.flights.wire().is_tunnel() => {
                 self.flights.wire().set_resume();
                 cx.waker().wake_by_ref();
             }
@@ -284,7 +284,7 @@ where
                     }
                 }
                 // The peer may be in the middle of sending what we don't want.
-                let unread = self.flights.wire().place() != Place::Between
+                let unread = self.flights.wire().place() != StreamPosition::Between
                     || error.as_ref().is_some_and(hyper::Error::is_parse);
                 if unread && !self.flights.wire().is_ended() {
                     Ended::Linger(stream, done, Box::default())
@@ -308,7 +308,7 @@ fn violation(error: Option<&hyper::Error>, wire: &Wire) -> Option<Counter> {
     if error.is_parse() {
         return Some(Counter::ProtocolHeader);
     }
-    let broke_off = error.is_incomplete_message() && wire.place() == Place::Body;
+    let broke_off = error.is_incomplete_message() && wire.place() == StreamPosition::Body;
     broke_off.then_some(Counter::ProtocolBody)
 }
 

@@ -14,11 +14,11 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-use super::framing::{Framing, Place, Verdict};
+use super::framing::{Framing, StreamPosition, Verdict};
 use super::refusal::Refusal;
 use super::transport::{Replayed, Transport};
 use crate::exchange::interim::Waiting;
-use crate::runtime::admission::Slot;
+use crate::runtime::admission::AdmissionPermit;
 use crate::telemetry::{ConnectionProtocol, ListenerStats, WorkerId};
 
 /// Bytes read ahead at once: most request heads fit.
@@ -60,14 +60,14 @@ impl Wire {
     }
 
     /// Where the bytes read so far end.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> StreamPosition {
         match self.place.load(Ordering::Relaxed) {
-            0 => Place::Between,
-            1 => Place::Body,
-            2 => Place::Head,
-            3 => Place::Held,
-            4 => Place::Refused,
-            _ => Place::Tunnel,
+            0 => StreamPosition::Between,
+            1 => StreamPosition::Body,
+            2 => StreamPosition::Head,
+            3 => StreamPosition::Held,
+            4 => StreamPosition::Refused,
+            _ => StreamPosition::Tunnel,
         }
     }
 
@@ -142,12 +142,12 @@ impl Wire {
     fn note(&self, framing: &Framing) {
         self.heads.store(framing.heads(), Ordering::Relaxed);
         let place = match framing.place() {
-            Place::Between => 0,
-            Place::Body => 1,
-            Place::Head => 2,
-            Place::Held => 3,
-            Place::Refused => 4,
-            Place::Tunnel => 5,
+            StreamPosition::Between => 0,
+            StreamPosition::Body => 1,
+            StreamPosition::Head => 2,
+            StreamPosition::Held => 3,
+            StreamPosition::Refused => 4,
+            StreamPosition::Tunnel => 5,
         };
         self.place.store(place, Ordering::Relaxed);
     }
@@ -196,12 +196,12 @@ pub struct Stream {
     /// Interim responses of the request that is being answered.
     interim: Option<Arc<Waiting>>,
     /// Counts the connection out when the socket closes, also after an upgrade.
-    slot: Slot,
+    slot: AdmissionPermit,
 }
 
 impl Stream {
     /// Takes over an accepted socket.
-    pub fn new(transport: Transport, slot: Slot, framing: Framing) -> Self {
+    pub fn new(transport: Transport, slot: AdmissionPermit, framing: Framing) -> Self {
         Self {
             transport,
             ahead: Bytes::new(),
@@ -215,13 +215,13 @@ impl Stream {
 
     /// Takes the connection apart for a TLS handshake: its socket with what was read ahead in front, and what goes into
     /// the stream that is made of the result. `None` if it is inside TLS already.
-    pub fn into_handshake(self) -> Option<(Replayed, Slot, Framing)> {
+    pub fn into_handshake(self) -> Option<(Replayed, AdmissionPermit, Framing)> {
         let socket = Replayed::new(self.ahead, self.transport)?;
         Some((socket, self.slot, self.framing))
     }
 
     /// Takes the connection apart: its socket, what was read ahead, and what counts it.
-    pub fn into_parts(self) -> (Transport, Bytes, Slot) {
+    pub fn into_parts(self) -> (Transport, Bytes, AdmissionPermit) {
         (self.transport, self.ahead, self.slot)
     }
 
@@ -310,7 +310,7 @@ impl Stream {
             return Poll::Ready(Ok(()));
         }
         let transport = Pin::new(&mut self.transport);
-        if self.framing.place() == Place::Body {
+        if self.framing.place() == StreamPosition::Body {
             return pin!(transport.take(BODY_READ_BYTES_MAX)).poll_read(cx, space);
         }
         transport.poll_read(cx, space)
@@ -399,7 +399,7 @@ impl AsyncRead for Stream {
         space: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if this.framing.place() == Place::Held {
+        if this.framing.place() == StreamPosition::Held {
             if this.wire.is_tunnel() {
                 this.tunnel();
             } else if this.wire.resume.swap(false, Ordering::Relaxed) {
@@ -408,10 +408,12 @@ impl AsyncRead for Stream {
             }
         }
         let polled = match this.framing.place() {
-            Place::Held => this.poll_held(cx),
-            Place::Refused => this.wire.refusal().map_or(Poll::Pending, refused),
-            Place::Tunnel => this.poll_raw(cx, space),
-            Place::Between | Place::Body | Place::Head => this.poll_framed(cx, space),
+            StreamPosition::Held => this.poll_held(cx),
+            StreamPosition::Refused => this.wire.refusal().map_or(Poll::Pending, refused),
+            StreamPosition::Tunnel => this.poll_raw(cx, space),
+            StreamPosition::Between | StreamPosition::Body | StreamPosition::Head => {
+                this.poll_framed(cx, space)
+            }
         };
         this.wire
             .starved

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::framing::Place;
+use super::framing::StreamPosition;
 use super::park::{LINGER, LINGER_PAUSE, LINGER_SHORT};
 use super::refusal::Refusal;
 use crate::runtime::clock::Tick;
@@ -33,7 +33,7 @@ pub struct Seen {
     /// Requests of which the response is not complete.
     pub in_flight: u32,
     /// Where the bytes read so far end.
-    pub place: Place,
+    pub place: StreamPosition,
     /// Whether bytes wait to be written.
     pub unflushed: bool,
     /// Whether we wait for bytes to read.
@@ -74,15 +74,15 @@ enum Standing {
 
 impl Seen {
     fn standing(&self) -> Standing {
-        if self.place == Place::Body && self.in_flight == 0 && !self.unflushed {
+        if self.place == StreamPosition::Body && self.in_flight == 0 && !self.unflushed {
             return Standing::Answered;
         }
-        if self.unflushed || (self.place == Place::Body && self.starved) {
+        if self.unflushed || (self.place == StreamPosition::Body && self.starved) {
             return Standing::Stalled;
         }
         match self.place {
-            Place::Between if self.in_flight == 0 => Standing::Idle,
-            Place::Head if self.in_flight == 0 => Standing::Head,
+            StreamPosition::Between if self.in_flight == 0 => Standing::Idle,
+            StreamPosition::Head if self.in_flight == 0 => Standing::Head,
             _ => Standing::Busy,
         }
     }
@@ -179,7 +179,7 @@ mod tests {
     const IDLE: Seen = Seen {
         heads: 1,
         in_flight: 0,
-        place: Place::Between,
+        place: StreamPosition::Between,
         unflushed: false,
         starved: true,
         moved: 9,
@@ -203,7 +203,7 @@ mod tests {
     fn each_standing_has_its_timeout() {
         let draining = Some(Tick(0));
         let head = Seen {
-            place: Place::Head,
+            place: StreamPosition::Head,
             ..IDLE
         };
         let busy = Seen {
@@ -211,7 +211,7 @@ mod tests {
             ..IDLE
         };
         let body = Seen {
-            place: Place::Body,
+            place: StreamPosition::Body,
             ..busy
         };
         let stuck = Seen {
@@ -219,7 +219,7 @@ mod tests {
             ..IDLE
         };
         let held = Seen {
-            place: Place::Held,
+            place: StreamPosition::Held,
             ..busy
         };
         let answered = Seen {
@@ -289,7 +289,7 @@ mod tests {
     fn trickling_head_is_not_progress_and_trickling_body_is() {
         let mut watchdog = Watchdog::new(Tick(0));
         let head = Seen {
-            place: Place::Head,
+            place: StreamPosition::Head,
             ..IDLE
         };
         let at = |tick: u64, seen: Seen| Seen {
@@ -302,7 +302,7 @@ mod tests {
         });
         assert_eq!(refused, Some(101));
         let body = Seen {
-            place: Place::Body,
+            place: StreamPosition::Body,
             in_flight: 1,
             ..IDLE
         };
@@ -318,7 +318,7 @@ mod tests {
         let mut watchdog = Watchdog::new(Tick(0));
         let closed = (0..1_000).find(|tick| {
             let seen = Seen {
-                place: Place::Body,
+                place: StreamPosition::Body,
                 moved: u32::try_from(*tick).unwrap(),
                 ..IDLE
             };

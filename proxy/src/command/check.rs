@@ -161,7 +161,7 @@ fn check_certificates(loaded: &mut Loaded, identity: &Identity) {
     config_loader::fill_source_lines(&mut look.findings);
     loaded.diagnostics.extend(look.findings);
     loaded.diagnostics.sort_by(|a, b| {
-        let place = |found: &Diagnostic| (Arc::clone(&found.place.file), found.place.line);
+        let place = |found: &Diagnostic| (Arc::clone(&found.location.file), found.location.line);
         place(a).cmp(&place(b))
     });
 }

@@ -110,7 +110,7 @@ pub fn run(args: &ExplainArgs) -> u8 {
                 args.reading.options(&args.identity.ejection),
             );
             if let Some(missing) = unreadable(&loaded.diagnostics) {
-                report(&format!("{}: {}", missing.place.file, missing.message));
+                report(&format!("{}: {}", missing.location.file, missing.message));
                 return EXIT_INPUT;
             }
             answer(args, &question, &loaded)
@@ -197,7 +197,7 @@ fn tell(diagnostics: &[Diagnostic]) {
     let Some(first) = errors.into_iter().next() else {
         return;
     };
-    let (place, message) = (&first.place, &first.message);
+    let (place, message) = (&first.location, &first.message);
     let errors = counted(count, "error");
     report(&format!(
         "{errors} in the configuration; what is refused has no say below. The first: {place}: {message}. \

@@ -14,7 +14,7 @@ use config_loader::resource::istio::{
 
 use super::clusters::Clusters;
 use super::listeners::Bound;
-use super::rules::{self, Compiled, Place};
+use super::rules::{self, Compiled, RuleScope};
 use super::{delegates, retries, services};
 use crate::filter::{Action, Redirect, RouteFilters, Scheme};
 use crate::identity::Identity;
@@ -128,8 +128,8 @@ impl<'a> HostParts<'a> {
     /// Notes that a server with `httpsRedirect` serves this host.
     fn redirect_by(&mut self, bound: &Bound<'_>) {
         if bound.server.https_redirect && self.redirect.is_none() {
-            let place = services::provenance(bound.gateway.as_ref(), bound.server.line.0);
-            self.redirect = Some(place);
+            let provenance = services::provenance(bound.gateway.as_ref(), bound.server.line.0);
+            self.redirect = Some(provenance);
         }
     }
 }
@@ -232,13 +232,13 @@ impl HostCompiler<'_> {
     fn routes(&self, parts: &HostParts<'_>, clusters: &mut Clusters<'_>) -> Vec<Compiled> {
         let mut routes = Vec::new();
         for attached in &parts.attached {
-            let place = Place {
+            let scope = RuleScope {
                 identity: self.identity,
                 gateways: &attached.gateways,
                 port: self.key.address.port(),
             };
             let rules = delegates::expand(attached.object, self.resources);
-            rules::compile(&rules, &place, clusters, &mut routes);
+            rules::compile(&rules, &scope, clusters, &mut routes);
         }
         let is_last = |(rule, _): &Compiled| rule.conditions.goes_last();
         if !routes.is_sorted_by_key(is_last) {

@@ -14,7 +14,7 @@ use config_loader::resource::flomesh::{
     ServiceImport,
 };
 use config_loader::resource::{Line, Object};
-use config_loader::{Code, Diagnostic, Name, Place, ResourceSet, Severity};
+use config_loader::{Code, Diagnostic, Location, Name, ResourceSet, Severity};
 
 use super::exports;
 use super::members::all;
@@ -332,14 +332,14 @@ fn finding<T>(
     let file = Arc::clone(&object.provenance.file);
     let mut found = Diagnostic::about_file(severity, code, file, message);
     found.object = Some(object.id.clone());
-    found.place = place(object, line);
+    found.location = place(object, line);
     found.field = field.to_owned();
     found
 }
 
 /// The place of a line of an object.
-fn place<T>(object: &Object<T>, line: Line) -> Place {
-    let mut place = Place::whole_file(Arc::clone(&object.provenance.file));
+fn place<T>(object: &Object<T>, line: Line) -> Location {
+    let mut place = Location::whole_file(Arc::clone(&object.provenance.file));
     place.line = object.line_of(line);
     (place.column, place.len) = (1, 1);
     place

@@ -34,7 +34,7 @@ use crate::snapshot::{Destination, Route};
 pub(super) type Compiled = (Rule, Route);
 
 /// What the rules of a VirtualService are compiled for.
-pub(super) struct Place<'a> {
+pub(super) struct RuleScope<'a> {
     pub identity: &'a Identity,
     /// The gateways whose servers the routes are for.
     pub gateways: &'a [&'a GatewayRef],
@@ -54,7 +54,7 @@ pub(super) struct Sourced<'a> {
 /// reached.
 pub(super) fn compile(
     rules: &[Sourced<'_>],
-    place: &Place<'_>,
+    scope: &RuleScope<'_>,
     clusters: &mut Clusters<'_>,
     compiled: &mut Vec<Compiled>,
 ) {
@@ -66,12 +66,12 @@ pub(super) fn compile(
                 sourced,
                 None,
                 Conditions::default(),
-                place,
+                scope,
                 clusters,
             ));
             return;
         }
-        for block in rule.matches.iter().filter(|block| place.admits(block)) {
+        for block in rule.matches.iter().filter(|block| scope.admits(block)) {
             let Some(conditions) = conditions(block) else {
                 continue;
             };
@@ -80,7 +80,7 @@ pub(super) fn compile(
                 sourced,
                 Some(block),
                 conditions,
-                place,
+                scope,
                 clusters,
             ));
             if last {
@@ -90,7 +90,7 @@ pub(super) fn compile(
     }
 }
 
-impl Place<'_> {
+impl RuleScope<'_> {
     /// Whether a block's conditions that need no request hold.
     fn admits(&self, block: &HttpMatch) -> bool {
         self.objection(block).is_none()
@@ -118,7 +118,7 @@ impl Place<'_> {
 }
 
 /// The match blocks and rules that [`compile`] gives no route here, each with the field that is the reason.
-pub(super) fn left_out(rules: &[Sourced<'_>], place: &Place<'_>) -> Vec<(Provenance, LeftOut)> {
+pub(super) fn left_out(rules: &[Sourced<'_>], scope: &RuleScope<'_>) -> Vec<(Provenance, LeftOut)> {
     let mut out = Vec::new();
     let mut ended = None;
     for sourced in rules {
@@ -135,7 +135,7 @@ pub(super) fn left_out(rules: &[Sourced<'_>], place: &Place<'_>) -> Vec<(Provena
             let at = sourced.provenance(block.line);
             if let Some(end) = &ended {
                 out.push((at, LeftOut::Behind(Provenance::clone(end))));
-            } else if let Some(field) = place.objection(block) {
+            } else if let Some(field) = scope.objection(block) {
                 out.push((at, LeftOut::Elsewhere(field)));
             } else if let Some(conditions) = conditions(block) {
                 ended = conditions.is_catch_all().then_some(at);
@@ -163,13 +163,13 @@ fn compile_one(
     sourced: &Sourced<'_>,
     block: Option<&HttpMatch>,
     conditions: Conditions,
-    place: &Place<'_>,
+    scope: &RuleScope<'_>,
     clusters: &mut Clusters<'_>,
 ) -> Vec<Compiled> {
     let destinations = sourced.destinations();
     let variants = shifts::variants(sourced, conditions, destinations, clusters).into_iter();
     variants
-        .filter_map(|variant| compile_variant(sourced, block, variant, place, clusters))
+        .filter_map(|variant| compile_variant(sourced, block, variant, scope, clusters))
         .collect()
 }
 
@@ -177,14 +177,14 @@ fn compile_variant(
     sourced: &Sourced<'_>,
     block: Option<&HttpMatch>,
     variant: Variant,
-    place: &Place<'_>,
+    scope: &RuleScope<'_>,
     clusters: &mut Clusters<'_>,
 ) -> Option<Compiled> {
     let rule: &HttpRule = &sourced.rule;
     let line = block.map_or(rule.line, |block| block.line);
     let provenance = sourced.provenance(line);
     let name = route_name(&rule.name, block.map_or("", |block| &block.name));
-    match route(sourced, &name, &variant, place, clusters) {
+    match route(sourced, &name, &variant, scope, clusters) {
         Ok(mut route) => {
             route.stats = block.and_then(|block| clusters.route_stats(&block.stat_prefix));
             Some((
@@ -234,7 +234,7 @@ fn route(
     sourced: &Sourced<'_>,
     name: &Arc<str>,
     variant: &Variant,
-    place: &Place<'_>,
+    scope: &RuleScope<'_>,
     clusters: &mut Clusters<'_>,
 ) -> Result<Route, HeaderError> {
     let rule: &HttpRule = &sourced.rule;
@@ -283,15 +283,15 @@ fn route(
         name: Arc::clone(name),
         provenance: sourced.provenance(rule.line),
         filters,
-        split: split(sourced, (destinations, &variant.shifts), place, clusters),
-        mirrors: mirrors(sourced, place, clusters),
+        split: split(sourced, (destinations, &variant.shifts), scope, clusters),
+        mirrors: mirrors(sourced, scope, clusters),
     })
 }
 
 /// Who gets copies of a rule's requests.
 fn mirrors(
     sourced: &Sourced<'_>,
-    place: &Place<'_>,
+    scope: &RuleScope<'_>,
     clusters: &mut Clusters<'_>,
 ) -> Option<Mirrors<Destination>> {
     // one without a share is as good as not written
@@ -300,7 +300,7 @@ fn mirrors(
     let entries = written
         .enumerate()
         .map(|(position, (share, written, line))| {
-            let destination = destination(sourced, written, (position, line), place, clusters);
+            let destination = destination(sourced, written, (position, line), scope, clusters);
             (share.parts_per_million(), destination)
         });
     Mirrors::build(entries)

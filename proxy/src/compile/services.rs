@@ -30,8 +30,8 @@ use config_loader::resource::{Age, HealthChecked, Line, Object, Spec};
 use ipnet::IpNet;
 
 use super::members::Members;
-use super::memory::Names;
 use super::service::{Service, Workloads, Written};
+use super::service_cache::Names;
 use crate::identity::Identity;
 use crate::provenance::Provenance;
 use config_loader::catalog::{Naming, ShortNames};

@@ -13,7 +13,7 @@ use config_loader::{Name, ResourceSet};
 
 use super::federation::{self, Viewer, Wanted};
 use super::policies::Policies;
-use super::rules::{self, LeftOut, Place};
+use super::rules::{self, LeftOut, RuleScope};
 use super::services::{Services, provenance};
 use super::{delegates, hosts, listeners};
 use crate::identity::Identity;
@@ -171,15 +171,15 @@ impl<'a> Survey<'a> {
                 continue;
             }
             out.extend(self.gaps(object));
-            let place = Place {
+            let scope = RuleScope {
                 identity: self.identity,
                 gateways: &attached.gateways,
                 port: part.listener.address.port(),
             };
             let rules = delegates::expand(object, self.resources);
-            let left_out = rules::left_out(&rules, &place);
+            let left_out = rules::left_out(&rules, &scope);
             out.extend(left_out.into_iter().map(|(provenance, why)| Idle {
-                reason: self.reason(&why, &place),
+                reason: self.reason(&why, &scope),
                 provenance,
             }));
         }
@@ -202,15 +202,15 @@ impl<'a> Survey<'a> {
             .collect()
     }
 
-    fn reason(&self, why: &LeftOut, place: &Place<'_>) -> String {
+    fn reason(&self, why: &LeftOut, scope: &RuleScope<'_>) -> String {
         match why {
             LeftOut::Behind(end) => format!("never reached: {end} takes every request before it"),
             LeftOut::Claims => "asks for claims of a token; there are none".to_owned(),
             LeftOut::Elsewhere("port") => {
-                format!("match.port is not the listener's, {}", place.port)
+                format!("match.port is not the listener's, {}", scope.port)
             }
             LeftOut::Elsewhere("gateways") => {
-                let here: Vec<String> = place.gateways.iter().map(|g| g.to_string()).collect();
+                let here: Vec<String> = scope.gateways.iter().map(|g| g.to_string()).collect();
                 format!("match.gateways does not name {}", here.join(" or "))
             }
             LeftOut::Elsewhere("sourceNamespace") => format!(
@@ -319,12 +319,12 @@ pub fn nearest_host<'n>(
     written: &str,
     known: impl IntoIterator<Item = &'n str>,
 ) -> Option<&'n str> {
-    let (name, place) = written.split_once('.').unwrap_or((written, ""));
+    let (name, scope) = written.split_once('.').unwrap_or((written, ""));
     let mut neighbours = Vec::new();
     let mut namesakes = Vec::new();
     for host in known {
         let (known_name, known_place) = host.split_once('.').unwrap_or((host, ""));
-        if known_place == place {
+        if known_place == scope {
             neighbours.push((known_name, host));
         } else if known_name == name {
             namesakes.push(host);

@@ -16,7 +16,7 @@ mod incremental;
 
 mod members;
 
-mod memory;
+mod service_cache;
 
 mod operators;
 

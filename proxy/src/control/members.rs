@@ -10,7 +10,7 @@ use config_loader::{
 };
 
 use super::Held;
-use crate::identity::{GatewayTls, GatewayTlsPlace, Identity, MemberGateway, MemberSettings};
+use crate::identity::{GatewayTls, GatewayTlsLocation, Identity, MemberGateway, MemberSettings};
 
 /// Label value for the remote clusters file where resources have their kind.
 const KIND: &str = "RemoteClustersFile";
@@ -97,7 +97,7 @@ impl FoundMembers {
         let errors = self.diagnostics.iter();
         let errors = errors.filter(|found| found.severity == Severity::Error);
         let diagnostics: Vec<Diagnostic> = errors.cloned().collect();
-        let file = &diagnostics.first()?.place.file;
+        let file = &diagnostics.first()?.location.file;
         Some(Held {
             kind: KIND,
             name: format!("--clusters {file}"),
@@ -121,12 +121,12 @@ fn settings(cluster: &ClusterSettings) -> MemberSettings {
 }
 
 fn tls(asked: &GatewayTlsSettings) -> GatewayTls {
-    let place = &asked.place;
+    let place = &asked.location;
     GatewayTls {
         server_name: asked.sni.clone(),
         authorities: asked.ca_certificates.clone(),
         shows: asked.client.clone(),
-        place: GatewayTlsPlace {
+        place: GatewayTlsLocation {
             file: Arc::clone(&place.file),
             path: Arc::clone(&place.path),
             line: place.line,

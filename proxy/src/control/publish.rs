@@ -8,7 +8,7 @@ use config_loader::ResourceSet;
 use tokio::sync::watch;
 
 use crate::compile::survey::Idle;
-use crate::compile::{Inputs, Memory, Survey, compile_again};
+use crate::compile::{Inputs, ServiceCache, Survey, compile_again};
 use crate::identity::{Identity, MemberSettings};
 use crate::registry::Registry;
 use crate::snapshot::{Snapshot, SnapshotSlot};
@@ -26,7 +26,7 @@ pub struct Publisher {
     telemetry: Arc<Telemetry>,
     slot: SnapshotSlot,
     resources: Arc<ResourceSet>,
-    memory: Memory,
+    service_cache: ServiceCache,
     generation: watch::Sender<u64>,
 }
 
@@ -46,7 +46,7 @@ impl Publisher {
             telemetry,
             slot,
             resources: Arc::default(),
-            memory: Memory::default(),
+            service_cache: ServiceCache::default(),
             generation,
         }
     }
@@ -92,10 +92,10 @@ impl Publisher {
 
     /// Compiles the same resources again, because what they refer to has changed: addresses of names, for example.
     pub fn recompile(&mut self) -> Arc<Snapshot> {
-        let mut memory = std::mem::take(&mut self.memory);
-        let snapshot =
-            self.recompile_with(|inputs, previous| compile_again(inputs, previous, &mut memory));
-        self.memory = memory;
+        let mut service_cache = std::mem::take(&mut self.service_cache);
+        let snapshot = self
+            .recompile_with(|inputs, previous| compile_again(inputs, previous, &mut service_cache));
+        self.service_cache = service_cache;
         snapshot
     }
 

@@ -15,7 +15,7 @@ use super::downstream::DownstreamBody;
 use super::messages::Messages;
 use super::mirror::{CopyBody, Feed};
 use super::outcome::{Ending, Record};
-use super::replay::{Memory, Reader, Source};
+use super::replay::{Reader, ReplayBudget, Source};
 use crate::error::{BoxError, Error};
 use crate::pool;
 
@@ -35,7 +35,7 @@ pub struct Progress {
 #[derive(Default)]
 pub struct Extras {
     /// Where it is kept, for a request that may be tried again.
-    pub memory: Option<Rc<Memory>>,
+    pub memory: Option<Rc<ReplayBudget>>,
     /// Mirrors that get copies.
     pub copies: SmallVec<[Rc<Feed>; 1]>,
 }

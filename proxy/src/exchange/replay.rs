@@ -27,14 +27,14 @@ const COPIED_BELOW: usize = 4096;
 
 /// How much of request bodies one worker may keep for further tries.
 #[derive(Debug)]
-pub struct Memory {
+pub struct ReplayBudget {
     used: Cell<usize>,
     max: usize,
     /// Most that is kept of one body.
     body_max: usize,
 }
 
-impl Memory {
+impl ReplayBudget {
     /// Room for `max` bytes, of which one body takes no more than `body_max`.
     pub fn new(max: usize, body_max: usize) -> Rc<Self> {
         Rc::new(Self {
@@ -74,7 +74,7 @@ pub struct Source {
 struct State {
     incoming: DownstreamBody,
     /// Where what is kept is charged; none once nothing is kept any more.
-    memory: Option<Rc<Memory>>,
+    memory: Option<Rc<ReplayBudget>>,
     body_max: usize,
     charged: usize,
     /// Pieces in order: all of them while they are kept, else those that the reader has not had.
@@ -98,7 +98,7 @@ impl Source {
     pub fn new(
         incoming: DownstreamBody,
         progress: &Rc<Progress>,
-        memory: Option<Rc<Memory>>,
+        memory: Option<Rc<ReplayBudget>>,
         copies: SmallVec<[Rc<Feed>; 1]>,
     ) -> Rc<Self> {
         let length = incoming.size_hint().exact();

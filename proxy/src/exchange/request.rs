@@ -16,7 +16,7 @@ use rand::rngs::SmallRng;
 pub use super::connection::{Connection, DownstreamProtocol};
 use super::mirror::Mirroring;
 use super::origin::InternalAddresses;
-use super::replay::Memory;
+use super::replay::ReplayBudget;
 use crate::balance::EndpointIdx;
 use crate::cluster::{Ask, Avoid, Cluster, Endpoint};
 use crate::pool::{PoolTarget, Pools};
@@ -120,7 +120,7 @@ pub struct Worker {
     /// Requests that faults hold back right now.
     pub delayed: Cell<u32>,
     /// Memory for bodies of requests that may have to be sent again.
-    pub replay: Rc<Memory>,
+    pub replay: Rc<ReplayBudget>,
     /// What copies of requests take.
     pub mirroring: Rc<Mirroring>,
     /// When a name was told of that no service has.
@@ -145,7 +145,7 @@ impl Worker {
         let mut cache = Cache::new(parts.snapshot);
         let current = Rc::new(Arc::clone(cache.load()));
         let settings = &parts.settings;
-        let replay = Memory::new(settings.replay_bytes_max, settings.replay_body_bytes_max);
+        let replay = ReplayBudget::new(settings.replay_bytes_max, settings.replay_body_bytes_max);
         Self {
             id: parts.id,
             pools: Pools::new(Counts::new(Arc::clone(&parts.telemetry), parts.id)),

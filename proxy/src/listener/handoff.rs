@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::ListenerContext;
 use crate::codec::Handler;
 use crate::codec::transport::{Detached, Transport};
-use crate::runtime::admission::Slot;
+use crate::runtime::admission::AdmissionPermit;
 use crate::snapshot::ListenerKey;
 
 /// Sends connections to workers by number.
@@ -33,7 +33,7 @@ pub struct HandedOff {
     socket: Detached,
     listener: ListenerKey,
     remote: SocketAddr,
-    slot: Slot,
+    slot: AdmissionPermit,
 }
 
 /// Where a worker receives connections.
@@ -58,7 +58,7 @@ impl Handoff {
         worker: usize,
         transport: Transport,
         (listener, remote): (ListenerKey, SocketAddr),
-        slot: Slot,
+        slot: AdmissionPermit,
     ) -> io::Result<()> {
         let handed_off = HandedOff {
             socket: Detached::from(transport)?,

@@ -10,7 +10,7 @@ use super::{
     Choice, EndpointPool, Failed, Incoming, PoolTarget, WAITING_REQUESTS_MAX, too_many_wait,
 };
 use crate::error::{BoxError, Error, Kind};
-use crate::registry::{ConnectionPermit, Place, Turn};
+use crate::registry::{ConnectionPermit, QueueTicket, Turn};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Connection, Message};
 use crate::upstream::{Sender, connect};
@@ -116,7 +116,7 @@ enum Turned {
 async fn wait(pool: &EndpointPool, target: &PoolTarget<'_>, reuses: bool) -> Result<Turned, Error> {
     pool.counts.add(Counter::OverflowConnections, 1);
     let _pending = target.wait(&pool.counts)?;
-    let place = match Place::join(&pool.cluster, pool.endpoint_id) {
+    let place = match QueueTicket::join(&pool.cluster, pool.endpoint_id) {
         Ok(place) => place,
         Err(permit) => return Ok(Turned::Leave(permit)),
     };
@@ -142,7 +142,7 @@ async fn wait(pool: &EndpointPool, target: &PoolTarget<'_>, reuses: bool) -> Res
 /// One that waits; what was put aside for it goes to another when it leaves.
 struct Waiting<'a> {
     pool: &'a EndpointPool,
-    place: Place,
+    place: QueueTicket,
 }
 
 impl Drop for Waiting<'_> {

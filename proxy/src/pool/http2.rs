@@ -21,7 +21,9 @@ use super::{
     STALE_CONNECTIONS_MAX, Terms, WAITING_REQUESTS_MAX, end_of_wait, too_many_wait,
 };
 use crate::error::{BoxError, Error, Kind};
-use crate::registry::{Address, ConnectionPermit, IdleMark, Offer, Place, RequestPermit, Turn};
+use crate::registry::{
+    Address, ConnectionPermit, IdleMark, Offer, QueueTicket, RequestPermit, Turn,
+};
 use crate::telemetry::Counter;
 use crate::upstream::http1::Interim;
 use crate::upstream::{
@@ -497,7 +499,7 @@ fn open_more(pool: &Rc<EndpointPool>, order: &Order) -> bool {
 async fn leave_to_open(pool: &EndpointPool) -> Option<ConnectionPermit> {
     let shared = &pool.http2;
     pool.counts.add(Counter::OverflowConnections, 1);
-    let place = match Place::join(&pool.cluster, pool.endpoint_id) {
+    let place = match QueueTicket::join(&pool.cluster, pool.endpoint_id) {
         Ok(place) => place,
         Err(permit) => return Some(permit),
     };

@@ -2,7 +2,7 @@
 //!
 //! The lock is taken when a connection is made or closed, and by whoever waits; a request that finds a connection takes
 //! none. A connection without a request is announced where the cluster has a limit ([`IdleMark`]), so that one who
-//! waits on another worker can call it in: workers have a [`Bell`] for that.
+//! waits on another worker can call it in: workers have a [`WakeSignal`] for that.
 //!
 //! Invariants: while anyone waits, there are as many connections as there may be. Of those who wait the first is served
 //! first, but for [`PASSED_OVER_MAX`] who can take over a connection as it is: to close it and make another costs both
@@ -23,9 +23,9 @@ pub const PASSED_OVER_MAX: u32 = 16;
 
 /// Calls a worker to look for connections that it does not need.
 #[derive(Debug, Default)]
-pub struct Bell(Notify);
+pub struct WakeSignal(Notify);
 
-impl Bell {
+impl WakeSignal {
     /// Waits until it is rung; rings since the last time count as one.
     pub async fn rung(&self) {
         self.0.notified().await;
@@ -58,7 +58,7 @@ struct State {
     shed: usize,
     /// Whether there are more connections than there may be, as [`EXCESS`] says.
     excess: bool,
-    bells: Vec<Arc<Bell>>,
+    bells: Vec<Arc<WakeSignal>>,
 }
 
 #[derive(Debug)]
@@ -147,10 +147,14 @@ impl Connections {
     }
 
     /// Rings this bell when connections are needed.
-    pub fn attend(&self, bell: &Arc<Bell>) {
+    pub fn attend(&self, wake_signal: &Arc<WakeSignal>) {
         let mut state = self.lock();
-        if !state.bells.iter().any(|known| Arc::ptr_eq(known, bell)) {
-            state.bells.push(Arc::clone(bell));
+        if !state
+            .bells
+            .iter()
+            .any(|known| Arc::ptr_eq(known, wake_signal))
+        {
+            state.bells.push(Arc::clone(wake_signal));
         }
     }
 
@@ -381,8 +385,8 @@ impl State {
     }
 
     fn ring(&self) {
-        for bell in &self.bells {
-            bell.0.notify_one();
+        for wake_signal in &self.bells {
+            wake_signal.0.notify_one();
         }
     }
 }
@@ -451,7 +455,7 @@ impl Drop for IdleMark {
 
 /// A place in the line for connections, given up when dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct QueueTicket {
     cluster: Arc<ClusterState>,
     endpoint: u64,
     ticket: u64,
@@ -466,7 +470,7 @@ pub enum Turn {
     Reuse,
 }
 
-impl Place {
+impl QueueTicket {
     /// Gets in line.
     ///
     /// # Errors
@@ -499,7 +503,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for QueueTicket {
     fn drop(&mut self) {
         self.cluster.connections.abandon(self.ticket);
     }

@@ -194,7 +194,7 @@ pub struct Journal {
     entries: Mutex<Entries>,
     /// Whether something happened that the tables of clusters do not show yet.
     rung: AtomicBool,
-    bell: Notify,
+    wake_signal: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -209,7 +209,7 @@ impl Default for Journal {
             start: Instant::now(),
             entries: Mutex::default(),
             rung: AtomicBool::new(false),
-            bell: Notify::new(),
+            wake_signal: Notify::new(),
         }
     }
 }
@@ -257,13 +257,13 @@ impl Journal {
     /// Calls whoever waits in [`Journal::called`].
     pub fn ring(&self) {
         self.rung.store(true, Ordering::Release);
-        self.bell.notify_one();
+        self.wake_signal.notify_one();
     }
 
     /// Waits until [`Journal::ring`] was called.
     pub async fn called(&self) {
         while !self.rung.swap(false, Ordering::AcqRel) {
-            self.bell.notified().await;
+            self.wake_signal.notified().await;
         }
     }
 }

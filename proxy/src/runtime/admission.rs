@@ -1,6 +1,6 @@
 //! How many connections each worker has, and how many the process may have.
 //!
-//! Invariant: a worker's count equals the [`Slot`]s that are alive for it, and the total never exceeds the limit.
+//! Invariant: a worker's count equals the [`AdmissionPermit`]s that are alive for it, and the total never exceeds the limit.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl Admission {
     }
 
     /// Takes a slot for a connection of this worker, or `None` when the limit is reached.
-    pub fn admit(self: &Arc<Self>, worker: usize) -> Option<Slot> {
+    pub fn admit(self: &Arc<Self>, worker: usize) -> Option<AdmissionPermit> {
         // Acquire and release, so that what the last holder of a slot did is over when the next one gets it.
         let before = self.total.fetch_add(1, Ordering::Acquire);
         if before >= self.connections_max {
@@ -63,7 +63,7 @@ impl Admission {
             return None;
         }
         self.workers[worker].take();
-        Some(Slot {
+        Some(AdmissionPermit {
             admission: Arc::clone(self),
             worker,
         })
@@ -102,12 +102,12 @@ impl Admission {
 
 /// One admitted connection; counts it out when dropped.
 #[derive(Debug)]
-pub struct Slot {
+pub struct AdmissionPermit {
     admission: Arc<Admission>,
     worker: usize,
 }
 
-impl Slot {
+impl AdmissionPermit {
     /// Counts the connection with another worker from now on.
     pub fn move_to(&mut self, worker: usize) {
         let workers = &self.admission.workers;
@@ -117,7 +117,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for AdmissionPermit {
     fn drop(&mut self) {
         self.admission.workers[self.worker].release();
         self.admission.total.fetch_sub(1, Ordering::Release);
@@ -128,7 +128,7 @@ impl Drop for Slot {
 mod tests {
     use super::*;
 
-    fn admission(counts: &[usize]) -> (Arc<Admission>, Vec<Slot>) {
+    fn admission(counts: &[usize]) -> (Arc<Admission>, Vec<AdmissionPermit>) {
         let admission = Admission::new(counts.len(), usize::MAX);
         let slots = counts.iter().enumerate();
         let slots = slots.flat_map(|(worker, count)| vec![worker; *count]);

@@ -117,9 +117,9 @@ impl WorkerCounters {
         })
     }
 
-    fn slot(&self, worker: WorkerId) -> Slot<'_> {
+    fn slot(&self, worker: WorkerId) -> CellWriter<'_> {
         let (index, writers) = cell_index(worker, self.cells.len());
-        Slot {
+        CellWriter {
             cell: &self.cells[index],
             writers,
         }
@@ -134,7 +134,7 @@ impl WorkerCounters {
     }
 }
 
-struct Slot<'a> {
+struct CellWriter<'a> {
     cell: &'a Cell,
     writers: Writers,
 }

@@ -54,8 +54,8 @@ pub struct Store {
 
 #[derive(Debug, Default)]
 struct Inner {
-    identities: BTreeMap<IdentitySource, Slot<Identity>>,
-    authorities: BTreeMap<AuthoritySource, Slot<Authorities>>,
+    identities: BTreeMap<IdentitySource, StoredMaterial<Identity>>,
+    authorities: BTreeMap<AuthoritySource, StoredMaterial<Authorities>>,
     servers: BTreeMap<ServerSettings, Weak<ServerTls>>,
     clients: BTreeMap<ClientSettings, Weak<ClientTls>>,
     /// Given to the last of the clients.
@@ -66,7 +66,7 @@ struct Inner {
 
 /// Material of one source.
 #[derive(Debug)]
-struct Slot<T> {
+struct StoredMaterial<T> {
     /// Of the bytes read last.
     digest: Option<Sha256>,
     /// What these bytes are; broken bytes are nothing.
@@ -78,7 +78,7 @@ struct Slot<T> {
     problems: Vec<Problem>,
 }
 
-impl<T> Default for Slot<T> {
+impl<T> Default for StoredMaterial<T> {
     fn default() -> Self {
         Self {
             digest: None,
@@ -128,7 +128,7 @@ impl Timely for Authorities {
     }
 }
 
-impl<T: Timely> Slot<T> {
+impl<T: Timely> StoredMaterial<T> {
     /// Takes in what was read; returns whether what is in force is another.
     fn take(
         &mut self,

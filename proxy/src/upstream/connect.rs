@@ -27,8 +27,8 @@ use super::stream::Stream;
 use super::tls::{Agreed, Secured};
 use super::tunnel::Tunnel;
 use crate::error::{BoxError, Error, Kind};
-use crate::http2::memory::Memory;
 use crate::http2::pulse::KeepAlive;
+use crate::http2::worker_buffers::WorkerBuffers;
 use crate::registry::Address;
 use crate::telemetry::Counter;
 use crate::tls::Inside;
@@ -120,7 +120,7 @@ pub async fn connect(
     reach: Reach<'_>,
     settings: ConnectSettings,
     counts: &Rc<Counts>,
-    memory: &Rc<Memory>,
+    memory: &Rc<WorkerBuffers>,
 ) -> Result<Connected, Error> {
     let opening = open(reach, &settings, counts, memory);
     within(settings.timeout, opening, counts).await
@@ -257,7 +257,7 @@ async fn open(
     reach: Reach<'_>,
     settings: &ConnectSettings,
     counts: &Rc<Counts>,
-    memory: &Rc<Memory>,
+    memory: &Rc<WorkerBuffers>,
 ) -> Result<Connected, Error> {
     let inside = settings.protocol.into();
     let (stream, ends) = begin(reach, settings, inside, counts).await?;

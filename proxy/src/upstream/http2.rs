@@ -26,7 +26,7 @@ use hyper::{Request, StatusCode};
 pub use self::call::{Call, Failed};
 pub use self::incoming::Incoming;
 
-use self::slot::Slot;
+use self::slot::ReceivedResponse;
 use super::counts::Counted;
 use super::failure::Fault;
 use super::http1::{Interim, RESPONSE_HEAD_BYTES_MAX};
@@ -34,8 +34,8 @@ use super::stream::Stream;
 use super::streams::StreamLimit;
 use crate::error::BoxError;
 use crate::http2::client::{Client, Event};
-use crate::http2::memory::Memory;
 use crate::http2::settings::Settings;
+use crate::http2::worker_buffers::WorkerBuffers;
 use crate::http2::{Reason, pulse};
 use crate::registry::{Closing, ConnectionPermit};
 
@@ -65,7 +65,7 @@ impl Sender {
     pub fn new(
         stream: Stream,
         counted: Counted,
-        memory: &Rc<Memory>,
+        memory: &Rc<WorkerBuffers>,
         keep_alive: Option<pulse::KeepAlive>,
     ) -> Self {
         let limit = StreamLimit::new();
@@ -184,13 +184,13 @@ struct State {
     stream: Option<Stream>,
     /// Given up after the socket.
     permit: Option<ConnectionPermit>,
-    memory: Rc<Memory>,
+    memory: Rc<WorkerBuffers>,
     /// Reads that brought something.
     moved: u32,
     /// The beginning of a frame of which the rest is not there yet.
     rest: Vec<u8>,
     /// What came for each stream, by its place.
-    slots: Vec<Slot>,
+    slots: Vec<ReceivedResponse>,
     /// Requests that wait until less waits to be written.
     for_room: Vec<Waker>,
     driver: Option<Waker>,

@@ -13,15 +13,15 @@ pub fn github(found: &[Diagnostic]) -> String {
             Severity::Warning => "warning",
             Severity::Note => "notice",
         };
-        let place = &diagnostic.place;
+        let location = &diagnostic.location;
         // Writing to a String cannot fail.
-        let _ = write!(out, "::{command} file={}", property(&place.file));
-        if place.line > 0 {
-            let end = place.column + place.len.saturating_sub(1);
+        let _ = write!(out, "::{command} file={}", property(&location.file));
+        if location.line > 0 {
+            let end = location.column + location.len.saturating_sub(1);
             let _ = write!(
                 out,
                 ",line={},col={},endColumn={end}",
-                place.line, place.column
+                location.line, location.column
             );
         }
         let _ = writeln!(

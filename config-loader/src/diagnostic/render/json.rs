@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json as value};
 
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, Location};
 
 /// Renders findings as one JSON array, with a line break at its end.
 ///
@@ -24,13 +24,13 @@ fn finding(diagnostic: &Diagnostic) -> Value {
     map.insert("severity".to_owned(), value!(diagnostic.severity.as_str()));
     map.insert("code".to_owned(), value!(diagnostic.code.0));
     map.insert("object".to_owned(), value!(object));
-    add_place(&mut map, &diagnostic.place);
+    add_place(&mut map, &diagnostic.location);
     map.insert("field".to_owned(), value!(diagnostic.field));
     map.insert("message".to_owned(), value!(diagnostic.message));
     map.insert("help".to_owned(), value!(diagnostic.help));
-    let related = diagnostic.related.iter().map(|(place, what)| {
+    let related = diagnostic.related.iter().map(|(location, what)| {
         let mut map = Map::new();
-        add_place(&mut map, place);
+        add_place(&mut map, location);
         map.insert("message".to_owned(), value!(what));
         Value::Object(map)
     });
@@ -38,16 +38,16 @@ fn finding(diagnostic: &Diagnostic) -> Value {
     Value::Object(map)
 }
 
-fn add_place(map: &mut Map<String, Value>, place: &Place) {
+fn add_place(map: &mut Map<String, Value>, location: &Location) {
     let known = |number: u32| {
-        if place.line == 0 {
+        if location.line == 0 {
             Value::Null
         } else {
             value!(number)
         }
     };
-    map.insert("file".to_owned(), value!(&*place.file));
-    map.insert("line".to_owned(), known(place.line));
-    map.insert("column".to_owned(), known(place.column));
-    map.insert("length".to_owned(), known(place.len));
+    map.insert("file".to_owned(), value!(&*location.file));
+    map.insert("line".to_owned(), known(location.line));
+    map.insert("column".to_owned(), known(location.column));
+    map.insert("length".to_owned(), known(location.len));
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{Diagnostic, Location, Severity};
 
 /// Whether the text is for a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +63,11 @@ fn report(diagnostic: &Diagnostic) -> Vec<Group<'_>> {
     let title = level
         .primary_title(diagnostic.message.as_str())
         .id(diagnostic.code.0);
-    let mut group =
-        Group::with_title(title).elements(place(&diagnostic.place, AnnotationKind::Primary, ""));
+    let mut group = Group::with_title(title).elements(location(
+        &diagnostic.location,
+        AnnotationKind::Primary,
+        "",
+    ));
     if let Some(where_) = subject(diagnostic) {
         group = group.element(Level::NOTE.with_name("in").message(where_));
     }
@@ -72,7 +75,7 @@ fn report(diagnostic: &Diagnostic) -> Vec<Group<'_>> {
         let note = Level::NOTE.message(what.as_str());
         group = group
             .element(note)
-            .elements(place(related, AnnotationKind::Context, ""));
+            .elements(location(related, AnnotationKind::Context, ""));
     }
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(help.as_str()));
@@ -90,38 +93,39 @@ fn subject(diagnostic: &Diagnostic) -> Option<String> {
     }
 }
 
-fn place<'a>(place: &'a Place, kind: AnnotationKind, label: &'a str) -> Vec<Element<'a>> {
-    let mut origin = Origin::path(&*place.file);
-    if place.line > 0 {
+fn location<'a>(location: &'a Location, kind: AnnotationKind, label: &'a str) -> Vec<Element<'a>> {
+    let mut origin = Origin::path(&*location.file);
+    if location.line > 0 {
         origin = origin
-            .line(place.line as usize)
-            .char_column(place.column as usize);
+            .line(location.line as usize)
+            .char_column(location.column as usize);
     }
-    if place.source_line.is_empty() {
+    if location.source_line.is_empty() {
         return vec![origin.into()];
     }
-    let mut annotation = kind.span(marked(place));
+    let mut annotation = kind.span(marked(location));
     if !label.is_empty() {
         annotation = annotation.label(label);
     }
-    let snippet = Snippet::source(&*place.source_line)
-        .line_start(place.line as usize)
+    let snippet = Snippet::source(&*location.source_line)
+        .line_start(location.line as usize)
         .annotation(annotation);
-    if place.source_skipped == 0 {
-        vec![snippet.path(&*place.file).into()]
+    if location.source_skipped == 0 {
+        vec![snippet.path(&*location.file).into()]
     } else {
         vec![origin.into(), snippet.into()]
     }
 }
 
 /// The bytes of the source line that are marked.
-fn marked(place: &Place) -> Range<usize> {
-    let line = &*place.source_line;
+fn marked(location: &Location) -> Range<usize> {
+    let line = &*location.source_line;
     let byte = |characters: usize| {
         line.char_indices()
             .nth(characters)
             .map_or(line.len(), |(offset, _)| offset)
     };
-    let first = (place.column.saturating_sub(1)).saturating_sub(place.source_skipped) as usize;
-    byte(first)..byte(first + place.len as usize)
+    let first =
+        (location.column.saturating_sub(1)).saturating_sub(location.source_skipped) as usize;
+    byte(first)..byte(first + location.len as usize)
 }

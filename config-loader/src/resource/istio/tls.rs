@@ -96,7 +96,7 @@ pub struct ServerTls {
 impl ServerTls {
     /// Whether the field of that path, one of `places`, was written.
     pub fn has(&self, path: &str) -> bool {
-        self.places.iter().any(|place| *place.value == *path)
+        self.places.iter().any(|location| *location.value == *path)
     }
 }
 

@@ -19,10 +19,10 @@ pub fn destination(raw: &raw::Destination, check: &mut Check<'_>) -> Destination
     let backing = match (kube, external) {
         (Some(_), Some(_)) => {
             let message = "Invalid value: \"kubeService,externalService\": exactly one destination type may be set";
-            let place = check.place(spec.kube_service.span());
+            let location = check.location(spec.kube_service.span());
             check
                 .error(GD001, raw.spec.span(), message)
-                .related(place, "one of them");
+                .related(location, "one of them");
             Backing::Nothing
         }
         (Some(kube), None) => {

@@ -84,11 +84,11 @@ fn port(raw: &raw::KubeServicePort, span: Span, check: &mut Check<'_>) -> Option
     let port = api::required_port(&raw.port, span, "port", GD003, check);
     let both = raw.target_port_name.is_set() && raw.target_port_number.is_set();
     if both {
-        let place = check.place(raw.target_port_name.span());
+        let location = check.location(raw.target_port_name.span());
         let message = "only one of `targetPortName` and `targetPortNumber` may be set";
         check
             .error(GD004, raw.target_port_number.span(), message)
-            .related(place, "`targetPortName` is set here");
+            .related(location, "`targetPortName` is set here");
     }
     let number = some_port(&raw.target_port_number, check);
     let node_port = some_port(&raw.node_port, check);
@@ -166,14 +166,14 @@ fn external_address(raw: &raw::ExternalAddress, span: Span, check: &mut Check<'_
     let ip = raw.ip.get().filter(|text| !text.is_empty());
     match (name, ip) {
         (Some(_), Some(_)) => {
-            let place = check.place(raw.dns_name.span());
+            let location = check.location(raw.dns_name.span());
             check
                 .error(
                     GD006,
                     raw.ip.span(),
                     "only one of `dnsName` and `ip` may be set",
                 )
-                .related(place, "`dnsName` is set here");
+                .related(location, "`dnsName` is set here");
             None
         }
         (Some(name), None) => {

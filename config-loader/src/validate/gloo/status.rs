@@ -145,7 +145,7 @@ fn target(
     if !scalar::at_most_one(&members, GD012, check) {
         return None;
     }
-    let Some((name, place)) = members.iter().find(|(_, span)| !span.is_none()) else {
+    let Some((name, location)) = members.iter().find(|(_, span)| !span.is_none()) else {
         let why = "kubeService, virtualDestination, staticDestination or clusterHeader is required";
         check.error(GD012, span, format!("Required value: {why}"));
         return None;
@@ -153,7 +153,7 @@ fn target(
     if *name != "kubeService" {
         check.warning(
             GD013,
-            *place,
+            *location,
             format!("the shift is not followed: it goes to a `{name}`"),
         );
     }

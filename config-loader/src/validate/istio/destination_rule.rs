@@ -32,7 +32,7 @@ pub fn destination_rule(
     });
     DestinationRule {
         host: host(&raw.host, check),
-        host_line: check.line(shared::place(&raw.host, check.body())),
+        host_line: check.line(shared::location(&raw.host, check.body())),
         traffic_policy: traffic_policy::traffic_policy(&raw.traffic_policy, false, check),
         subsets: subsets(&raw.subsets, check),
         export_to: scalar::export_to(&raw.export_to, false, check),
@@ -47,7 +47,7 @@ fn host(field: &Field<String>, check: &mut Check<'_>) -> Arc<str> {
         check
             .error(
                 DR123,
-                shared::place(field, check.body()),
+                shared::location(field, check.body()),
                 "the DestinationRule has no host",
             )
             .help("write the name of a service");
@@ -105,7 +105,7 @@ fn subsets(field: &Field<Vec<Field<raw::istio::Subset>>>, check: &mut Check<'_>)
     let mut names: HashMap<&str, Span> = HashMap::new();
     let mut subsets = Vec::new();
     for (entry, raw) in scalar::items(field, check) {
-        let span = shared::place(&raw.name, entry.span());
+        let span = shared::location(&raw.name, entry.span());
         let name = shared::text(&raw.name).unwrap_or("");
         if name.is_empty() && !raw.name.is_invalid() {
             check
@@ -116,11 +116,11 @@ fn subsets(field: &Field<Vec<Field<raw::istio::Subset>>>, check: &mut Check<'_>)
                 .error(DR126, span, format!("`{name}` is not a subset name"))
                 .help("use letters, digits and inner `-`");
         } else if let Some(first) = names.insert(name, span).filter(|_| !name.is_empty()) {
-            let place = check.place(first);
+            let location = check.location(first);
             check
                 .error(DR127, span, format!("subset `{name}` is defined twice"))
                 .help("give it another name, or remove one of the two")
-                .related(place, "first defined here");
+                .related(location, "first defined here");
         }
         let labels: BTreeMap<String, String> = scalar::labels(&raw.labels, check);
         subsets.push(Subset {

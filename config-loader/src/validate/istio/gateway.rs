@@ -32,7 +32,7 @@ pub fn gateway(raw: &raw::istio::Gateway, check: &mut Check<'_>) -> Gateway {
         check
             .error(
                 GW188,
-                shared::place(&raw.servers, check.body()),
+                shared::location(&raw.servers, check.body()),
                 "the Gateway has no servers",
             )
             .help(
@@ -61,11 +61,11 @@ fn unique_port_name<'f>(
     check: &mut Check<'_>,
 ) {
     if let Some(first) = names.get(name) {
-        let place = check.place(*first);
+        let location = check.location(*first);
         check
             .error(GW191, span, format!("port name `{name}` is used twice"))
             .help("give each port of the Gateway its own name")
-            .related(place, "first used here");
+            .related(location, "first used here");
     } else {
         names.insert(name, span);
     }
@@ -74,7 +74,11 @@ fn unique_port_name<'f>(
 fn server(raw: &raw::istio::Server, span: Span, check: &mut Check<'_>) -> Server {
     if !raw.port.is_set() {
         check
-            .error(GW189, shared::place(&raw.port, span), "server without port")
+            .error(
+                GW189,
+                shared::location(&raw.port, span),
+                "server without port",
+            )
             .help("write `port: {number: 80, name: http, protocol: HTTP}`");
     }
     if !shared::text_span(&raw.default_endpoint).is_none() {
@@ -93,7 +97,11 @@ fn server(raw: &raw::istio::Server, span: Span, check: &mut Check<'_>) -> Server
     if raw.port.get().is_some() && shared::text(&port.name).is_none() && !port.name.is_invalid() {
         let message = format!("port {number} has no name");
         check
-            .error(GW190, shared::place(&port.name, raw.port.span()), message)
+            .error(
+                GW190,
+                shared::location(&port.name, raw.port.span()),
+                message,
+            )
             .help("write for example `name: http`");
     }
     no_target_port(port, GW194, check);
@@ -183,7 +191,7 @@ fn port_number(
             check
                 .error(
                     GW193,
-                    shared::place(&port.number, field.span()),
+                    shared::location(&port.number, field.span()),
                     "the port has no number",
                 )
                 .help("write for example `number: 80`");
@@ -222,7 +230,7 @@ fn protocol(
             check
                 .error(
                     GW192,
-                    shared::place(&port.protocol, field.span()),
+                    shared::location(&port.protocol, field.span()),
                     "the port has no protocol",
                 )
                 .help("write for example `protocol: HTTP`");
@@ -262,11 +270,11 @@ fn tls_fits(raw: &raw::istio::Server, protocol: Protocol, span: Span, check: &mu
         return;
     };
     if protocol.is_http() {
-        for (name, place) in server_tls::settings(tls) {
+        for (name, location) in server_tls::settings(tls) {
             check
                 .error(
                     GW205,
-                    place,
+                    location,
                     format!("`{name}` in tls on a plaintext HTTP port"),
                 )
                 .help("write `protocol: HTTPS`, or leave `httpsRedirect` alone");

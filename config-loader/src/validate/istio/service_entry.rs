@@ -79,7 +79,7 @@ fn hosts(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Vec<Lined<
         check
             .error(
                 SE250,
-                shared::place(field, check.body()),
+                shared::location(field, check.body()),
                 "the ServiceEntry has no hosts",
             )
             .help("write `hosts: [NAME]`");
@@ -124,7 +124,7 @@ fn ports(
     let mut ports = Vec::new();
     for (entry, raw) in scalar::items(field, check) {
         let name = shared::text(&raw.name).unwrap_or("");
-        let name_place = shared::place(&raw.name, entry.span());
+        let name_place = shared::location(&raw.name, entry.span());
         if !scalar::is_dns_label(name) {
             let message = if name.is_empty() {
                 "port without name".to_owned()
@@ -135,25 +135,25 @@ fn ports(
                 .error(SE255, name_place, message)
                 .help("write for example `name: http`");
         } else if let Some(first) = names.insert(name, name_place) {
-            let place = check.place(first);
+            let location = check.location(first);
             check
                 .error(
                     SE255,
                     name_place,
                     format!("port name `{name}` is used twice"),
                 )
-                .related(place, "first used here");
+                .related(location, "first used here");
         }
         let number = number(raw, entry.span(), check);
         if let Some(first) = number.and_then(|number| numbers.insert(number, raw.number.span())) {
-            let place = check.place(first);
+            let location = check.location(first);
             check
                 .error(
                     SE256,
                     raw.number.span(),
                     format!("port {} is listed twice", number.unwrap_or(0)),
                 )
-                .related(place, "first listed here");
+                .related(location, "first listed here");
         }
         ports.push(ServiceEntryPort {
             number: number.unwrap_or(0),
@@ -171,7 +171,7 @@ fn number(raw: &raw::istio::ServicePort, around: Span, check: &mut Check<'_>) ->
         check
             .error(
                 SE256,
-                shared::place(&raw.number, around),
+                shared::location(&raw.number, around),
                 "port without number",
             )
             .help("write for example `number: 80`");
@@ -186,7 +186,7 @@ fn endpoints(
     let entries = scalar::items(field, check);
     let endpoints = entries
         .into_iter()
-        .map(|(place, raw)| entry(raw, place.span(), Role::Endpoint, check));
+        .map(|(location, raw)| entry(raw, location.span(), Role::Endpoint, check));
     endpoints.collect()
 }
 
@@ -201,7 +201,7 @@ fn addresses<'a>(
         .endpoints
         .iter()
         .zip(raws)
-        .map(|(endpoint, (raw, span))| (endpoint, raw, shared::place(&raw.address, span)))
+        .map(|(endpoint, (raw, span))| (endpoint, raw, shared::location(&raw.address, span)))
 }
 
 /// Whether hosts, addresses and endpoints are those that the resolution can use.
@@ -357,7 +357,7 @@ fn dynamic_dns(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: &mut
             check
                 .error(
                     SE267,
-                    shared::place(&field.protocol, raw.ports.span()),
+                    shared::location(&field.protocol, raw.ports.span()),
                     message,
                 )
                 .help(HELP);
@@ -388,7 +388,7 @@ fn sockets(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: &mut Che
         .filter(|(endpoint, _, _)| matches!(endpoint.address, EndpointAddress::Unix(_)))
         .map(|(_, _, span)| span);
     if let Some(span) = places.next().filter(|_| entry.ports.len() != 1) {
-        let place = if shared::list(&raw.ports).is_none() {
+        let location = if shared::list(&raw.ports).is_none() {
             span
         } else {
             raw.ports.span()
@@ -397,7 +397,7 @@ fn sockets(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: &mut Che
             "a socket endpoint needs exactly one service port, not {}",
             entry.ports.len()
         );
-        check.error(SE262, place, message);
+        check.error(SE262, location, message);
     }
 }
 

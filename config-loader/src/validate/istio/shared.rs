@@ -71,7 +71,7 @@ pub(super) fn map_span<T>(field: &Field<Map<T>>) -> Span {
 }
 
 /// Where something that should be in `field` is missed: the field if it was written, else `around`.
-pub(super) fn place<T>(field: &Field<T>, around: Span) -> Span {
+pub(super) fn location<T>(field: &Field<T>, around: Span) -> Span {
     if field.is_written() {
         field.span()
     } else {
@@ -110,7 +110,7 @@ pub(super) fn exclude(
         return false;
     }
     let (first, second) = if a.1 <= b.1 { (a, b) } else { (b, a) };
-    let place = check.place(first.1);
+    let location = check.location(first.1);
     check
         .error(
             code,
@@ -118,7 +118,7 @@ pub(super) fn exclude(
             format!("`{}` and `{}` exclude each other", a.0, b.0),
         )
         .help(help)
-        .related(place, format!("`{}` is set here", first.0));
+        .related(location, format!("`{}` is set here", first.0));
     true
 }
 

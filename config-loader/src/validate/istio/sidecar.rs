@@ -95,7 +95,7 @@ fn egress_proxy(
         check
             .error(
                 SC247,
-                shared::place(&proxy.host, field.span()),
+                shared::location(&proxy.host, field.span()),
                 format!("`{host}` is not fully qualified"),
             )
             .help("write the full name of a service");
@@ -104,7 +104,7 @@ fn egress_proxy(
         check
             .error(
                 SC248,
-                shared::place(&proxy.port, field.span()),
+                shared::location(&proxy.port, field.span()),
                 "egressProxy without port",
             )
             .help("write `port: {number: ...}`");

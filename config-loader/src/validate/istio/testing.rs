@@ -27,7 +27,7 @@ fn short(found: &Diagnostic) -> String {
         Severity::Note => 'N',
         Severity::Warning => 'W',
     };
-    format!("{severity} {} {}", found.code, found.place.line)
+    format!("{severity} {} {}", found.code, found.location.line)
 }
 
 /// Checks that each body has exactly the findings given with it, in short, and that every message keeps to the form

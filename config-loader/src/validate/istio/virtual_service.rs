@@ -120,7 +120,7 @@ fn has_rules(raw: &raw::istio::VirtualService, check: &mut Check<'_>) {
         shared::list(&raw.tcp),
     ];
     if written.iter().all(|span| span.is_none()) {
-        let span = shared::place(&raw.http, check.body());
+        let span = shared::location(&raw.http, check.body());
         check
             .error(
                 VS034,

@@ -73,7 +73,7 @@ fn address(raw: &raw::istio::WorkloadEntry, span: Span, check: &mut Check<'_>) -
             check
                 .error(
                     WE270,
-                    shared::place(&raw.address, span),
+                    shared::location(&raw.address, span),
                     "workload without address",
                 )
                 .help("write `address`");

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::{place, warning};
+use super::{location, warning};
 use crate::diagnostic::codes::references::{X302, X315};
-use crate::diagnostic::{Code, Diagnostic, Place};
+use crate::diagnostic::{Code, Diagnostic, Location};
 use crate::kind::{Kind, ObjectRef};
 use crate::kinds::MCS_API;
 use crate::resource::flomesh::{ImportType, ServiceImport};
@@ -28,7 +28,7 @@ struct Claim<'a, T> {
     /// Who may see it; everybody if it does not say.
     export_to: Option<&'a ExportTo>,
     what: T,
-    place: Place,
+    location: Location,
     /// What is told if it loses, but for the words.
     finding: Diagnostic,
 }
@@ -40,7 +40,7 @@ impl<'a, T> Claim<'a, T> {
             id: &object.id,
             export_to: None,
             what,
-            place: place(object, line),
+            location: location(object, line),
             finding: warning(object, code, line, field, String::new()),
         }
     }
@@ -55,7 +55,7 @@ impl<'a, T> Claim<'a, T> {
         self.finding.message = message;
         self.finding.help(help);
         self.finding
-            .related(to.place.clone(), "this one is older and has it");
+            .related(to.location.clone(), "this one is older and has it");
         self.finding
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::clusters::{Clusters, last, of_all_groups};
-use super::{place, warning};
+use super::{location, warning};
 use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X304, X305, X306};
@@ -122,7 +122,7 @@ fn check_host<'a>(
         let message = format!("`{host}` is not used: {} has that host", older.id);
         let mut diagnostic = warning(object, X306, federation.line, field, message);
         diagnostic.help("give each Destination a host of its own");
-        diagnostic.related(place(older, Line(0)), "this one is older");
+        diagnostic.related(location(older, Line(0)), "this one is older");
         found.push(diagnostic);
         return;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{place, warning};
+use super::{location, warning};
 use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::X317;
@@ -62,7 +62,7 @@ fn conflict(
     let field = format!("spec.ports[{index}].protocol");
     let mut found = warning(object, X317, port.line, field, message);
     found.help("the oldest ServiceEntry decides: write one protocol in all of them");
-    found.related(place(owner, known.line), "this one is older and counts");
+    found.related(location(owner, known.line), "this one is older and counts");
     found
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{place, warning};
+use super::{location, warning};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X298, X299, X300};
 use crate::resource::core::{Protocol, Service};
@@ -51,7 +51,7 @@ fn check_service(export: &Export, service: Option<&Object<Service>>, found: &mut
         let field = "metadata.name".to_owned();
         let mut diagnostic = warning(export, X299, Line(0), field, message);
         diagnostic.help("export a Service that has endpoints of its own");
-        diagnostic.related(place(service, Line(0)), "the Service");
+        diagnostic.related(location(service, Line(0)), "the Service");
         found.push(diagnostic);
         return;
     }
@@ -69,7 +69,7 @@ fn check_service(export: &Export, service: Option<&Object<Service>>, found: &mut
         let mut diagnostic = warning(export, X299, rule.line, field, message);
         let known: Vec<String> = ports.iter().map(u16::to_string).collect();
         diagnostic.help(format!("its ports are {}", known.join(", ")));
-        diagnostic.related(place(service, Line(0)), "the Service");
+        diagnostic.related(location(service, Line(0)), "the Service");
         found.push(diagnostic);
     }
 }
@@ -95,7 +95,7 @@ fn check_paths(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
             let field = format!("spec.rules[{index}].path");
             let mut diagnostic = warning(export, X300, rule.line, field, message);
             diagnostic.help("give each export a path of its own, such as /CLUSTER/SERVICE");
-            diagnostic.related(place(owner, line), "the older one");
+            diagnostic.related(location(owner, line), "the older one");
             found.push(diagnostic);
             continue;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{place, warning};
+use super::{location, warning};
 use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::X282;
@@ -82,7 +82,7 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
                 message,
             );
             diagnostic.help("give it another port, `bind` or hosts, or remove one of the two");
-            diagnostic.related(place(owner, first.line), "the port is taken here");
+            diagnostic.related(location(owner, first.line), "the port is taken here");
             found.push(diagnostic);
         }
     }

@@ -1,6 +1,6 @@
 //! Objects of one name in two API groups: one rules, and the other should not say something else.
 
-use super::{place, warning};
+use super::{location, warning};
 use crate::diagnostic::codes::multicluster::{GTP008, SX010};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::resource::flomesh::{GlobalTrafficPolicy, ServiceExport};
@@ -37,7 +37,7 @@ fn hidden_by<T>(hidden: &Object<T>, ruling: &Object<T>, code: Code) -> Diagnosti
     let field = "apiVersion".to_owned();
     let mut diagnostic = warning(hidden, code, Line(0), field, message);
     diagnostic.help("remove one of them, or let both say the same");
-    diagnostic.related(place(ruling, Line(0)), "this one rules");
+    diagnostic.related(location(ruling, Line(0)), "this one rules");
     diagnostic
 }
 

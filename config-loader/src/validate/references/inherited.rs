@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{place, warning};
+use super::{location, warning};
 use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::istio::DR172;
@@ -114,7 +114,7 @@ fn needs_outliers(
     let mut diagnostic = warning(object, DR172, line, field, message);
     diagnostic.help("write `outlierDetection`, which tells when endpoints have failed; Istio does nothing without it");
     if let Some(base) = base.filter(|base| base.id != object.id) {
-        let at = place(base, base.spec.host_line);
+        let at = location(base, base.spec.host_line);
         diagnostic.related(at, "it inherits the policy of this older rule");
     }
     diagnostic

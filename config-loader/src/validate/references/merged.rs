@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{place, warning};
+use super::{location, warning};
 use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X287, X288};
@@ -60,7 +60,7 @@ fn check_delegate(root: &Vs, rule: &HttpRule, target: &Vs, found: &mut Vec<Diagn
         diagnostic.help(
             "each match of a delegate must fit one of the root rule: a uri under its prefix, the same port and namespace",
         );
-        diagnostic.related(place(root, outer.line), "the root rule matches this");
+        diagnostic.related(location(root, outer.line), "the root rule matches this");
         found.push(diagnostic);
     }
 }
@@ -159,6 +159,6 @@ fn repeated(
         "rules of several VirtualServices for one host follow each other by age, the oldest first",
     );
     let line = hidden.block.map_or(by.line, |block| by.matches[block].line);
-    diagnostic.related(place(owner, line), "they are matched here");
+    diagnostic.related(location(owner, line), "they are matched here");
     diagnostic
 }

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::services::{At, Endpoint, Services};
-use super::{place, warning};
+use super::{location, warning};
 use crate::catalog::hostname;
 use crate::diagnostic::codes::references::{X285, X286, X289, X290, X291, X292};
-use crate::diagnostic::{Code, Diagnostic, Place, Severity};
+use crate::diagnostic::{Code, Diagnostic, Location, Severity};
 use crate::resource::istio::{
     Algorithm, ConsistentHash, Destination, DestinationRule, Failover, LoadBalancer, Locality,
     LocalityPattern, LocalitySetting, OutlierDetection, TrafficPolicy, VirtualService,
@@ -25,7 +25,7 @@ pub(super) struct ImplicitPorts {
 
 /// Places by host and subset.
 #[derive(Default)]
-struct ByHost(BTreeMap<String, BTreeMap<Option<String>, Place>>);
+struct ByHost(BTreeMap<String, BTreeMap<Option<String>, Location>>);
 
 impl ImplicitPorts {
     pub(super) fn add(
@@ -43,13 +43,13 @@ impl ImplicitPorts {
         let subset = destination.subset.as_deref().map(str::to_owned);
         of_host
             .entry(subset)
-            .or_insert_with(|| place(object, destination.line));
+            .or_insert_with(|| location(object, destination.line));
     }
 }
 
 impl ByHost {
     /// The first route to a host that a rule for `pattern` covers, and to `subset` if there is one.
-    fn first(&self, pattern: &str, subset: Option<&str>) -> Option<&Place> {
+    fn first(&self, pattern: &str, subset: Option<&str>) -> Option<&Location> {
         let mut covered = self
             .0
             .iter()
@@ -260,8 +260,8 @@ impl<'a> Checker<'a> {
     fn failovers(&mut self, failovers: &[Failover], places: &[At], path: &str) {
         for (index, failover) in failovers.iter().enumerate() {
             let to = &failover.to;
-            let mut places_known = places.iter().filter_map(At::place);
-            if places_known.any(|place| place.region == *to) {
+            let mut places_known = places.iter().filter_map(At::location);
+            if places_known.any(|location| location.region == *to) {
                 continue;
             }
             let message = format!("no endpoint is in region `{to}`: nothing can fail over to it");
@@ -274,7 +274,7 @@ impl<'a> Checker<'a> {
         for (index, entry) in setting.distribute.iter().enumerate() {
             let own = entry.from.parts.first();
             let may_be = |to: &LocalityPattern, at: &At| match at {
-                At::Place(place) => to.matches(place),
+                At::Location(location) => to.matches(location),
                 // the proxy is in the region of `from` when the entry counts
                 At::OwnRegion => own.is_none_or(|own| to.parts.first().is_none_or(|to| to == own)),
             };
@@ -309,8 +309,8 @@ impl<'a> Checker<'a> {
         let own = places.contains(&At::OwnRegion);
         let known: BTreeSet<String> = places
             .iter()
-            .filter_map(At::place)
-            .filter(|place| !place.is_empty())
+            .filter_map(At::location)
+            .filter(|location| !location.is_empty())
             .map(Locality::to_string)
             .collect();
         let mut diagnostic = warning(self.object, code, line, field, message);

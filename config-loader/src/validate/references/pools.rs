@@ -4,7 +4,7 @@
 use super::clusters::Clusters;
 use super::federation::Served;
 use super::rules::Rules;
-use super::{place, warning};
+use super::{location, warning};
 use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X296, X312};
@@ -90,7 +90,7 @@ fn check_ejections(
         );
         let mut diagnostic = warning(rule, X296, outliers.line, field, message);
         diagnostic.help("write 100, or let each failed request be replayed in the next cluster");
-        diagnostic.related(place(policy, Line(0)), "the policy");
+        diagnostic.related(location(policy, Line(0)), "the policy");
         found.push(diagnostic);
     }
 }
@@ -134,7 +134,7 @@ fn check_labels(
                         "remove the label: `lbType: FailOver` prefers the own cluster, and other labels order endpoints \
                          within each",
                     );
-                    diagnostic.related(place(policy, Line(0)), "the policy");
+                    diagnostic.related(location(policy, Line(0)), "the policy");
                     found.push(diagnostic);
                 }
             }

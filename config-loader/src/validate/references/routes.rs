@@ -7,7 +7,7 @@ use super::gateways::Gateways;
 use super::policies::ImplicitPorts;
 use super::rules::Rules;
 use super::services::{Named, Service, Services};
-use super::{place, warning};
+use super::{location, warning};
 use crate::Fleet;
 use crate::catalog::{Naming, hostname};
 use crate::diagnostic::codes::references::{X275, X276, X277, X278, X279, X280, X281, X303};
@@ -420,7 +420,7 @@ pub(super) fn check_owners(set: &ResourceSet, domain: &str, found: &mut Vec<Diag
             );
             diagnostic.help("put the rules into that one, or name a gateway under `gateways`");
             diagnostic.related(
-                place(owner, owner.spec.hosts[*at].line),
+                location(owner, owner.spec.hosts[*at].line),
                 "the host is taken here",
             );
             found.push(diagnostic);

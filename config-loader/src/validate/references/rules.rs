@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::routes::SUGGESTIONS_MAX;
 use super::services::Services;
-use super::{destinations, place, warning};
+use super::{destinations, location, warning};
 use crate::catalog::{HostIndex, hostname};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X283, X284, X316};
@@ -199,7 +199,7 @@ fn check_hidden((set, domain): (&ResourceSet, &str), found: &mut Vec<Diagnostic>
                 "repeat in {narrow_name} what is to hold for {host}, too"
             ));
             diagnostic.related(
-                place(narrow, narrow.spec.host_line),
+                location(narrow, narrow.spec.host_line),
                 "the more specific rule",
             );
             found.push(diagnostic);

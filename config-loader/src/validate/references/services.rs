@@ -101,15 +101,15 @@ pub(super) enum At {
     /// Somewhere in the region of the proxy.
     OwnRegion,
     /// There; nowhere if nothing says where.
-    Place(Locality),
+    Location(Locality),
 }
 
 impl At {
     /// The place, if it is known.
-    pub(super) fn place(&self) -> Option<&Locality> {
+    pub(super) fn location(&self) -> Option<&Locality> {
         match self {
             At::OwnRegion => None,
-            At::Place(place) => Some(place),
+            At::Location(location) => Some(location),
         }
     }
 }
@@ -160,7 +160,7 @@ impl<'a> Endpoint<'a> {
             Whereabouts::Unknown => return None,
             Whereabouts::Written(written) => written,
         };
-        Some(At::Place(match self.label(LOCALITY_LABEL) {
+        Some(At::Location(match self.label(LOCALITY_LABEL) {
             Some(label) if written.is_empty() => Locality::parse(&label.replace('.', "/")),
             _ => written.clone(),
         }))

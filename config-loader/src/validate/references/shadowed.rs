@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::clusters::Clusters;
-use super::{destinations, place, warning};
+use super::{destinations, location, warning};
 use crate::catalog::hostname;
 use crate::diagnostic::codes::references::X301;
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, Location};
 use crate::kind::{Name, ObjectRef};
 use crate::resource::gloo::{Backing, Destination};
 use crate::resource::{Object, ResourceSet};
@@ -59,14 +59,14 @@ impl Known<'_> {
     }
 
     /// Whose service has a host: a Service goes before an import, and that before a Destination.
-    fn owner(&self, host: &str) -> Option<(&ObjectRef, Place)> {
+    fn owner(&self, host: &str) -> Option<(&ObjectRef, Location)> {
         let service = |name: &Name| {
             let service = self.set.services.get(name)?;
-            Some((&service.id, place(service, Line(0))))
+            Some((&service.id, location(service, Line(0))))
         };
         let import = |name: &Name| {
             let import = self.set.service_imports.get(name)?;
-            Some((&import.id, place(import, Line(0))))
+            Some((&import.id, location(import, Line(0))))
         };
         let name = |(name, namespace): (&str, &str)| Name::new(namespace, name);
         let of_cluster = hostname::service_of(host, self.domain).map(name);
@@ -74,7 +74,7 @@ impl Known<'_> {
         let together = || import(&hostname::service_of_cluster_set(host).map(name)?);
         let by_destination = || {
             let object = self.by_destinations.get(host)?;
-            Some((&object.id, place(object, Line(0))))
+            Some((&object.id, location(object, Line(0))))
         };
         of_cluster.or_else(together).or_else(by_destination)
     }

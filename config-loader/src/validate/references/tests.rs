@@ -69,7 +69,7 @@ fn check(text: &str, wanted: &[&str]) {
             .help
             .as_ref()
             .map_or_else(String::new, |help| format!(" ({help})"));
-        let line = i64::from(found.place.line) - i64::from(first);
+        let line = i64::from(found.location.line) - i64::from(first);
         lines.push(format!(
             "{} {line} {}: {}{help}",
             found.code, found.field, found.message
@@ -488,7 +488,12 @@ fn merged(text: &str) -> Vec<String> {
             let other = &found.related[0].0;
             format!(
                 "{} {}:{} {} <- {}:{}",
-                found.code, found.place.file, found.place.line, found.field, other.file, other.line
+                found.code,
+                found.location.file,
+                found.location.line,
+                found.field,
+                other.file,
+                other.line
             )
         })
         .collect()

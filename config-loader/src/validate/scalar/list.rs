@@ -49,7 +49,7 @@ pub fn at_most_one(members: &[(&str, Span)], code: Code, check: &mut Check<'_>) 
     let [first, second, ..] = set.as_slice() else {
         return true;
     };
-    let place = check.place(first.1);
+    let location = check.location(first.1);
     let last = names.len() - 1;
     let message = format!(
         "only one of {} and {} may be set",
@@ -59,7 +59,7 @@ pub fn at_most_one(members: &[(&str, Span)], code: Code, check: &mut Check<'_>) 
     check
         .error(code, second.1, message)
         .help("keep the one that is meant, and remove the others")
-        .related(place, format!("`{}` is set here", first.0));
+        .related(location, format!("`{}` is set here", first.0));
     false
 }
 
@@ -151,11 +151,11 @@ pub fn export_to(
             Arc::from(text.as_str())
         };
         if let Some(first) = namespaces.get(&namespace) {
-            let place = check.place(*first);
+            let location = check.location(*first);
             check
                 .error(CM004, span, format!("exportTo names `{namespace}` twice"))
                 .help("remove one of the two; `.` stands for the own namespace")
-                .related(place, "first named here");
+                .related(location, "first named here");
             continue;
         }
         namespaces.insert(namespace, span);

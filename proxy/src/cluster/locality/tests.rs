@@ -19,8 +19,8 @@ impl Spot {
         Self(Locality::new(next()), next().into(), labels(next()))
     }
 
-    fn place(&self) -> Place<'_> {
-        Place {
+    fn place(&self) -> TopologyLabels<'_> {
+        TopologyLabels {
             locality: &self.0,
             labels: &self.2,
             network: &self.1,
@@ -34,14 +34,14 @@ fn planned(spread: &Spread, here: &str, endpoints: &[(&str, u32)]) -> String {
     written(plan, spread, here, endpoints)
 }
 
-type Planner = fn(&Spread, &Place<'_>, &[(Place<'_>, u32)]) -> Plan;
+type Planner = fn(&Spread, &TopologyLabels<'_>, &[(TopologyLabels<'_>, u32)]) -> Plan;
 
 fn written(plan: Planner, spread: &Spread, here: &str, endpoints: &[(&str, u32)]) -> String {
     let spots: Vec<(Spot, u32)> = endpoints
         .iter()
         .map(|(text, weight)| (Spot::new(text), *weight))
         .collect();
-    let places: Vec<(Place<'_>, u32)> = spots
+    let places: Vec<(TopologyLabels<'_>, u32)> = spots
         .iter()
         .map(|(spot, weight)| (spot.place(), *weight))
         .collect();

@@ -8,14 +8,14 @@ const LIMITS: Limits = Limits {
 };
 
 /// Feeds everything at once; what came of it, how many heads were good, and where it ended.
-fn read(bytes: &[u8]) -> (Verdict, u32, Place) {
+fn read(bytes: &[u8]) -> (Verdict, u32, StreamPosition) {
     let mut framing = Framing::new(LIMITS);
     let verdict = framing.feed(bytes);
     (verdict, framing.heads(), framing.place())
 }
 
 /// Feeds in pieces; the bytes passed on in all, the refusal if any, how many heads were good, and where it ended.
-fn read_cut(bytes: &[u8], cuts: &[usize]) -> (usize, Option<Refusal>, u32, Place) {
+fn read_cut(bytes: &[u8], cuts: &[usize]) -> (usize, Option<Refusal>, u32, StreamPosition) {
     let mut framing = Framing::new(LIMITS);
     let mut cuts: Vec<_> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
     cuts.extend([0, bytes.len()]);
@@ -42,33 +42,33 @@ fn read_cut(bytes: &[u8], cuts: &[usize]) -> (usize, Option<Refusal>, u32, Place
 #[test]
 fn good_requests_pass() {
     for (bytes, heads, place) in [
-        (&b""[..], 0, Place::Between),
-        (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 1, Place::Between),
-        (b"\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 1, Place::Between),
-        (b"GET / HTTP/1.1\r\nHost: a\r\n", 0, Place::Head),
-        (b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n", 2, Place::Between),
-        (b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", 1, Place::Between),
-        (b"POST / HTTP/1.1\r\ncontent-length:3\r\n\r\nab", 1, Place::Body),
-        (b"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", 1, Place::Between),
+        (&b""[..], 0, StreamPosition::Between),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 1, StreamPosition::Between),
+        (b"\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 1, StreamPosition::Between),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n", 0, StreamPosition::Head),
+        (b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n", 2, StreamPosition::Between),
+        (b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", 1, StreamPosition::Between),
+        (b"POST / HTTP/1.1\r\ncontent-length:3\r\n\r\nab", 1, StreamPosition::Body),
+        (b"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n", 1, StreamPosition::Between),
         (
             b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\n\r\n\rGET / HTTP/1.1\r\n\r\n",
             2,
-            Place::Between,
+            StreamPosition::Between,
         ),
         (
             b"POST / HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
             1,
-            Place::Between,
+            StreamPosition::Between,
         ),
         (
             b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nA;x=\"y\"\r\n0123456789\r\n0\r\nx-t: 1\r\n\r\nG",
             1,
-            Place::Head,
+            StreamPosition::Head,
         ),
         (
             b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n\r\n\r\r\n0\r\n\r\n",
             1,
-            Place::Between,
+            StreamPosition::Between,
         ),
     ] {
         assert_eq!(read(bytes), (Verdict::Pass, heads, place), "{:?}", bytes.escape_ascii());
@@ -108,7 +108,7 @@ fn ambiguous_heads_are_refused() {
         (b"X: a\r\rY: b", Refusal::Header),
     ] {
         let bytes = [b"POST / HTTP/1.1\r\nHost: a\r\n", headers, b"\r\n\r\n"].concat();
-        let refused = (Verdict::Refuse(0, expected), 0, Place::Refused);
+        let refused = (Verdict::Refuse(0, expected), 0, StreamPosition::Refused);
         assert_eq!(read(&bytes), refused, "{:?}", headers.escape_ascii());
     }
 }
@@ -168,7 +168,7 @@ fn bad_chunks_are_refused() {
         let (verdict, heads, place) = read(&bytes);
         let refused = matches!(verdict, Verdict::Refuse(_, Refusal::Chunk));
         assert!(refused, "{:?}: {verdict:?}", body.escape_ascii());
-        assert_eq!((heads, place), (1, Place::Refused));
+        assert_eq!((heads, place), (1, StreamPosition::Refused));
     }
 }
 
@@ -219,10 +219,16 @@ fn bytes_after_an_upgrade_are_held_until_it_is_decided() {
         let bytes = [head, b"GET / HTTP/1.1\r\n\r\n"].concat();
         let mut framing = Framing::new(LIMITS);
         assert_eq!(framing.feed(&bytes), Verdict::Hold(head.len()));
-        assert_eq!((framing.heads(), framing.place()), (1, Place::Held));
+        assert_eq!(
+            (framing.heads(), framing.place()),
+            (1, StreamPosition::Held)
+        );
         framing.resume();
         assert_eq!(framing.feed(&bytes[head.len()..]), Verdict::Pass);
-        assert_eq!((framing.heads(), framing.place()), (2, Place::Between));
+        assert_eq!(
+            (framing.heads(), framing.place()),
+            (2, StreamPosition::Between)
+        );
 
         let mut framing = Framing::new(LIMITS);
         framing.feed(head);

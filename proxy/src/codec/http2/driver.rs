@@ -19,14 +19,14 @@ use super::super::io::Stream;
 use super::super::refusal::Refusal;
 use super::super::{Handler, Server};
 use super::ready::Ready;
-use super::slot::{FutureSlots, Slot, Work};
+use super::slot::{FutureSlots, StreamWork, Work};
 use crate::exchange::downstream::{Lane, Outbound};
 use crate::exchange::{Connection, DownstreamBody};
 use crate::http2::Reason;
 use crate::http2::head;
-use crate::http2::memory::Memory;
 use crate::http2::output::SLICES;
 use crate::http2::server::{self as engine, Event};
+use crate::http2::worker_buffers::WorkerBuffers;
 use crate::runtime::gather;
 
 /// Reads in one turn, so that other connections get theirs.
@@ -38,14 +38,14 @@ const ROUNDS: usize = 8;
 /// What the connections of a worker share.
 #[derive(Debug)]
 pub(in crate::codec) struct Shared {
-    memory: Memory,
+    memory: WorkerBuffers,
     dates: super::date::Dates,
 }
 
 impl Shared {
     pub(in crate::codec) fn new() -> Self {
         Self {
-            memory: Memory::default(),
+            memory: WorkerBuffers::default(),
             dates: super::date::Dates::default(),
         }
     }
@@ -70,7 +70,7 @@ pub(super) struct Driver<'a, A: Handler> {
     engine: engine::Server,
     /// The beginning of a frame of which the rest is not there yet.
     rest: Vec<u8>,
-    slots: Vec<Slot<A>>,
+    slots: Vec<StreamWork<A>>,
     seats: FutureSlots<A::Future>,
     ready: Arc<Ready>,
     wakers: Vec<Waker>,
@@ -336,15 +336,15 @@ impl<'a, A: Handler> Driver<'a, A> {
     }
 
     /// Makes a place ready for a stream.
-    fn slot(&mut self, place: usize) -> &mut Slot<A> {
+    fn slot(&mut self, place: usize) -> &mut StreamWork<A> {
         while self.slots.len() <= place {
             self.wakers.push(self.ready.waker(self.slots.len()));
-            self.slots.push(Slot::default());
+            self.slots.push(StreamWork::default());
         }
         let slot = &mut self.slots[place];
-        *slot = Slot {
+        *slot = StreamWork {
             taken: true,
-            ..Slot::default()
+            ..StreamWork::default()
         };
         slot
     }

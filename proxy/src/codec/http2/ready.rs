@@ -35,7 +35,7 @@ impl Ready {
 
     /// The waker of one stream.
     pub(super) fn waker(self: &Arc<Self>, place: usize) -> Waker {
-        Waker::from(Arc::new(Bell {
+        Waker::from(Arc::new(StreamWaker {
             ready: Arc::clone(self),
             place,
         }))
@@ -81,12 +81,12 @@ impl Ready {
 }
 
 /// What wakes one stream.
-struct Bell {
+struct StreamWaker {
     ready: Arc<Ready>,
     place: usize,
 }
 
-impl Wake for Bell {
+impl Wake for StreamWaker {
     fn wake(self: Arc<Self>) {
         self.ready.mark(self.place);
     }

@@ -26,7 +26,7 @@ pub(super) enum Work<A: Handler> {
 }
 
 /// The place of a stream.
-pub(super) struct Slot<A: Handler> {
+pub(super) struct StreamWork<A: Handler> {
     pub(super) work: Work<A>,
     /// The request's body, if it has one.
     pub(super) lane: Option<Rc<Lane>>,
@@ -38,7 +38,7 @@ pub(super) struct Slot<A: Handler> {
     pub(super) taken: bool,
 }
 
-impl<A: Handler> Default for Slot<A> {
+impl<A: Handler> Default for StreamWork<A> {
     fn default() -> Self {
         Self {
             work: Work::None,

@@ -21,7 +21,7 @@ pub(super) fn prepare(dir: &Path, cluster: &str, serve: &ServeArgs) -> Result<Se
     let settings = serve.settings(vec![dir.to_owned()], identity)?;
     let loaded = config_loader::load_files(&settings.paths);
     if let Some(missing) = unreadable(&loaded.diagnostics) {
-        return Err(format!("{}: {}", missing.place.file, missing.message));
+        return Err(format!("{}: {}", missing.location.file, missing.message));
     }
     for address in gateways(&loaded.set) {
         // the proxy itself would try again and again, and somebody else would answer meanwhile

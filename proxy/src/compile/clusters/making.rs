@@ -9,7 +9,7 @@ use config_loader::resource::{HealthChecked, Probe as AskedProbe};
 use super::connecting::Connecting;
 use super::{Clusters, Making, StandsFor};
 use crate::cluster::federation::{Pool, Turns};
-use crate::cluster::locality::{self, Place};
+use crate::cluster::locality::{self, TopologyLabels};
 use crate::cluster::{
     Absence, Balance, Cluster, Endpoint, Federation, HealthCheck, Parts, Plan, Probe,
 };
@@ -103,16 +103,16 @@ impl Clusters<'_> {
 
     /// Which endpoints come first for this proxy.
     fn plan(&self, balance: &Balance, endpoints: &[Endpoint], is_pool: bool) -> Plan {
-        let here = Place {
+        let here = TopologyLabels {
             locality: &self.locality,
             labels: &self.identity.labels,
             network: &self.identity.network,
             member: &self.member,
         };
-        let places: Vec<(Place<'_>, u32)> = endpoints
+        let places: Vec<(TopologyLabels<'_>, u32)> = endpoints
             .iter()
             .map(|endpoint| {
-                let place = Place {
+                let place = TopologyLabels {
                     locality: &endpoint.locality,
                     labels: &endpoint.labels,
                     network: &endpoint.network,

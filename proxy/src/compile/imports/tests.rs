@@ -95,7 +95,7 @@ fn shown(imported: &Imported) -> (Vec<String>, Vec<String>) {
         }
     }
     let found = imported.found.iter();
-    let found = found.map(|one| format!("{} {} {}", one.code, one.place.file, one.message));
+    let found = found.map(|one| format!("{} {} {}", one.code, one.location.file, one.message));
     (lines, found.collect())
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use config_loader::resource::Line;
 use config_loader::resource::istio::{Destination as RawDestination, HttpDestination};
 
-use super::{Place, Sourced};
+use super::{RuleScope, Sourced};
 use crate::cluster::Split;
 use crate::compile::clusters::{self, Clusters};
 use crate::compile::service::{Part, Shift};
@@ -16,7 +16,7 @@ use crate::snapshot::Destination;
 pub(super) fn split(
     sourced: &Sourced<'_>,
     (destinations, shifts): (&[HttpDestination], &[Option<Arc<Shift>>]),
-    place: &Place<'_>,
+    scope: &RuleScope<'_>,
     clusters: &mut Clusters<'_>,
 ) -> Option<Split<Destination>> {
     let whole = match shifts.iter().any(Option::is_some) {
@@ -34,12 +34,12 @@ pub(super) fn split(
         };
         let Some(shift) = shift else {
             let at = (position, weighted.line);
-            let destination = destination(sourced, written, at, place, clusters);
+            let destination = destination(sourced, written, at, scope, clusters);
             entries.push((weight.saturating_mul(whole), destination));
             continue;
         };
         let host = complete(sourced, written, clusters);
-        let port = clusters.port(&host, written.port, place.port);
+        let port = clusters.port(&host, written.port, scope.port);
         for part in &shift.parts {
             let destination = part_of(shift, part, (position, port), clusters);
             entries.push((weight.saturating_mul(part.weight_percent), destination));
@@ -82,11 +82,11 @@ pub(super) fn destination(
     sourced: &Sourced<'_>,
     written: &RawDestination,
     (position, line): (usize, Line),
-    place: &Place<'_>,
+    scope: &RuleScope<'_>,
     clusters: &mut Clusters<'_>,
 ) -> Destination {
     let host = complete(sourced, written, clusters);
-    let port = clusters.port(&host, written.port, place.port);
+    let port = clusters.port(&host, written.port, scope.port);
     let name = clusters::name(port, written.subset.as_deref().unwrap_or(""), &host);
     let (name, cluster) = clusters.need(&name);
     Destination {

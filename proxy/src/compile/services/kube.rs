@@ -14,10 +14,10 @@ use config_loader::resource::core::{
 use super::{Collector, Draft, is_wanted, policies};
 use crate::cluster::Locality;
 use crate::compile::members::Member;
-use crate::compile::memory::Names;
 use crate::compile::service::{
     Facts, Labels, Origin, Port, Workload, WorkloadHost, affinity, carries_paths, protocol,
 };
+use crate::compile::service_cache::Names;
 use crate::compile::workload::Listing;
 
 /// Adds every Service that this proxy may see under `<name>.<namespace>.svc.<domain>`.

@@ -58,7 +58,7 @@ fn for_port(block: &str) -> String {
 }
 
 /// Where a block may stand: what is around it, whether that is in the subset, and in which of [`CLUSTERS`] it shows.
-struct Place {
+struct FieldLocation {
     name: &'static str,
     around: fn(&str) -> String,
     in_subset: bool,
@@ -66,26 +66,26 @@ struct Place {
 }
 
 /// The last two are for what a port may have.
-const PLACES: [Place; 4] = [
-    Place {
+const PLACES: [FieldLocation; 4] = [
+    FieldLocation {
         name: "rule",
         around: str::to_owned,
         in_subset: false,
         shows: [true; 4],
     },
-    Place {
+    FieldLocation {
         name: "subset",
         around: str::to_owned,
         in_subset: true,
         shows: [false, true, false, true],
     },
-    Place {
+    FieldLocation {
         name: "port",
         around: for_port,
         in_subset: false,
         shows: [true, true, false, false],
     },
-    Place {
+    FieldLocation {
         name: "port of the subset",
         around: for_port,
         in_subset: true,
@@ -93,7 +93,7 @@ const PLACES: [Place; 4] = [
     },
 ];
 
-impl Place {
+impl FieldLocation {
     /// The settings of clusters with this block here.
     fn settings(&self, block: &str) -> [String; 4] {
         let policy = match block {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use config_loader::diagnostic::codes::tls as codes;
 use config_loader::resource::istio::ServerTlsMode;
-use config_loader::{Code, Diagnostic, ObjectRef, Place, Severity};
+use config_loader::{Code, Diagnostic, Location, ObjectRef, Severity};
 
 pub use clients::of_clients;
 
@@ -153,10 +153,10 @@ fn at(
     message: String,
 ) -> Diagnostic {
     let mut found = Diagnostic::about_file(severity, code, Arc::clone(file), message);
-    found.place = Place {
+    found.location = Location {
         line,
         column: 1,
-        ..Place::whole_file(Arc::clone(file))
+        ..Location::whole_file(Arc::clone(file))
     };
     found.object = object.cloned();
     found.field = field;

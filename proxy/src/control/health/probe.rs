@@ -18,7 +18,7 @@ use hyper::{Method, Request, StatusCode};
 use crate::balance::EndpointIdx;
 use crate::cluster::{Cluster, Endpoint, HealthCheck, Probe};
 use crate::error::{BoxError, Error};
-use crate::http2::memory::Memory;
+use crate::http2::worker_buffers::WorkerBuffers;
 use crate::pool::{PoolSettings, PoolTarget};
 use crate::registry::Address;
 use crate::upstream::http1::Message;
@@ -46,7 +46,7 @@ const NOBODY: Client = Client {
 /// What connections need.
 pub(super) struct Means {
     counts: Rc<Counts>,
-    memory: Rc<Memory>,
+    memory: Rc<WorkerBuffers>,
     buffers: Rc<Buffers>,
 }
 

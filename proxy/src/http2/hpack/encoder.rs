@@ -42,7 +42,7 @@ impl Entry {
 
 /// What a field is looked up by.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct LookupSlot {
     /// Of the last field that hashed to this place.
     hash: u32,
     /// Number of its entry, counted from the first that was ever added, plus one.
@@ -62,7 +62,7 @@ pub struct Encoder {
     resized: Option<(usize, usize)>,
     /// Entries that were ever added.
     added: u32,
-    places: Option<Box<[Place; PLACES]>>,
+    places: Option<Box<[LookupSlot; PLACES]>>,
 }
 
 impl Encoder {
@@ -198,15 +198,15 @@ impl Encoder {
         let hash = hash(name, value);
         let places = self
             .places
-            .get_or_insert_with(|| Box::new([Place::default(); PLACES]));
+            .get_or_insert_with(|| Box::new([LookupSlot::default(); PLACES]));
         let place = &mut places[hash as usize % PLACES];
         if place.hash != hash {
             if place.used {
                 place.used = false;
             } else {
-                *place = Place {
+                *place = LookupSlot {
                     hash,
-                    ..Place::default()
+                    ..LookupSlot::default()
                 };
             }
             return literal(0, 4, index(), (name, value), output);
@@ -246,7 +246,7 @@ impl Encoder {
         if self.added >= u32::MAX - 1 {
             self.forget();
         } else if let Some(places) = &mut self.places {
-            places[hash as usize % PLACES] = Place {
+            places[hash as usize % PLACES] = LookupSlot {
                 hash,
                 added: self.added + 1,
                 used: true,
@@ -272,9 +272,9 @@ impl Encoder {
                 // the same field may have been added again since: that entry stays
                 let number = self.added.wrapping_sub(before).wrapping_add(2);
                 if place.hash == oldest.hash && place.added == number {
-                    *place = Place {
+                    *place = LookupSlot {
                         hash: place.hash,
-                        ..Place::default()
+                        ..LookupSlot::default()
                     };
                 }
             }

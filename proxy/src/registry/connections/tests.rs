@@ -15,12 +15,12 @@ fn acquire(cluster: &Arc<ClusterState>, endpoint: u64) -> Option<ConnectionPermi
     ConnectionPermit::acquire(cluster, endpoint)
 }
 
-fn join(cluster: &Arc<ClusterState>, endpoint: u64) -> Place {
-    Place::join(cluster, endpoint).expect("a place in line")
+fn join(cluster: &Arc<ClusterState>, endpoint: u64) -> QueueTicket {
+    QueueTicket::join(cluster, endpoint).expect("a place in line")
 }
 
 /// The turn of one who waits, if it is its turn.
-fn turn(place: &Place) -> Option<Turn> {
+fn turn(place: &QueueTicket) -> Option<Turn> {
     let mut turn = std::pin::pin!(place.turn());
     match turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(turn) => Some(turn),
@@ -28,7 +28,7 @@ fn turn(place: &Place) -> Option<Turn> {
     }
 }
 
-fn own(places: &[&Place]) -> VecDeque<u64> {
+fn own(places: &[&QueueTicket]) -> VecDeque<u64> {
     places.iter().map(|place| place.ticket()).collect()
 }
 
@@ -84,7 +84,7 @@ fn first_in_line_is_passed_over_a_few_times_only() {
     let cluster = cluster(1);
     let held = acquire(&cluster, 1);
     let elsewhere = join(&cluster, 1);
-    let here: Vec<Place> = (0..=PASSED_OVER_MAX).map(|_| join(&cluster, 1)).collect();
+    let here: Vec<QueueTicket> = (0..=PASSED_OVER_MAX).map(|_| join(&cluster, 1)).collect();
     let mut own = own(&here.iter().collect::<Vec<_>>());
     for place in here.iter().take(PASSED_OVER_MAX as usize) {
         let offer = cluster.connections.offer(1, &mut own);
@@ -152,13 +152,13 @@ fn lower_limit_closes_what_is_too_many_and_a_higher_one_lets_in_who_waits() {
 #[tokio::test]
 async fn bell_rings_when_connections_without_a_request_are_needed() {
     let cluster = cluster(1);
-    let bell = Arc::new(Bell::default());
-    cluster.connections.attend(&bell);
+    let wake_signal = Arc::new(WakeSignal::default());
+    cluster.connections.attend(&wake_signal);
     let _held = acquire(&cluster, 1);
     let (mark, crowded) = IdleMark::new(&cluster);
     assert!(!crowded);
     let _waits = join(&cluster, 1);
-    bell.rung().await;
+    wake_signal.rung().await;
     drop(mark);
     // one who parks later sees who waits
     assert!(IdleMark::new(&cluster).1);
@@ -191,10 +191,10 @@ proptest! {
     fn connections_are_counted_exactly(steps in proptest::collection::vec(step(), 1..120)) {
         let cluster = cluster(3);
         let mut held: Vec<ConnectionPermit> = Vec::new();
-        let mut line: Vec<Place> = Vec::new();
+        let mut line: Vec<QueueTicket> = Vec::new();
         for step in steps {
             match step {
-                Step::Open(endpoint) => match Place::join(&cluster, endpoint) {
+                Step::Open(endpoint) => match QueueTicket::join(&cluster, endpoint) {
                     Ok(place) => line.push(place),
                     Err(permit) => held.push(permit),
                 },
@@ -204,7 +204,7 @@ proptest! {
                 Step::Free(which) if which < held.len() => {
                     let endpoint = held[which].endpoint;
                     let mut own = line.iter().filter(|one| one.endpoint == endpoint);
-                    let mut own = own.by_ref().map(Place::ticket).collect();
+                    let mut own = own.by_ref().map(QueueTicket::ticket).collect();
                     if let Offer::Close(closing) = cluster.connections.offer(endpoint, &mut own) {
                         let mut permit = held.remove(which);
                         permit.promise(closing);

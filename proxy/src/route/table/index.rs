@@ -18,7 +18,7 @@ pub(super) struct Index {
     sensitive: Trie,
     /// Lower-cased paths, to positions in `places`.
     insensitive: Trie,
-    places: Box<[Place]>,
+    places: Box<[NodeCandidates]>,
     groups: Groups,
     /// Texts that paths must hold for an expression to be worth running.
     inners: Box<[Finder<'static>]>,
@@ -26,7 +26,7 @@ pub(super) struct Index {
 
 /// The candidates at one node of a tree.
 #[derive(Clone, Debug)]
-struct Place {
+struct NodeCandidates {
     /// For the path that ends here.
     exact: Group,
     /// For every path that comes by.
@@ -134,11 +134,11 @@ impl Paths {
         self.0.entry(key.into()).or_default()
     }
 
-    fn build(self, rules: &[Rule], places: &mut Vec<Place>, groups: &mut Groups) -> Trie {
+    fn build(self, rules: &[Rule], places: &mut Vec<NodeCandidates>, groups: &mut Groups) -> Trie {
         let mut trie = TrieBuilder::default();
         for (key, collected) in self.0 {
             trie.insert(key, places.len() as u32);
-            places.push(Place {
+            places.push(NodeCandidates {
                 exact: groups.add(rules, collected.exact),
                 prefix: groups.add(rules, collected.prefix),
             });

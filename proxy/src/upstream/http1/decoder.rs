@@ -14,7 +14,7 @@ const SIZE_LINE_BYTES_MAX: usize = 4096;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoder {
     /// Chunks.
-    Chunked(Place),
+    Chunked(ChunkState),
     /// Nothing.
     End,
     /// So many bytes.
@@ -25,7 +25,7 @@ pub enum Decoder {
 
 /// Where in a chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ChunkState {
     /// Inside a chunk with so many bytes left.
     Data(u64),
     /// After the bytes of a chunk: its CRLF.
@@ -58,7 +58,7 @@ impl Decoder {
 
     /// A body in chunks.
     pub fn chunked() -> Self {
-        Decoder::Chunked(Place::Size)
+        Decoder::Chunked(ChunkState::Size)
     }
 
     /// Whether nothing more comes.
@@ -92,18 +92,18 @@ impl Decoder {
                     }
                     return Ok(step);
                 }
-                Decoder::Chunked(place) => match *place {
-                    Place::Data(left) => {
+                Decoder::Chunked(state) => match *state {
+                    ChunkState::Data(left) => {
                         let step = data(input, left);
                         if let Step::Data(bytes) = &step {
-                            *place = match left - bytes.len() as u64 {
-                                0 => Place::DataEnd,
-                                left => Place::Data(left),
+                            *state = match left - bytes.len() as u64 {
+                                0 => ChunkState::DataEnd,
+                                left => ChunkState::Data(left),
                             };
                         }
                         return Ok(step);
                     }
-                    Place::DataEnd => {
+                    ChunkState::DataEnd => {
                         let Some(end) = input.get(..2) else {
                             return Ok(Step::More);
                         };
@@ -111,14 +111,14 @@ impl Decoder {
                             return Err(broken("chunk is longer than its size"));
                         }
                         let _ = input.split_to(2);
-                        *place = Place::Size;
+                        *state = ChunkState::Size;
                     }
-                    Place::Size => match size(input)? {
+                    ChunkState::Size => match size(input)? {
                         None => return Ok(Step::More),
-                        Some(0) => *place = Place::Trailers,
-                        Some(size) => *place = Place::Data(size),
+                        Some(0) => *state = ChunkState::Trailers,
+                        Some(size) => *state = ChunkState::Data(size),
                     },
-                    Place::Trailers => {
+                    ChunkState::Trailers => {
                         let Some(trailers) = trailers(input)? else {
                             return Ok(Step::More);
                         };

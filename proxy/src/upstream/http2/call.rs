@@ -14,7 +14,7 @@ use hyper::{Method, Request, Response, Version};
 use super::super::failure::Fault;
 use super::super::http1::Interim;
 use super::incoming::Incoming;
-use super::slot::{Hold, Slot};
+use super::slot::{Hold, ReceivedResponse};
 use super::{Link, State};
 use crate::error::{BoxError, Error};
 use crate::http2::Reason;
@@ -265,7 +265,7 @@ impl State {
         let place = place.expect("whoever opens a stream has asked whether it can be");
         self.engine.recycle(parts.headers);
         if self.slots.len() <= place {
-            self.slots.resize_with(place + 1, Slot::default);
+            self.slots.resize_with(place + 1, ReceivedResponse::default);
         }
         self.slots[place].holders = 1;
         if !self.engine.can_request() {

@@ -14,7 +14,7 @@ use crate::http2::head::Response;
 /// What came for one stream. Bounded by the stream's window, the limit of header lists, and the number of interim
 /// responses that wait.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub(super) struct ReceivedResponse {
     pub(super) head: Option<Response>,
     pub(super) interims: Vec<(StatusCode, HeaderMap)>,
     data: Bytes,
@@ -33,7 +33,7 @@ pub(super) struct Slot {
     pub(super) detached: bool,
 }
 
-impl Slot {
+impl ReceivedResponse {
     /// Adds bytes of the body.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
@@ -157,7 +157,7 @@ impl Drop for Hold {
         }
         if last {
             // the next stream in the place finds nothing of this one
-            *slot = Slot::default();
+            *slot = ReceivedResponse::default();
             if complete && state.engine.is_sending(place) {
                 slot.detached = true;
             } else {

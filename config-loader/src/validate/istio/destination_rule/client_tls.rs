@@ -138,7 +138,7 @@ fn verification(raw: &raw::istio::ClientTlsSettings, mode: ClientTlsMode, check:
         ("subjectAltNames", shared::list(&raw.subject_alt_names)),
     ] {
         if !span.is_none() {
-            let place = check.place(raw.insecure_skip_verify.span());
+            let location = check.location(raw.insecure_skip_verify.span());
             check
                 .error(
                     code,
@@ -146,7 +146,7 @@ fn verification(raw: &raw::istio::ClientTlsSettings, mode: ClientTlsMode, check:
                     format!("insecureSkipVerify contradicts `{name}`"),
                 )
                 .help("remove insecureSkipVerify to have the server verified")
-                .related(place, "insecureSkipVerify is set here");
+                .related(location, "insecureSkipVerify is set here");
         }
     }
 }

@@ -129,7 +129,7 @@ fn upgrade(raw: &raw::istio::HttpSettings, check: &mut Check<'_>) -> UpgradePoli
     }
     let policy = scalar::enum_of(&raw.h2_upgrade_policy, &names, check).unwrap_or_default();
     if policy == UpgradePolicy::Upgrade && shared::flag(&raw.use_client_protocol) {
-        let place = check.place(raw.h2_upgrade_policy.span());
+        let location = check.location(raw.h2_upgrade_policy.span());
         check
             .error(
                 DR144,
@@ -137,7 +137,7 @@ fn upgrade(raw: &raw::istio::HttpSettings, check: &mut Check<'_>) -> UpgradePoli
                 "useClientProtocol contradicts h2UpgradePolicy UPGRADE",
             )
             .help("remove one of them")
-            .related(place, "h2UpgradePolicy is set here");
+            .related(location, "h2UpgradePolicy is set here");
     }
     policy
 }

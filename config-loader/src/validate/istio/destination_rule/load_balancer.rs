@@ -131,7 +131,7 @@ fn cookie(field: &Field<raw::istio::HttpCookie>, check: &mut Check<'_>) -> Optio
         check
             .error(
                 DR153,
-                shared::place(&raw.name, field.span()),
+                shared::location(&raw.name, field.span()),
                 "cookie without name",
             )
             .help("write `name`");
@@ -139,14 +139,14 @@ fn cookie(field: &Field<raw::istio::HttpCookie>, check: &mut Check<'_>) -> Optio
     let mut names: HashMap<String, Span> = HashMap::new();
     let mut attributes = Vec::new();
     for (entry, raw) in scalar::items(&raw.attributes, check) {
-        let span = shared::place(&raw.name, entry.span());
+        let span = shared::location(&raw.name, entry.span());
         let name = shared::text(&raw.name).unwrap_or("");
         if name.is_empty() {
             check
                 .error(DR154, span, "cookie attribute without name")
                 .help("write for example `{name: SameSite, value: Lax}`");
         } else if let Some(first) = names.insert(name.to_ascii_lowercase(), span) {
-            let place = check.place(first);
+            let location = check.location(first);
             check
                 .error(
                     DR155,
@@ -154,7 +154,7 @@ fn cookie(field: &Field<raw::istio::HttpCookie>, check: &mut Check<'_>) -> Optio
                     format!("cookie attribute `{name}` is given twice"),
                 )
                 .help("remove one of the two")
-                .related(place, "first given here");
+                .related(location, "first given here");
         }
         attributes.push(CookieAttribute {
             name: Arc::from(name),
@@ -287,7 +287,7 @@ fn warmup(raw: &raw::istio::LoadBalancerSettings, check: &mut Check<'_>) -> Opti
         check
             .error(
                 DR174,
-                shared::place(&settings.duration, raw.warmup.span()),
+                shared::location(&settings.duration, raw.warmup.span()),
                 "warmup without duration",
             )
             .help("write for example `duration: 30s`");

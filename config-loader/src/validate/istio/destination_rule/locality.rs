@@ -103,7 +103,7 @@ fn distribute(
     let mut entries = Vec::new();
     for (entry, raw) in scalar::items(field, check) {
         let text = raw.from.get().map_or("", String::as_str);
-        let span = shared::place(&raw.from, entry.span());
+        let span = shared::location(&raw.from, entry.span());
         let from = pattern(text, span, check);
         patterns.push((from.clone(), text, span));
         entries.push(Distribute {
@@ -142,7 +142,7 @@ fn shares(
         check
             .error(
                 DR165,
-                shared::place(field, around),
+                shared::location(field, around),
                 format!("the weights of `{from}` sum to {sum}, not 100"),
             )
             .help("they are percentages of the traffic");
@@ -197,7 +197,7 @@ fn overlaps(patterns: &[(LocalityPattern, &str, Span)], check: &mut Check<'_>) {
 
 fn overlap(a: (&str, Span), b: (&str, Span), check: &mut Check<'_>) {
     let (first, second) = if a.1 <= b.1 { (a, b) } else { (b, a) };
-    let place = check.place(first.1);
+    let location = check.location(first.1);
     check
         .error(
             DR168,
@@ -205,7 +205,7 @@ fn overlap(a: (&str, Span), b: (&str, Span), check: &mut Check<'_>) {
             format!("locality `{}` overlaps `{}`", second.0, first.0),
         )
         .help("a locality may be meant by one entry only: remove one, or narrow it to a zone")
-        .related(place, format!("`{}` stands here", first.0));
+        .related(location, format!("`{}` stands here", first.0));
 }
 
 fn failovers(
@@ -228,7 +228,7 @@ fn failovers(
         failovers.push(Failover {
             from,
             to,
-            line: check.line(shared::place(&raw.to, entry.span())),
+            line: check.line(shared::location(&raw.to, entry.span())),
         });
     }
     failovers
@@ -236,7 +236,7 @@ fn failovers(
 
 fn region(field: &Field<String>, around: Span, check: &mut Check<'_>) -> Arc<str> {
     let region = shared::text(field).unwrap_or("");
-    let span = shared::place(field, around);
+    let span = shared::location(field, around);
     if region.contains('*') {
         check
             .error(DR171, span, "failover regions take no wildcard")

@@ -51,7 +51,7 @@ pub(super) fn outlier_detection(
             .unwrap_or(default.ejection_percent_max),
         health_percent_min: least.unwrap_or(default.health_percent_min),
         http_error_codes: http_error_codes(&raw.outlier_detection_http_error_codes, check),
-        line: check.line(shared::place(&raw.max_ejection_percent, field.span())),
+        line: check.line(shared::location(&raw.max_ejection_percent, field.span())),
     })
 }
 

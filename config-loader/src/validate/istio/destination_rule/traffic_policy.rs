@@ -76,7 +76,7 @@ fn ports(
             check
                 .error(
                     DR129,
-                    shared::place(&raw.port, entry.span()),
+                    shared::location(&raw.port, entry.span()),
                     "port-level settings without port",
                 )
                 .help("write `port: {number: 80}`, the port of the service");
@@ -85,7 +85,7 @@ fn ports(
         let policy = port_policy(raw, entry.span(), number, check);
         let first = number.and_then(|number| known.get(&number).copied());
         if let Some(first) = first {
-            let place = check.place(first);
+            let location = check.location(first);
             check
                 .warning(
                     DR306,
@@ -93,7 +93,7 @@ fn ports(
                     format!("settings for port {} are given twice", policy.port),
                 )
                 .help("the first ones are used: remove these, or join them")
-                .related(place, "first given here");
+                .related(location, "first given here");
             continue;
         }
         known.extend(number.map(|number| (number, entry.span())));
@@ -159,7 +159,7 @@ fn tunnel(field: &Field<raw::istio::TunnelSettings>, check: &mut Check<'_>) -> O
         check
             .error(
                 DR178,
-                shared::place(&raw.target_host, field.span()),
+                shared::location(&raw.target_host, field.span()),
                 message,
             )
             .help("write a domain name or an IP address as `targetHost`");
@@ -174,7 +174,7 @@ fn tunnel(field: &Field<raw::istio::TunnelSettings>, check: &mut Check<'_>) -> O
         check
             .error(
                 DR179,
-                shared::place(&raw.target_port, field.span()),
+                shared::location(&raw.target_port, field.span()),
                 message,
             )
             .help("write the port that the target takes connections on, such as 443");

@@ -17,7 +17,11 @@ pub(super) fn hosts(
 ) -> Vec<ServerHost> {
     if shared::list(field).is_none() {
         check
-            .error(GW198, shared::place(field, around), "server without hosts")
+            .error(
+                GW198,
+                shared::location(field, around),
+                "server without hosts",
+            )
             .help("list the hosts that it serves; `\"*\"` for all");
     }
     let mut hosts = Vec::new();

@@ -48,8 +48,8 @@ pub(in crate::validate::istio) fn server_tls(
         Some(ServerTlsMode::default())
     };
     if let Some(mode) = mode {
-        let place = shared::place(&raw.mode, field.span());
-        certificates_fit(raw, mode, place, check);
+        let location = shared::location(&raw.mode, field.span());
+        certificates_fit(raw, mode, location, check);
     }
     let (version_min, version_max) = versions(raw, check);
     Some(ServerTls {
@@ -194,10 +194,14 @@ fn certificates_fit(
                 ("caCrl", shared::text_span(&raw.ca_crl)),
             ];
             let all = sources(raw).into_iter().chain(authorities);
-            for (name, place) in all.filter(|(_, span)| !span.is_none()) {
+            for (name, location) in all.filter(|(_, span)| !span.is_none()) {
                 let mode = mode.as_str();
                 check
-                    .warning(GW220, place, format!("`{name}` is ignored in mode {mode}"))
+                    .warning(
+                        GW220,
+                        location,
+                        format!("`{name}` is ignored in mode {mode}"),
+                    )
                     .help("remove it, or terminate TLS here with mode SIMPLE");
             }
         }
@@ -212,7 +216,7 @@ fn certificates_fit(
 fn istio_mutual(raw: &ServerTlsSettings, check: &mut Check<'_>) {
     let [certificate, key, name, names, files] = sources(raw);
     let ca = ("caCertificates", shared::text_span(&raw.ca_certificates));
-    for ((name, place), code) in [
+    for ((name, location), code) in [
         (certificate, GW208),
         (key, GW209),
         (ca, GW210),
@@ -220,11 +224,11 @@ fn istio_mutual(raw: &ServerTlsSettings, check: &mut Check<'_>) {
         (names, GW211),
         (files, GW211),
     ] {
-        if !place.is_none() {
+        if !location.is_none() {
             check
                 .error(
                     code,
-                    place,
+                    location,
                     format!("ISTIO_MUTUAL brings its own certificate: `{name}` has no place"),
                 )
                 .help("remove it, or write mode MUTUAL");
@@ -246,7 +250,7 @@ fn one_source(raw: &ServerTlsSettings, check: &mut Check<'_>) {
         .collect();
     written.sort_by_key(|(_, span)| *span);
     if let [first, second, ..] = written.as_slice() {
-        let place = check.place(first.1);
+        let location = check.location(first.1);
         check
             .error(
                 GW212,
@@ -257,7 +261,7 @@ fn one_source(raw: &ServerTlsSettings, check: &mut Check<'_>) {
                 ),
             )
             .help("keep one of them")
-            .related(place, format!("`{}` is set here", first.0));
+            .related(location, format!("`{}` is set here", first.0));
     }
     for (field, count) in [
         (files, raw.tls_certificates.get().map_or(0, Vec::len)),
@@ -423,14 +427,14 @@ fn versions(raw: &ServerTlsSettings, check: &mut Check<'_>) -> (TlsVersion, TlsV
     let min = version(&raw.min_protocol_version, check);
     let max = version(&raw.max_protocol_version, check);
     if min != TlsVersion::Auto && max != TlsVersion::Auto && min > max {
-        let place = check.place(raw.min_protocol_version.span());
+        let location = check.location(raw.min_protocol_version.span());
         check
             .error(
                 GW302,
                 raw.max_protocol_version.span(),
                 "the newest TLS version is older than the oldest",
             )
-            .related(place, "the oldest is set here");
+            .related(location, "the oldest is set here");
     }
     let old = |version| matches!(version, TlsVersion::V1_0 | TlsVersion::V1_1);
     if old(min) && shared::list(&raw.cipher_suites).is_none() {

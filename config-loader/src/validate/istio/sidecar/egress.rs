@@ -31,11 +31,11 @@ pub(super) fn listeners(
         let listener = listener(raw, span, check);
         if raw.port.get().is_none() && !raw.port.is_invalid() {
             if let Some(first) = catch_all {
-                let place = check.place(first);
+                let location = check.location(first);
                 check
                     .error(SC237, span, "two entries without port")
                     .help("join their hosts")
-                    .related(place, "the first one stands here");
+                    .related(location, "the first one stands here");
             } else if index != last {
                 check
                     .error(SC236, span, "the entry without port must be the last")
@@ -64,11 +64,11 @@ fn unique(
         _ => return,
     };
     if let Some(first) = known.get(&key) {
-        let place = check.place(*first);
+        let location = check.location(*first);
         check
             .error(SC240, span, format!("{key} is listed twice"))
             .help("join their hosts")
-            .related(place, "first listed here");
+            .related(location, "first listed here");
     } else {
         known.insert(key, span);
     }
@@ -117,14 +117,14 @@ fn zero(
     capture: CaptureMode,
     check: &mut Check<'_>,
 ) {
-    let place = shared::place(&port.number, raw.port.span());
+    let location = shared::location(&port.number, raw.port.span());
     let socket = shared::text(&raw.bind).is_some_and(|bind| shared::unix_path(bind).is_some());
     if port.number.is_invalid() {
         return;
     }
     if !socket {
         check
-            .error(SC238, place, "port 0 needs a unix bind")
+            .error(SC238, location, "port 0 needs a unix bind")
             .help("write a number from 1 to 65535, or `bind: unix:///run/name.sock`");
     } else if capture == CaptureMode::Iptables {
         check
@@ -148,7 +148,11 @@ fn hosts(
 ) -> Vec<EgressHost> {
     if shared::list(field).is_none() {
         check
-            .error(SC241, shared::place(field, around), "egress without hosts")
+            .error(
+                SC241,
+                shared::location(field, around),
+                "egress without hosts",
+            )
             .help("write `namespace/host`; `*/*` for everything, `~/*` for nothing");
     }
     let mut hosts = Vec::new();
@@ -181,11 +185,11 @@ fn report_covered(hosts: &[(Key, &str, Span)], check: &mut Check<'_>) {
     for (at, (key, text, span)) in hosts.iter().enumerate() {
         let mut by = covering(key).filter_map(|wider| first.get(&wider));
         if let Some((_, by)) = by.find(|(other, _)| *other != at) {
-            let place = check.place(*by);
+            let location = check.location(*by);
             check
                 .warning(SC245, *span, format!("`{text}` adds nothing"))
                 .help("remove it")
-                .related(place, "this covers it already");
+                .related(location, "this covers it already");
         }
     }
 }

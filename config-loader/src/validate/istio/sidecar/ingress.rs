@@ -28,13 +28,13 @@ pub(super) fn listeners(
         let listener = listener(raw, entry.span(), check);
         let number = listener.port.number;
         let span = raw.port.get().map_or(entry.span(), |port| {
-            shared::place(&port.number, entry.span())
+            shared::location(&port.number, entry.span())
         });
         if let Some(first) = known.insert(number, span).filter(|_| number > 0) {
-            let place = check.place(first);
+            let location = check.location(first);
             check
                 .error(SC229, span, format!("port {number} is listed twice"))
-                .related(place, "first listed here");
+                .related(location, "first listed here");
         }
         listeners.push(listener);
     }
@@ -53,14 +53,14 @@ fn listener(
         .is_some_and(|pool| pool.http.is_set())
         && !port.protocol.is_http()
     {
-        let place = raw
+        let location = raw
             .connection_pool
             .get()
             .map_or(span, |pool| pool.http.span());
         check
             .warning(
                 SC235,
-                place,
+                location,
                 format!(
                     "port {} is not declared HTTP: only tcp settings apply",
                     port.number
@@ -83,7 +83,11 @@ fn port(field: &Field<raw::istio::Port>, around: Span, check: &mut Check<'_>) ->
     let Some(raw) = field.get() else {
         if !field.is_invalid() {
             check
-                .error(SC223, shared::place(field, around), "ingress without port")
+                .error(
+                    SC223,
+                    shared::location(field, around),
+                    "ingress without port",
+                )
                 .help("write `port: {number: 8080, protocol: HTTP, name: http}`");
         }
         return SidecarPort::default();
@@ -92,7 +96,7 @@ fn port(field: &Field<raw::istio::Port>, around: Span, check: &mut Check<'_>) ->
         check
             .error(
                 SC224,
-                shared::place(&raw.number, field.span()),
+                shared::location(&raw.number, field.span()),
                 "the port has no number",
             )
             .help("write for example `number: 8080`");

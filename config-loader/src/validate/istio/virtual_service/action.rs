@@ -47,7 +47,7 @@ fn delegate(field: &Field<raw::istio::Delegate>, check: &mut Check<'_>) -> Optio
         check
             .error(
                 VS301,
-                shared::place(&raw.name, field.span()),
+                shared::location(&raw.name, field.span()),
                 "delegate without name",
             )
             .help("write the name of a VirtualService without hosts");
@@ -55,7 +55,7 @@ fn delegate(field: &Field<raw::istio::Delegate>, check: &mut Check<'_>) -> Optio
     let namespace = shared::text(&raw.namespace).unwrap_or(check.namespace());
     Some(Delegate {
         name: shared::name_of(namespace, name.unwrap_or("")),
-        line: check.line(shared::place(&raw.name, field.span())),
+        line: check.line(shared::location(&raw.name, field.span())),
     })
 }
 
@@ -186,7 +186,7 @@ fn direct_response(
         check
             .error(
                 VS077,
-                shared::place(&raw.status, field.span()),
+                shared::location(&raw.status, field.span()),
                 "directResponse without status",
             )
             .help("write `status`, 200 to 599");

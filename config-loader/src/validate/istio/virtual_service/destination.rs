@@ -20,7 +20,7 @@ pub(super) fn required(
         check
             .error(
                 VS102,
-                shared::place(field, around),
+                shared::location(field, around),
                 "route without destination",
             )
             .help("write `destination: {host: SERVICE}`");
@@ -40,7 +40,7 @@ pub(in crate::validate::istio) fn destination(
             check
                 .error(
                     VS103,
-                    shared::place(&raw.host, field.span()),
+                    shared::location(&raw.host, field.span()),
                     "destination without host",
                 )
                 .help("write the name of a service");
@@ -80,7 +80,7 @@ pub(in crate::validate::istio) fn destination(
         host: Arc::from(host),
         subset,
         port: shared::port_selector(&raw.port, check),
-        line: check.line(shared::place(&raw.host, field.span())),
+        line: check.line(shared::location(&raw.host, field.span())),
         subset_line: shared::line(&raw.subset, check),
         port_line: raw
             .port

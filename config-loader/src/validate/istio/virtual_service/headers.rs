@@ -43,7 +43,7 @@ pub(super) fn headers(
 /// Reports that the authority is set at more than one of these places.
 pub(super) fn set_once(places: &[(String, Span)], check: &mut Check<'_>) {
     if let [(first, first_span), (second, second_span), ..] = places {
-        let place = check.place(*first_span);
+        let location = check.location(*first_span);
         check
             .error(
                 VS066,
@@ -51,7 +51,7 @@ pub(super) fn set_once(places: &[(String, Span)], check: &mut Check<'_>) {
                 format!("the authority is set twice: `{first}` and `{second}`"),
             )
             .help("keep one of them")
-            .related(place, "first set here");
+            .related(location, "first set here");
     }
 }
 

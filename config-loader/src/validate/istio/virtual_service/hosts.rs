@@ -135,15 +135,15 @@ fn overlaps(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) {
         let wider = ends
             .filter_map(|end| wildcards.get(end))
             .find(|(other, _)| other != host);
-        if let Some((other, place)) = wider {
-            overlap((other, *place), (host, *span), check);
+        if let Some((other, location)) = wider {
+            overlap((other, *location), (host, *span), check);
         }
     }
 }
 
 fn overlap(a: (&str, Span), b: (&str, Span), check: &mut Check<'_>) {
     let (first, second) = if a.1 <= b.1 { (a, b) } else { (b, a) };
-    let place = check.place(first.1);
+    let location = check.location(first.1);
     check
         .error(
             VS032,
@@ -151,7 +151,7 @@ fn overlap(a: (&str, Span), b: (&str, Span), check: &mut Check<'_>) {
             format!("hosts `{}` and `{}` overlap", first.0, second.0),
         )
         .help("keep one of them; a wildcard covers every name that ends alike")
-        .related(place, format!("`{}` stands here", first.0));
+        .related(location, format!("`{}` stands here", first.0));
 }
 
 /// Whether `text` can be an SNI to match.

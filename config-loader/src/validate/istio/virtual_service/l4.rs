@@ -25,7 +25,7 @@ pub(super) fn tls_rules(
             check
                 .error(
                     VS108,
-                    shared::place(&raw.r#match, entry.span()),
+                    shared::location(&raw.r#match, entry.span()),
                     "tls rule without match",
                 )
                 .help("write `match: [{sniHosts: [...]}]`");
@@ -53,7 +53,7 @@ fn tls_match(
         check
             .error(
                 VS109,
-                shared::place(&raw.sni_hosts, block.span()),
+                shared::location(&raw.sni_hosts, block.span()),
                 "tls match without sniHosts",
             )
             .help("list the hosts that the connections are for");
@@ -220,7 +220,7 @@ fn route(
 ) -> Vec<L4Destination> {
     if shared::list(field).is_none() {
         check
-            .error(VS115, shared::place(field, around), "rule without route")
+            .error(VS115, shared::location(field, around), "rule without route")
             .help("write `route: [{destination: {host: SERVICE}}]`");
     }
     let mut route = Vec::new();

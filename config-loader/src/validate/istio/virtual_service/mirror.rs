@@ -60,7 +60,7 @@ fn several(
         check
             .error(
                 VS096,
-                shared::place(&raw.destination, entry.span()),
+                shared::location(&raw.destination, entry.span()),
                 "mirror without destination",
             )
             .help("write `destination: {host: SERVICE}`");

@@ -10,7 +10,7 @@ mod l4;
 
 use std::sync::Arc;
 
-use crate::diagnostic::Place;
+use crate::diagnostic::Location;
 use crate::diagnostic::codes::istio::{VS119, VS120, VS121, VS122};
 use crate::raw::{self, Field};
 use crate::resource::istio::HttpRule;
@@ -53,10 +53,10 @@ fn report(
 ) {
     let (at, by) = (finding.at, finding.by);
     let span = span_of(field, at);
-    let place = check.place(span_of(field, by));
+    let location = check.location(span_of(field, by));
     let block = |spot: Spot| spot.block.unwrap_or(0);
     match &finding.why {
-        Why::RuleTaken => never_reached(at.rule, span, (by.rule, place), check),
+        Why::RuleTaken => never_reached(at.rule, span, (by.rule, location), check),
         Why::RuleRepeated => {
             let text = format!(
                 "rule {} is never reached: its matches repeat earlier ones",
@@ -68,7 +68,7 @@ fn report(
                     "requests that it would take go to rule {}; remove one of them",
                     by.rule
                 ))
-                .related(place, "first matched here");
+                .related(location, "first matched here");
         }
         Why::BlockTaken => {
             let text = format!(
@@ -78,7 +78,7 @@ fn report(
             );
             check
                 .warning(VS119, span, text)
-                .related(place, "this takes everything");
+                .related(location, "this takes everything");
         }
         Why::BlockRepeated => {
             let text = format!(
@@ -90,7 +90,7 @@ fn report(
             check
                 .warning(VS120, span, text)
                 .help("remove it")
-                .related(place, "first matched here");
+                .related(location, "first matched here");
         }
         Why::PathHidden { what, path, prefix } => {
             let text = format!(
@@ -100,15 +100,20 @@ fn report(
             check
                 .warning(VS122, span, text)
                 .help("the first rule that matches is taken: put the longer path first")
-                .related(place, format!("prefix `{prefix}` is matched here"));
+                .related(location, format!("prefix `{prefix}` is matched here"));
         }
     }
 }
 
-fn never_reached(rule: usize, span: Span, (all, place): (usize, Place), check: &mut Check<'_>) {
+fn never_reached(
+    rule: usize,
+    span: Span,
+    (all, location): (usize, Location),
+    check: &mut Check<'_>,
+) {
     let text = format!("rule {rule} is never reached: rule {all} matches everything");
     check
         .warning(VS119, span, text)
         .help("the first rule that matches is taken: put the rule that matches everything last")
-        .related(place, "this matches everything");
+        .related(location, "this matches everything");
 }

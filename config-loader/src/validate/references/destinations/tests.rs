@@ -39,7 +39,7 @@ fn found_for(fleet: Fleet, documents: &[String]) -> Vec<String> {
         .filter(|one| ["X276", "X304", "X305", "X306"].contains(&one.code.0));
     crossing
         .map(|one| {
-            assert!(one.help.is_some() && one.place.line > 0, "{one:?}");
+            assert!(one.help.is_some() && one.location.line > 0, "{one:?}");
             format!("{} {}: {}", one.code, one.field, one.message)
         })
         .collect()

@@ -65,7 +65,7 @@ fn export_of_the_old_group_that_says_something_else_is_reported() {
             for found in found {
                 assert_eq!(found.severity, Severity::Warning);
                 assert!(found.message.starts_with("ShadowedByGroup: "), "{found:#?}");
-                assert_eq!((found.place.line, &*found.field), (line, "apiVersion"));
+                assert_eq!((found.location.line, &*found.field), (line, "apiVersion"));
                 assert!(
                     found.help.is_some() && found.related.len() == 1,
                     "{found:#?}"

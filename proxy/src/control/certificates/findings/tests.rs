@@ -79,7 +79,7 @@ fn check(settings: &str, directory: &Path) {
     let wanted = wanted(&text);
     let seen: Vec<(u32, String)> = found
         .iter()
-        .map(|found| (found.place.line, found.code.to_string()))
+        .map(|found| (found.location.line, found.code.to_string()))
         .collect();
     assert_eq!(
         seen,
@@ -180,7 +180,7 @@ fn mesh_identity_that_is_missing_is_told_at_the_mode() {
     .findings;
     let seen: Vec<_> = found
         .iter()
-        .map(|found| (found.code.0, found.place.line, &*found.field))
+        .map(|found| (found.code.0, found.location.line, &*found.field))
         .collect();
     let mode = ("TLS001", 10, "spec.servers[0].tls.mode");
     assert_eq!(seen, [mode, mode]);
@@ -215,7 +215,7 @@ fn credential_at_a_sidecar_needs_a_selector() {
         };
         assert_eq!(found.code.to_string(), expected);
         assert_eq!(
-            (found.place.line, &*found.field),
+            (found.location.line, &*found.field),
             (9, "spec.trafficPolicy.tls.credentialName")
         );
         assert!(found.help.is_some());
@@ -247,7 +247,7 @@ fn what_is_wrong_with_certificates_for_gateways_of_clusters_is_told_in_their_fil
     .findings;
     let seen: Vec<_> = found
         .iter()
-        .map(|found| (found.code.0, found.place.line, &*found.field))
+        .map(|found| (found.code.0, found.location.line, &*found.field))
         .collect();
     assert_eq!(
         seen,
@@ -257,8 +257,8 @@ fn what_is_wrong_with_certificates_for_gateways_of_clusters_is_told_in_their_fil
         ]
     );
     assert!(
-        found
-            .iter()
-            .all(|found| { found.help.is_some() && *found.place.file == *path.to_string_lossy() })
+        found.iter().all(|found| {
+            found.help.is_some() && *found.location.file == *path.to_string_lossy()
+        })
     );
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 
 use super::never_reached;
-use crate::diagnostic::Place;
+use crate::diagnostic::Location;
 use crate::diagnostic::codes::istio::{VS120, VS121};
 use crate::raw::{self, Field};
 use crate::resource::istio::{GatewayRef, TcpMatch, TcpRule, TlsMatch, TlsRule};
@@ -169,8 +169,8 @@ fn report(rules: &[Rule], check: &mut Check<'_>) {
     let mut seen: HashMap<&str, Seen> = HashMap::new();
     for rule in rules {
         if let Some(all) = all {
-            let place = check.place(all.span);
-            never_reached(rule.index, rule.span, (all.index, place), check);
+            let location = check.location(all.span);
+            never_reached(rule.index, rule.span, (all.index, location), check);
             continue;
         }
         let mut entries = rule.blocks.iter().flat_map(|block| &block.entries);
@@ -180,8 +180,8 @@ fn report(rules: &[Rule], check: &mut Check<'_>) {
             .and_then(|entry| seen.get(&*entry.key));
         match first.copied() {
             Some(first) if entries.all(|entry| seen.contains_key(&*entry.key)) => {
-                let place = check.place(first.span);
-                repeated_rule(rule, (first.rule, place), check);
+                let location = check.location(first.span);
+                repeated_rule(rule, (first.rule, location), check);
             }
             _ => {
                 for (at, block) in rule.blocks.iter().enumerate() {
@@ -195,7 +195,7 @@ fn report(rules: &[Rule], check: &mut Check<'_>) {
     }
 }
 
-fn repeated_rule(rule: &Rule, (first, place): (usize, Place), check: &mut Check<'_>) {
+fn repeated_rule(rule: &Rule, (first, location): (usize, Location), check: &mut Check<'_>) {
     let text = format!(
         "rule {} is never reached: its matches repeat earlier ones",
         rule.index
@@ -205,7 +205,7 @@ fn repeated_rule(rule: &Rule, (first, place): (usize, Place), check: &mut Check<
         .help(format!(
             "connections that it would take go to rule {first}; remove one of them"
         ))
-        .related(place, "first matched here");
+        .related(location, "first matched here");
 }
 
 /// Warns of a block, or of the entries of one, that stand in earlier blocks, and notes those that do not.
@@ -233,7 +233,7 @@ fn repeated_block<'r>(
         }
     };
     for (span, what, first) in what {
-        let place = check.place(first.span);
+        let location = check.location(first.span);
         let text = format!(
             "{what} repeats match {} of rule {}, which takes the connections",
             first.block, first.rule
@@ -241,7 +241,7 @@ fn repeated_block<'r>(
         check
             .warning(VS120, span, text)
             .help("remove it")
-            .related(place, "first matched here");
+            .related(location, "first matched here");
     }
     for entry in &block.entries {
         seen.entry(&entry.key).or_insert(Seen {

@@ -13,12 +13,12 @@ const BUFFERS_MAX: usize = 64;
 
 /// Memory of one worker.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct WorkerBuffers {
     input: RefCell<Vec<u8>>,
     buffers: RefCell<Vec<Vec<u8>>>,
 }
 
-impl Memory {
+impl WorkerBuffers {
     /// Where to read to.
     pub fn input(&self) -> RefMut<'_, Vec<u8>> {
         let mut input = self.input.borrow_mut();

@@ -10,7 +10,7 @@ const SOURCE_LINE_MAX: usize = 160;
 
 /// A place in a file, with the line of text that it is in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The file, as it was named to us.
     pub file: Arc<str>,
     /// Counted from 1; 0 when it is about the whole file.
@@ -25,20 +25,20 @@ pub struct Place {
     pub source_skipped: u32,
 }
 
-impl Place {
+impl Location {
     /// The place of what is true for a whole file.
-    pub fn whole_file(file: Arc<str>) -> Place {
-        Place {
+    pub fn whole_file(file: Arc<str>) -> Location {
+        Location {
             file,
-            ..Place::default()
+            ..Location::default()
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     /// `file:line:column`, or the file alone when it is about the whole of it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place {
+        let Location {
             file, line, column, ..
         } = self;
         if *line == 0 {
@@ -66,7 +66,7 @@ pub struct Locator<'a> {
 
 impl Locator<'_> {
     /// The place of `span`: its part on the line on which it starts.
-    pub fn place(&self, span: Span) -> Place {
+    pub fn location(&self, span: Span) -> Location {
         let span = if span.is_none() {
             Span { start: 0, end: 0 }
         } else {
@@ -92,7 +92,7 @@ impl Locator<'_> {
         } else {
             self.cut(source, column as usize)
         };
-        Place {
+        Location {
             file: Arc::clone(self.file),
             line: self.first_line + line.0,
             column: column + 1,
@@ -136,7 +136,7 @@ impl Locator<'_> {
 mod tests {
     use super::*;
 
-    fn place(text: &str, span: Span) -> Place {
+    fn location(text: &str, span: Span) -> Location {
         let file = Arc::from("a.yaml");
         let lines = Lines::new(text);
         Locator {
@@ -146,34 +146,34 @@ mod tests {
             first_line: 10,
             secret: false,
         }
-        .place(span)
+        .location(span)
     }
 
     #[test]
     fn places_are_written_with_their_line_if_they_have_one() {
-        let whole = Place::whole_file("a.yaml".into());
+        let whole = Location::whole_file("a.yaml".into());
         assert_eq!(whole.to_string(), "a.yaml");
-        let place = place("a: b\nc: d\n", Span { start: 8, end: 9 });
-        assert_eq!(place.to_string(), "a.yaml:11:4");
+        let location = location("a: b\nc: d\n", Span { start: 8, end: 9 });
+        assert_eq!(location.to_string(), "a.yaml:11:4");
     }
 
     #[test]
     fn columns_count_characters_not_bytes() {
-        let found = place("a: 1\nb: äö ü\n", Span::new(13, 15));
+        let found = location("a: 1\nb: äö ü\n", Span::new(13, 15));
         assert_eq!((found.line, found.column, found.len), (11, 7, 1));
         assert_eq!(&*found.source_line, "b: äö ü");
     }
 
     #[test]
     fn a_span_over_several_lines_is_shown_on_its_first() {
-        let found = place("a:\n  b: 1\n  c: 2\n", Span::new(5, 17));
+        let found = location("a:\n  b: 1\n  c: 2\n", Span::new(5, 17));
         assert_eq!((found.line, found.column, found.len), (11, 3, 4));
     }
 
     #[test]
     fn a_huge_line_is_cut_around_the_place() {
         let text = "x".repeat(100_000);
-        let found = place(&text, Span::new(50_000, 50_003));
+        let found = location(&text, Span::new(50_000, 50_003));
         assert_eq!(found.column, 50_001);
         assert!(found.source_line.len() <= SOURCE_LINE_MAX);
         assert_eq!(found.source_skipped, 49_960);

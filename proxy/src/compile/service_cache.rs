@@ -21,9 +21,9 @@ use crate::identity::Identity;
 
 /// The services of the last compile, and what they were made from.
 #[derive(Default)]
-pub struct Memory(Option<Kept>);
+pub struct ServiceCache(Option<CachedServices>);
 
-struct Kept {
+struct CachedServices {
     resources: ResourceSet,
     identity: Identity,
     services: Services,
@@ -32,8 +32,8 @@ struct Kept {
 /// Namespaces and names of services.
 pub(super) type Names<'a> = BTreeSet<(&'a str, &'a str)>;
 
-impl Memory {
-    /// The services of these resources. Afterwards nothing is remembered, until [`Memory::keep`].
+impl ServiceCache {
+    /// The services of these resources. Afterwards nothing is remembered, until [`ServiceCache::keep`].
     pub(super) fn services(&mut self, resources: &ResourceSet, identity: &Identity) -> Services {
         let kept = self.0.take();
         let kept = kept.and_then(|kept| kept.services(resources, identity));
@@ -47,7 +47,7 @@ impl Memory {
         identity: &Identity,
         services: Services,
     ) {
-        self.0 = Some(Kept {
+        self.0 = Some(CachedServices {
             resources: resources.clone(),
             identity: identity.clone(),
             services: services.without_lists(),
@@ -55,14 +55,14 @@ impl Memory {
     }
 }
 
-impl fmt::Debug for Memory {
+impl fmt::Debug for ServiceCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Memory").finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
-impl Memory {
+impl ServiceCache {
     /// Its services by host.
     pub(super) fn by_host(&self) -> BTreeMap<String, Arc<Service>> {
         let services = self.0.iter().flat_map(|kept| kept.services.iter());
@@ -72,7 +72,7 @@ impl Memory {
     }
 }
 
-impl Kept {
+impl CachedServices {
     /// The services of these resources, if they can be told from those that there were.
     fn services(self, resources: &ResourceSet, identity: &Identity) -> Option<Services> {
         let is_same = self.identity == *identity && only_slices_differ(&self.resources, resources);

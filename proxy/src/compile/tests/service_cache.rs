@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::incremental::dump;
 use super::world::{GATEWAY, World, load};
 use crate::compile::service::Service;
-use crate::compile::{Inputs, Memory, compile_again};
+use crate::compile::{Inputs, ServiceCache, compile_again};
 use crate::snapshot::Snapshot;
 use crate::tls::Store;
 
@@ -88,7 +88,12 @@ fn apply(edit: &Edit, set: &mut ResourceSet) {
     }
 }
 
-fn again(world: &World, set: &ResourceSet, previous: &Snapshot, memory: &mut Memory) -> Snapshot {
+fn again(
+    world: &World,
+    set: &ResourceSet,
+    previous: &Snapshot,
+    service_cache: &mut ServiceCache,
+) -> Snapshot {
     let inputs = Inputs {
         resources: set,
         identity: &world.identity,
@@ -97,7 +102,7 @@ fn again(world: &World, set: &ResourceSet, previous: &Snapshot, memory: &mut Mem
         certificates: &Store::default(),
         now: crate::registry::Moment(1),
     };
-    compile_again(&inputs, previous, memory)
+    compile_again(&inputs, previous, service_cache)
 }
 
 proptest! {
@@ -106,12 +111,12 @@ proptest! {
     #[test]
     fn with_a_memory_it_says_what_it_says_without(edits in prop::collection::vec(edit(), 1..12)) {
         let world = World::empty();
-        let mut memory = Memory::default();
+        let mut service_cache = ServiceCache::default();
         let mut set = load(REST);
-        let mut snapshot = again(&world, &set, &Snapshot::default(), &mut memory);
+        let mut snapshot = again(&world, &set, &Snapshot::default(), &mut service_cache);
         for edit in &edits {
             apply(edit, &mut set);
-            snapshot = again(&world, &set, &snapshot, &mut memory);
+            snapshot = again(&world, &set, &snapshot, &mut service_cache);
             let fresh = world.compile(&set, &Snapshot::default());
             prop_assert_eq!(dump(&snapshot), dump(&fresh), "after {:?}", edit);
         }
@@ -134,22 +139,22 @@ fn kept(
 #[test]
 fn a_change_of_endpoints_makes_their_service_anew_and_no_other() {
     let world = World::empty();
-    let mut memory = Memory::default();
+    let mut service_cache = ServiceCache::default();
     let mut set = load(REST);
     for (number, service) in (0..).zip(['a', 'b', 'c']) {
         apply(&Edit::Slice(number, service, 1, false), &mut set);
     }
-    again(&world, &set, &Snapshot::default(), &mut memory);
-    let before = memory.by_host();
+    again(&world, &set, &Snapshot::default(), &mut service_cache);
+    let before = service_cache.by_host();
     apply(&Edit::Slice(0, 'a', 2, false), &mut set);
-    again(&world, &set, &Snapshot::default(), &mut memory);
-    let after = memory.by_host();
+    again(&world, &set, &Snapshot::default(), &mut service_cache);
+    let after = service_cache.by_host();
     let others = before
         .keys()
         .filter(|host| *host != "a.ns1.svc.cluster.local");
     assert_eq!(kept(&before, &after), others.cloned().collect::<Vec<_>>());
     assert!(before.len() > 4);
     apply(&Edit::Else, &mut set);
-    again(&world, &set, &Snapshot::default(), &mut memory);
-    assert!(kept(&after, &memory.by_host()).is_empty());
+    again(&world, &set, &Snapshot::default(), &mut service_cache);
+    assert!(kept(&after, &service_cache.by_host()).is_empty());
 }

@@ -17,11 +17,14 @@ const WHOLE_PART: u32 = 5;
 /// The silence that ends a burst.
 const BURST_QUIET: Duration = Duration::from_millis(60);
 
-/// How long a burst, or a writer that does not close its file, can put off an update.
+/// How long a burst can put off an update.
 const DELAY_MAX: Duration = Duration::from_millis(750);
 
 /// How long after its last write a file that is still open counts as being written.
-const WRITER_GRACE: Duration = Duration::from_millis(200);
+const WRITER_GRACE: Duration = Duration::from_millis(500);
+
+/// How long a writer that goes on writing can put off an update: some write what they get over a network.
+const WRITER_MAX: Duration = Duration::from_secs(5);
 
 /// How long a file that was taken away may come back before it counts as gone: some write anew what they have removed.
 const REMOVAL_GRACE: Duration = Duration::from_millis(100);
@@ -160,13 +163,15 @@ impl Debounce {
                 false if self.may_go_on => self.quiet,
                 false => self.quiet / WHOLE_PART,
             };
+            let mut delay_max = DELAY_MAX.max(self.quiet);
             if !self.writing.is_empty() {
                 quiet = quiet.max(WRITER_GRACE);
+                delay_max = delay_max.max(WRITER_MAX);
             }
             if !self.removed.is_empty() {
                 quiet = quiet.max(REMOVAL_GRACE);
             }
-            (last + quiet).min(first + DELAY_MAX.max(self.quiet))
+            (last + quiet).min(first + delay_max)
         });
         // A look that was asked for does not cut a burst in two: it is part of the look at its end.
         let unsettled = self.unsettled.as_ref().map(|(when, _)| *when);
@@ -286,6 +291,29 @@ mod tests {
         assert_eq!(debounce.deadline(), Some(start + WRITER_GRACE));
         debounce.file(Path::new("a"), Happened::Closed, start + ms(30));
         assert_eq!(debounce.deadline(), Some(start + ms(40)));
+    }
+
+    #[test]
+    fn file_that_is_written_for_long_is_left_alone_until_it_is_closed() {
+        let start = Instant::now();
+        let mut debounce = Debounce::new(QUIET);
+        for index in 0..20 {
+            let now = start + ms(100) * index;
+            assert_eq!(debounce.take(now), None, "after {index} writes");
+            debounce.file(Path::new("a"), Happened::Written, now);
+        }
+        debounce.file(Path::new("a"), Happened::Closed, start + ms(2_000));
+        assert!(debounce.take(start + ms(2_010)).is_some());
+    }
+
+    #[test]
+    fn file_that_is_written_without_end_is_read_all_the_same() {
+        let start = Instant::now();
+        let mut debounce = Debounce::new(QUIET);
+        for index in 0..100 {
+            debounce.file(Path::new("a"), Happened::Written, start + ms(100) * index);
+        }
+        assert_eq!(debounce.deadline(), Some(start + WRITER_MAX));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct WatchSettings {
     /// was moved into its place whole.
     ///
     /// Changes of several files that follow each other within 60 ms become one update, after 750 ms at most. A file
-    /// whose writer has not closed it is read 200 ms after the last write.
+    /// whose writer has not closed it is read 500 ms after the last write, and 5 s after the first at the latest.
     pub debounce: Duration,
     /// How often all files are looked at although nothing was reported. Default: 5 s.
     pub poll: Duration,
@@ -446,7 +446,7 @@ mod tests {
         fs::create_dir(at("links")).expect("a folder");
         std::os::unix::fs::symlink("../folder/more/a.yaml", at("links/b.yaml")).expect("a link");
         let write = EventKind::Modify(ModifyKind::Data(notify::event::DataChange::Any));
-        let known = Some(Duration::from_millis(200));
+        let known = Some(Duration::from_millis(500));
         for root in [
             folder.clone(),
             at("folder/../folder/."),

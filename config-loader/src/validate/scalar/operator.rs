@@ -105,7 +105,7 @@ impl<'t> Operator<'t> {
             "ENVIRONMENT" | "REQ" | "REQUEST_HEADER" | "RESP" | "RESPONSE_HEADER" => None,
             name if has_time_format(name) => (!is_time_format(argument)).then_some((
                 "has a time format that is not known",
-                "use `%Y`, `%m`, `%d`, `%H`, `%M`, `%S`, `%s`, `%f` or `%1f` to `%9f`",
+                "use those of strftime, such as `%Y-%m-%dT%H:%M:%S%z`, and `%f` or `%1f` to `%9f` for parts of a second",
             )),
             name if name.ends_with("_ADDRESS_WITHOUT_PORT") => {
                 let is_prefix = |digits: &str| digits.parse().is_ok_and(|bits: u8| bits <= 128);
@@ -160,16 +160,24 @@ fn has_time_format(name: &str) -> bool {
 
 /// Whether a text is a time format of which all parts are known.
 fn is_time_format(format: &str) -> bool {
-    let mut parts = format.split('%').skip(1);
-    parts.all(|part| {
-        let mut characters = part.chars();
-        match characters.next() {
-            Some('Y' | 'm' | 'd' | 'H' | 'M' | 'S' | 's' | 'f') => true,
+    let mut rest = format;
+    while let Some((_, after)) = rest.split_once('%') {
+        let mut characters = after.chars();
+        let is_known = match characters.next() {
             Some('1'..='9') => characters.next() == Some('f'),
-            _ => false,
+            Some(specifier) => TIME_SPECIFIERS.contains(specifier),
+            None => false,
+        };
+        if !is_known {
+            return false;
         }
-    })
+        rest = characters.as_str();
+    }
+    true
 }
+
+/// What may follow a `%` in a time format.
+const TIME_SPECIFIERS: &str = "%ABCDFGHIMRSTUVWXYZabcdefghjklmprstuwxyz";
 
 #[cfg(test)]
 mod tests {
@@ -192,6 +200,7 @@ mod tests {
         check("plain 100%%", &[]);
         check("%REQ(x)% and %PROTOCOL% %HOSTNAME()%", &[]);
         check("%START_TIME(%Y%m %3f)%%START_TIME%", &[]);
+        check("%START_TIME(%Y/%m/%dT%H:%M:%S%z %b %e 100%% %s.%3f)%", &[]);
         check("%REQ(:path?X-Other):10%%%", &[]);
         check("%A([\"b)%\"])%c%B%", &["?A", "?B"]);
         check("%CEL(f(a)['b']):3% %TRAILER%", &["-CEL", "-TRAILER"]);
@@ -224,7 +233,7 @@ mod tests {
             &["START_TIME has a time format that is not known"],
         );
         check(
-            "%START_TIME(%3)%",
+            "%START_TIME(%Y%3)%",
             &["START_TIME has a time format that is not known"],
         );
     }

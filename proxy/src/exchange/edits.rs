@@ -30,7 +30,6 @@ pub(super) fn request(
     if !filters.leaves_request_headers() {
         let sent_to = authority.as_ref().or(parts.headers.get(HOST)).cloned();
         let sent_to = sent_to.as_ref();
-        let start = SystemTime::now();
         let request_id = parts.headers.get(X_REQUEST_ID).cloned();
         let context = TemplateContext {
             attempts: 1,
@@ -45,7 +44,7 @@ pub(super) fn request(
             authority: sent_to
                 .and_then(|value| value.to_str().ok())
                 .unwrap_or_default(),
-            ..forward.context(start, start)
+            ..forward.context(record.start_time(), SystemTime::now())
         };
         filters.edit_request(destination.position, &mut parts.headers, &context);
     }
@@ -72,7 +71,6 @@ pub(super) fn request(
 
 /// What response edits may speak of, kept when the route has any.
 pub(super) struct RequestSnapshot {
-    start: SystemTime,
     version: Version,
     method: Method,
     uri: Uri,
@@ -107,7 +105,6 @@ impl SentRequest {
 impl RequestSnapshot {
     pub(super) fn of<B>(request: &Request<B>) -> Self {
         Self {
-            start: SystemTime::now(),
             version: request.version(),
             method: request.method().clone(),
             uri: request.uri().clone(),
@@ -215,7 +212,7 @@ impl Forward<'_> {
             path: kept.uri.path_and_query().map_or("/", PathAndQuery::as_str),
             authority: authority.or_else(host).unwrap_or_default(),
             request_headers: Some(&kept.headers),
-            ..self.context(kept.start, SystemTime::now())
+            ..self.context(record.start_time(), SystemTime::now())
         };
         let position = destination.map(|destination| destination.position);
         self.found

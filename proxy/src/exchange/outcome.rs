@@ -3,10 +3,11 @@
 //! A [`Record`] begins with the request's head and starts as a downstream disconnect; whoever ends the exchange
 //! says how. A future that is dropped half-way thus still counts as what it was.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
@@ -46,6 +47,8 @@ pub struct Record {
     worker: Rc<Worker>,
     connection: Rc<Connection>,
     started: Instant,
+    /// The same by the clock on the wall, once somebody has asked.
+    start_time: Cell<Option<SystemTime>>,
     /// When it went on after its head was in; later only after a delay.
     went_on: Instant,
     /// The endpoint that the request went to; counted as active until the record ends.
@@ -94,6 +97,7 @@ impl Record {
             worker: Rc::clone(worker),
             connection: Rc::clone(connection),
             started,
+            start_time: Cell::new(None),
             went_on: started,
             picked: None,
             target: None,
@@ -121,6 +125,17 @@ impl Record {
     /// When the request's head was in.
     pub fn started(&self) -> Instant {
         self.started
+    }
+
+    /// The same by the clock on the wall, alike at each call.
+    pub fn start_time(&self) -> SystemTime {
+        let known = self.start_time.get();
+        let time = known.unwrap_or_else(|| {
+            let now = SystemTime::now();
+            now.checked_sub(self.started.elapsed()).unwrap_or(now)
+        });
+        self.start_time.set(Some(time));
+        time
     }
 
     /// Whether the client speaks gRPC.

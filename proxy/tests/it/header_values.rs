@@ -431,3 +431,32 @@ async fn grpc_status_of_a_response_without_messages_is_told() {
         "no gRPC request"
     );
 }
+
+#[tokio::test]
+async fn start_time_is_when_the_request_began() {
+    let origin = Origin::named(Back::H1, "hello");
+    let set = "{set: {x-times: \"%START_TIME(%s%9f)% %EMIT_TIME(%s%9f)%\"}}";
+    let rule = format!(
+        "- fault: {{delay: {{percentage: {{value: 100}}, fixedDelay: 50ms}}}}\n  \
+         headers: {{request: {set}, response: {set}}}\n  \
+         route: [{{destination: {{host: web.test}}}}]"
+    );
+    let proxy = Proxy::with(|edge| {
+        documents([
+            gateway(&[edge]),
+            routes("web", "[\"*\"]", &rule),
+            service("web", Back::H1, &[(origin.address, "v1")]),
+        ])
+    });
+    let mut client = Client::connect(Front::H1, proxy.edge).await;
+    let answer = client.get("/").await;
+    let times = |text: Option<&str>| -> Vec<u64> {
+        let times = text.expect("times").split(' ');
+        times.map(|time| time.parse().expect("a number")).collect()
+    };
+    let asked = times(origin.only().header("x-times"));
+    let answered = times(answer.header("x-times"));
+    assert_eq!(asked[0], answered[0], "one request, one start");
+    assert!(asked[1] - asked[0] >= 50_000_000, "{asked:?}");
+    assert!(answered[1] >= asked[1], "{asked:?} {answered:?}");
+}

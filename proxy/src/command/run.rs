@@ -75,7 +75,7 @@ pub struct ServeArgs {
     pub admin_hosts: Vec<String>,
     /// Address where probes and scrapers get /healthz/ready, /healthz/live and /stats/prometheus, and nothing else, for
     /// example 0.0.0.0:15021; default: only the admin server has them
-    #[arg(long, value_name = "IP:PORT", env = "STRAIT_HEALTH")]
+    #[arg(long, value_name = "IP:PORT", env = "STRAIT_HEALTH", value_parser = socket_address)]
     pub health: Option<SocketAddr>,
     /// Be ready also while the configuration asks for no listener
     #[arg(long, env = "STRAIT_ALLOW_EMPTY")]

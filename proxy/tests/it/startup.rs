@@ -64,6 +64,7 @@ fn wrong_arguments_are_shown_in_the_right_form() {
     for (flag, value, shown) in [
         ("--admin", "31510", "write for example 127.0.0.1:31510"),
         ("--admin", "localhost:1", "write for example 127.0.0.1:1"),
+        ("--health", "15021", "write for example 127.0.0.1:15021"),
         (
             "--dns-server",
             "10.0.0.1",

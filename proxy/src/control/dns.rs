@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::proto::rr::RecordType;
-use hickory_resolver::{Resolver, ResolverBuilder, TokioResolver};
+use hickory_resolver::proto::op::Query;
+use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::{Hosts, Resolver, ResolverBuilder, TokioResolver};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
@@ -116,11 +117,39 @@ fn resolver_of(mut builder: Builder) -> Result<TokioResolver, String> {
 }
 
 fn lookup_by(builder: Builder) -> Result<Lookup, String> {
+    lookup_after(Hosts::from_system().unwrap_or_default(), builder)
+}
+
+/// Asks servers for the names that `hosts` does not list.
+fn lookup_after(hosts: Hosts, builder: Builder) -> Result<Lookup, String> {
     let resolver = Arc::new(resolver_of(builder)?);
+    let hosts = Arc::new(hosts);
     Ok(Arc::new(move |question: Question| {
-        let resolver = Arc::clone(&resolver);
-        Box::pin(async move { ask(&resolver, &question).await })
+        let (resolver, hosts) = (Arc::clone(&resolver), Arc::clone(&hosts));
+        Box::pin(async move {
+            match listed(&hosts, &question.name) {
+                Some(found) => Ok(found),
+                None => ask(&resolver, &question).await,
+            }
+        })
     }))
+}
+
+/// The addresses that `/etc/hosts` lists for a name. They are all that it has, as for other programs: servers are not asked
+/// for the other family.
+fn listed(hosts: &Hosts, name: &str) -> Option<Found> {
+    let name = Name::from_utf8(name).ok()?;
+    let mut addresses = Vec::new();
+    for (kind, _) in FAMILIES {
+        let lines = hosts.lookup_static_host(&Query::query(name.clone(), kind));
+        let records = lines.iter().flat_map(|lines| lines.answers());
+        addresses.extend(records.filter_map(|record| record.data.ip_addr()));
+    }
+    (!addresses.is_empty()).then_some(Found {
+        addresses,
+        ttl: RENEW_MAX,
+        partly: None,
+    })
 }
 
 async fn ask(resolver: &TokioResolver, question: &Question) -> Answer {

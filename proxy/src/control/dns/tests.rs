@@ -215,3 +215,30 @@ async fn family_that_fails_keeps_its_addresses_beside_new_ones_of_the_other() {
     let found = lookup(new("a.test")).await.unwrap();
     assert_eq!((&*found.addresses, found.partly), (&[ip(1)][..], None));
 }
+
+#[tokio::test]
+async fn servers_are_not_asked_for_names_that_hosts_lists() {
+    let server = server::Dns::start();
+    server.set("a.test", &[(30, server::at("10.0.0.1"))]);
+    server.set("b.test", &[(30, server::at("10.0.0.2"))]);
+    let mut hosts = Hosts::default();
+    let file = "10.0.0.9 four a.test # one family\n::6 six\n10.0.0.8 both\n::8 both\n";
+    hosts.read_hosts_conf(file.as_bytes()).unwrap();
+    let text = "nameserver 192.0.2.1\nsearch ns.test\n";
+    let conf = system_conf::parse_resolv_conf(text).unwrap();
+    let lookup = lookup_after(hosts, asking(&[server.address], conf)).unwrap();
+    let six = |text: &str| text.parse::<IpAddr>().unwrap();
+    for (name, addresses) in [
+        ("a.test", vec![ip(9)]),
+        ("four", vec![ip(9)]),
+        ("Six.", vec![six("::6")]),
+        ("both", vec![ip(8), six("::8")]),
+    ] {
+        let found = lookup(new(name)).await.unwrap();
+        assert_eq!(found.addresses, addresses, "{name}");
+        assert!(found.ttl >= RENEW_MIN && found.partly.is_none());
+    }
+    assert_eq!(server.asked(), 0);
+    let found = lookup(new("b.test")).await.unwrap();
+    assert_eq!(found.addresses, [ip(2)]);
+}

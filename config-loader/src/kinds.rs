@@ -66,7 +66,7 @@ pub(crate) fn find(kind: &str, api_version: &str) -> Found {
     let wrong = named().find(|row| {
         row.api_versions
             .iter()
-            .any(|known| is_near(group(known), group(api_version)))
+            .any(|known| is_meant(group(known), api_version))
     });
     wrong.map_or(Found::Unknown, Found::WrongVersion)
 }
@@ -99,6 +99,15 @@ pub(crate) fn groups(kind: Kind) -> Vec<&'static str> {
 /// The group of an apiVersion, empty for the core group.
 pub(crate) fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// Whether `api_version`, of an object whose kind a group of ours has, means this group: all of it or part of it is written,
+/// or no group at all, and the core group has no other kinds of these names.
+fn is_meant(ours: &str, api_version: &str) -> bool {
+    let Some((group, _)) = api_version.split_once('/') else {
+        return true;
+    };
+    is_near(ours, group) || (!group.is_empty() && ours.contains(group))
 }
 
 /// Whether `group` is `ours`, or a slip of the pen away from it.

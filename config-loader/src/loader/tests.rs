@@ -279,6 +279,22 @@ fn documents_that_are_no_resources_are_told_apart() {
             "error CM025 a.yaml:2:13 Secret has no apiVersion `v9`",
         ),
         (
+            "kind: VirtualService\napiVersion: v1\nmetadata: {name: a}\n",
+            "error CM025 a.yaml:2:13 VirtualService has no apiVersion `v1`",
+        ),
+        (
+            "kind: VirtualService\napiVersion: networking.istio.io\nmetadata: {name: a}\n",
+            "error CM025 a.yaml:2:13 VirtualService has no apiVersion `networking.istio.io`",
+        ),
+        (
+            "kind: VirtualService\napiVersion: istio.io/v1\nmetadata: {name: a}\n",
+            "error CM025 a.yaml:2:13 VirtualService has no apiVersion `istio.io/v1`",
+        ),
+        (
+            "kind: VirtualService\napiVersion: gateway.solo.io/v1\nmetadata: {name: a}\n",
+            "note CM026 a.yaml:1:7 skipped: VirtualService of gateway.solo.io/v1 is nothing that a data plane reads",
+        ),
+        (
             "kind: Deployment\napiVersion: apps/v1\n",
             "note CM026 a.yaml:1:7 skipped: Deployment of apps/v1 is nothing that a data plane reads",
         ),

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::codes::common::SRC006;
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::load::{text_of, too_large};
 use crate::parse::FILE_BYTES_MAX;
 use crate::resource::ResourceSet;
@@ -14,7 +15,7 @@ use crate::{Fleet, ReadOptions};
 
 mod quote;
 
-pub use quote::fill_source_lines;
+pub use quote::{NamedText, fill_source_lines, fill_source_lines_and};
 
 /// What was loaded.
 #[derive(Clone, Debug)]
@@ -70,16 +71,22 @@ pub fn load_files_for(fleet: Fleet, paths: &[PathBuf], options: ReadOptions) -> 
 pub fn load_files_and(
     fleet: Fleet,
     paths: &[PathBuf],
-    text: Option<(Arc<str>, Vec<u8>)>,
+    text: Option<NamedText>,
     options: ReadOptions,
 ) -> Loaded {
     let mut loader = Loader {
         fleet,
+        text,
         ..Loader::new(options)
     };
     let mut look = FileSource::new(paths, FILE_BYTES_MAX).look();
-    let text = text.map(|(name, bytes)| (name, FileEvent::Bytes(bytes)));
-    look.events.extend(text);
+    if let Some((name, bytes)) = &loader.text {
+        if bytes.trim_ascii().is_empty() {
+            look.problems.push(empty(name));
+        }
+        let event = FileEvent::Bytes(bytes.to_vec());
+        look.events.push((Arc::clone(name), event));
+    }
     loader.absorb(look);
     loader.loaded()
 }
@@ -151,6 +158,8 @@ struct Loader {
     store: Store,
     options: ReadOptions,
     fleet: Fleet,
+    /// What is read besides files.
+    text: Option<NamedText>,
     /// What does not fit together in the set in force.
     references: Vec<Diagnostic>,
     diagnostics: Vec<Diagnostic>,
@@ -176,11 +185,11 @@ impl Loader {
         found.extend(look.problems);
         found.extend(self.store.diagnostics());
         let mut refusals = self.store.refusals();
-        fill_source_lines(&mut refusals);
+        fill_source_lines_and(&mut refusals, self.text.as_ref());
         found.extend(refusals);
         if !delta.is_empty() {
             self.references = references::check(self.store.set(), self.options, &self.fleet);
-            fill_source_lines(&mut self.references);
+            fill_source_lines_and(&mut self.references, self.text.as_ref());
         }
         found.extend(self.references.iter().cloned());
         let mut found = found.into_sorted();
@@ -199,6 +208,14 @@ impl Loader {
             quarantined: self.store.quarantined(),
         }
     }
+}
+
+/// That there is nothing in a text where resources should be.
+fn empty(name: &Arc<str>) -> Diagnostic {
+    let message = "there is nothing to read".to_owned();
+    let mut found = Diagnostic::about_file(Severity::Warning, SRC006, Arc::clone(name), message);
+    found.help("the command that should have written resources wrote nothing");
+    found
 }
 
 fn to_change(file: &Arc<str>, event: FileEvent) -> Change {

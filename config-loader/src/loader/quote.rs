@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
@@ -12,9 +13,17 @@ use crate::span::{Lines, Span};
 /// Not more findings than this are given their lines.
 const QUOTED_MAX: usize = 200;
 
+/// A text that is in no file, such as standard input, and how findings call it.
+pub type NamedText = (Arc<str>, Arc<[u8]>);
+
 /// Reads the lines that findings point at from their files, and points at the quoted word in them that the message
 /// names. A file that cannot be read any more is left out.
 pub fn fill_source_lines(found: &mut [Diagnostic]) {
+    fill_source_lines_and(found, None);
+}
+
+/// As [`fill_source_lines`], also for findings in a text that is in no file.
+pub fn fill_source_lines_and(found: &mut [Diagnostic], text: Option<&NamedText>) {
     let mut wanted: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
     for (index, diagnostic) in found.iter().enumerate().take(QUOTED_MAX) {
         if diagnostic.location.line > 0 && diagnostic.location.source_line.is_empty() {
@@ -25,21 +34,36 @@ pub fn fill_source_lines(found: &mut [Diagnostic]) {
         }
     }
     for (file, mut indexes) in wanted {
-        let Ok(opened) = File::open(&*file) else {
-            continue;
-        };
         indexes.sort_by_key(|&index| found[index].location.line);
         let mut indexes = indexes.into_iter().peekable();
-        for (number, line) in (1..).zip(BufReader::new(opened).lines()) {
-            let Ok(line) = line else {
-                break;
-            };
+        let mut next = |number: u32, line: &str| {
             while let Some(index) = indexes.next_if(|&index| found[index].location.line == number) {
                 quote(&mut found[index], line.trim_end());
             }
-            if indexes.peek().is_none() {
-                break;
+            match indexes.peek() {
+                Some(_) => ControlFlow::Continue(()),
+                None => ControlFlow::Break(()),
             }
+        };
+        match text.filter(|(name, _)| *name == file) {
+            Some((_, bytes)) => each_line(&**bytes, &mut next),
+            None => {
+                if let Ok(opened) = File::open(&*file) {
+                    each_line(BufReader::new(opened), &mut next);
+                }
+            }
+        }
+    }
+}
+
+/// Calls `next` with the lines and their numbers, until it has enough or a line is no text.
+fn each_line(text: impl BufRead, next: &mut impl FnMut(u32, &str) -> ControlFlow<()>) {
+    for (number, line) in (1..).zip(text.lines()) {
+        let Ok(line) = line else {
+            return;
+        };
+        if next(number, &line).is_break() {
+            return;
         }
     }
 }

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use config_loader::diagnostic::render;
 use config_loader::resource::flomesh::ClusterKey;
 use config_loader::resource::gloo::MeshRef;
-use config_loader::{Diagnostic, Fleet, Loaded, Severity};
+use config_loader::{Diagnostic, Fleet, Loaded, NamedText, Severity};
 
 use super::args::{IdentityArgs, ReadingArgs};
 use super::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE, counted, report};
@@ -80,14 +80,14 @@ pub enum Output {
 
 /// Loads, validates, prints.
 pub fn run(args: &CheckArgs) -> u8 {
-    let mut loaded = match load(args) {
+    let (mut loaded, text) = match load(args) {
         Ok(loaded) => loaded,
         Err(error) => {
             report(&error);
             return EXIT_USAGE;
         }
     };
-    check_certificates(&mut loaded, &args.identity.identity());
+    check_certificates(&mut loaded, text.as_ref(), &args.identity.identity());
     let text = render(&loaded, args.output, style());
     let mut out = std::io::stdout().lock();
     if out
@@ -108,8 +108,8 @@ pub fn run(args: &CheckArgs) -> u8 {
     }
 }
 
-/// Loads all that is named.
-fn load(args: &CheckArgs) -> Result<Loaded, String> {
+/// Loads all that is named; also returns standard input, if it was read.
+fn load(args: &CheckArgs) -> Result<(Loaded, Option<NamedText>), String> {
     let mut written: Vec<PathBuf> = [&*args.paths, &*args.config].concat();
     if written.is_empty() {
         let paths = env::var(PATHS_VARIABLE).unwrap_or_default();
@@ -125,12 +125,8 @@ fn load(args: &CheckArgs) -> Result<Loaded, String> {
     let options = args.reading.options(&args.identity.ejection);
     let text = paths.stdin.then(paths::stdin).transpose();
     let text = text.map_err(|error| format!("cannot read standard input: {error}"))?;
-    Ok(config_loader::load_files_and(
-        fleet(args),
-        &paths.files,
-        text,
-        options,
-    ))
+    let loaded = config_loader::load_files_and(fleet(args), &paths.files, text.clone(), options);
+    Ok((loaded, text))
 }
 
 /// Whom resources are for, and of whom that one is told.
@@ -153,12 +149,12 @@ fn fleet(args: &CheckArgs) -> Fleet {
 }
 
 /// Adds what is wrong with the certificates that are named, in files and Secrets.
-fn check_certificates(loaded: &mut Loaded, identity: &Identity) {
+fn check_certificates(loaded: &mut Loaded, text: Option<&NamedText>, identity: &Identity) {
     let store = Store::default();
     let wanting = (&*loaded.set, &*identity.members);
     let scope = Scope::Any(identity);
     let mut look = certificates::look(&store, wanting, scope, certificates::now());
-    config_loader::fill_source_lines(&mut look.findings);
+    config_loader::fill_source_lines_and(&mut look.findings, text);
     loaded.diagnostics.extend(look.findings);
     loaded.diagnostics.sort_by(|a, b| {
         let place = |found: &Diagnostic| (Arc::clone(&found.location.file), found.location.line);

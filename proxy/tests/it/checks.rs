@@ -189,6 +189,40 @@ fn paths_are_given_as_kubectl_takes_them() {
     assert!(!check(&[&all]).1.contains("SRC006"));
 }
 
+#[test]
+fn finding_in_standard_input_has_its_line_as_in_a_file() {
+    let tls = "{mode: SIMPLE, credentialName: none}";
+    let address = ([127, 0, 0, 1], 8443).into();
+    let input = documents([
+        tls::gateway(&[server(address, "https", "[web.test]", tls)]),
+        routes(
+            "all",
+            "[web.test]",
+            "- route: [{destination: {host: nowhere.test}}]",
+        ),
+    ]);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("mesh.yaml");
+    std::fs::write(&file, &input).unwrap();
+    let file = file.display().to_string();
+    for output in ["text", "json", "github"] {
+        let (code, text) = check_input(&["-", "-o", output], &input, &[]);
+        assert_eq!(code, 0, "{text}");
+        assert!(text.contains("TLS001") && text.contains("X275"), "{text}");
+        let of_file = check(&[&file, "-o", output]).1;
+        assert_eq!(text, of_file.replace(&file, "<stdin>"), "{output}");
+    }
+}
+
+#[test]
+fn standard_input_that_is_empty_is_a_warning() {
+    for (input, code) in [("", 1), (" \n", 1), ("# nothing is deployed yet\n", 0)] {
+        let (found, text) = check_input(&["-", "--deny-warnings"], input, &[]);
+        assert_eq!(found, code, "{text}");
+        assert_eq!(text.contains("warning[SRC006]"), code == 1, "{text}");
+    }
+}
+
 /// A Service with one port.
 fn plain_service(name: &str) -> String {
     format!(

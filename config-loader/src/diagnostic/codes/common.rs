@@ -54,5 +54,5 @@ codes! {
     SRC003 Error "a directory tree has a bounded depth and number of files";
     SRC004 Warning "changes of files are noticed at once";
     SRC005 Error "a path is a file or a directory";
-    SRC006 Warning "a directory holds files of resources";
+    SRC006 Warning "a directory holds files of resources, standard input is not empty";
 }

@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+
+use config_loader::NamedText;
 
 /// Stands for standard input.
 const STDIN: &str = "-";
@@ -51,11 +52,11 @@ impl Paths {
 /// # Errors
 ///
 /// When it cannot be read.
-pub fn stdin() -> io::Result<(Arc<str>, Vec<u8>)> {
+pub fn stdin() -> io::Result<NamedText> {
     let mut bytes = Vec::new();
     let bytes_max = config_loader::parse::FILE_BYTES_MAX + 1;
     io::stdin().lock().take(bytes_max).read_to_end(&mut bytes)?;
-    Ok((STDIN_NAME.into(), bytes))
+    Ok((STDIN_NAME.into(), bytes.into()))
 }
 
 /// The paths that match a pattern, sorted; none for a path that exists or is no pattern.

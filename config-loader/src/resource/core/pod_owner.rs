@@ -62,10 +62,14 @@ mod tests {
             ("web-6c9f8d7b54-x2b7k", "web"),
             ("productpage-v1-6b746f74dc-9rlmh", "productpage-v1"),
             ("a-b-c-66b6c48dd5-7w27h", "a-b-c"),
+            // small numbers make short hashes
+            ("web-7bd8f9c5-x2b7k", "web"),
+            ("web-bcdf45-x2b7k", "web"),
             // a DaemonSet or Job whose name ends like no hash
             ("node-exporter-4k8zq", "node-exporter"),
             ("web-canary-4k8zq", "web-canary"),
             ("load-bcdf-4k8zq", "load-bcdf"),
+            ("load-bcdf4-4k8zq", "load-bcdf4"),
             // StatefulSets
             ("web-0", "web"),
             ("kafka-broker-12", "kafka-broker"),

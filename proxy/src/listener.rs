@@ -9,6 +9,7 @@ pub mod handoff;
 pub mod reconcile;
 pub mod socket;
 pub mod status;
+mod unix;
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use crate::codec::transport::Transport;
 use crate::codec::{self, Downstream, Handler};
 use crate::runtime::admission::{Admission, AdmissionPermit};
+use crate::runtime::drain::{self, Stage};
 use crate::snapshot::ListenerKey;
 use crate::telemetry::Counter;
 
@@ -54,6 +56,8 @@ pub struct ListenerContext<A> {
     pub admission: Arc<Admission>,
     /// The way to the other workers.
     pub handoff: Handoff,
+    /// Tells when workers begin to end.
+    pub drain: drain::Watch,
     /// Where the fate of listeners is reported.
     pub status_table: ListenerStatusTable,
     /// Serves the connections.
@@ -72,6 +76,13 @@ impl<A: Handler> ListenerContext<A> {
             return;
         };
         slot.move_to(better);
+        // A worker ends once a drain has begun and it has no connection left. Only one that is counted there before is
+        // certain to be served.
+        if self.drain.stage() >= Stage::Draining {
+            slot.move_to(self.worker);
+            self.serve(transport, listener.clone(), remote, slot);
+            return;
+        }
         let from = (listener.clone(), remote);
         match self.handoff.send(better, transport, from, slot) {
             Ok(()) => self.codec.count(Counter::HandedOff),

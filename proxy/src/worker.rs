@@ -207,6 +207,7 @@ async fn run<A: Handler>(parts: Parts, make: impl Fn(WorkerId) -> A) {
         settings: parts.settings.listener,
         admission: parts.admission,
         handoff: Handoff::new(parts.senders),
+        drain: shared.drain.clone(),
         status_table: shared.status_table,
         codec: Rc::clone(&server),
     });

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::watch;
 
 use super::ListenerContext;
@@ -43,7 +43,7 @@ impl Socket {
         }
     }
 
-    /// Lets nobody begin to connect any more; who has begun may finish.
+    /// Lets no client begin to connect any more; connections that have begun are completed.
     fn close_door(&self) {
         let Self::Tcp(listener) = self else {
             return;
@@ -90,7 +90,7 @@ impl Acceptor {
         let context = Rc::clone(context);
         supervisor.spawn("acceptor", async move {
             run(&context, &key, &listener, &mut stopped).await;
-            drop(listener);
+            accept_last(&context, &key, listener).await;
             context.status_table.closed(context.worker, &key);
         });
         Ok(Self { stop })
@@ -119,8 +119,8 @@ async fn run<A: Handler>(
     loop {
         let accepted = tokio::select! {
             biased;
-            accepted = poll_fn(|cx| listener.poll_accept(cx)) => accepted,
             _ = stopped.changed() => break,
+            accepted = poll_fn(|cx| listener.poll_accept(cx)) => accepted,
         };
         if let Err(error) = take(context, key, accepted) {
             // Once, not twenty times a second for as long as it lasts.
@@ -141,9 +141,24 @@ async fn run<A: Handler>(
         accept_ready(context, key, listener, BATCH);
         tokio::task::yield_now().await;
     }
-    // What the kernel has accepted for us, or is about to, would be reset when the socket closes.
+}
+
+/// Accepts what the kernel has accepted for us, or is about to; it would be reset when the socket closes.
+async fn accept_last<A: Handler>(context: &ListenerContext<A>, key: &ListenerKey, socket: Socket) {
+    match socket {
+        Socket::Tcp(listener) => accept_handshakes(context, key, &Socket::Tcp(listener)).await,
+        Socket::Unix(listener) => accept_queue(context, key, listener).await,
+    }
+}
+
+/// Lets no client begin to connect any more, and accepts the connections that have begun.
+async fn accept_handshakes<A: Handler>(
+    context: &ListenerContext<A>,
+    key: &ListenerKey,
+    listener: &Socket,
+) {
     listener.close_door();
-    let accept_last = async {
+    let accept_all = async {
         loop {
             let accepted = poll_fn(|cx| listener.poll_accept(cx)).await;
             if take(context, key, accepted).is_err() {
@@ -151,13 +166,39 @@ async fn run<A: Handler>(
             }
         }
     };
-    drop(tokio::time::timeout(HANDSHAKE_TIME, accept_last).await);
-    accept_ready(
-        context,
-        key,
-        listener,
-        usize::from(context.settings.backlog),
-    );
+    drop(tokio::time::timeout(HANDSHAKE_TIME, accept_all).await);
+    let limit = usize::from(context.settings.backlog);
+    accept_ready(context, key, listener, limit);
+}
+
+/// Accepts what is queued on a Unix socket. Workers share the socket, which refuses connections since the last of them
+/// began to close it, so that the last one to come here leaves nothing behind.
+///
+/// Such a socket stays readable without a connection, which the runtime would take for a reason to accept for ever.
+async fn accept_queue<A: Handler>(
+    context: &ListenerContext<A>,
+    key: &ListenerKey,
+    listener: UnixListener,
+) {
+    let Ok(listener) = listener.into_std() else {
+        return;
+    };
+    let mut pauses_left = HANDSHAKE_TIME.as_millis() / PAUSE.as_millis();
+    while pauses_left > 0 {
+        let accepted = listener.accept().and_then(|(unix, _)| {
+            unix.set_nonblocking(true)?;
+            Ok((Transport::Unix(UnixStream::from_std(unix)?), UNIX_PEER))
+        });
+        match accepted {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            accepted => {
+                if take(context, key, accepted).is_err() {
+                    pauses_left -= 1;
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
 }
 
 /// Closes connections that wait to be accepted where there are no files for them: a client that is turned away can go

@@ -3,9 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::AsFd;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 
 use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 
@@ -124,54 +122,6 @@ pub enum Listening {
     Unix(UnixListener),
 }
 
-/// Opens a Unix socket that listens on a path, or on a name in the abstract namespace if it begins with `@`.
-///
-/// A socket file that nobody listens on any more, as a process leaves it that was killed, is replaced. Who may connect
-/// follows from the permissions of the directory and the process's umask, as for any file.
-///
-/// # Errors
-///
-/// `AddrInUse` when somebody listens there, or when the path is a file of another kind; else what binding failed with.
-pub fn listen_unix(path: &str) -> io::Result<UnixListener> {
-    let listener = match path.strip_prefix('@') {
-        Some(name) => UnixListener::bind_addr(&UnixAddress::from_abstract_name(name.as_bytes())?)?,
-        None => {
-            remove_stale(path)?;
-            UnixListener::bind(path)?
-        }
-    };
-    listener.set_nonblocking(true)?;
-    Ok(listener)
-}
-
-fn remove_stale(path: &str) -> io::Result<()> {
-    let found = match std::fs::symlink_metadata(path) {
-        Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    if !found.file_type().is_socket() {
-        let message = "the path is a file that is no socket";
-        return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
-    }
-    match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path)
-        }
-        Err(error) => Err(error),
-        Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
-    }
-}
-
-/// Removes the file of a Unix socket that has been closed.
-pub fn remove_unix(path: &str) {
-    if !path.starts_with('@')
-        && let Err(error) = std::fs::remove_file(path)
-    {
-        tracing::debug!(path, %error, "cannot remove the file of a socket");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::TcpStream;
@@ -199,22 +149,6 @@ mod tests {
         ] {
             assert_eq!(refused(port, kind), io::Error::from(kind).to_string());
         }
-    }
-
-    #[test]
-    fn stale_socket_file_is_replaced_and_nothing_else_is() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("a.sock");
-        let path = path.to_str().unwrap();
-        let first = listen_unix(path).unwrap();
-        let in_use = |path| listen_unix(path).unwrap_err().kind() == io::ErrorKind::AddrInUse;
-        assert!(in_use(path), "somebody listens");
-        drop(first);
-        drop(listen_unix(path).unwrap());
-        remove_unix(path);
-        std::fs::write(path, "precious").unwrap();
-        assert!(in_use(path));
-        assert_eq!(std::fs::read(path).unwrap(), b"precious");
     }
 
     #[test]

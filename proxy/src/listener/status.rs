@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
 use super::socket::{self, Listening};
+use super::unix::SharedUnixListener;
 use crate::snapshot::{ListenAddress, ListenerKey};
 
 /// A listener on one worker.
@@ -65,7 +65,7 @@ struct Listeners {
     states: BTreeMap<ListenerKey, BTreeMap<usize, State>>,
     /// Unix sockets that a worker has open. The kernel does not spread connections over several sockets on one path, so
     /// that all workers accept from one.
-    unix: BTreeMap<ListenerKey, UnixListener>,
+    unix: BTreeMap<ListenerKey, SharedUnixListener>,
 }
 
 impl Default for ListenerStatusTable {
@@ -147,9 +147,9 @@ impl ListenerStatusTable {
                 workers.get_mut().insert(worker, state);
             } else if workers.get().is_empty() {
                 workers.remove();
-                listeners.close_unix(key);
             }
         }
+        listeners.close_unused_unix(key);
         drop(listeners);
         self.changed();
     }
@@ -203,17 +203,18 @@ impl Listeners {
     ) -> io::Result<(ListenAddress, Listening)> {
         let shared = match self.unix.entry(key.clone()) {
             Entry::Occupied(shared) => shared.into_mut(),
-            Entry::Vacant(none) => none.insert(socket::listen_unix(path)?),
+            Entry::Vacant(none) => none.insert(SharedUnixListener::open(path)?),
         };
-        Ok((key.address.clone(), Listening::Unix(shared.try_clone()?)))
+        Ok((key.address.clone(), Listening::Unix(shared.share()?)))
     }
 
-    /// Closes a Unix socket that no worker has open any more.
-    fn close_unix(&mut self, key: &ListenerKey) {
-        if let ListenAddress::Unix(path) = &key.address
-            && self.unix.remove(key).is_some()
+    /// Closes a Unix socket from which no worker will accept for longer than its queue lasts.
+    fn close_unused_unix(&mut self, key: &ListenerKey) {
+        let mut states = self.states.get(key).into_iter().flat_map(BTreeMap::values);
+        if !states.any(|state| matches!(state, State::Open(_)))
+            && let Some(shared) = self.unix.remove(key)
         {
-            socket::remove_unix(path);
+            shared.close();
         }
     }
 }
@@ -254,6 +255,8 @@ fn failed(address: &ListenAddress, error: &io::Error) -> State {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::*;
 
     fn key(address: SocketAddr) -> ListenerKey {
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn unix_socket_is_shared_and_goes_with_its_last_worker() {
+    fn unix_socket_is_shared_and_refuses_connections_once_its_last_worker_closes() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.sock");
         let key = ListenerKey {
@@ -277,14 +280,21 @@ mod tests {
         let status_table = ListenerStatusTable::default();
         let first = status_table.open(0, &key, 16).unwrap();
         let second = status_table.open(1, &key, 16).unwrap();
-        drop(first);
         status_table.closing(0, &key);
+        drop(first);
         status_table.closed(0, &key);
-        std::os::unix::net::UnixStream::connect(&path).unwrap();
-        drop(second);
+        UnixStream::connect(&path).unwrap();
         status_table.closing(1, &key);
-        status_table.closed(1, &key);
         assert!(!path.exists());
+        // wanted again before the last worker has accepted what was queued
+        let again = status_table.open(1, &key, 16).unwrap();
+        UnixStream::connect(&path).unwrap();
+        drop(second);
+        status_table.closed(1, &key);
+        UnixStream::connect(&path).unwrap();
+        status_table.closing(1, &key);
+        drop(again);
+        status_table.closed(1, &key);
         assert_eq!(status_table.listeners(), []);
     }
 

@@ -55,7 +55,7 @@ use crate::tls::Store;
 use crate::worker::{self, Workers};
 
 use self::doors::Doors;
-use self::signals::{Signals, Told as Signalled};
+use self::signals::{ReloadSignals, Signals, Told as Signalled};
 pub use sources::unreadable;
 
 /// How long the access log may take to write what waits when the process ends.
@@ -199,6 +199,7 @@ impl App {
         logging: LogControl,
         quit: Arc<Notify>,
     ) -> Result<Self, StartError> {
+        let signals = ReloadSignals::listen()?;
         let telemetry = Telemetry::new(settings.workers.get(), build_info());
         let access_log = Arc::new(open_access_log(&settings)?);
         let doors = Doors::open(&settings).await?;
@@ -234,6 +235,7 @@ impl App {
             drain: drain_watch,
             status_table: status_table.clone(),
         };
+        let signals = signals.and_end()?;
         let workers = start_workers(&settings, &shared, &slot, &access_log)?;
         look_after(control, &slot, &workers.admission);
         let sources = views::Sources {
@@ -260,7 +262,7 @@ impl App {
             drain_time: settings.drain_time,
             quit,
             access_log,
-            signals: Signals::listen()?,
+            signals,
             watches,
         })
     }

@@ -15,33 +15,51 @@ pub(super) enum Told {
     Reopen,
 }
 
-/// The signals that are listened for, from here on instead of what they do by themselves.
-pub(super) struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
+/// The signals that ask a running proxy for something, from here on instead of ending the process.
+pub(super) struct ReloadSignals {
     hangup: Signal,
     user: Signal,
 }
 
-impl Signals {
+impl ReloadSignals {
+    /// Listens for them. They may come while the proxy starts; it looks at them once it serves.
     pub(super) fn listen() -> Result<Self, StartError> {
-        let heard =
-            |kind, name: &str| signal(kind).map_err(broken(&format!("cannot listen for {name}")));
         Ok(Self {
-            terminate: heard(SignalKind::terminate(), "SIGTERM")?,
-            interrupt: heard(SignalKind::interrupt(), "SIGINT")?,
             hangup: heard(SignalKind::hangup(), "SIGHUP")?,
             user: heard(SignalKind::user_defined1(), "SIGUSR1")?,
         })
     }
 
+    /// Listens also for the signals that end the proxy. Before that they end the process at once, also where its start
+    /// waits for something.
+    pub(super) fn and_end(self) -> Result<Signals, StartError> {
+        Ok(Signals {
+            terminate: heard(SignalKind::terminate(), "SIGTERM")?,
+            interrupt: heard(SignalKind::interrupt(), "SIGINT")?,
+            reload: self,
+        })
+    }
+}
+
+fn heard(kind: SignalKind, name: &str) -> Result<Signal, StartError> {
+    signal(kind).map_err(broken(&format!("cannot listen for {name}")))
+}
+
+/// All signals that are listened for.
+pub(super) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    reload: ReloadSignals,
+}
+
+impl Signals {
     /// Waits for the next one.
     pub(super) async fn next(&mut self) -> Told {
         tokio::select! {
             _ = self.terminate.recv() => Told::End,
             _ = self.interrupt.recv() => Told::End,
-            _ = self.hangup.recv() => Told::Reload,
-            _ = self.user.recv() => Told::Reopen,
+            _ = self.reload.hangup.recv() => Told::Reload,
+            _ = self.reload.user.recv() => Told::Reopen,
         }
     }
 

@@ -118,6 +118,22 @@ fn hangup_looks_at_files_and_reopens_the_access_log() {
 }
 
 #[test]
+fn hangup_while_the_proxy_starts_does_not_end_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    let origin = Origin::named(Back::H1, "hello");
+    let start = Start::new().link("access.log", pipe.to_str().unwrap());
+    let mesh = everything_to(start.edge(), &origin);
+    let proxy = start.file("mesh.yaml", mesh).spawn();
+    // the start waits for a reader of the access log
+    eventually("SIGHUP is handled", || proxy.handles_hangup());
+    proxy.signal("HUP");
+    let _reader = std::fs::File::open(&pipe).unwrap();
+    eventually("it serves", || proxy.is_ready());
+}
+
+#[test]
 fn proxy_whose_ports_are_taken_is_not_ready_and_says_why() {
     let origin = Origin::named(Back::H1, "hello");
     let first = Proxy::with(|edge| everything_to(edge, &origin));

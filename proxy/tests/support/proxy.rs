@@ -278,11 +278,23 @@ impl Proxy {
 
     /// Memory that it has right now, in KiB.
     pub fn resident_kib(&self) -> u64 {
+        let size = self.status("VmRSS:");
+        let kib = size.split_whitespace().next();
+        kib.unwrap().parse().unwrap()
+    }
+
+    /// Whether SIGHUP does something else than ending it.
+    pub fn handles_hangup(&self) -> bool {
+        let caught = u64::from_str_radix(&self.status("SigCgt:"), 16).unwrap();
+        caught & 1 == 1
+    }
+
+    /// What the system says about the process under this name.
+    fn status(&self, name: &str) -> String {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.split_whitespace().next());
-        kib.unwrap().parse().unwrap()
+        let value = status.lines().find_map(|line| line.strip_prefix(name));
+        value.unwrap().trim().to_owned()
     }
 
     /// Sends a signal, by name: `TERM`.

@@ -34,9 +34,9 @@ fn check(file: &str, wanted: &str) {
 #[test]
 fn every_code_is_in_the_reference() {
     let mut page = String::from(
-        "# Diagnostics\n\nEvery code that `strait check` and the log know, with the rule that was broken. A code never \
-         changes its meaning.\n\nAn *error* refuses the object: its last good version stays in force, or there is none. \
-         A *warning* lets it in. A *note* only tells.\n\n| code | severity | rule |\n|---|---|---|\n",
+        "# Diagnostics\n\nLook up a code of `strait check` or of the process log. A code never changes its meaning.\n\n\
+         | severity | effect |\n|---|---|\n| error | the object is rejected: its last good version stays in effect, if there is one |\n\
+         | warning | the object is used |\n| note | for information |\n\n| code | severity | rule |\n|---|---|---|\n",
     );
     let mut rows: Vec<_> = codes::all().collect();
     rows.sort_by_key(|(code, ..)| {

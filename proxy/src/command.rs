@@ -41,7 +41,7 @@ Gateways with a matching selector describe. No control plane is needed.";
 
 const EXAMPLES: &str = "\
 Examples:
-  strait demo                                  three clusters and a gateway in front of them
+  strait demo                                  three clusters and an edge gateway
   strait check --config ./mesh                 find every mistake in a directory of YAML
   strait run --config ./mesh --labels istio=ingressgateway
                                                serve it, and follow every change
@@ -64,13 +64,13 @@ pub struct Cli {
 pub enum Command {
     /// Serve, and follow every change of the configuration
     Run(run::RunArgs),
-    /// Validate configuration and list every finding with its place and remedy
+    /// Check a configuration: every finding with its location and fix
     Check(check::CheckArgs),
     /// Show why a request goes where it goes
     Explain(explain::ExplainArgs),
     /// Write the ServiceImports of one cluster from what other clusters export
     Imports(imports::ImportsArgs),
-    /// Three clusters and a gateway in front of them in one process, to try things out
+    /// Run three clusters and an edge gateway in one process, to try things out
     Demo(demo::DemoArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),

@@ -31,13 +31,13 @@ pub struct ConfigArgs {
 /// How strictly resources are read.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ReadingArgs {
-    /// What a field is that its resource does not have
+    /// How to treat unknown fields of a resource
     #[arg(long, value_enum, default_value_t = UnknownFieldsArg::Error, env = "STRAIT_UNKNOWN_FIELDS", help_heading = "Compatibility")]
     pub unknown_fields: UnknownFieldsArg,
-    /// What `timeout: 0s` is in a rule of a VirtualService
+    /// Meaning of `timeout: 0s` in a rule of a VirtualService
     #[arg(long, value_enum, default_value_t = ZeroTimeoutArg::Error, env = "STRAIT_ZERO_TIMEOUT", help_heading = "Compatibility")]
     pub zero_timeout: ZeroTimeoutArg,
-    /// Let `sourceSubnet` count in `tcp` rules of a VirtualService, which Istio ignores
+    /// Apply `sourceSubnet` in `tcp` rules of a VirtualService, which Istio ignores
     #[arg(
         long,
         env = "STRAIT_ENFORCE_SOURCE_SUBNET",
@@ -49,16 +49,16 @@ pub struct ReadingArgs {
 /// `--unknown-fields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum UnknownFieldsArg {
-    /// Refuse the resource: most are misspelt
+    /// Reject the resource: most unknown fields are misspelled
     Error,
-    /// Use the resource without them
+    /// Use the resource without the field
     Warning,
 }
 
 /// `--zero-timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ZeroTimeoutArg {
-    /// Refuse the resource, as Istio does
+    /// Reject the resource, as Istio does
     Error,
     /// No timeout
     None,
@@ -80,7 +80,7 @@ impl ReadingArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Identity")]
 pub struct IdentityArgs {
-    /// What the proxy stands for: an edge gateway or a workload's sidecar
+    /// Role of the proxy: an edge gateway or a workload's sidecar
     #[arg(long, value_enum, default_value_t = ModeArg::Gateway, env = "STRAIT_MODE")]
     pub mode: ModeArg,
     /// Kubernetes cluster that the proxy runs in: region/zone/group/name, or just the name; default: local, for
@@ -96,7 +96,7 @@ pub struct IdentityArgs {
         hide_default_value = true
     )]
     pub locality: String,
-    /// Namespace of the workload; short names, visibility and the Secrets that it may use follow from it
+    /// Namespace of the workload, for short names, visibility and Secrets
     #[arg(
         long,
         value_name = "NAME",
@@ -107,7 +107,7 @@ pub struct IdentityArgs {
     /// Labels of the workload, matched against Gateway selectors and sourceLabels: key=value,...
     #[arg(long, value_name = "K=V,...", env = "STRAIT_LABELS", value_delimiter = ',', value_parser = label)]
     pub labels: Vec<Option<(String, String)>>,
-    /// Network that the proxy is on, which failoverPriority may compare
+    /// Network of the proxy, for failoverPriority
     #[arg(
         long,
         value_name = "NAME",
@@ -140,10 +140,10 @@ pub struct IdentityArgs {
         env = "STRAIT_MESH_CERTS"
     )]
     pub mesh_certs: String,
-    /// Try plain 503 responses again where a rule has no `retries`, as older Istio did
+    /// Retry plain 503 responses if a rule has no `retries`, as older versions of Istio did
     #[arg(long, env = "STRAIT_COMPAT_RETRY_503", help_heading = "Compatibility")]
     pub compat_retry_503: bool,
-    /// Let failover of localities act only where outlierDetection is configured, as Istio does
+    /// Apply locality failover only with outlierDetection, as Istio does
     #[arg(
         long,
         env = "STRAIT_FAILOVER_NEEDS_OUTLIER_DETECTION",
@@ -161,7 +161,7 @@ pub struct IdentityArgs {
 /// What outlier detection may do.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct EjectionArgs {
-    /// Whether one endpoint may be ejected whatever maxEjectionPercent says, as long as another is left
+    /// Whether one endpoint may always be ejected, whatever maxEjectionPercent is, as long as another is left
     #[arg(
         long,
         value_enum,
@@ -176,15 +176,15 @@ pub struct EjectionArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Several clusters")]
 pub struct MembersArgs {
-    /// Mesh of Gloo that the proxy is in, NAME.NAMESPACE; default: that of the Destinations of its own cluster
+    /// Gloo mesh of the proxy, NAME.NAMESPACE; default: that of the Destinations of the local cluster
     #[arg(long, value_name = "MESH", env = "STRAIT_GLOO_MESH", value_parser = mesh_name)]
     pub gloo_mesh: Option<MeshName>,
-    /// YAML file of what is known of other clusters: `clusters:`, a list of {key, network, locality, gateway: {host, port,
-    /// tls}}. Its changes are followed
+    /// Remote clusters file, YAML: `clusters:`, a list of {key, network, locality, gateway: {host, port, tls}}. Its changes
+    /// are followed
     #[arg(long, value_name = "FILE", env = "STRAIT_CLUSTERS", value_parser = told_of_clusters)]
     pub clusters: Option<ClustersFile>,
-    /// Server of a Gateway that serves other clusters what ServiceExports export, by its port or its port's name;
-    /// default: every one that speaks HTTP, in TLS or not. May be repeated
+    /// Gateway server that serves the routes of ServiceExports, by port number or port name; default: every HTTP server,
+    /// with or without TLS. May be repeated
     #[arg(
         long = "export-listener",
         value_name = "PORT|NAME",
@@ -193,16 +193,16 @@ pub struct MembersArgs {
         value_parser = export_listener
     )]
     pub export_listeners: Vec<Option<ExportListener>>,
-    /// What of a failed request a FailOver policy sends to the next clusters
+    /// Failed requests that a FailOver policy replays in the next clusters
     #[arg(long, value_enum, default_value_t = FailoverReplayArg::Safe, env = "STRAIT_FAILOVER_REPLAY")]
     pub failover_replay: FailoverReplayArg,
-    /// What weight 0 means in a GlobalTrafficPolicy
+    /// Meaning of weight 0 in a GlobalTrafficPolicy
     #[arg(long, value_enum, default_value_t = ZeroWeightArg::Drain, env = "STRAIT_ZERO_WEIGHT")]
     pub zero_weight: ZeroWeightArg,
-    /// What short names of services mean as destinations and as hosts of requests
+    /// Meaning of short service names as destinations and as hosts of requests
     #[arg(long, value_enum, default_value_t = DefaultDomainArg::Cluster, env = "STRAIT_DEFAULT_DOMAIN")]
     pub default_domain: DefaultDomainArg,
-    /// Let the own cluster serve although a MultiClusterService does not name it as a provider, as Karmada does
+    /// Let the local cluster serve even if a MultiClusterService does not name it as a provider, as Karmada does
     #[arg(long, env = "STRAIT_LOCAL_WHEN_NOT_PROVIDER")]
     pub local_when_not_provider: bool,
 }
@@ -210,11 +210,11 @@ pub struct MembersArgs {
 /// `--failover-replay`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FailoverReplayArg {
-    /// Nothing: only new requests go there
+    /// None: only new requests use the next clusters
     Off,
     /// Requests without a connection or response, 502 to 504, and other 5xx if the method is idempotent
     Safe,
-    /// Every request without a response or with one above 499, as FSM does
+    /// Every request without a response or with a status above 499, as FSM does
     Fsm,
 }
 
@@ -223,7 +223,7 @@ pub enum FailoverReplayArg {
 pub enum ZeroWeightArg {
     /// The cluster gets no traffic
     Drain,
-    /// As 100, as FSM has it
+    /// The same as 100, as in FSM
     Fsm,
 }
 
@@ -241,9 +241,9 @@ pub enum DefaultDomainArg {
 /// `--outlier-first-ejection`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FirstEjectionArg {
-    /// It may, as in older Envoy
+    /// Always, as in older versions of Envoy
     Allow,
-    /// It may not, as in newer Envoy: below 10 endpoints the default of 10 percent ejects nobody
+    /// Within maxEjectionPercent only, as in newer versions of Envoy: below 10 endpoints, the default of 10 percent ejects none
     Cap,
 }
 

@@ -27,8 +27,8 @@ const PATHS_VARIABLE: &str = "STRAIT_CONFIG";
 /// Arguments of `strait check`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Give the identity that the proxy has, as with `strait run`: Secrets are those of its --namespace. Without --labels every
-Gateway is checked, with --labels those that select them.
+Give the same identity as to `strait run`: Secrets are those of --namespace. Without --labels every Gateway is checked,
+with --labels only Gateways that select them.
 
 Examples:
   strait check ./mesh
@@ -44,7 +44,7 @@ pub struct CheckArgs {
     /// directories are read recursively. Default: those of --config, else those of STRAIT_CONFIG
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
-    /// The same, as `strait run` and kubectl have it. May be repeated
+    /// The same, as a flag of `strait run` and kubectl. May be repeated
     #[arg(
         short = 'f',
         long = "config",
@@ -59,7 +59,7 @@ pub struct CheckArgs {
     /// Who the proxy is.
     #[command(flatten)]
     pub identity: IdentityArgs,
-    /// How findings are written
+    /// Format of the findings
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub output: Output,
     /// Treat warnings as errors

@@ -28,19 +28,19 @@ const RATE_MAX: u16 = 1_000;
 /// Arguments of `strait demo`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Starts three clusters, each with a gateway of its own and two versions of a service, and a gateway at the edge that
-shares requests among them by a GlobalTrafficPolicy. It writes their configuration into a new directory, says what
-to try, sends requests, and shows which cluster and version answers them. Ctrl-C ends it.
+Starts three clusters, each with a gateway and two versions of a service, and an edge gateway that shares requests among
+them by a GlobalTrafficPolicy. It writes their configuration into a new directory, prints commands to try, sends
+requests, and shows the cluster and version that respond. Ctrl-C ends it.
 
   strait demo                                     and then, in another terminal:
-  curl http://127.0.0.1:8080/                     a request of your own
+  curl http://127.0.0.1:8080/                     one more request
   curl -X POST http://127.0.0.1:15010/demo/clusters/c2/stop
-                                                  c2 is gone: the others take over, no request fails
+                                                  c2 is stopped: the others take over, no request fails
   curl -X POST http://127.0.0.1:15010/demo/clusters/c2/start
-                                                  c2 is back, and gets its part again
+                                                  c2 is started, and has its share again
 
-With --dir it serves another directory, with an echo service on every endpoint that ServiceEntries, WorkloadEntries,
-EndpointSlices and ServiceImports there have on loopback addresses:
+With --dir it serves another directory, with an echo service on every loopback endpoint of its ServiceEntries,
+WorkloadEntries, EndpointSlices and ServiceImports:
   strait demo --dir examples/bookinfo")]
 pub struct DemoArgs {
     /// How it serves.
@@ -52,7 +52,7 @@ pub struct DemoArgs {
     /// Kubernetes cluster that the gateway of --dir is in: region/zone/group/name, or just the name
     #[arg(long, value_name = "KEY", default_value = "local", value_parser = cluster_key, requires = "dir")]
     pub cluster: String,
-    /// Address of the gateway at the edge. With port 0, it and the clusters listen on ports that are free
+    /// Address of the edge gateway. With port 0, it and the clusters listen on free ports
     #[arg(
         long,
         value_name = "IP:PORT",
@@ -70,8 +70,8 @@ pub struct DemoArgs {
         conflicts_with = "dir"
     )]
     pub control: SocketAddr,
-    /// New directory for the configuration, which is kept; default: a temporary directory, which
-    /// is removed at the end
+    /// New directory for the configuration, which is kept; default: a temporary directory, which is
+    /// removed at the end
     #[arg(long, value_name = "DIR", conflicts_with = "dir")]
     pub keep_files: Option<PathBuf>,
     /// Requests that the demo sends by itself; 0 for none, and no table

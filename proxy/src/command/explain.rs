@@ -23,11 +23,11 @@ use crate::telemetry::StatsRegistry;
 use crate::tls::Store;
 
 const HELP: &str = "\
-Loads and compiles the configuration as `strait run` does, and asks the matcher that traffic asks. Shows the \
-listener, the virtual host, each rule that was tried and why it lost (field, wanted, got, file:line), the rule that \
-won, what it does to the request, and where the request may go, with the probability of each endpoint. Nothing is sent.
+Loads and compiles the configuration as `strait run` does, and uses the same matcher as traffic. Shows the listener, the \
+virtual host, each rule up to the match and why it did not match (field, wanted, got, file:line), the rule that matched, \
+its actions, and the destinations with the probability of each endpoint. Nothing is sent.
 
-Give the identity that the proxy has: a Gateway is served by the proxies whose labels it selects.
+Give the identity of the proxy: a Gateway is served by the proxies whose labels it selects.
 
 Examples:
   export STRAIT_CONFIG=./mesh STRAIT_LABELS=istio=ingressgateway
@@ -39,7 +39,7 @@ Examples:
   strait explain --admin 127.0.0.1:15000 GET http://shop.example/cart
   strait explain -o json GET http://shop.example/ | jq .destinations
 
-Exit codes: 0 a rule takes the request (even where nobody can answer it), 1 none does, nothing listens or --admin cannot be reached, 2 the usage is wrong.";
+Exit codes: 0 a rule takes the request (even if no endpoint can serve it), 1 no rule does, nothing listens or --admin cannot be reached, 2 the usage is wrong.";
 
 /// Arguments of `strait explain`.
 #[derive(Debug, Args)]
@@ -57,26 +57,26 @@ pub struct ExplainArgs {
     /// How strictly it is read.
     #[command(flatten)]
     pub reading: ReadingArgs,
-    /// Ask a running proxy by its admin server, in place of files: what is explained is what it does now. It knows
-    /// its configuration and who it is
+    /// Ask the admin server of a running proxy instead of files, for its current state. It knows its configuration and
+    /// identity
     #[arg(long, value_name = "HOST:PORT")]
     pub admin: Option<String>,
     /// Who the proxy is.
     #[command(flatten)]
     pub identity: IdentityArgs,
-    /// Listener that the request comes in by; default: the one with the URL's port, else one that serves the host
+    /// Listener of the request; default: the one with the URL's port, else one that serves the host
     #[arg(long, value_name = "IP:PORT|PORT")]
     pub listener: Option<String>,
-    /// Address of the client, where a rule keeps clients at their endpoint by it
+    /// Address of the client, for session affinity and hashing by address
     #[arg(long, value_name = "IP")]
     pub client: Option<String>,
     /// Header of the request; may be repeated
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub headers: Vec<String>,
-    /// How the answer is written
+    /// Format of the output
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub output: Output,
-    /// Show every rule that was tried and the conditions that held, not only those that decided
+    /// Show every rule and every condition, not only the deciding ones
     #[arg(long)]
     pub all: bool,
     /// Method of the request

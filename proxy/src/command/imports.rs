@@ -18,15 +18,15 @@ use crate::compile::imports::{Import, Imported, Importing, Source, imports};
 use crate::control::members::ClustersFile;
 
 const HELP: &str = "\
-Does what a controller of several clusters would do, once: for every service that another cluster exports to this one, a \
-ServiceImport with the gateway of each cluster that does. Ports are joined by their names, then by their numbers. A cluster \
-exports to those in `targetClusters`, to all without; an Exact rule cannot be imported (X298).
+Does the work of a multi-cluster controller, once: writes a ServiceImport for every service that other clusters export to \
+this one, with the gateway of each exporting cluster. Ports are merged by name, then by number. A cluster exports to the \
+clusters in `targetClusters`, or to all without that field; an Exact rule cannot be imported (X298).
 
-A cluster of which nothing at all is there is an error, since its imports would all go (IM004): a directory that is not \
-mounted looks like that. --allow-empty says that it is meant.
+A cluster without any resource is an error, because all of its imports would be removed (IM004): an unmounted directory \
+looks the same. Use --allow-empty if it is intended.
 
-Of a cluster these are read: ServiceExport, Service, and Cluster for gateways that --clusters does not name. What is wrong \
-goes to standard error; with an error nothing is written at all.
+It reads ServiceExport, Service, and Cluster for gateways that --clusters does not name. Findings go to standard error; \
+with an error, nothing is written.
 
 Examples:
   strait imports --for c3 --from c1=./c1 --from c2=./c2 --clusters clusters.yaml --to c3/imports.yaml
@@ -41,20 +41,20 @@ pub struct ImportsArgs {
     /// Cluster that imports: region/zone/group/name, or just the name
     #[arg(long = "for", value_name = "KEY", value_parser = cluster_key)]
     pub importer: String,
-    /// Cluster, and a file or directory of its resources. May be repeated, also for one cluster. What the cluster that
-    /// imports exports itself is not imported
+    /// Cluster, and a file or directory of its resources. May be repeated, also for one cluster. Services that the
+    /// importing cluster exports itself are not imported
     #[arg(long = "from", value_name = "KEY=PATH", required = true, value_parser = source)]
     pub sources: Vec<(String, PathBuf)>,
-    /// YAML file of what is known of other clusters; their gateways count before those of Cluster objects
+    /// Remote clusters file, YAML; its gateways take precedence over those of Cluster objects
     #[arg(long, value_name = "FILE", env = "STRAIT_CLUSTERS", value_parser = told_of_clusters)]
     pub clusters: Option<ClustersFile>,
-    /// File that the imports are written to, as a whole or not at all; default: standard output
+    /// File for the imports, replaced atomically; default: standard output
     #[arg(long = "to", value_name = "FILE")]
     pub to: Option<PathBuf>,
-    /// Let a cluster have no resources at all: nothing is imported from it
+    /// Accept a cluster without any resources: nothing is imported from it
     #[arg(long)]
     pub allow_empty: bool,
-    /// What a field is that its resource does not have
+    /// How to treat unknown fields of a resource
     #[arg(long, value_enum, default_value_t = UnknownFieldsArg::Error, env = "STRAIT_UNKNOWN_FIELDS", help_heading = "Compatibility")]
     pub unknown_fields: UnknownFieldsArg,
 }

@@ -32,10 +32,10 @@ Examples:
   strait run --config gateway.yaml --config routes/ --access-log json --access-log-path /var/log/strait.log
   STRAIT_CONFIG=./mesh STRAIT_LABELS=istio=ingressgateway strait run
 
-Changes of the files are in force within milliseconds; a resource that does not validate keeps its last good
-version, and everything else goes on; so does the file of --clusters. SIGTERM drains: readiness fails, after
+Changes of the files take effect within milliseconds. A resource that does not validate keeps its last good
+version, and all others follow their files; so does the file of --clusters. SIGTERM drains: readiness fails, after
 --pre-drain nothing new is accepted, what runs is finished, and the process exits with 0. A second signal exits at once.
-SIGHUP looks at all files and opens the access log anew, SIGUSR1 does only the latter.")]
+SIGHUP reads all files and reopens the access log, SIGUSR1 only reopens the access log.")]
 pub struct RunArgs {
     /// Where configuration comes from.
     #[command(flatten)]
@@ -64,8 +64,8 @@ pub struct ServeArgs {
         value_parser = socket_address
     )]
     pub admin: SocketAddr,
-    /// Name that the admin server may be asked by, besides localhost and addresses; others are refused, since a web page can
-    /// let its name lead here. May be repeated
+    /// Host name that the admin server accepts, in addition to localhost and addresses. It refuses others, because a web page
+    /// could point its name here. May be repeated
     #[arg(
         long = "admin-host",
         value_name = "NAME",
@@ -73,14 +73,14 @@ pub struct ServeArgs {
         value_delimiter = ','
     )]
     pub admin_hosts: Vec<String>,
-    /// Address where probes and scrapers get /healthz/ready, /healthz/live and /stats/prometheus, and nothing else, for
-    /// example 0.0.0.0:15021; default: only the admin server has them
+    /// Address that serves only /healthz/ready, /healthz/live and /stats/prometheus, for probes and scrapers, such as
+    /// 0.0.0.0:15021; default: only the admin server has them
     #[arg(long, value_name = "IP:PORT", env = "STRAIT_HEALTH", value_parser = socket_address)]
     pub health: Option<SocketAddr>,
-    /// Be ready also while the configuration asks for no listener
+    /// Be ready even if the configuration has no listener
     #[arg(long, env = "STRAIT_ALLOW_EMPTY")]
     pub allow_empty: bool,
-    /// DNS server that is asked for the names of endpoints, instead of those of /etc/resolv.conf. May be repeated
+    /// DNS server for the names of endpoints, instead of those of /etc/resolv.conf. May be repeated
     #[arg(
         long = "dns-server",
         value_name = "IP:PORT",
@@ -104,20 +104,20 @@ pub struct ServeArgs {
         value_parser = log_level
     )]
     pub log_level: String,
-    /// How long the proxy goes on as before after SIGTERM while /healthz/ready fails, so that load balancers stop sending
+    /// Time that the proxy goes on serving after SIGTERM while /healthz/ready fails, so that load balancers stop sending
     /// first; in Kubernetes 5s to 15s, within terminationGracePeriodSeconds
     #[arg(long, value_name = "DURATION", default_value = "0s", env = "STRAIT_PRE_DRAIN", value_parser = duration)]
     pub pre_drain: Duration,
-    /// How long requests that run may take to finish after SIGTERM and --pre-drain
+    /// Time for requests in flight to finish after SIGTERM and --pre-drain
     #[arg(long, value_name = "DURATION", default_value = "30s", env = "STRAIT_DRAIN_TIME", value_parser = duration)]
     pub drain_time: Duration,
     /// HTTP/1.0 clients: accept them, or refuse them with 426 as Istio does
     #[arg(long, value_enum, default_value_t = Http10Arg::Accept, env = "STRAIT_HTTP10")]
     pub http10: Http10Arg,
-    /// How long a TLS client may take from connecting to the end of its handshake
+    /// Time for a TLS client from connecting to the end of its handshake
     #[arg(long, value_name = "DURATION", default_value = "15s", env = "STRAIT_TLS_HANDSHAKE_TIMEOUT", value_parser = duration)]
     pub tls_handshake_timeout: Duration,
-    /// Value of the server response header; empty leaves the upstream's
+    /// Value of the `server` response header; empty keeps the upstream's
     #[arg(
         long,
         value_name = "NAME",
@@ -125,7 +125,7 @@ pub struct ServeArgs {
         env = "STRAIT_SERVER_NAME"
     )]
     pub server_name: String,
-    /// How many proxies in front of this one are trusted to tell the client's address and scheme
+    /// Number of proxies in front of this one that are trusted for the client's address and scheme
     #[arg(
         long,
         value_name = "N",
@@ -134,7 +134,7 @@ pub struct ServeArgs {
         value_parser = clap::value_parser!(u8).range(0..=i64::from(TRUSTED_HOPS_MAX))
     )]
     pub trusted_hops: u8,
-    /// Networks whose clients are internal: the proxy believes their x-envoy- request controls and keeps their
+    /// Networks whose clients are internal: the proxy trusts their x-envoy- request headers and keeps their
     /// x-request-id; default: none
     #[arg(
         long = "internal-addresses",
@@ -147,11 +147,10 @@ pub struct ServeArgs {
     /// Keep the x-request-id of external clients, instead of replacing it
     #[arg(long, env = "STRAIT_KEEP_REQUEST_ID")]
     pub keep_request_id: bool,
-    /// Tell the upstream in x-forwarded-host what the client called the host, when a rule changes it
+    /// Send the client's host upstream in x-forwarded-host, if a rule changes the host
     #[arg(long, env = "STRAIT_FORWARDED_HOST")]
     pub forwarded_host: bool,
-    /// Bytes of a request body that are kept for another try; a longer one is not tried again once it has been read
-    /// that far
+    /// Maximum request body that is buffered for retries, in bytes; a longer request is not retried once more has been read
     #[arg(
         long,
         value_name = "BYTES",
@@ -159,7 +158,7 @@ pub struct ServeArgs {
         env = "STRAIT_RETRY_BODY_BYTES"
     )]
     pub retry_body_bytes: usize,
-    /// Bytes of request bodies that the whole process keeps for other tries
+    /// Maximum of all request bodies that the process buffers for retries, in bytes
     #[arg(
         long,
         value_name = "BYTES",
@@ -167,8 +166,8 @@ pub struct ServeArgs {
         env = "STRAIT_RETRY_BODY_BYTES_TOTAL"
     )]
     pub retry_body_bytes_total: usize,
-    /// Bytes of a request body that may be sent again to the next clusters of a FailOver policy; a longer one goes once. Never
-    /// more than --retry-body-bytes
+    /// Maximum request body that is buffered for failover, in bytes; a longer request is not replayed. Never more than
+    /// --retry-body-bytes
     #[arg(
         long,
         value_name = "BYTES",

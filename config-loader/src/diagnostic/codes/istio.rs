@@ -146,7 +146,7 @@ codes! {
     DR183 Error "MUTUAL has a privateKey or a credentialName";
     DR184 Error "insecureSkipVerify in mode SIMPLE comes without what would be verified";
     DR185 Error "insecureSkipVerify in mode MUTUAL comes without what would be verified";
-    DR186 Error "a `configmap://` credentialName is of the own namespace";
+    DR186 Error "a `configmap://` credentialName is in the namespace of its resource";
 
     GW187 Error "the name of a Gateway is a DNS label";
     GW188 Error "a Gateway has servers";

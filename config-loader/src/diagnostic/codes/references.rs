@@ -37,7 +37,7 @@ codes! {
     X308 Warning "a bare cluster name is that of one known cluster";
     X309 Warning "a cluster that a MultiClusterService names is known";
     X310 Warning "a port that a MultiClusterService exposes is one of its service";
-    X311 Warning "a backup of a FailOver is another cluster than the own one";
+    X311 Warning "a backup of a FailOver is not the local cluster";
     X312 Warning "labels that tell clusters apart order no endpoints of a service that a GlobalTrafficPolicy shares among clusters";
     X315 Warning "a host outside of clusters is described by ServiceEntries of one namespace, or by one Destination";
     X316 Warning "a DestinationRule is for a host that some resource describes";

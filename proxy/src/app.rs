@@ -252,9 +252,7 @@ impl App {
             settings: settings.clone(),
             logging,
         };
-        let admin_address = doors.admin();
-        doors.serve(sources);
-        tracing::info!(admin = %admin_address, workers = settings.workers.get(), "strait is serving");
+        serve_pages(doors, sources, settings.workers.get());
         Ok(Self {
             workers,
             drain: trigger,
@@ -396,6 +394,13 @@ async fn sweep(worker: Weak<Worker>, wake_signal: Arc<WakeSignal>) {
             None => worker.pools.answer(),
         }
     }
+}
+
+/// Serves the admin and health pages, and logs that the proxy is up.
+fn serve_pages(doors: Doors, sources: views::Sources, workers: usize) {
+    let admin = doors.admin();
+    doors.serve(sources);
+    tracing::info!(%admin, workers, "strait is serving");
 }
 
 fn start_workers(

@@ -257,6 +257,21 @@ fn t109_endpoints_in_the_own_zone_come_first_and_others_take_over() {
 }
 
 #[test]
+fn locality_settings_that_are_disabled_leave_zones_alone() {
+    let (near, far) = (Named::new("near"), Named::new("far"));
+    let origins = [(&far, "r/b"), (&near, "r/a")];
+    for (setting, from_near) in [("", 20), (", localityLbSetting: {enabled: false}", 10)] {
+        let policy = format!(
+            "{{loadBalancer: {{simple: ROUND_ROBIN{setting}}}, outlierDetection: {{consecutive5xxErrors: 3}}}}"
+        );
+        let proxy = proxy(&origins, &policy, &["--cluster", "r/a/g/c"]);
+        let all = names(&proxy, "", 20);
+        let near = all.iter().filter(|name| *name == "near").count();
+        assert_eq!(near, from_near, "{setting}");
+    }
+}
+
+#[test]
 fn t108_without_outlier_detection_zones_do_not_matter() {
     let (near, far) = (Named::new("near"), Named::new("far"));
     let origins = [(&far, "r/b"), (&near, "r/a")];

@@ -86,6 +86,19 @@ fn t103_success_between_failures_begins_anew() {
 }
 
 #[test]
+fn listed_statuses_count_as_errors_in_place_of_5xx() {
+    let statuses = &[500, 500, 500, 429, 429];
+    let outliers = "consecutive5xxErrors: 2, outlierDetectionHttpErrorCodes: [429], \
+        baseEjectionTime: 300s, maxEjectionPercent: 100";
+    let (proxy, scripted, _good) = with_scripted(statuses, outliers);
+    names(&proxy, "", 6);
+    assert_eq!((scripted.seen().len(), out(&proxy)), (3, 0.0));
+    names(&proxy, "", 20);
+    assert_eq!(scripted.seen().len(), 5);
+    eventually("it is counted", || out(&proxy) == 1.0);
+}
+
+#[test]
 fn t105_gateway_errors_are_counted_apart() {
     let statuses = &[500, 500, 500, 500, 200, 503, 503];
     let outliers = "consecutiveGatewayErrors: 2, maxEjectionPercent: 100";

@@ -305,7 +305,7 @@ impl World {
         let count =
             |of: fn(&EventKind) -> bool| events.iter().filter(|event| of(&event.what)).count();
         let ejected = count(|what| matches!(what, EventKind::Ejected { .. }));
-        let returned = count(|what| matches!(what, EventKind::Returned { .. }));
+        let returned = count(|what| matches!(what, EventKind::Unejected { .. }));
         // the journal keeps the last events only
         assert!(
             events[..].len() >= 1024 || ejected == returned,

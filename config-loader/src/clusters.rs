@@ -1,4 +1,4 @@
-//! The file of what a proxy is told of other clusters: `--clusters FILE`. Read strictly: every mistake is a finding with
+//! The file of what a proxy knows of other clusters: `--clusters FILE`. Read strictly: every mistake is a finding with
 //! its place, and one error refuses the file.
 
 mod watch;
@@ -53,7 +53,7 @@ pub struct GatewayTlsSettings {
     pub sni: Option<Arc<str>>,
     /// The authorities; none for those of the operating system.
     pub ca_certificates: Option<Arc<str>>,
-    /// The own certificate and its key, with MUTUAL.
+    /// The proxy's own certificate and its key, with MUTUAL.
     pub client: Option<(Arc<str>, Arc<str>)>,
     /// Where it was written.
     pub location: GatewayTlsLocation,
@@ -132,7 +132,7 @@ pub fn read_clusters(path: &Path) -> Result<Vec<ClusterSettings>, Vec<Diagnostic
     let bytes = std::fs::read(path).map_err(|error| {
         let message = format!("the file cannot be read: {error}");
         let mut found = Diagnostic::about_file(Severity::Error, SRC002, Arc::clone(&file), message);
-        found.help("--clusters names a file; leave it out if nothing is told of other clusters");
+        found.help("--clusters names a file; leave it out if there are no remote clusters");
         vec![found]
     })?;
     let (clusters, _) = parse_bytes(&file, &bytes)?;
@@ -168,8 +168,8 @@ fn parse_clusters(file: &Arc<str>, text: &str) -> Result<Said, Vec<Diagnostic>> 
         let reader = Reader::new(locator);
         let raw = reader.read::<File>(root, &[]);
         found.append(&mut reader.into_found());
-        let nobody = ObjectRef::new(Kind::Cluster, "", "");
-        let mut check = Check::new(&nobody, locator, root.span);
+        let unnamed = ObjectRef::new(Kind::Cluster, "", "");
+        let mut check = Check::new(&unnamed, locator, root.span);
         clusters = all(&raw.clusters, &mut check);
         found.append(&mut check.into_found());
     }

@@ -33,9 +33,9 @@ pub struct Row {
 /// Which part of a document a raw type is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// What stands under `spec`.
+    /// The content of `spec`.
     Spec,
-    /// What stands beside `apiVersion`, `kind` and `metadata`.
+    /// The fields beside `apiVersion`, `kind` and `metadata`.
     Whole,
 }
 

@@ -62,7 +62,7 @@ pub fn load_files_with(paths: &[PathBuf], options: ReadOptions) -> Loaded {
     load_files_for(Fleet::default(), paths, options)
 }
 
-/// As [`load_files_with`], with findings for who is in such a fleet.
+/// As [`load_files_with`], with findings for a proxy in this fleet.
 pub fn load_files_for(fleet: Fleet, paths: &[PathBuf], options: ReadOptions) -> Loaded {
     load_files_and(fleet, paths, None, options)
 }
@@ -103,7 +103,7 @@ pub fn load_bytes(file: &str, bytes: &[u8], diagnostics: &mut Diagnostics) -> Re
     ResourceSet::clone(loader.store.set())
 }
 
-/// Loads files and directories, and calls `on_update` from a thread of its own whenever the objects in force or the
+/// Loads files and directories, and calls `on_update` from a thread of its own whenever the objects in effect or the
 /// findings change.
 ///
 /// # Errors
@@ -116,7 +116,7 @@ pub fn watch(
     watch_for(Fleet::default, paths, settings, on_update)
 }
 
-/// As [`watch`], with findings for who is in such a fleet, which is asked for whenever the files are looked at.
+/// As [`watch`], with findings for a proxy in this fleet, which is queried whenever the files are looked at.
 ///
 /// # Errors
 /// If no thread can be started.
@@ -158,9 +158,9 @@ struct Loader {
     store: Store,
     options: ReadOptions,
     fleet: Fleet,
-    /// What is read besides files.
+    /// Text that is read in addition to files.
     text: Option<NamedText>,
-    /// What does not fit together in the set in force.
+    /// What does not fit together in the set in effect.
     references: Vec<Diagnostic>,
     diagnostics: Vec<Diagnostic>,
 }

@@ -1,4 +1,4 @@
-//! What is forgiven, for those who come from readers that forgive more, and what the proxy is told to do besides.
+//! What is forgiven, for those who come from readers that forgive more, and what the proxy is told to do apart from.
 
 use std::sync::Arc;
 
@@ -19,29 +19,29 @@ pub struct ReadOptions {
     /// `sourceSubnet` of a match block in `tcp` counts. By default it is left out with a warning, since Istio does not
     /// evaluate it.
     pub source_subnet_counts: bool,
-    /// `maxEjectionPercent` holds for the first ejection, too, as in newer Envoy: where it lets nobody be ejected there is
+    /// `maxEjectionPercent` holds for the first ejection, too, as in newer Envoy: where it allows no ejection there is
     /// a warning. By default one endpoint may be out whatever it says, as long as another is left.
     pub first_ejection_is_capped: bool,
 }
 
-/// What is known of clusters besides what resources say of them. It only makes findings more exact: nothing is refused for
-/// it.
+/// What is known of clusters apart from what resources say of them. It only makes findings more exact: nothing is
+/// refused for it.
 #[derive(Clone, Debug, Default)]
 pub struct Fleet {
     /// What short names of services mean.
     pub naming: Naming,
     /// The cluster that resources are read for; none if that is not known.
     pub own: Option<ClusterKey>,
-    /// The clusters that the proxy is told of.
+    /// The remote clusters that `--clusters` names.
     pub told: Vec<RemoteCluster>,
-    /// The mesh of Gloo that resources are read for; none if it follows from the Destinations of the own cluster.
+    /// The mesh of Gloo that resources are read for; none if it follows from the Destinations of the local cluster.
     pub mesh: Option<MeshRef>,
     /// The namespace of the proxy; none if it is not known, as with sidecars of many: then what a resource may use is
     /// told by its own.
     pub namespace: Option<Arc<str>>,
 }
 
-/// A cluster that the proxy is told of.
+/// A remote cluster that `--clusters` names.
 #[derive(Clone, Debug)]
 pub struct RemoteCluster {
     /// Its full name.

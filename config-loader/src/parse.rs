@@ -31,7 +31,7 @@ pub const FILE_BYTES_MAX: u64 = 32 << 20;
 /// How many nodes (scalars, lists, mappings) one document may have.
 pub const DOCUMENT_NODES_MAX: usize = 1_000_000;
 
-/// How many nodes the aliases and merge keys of one document may stand for.
+/// How many nodes the aliases and merge keys of one document may represent.
 pub const ALIAS_NODES_MAX: usize = 100_000;
 
 /// How deep lists and mappings may be nested.

@@ -1,9 +1,10 @@
-//! Regular expressions as users write them: in the syntax of RE2, which Envoy uses and Istio checks. Uses the crate `regex`
-//! only.
+//! Regular expressions as users write them: in the syntax of RE2, which Envoy uses and Istio checks. Uses the crate
+//! `regex` only.
 //!
-//! [`translate`] parses RE2's syntax and writes the same expression in that of the crate `regex`, with nothing left that the
-//! two read differently: classes are spelled out, literals are escaped, flags are resolved, and names of groups are left
-//! out. What RE2 refuses is refused. [`whole`] and [`part`] are the only ways by which a user's expression is compiled.
+//! [`translate`] parses RE2's syntax and writes the same expression in that of the crate `regex`, with nothing left
+//! that the two read differently: classes are spelled out, literals are escaped, flags are resolved, and names of
+//! groups are left out. What RE2 refuses is refused. [`whole`] and [`part`] are the only ways by which a user's
+//! expression is compiled.
 //!
 //! What stays different: on text that is not UTF-8, RE2 takes some overlong encodings for characters; and a script or a
 //! category has the characters of the Unicode version of each library.
@@ -338,7 +339,7 @@ impl Parser<'_> {
     }
 }
 
-/// The repetition that follows a `{`, and its length. What is no repetition stands for itself.
+/// The repetition that follows a `{`, and its length. What is no repetition matches itself.
 fn counted(rest: &str) -> Option<(Repeat, usize)> {
     let (inner, _) = rest.split_once('}')?;
     let repeat = match inner.split_once(',') {

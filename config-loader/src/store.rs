@@ -1,15 +1,16 @@
-//! Last good versions per object, revisions and deltas. Uses `load`'s readings, `resource`, `diagnostic` and, for what may not
-//! change, `validate`.
+//! Last good versions per object, revisions and deltas. Uses `load`'s readings, `resource`, `diagnostic` and, for what
+//! may not change, `validate`.
 //!
 //! Nothing bad ever replaces something good:
-//! - An object that is refused stays in force in its last good version. It is *quarantined*.
+//! - An object that is refused stays in effect in its last good version. It is *quarantined*.
 //! - An object that changes what may never change is refused, too, until it is gone once.
-//! - An object that vanished while its file has a document that cannot be parsed stays in force: it may stand there.
+//! - An object that vanished while its file has a document that cannot be parsed stays in effect: it may stand there.
 //! - A file that cannot be read keeps all its objects. Only a file that is gone takes them with it.
 //!
-//! - Of several objects with one name the one in force stays in force as long as its file has it; else the first by file and
-//!   document is used.
-//! - What says who may serve whom and never was good is *withheld*: whoever reads the set knows that it is meant to be there.
+//! - Of several objects with one name the one in effect stays in effect as long as its file has it; else the first by
+//! file and   document is used.
+//! - What says who may serve whom and never was good is *withheld*: the reader of the set knows that it is meant to be
+//! there.
 //!
 //! When nothing is broken, the set depends only on the files as they are, not on what was before.
 
@@ -52,7 +53,7 @@ struct Position {
 /// Objects to decide about, each with the file whose change is the reason.
 type Affected = BTreeMap<ObjectRef, Arc<str>>;
 
-/// All files, and the objects in force.
+/// All files, and the objects in effect.
 #[derive(Debug, Default)]
 pub struct Store {
     files: BTreeMap<Arc<str>, FileReading>,
@@ -84,7 +85,7 @@ impl Store {
         }
     }
 
-    /// The objects in force.
+    /// The objects in effect.
     pub fn set(&self) -> &Arc<ResourceSet> {
         &self.set
     }
@@ -163,7 +164,7 @@ impl Store {
         document.reading.slots.get(position.slot)
     }
 
-    /// Decides which version of an object is in force, after a change of `file`, in which it stood or stands.
+    /// Decides which version of an object is in effect, after a change of `file`, in which it stood or stands.
     fn decide(&mut self, id: ObjectRef, file: &Arc<str>, set: &mut ResourceSet, delta: &mut Delta) {
         let before = self.in_force.get(&id).cloned();
         let holders = self.holders.get(&id);
@@ -231,8 +232,8 @@ impl Store {
         }
     }
 
-    /// Where an object stands, in the order in which its versions count: those of the file that the one in force is from, then
-    /// by file and document. Whoever repeats an object by mistake does not replace it.
+    /// Where an object stands, in the order in which its versions count: those of the file that the one in effect is
+    /// from, then by file and document. An object that is repeated by mistake does not replace it.
     fn slots(&self, id: &ObjectRef) -> Vec<(&Position, &DocumentObject)> {
         let holders = self.holders.get(id).into_iter().flatten();
         let slots = holders.filter_map(|position| Some((position, self.slot(position)?)));
@@ -244,7 +245,7 @@ impl Store {
         slots
     }
 
-    /// Puts what is in force under a name into the set. Of several API groups one rules.
+    /// Puts what is in effect under a name into the set. Of several API groups one rules.
     fn put(&self, id: &ObjectRef, set: &mut ResourceSet) {
         if id.group.is_empty() {
             match self.in_force.get(id) {
@@ -346,7 +347,7 @@ impl Store {
         slots.map(repeat).collect()
     }
 
-    /// Objects whose text is not what is in force, with the reasons.
+    /// Objects whose text is not what is in effect, with the reasons.
     pub fn quarantined(&self) -> Vec<Quarantined> {
         self.quarantined
             .iter()

@@ -107,7 +107,7 @@ impl<'a> Check<'a> {
         self.annotations.unwrap_or(const { &Annotations::NONE })
     }
 
-    /// Says that the object is refused already, for what stands in its text.
+    /// Records that the object is refused already because of its text.
     pub fn refuse(&mut self) {
         self.failed = true;
     }

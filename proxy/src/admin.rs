@@ -1,7 +1,7 @@
 //! The admin server: pages that show what this proxy is doing, and three that change it (log level, drain, quit).
 //!
-//! Runs on the control thread and never serves a request of the data plane. Pages read plain views ([`view`]) through the
-//! closures of [`AdminState`], which the composition root fills, so this module knows neither snapshot nor workers.
+//! Runs on the control thread and never serves a request of the data plane. Pages read plain views ([`view`]) through
+//! the closures of [`AdminState`], which the composition root fills, so this module knows neither snapshot nor workers.
 
 mod accepts;
 mod certs;
@@ -58,7 +58,7 @@ pub struct AdminState {
     pub listeners: Source<Vec<ListenerView>>,
     /// Resources held at their last good version.
     pub quarantined: Source<Vec<QuarantineView>>,
-    /// The configuration in force. Secrets should be left out of it; what looks like one is blanked again.
+    /// The applied configuration. Secrets should be left out of it; what looks like one is blanked again.
     pub dump: Source<Value>,
     /// Why a request would go where it goes.
     pub explain: Explainer,

@@ -36,7 +36,7 @@ pub struct EndpointIdx(pub u32);
 /// Source: DestinationRule `trafficPolicy.loadBalancer`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// By who is next, who is less busy, or by chance.
+    /// By turn, by load, or at random.
     Simple(Simple),
     /// By the hash of a key.
     Hash(HashPolicy),
@@ -141,7 +141,7 @@ impl HashTable {
         }
     }
 
-    /// The endpoint of a hash, passing over those that may not be used; `attempt` is how many times the request was tried
+    /// The endpoint of a hash, skipping unavailable endpoints; `attempt` is how many times the request was tried
     /// before. `None` if none was found near.
     #[inline]
     pub fn pick(

@@ -85,7 +85,7 @@ pub struct Parts {
     pub pool: PoolSettings,
     /// How many requests may be tried again at the same time.
     pub retry_limit: RetryLimit,
-    /// How endpoints are asked how they are, if they are.
+    /// How endpoints are health-checked, if they are.
     pub check: Option<Arc<HealthCheck>>,
     /// Where requests go when several members serve the service; then the endpoints here are those of this proxy's own.
     pub federation: Option<Arc<Federation>>,
@@ -114,8 +114,8 @@ pub struct Balance {
     pub outlier: Option<OutlierPolicy>,
     /// The part of a priority's endpoints below which all are used, healthy or not, in percent. Default: 0, never.
     pub panic_percent: u8,
-    /// How long after its last request a client stays with the endpoint that it was sent to; the hash of its address decides
-    /// again each time if there is none.
+    /// How long after its last request a client stays with the endpoint that it was sent to; the hash of its address
+    /// decides again each time if there is none.
     pub remember: Option<Duration>,
 }
 
@@ -134,7 +134,7 @@ pub struct Cluster {
     pub pool: PoolSettings,
     /// How many requests may be tried again at the same time.
     pub retry_limit: RetryLimit,
-    /// How endpoints are asked how they are, if they are.
+    /// How endpoints are health-checked, if they are.
     pub check: Option<Arc<HealthCheck>>,
     /// Where requests go when several members serve the service; then the endpoints here are those of this proxy's own.
     pub federation: Option<Arc<Federation>>,
@@ -152,7 +152,7 @@ pub struct Cluster {
     pub made_from: Option<u64>,
     /// Hash over everything that the cluster is made of; equal for clusters that behave alike.
     pub fingerprint: u64,
-    /// Tries that began lately, if the limit of retries is a share of them.
+    /// Attempts that began recently, if the retry limit is a share of them.
     recent: Option<Arc<Recent>>,
     /// Clients that stay with an endpoint, if they do.
     memory: Option<Box<AffinitySettings>>,
@@ -276,7 +276,7 @@ impl Cluster {
         self.base.plan.len().max(1)
     }
 
-    /// Whether nobody can ever answer: there is no endpoint, no name that may become one, and no other member.
+    /// Whether no endpoint can ever serve it: no endpoint, no DNS name to resolve, and no other Kubernetes cluster.
     pub fn is_deserted(&self) -> bool {
         let members = self.federation.as_ref();
         self.endpoints.is_empty()
@@ -341,7 +341,7 @@ impl Cluster {
         self.live.load().probabilities(&self.endpoints)
     }
 
-    /// Counts what came of a request to an endpoint; one that has failed too often is taken out.
+    /// Records the outcome of a request to an endpoint, and ejects the endpoint if it has failed too often.
     #[inline]
     pub fn report(&self, endpoint: EndpointIdx, outcome: Outcome, now: impl FnOnce() -> Moment) {
         let Some(policy) = &self.balance.outlier else {
@@ -371,7 +371,7 @@ impl Cluster {
         self.refresh(now);
     }
 
-    /// Makes the tables anew whatever they show: of a cluster that has just come into force, something may have happened
+    /// Rebuilds the tables whatever they show: of a cluster that has just taken effect, something may have happened
     /// since it was compiled. Without outlier detection nobody stays ejected, since nobody would let them back, and
     /// without health checks nobody is out for failing them.
     pub fn adopt(&self, now: Moment) {

@@ -63,13 +63,13 @@ pub trait Handler: 'static {
     fn answer(&self, connection: &Rc<Connection>, request: Request<DownstreamBody>)
     -> Self::Future;
 
-    /// The listener as it is configured now. `None` when it is not, or when that is nobody's business here: its
+    /// The listener as it is configured now. `None` when it is not configured, or not known here: its
     /// connections are then taken to carry HTTP.
     fn listener(&self, _key: &ListenerKey, _local: SocketAddr) -> Option<Arc<Listener>> {
         None
     }
 
-    /// Connects to where a connection goes that is carried as it is; `None` when that is nowhere.
+    /// Connects a raw TCP connection to its destination; `None` if it has none.
     fn open(&self, _asked: DownstreamTcp) -> impl Future<Output = Option<Opened>> + 'static {
         std::future::ready(None)
     }
@@ -121,7 +121,7 @@ pub struct Settings {
     pub http1: http1::Settings,
     /// HTTP/2.
     pub http2: http2::Settings,
-    /// Neither: bytes that are carried as they are.
+    /// Neither: raw TCP bytes.
     pub opaque: opaque::Settings,
     /// TLS.
     pub tls: handshake::Settings,
@@ -311,7 +311,7 @@ impl<A: Handler> AcceptedConnection<A> {
         Some((listener.service.clone(), listener.proxy_protocol))
     }
 
-    /// Takes bytes off the front of those that came, with what they said of the addresses of both ends.
+    /// Removes bytes from the front of the received bytes, with what they said of the addresses of both ends.
     pub fn forwarded(&mut self, bytes: usize, addresses: Option<(SocketAddr, SocketAddr)>) {
         self.stream.consume(bytes);
         if let Some((remote, local)) = addresses {
@@ -344,7 +344,7 @@ impl<A: Handler> AcceptedConnection<A> {
         park::readable(&mut self.stream, &self.member, patience).await
     }
 
-    /// What came so far. It stays there for the codec.
+    /// The bytes received so far. They stay there for the codec.
     pub fn first_bytes(&self) -> &[u8] {
         self.stream.ahead()
     }

@@ -68,7 +68,7 @@ pub use survey::Survey;
 /// Everything that a snapshot follows from.
 #[derive(Clone, Copy)]
 pub struct Inputs<'a> {
-    /// The resources in force.
+    /// The resources in effect.
     pub resources: &'a ResourceSet,
     /// Who this proxy is.
     pub identity: &'a Identity,

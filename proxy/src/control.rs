@@ -1,6 +1,6 @@
 //! I/O and timers around compile: sources, publishing, DNS.
 //!
-//! One task on the control runtime owns the way from resources to the snapshot in force. It never runs a request.
+//! One task on the control runtime owns the way from resources to the snapshot in effect. It never runs a request.
 
 pub mod ejection_sweep;
 
@@ -95,7 +95,7 @@ pub struct Held {
     pub kind: &'static str,
     /// What it is called.
     pub name: String,
-    /// Whether a last good version of it is in force; otherwise there never was one.
+    /// Whether a last good version of it is in effect; otherwise there never was one.
     pub in_force: bool,
     /// Why.
     pub diagnostics: Vec<Diagnostic>,
@@ -110,9 +110,9 @@ pub struct Control {
     pub publisher: Publisher,
     /// Follows DNS names.
     pub follower: Follower,
-    /// Told of every change of the files.
+    /// Notified of every change of the files.
     pub found: watch::Receiver<Found>,
-    /// Told of every name whose addresses changed.
+    /// Notified of every name whose addresses changed.
     pub names: mpsc::Receiver<Arc<str>>,
     /// Tells workers which listeners to have.
     pub listeners: watch::Sender<Arc<BTreeSet<ListenerKey>>>,
@@ -136,7 +136,7 @@ pub struct Told {
 }
 
 impl Control {
-    /// Puts what was found in force.
+    /// Puts what was found in effect.
     pub fn apply(&mut self) {
         let found = self.found.borrow_and_update().clone();
         let held = found.held();
@@ -155,7 +155,7 @@ impl Control {
         self.follow(&snapshot);
     }
 
-    /// Reads the certificates that these resources name; returns whether any in force is another than before.
+    /// Reads the certificates that these resources name; returns whether any in effect is another than before.
     fn look_at_certificates(&mut self, resources: &ResourceSet) -> bool {
         let identity = self.publisher.identity();
         let (scope, wanting) = (Scope::Proxy(identity), (resources, &*identity.members));
@@ -167,7 +167,7 @@ impl Control {
         if look.changed {
             for state in states.iter().filter(|state| state.expires.is_some()) {
                 let (source, expires) = (&state.source, state.expires.unwrap_or_default());
-                tracing::info!(%source, expires = date(expires), "certificate in force");
+                tracing::info!(%source, expires = date(expires), "certificate in use");
             }
         }
         self.telemetry.control.set_certificates(states);
@@ -227,9 +227,9 @@ impl Control {
             }
             let object = &refused.name;
             if refused.in_force {
-                tracing::warn!(%object, "refused: its last good version stays in force");
+                tracing::warn!(%object, "resource rejected: its last good version stays in effect");
             } else {
-                tracing::warn!(%object, "refused: it has no effect");
+                tracing::warn!(%object, "resource rejected: it has no effect");
             }
         }
         *held = refused;
@@ -247,7 +247,7 @@ impl Control {
         tracing::info!(
             generation = snapshot.generation,
             listeners = snapshot.listeners.len(),
-            "configuration is in force"
+            "configuration applied"
         );
         if snapshot.listeners.is_empty()
             && let Some(idle) = self.publisher.idle()
@@ -267,7 +267,7 @@ fn tell(told: &mut HashSet<String>, diagnostics: &[Diagnostic]) {
             match diagnostic.severity {
                 Severity::Error => tracing::error!("{line}"),
                 Severity::Warning => tracing::warn!("{line}"),
-                // what is in force together, and not only what was passed over
+                // what is in effect together, and not only what was passed over
                 Severity::Note if diagnostic.code.0.starts_with('X') => tracing::info!("{line}"),
                 Severity::Note => tracing::debug!("{line}"),
             }

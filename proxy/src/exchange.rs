@@ -142,7 +142,7 @@ fn answer(
     response
 }
 
-/// What every response gets, whoever made it.
+/// Headers of every response, local replies included.
 fn finish_head(
     worker: &Worker,
     connection: &Connection,

@@ -1,7 +1,7 @@
 //! HTTP/2 (RFC 9113) as a machine: bytes in, events out; calls in, bytes out. No socket, no task, no clock.
 //!
 //! [`server::Server`] is the downstream side of a connection, [`client::Client`] the upstream side; [`connection`] is what
-//! they share. Whoever drives one feeds what was read, takes events one by one, calls back with responses or requests,
+//! they share. The driver feeds the received bytes, takes events one by one, calls back with responses or requests,
 //! and writes what is in [`output::Output`]. All that a peer can make it hold is bounded: streams by our settings or our
 //! own requests, header blocks by their list's limit, output by whoever writes it (it stops to feed the machine while much
 //! waits), frames that ask for nothing by [`guard`].

@@ -97,7 +97,7 @@ pub struct GatewayTls {
     pub server_name: Option<Arc<str>>,
     /// File of the authorities that its certificate must be signed by; none for those of the operating system.
     pub authorities: Option<Arc<str>>,
-    /// Files of the own certificate and its key, where it wants to see one.
+    /// Files of the proxy's own certificate and its key, where it wants to see one.
     pub shows: Option<(Arc<str>, Arc<str>)>,
     /// Where it was written; nothing follows from that.
     pub place: GatewayTlsLocation,

@@ -1,12 +1,13 @@
 //! Upstream connections of one worker, last used first.
 //!
-//! A pool belongs to one endpoint and one protocol, and to one client where connections tell who that is; nothing here is shared between threads. HTTP/1 connections carry
-//! one request at a time and wait in a stack between requests; HTTP/2 connections are shared by many. A request that
-//! finds that its reused connection was closed before anything was written goes to the next connection; the caller
-//! decides about everything else.
+//! A pool belongs to one endpoint and one protocol, and to one client where connections tell who that is; nothing here
+//! is shared between threads. HTTP/1 connections carry one request at a time and wait in a stack between requests;
+//! HTTP/2 connections are shared by many. A request that finds that its reused connection was closed before anything
+//! was written goes to the next connection; the caller decides about everything else.
 //!
-//! How many connections a cluster has over all workers is counted in the registry. Where it has a limit, connections that
-//! no request uses are announced there, and go to requests that wait on other workers: see [`crate::registry::Connections`].
+//! How many connections a cluster has over all workers is counted in the registry. Where it has a limit, connections
+//! that no request uses are announced there, and go to requests that wait on other workers: see
+//! [`crate::registry::Connections`].
 
 mod hosts;
 
@@ -67,7 +68,7 @@ pub struct PoolTarget<'a> {
     pub settings: &'a PoolSettings,
     /// The TLS that it goes through; none for plain text.
     pub tls: Option<TlsTarget<'a>>,
-    /// Whom a header of the PROXY protocol tells of.
+    /// The addresses that a PROXY protocol header names.
     pub client: &'a Client,
     /// Told when the request has a connection.
     pub connected: Option<&'a Cell<bool>>,
@@ -239,7 +240,7 @@ type ByEndpoint = HashMap<Key, Rc<EndpointPool>, NumberHash>;
 /// All pools of one worker.
 pub struct Pools {
     pools: RefCell<ByEndpoint>,
-    /// Pools that nobody finds any more, until their requests are over.
+    /// Retired pools, until their requests are over.
     leaving: RefCell<Vec<Rc<EndpointPool>>>,
     hosts: Hosts,
     counts: Rc<Counts>,
@@ -252,7 +253,7 @@ pub(crate) struct EndpointPool {
     cluster: Arc<ClusterState>,
     endpoint: Weak<EndpointState>,
     endpoint_id: u64,
-    /// What its connections were made with; once nobody else has it, other settings or other material are in force.
+    /// What its connections were made with; once nobody else has it, other settings or other material are in effect.
     tls: Option<Weak<ClientTls>>,
     counts: Rc<Counts>,
     memory: Rc<WorkerBuffers>,
@@ -279,8 +280,8 @@ impl Pools {
         &self.counts
     }
 
-    /// The host of a request, for [`TlsTarget`]. Connections of the host that was not used for longest go if there are too
-    /// many.
+    /// The host of a request, for [`TlsTarget`]. Connections of the host that was not used for longest go if there are
+    /// too many.
     pub fn host(&self, text: &str) -> Rc<Host> {
         let (host, gone) = self.hosts.find(text);
         if let Some(gone) = gone {
@@ -298,8 +299,8 @@ impl Pools {
 
     /// Sends one request over HTTP/1.1.
     ///
-    /// A waiting connection that turns out to be closed before anything was sent is left for the next one. The message is
-    /// taken only if a response comes before all of it was sent.
+    /// A waiting connection that turns out to be closed before anything was sent is left for the next one. The message
+    /// is taken only if a response comes before all of it was sent.
     ///
     /// # Errors
     ///
@@ -318,8 +319,8 @@ impl Pools {
         http1::send(&pool, &target, message, choice).await
     }
 
-    /// Sends one request over HTTP/2. The request is taken once something was done with it; `interim` is told of interim
-    /// responses, if their client may see them.
+    /// Sends one request over HTTP/2. The request is taken once something was done with it; `interim` is told of
+    /// interim responses, if their client may see them.
     ///
     /// # Errors
     ///
@@ -387,7 +388,7 @@ impl Pools {
 }
 
 impl EndpointPool {
-    /// Whether nobody asks for its connections any more.
+    /// Whether it is retired.
     fn is_gone(&self) -> bool {
         let tls = self.tls.as_ref();
         self.endpoint.strong_count() == 0 || tls.is_some_and(|tls| tls.strong_count() == 0)

@@ -121,7 +121,7 @@ impl EndpointState {
         }
     }
 
-    /// Requests under way at this endpoint, over all workers.
+    /// Requests in flight at this endpoint, over all workers.
     pub fn active(&self) -> u32 {
         self.active.load(Ordering::Relaxed)
     }
@@ -175,8 +175,8 @@ impl Cursor {
 /// Rotations of one cluster that have a turn of their own.
 pub const CURSORS: usize = 4;
 
-/// How often a cluster began or ceased to have an endpoint that may be used, over all clusters: while it stands still, what
-/// was found out about them holds.
+/// How often a cluster began or ceased to have an endpoint that may be used, over all clusters: while it stands still,
+/// what was found out about them holds.
 #[derive(Debug, Default)]
 pub struct Flips(CachePadded<AtomicU64>);
 
@@ -193,15 +193,15 @@ impl Flips {
     }
 }
 
-/// What decides about ejections in one cluster. The lock is taken when an endpoint has failed often enough, and by sweeps;
-/// never by a request that goes well.
+/// What decides about ejections in one cluster. The lock is taken when an endpoint has failed often enough, and by
+/// sweeps; never by a request that goes well.
 #[derive(Debug, Default)]
 pub struct Ejections {
     /// One decision at a time, so that the cap holds exactly.
     pub deciding: Mutex<()>,
     /// Whether something happened that the tables do not show yet.
     pub stale: AtomicBool,
-    /// Whether it was told since the last sweep that the cap spared an endpoint.
+    /// Whether an ejection overflow was reported since the last sweep.
     pub spared: AtomicBool,
 }
 
@@ -214,7 +214,7 @@ pub struct ClusterState {
     pub name: Arc<str>,
     /// Turns of the cluster's rotations; groups of endpoints beyond these share them.
     pub cursors: [Cursor; CURSORS],
-    /// Endpoints that are ejected, and how the tables are to be made anew.
+    /// Endpoints that are ejected, and how the tables are to be rebuilt.
     pub ejections: Ejections,
     /// Where events are noted.
     pub journal: Arc<Journal>,
@@ -222,20 +222,20 @@ pub struct ClusterState {
     pub flips: Arc<Flips>,
     /// Requests that are being tried again.
     pub retries: Tally,
-    /// Tries that began lately, where somebody asks.
+    /// Attempts that began recently, where a retry limit needs them.
     recent: ArcSwapOption<Recent>,
     /// Where its clients stay, if they do.
     affinity_table: ArcSwapOption<AffinityTable>,
-    /// Requests under way, where their number has a limit.
+    /// Requests in flight, where their number has a limit.
     pub requests: Tally,
     /// Requests that wait for a connection or a stream, where their number has a limit.
     pub pending: Tally,
-    /// Connections that there are, and who waits for one.
+    /// Open connections, and the requests that wait for one.
     pub connections: Connections,
 }
 
 impl ClusterState {
-    /// Where tries are counted for this time. What was counted for another time is forgotten.
+    /// The counter of attempts for this interval. Counts for another interval are dropped.
     pub fn recent(&self, interval: Duration) -> Arc<Recent> {
         let kept = self.recent.load_full();
         kept.filter(|recent| recent.interval() == interval)
@@ -246,7 +246,7 @@ impl ClusterState {
             })
     }
 
-    /// Where its clients stay, kept from when this is asked for first until nobody asks for it any more.
+    /// Its session affinity entries, kept from the first use until the last user is gone.
     pub fn affinity_table(&self) -> Arc<AffinityTable> {
         self.affinity_table.load_full().unwrap_or_else(|| {
             let affinity_table = Arc::<AffinityTable>::default();
@@ -296,8 +296,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry whose rotations over clusters begin anywhere, as the seed has it: proxies that start together do not all
-    /// begin with the same cluster.
+    /// A registry whose rotations over clusters begin anywhere, as the seed has it: proxies that start together do not
+    /// all begin with the same cluster.
     pub fn seeded(seed: u64) -> Self {
         Self {
             seed,
@@ -385,8 +385,8 @@ impl Registry {
         true
     }
 
-    /// Forgets endpoints that no snapshot, request or pool holds any more, and where clients of services stayed for which
-    /// that does not matter any more; returns how many endpoints.
+    /// Forgets endpoints that no snapshot, request or pool holds any more, and where clients of services stayed for
+    /// which that does not matter any more; returns how many endpoints.
     pub fn sweep(&self) -> usize {
         self.clusters.iter().for_each(|cluster| cluster.sweep());
         let mut forgotten = 0;

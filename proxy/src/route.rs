@@ -45,7 +45,7 @@ pub struct RequestHead<'a> {
     pub host: &'a str,
     /// Path without query, after [`normalize_path`].
     pub path: &'a str,
-    /// What stands behind the first `?`, raw; `None` without a `?`.
+    /// The raw query, behind the first `?`; `None` without a `?`.
     pub query: Option<&'a str>,
     /// Header fields.
     pub headers: &'a HeaderMap,

@@ -77,13 +77,13 @@ impl ListenAddress {
         }
     }
 
-    /// What stands for our address on a connection: a Unix socket has none, and is on this machine.
+    /// What represents our address on a connection: a Unix socket has none, and is on this machine.
     pub fn ip_or_loopback(&self) -> SocketAddr {
         self.ip().unwrap_or(UNIX_PEER)
     }
 }
 
-/// The address that stands for both ends of a connection on a Unix socket, where one is needed: the peer is on this
+/// The address that represents both ends of a connection on a Unix socket, where one is needed: the peer is on this
 /// machine.
 pub const UNIX_PEER: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
 
@@ -234,7 +234,7 @@ pub struct Destination {
 /// A compiled configuration.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    /// Number of this snapshot; rises by one with every snapshot that is put in force.
+    /// Number of this snapshot; rises by one with every snapshot that is put into effect.
     pub generation: u64,
     /// Listeners by address. Few; looked up once per request.
     pub listeners: BTreeMap<ListenerKey, Arc<Listener>>,
@@ -244,8 +244,8 @@ pub struct Snapshot {
     pub without_port: Box<[ClusterId]>,
     /// DNS names whose addresses are endpoints of this snapshot.
     pub dns_names: BTreeMap<Arc<str>, Renewal>,
-    /// Listeners that went away of late, with the clusters that they lead to: connections that they accepted are served
-    /// to their end.
+    /// Listeners that went away recently, with the clusters that they lead to: connections that they accepted are
+    /// served to their end.
     pub retired: BTreeMap<ListenerKey, Retired>,
 }
 
@@ -269,8 +269,9 @@ impl Snapshot {
         self.without_port.binary_search(&id).is_ok()
     }
 
-    /// The listener that a connection to `local`, accepted on `key`, belongs to now: where that one is gone, the one that
-    /// would accept it today. A Gateway that goes from all addresses to one, or back, disturbs nobody who is connected.
+    /// The listener that a connection to `local`, accepted on `key`, belongs to now: where that one is gone, the one
+    /// that would accept it today. A Gateway that goes from all addresses to one, or back, disturbs no client that is
+    /// connected.
     pub fn listener(&self, key: &ListenerKey, local: SocketAddr) -> Option<&Arc<Listener>> {
         let here = self.listeners.get(key);
         here.or_else(|| self.successor(key, local))

@@ -1,7 +1,7 @@
 //! Metrics cells, response flags, access log and process log.
 //!
 //! A request writes cells of its own worker and hands a line to the access log; it takes no lock, looks no label up and
-//! waits for nobody. Everything that adds up, formats or writes runs on the control thread or on the log's own thread.
+//! never waits. Everything that adds up, formats or writes runs on the control thread or on the log's own thread.
 
 mod access_log;
 mod cells;

@@ -73,7 +73,7 @@ pub struct Workers {
 ///
 /// # Errors
 ///
-/// When there are more than 1,024, or a thread cannot be started; those that were started end when `shared.drain` stops.
+/// When there are more than 1,024, or a thread cannot be started; started threads end when `shared.drain` stops.
 pub fn start<A, M>(settings: &Settings, shared: &Shared, make: M) -> io::Result<Workers>
 where
     A: Handler,

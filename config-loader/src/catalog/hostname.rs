@@ -11,8 +11,8 @@ pub const DOMAIN: &str = "cluster.local";
 pub const CLUSTER_SET: &str = ".svc.clusterset.local";
 
 /// Expands a short name. A name without a dot becomes `NAME.NAMESPACE.svc.DOMAIN`, where the namespace is that of the
-/// resource that contains the name. Names with a dot, wildcards and IP addresses stay as they are, but in lower case and
-/// without the final dot of an absolute DNS name.
+/// resource that contains the name. Names with a dot, wildcards and IP addresses stay as they are, but in lower case
+/// and without the final dot of an absolute DNS name.
 ///
 /// Applies to `hosts` of VirtualServices, to `host` of destinations, mirrors and DestinationRules.
 pub fn complete<'a>(name: &'a str, namespace: &str, domain: &str) -> Cow<'a, str> {
@@ -23,8 +23,8 @@ pub fn complete<'a>(name: &'a str, namespace: &str, domain: &str) -> Cow<'a, str
     Cow::Owned(of_service(&name.to_ascii_lowercase(), namespace, domain))
 }
 
-/// A host that is never expanded, as requests are compared with it: in lower case and without the final dot of an absolute
-/// DNS name. Applies to the hosts of ServiceEntries and Gateways.
+/// A host that is never expanded, as requests are compared with it: in lower case and without the final dot of an
+/// absolute DNS name. Applies to the hosts of ServiceEntries and Gateways.
 pub fn canonical(name: &str) -> Cow<'_, str> {
     lower(without_final_dot(name))
 }
@@ -39,8 +39,8 @@ pub fn of_cluster_set_service(name: &str, namespace: &str) -> String {
     format!("{name}.{namespace}{CLUSTER_SET}")
 }
 
-/// The `clusterset.local` host that a short name stands for: `web` in the namespace of the resource that contains it, or
-/// `web.ns1` and `web.ns1.svc`. Returns `None` for other names.
+/// The `clusterset.local` host that a short name represents: `web` in the namespace of the resource that contains it,
+/// or `web.ns1` and `web.ns1.svc`. Returns `None` for other names.
 pub fn short_of_cluster_set(name: &str, namespace: &str) -> Option<String> {
     if name.starts_with('*') || name.parse::<IpAddr>().is_ok() {
         return None;

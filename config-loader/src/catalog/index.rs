@@ -82,7 +82,7 @@ impl<T> HostIndex<T> {
     /// The values of all names that cover a host or wildcard, the most specific first.
     pub fn covering<'i>(&'i self, host: &str) -> impl Iterator<Item = &'i T> {
         let own = self.by_host.get(host);
-        // `*.com` does not cover `.com`: a wildcard stands for one character at least
+        // `*.com` does not cover `.com`: a wildcard matches one character at least
         let longest = match host.strip_prefix('*') {
             Some(_) => host.len().saturating_sub(1),
             None => host.len(),

@@ -14,15 +14,15 @@ use crate::source::{self, FileEvent, FileSource, Look, WatchSettings};
 /// What became of the file.
 #[derive(Clone, Debug)]
 pub struct ClustersUpdate {
-    /// What is in force: what the file said when it was last without a mistake.
+    /// What is in effect: what the file said when it was last without a mistake.
     pub clusters: Vec<ClusterSettings>,
     /// Everything that is wrong with the file as it is.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Follows the file at `path`, of which `known` is in force, and calls `on_update` from a thread of its own whenever that
-/// or the findings change. The file is looked at once more in the beginning. Nothing is called for what is no file, such
-/// as a pipe.
+/// Follows the file at `path`, of which `known` is in effect, and calls `on_update` from a thread of its own whenever
+/// that or the findings change. The file is looked at once more in the beginning. Nothing is called for what is no
+/// file, such as a pipe.
 ///
 /// # Errors
 /// If no thread can be started.
@@ -99,7 +99,7 @@ impl Followed {
             FileEvent::Unreadable(failure) if failure.code != SRC001 => Err(vec![*failure]),
             FileEvent::Gone | FileEvent::Unreadable(_) => {
                 let file = Arc::clone(&self.name);
-                let message = "the file of --clusters is gone: what it said last stays in force";
+                let message = "the file of --clusters is gone: what it said last stays in effect";
                 let mut found =
                     Diagnostic::about_file(Severity::Error, SRC001, file, message.to_owned());
                 found.help("put it back; to know nothing of other clusters, write `clusters: []`");
@@ -160,9 +160,9 @@ mod tests {
             (keys(&gone), codes(&gone)),
             (vec!["a/b/c/d"], vec!["told SRC001".to_owned()])
         );
-        let mended = followed.absorb(text("clusters: [{key: a/b/c/e}]")).unwrap();
-        assert_eq!(keys(&mended), ["a/b/c/e"]);
-        assert_eq!(codes(&mended), [""; 0]);
+        let fixed = followed.absorb(text("clusters: [{key: a/b/c/e}]")).unwrap();
+        assert_eq!(keys(&fixed), ["a/b/c/e"]);
+        assert_eq!(codes(&fixed), [""; 0]);
         let huge = followed.absorb(look(Some(FileEvent::TooLarge(u64::MAX))));
         assert_eq!(codes(&huge.unwrap()), ["told YAML010"]);
         let empty = followed.absorb(text("clusters: []\n")).unwrap();

@@ -1,6 +1,6 @@
 //! "Did you mean ...?": the nearest known word to a misspelt one.
 
-/// The known word that `written` most likely stands for, if any is near.
+/// The known word that `written` most likely represents, if any is near.
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = written.to_lowercase();
     let mut best: Option<(usize, &str)> = None;

@@ -31,7 +31,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// The reading of a document at which the program failed. What stood in it stays in force.
+    /// The reading of a document at which the program failed. Its objects stay in effect.
     pub(crate) fn fault(file: &Arc<str>, chunk: Chunk<'_>) -> Reading {
         let message = "this document cannot be read for a fault of the program".to_owned();
         let mut found = Diagnostic::at(Severity::Error, CM032, Span::NONE, message);

@@ -19,7 +19,7 @@ use crate::resource::{AnyObject, Object, Order, Provenance, Spec};
 use crate::span::{Line, Span};
 use crate::validate::{Check, annotations};
 
-/// What stands around `spec`.
+/// The fields around `spec`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Envelope {

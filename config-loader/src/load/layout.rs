@@ -37,7 +37,7 @@ pub(super) struct Short {
     pub(super) gaps: Vec<Gap>,
     /// How many rules were cut out in front.
     pub(super) kept_before: usize,
-    /// How many of the old rules go on after those that are left.
+    /// How many of the old rules are kept after the changed part.
     pub(super) kept_after: usize,
     /// How many lines further down the latter stand.
     pub(super) lines_moved: i64,
@@ -192,7 +192,7 @@ impl Short {
     }
 }
 
-/// Whether a part of a text may stand for another.
+/// Whether a part of a text may represent another.
 fn has_anchors(text: &str) -> bool {
     text.contains('&') || text.contains("<<")
 }

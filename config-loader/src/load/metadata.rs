@@ -26,7 +26,7 @@ pub(super) struct Metadata {
     /// Those of them that are ours, as they were written.
     pub(super) own_annotations: Annotations,
     pub(super) created: Option<i64>,
-    /// The version of what was asked for.
+    /// The version of the requested kind.
     pub(super) generation: Option<i64>,
 }
 
@@ -40,8 +40,8 @@ pub(super) fn check(
     locator: Locator<'_>,
     found: &mut Vec<Diagnostic>,
 ) -> Metadata {
-    let nobody = ObjectRef::new(kind, DEFAULT_NAMESPACE, "");
-    let mut check = Check::new(&nobody, locator, key_span(node, "kind"));
+    let unnamed = ObjectRef::new(kind, DEFAULT_NAMESPACE, "");
+    let mut check = Check::new(&unnamed, locator, key_span(node, "kind"));
     let empty = ObjectMeta::default();
     let meta = field.get().unwrap_or(&empty);
     let metadata_key = key_span(

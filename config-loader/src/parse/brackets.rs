@@ -1,6 +1,6 @@
 //! Brackets that close a flow collection at the indentation of its key, which kubectl reads and our parser refuses.
 //!
-//! What stands between such a bracket and what is before it, line ends and comments, is blanked out: the bracket is on a
+//! Line ends and comments between such a bracket and the text before it are blanked out: the bracket is on a
 //! line that is indented, and no byte moves. Only a document that was refused for such a bracket comes here; whoever uses
 //! the result makes sure that the parser took each of the brackets for one.
 
@@ -116,7 +116,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Goes over the lines of a block scalar: those that are empty or indented more.
+    /// Skips the lines of a block scalar: empty ones and lines that are indented more.
     fn block_scalar(&mut self, indent: usize) {
         self.skip_line();
         loop {

@@ -33,7 +33,7 @@ pub fn tree(locator: &Locator<'_>, found: &mut Vec<Diagnostic>) -> Option<Node> 
     read.root
 }
 
-/// What came of reading a text.
+/// The result of reading a text.
 struct Read {
     found: Vec<Diagnostic>,
     /// None if reading stopped.
@@ -384,7 +384,7 @@ impl Builder<'_> {
             return Ok(());
         }
         let message =
-            format!("the aliases of this document stand for more than {ALIAS_NODES_MAX} values");
+            format!("the aliases of this document expand to more than {ALIAS_NODES_MAX} values");
         Err(self.stop(YAML003, span, message))
     }
 

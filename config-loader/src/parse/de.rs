@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Records an error that nobody recorded yet.
+    /// Records an error that is not recorded yet.
     pub(super) fn settle(&self, error: Error, span: Span) {
         if let Error::Custom(message) = error {
             self.record(Diagnostic::at(Severity::Error, CM022, span, message));
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
 pub(super) enum Error {
     /// It was recorded where it happened.
     Recorded,
-    /// serde or a raw type says so; whoever knows the place records it.
+    /// serde or a raw type says so; the caller that knows the location records it.
     Custom(String),
 }
 

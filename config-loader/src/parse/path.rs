@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::node::{Entry, Node, Value};
 use crate::span::Span;
 
-/// The path of what stands at `span`, and what to mark of it: the key, where it is a block of several lines.
+/// The path of the node at `span`, and the part of it to mark: the key, where it is a block of several lines.
 ///
 /// A path reads `spec.http[2].match[0].uri`; it is empty for the document as a whole.
 pub fn locate(root: &Node, span: Span) -> (String, Span) {
@@ -21,7 +21,7 @@ pub fn locate(root: &Node, span: Span) -> (String, Span) {
             Value::Map(entries) => {
                 let holds = |found: Span| found.contains(span);
                 let here = |entry: &&Entry| holds(entry.key.span) || holds(entry.value.span);
-                // Entries stand in order, except those that an alias or a merge key brought.
+                // Entries are in order, except entries from an alias or a merge key.
                 let after = entries.partition_point(|entry| entry.key.span.start <= span.start);
                 let likely = entries[..after].last().filter(here);
                 let Some(entry) = likely.or_else(|| entries.iter().find(here)) else {

@@ -19,7 +19,7 @@ const DEPTH_MAX: usize = 24;
 /// One field of a raw type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldInfo {
-    /// Its path: `http[].match[].uri.exact`; `*` stands for a free key.
+    /// Its path: `http[].match[].uri.exact`; `*` means a free key.
     pub path: String,
     /// What it holds: `text`, `boolean`, `number`, `mapping`, `list`, `any`.
     pub holds: &'static str,

@@ -12,7 +12,7 @@ pub struct Chunk<'t> {
     pub first_line: u32,
 }
 
-/// Cuts a file into documents. Those that hold nothing but comments are left out.
+/// Cuts a file into documents. Documents with comments only are left out.
 pub fn split(text: &str) -> Vec<Chunk<'_>> {
     let mut chunks = Vec::new();
     let (mut start, mut line) = (0, 1);
@@ -76,7 +76,7 @@ fn has_content(text: &str) -> bool {
     })
 }
 
-/// Whether a text holds directives, and besides them only comments.
+/// Whether a text holds directives, and apart from them only comments.
 fn is_only_directives(text: &str) -> bool {
     text.lines().any(|line| line.starts_with('%')) && !has_content(text)
 }

@@ -312,7 +312,7 @@ fn an_alias_bomb_is_refused() {
     }
     check_tree(
         &text,
-        "YAML003 5:40 : the aliases of this document stand for more than 100000 values",
+        "YAML003 5:40 : the aliases of this document expand to more than 100000 values",
     );
 }
 

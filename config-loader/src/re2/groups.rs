@@ -53,7 +53,7 @@ pub(super) fn unicode(name: &str, negated: bool) -> Option<String> {
     let caret = if negated { "^" } else { "" };
     Some(match name {
         "Any" => format!(r"[{caret}\x{{0}}-\x{{10FFFF}}]"),
-        // Without code points that stand for nothing, which the crate counts among them.
+        // Without code points that represent nothing, which the crate counts among them.
         "C" => format!(r"[{caret}\p{{gc=Cc}}\p{{gc=Cf}}\p{{gc=Co}}]"),
         // Halves of surrogate pairs, which are no characters.
         "Cs" => match negated {

@@ -75,13 +75,14 @@ impl Piece {
         }
     }
 
-    /// A character that stands for itself.
+    /// A character that matches itself.
     pub(super) fn literal(c: char, fold: bool) -> Piece {
         let text = regex::escape(c.encode_utf8(&mut [0; 4]));
         Piece::class(text, fold && (c.is_alphabetic() || !c.is_ascii()))
     }
 
-    /// A code point that was written as a number. A half of a surrogate pair is no character, but RE2 matches its bytes.
+    /// A code point that was written as a number. A half of a surrogate pair is no character, but RE2 matches its
+    /// bytes.
     pub(super) fn code(code: u32, fold: bool) -> Piece {
         match char::from_u32(code) {
             Some(c) => Piece::literal(c, fold),
@@ -123,7 +124,7 @@ impl Frame {
     pub(super) fn repeat(&mut self, repeat: Repeat) -> Option<u32> {
         let piece = self.pieces.last_mut()?;
         if piece.is_repeated {
-            // Only something that stands for nothing was between the two, such as `(?i)`.
+            // Only something that represents nothing was between the two, such as `(?i)`.
             piece.text = format!("(?:{})", piece.text);
         }
         if repeat.max == Some(0) {

@@ -1,4 +1,4 @@
-//! How endpoints are asked how they are: the annotations `strait.io/health-check` and `strait.io/health-check-...` of
+//! How endpoints are health-checked: the annotations `strait.io/health-check` and `strait.io/health-check-...` of
 //! ServiceEntry and DestinationRule, checked.
 
 use std::ops::RangeInclusive;
@@ -17,7 +17,7 @@ pub enum HealthChecked {
     Unsaid,
 }
 
-/// How endpoints are asked how they are.
+/// How endpoints are health-checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HealthCheck {
     /// What is asked.

@@ -55,7 +55,7 @@ pub struct Object<T> {
 
 impl<T> Object<T> {
     /// The line of the file that a line of the object's document is, counted from 1. The first line of the document
-    /// stands for the object as a whole.
+    /// represents the object as a whole.
     pub fn line_of(&self, line: Line) -> u32 {
         match line {
             Line(0) => self.provenance.line,
@@ -64,8 +64,8 @@ impl<T> Object<T> {
     }
 
     /// The key by which objects are compared in age, the oldest first: creation time, where a missing one is the
-    /// oldest, then the name, then the namespace, as Istio's `sortConfigByCreationTime` has it. Times have seconds, so ties
-    /// are common; where an object was read decides nothing.
+    /// oldest, then the name, then the namespace, as Istio's `sortConfigByCreationTime` has it. Times have seconds, so
+    /// ties are common; where an object was read decides nothing.
     pub fn age(&self) -> Age<'_> {
         let created = self.created.unwrap_or(i64::MIN);
         let (name, namespace) = (&*self.id.name, &*self.id.namespace);

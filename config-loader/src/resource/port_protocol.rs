@@ -1,10 +1,10 @@
 //! What a port speaks, as far as `appProtocol` and the port's name tell.
 //!
-//! Source: Istio's ConvertProtocol; `kubernetes.io/h2c` and the like are Kubernetes' standard application protocols. They
-//! count for Services and for what stands for one; a port of a ServiceEntry speaks what its `protocol` says.
+//! Source: Istio's ConvertProtocol; `kubernetes.io/h2c` and the like are Kubernetes' standard application protocols.
+//! They count for Services and for what represents one; a port of a ServiceEntry speaks what its `protocol` says.
 
-/// The word that decides what a port speaks: its `appProtocol`, else its name, each up to the first `-`; what is declared
-/// where there is no `appProtocol` and the name is not a known word.
+/// The word that decides what a port speaks: its `appProtocol`, else its name, each up to the first `-`; what is
+/// declared where there is no `appProtocol` and the name is not a known word.
 pub fn named<'a>(app_protocol: Option<&'a str>, name: &'a str, declared: &'a str) -> &'a str {
     let others = ["http", "https", "tcp", "tls", "mongo", "redis", "mysql"];
     match app_protocol.map(word) {
@@ -24,7 +24,8 @@ fn word(text: &str) -> &str {
 
 const GRPC_WEB: &str = "grpc-web";
 
-/// Whether such a word stands for something over HTTP/2. As in Istio, gRPC-Web does: what translates it into gRPC speaks both.
+/// Whether such a word represents something over HTTP/2. As in Istio, gRPC-Web does: what translates it into gRPC
+/// speaks both.
 pub fn is_http2(word: &str) -> bool {
     is_among(
         &["http2", "grpc", "h2c", "kubernetes.io/h2c", GRPC_WEB],
@@ -32,7 +33,7 @@ pub fn is_http2(word: &str) -> bool {
     )
 }
 
-/// Whether what such a word stands for has paths.
+/// Whether what such a word represents has paths.
 pub fn has_paths(word: &str) -> bool {
     let opaque = [
         "tcp",

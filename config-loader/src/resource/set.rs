@@ -1,4 +1,4 @@
-//! All objects that are in force, at one revision.
+//! All objects that are in effect, at one revision.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -16,7 +16,8 @@ use crate::kind::{Kind, Name, ObjectRef};
 
 /// The objects of one kind, by name. A clone shares them until one of the two changes.
 ///
-/// Where a kind exists in several API groups, objects can stand *beside* one of the same name: that is the one that rules.
+/// Where a kind exists in several API groups, objects can stand *beside* one of the same name: that is the one that
+/// rules.
 #[derive(Clone, Debug)]
 pub struct Objects<T> {
     named: Arc<ByName<T>>,
@@ -37,7 +38,7 @@ impl<T> Objects<T> {
         beside.entry(name).or_default().push(object);
     }
 
-    /// Takes out an object, and what stands beside it.
+    /// Removes an object, and objects of the same name beside it.
     pub fn remove(&mut self, name: &Name) {
         if self.named.contains_key(name) {
             Arc::make_mut(&mut self.named).remove(name);
@@ -99,7 +100,7 @@ impl<T> FromIterator<(Name, Arc<Object<T>>)> for Objects<T> {
     }
 }
 
-/// All objects that are in force, at one revision. Immutable once handed out.
+/// All objects that are in effect, at one revision. Immutable once handed out.
 #[derive(Clone, Debug, Default)]
 pub struct ResourceSet {
     /// Grows with every change.
@@ -134,7 +135,8 @@ pub struct ResourceSet {
     pub endpoint_slices: Objects<EndpointSlice>,
     /// Secret objects.
     pub secrets: Objects<Secret>,
-    /// Objects that say who may serve whom ([`Kind::narrows_routing`]), are refused, and of which there never was a good version.
+    /// Objects that say who may serve whom ([`Kind::narrows_routing`]), are refused, and of which there never was a
+    /// good version.
     pub withheld: Arc<BTreeSet<ObjectRef>>,
 }
 

@@ -36,10 +36,10 @@ pub enum ExportTo {
     /// Every namespace.
     #[default]
     All,
-    /// These, sorted. The own namespace stands by its name, not as `.`.
+    /// These, sorted. The resource's own namespace stands by its name, not as `.`.
     Namespaces(Vec<Arc<str>>),
     /// None.
-    Nobody,
+    NoNamespace,
 }
 
 impl ExportTo {
@@ -48,7 +48,7 @@ impl ExportTo {
         match self {
             ExportTo::All => true,
             ExportTo::Namespaces(list) => list.iter().any(|entry| &**entry == namespace),
-            ExportTo::Nobody => false,
+            ExportTo::NoNamespace => false,
         }
     }
 }
@@ -81,6 +81,6 @@ mod tests {
         assert!(ExportTo::All.includes("a"));
         assert!(ExportTo::Namespaces(vec!["a".into()]).includes("a"));
         assert!(!ExportTo::Namespaces(vec!["a".into()]).includes("b"));
-        assert!(!ExportTo::Nobody.includes("a"));
+        assert!(!ExportTo::NoNamespace.includes("a"));
     }
 }

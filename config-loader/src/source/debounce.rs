@@ -1,8 +1,8 @@
 //! When to look at files after something happened to them.
 //!
-//! A single change is looked at when nothing more happened for a short while, a shorter one where a whole file was moved
-//! into its place. A burst waits for a longer silence, so that it becomes one update; but not for ever. A file that is being
-//! written is given time until its writer closes it.
+//! A single change is looked at when nothing more happened for a short while, a shorter one where a whole file was
+//! moved into its place. A burst waits for a longer silence, so that it becomes one update; but not for ever. A file
+//! that is being written is given time until its writer closes it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ const WRITER_GRACE: Duration = Duration::from_millis(500);
 /// How long a writer that goes on writing can put off an update: some write what they get over a network.
 const WRITER_MAX: Duration = Duration::from_secs(5);
 
-/// How long a file that was taken away may come back before it counts as gone: some write anew what they have removed.
+/// How long a file that was taken away may come back before it counts as gone: some write again what they have removed.
 const REMOVAL_GRACE: Duration = Duration::from_millis(100);
 
 /// What happened and was not looked at.

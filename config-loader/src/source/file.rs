@@ -119,7 +119,7 @@ impl FileSource {
             .cloned()
             .collect();
         for path in lost {
-            // What stood below a path that cannot be walked may still be there.
+            // Files below a path that cannot be walked may still be there.
             let failure = |above| scan.failed.get(above).or_else(|| scan.odd.get(above));
             match path.ancestors().find_map(failure) {
                 Some(failure) => self.fail(&path, failure.clone(), &mut look),

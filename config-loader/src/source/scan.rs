@@ -52,7 +52,7 @@ impl Stamp {
 pub(super) struct Scan {
     /// The files, with their state.
     pub(super) files: BTreeMap<PathBuf, Stamp>,
-    /// The directories in which a change can matter: those that were read, and those that hold a file that was given
+    /// The directories in which a change can matter: directories that were read, and directories of a file that was given
     /// or linked to. By device and inode, since another directory may come to stand at a path. Their paths are absolute
     /// and without links, as those of watch events, so that none is watched by two names.
     pub(super) directories: BTreeMap<PathBuf, (u64, u64)>,

@@ -105,7 +105,7 @@ pub(crate) fn spawn(
         .name("strait-files".to_owned())
         .spawn(move || {
             let watcher = notify::recommended_watcher(move |event| {
-                // After the thread has gone nobody wants to know.
+                // After the thread has ended there is no receiver.
                 let _ = events.send(Message::Event(event));
             });
             Watching::new(source, settings, watcher, on_look).run(&receiver);

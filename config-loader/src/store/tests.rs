@@ -1,4 +1,4 @@
-//! Tests of the store. Secrets stand for any kind: their labels are what changes, and a label can be invalid.
+//! Tests of the store. Secrets represent any kind: their labels are what changes, and a label can be invalid.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::kind::Kind;
 
-/// What stands at one place of a file.
+/// The content at one location of a file.
 #[derive(Clone, Debug)]
 enum Item {
     /// Object number, content.
@@ -40,7 +40,7 @@ fn write(store: &mut Store, file: &str, items: &[Item]) -> Delta {
     store.apply(vec![(Arc::from(file), Change::Text(text(items)))])
 }
 
-/// What is in force: object, content, file and line.
+/// What is in effect: object, content, file and line.
 fn in_force(store: &Store) -> BTreeMap<String, String> {
     let set = store.set();
     set.secrets
@@ -445,7 +445,7 @@ fn exposure(store: &mut Store, file: &str, written: &str) -> Delta {
     store.apply(vec![(Arc::from(file), Change::Text(text))])
 }
 
-/// The type in force, and the finding about another one.
+/// The type in effect, and the finding about another one.
 fn exposed(store: &Store) -> (Option<&'static str>, Vec<String>) {
     let set = store.set();
     let object = set.multi_cluster_services.values().next();
@@ -455,7 +455,7 @@ fn exposed(store: &Store) -> (Option<&'static str>, Vec<String>) {
             found
                 .help
                 .as_ref()
-                .is_some_and(|help| help.contains("add it anew"))
+                .is_some_and(|help| help.contains("add it again"))
         );
         format!("{} {}: {}", found.location, found.field, found.message)
     });

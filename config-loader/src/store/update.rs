@@ -6,16 +6,16 @@ use crate::diagnostic::Diagnostic;
 use crate::kind::ObjectRef;
 use crate::resource::{AnyObject, ResourceSet};
 
-/// A change of the objects in force, or of what is wrong with the files.
+/// A change of the objects in effect, or of what is wrong with the files.
 #[derive(Clone, Debug)]
 pub struct Update {
-    /// The objects in force.
+    /// The objects in effect.
     pub set: Arc<ResourceSet>,
     /// How they differ from those of the update before.
     pub changed: Delta,
     /// Everything that is wrong with the files as they are, in file order.
     pub diagnostics: Vec<Diagnostic>,
-    /// Objects whose text is not what is in force.
+    /// Objects whose text is not what is in effect.
     pub quarantined: Vec<Quarantined>,
 }
 
@@ -24,7 +24,7 @@ pub struct Update {
 pub struct Quarantined {
     /// The object.
     pub object: ObjectRef,
-    /// Whether a last good version of it is in force; otherwise there never was one.
+    /// Whether a last good version of it is in effect; otherwise there never was one.
     pub in_force: bool,
     /// Why.
     pub diagnostics: Vec<Diagnostic>,

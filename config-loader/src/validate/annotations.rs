@@ -17,7 +17,7 @@ use crate::span::Span;
 /// What all of ours begin with.
 const PREFIX: &str = "strait.io/";
 
-/// Whether and how endpoints are asked how they are.
+/// Whether and how endpoints are health-checked.
 const HEALTH_CHECK: &str = "strait.io/health-check";
 
 /// What else there is to say about health checks, and for which of them.
@@ -48,7 +48,7 @@ impl Annotations {
     /// None of them.
     pub const NONE: Self = Self(Vec::new());
 
-    /// Takes those that are ours, and those of others that count.
+    /// Takes the annotations of Strait, and foreign ones with an effect.
     pub fn of(all: &Field<Map<String>>) -> Self {
         let entries = all.get().into_iter().flat_map(Map::iter);
         let counts =
@@ -75,7 +75,7 @@ fn checks_health(kind: Kind) -> bool {
     matches!(kind, Kind::DestinationRule | Kind::ServiceEntry)
 }
 
-/// Warns of annotations that have no effect, and checks those that no validator looks at.
+/// Warns of annotations that have no effect, and checks the ones that no validator looks at.
 pub fn report_strange(check: &mut Check<'_>) {
     let kind = check.kind();
     for (key, span, _) in &check.annotations().0 {

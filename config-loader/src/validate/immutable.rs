@@ -9,7 +9,7 @@ use crate::resource::karmada::{Exposure, MultiClusterService};
 use crate::resource::{AnyObject, Object};
 use crate::span::Span;
 
-/// Why `after` may not take the place of `before`, the object of the same name that is in force.
+/// Why `after` may not take the place of `before`, the object of the same name that is in effect.
 pub(crate) fn check(before: &dyn AnyObject, after: &dyn AnyObject) -> Option<Diagnostic> {
     let (before, after): (&dyn Any, &dyn Any) = (before, after);
     types(before.downcast_ref()?, after.downcast_ref()?)
@@ -38,7 +38,7 @@ fn types(
         ..Location::whole_file(Arc::clone(&after.provenance.file))
     };
     found.help(format!(
-        "{} stays in force: write that, or remove the object, wait until that is in force, and add it anew",
+        "{} stays in effect: write that, or remove the object, wait until that is in effect, and add it again",
         written(was)
     ));
     Some(found)

@@ -25,7 +25,7 @@ use crate::resource::{Object, ResourceSet};
 use crate::span::{Line, Span};
 use crate::{Fleet, ReadOptions};
 
-/// What does not fit together, for who is in this fleet.
+/// Inconsistencies between objects, for a proxy in this fleet.
 pub fn check(set: &ResourceSet, options: ReadOptions, fleet: &Fleet) -> Vec<Diagnostic> {
     let mut routes = routes::Routes::new(set, fleet);
     for object in set.virtual_services.values() {

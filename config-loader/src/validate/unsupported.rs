@@ -10,7 +10,7 @@ use crate::kind::Kind;
 pub struct Row {
     /// The kind that has the field.
     pub kind: Kind,
-    /// Its path, such as `spec.http[].retries`; empty for the kind as a whole. `*` stands for any key.
+    /// Its path, such as `spec.http[].retries`; empty for the kind as a whole. `*` means any key.
     pub path: String,
     /// Which values have no effect.
     pub when: When,
@@ -21,7 +21,7 @@ pub struct Row {
 pub enum When {
     /// All.
     Written,
-    /// These texts, whatever their case; the empty text stands for the absent field.
+    /// These texts, whatever their case; the empty text represents the absent field.
     Is(&'static [&'static str]),
     /// All texts but these, whatever their case.
     IsNot(&'static [&'static str]),

@@ -1,6 +1,6 @@
-//! `/config_dump`: the configuration in force.
+//! `/config_dump`: the applied configuration.
 //!
-//! Whoever makes the dump leaves secrets out; this page blanks what still looks like one, since a mistake there would
+//! The dump already leaves secrets out; this page blanks what still looks like one, since a mistake there would
 //! show a private key to everyone who can reach the port.
 
 use serde_json::Value;

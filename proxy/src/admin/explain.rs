@@ -1,4 +1,4 @@
-//! `/explain`: why a request would go where it goes, asked of the configuration in force. Sends nothing.
+//! `/explain`: why a request would go where it goes, asked of the applied configuration. Sends nothing.
 
 use http::StatusCode;
 
@@ -7,7 +7,7 @@ use super::reply::{Query, Reply};
 use crate::explain::text::{self, Detail};
 use crate::explain::{Explanation, Question};
 
-/// Answers a question by the configuration in force.
+/// Answers a question by the applied configuration.
 pub type Explainer = Box<dyn Fn(&Question) -> Explanation + Send + Sync>;
 
 const USAGE: &str = "\

@@ -1,4 +1,4 @@
-//! The connections of a server under the pages: bounded, and nobody who just sits there keeps others out.
+//! The connections of a server under the pages: bounded; an idle connection does not keep others out.
 
 use std::collections::VecDeque;
 use std::future::Future;

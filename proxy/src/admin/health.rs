@@ -6,7 +6,7 @@ use super::AdminState;
 use super::reply::{Query, Reply};
 use super::view::Readiness;
 
-/// 503 until everything is in place, and again while draining, so that whoever balances over proxies moves on.
+/// 503 until everything is in place, and again while draining, so that load balancers move on.
 pub(super) fn ready(state: &AdminState, _: Query<'_>) -> Reply {
     let readiness = (state.readiness)();
     let status = match readiness {

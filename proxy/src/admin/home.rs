@@ -52,7 +52,7 @@ fn quarantined(html: &mut String, resources: &[QuarantineView]) {
     html.push_str("<h2>Refused resources</h2><ul>\n");
     for resource in resources {
         let effect = if resource.last_good_version_in_use {
-            "its last good version stays in force"
+            "its last good version stays in effect"
         } else {
             "it has no effect"
         };

@@ -1,5 +1,5 @@
-//! Which names the admin server goes by: a web page elsewhere can let its own name lead to this machine (DNS rebinding),
-//! and a browser then takes the admin server for a part of that page.
+//! Which names the admin server goes by: a web page elsewhere can let its own name lead to this machine (DNS
+//! rebinding), and a browser then takes the admin server for a part of that page.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -9,7 +9,7 @@ use http::request::Parts;
 /// The most names of `--admin-host`.
 pub const ADMIN_HOSTS_MAX: usize = 64;
 
-/// Names that are allowed besides addresses and `localhost`.
+/// Names that are allowed apart from addresses and `localhost`.
 #[derive(Clone, Debug, Default)]
 pub struct AdminHosts(Vec<String>);
 

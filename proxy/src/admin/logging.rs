@@ -5,7 +5,7 @@ use http::StatusCode;
 use super::AdminState;
 use super::reply::{Query, Reply};
 
-/// The filter in force.
+/// The filter in effect.
 pub(super) fn show(state: &AdminState, _: Query<'_>) -> Reply {
     Reply::text(
         StatusCode::OK,

@@ -25,7 +25,7 @@ use super::reply::{Query, Reply, ReplyBody};
 use super::{AdminState, pages};
 use crate::telemetry::{Counter, WorkerId};
 
-/// Bounds of the admin server. Not settings: nobody has needed to change them.
+/// Bounds of the admin server. Not settings: so far no user has needed to change them.
 #[derive(Clone, Copy, Debug)]
 pub struct AdminLimits {
     /// Connections at a time; for one more, the one that was idle for longest is closed.
@@ -99,7 +99,7 @@ pub async fn serve(
             report(&state, ended);
         }
     };
-    // Whoever takes longer is cut off when the set is dropped.
+    // Connections that take longer are cut off when the set is dropped.
     drop(timeout(limits.stop_time_max, all).await);
 }
 

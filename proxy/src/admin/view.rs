@@ -25,9 +25,9 @@ pub enum Readiness {
 pub struct CertificateView {
     /// The file or secret that they come from.
     pub source: String,
-    /// Authorities that are in force.
+    /// Authorities that are in use.
     pub ca_cert: Vec<CertificateFacts>,
-    /// The certificate that is in force.
+    /// The certificate that is in effect.
     pub cert_chain: Vec<CertificateFacts>,
     /// Whether the newest version is rejected and an older one is used.
     pub last_good_version_in_use: bool,
@@ -42,9 +42,9 @@ pub struct CertificateFacts {
     pub path: String,
     /// Serial number in hexadecimal digits.
     pub serial_number: String,
-    /// Whom it is about.
+    /// Subject of the certificate.
     pub subject: String,
-    /// Who signed it.
+    /// Issuer of the certificate.
     pub issuer: String,
     /// The names that it is for.
     pub subject_alt_names: Vec<SubjectAltName>,
@@ -81,11 +81,11 @@ pub struct ClusterView {
     pub sources: Vec<String>,
     /// What its connections speak.
     pub protocol: String,
-    /// How its endpoints are asked how they are, if they are.
+    /// How its endpoints are health-checked, if they are.
     pub health_check: Option<String>,
     /// Connections, requests, retries and clients that are remembered, with their limits.
     pub limits: Vec<LimitView>,
-    /// The TLS that they are inside of: its mode, whom it asks for, and what it verifies.
+    /// TLS to its endpoints: the mode, the SNI, and what is verified.
     pub tls: Option<String>,
     /// Priorities, first to last.
     pub priorities: Vec<PriorityView>,
@@ -195,8 +195,8 @@ pub struct ListenerView {
     pub name: String,
     /// Address and port that it accepts on.
     pub address: String,
-    /// `HTTP`, `HTTP2`, ... as Gateway spells it; several, if its servers differ, with commas; empty for one that is gone
-    /// from the configuration.
+    /// `HTTP`, `HTTP2`, ... as Gateway spells it; several, if its servers differ, with commas; empty for one that is
+    /// gone from the configuration.
     pub protocol: String,
     /// Whether it accepts.
     pub state: ListenerState,

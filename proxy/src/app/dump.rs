@@ -1,4 +1,4 @@
-//! The configuration in force, as `/config_dump` shows it: what the snapshot routes by, and what it was made from.
+//! The applied configuration, as `/config_dump` shows it: what the snapshot routes by, and what it was made from.
 //!
 //! Values of Secrets are never part of it, nor what rules write to headers that open doors or want to read there.
 
@@ -263,7 +263,7 @@ fn edit(edit: &HeaderEdit<'_>) -> Value {
     }
 }
 
-/// Every object that is in force, with its place.
+/// Every object that is in effect, with its place.
 fn objects(set: &ResourceSet) -> Vec<String> {
     fn places<T: Spec>(set: &ResourceSet) -> impl Iterator<Item = String> {
         T::objects(set).values().map(|object| place(object))
@@ -292,7 +292,7 @@ fn place<T>(object: &Object<T>) -> String {
     format!("{} ({}:{})", object.id, place.file, place.line)
 }
 
-/// Names and keys of Secrets; what stands under the keys is left out.
+/// Names and keys of Secrets; the values are left out.
 fn secrets(set: &ResourceSet) -> Map<String, Value> {
     let secrets = set.secrets.values().map(|secret| {
         let keys = secret.spec.data.keys();

@@ -1,4 +1,4 @@
-//! When traffic should come to this proxy: when what the configuration in force asks for is open.
+//! When traffic should come to this proxy: when what the applied configuration asks for is open.
 
 use crate::admin::view::Readiness;
 use crate::listener::ListenerStatus;
@@ -19,8 +19,8 @@ pub(super) struct Standing<'a> {
 }
 
 impl Standing<'_> {
-    /// A proxy becomes ready when all is open. After that a listener that cannot be opened concerns only itself, as long as
-    /// another one is open: a mistake in one Gateway must not take all others out of service.
+    /// A proxy becomes ready when all is open. After that a listener that cannot be opened concerns only itself, as
+    /// long as another one is open: a mistake in one Gateway must not take all others out of service.
     pub(super) fn readiness(&self, was_ready: bool) -> Readiness {
         let wanted = self.wanted;
         let mut missing = wanted.iter().filter(|key| !self.is_open(key));

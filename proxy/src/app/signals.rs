@@ -9,9 +9,9 @@ use super::{StartError, broken};
 pub(super) enum Told {
     /// SIGTERM, SIGINT: end.
     End,
-    /// SIGHUP: look at all files, open logs anew.
+    /// SIGHUP: look at all files, reopen logs.
     Reload,
-    /// SIGUSR1: open logs anew, as log rotation expects.
+    /// SIGUSR1: reopens logs, as log rotation expects.
     Reopen,
 }
 

@@ -153,7 +153,7 @@ fn query_value<'a>(query: &'a str, name: &str) -> Option<&'a str> {
 
 impl CookieKey {
     /// The value that is issued to a client that has none: made of both ends of its connection, so that requests that
-    /// are under way at the same time get the same.
+    /// are in progress at the same time get the same.
     pub fn new_value(client: &str, local: &str) -> String {
         let mut ends = Vec::with_capacity(client.len() + local.len());
         ends.extend_from_slice(client.as_bytes());

@@ -6,7 +6,7 @@ use super::{EndpointIdx, Weights};
 use crate::registry::EndpointState;
 
 /// Draws two endpoints in proportion to their weights (with replacement) and takes the one with fewer active
-/// requests per weight; the first on a tie. With no traffic under way shares are those of the weights.
+/// requests per weight; the first on a tie. With no traffic in flight shares are those of the weights.
 #[derive(Debug)]
 pub struct LeastRequest {
     draw: Weights,

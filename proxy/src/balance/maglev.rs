@@ -86,7 +86,7 @@ impl Maglev {
         EndpointIdx(self.hosts[number as usize])
     }
 
-    /// The host of a hash, passing over those that may not be used; `attempt` is how many times the request was tried
+    /// The host of a hash, skipping unavailable hosts; `attempt` is how many times the request was tried
     /// before. `None` if none was found.
     #[inline]
     pub fn pick(

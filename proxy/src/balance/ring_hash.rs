@@ -116,7 +116,7 @@ impl RingHash {
         if entry == self.hashes.len() { 0 } else { entry }
     }
 
-    /// The host of a hash, passing over those that may not be used; `attempt` is how many times the request was tried
+    /// The host of a hash, skipping unavailable hosts; `attempt` is how many times the request was tried
     /// before. `None` if none was found near.
     #[inline]
     pub fn pick(

@@ -1,7 +1,7 @@
-//! Active health checks of a cluster's endpoints: what is asked, and what comes of the answers. Pure.
+//! Active health checks of a cluster's endpoints: the requests and how their results count. Pure.
 //!
-//! Who asks is the control thread, once for all workers. Invariant: only an endpoint of a cluster that is checked is out
-//! for failing checks.
+//! Who asks is the control thread, once for all workers. Invariant: only an endpoint of a cluster that is checked is
+//! out for failing checks.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -13,7 +13,7 @@ use super::{Cluster, Endpoint};
 use crate::balance::EndpointIdx;
 use crate::registry::{Checked, EventKind, Moment, Thresholds, why};
 
-/// How endpoints are asked how they are.
+/// How endpoints are health-checked.
 ///
 /// Source: annotations `strait.io/health-check...` of a DestinationRule, else of the ServiceEntry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -99,8 +99,8 @@ impl Cluster {
         }
     }
 
-    /// Endpoints that nobody has asked yet take no traffic while others have said that they are well. To be called before
-    /// the cluster comes into force.
+    /// Endpoints that nobody has asked yet take no traffic while others have said that they are well. To be called
+    /// before the cluster takes effect.
     pub fn hold_new(&self) {
         let known_well = |endpoint: &Endpoint| {
             let checked = endpoint.state.checked();
@@ -127,7 +127,7 @@ impl Cluster {
         for endpoint in self.endpoints() {
             endpoint.state.set_checked(None);
             if endpoint.state.health.admit(why::UNHEALTHY, now) {
-                self.turned(endpoint, EventKind::Unchecked, now);
+                self.turned(endpoint, EventKind::HealthCheckRemoved, now);
             }
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn decide(
         health.forget_errors();
         if !state.ejections.spared.swap(true, Ordering::AcqRel) {
             let (cause, out) = (verdict.cause, (out, all));
-            note(EventKind::Spared { cause, out });
+            note(EventKind::EjectionOverflow { cause, out });
             state.journal.ring();
         }
         return;
@@ -73,7 +73,7 @@ pub(super) fn sweep(cluster: &Cluster, policy: &OutlierPolicy, now: Moment) {
     for endpoint in cluster.endpoints() {
         if let Some(out_for) = policy.sweep(&endpoint.state.health, now) {
             let address = &*endpoint.address.to_string();
-            let what = EventKind::Returned { out_for };
+            let what = EventKind::Unejected { out_for };
             state.journal.note(now, &state.name, Some(address), what);
             state.ejections.stale.store(true, Ordering::Release);
         }
@@ -90,7 +90,7 @@ pub(super) fn uneject_all(cluster: &Cluster, now: Moment) {
             health.forget_errors();
             health.set_multiplier(0);
             let address = &*endpoint.address.to_string();
-            let what = EventKind::Returned { out_for };
+            let what = EventKind::Unejected { out_for };
             state.journal.note(now, &state.name, Some(address), what);
         }
     }
@@ -107,13 +107,13 @@ pub(super) fn tell_shift(cluster: &Cluster, before: &Live, live: &Live, now: Mom
         let priority = priority as u8;
         let healthy = (health.healthy, health.total);
         match (before.panic, share.panic) {
-            (false, true) => note(EventKind::PanicOn { priority, healthy }),
-            (true, false) => note(EventKind::PanicOff { priority, healthy }),
+            (false, true) => note(EventKind::PanicModeEntered { priority, healthy }),
+            (true, false) => note(EventKind::PanicModeLeft { priority, healthy }),
             _ => {}
         }
     }
     let (was, is): (Box<[u8]>, Box<[u8]>) = (loads(before), loads(live));
     if was != is {
-        note(EventKind::Shifted { loads: (was, is) });
+        note(EventKind::PriorityLoadChanged { loads: (was, is) });
     }
 }

@@ -17,7 +17,7 @@ use crate::upstream::Alternates;
 pub struct Endpoint {
     /// Where it accepts connections.
     pub address: Address,
-    /// Where else a connection may be made to when the address takes none; none for an address that stands for itself.
+    /// Where else a connection may be made to when the address takes none; none for an address without alternatives.
     pub alternates: Option<Box<Alternates>>,
     /// Relative share of traffic, at least 1.
     pub weight: u32,
@@ -40,7 +40,7 @@ pub struct Common {
     pub labels: Arc<BTreeMap<String, String>>,
     /// The TLS that is spoken to them.
     pub tls: EndpointTls,
-    /// How their gateway is asked for them; none for those that are reached directly.
+    /// How their gateway is asked for them; none for endpoints that are reached directly.
     pub hop: Option<Arc<Hop>>,
     /// Under which name the registry has their state.
     pub scope: Arc<str>,

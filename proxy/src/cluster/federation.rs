@@ -3,7 +3,7 @@
 //! Each member's endpoints are a cluster of their own, a *pool*, so that balancing, ejections and their caps, panic and
 //! limits are each member's own business. Pools stand in *tiers*: the first tier that has an available pool takes all
 //! traffic, and its available pools share it by weight. What is available changes with the health of endpoints; the
-//! shares are made anew when it has.
+//! shares are rebuilt when it has.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -116,13 +116,13 @@ impl PoolSet {
         Self(self.0 | 1 << at)
     }
 
-    /// Those that are in `other` too.
+    /// The pools that are also in `other`.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Those that are not in `other`.
+    /// The pools that are not in `other`.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
@@ -154,9 +154,9 @@ pub struct Federation {
     counts: Option<Counts>,
 }
 
-/// Whose turn it is, among the pools of first tries and among those of replays, each by itself: taken from one rotation,
-/// a request's replay would always follow its own first try. All workers share them, so that shares are exact over the
-/// process. Outlive changes of the policy, so that frequent ones favour nobody.
+/// Whose turn it is, among the pools of first attempts and among those of replays, each by itself: taken from one
+/// rotation, a request's replay would always follow its own first try. All workers share them, so that shares are exact
+/// over the process. Outlive changes of the policy, so that frequent changes favor no pool.
 #[derive(Debug, Default)]
 pub struct Turns {
     first: Cursor,
@@ -215,8 +215,8 @@ impl Shares {
         }
     }
 
-    /// The pool of a key: among all of the tier, and if that one is not available, among those that are, so that only the
-    /// keys of a pool that goes have to move.
+    /// The pool of a key: among all of the tier, and if that one is not available, among those that are, so that only
+    /// the keys of a pool that goes have to move.
     fn of_key(&self, hash: u64) -> usize {
         let at = |split: &Option<Split<u8>>, point: u64| {
             let split = split.as_ref()?;
@@ -282,8 +282,8 @@ impl Federation {
         }
     }
 
-    /// Goes on from the one that was in force before: its tier in use changes also when a cluster lost its last endpoint by
-    /// a change of configuration. Where the policy gives clusters other tiers, there is nothing to compare.
+    /// Goes on from the one that was in effect before: its tier in use changes also when a cluster lost its last
+    /// endpoint by a change of configuration. Where the policy gives clusters other tiers, there is nothing to compare.
     #[must_use]
     pub fn after_change(mut self, before: &Federation) -> Self {
         let is_elsewhere = |pool: &Pool| {
@@ -304,8 +304,8 @@ impl Federation {
         self
     }
 
-    /// What was found out about its pools holds as long as this stays the same. `generation` is that of the snapshot in which
-    /// they are looked up.
+    /// What was found out about its pools holds as long as this stays the same. `generation` is that of the snapshot in
+    /// which they are looked up.
     #[inline]
     fn version(&self, generation: u64) -> u64 {
         // it takes 2^32 of either to come round to the same
@@ -356,8 +356,8 @@ impl Federation {
         &self.turns
     }
 
-    /// Picks a pool: of the first tier that has an available one, in turn by weight, or by the hash of a key, which stays
-    /// with its pool while that is available. `None` when none is available.
+    /// Picks a pool: of the first tier that has an available one, in turn by weight, or by the hash of a key, which
+    /// stays with its pool while that is available. `None` when none is available.
     #[inline]
     pub fn pick(&self, available: PoolSet, hash: Option<u64>) -> Option<Chosen> {
         self.pick_as_of(NEVER, available, hash)
@@ -378,7 +378,7 @@ impl Federation {
         })
     }
 
-    /// As [`Federation::pick`], if it is known who is available in this version.
+    /// As [`Federation::pick`], if the available pools of this version are known.
     #[inline]
     fn pick_known(&self, version: u64, hash: Option<u64>) -> Option<Chosen> {
         let now = self.first.load();
@@ -389,14 +389,15 @@ impl Federation {
         })
     }
 
-    /// The tier in use, if it is known who is available in this version.
+    /// The tier in use, if the available pools of this version are known.
     fn known_tier(&self, version: u64) -> Option<u8> {
         let now = self.first.load();
         let is_known = now.known.load(Ordering::Acquire) == version;
         now.tier.filter(|_| is_known)
     }
 
-    /// Picks a pool for a request that its tier has failed: of the first tier among `later`, as [`Federation::pick`] does.
+    /// Picks a pool for a request that its tier has failed: of the first tier among `later`, as [`Federation::pick`]
+    /// does.
     pub fn pick_later(&self, later: PoolSet, hash: Option<u64>) -> Option<Chosen> {
         if later.is_empty() {
             return None;

@@ -1,7 +1,7 @@
-//! The tables that requests pick from, made anew when the health or the warm-up of an endpoint changes.
+//! The tables that requests pick from, rebuilt when the health or the warm-up of an endpoint changes.
 //!
-//! A table may be a moment behind: whoever picks looks at the endpoint's own health too, draws again, and at last takes any
-//! endpoint that may be used.
+//! A table may be a moment behind: the picker checks the endpoint's own health too, draws again, and at last takes
+//! any endpoint that may be used.
 
 mod other;
 
@@ -43,7 +43,7 @@ pub struct Members<'a> {
     pub cursors: &'a [Cursor; CURSORS],
 }
 
-/// What tables are made from, besides the state of endpoints.
+/// What tables are made from, apart from the state of endpoints.
 #[derive(Debug)]
 pub struct Base {
     /// Endpoints by priority and group.
@@ -63,7 +63,7 @@ pub struct Base {
 /// How endpoints of one priority are picked.
 #[derive(Debug)]
 pub enum Method {
-    /// By a table that is made of those that may be used.
+    /// By a table of the usable endpoints.
     Simple(Simple),
     /// By tables of all of them, one for each priority.
     Hash(Box<[Arc<HashTable>]>),
@@ -79,7 +79,7 @@ pub struct Live {
     pub shares: Shares,
     /// How healthy each priority is.
     pub health: Box<[Health]>,
-    /// When tables are to be made anew because some endpoint has less than its weight.
+    /// When tables are to be rebuilt because some endpoint has less than its weight.
     pub warms_at: Option<Moment>,
     /// The tables of a pool that panics, for requests that have no other pool.
     last_resort: Option<Box<Live>>,
@@ -193,7 +193,7 @@ impl Live {
         }
     }
 
-    /// What requests go by: those that have no other pool, or the rest.
+    /// The tables for requests that have no other pool, or for all other requests.
     #[inline]
     pub fn for_last(&self, is_last: bool) -> &Self {
         match &self.last_resort {
@@ -359,7 +359,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Zones, the own one first, each with its share; one pool when they do not matter.
+    /// Zones, the local one first, each with its share; one pool when they do not matter.
     fn zones(
         &mut self,
         simple: Simple,

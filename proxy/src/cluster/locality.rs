@@ -59,10 +59,10 @@ pub struct TopologyLabels<'a> {
     pub member: &'a str,
 }
 
-/// The label that stands for the network.
+/// The label that represents the network.
 const NETWORK: &str = "topology.istio.io/network";
 
-/// The label that stands for the Kubernetes cluster.
+/// The label that represents the Kubernetes cluster.
 const MEMBER: &str = "topology.istio.io/cluster";
 
 impl<'a> TopologyLabels<'a> {
@@ -123,8 +123,8 @@ pub enum Spread {
         /// Labels by whose agreement endpoints are ordered; none for region, zone and sub-zone.
         labels: Vec<Label>,
     },
-    /// Regions as with [`Spread::Failover`]; within the own one, the own zone takes what is its share and other zones the
-    /// rest.
+    /// Regions as with [`Spread::Failover`]; within the local one, the local zone takes what is its share and other
+    /// zones the rest.
     ZoneAware {
         /// The fewest endpoints that may be used for which zones matter.
         size_min: u32,
@@ -168,8 +168,8 @@ pub fn plan(
 }
 
 impl Spread {
-    /// The same for endpoints that are all one member's: a policy has chosen the member, so that what tells members apart
-    /// has no say.
+    /// The same for endpoints that are all one member's: a policy has chosen the member, so that what tells members
+    /// apart has no say.
     pub fn within_member(&self) -> Self {
         let own = |labels: &[Label]| {
             let labels = labels.iter();
@@ -275,7 +275,7 @@ fn failover(
 /// Endpoints by whether they are elsewhere than the proxy, region and zone.
 type Zones<'a> = BTreeMap<(bool, &'a str, &'a str), Vec<u32>>;
 
-/// Regions become priorities; in the one that the own zone is in, zones are groups, the own one first.
+/// Regions become priorities; in the one that the local zone is in, zones are groups, the local one first.
 fn zone_aware(
     regions: &[(Arc<str>, Arc<str>)],
     labels: &[Label],
@@ -320,10 +320,12 @@ fn zone_aware(
     levels.into_values().map(groups).collect()
 }
 
-/// What each zone gets, the own one first, by how many endpoints of each may be used; `None` when zones do not matter.
+/// What each zone gets, the local one first, by how many endpoints of each may be used; `None` when zones do not
+/// matter.
 ///
-/// Envoy's algorithm: as much as is right stays in the own zone, while all endpoints get about as many requests. It wants
-/// to know how many clients each zone has; which of them this proxy does not know, so that zones count as equally large.
+/// Envoy's algorithm: as much as is right stays in the local zone, while all endpoints get about as many requests. It
+/// wants to know how many clients each zone has; which of them this proxy does not know, so that zones count as equally
+/// large.
 pub(super) fn zone_shares(healthy: &[u32], size_min: u32) -> Option<Vec<u32>> {
     const ALL: u64 = 10_000;
     let total: u64 = healthy.iter().copied().map(u64::from).sum();

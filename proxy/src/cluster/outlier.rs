@@ -1,5 +1,5 @@
-//! Outlier detection: when an endpoint is taken out, for how long, and when it comes back. Envoy's algorithm on the shared
-//! state of endpoints; time is an argument.
+//! Outlier detection: when an endpoint is taken out, for how long, and when it comes back. Envoy's algorithm on the
+//! shared state of endpoints; time is an argument.
 //!
 //! Source: DestinationRule `trafficPolicy.outlierDetection`.
 
@@ -34,10 +34,10 @@ pub struct OutlierPolicy {
 /// No ejection is longer than this, unless `base_time` is.
 const TIME_MAX: Duration = Duration::from_secs(300);
 
-/// What came of sending something to an endpoint.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A response with this status; the gRPC status of one without a body counts as the status that it stands for.
+    /// A response with this status; the gRPC status of one without a body counts as the status that it represents.
     Status(u16),
     /// No connection, or one that broke.
     Failed,
@@ -59,7 +59,7 @@ pub struct Verdict {
 }
 
 impl OutlierPolicy {
-    /// Counts an outcome; tells when errors in a row are enough, and counts them anew then.
+    /// Counts an outcome; tells when errors in a row are enough, and starts counting from 0 then.
     #[inline]
     pub fn count(&self, health: &Health, outcome: Outcome) -> Option<Verdict> {
         let local = matches!(outcome, Outcome::Failed | Outcome::TimedOut);
@@ -110,7 +110,7 @@ impl OutlierPolicy {
         }
     }
 
-    /// Whether one more of `all` endpoints may go, when `out` are ejected and `others` besides it may be used.
+    /// Whether one more of `all` endpoints may go, when `out` are ejected and `others` apart from it may be used.
     pub fn allows(&self, out: u32, all: u32, others: bool) -> bool {
         let percent = 100 * (u64::from(out) + 1);
         percent <= u64::from(self.percent_max) * u64::from(all)
@@ -144,8 +144,8 @@ impl OutlierPolicy {
         Some(self.time(multiplier))
     }
 
-    /// Looks at one endpoint, every `interval`: lets it back when its time is over, which is told, and forgives one that
-    /// has been well for an interval.
+    /// Looks at one endpoint, every `interval`: lets it back when its time is over, which is told, and forgives one
+    /// that has been well for an interval.
     pub fn sweep(&self, health: &Health, now: Moment) -> Option<Duration> {
         let multiplier = health.multiplier();
         if !health.is_ejected() {
@@ -229,7 +229,7 @@ mod tests {
         // what connects or times out is as 503 and 504
         let local = [Outcome::Failed, Outcome::TimedOut, FAIL];
         assert_eq!(verdicts(&three, &local), [(2, ServerErrors)]);
-        // t103: a success begins anew
+        // t103: a success starts again
         assert_eq!(verdicts(&three, &[FAIL, FAIL, OK, FAIL, FAIL]), []);
         let twice = [FAIL, FAIL, FAIL, FAIL, FAIL, FAIL];
         assert_eq!(
@@ -316,7 +316,7 @@ mod tests {
             let count = || policy.count(&health, outcome).is_some();
             assert_eq!([count(), count(), count()], [false, false, true]);
             policy.eject(&health, Moment(1)).unwrap();
-            // requests that were under way when it was ejected
+            // requests that were in progress when it was ejected
             assert_eq!([count(), count()], [false, false]);
             policy.sweep(&health, Moment(60_000)).unwrap();
             let counted = [count(), count(), count()];

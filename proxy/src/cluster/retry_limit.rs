@@ -6,7 +6,7 @@ use super::Cluster;
 use crate::balance::EndpointIdx;
 use crate::registry::{Moment, RetryPermit};
 
-/// A limit on retries under way, over all workers.
+/// A limit on retries in flight, over all workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RetryLimit {
     /// This many.
@@ -17,7 +17,7 @@ pub enum RetryLimit {
         basis_points: u32,
         /// How many in any case.
         min: u32,
-        /// The time in which a request must have begun to count; none for those that are under way.
+        /// The time in which a request must have begun to count; none to count the requests in flight.
         interval: Option<Duration>,
         /// Whether a retry counts of which it is certain that no endpoint saw the try before.
         counts_unprocessed: bool,
@@ -26,8 +26,8 @@ pub enum RetryLimit {
 
 impl Default for RetryLimit {
     /// Istio has no limit. A service that fails under load would get up to three times the load then, so there is one
-    /// here that small and partial failures never reach; a try that no endpoint saw adds no load, and does not count, so
-    /// that endpoints may go away under any number of requests.
+    /// here that small and partial failures never reach; a try that no endpoint saw adds no load, and does not count,
+    /// so that endpoints may go away under any number of requests.
     fn default() -> Self {
         Self::Share {
             basis_points: 2_000,
@@ -53,7 +53,7 @@ impl RetryLimit {
 pub enum Admission {
     /// It may be made, and counts until this is dropped, if it counts.
     Admitted(Option<RetryPermit>),
-    /// Too many are under way.
+    /// Too many are in flight.
     Refused,
 }
 
@@ -84,7 +84,7 @@ impl Cluster {
         }
     }
 
-    /// How many retries may be under way now, as far as it is not more than `wanted`: endpoints are counted only until
+    /// How many retries may be in flight now, as far as it is not more than `wanted`: endpoints are counted only until
     /// the answer is known.
     pub fn retries_max(&self, wanted: usize, now: impl FnOnce() -> Moment) -> usize {
         let (basis_points, min) = match self.retry_limit {

@@ -18,7 +18,7 @@ pub enum Http10 {
     Refuse,
 }
 
-/// Refuses a head of which it is not clear what it asks for, and of whom.
+/// Refuses a head with an ambiguous target or host.
 ///
 /// An HTTP/1.0 request may come without Host; it is the exchange that knows whether anything serves it.
 pub fn head<B>(request: &Request<B>, http10: Http10) -> Result<(), Refusal> {

@@ -105,7 +105,7 @@ impl ConnectionTable {
     /// Enters a connection that came through `listener`.
     pub fn join(self: &Rc<Self>, listener: ListenerKey) -> ConnectionHandle {
         if self.members.get() == 0 {
-            // Nobody moved the clock while there was nobody to look at it.
+            // The clock stood still while there were no connections.
             self.sweep();
         }
         let closed = self.closed.borrow().contains(&listener);
@@ -125,7 +125,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Asks all connections of a listener to finish, also those that it still accepts.
+    /// Drains all connections of a listener, also connections that it still accepts.
     pub fn drain(&self, listener: &ListenerKey) {
         self.closed.borrow_mut().insert(listener.clone());
         let now = self.clock.advance();
@@ -148,7 +148,7 @@ impl ConnectionTable {
         self.closed.borrow_mut().remove(listener);
     }
 
-    /// Moves the clock and wakes whoever is due, tick by tick, for ever. Sleeps while there is nobody.
+    /// Advances the clock tick by tick and wakes connections that are due. Sleeps while there are none.
     pub async fn run(&self) {
         loop {
             if self.members.get() == 0 {

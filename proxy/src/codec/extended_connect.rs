@@ -1,4 +1,4 @@
-//! Extended CONNECT of HTTP/2 (RFC 8441) as the upgrade of HTTP/1 that it stands for, and back.
+//! Extended CONNECT of HTTP/2 (RFC 8441) as the upgrade of HTTP/1 that it represents, and back.
 //!
 //! Routes, filters and upstreams see a GET with `Upgrade`, as Envoy shows it to them.
 

@@ -316,7 +316,7 @@ impl Framing {
         Ok(())
     }
 
-    /// A chunk's size in 1 to 16 hexadecimal digits, then possibly extensions, which nobody uses and we don't look at.
+    /// A chunk's size in 1 to 16 hexadecimal digits, then possibly extensions, which are unused and which we don't look at.
     fn chunk_size(&mut self, line: &[u8]) -> Result<(), Refusal> {
         let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit());
         let (digits, rest) = line.split_at(digits.count());

@@ -27,7 +27,7 @@ use crate::tls::{Identity, Name, Peer};
 pub struct Settings {
     /// Time from accept to the end of the handshake, the client's first message included. Default: 15 s.
     pub timeout: Duration,
-    /// Handshakes that a worker has under way at once; past it, connections are closed. Default: 4,096.
+    /// Handshakes that a worker has in progress at once; past it, connections are closed. Default: 4,096.
     pub pending_max: usize,
 }
 

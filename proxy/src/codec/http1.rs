@@ -312,7 +312,7 @@ fn violation(error: Option<&hyper::Error>, wire: &Wire) -> Option<Counter> {
     broke_off.then_some(Counter::ProtocolBody)
 }
 
-/// What is told of a head that hyper could not read, and has answered by itself.
+/// The log entry of a head that hyper could not read and answered itself.
 fn unserved(error: &hyper::Error) -> Option<Unserved<'static>> {
     let (refusal, status) = if error.is_parse_too_large() {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;

@@ -83,7 +83,7 @@ impl Settings {
     /// Whether a peer has cut off so many of its requests before they were answered that it can want nothing else.
     ///
     /// Streams that are reset before we look at them are bounded by `pending_resets_max` (CVE-2023-44487); this bounds the
-    /// work that a peer can cause by resetting those that we did look at, or by making us reset them (CVE-2025-8671).
+    /// work that a peer can cause by resetting requests that we did look at, or by making us reset them (CVE-2025-8671).
     fn is_abuse(&self, begun: u32, cut: u32) -> bool {
         begun >= self.resets_judged_after && cut > begun / 2
     }

@@ -114,7 +114,7 @@ impl Wire {
         self.unwritten.store(unwritten, Ordering::Relaxed);
     }
 
-    /// Whether the body of a response has to wait until what was taken of it is written. Whoever drives the connection
+    /// Whether the body of a response has to wait until what was taken of it is written. The driver of the connection
     /// polls again after [`Wire::take_released`].
     ///
     /// hyper takes pieces of a body until its buffer is full, whatever size they have; a client that reads slowly, or
@@ -359,7 +359,7 @@ impl Stream {
 
     /// While bytes are held: nothing, or the end of the stream.
     ///
-    /// Whoever decides what the bytes are polls again, so that no waker is needed when there are bytes.
+    /// The protocol detection polls again, so that no waker is needed when there are bytes.
     fn poll_held(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.ahead.is_empty() {
             return Poll::Pending;

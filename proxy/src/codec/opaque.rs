@@ -37,7 +37,7 @@ impl Scratch {
     }
 }
 
-/// Limits of connections that are carried as they are.
+/// Limits of raw TCP connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Time without a byte in either direction after which a connection is closed. Default: 1 h.
@@ -279,8 +279,8 @@ impl Pair {
     }
 
     /// Tells how it ended. A connection that broke is reset on both sides: to end one in order would tell its peer that
-    /// it has got everything. A reset discards what the kernel has not delivered yet, which is why an endpoint that ends
-    /// its TLS without a farewell, as many servers do, only ends the connection: what it sent arrives.
+    /// it has got everything. A reset discards what the kernel has not delivered yet, which is why an endpoint that
+    /// ends its TLS without a farewell, as many servers do, only ends the connection: what it sent arrives.
     fn end(self, outcome: Outcome) {
         match outcome {
             Outcome::Complete => self.record.finish(ResponseFlags::NONE, None),

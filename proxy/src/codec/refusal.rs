@@ -13,7 +13,7 @@ use crate::telemetry::{Counter, ResponseFlags};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
-    /// An HTTP/1 request body that stood still for too long, or a response that nobody read.
+    /// An HTTP/1 request body that stalled for too long, or a response that the client did not read.
     BodyTimeout,
     /// Framing of a request body that is not what it was announced to be.
     Chunk,
@@ -82,7 +82,7 @@ impl Refusal {
         }
     }
 
-    /// What log and metrics are told of a request that gets this reply.
+    /// The log entry and metric of a request that gets this reply.
     pub(super) fn unserved(
         self,
         request: Option<&Request<DownstreamBody>>,

@@ -30,7 +30,7 @@ pub enum Scope<'a> {
     /// Those of every Gateway and DestinationRule, as if this proxy used them all; if it has labels, those of its own.
     /// For checking: its mesh identity, which only its machine has, counts only if it was told where that is.
     Any(&'a Identity),
-    /// Those that this proxy serves with.
+    /// The certificates that this proxy serves with.
     Proxy(&'a Identity),
 }
 
@@ -85,7 +85,7 @@ pub struct Fields {
     pub tls: String,
     /// Its line in the file.
     pub line: u32,
-    /// Those that name something, by their paths below `tls`, each with its line in the file.
+    /// The fields with a value, by their paths below `tls`, each with its line in the file.
     pub lines: Vec<(Arc<str>, u32)>,
     /// For each certificate that is used: the paths of what names its chain and its key.
     pub identities: Vec<[String; 2]>,

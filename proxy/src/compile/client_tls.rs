@@ -1,5 +1,5 @@
-//! What DestinationRules want of TLS towards endpoints: which certificates, and whom to believe. Names only: bytes are in
-//! `tls::Store`.
+//! What DestinationRules want of TLS towards endpoints: which certificates, and which authorities to trust. Names only:
+//! bytes are in `tls::Store`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct ClientUse {
     pub fields: Fields,
     /// The certificate that it shows.
     pub identity: Option<IdentitySource>,
-    /// Whom it believes.
+    /// The authorities that it trusts.
     pub authorities: Option<AuthoritySource>,
     /// Why it has no effect but that connections fail.
     pub refused: Option<&'static str>,
@@ -181,7 +181,7 @@ impl RuleTls {
         (has_credential && at_sidecar && !self.selects).then_some(NO_SELECTOR)
     }
 
-    /// The certificate that is shown, and whom to believe.
+    /// The certificate that is shown, and which authorities to trust.
     fn sources(&self, scope: Scope<'_>) -> (Option<IdentitySource>, Option<AuthoritySource>) {
         let tls = &self.tls;
         if tls.mode == ClientTlsMode::IstioMutual {
@@ -224,7 +224,7 @@ enum ToGateway {
     Plain,
 }
 
-/// What the proxy was told of the gateway of a cluster; `host` is what it is called where no other name is told.
+/// The settings of `--clusters` for the gateway of a cluster; `host` is what it is called where no other name is told.
 fn gateway_settings(told: &GatewayTls, host: Arc<str>) -> ClientSettings {
     let (identity, authorities) = gateway_sources(told);
     let name = told.server_name.clone().unwrap_or(host);
@@ -241,7 +241,7 @@ fn gateway_settings(told: &GatewayTls, host: Arc<str>) -> ClientSettings {
     }
 }
 
-/// The certificate that is shown to the gateway of a cluster, and who has to have signed its own.
+/// The certificate that is shown to the gateway of a cluster, and the authorities that must have signed its own.
 fn gateway_sources(told: &GatewayTls) -> (Option<IdentitySource>, AuthoritySource) {
     let shows = told.shows.as_ref();
     let identity = shows.map(|(chain, key)| IdentitySource::Files {
@@ -438,8 +438,8 @@ impl Purpose<'_> {
         })
     }
 
-    /// Names of which the servers' certificates carry one, where the rule says none: those that the service says, and in
-    /// the mesh the identities of its endpoints, if all of them are known.
+    /// Names of which the servers' certificates carry one, where the rule says none: those that the service says, and
+    /// in the mesh the identities of its endpoints, if all of them are known.
     fn names(&self, mode: ClientMode) -> Vec<Arc<str>> {
         let said = &self.service.subject_alt_names;
         if !said.is_empty() || !mode.is_mesh() {

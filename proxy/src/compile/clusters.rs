@@ -71,7 +71,7 @@ struct Making<'a> {
     made_from: Option<u64>,
 }
 
-/// What a cluster stands for besides its own endpoints.
+/// What a cluster represents apart from its own endpoints.
 #[derive(Default)]
 struct StandsFor {
     /// Whether its own endpoints are one of several pools.
@@ -190,14 +190,14 @@ impl<'a> Clusters<'a> {
         self.routes_every_host = routes_every_host;
     }
 
-    /// Where requests for a host go instead, as policies shift them; nowhere on a listener with a VirtualService for every
-    /// host, which says where the requests of this one go, too.
+    /// Where requests for a host go instead, as policies shift them; nowhere on a listener with a VirtualService for
+    /// every host, which says where the requests of this one go, too.
     pub(super) fn shifts(&self, host: &str) -> &[Arc<Shift>] {
         let service = self.services.find(host).filter(|_| !self.routes_every_host);
         service.map_or(&[], |service| &service.shifts)
     }
 
-    /// Hosts by which other clusters know services of the own one and that are `is_wanted`, sorted; at most
+    /// Hosts by which other clusters know services of the local one and that are `is_wanted`, sorted; at most
     /// [`FEDERATED_MAX`].
     pub(super) fn federated(&self, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<Arc<str>> {
         let own = &self.services.members().own;
@@ -213,7 +213,7 @@ impl<'a> Clusters<'a> {
     }
 
     /// Names of the clusters of every service of the mesh whose host and namespace `is_wanted`: one for each port and
-    /// subset, sorted. Hosts that stand for other clusters are not among them.
+    /// subset, sorted. Hosts that represent other clusters are not among them.
     pub(super) fn names_of_mesh(&self, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<String> {
         let own = &self.services.members().own;
         let mut names = Vec::new();
@@ -280,7 +280,7 @@ impl<'a> Clusters<'a> {
         if let Some(before) = self.kept(state.id, made_from) {
             return Some(before);
         }
-        // what comes from other clusters ends here, whatever policies there are: it cannot go round in circles
+        // requests from other clusters stay here, whatever policies there are, so they cannot loop
         let home = &self.services.members().own;
         let subset = policy.subset.as_ref();
         let own = service.endpoints.iter().filter(|workload| {
@@ -301,17 +301,17 @@ impl<'a> Clusters<'a> {
         Some(self.make(&making, state, &own, StandsFor::default()))
     }
 
-    /// Under what else requests for a service of the own domain may come.
+    /// Under what else requests for a service of the local domain may come.
     pub(super) fn aliases(&self, host: &str) -> Vec<String> {
         self.services.aliases(host, &self.identity.domain)
     }
 
-    /// The addresses that stand for services.
+    /// The addresses that represent services.
     pub(super) fn vips(&self) -> &Vips {
         self.services.vips()
     }
 
-    /// Whether a service has this port, and is one whose endpoints are its own cluster's.
+    /// Whether a service has this port, and is one whose endpoints are the local cluster's.
     pub(super) fn exports(&self, host: &str, port: u16) -> bool {
         let service = self.services.find(host);
         service.is_some_and(|service| service.is_exportable && service.find_port(port).is_some())
@@ -340,8 +340,8 @@ impl<'a> Clusters<'a> {
         }
     }
 
-    /// Hash over what a cluster of this port and policy follows from, the name aside; none where addresses of names count,
-    /// too.
+    /// Hash over what a cluster of this port and policy follows from, the name aside; none where addresses of names
+    /// count, too.
     fn made_from(&self, service: &Service, port: &Port, policy: &ClusterPolicy) -> Option<u64> {
         if service.endpoints.has_names() {
             return None;

@@ -1,6 +1,6 @@
 //! Which members serve a port of a service to this proxy, and in which order and shares.
 //!
-//! Pure decisions over what the resources say: a MultiClusterService limits whom a proxy may use at all, the kinds of
+//! Pure decisions over what the resources say: a MultiClusterService limits the clusters that a proxy may use at all, the kinds of
 //! resource that name an endpoint decide whether it waits for a policy, and a GlobalTrafficPolicy puts the members in
 //! tiers. A policy never widens what it may use.
 
@@ -28,14 +28,14 @@ pub(super) struct Sharing {
     ///
     /// Source: annotation `multicluster.flomesh.io/failover-order: ordered`.
     pub ordered: bool,
-    /// Whether it stands for a policy that is refused.
+    /// Whether it represents a policy that is refused.
     pub is_refused: bool,
 }
 
 /// The weight of a member that the policy does not give one.
 const WEIGHT_DEFAULT: u32 = 100;
 
-/// To whom a service is exposed, and whose endpoints may serve it.
+/// The clusters that a service is exposed to, and whose endpoints may serve it.
 ///
 /// Source: MultiClusterService.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(super) struct Viewer<'a> {
     pub own: &'a Arc<Member>,
     /// Gateway or sidecar.
     pub mode: Mode,
-    /// Whether its own cluster serves although it is no provider.
+    /// Whether the local cluster serves although it is no provider.
     pub local_when_not_provider: bool,
 }
 
@@ -101,7 +101,7 @@ fn has(keys: Option<&[Arc<str>]>, member: &Member) -> bool {
     keys.is_none_or(|keys| keys.contains(&member.key))
 }
 
-/// The endpoints that may serve a port, and what becomes of those that may not.
+/// The endpoints that may serve a port, and what happens to the other endpoints.
 #[derive(Debug)]
 pub(super) struct Candidates<'a> {
     /// Endpoints by member, those of the proxy's own cluster under its own key.
@@ -162,7 +162,7 @@ pub(super) fn candidates<'a>(wanted: Wanted<'a>, viewer: Viewer<'_>) -> Candidat
         by_member: BTreeMap::new(),
         left_out: BTreeMap::new(),
     };
-    // of those that share what is known of them the same comes
+    // endpoints with the same known facts get the same result
     let alike = |a: &Workload, b: &Workload| Arc::ptr_eq(&a.facts, &b.facts);
     for workloads in service.endpoints.chunk_by(alike) {
         let workload = &workloads[0];
@@ -213,7 +213,7 @@ impl Candidates<'_> {
         }
     }
 
-    /// Why there is nobody, if there is nobody.
+    /// Why there is no endpoint, if there is none.
     fn absence(&self, is_shared: bool, port_exists_elsewhere: bool) -> Option<Absence> {
         if !self.by_member.is_empty() {
             return None;
@@ -301,7 +301,7 @@ pub(super) enum Resolved {
     Federated(Vec<Placed>),
 }
 
-/// Decides it, and why nobody serves the port if nobody does.
+/// Decides which clusters serve the port, and the reason if none does.
 pub(super) fn resolve(
     wanted: Wanted<'_>,
     candidates: &Candidates<'_>,
@@ -339,10 +339,10 @@ pub(super) fn without_traffic<'c>(
     };
     let why = |member: &Arc<str>| match sharing.balancing {
         _ if sharing.is_refused => {
-            "the GlobalTrafficPolicy is refused, and there was no good one before: nobody but the own cluster serves"
+            "the GlobalTrafficPolicy is refused, and there was no good one before: only the local cluster serves"
         }
         ClusterBalancing::Locality => {
-            "the GlobalTrafficPolicy keeps requests in the own cluster (Locality)"
+            "the GlobalTrafficPolicy keeps requests in the local cluster (Locality)"
         }
         _ if sharing.targets.iter().any(|(key, _)| key == member) => {
             "weight 0 in the GlobalTrafficPolicy"

@@ -38,8 +38,8 @@ pub(super) struct HostParts<'a> {
     pub redirect: Option<Provenance>,
 }
 
-/// Every host of a listener with what serves it. What is for a service's own host is for its `aliases`, too, those that no
-/// VirtualService names itself.
+/// Every host of a listener with what serves it. What is for a service's own host is for its `aliases`, too, those that
+/// no VirtualService names itself.
 pub(super) fn hosts<'a>(
     servers: &'a [Bound<'_>],
     virtual_services: &[&'a Arc<Object<VirtualService>>],
@@ -67,7 +67,7 @@ pub(super) fn hosts<'a>(
             let served = served_hosts(object, bound.server, identity);
             let further = object.spec.hosts.iter().flat_map(|host| {
                 let host = hostname::complete(&host.value, &object.id.namespace, &identity.domain);
-                // each stands for the one before: who names one has those behind it, too
+                // each represents the one before: who names one has those behind it, too
                 let mut further = aliases(&host);
                 let own = further.iter().position(|alias| named.contains(&**alias));
                 further.truncate(own.unwrap_or(further.len()));
@@ -228,7 +228,7 @@ impl HostCompiler<'_> {
         })
     }
 
-    /// The routes of all VirtualServices on a host, in age order; those that take every request go last.
+    /// The routes of all VirtualServices on a host, in age order; routes that match every request go last.
     fn routes(&self, parts: &HostParts<'_>, clusters: &mut Clusters<'_>) -> Vec<Compiled> {
         let mut routes = Vec::new();
         for attached in &parts.attached {
@@ -248,7 +248,8 @@ impl HostCompiler<'_> {
     }
 
     /// Hash over everything that the routes of a host follow from: the VirtualServices and their delegates, where they
-    /// stand, the ports that their destinations mean, and where these are shifted to. Clusters are no part of it: routes know them by number.
+    /// stand, the ports that their destinations mean, and where these are shifted to. Clusters are no part of it:
+    /// routes know them by number.
     fn fingerprint(&self, name: &str, parts: &HostParts<'_>, clusters: &Clusters<'_>) -> u64 {
         let mut hasher = DefaultHasher::new();
         (name, self.key, &parts.redirect).hash(&mut hasher);
@@ -303,8 +304,8 @@ impl HostCompiler<'_> {
     }
 }
 
-/// The rule of `httpsRedirect`, before all others: it takes what did not come by https, as a trusted proxy in front of this
-/// one tells it, too.
+/// The rule of `httpsRedirect`, before all others: it takes what did not come by https, as a trusted proxy in front of
+/// this one tells it, too.
 fn https_redirect(provenance: &Provenance) -> Compiled {
     let name: Arc<str> = "default".into();
     let mut filters = RouteFilters::default();

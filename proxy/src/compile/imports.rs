@@ -1,7 +1,8 @@
 //! flomesh: what a controller of several clusters would write. From what clusters export follow the ServiceImports that
 //! another one needs.
 //!
-//! Pure, and the same whoever asks: nothing of a proxy has a say. Everything is in an order that follows from the objects.
+//! Pure: the result does not depend on a proxy. Everything is in an order that follows from the
+//! objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -31,14 +32,14 @@ pub struct Source {
     pub resources: Arc<ResourceSet>,
 }
 
-/// Which cluster imports, and from whom.
+/// The importing cluster and the exporting ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Importing<'a> {
     /// The cluster that imports.
     pub importer: &'a ClusterKey,
     /// The clusters that are known, each once; the one that imports may be among them.
     pub sources: &'a [Source],
-    /// What was told of clusters. Their gateways count before those of Cluster objects.
+    /// The remote clusters file. Its gateways take precedence over the gateways of Cluster objects.
     pub told: &'a [MemberSettings],
 }
 
@@ -53,7 +54,7 @@ pub struct Import {
     pub spec: ServiceImport,
 }
 
-/// What came of the exports.
+/// The ServiceImports that were made of the exports.
 #[derive(Clone, Debug, Default)]
 pub struct Imported {
     /// In the order of their names.
@@ -265,8 +266,8 @@ impl Merging {
 }
 
 impl<'a> Exported<'a> {
-    /// Where the ports are served that others can reach: with the path of the first Prefix rule of each. (An import asks for
-    /// more than the path of an Exact one.)
+    /// Where the ports are served that others can reach: with the path of the first Prefix rule of each. (An import
+    /// asks for more than the path of an Exact one.)
     fn endpoints(
         &self,
         gateway: &Gateway,
@@ -305,15 +306,16 @@ fn refused(source: &Source) -> impl Iterator<Item = Diagnostic> {
         let field = ("status.conditions", Line::default());
         let message = message.to_owned();
         let mut found = finding(export, field, (Severity::Warning, IM003), message);
-        found.help("mend what its conditions tell of, or leave `status` out");
+        found.help("fix what its conditions report, or leave `status` out");
         found
     })
 }
 
 fn no_gateway(export: &Exported<'_>) -> Diagnostic {
     let cluster = export.cluster;
-    let message =
-        format!("no gateway of cluster `{cluster}` is known: nobody can reach what it exports");
+    let message = format!(
+        "no gateway of cluster `{cluster}` is known: other clusters cannot reach its exports"
+    );
     let field = ("metadata.name", Line::default());
     let mut found = finding(export.object, field, (Severity::Error, IM002), message);
     found.help(

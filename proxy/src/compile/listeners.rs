@@ -83,9 +83,9 @@ impl Transport {
 /// The servers of one address, oldest Gateway first.
 #[derive(Default)]
 pub(super) struct Servers<'a> {
-    /// Those that stand beside each other.
+    /// The servers that can share the port.
     pub used: Vec<Bound<'a>>,
-    /// Those that came too late, with the reason.
+    /// The servers that lost a conflict, with the reason.
     pub skipped: Vec<(Bound<'a>, String)>,
 }
 

@@ -73,16 +73,17 @@ pub(super) struct Members {
     /// The one that the proxy is in.
     pub own: Arc<Member>,
     by_key: BTreeMap<Arc<str>, Arc<Member>>,
-    /// Hash over all keys and what the proxy was told, on which everything here depends; Clusters are noted by what uses
-    /// them.
+    /// Hash over all keys and what the proxy was told, on which everything here depends; Clusters are noted by what
+    /// uses them.
     pub fingerprint: u64,
     /// By the last part of the key; none where several have the same.
     by_name: HashMap<Arc<str>, Option<Arc<Member>>>,
 }
 
 impl Members {
-    /// Collects them from what the proxy was told, Clusters, ServiceImports, GlobalTrafficPolicies, ServiceExports, EndpointSlices
-    /// of other clusters and Destinations. A bare name that no key has stands for `default/default/default/NAME`.
+    /// Collects them from what the proxy was told, Clusters, ServiceImports, GlobalTrafficPolicies, ServiceExports,
+    /// EndpointSlices of other clusters and Destinations. A bare name that no key has represents
+    /// `default/default/default/NAME`.
     pub(super) fn collect(resources: &ResourceSet, identity: &Identity) -> Self {
         let mut keys: BTreeSet<&str> = BTreeSet::new();
         for import in all(&resources.service_imports) {
@@ -162,7 +163,7 @@ impl Members {
         self.by_key.get(key)
     }
 
-    /// The member that a bare name or a key stands for; none for a name that several have.
+    /// The member that a bare name or a key represents; none for a name that several have.
     pub(super) fn find(&self, name: &str) -> Option<&Arc<Member>> {
         self.by_key(name)
             .or_else(|| self.by_name.get(name)?.as_ref())

@@ -35,7 +35,7 @@ pub(super) struct Policies<'a> {
     private: ByHost<'a>,
 }
 
-/// Rules by completed host, those that count first.
+/// Rules by completed host, in order of precedence.
 type ByHost<'a> = HostIndex<Vec<&'a Rule>>;
 
 impl<'a> Policies<'a> {
@@ -201,8 +201,8 @@ impl<'a> Policies<'a> {
     }
 }
 
-/// Puts the rules for one host in age order. One that selects workloads beats all that do not, or select otherwise. Only
-/// rules of one selector that are seen by the same namespaces are merged: the first decides which.
+/// Puts the rules for one host in age order. One that selects workloads beats all that do not, or select otherwise.
+/// Only rules of one selector that are seen by the same namespaces are merged: the first decides which.
 fn rank(rules: &mut Vec<&Rule>) {
     rules.sort_by(|a, b| {
         let key = |rule: &Rule| rule.spec.workload_selector.is_none();
@@ -222,7 +222,7 @@ fn is_private(rule: &Rule) -> bool {
     let hidden = match &rule.spec.export_to {
         ExportTo::All => false,
         ExportTo::Namespaces(seen) => seen.iter().all(|namespace| namespace == own),
-        ExportTo::Nobody => true,
+        ExportTo::NoNamespace => true,
     };
     hidden || rule.spec.workload_selector.is_some()
 }
@@ -240,7 +240,7 @@ pub(super) fn counts(rule: &Object<DestinationRule>, identity: &Identity) -> boo
     }
 }
 
-/// The blocks in force for one port and subset. Blocks are replaced whole, never merged; port-level settings replace
+/// The blocks in effect for one port and subset. Blocks are replaced whole, never merged; port-level settings replace
 /// all blocks, missing ones becoming defaults.
 #[derive(Default)]
 struct Effective<'a> {

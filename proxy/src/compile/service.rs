@@ -42,7 +42,7 @@ pub(super) struct Service {
     pub affinity: Option<Duration>,
     /// Whether it is no part of the mesh.
     pub external: bool,
-    /// Whether and how its endpoints are asked how they are.
+    /// Whether and how its endpoints are health-checked.
     pub health_check: HealthChecked,
     /// Which of its endpoints are preferred, where no rule says so.
     pub distribution: TrafficDistribution,
@@ -50,9 +50,10 @@ pub(super) struct Service {
     pub subject_alt_names: Vec<Arc<str>>,
     /// The identity of its workloads in other clusters, `ns/NAMESPACE/sa/ACCOUNT`, if an import says so.
     pub imported_account: Option<Arc<str>>,
-    /// Whether its host is one under which clusters serve together (`clusterset.local`), or that stands for one of them.
+    /// Whether its host is one under which clusters serve together (`clusterset.local`), or that represents one of
+    /// them.
     pub is_cluster_set: bool,
-    /// The cluster that its host stands for alone, if it does for one.
+    /// The cluster that its host represents alone, if it does for one.
     pub stands_for: Option<Arc<Member>>,
     /// How members share its traffic, when a policy says so.
     pub sharing: Option<Sharing>,
@@ -62,8 +63,8 @@ pub(super) struct Service {
     pub is_exportable: bool,
     /// How requests of other clusters are balanced, where their ServiceExport says so.
     pub export: Option<ExportBalancer>,
-    /// Where requests go that are for the whole of it, where policies shift them: the first that takes a request counts, and
-    /// none is behind one that takes all.
+    /// Where requests go that are for the whole of it, where policies shift them: the first that takes a request
+    /// counts, and none is behind one that takes all.
     pub shifts: Vec<Arc<Shift>>,
     /// Subsets that no DestinationRule has to define, by name.
     pub subsets: BTreeMap<Arc<str>, BTreeMap<String, String>>,
@@ -155,8 +156,8 @@ impl ExportBalancer {
     /// How long after its last request a client stays.
     const LIFETIME: Duration = Duration::from_secs(3600);
 
-    /// Puts it in the place of what a rule or the service says, unless that is a key of a rule; `is_said` tells whether a rule
-    /// says anything.
+    /// Puts it in the place of what a rule or the service says, unless that is a key of a rule; `is_said` tells whether
+    /// a rule says anything.
     pub(super) fn overrule(self, balance: &mut Balance, is_said: bool) {
         if matches!(balance.policy, Policy::Hash(_)) && balance.remember.is_none() {
             return;
@@ -210,8 +211,8 @@ impl Service {
     }
 }
 
-/// What the endpoints of a port of a Service, or of what stands for one, speak: by `appProtocol`, else by the prefix of the port's name, else by the
-/// protocol that the port declares; HTTP/1.1 when nothing is said.
+/// What the endpoints of a port of a Service, or of what represents one, speak: by `appProtocol`, else by the prefix of
+/// the port's name, else by the protocol that the port declares; HTTP/1.1 when nothing is said.
 pub(super) fn protocol(app_protocol: Option<&str>, name: &str, declared: &str) -> Protocol {
     match port_protocol::is_http2(port_protocol::named(app_protocol, name, declared)) {
         true => Protocol::Http2,

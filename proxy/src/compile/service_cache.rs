@@ -1,7 +1,8 @@
-//! What one compile leaves for the next: services, so that those of which nothing changed need not be put together again.
+//! What one compile leaves for the next: services, so that those of which nothing changed need not be put together
+//! again.
 //!
-//! Endpoints change much more often than anything else. Where they alone did, in EndpointSlices, the services that these
-//! belong to are made anew and all others are taken as they are.
+//! Endpoints change much more often than anything else. Where they alone did, in EndpointSlices, the services that
+//! these belong to are rebuilt and all others are taken as they are.
 
 use std::cmp::Ordering;
 #[cfg(test)]
@@ -124,8 +125,8 @@ fn only_slices_differ(before: &ResourceSet, now: &ResourceSet) -> bool {
 
 type Slice = Arc<Object<EndpointSlice>>;
 
-/// The services to which slices belong that changed. Nothing if slices of other clusters came or went: those clusters may be
-/// known by nothing else.
+/// The services to which slices belong that changed. Nothing if slices of other clusters came or went: those clusters
+/// may be known by nothing else.
 fn changed<'a>(
     before: &'a Objects<EndpointSlice>,
     now: &'a Objects<EndpointSlice>,

@@ -1,9 +1,9 @@
 //! Every host that requests can be sent to, in one index, whatever kind of resource describes it.
 //!
-//! Services of clusters come first, whether Kubernetes, Destinations or ServiceImports tell of them: what a ServiceEntry or a
-//! Destination says of a host outside adds nothing to them. Among ServiceEntries for one host in one namespace endpoints are
-//! joined and the oldest decides about the rest. Of others for one host a ServiceEntry in the proxy's namespace counts, else the
-//! oldest.
+//! Services of clusters come first, whether Kubernetes, Destinations or ServiceImports tell of them: what a
+//! ServiceEntry or a Destination says of a host outside adds nothing to them. Among ServiceEntries for one host in one
+//! namespace endpoints are joined and the oldest decides about the rest. Of others for one host a ServiceEntry in the
+//! proxy's namespace counts, else the oldest.
 
 mod entry;
 
@@ -83,8 +83,8 @@ impl Services {
         }
     }
 
-    /// With the services of these names made anew, after a change of EndpointSlices. Nothing if other hosts came of it, or if
-    /// something else has one of theirs.
+    /// With the services of these names rebuilt, after a change of EndpointSlices. Nothing if other hosts came of it,
+    /// or if something else has one of theirs.
     pub(super) fn renewed(
         self,
         resources: &ResourceSet,
@@ -158,13 +158,13 @@ impl Services {
         self.by_host.iter().map(|(_, service)| service)
     }
 
-    /// The addresses that stand for services.
+    /// The addresses that represent services.
     pub(super) fn vips(&self) -> &Vips {
         &self.vips
     }
 
     /// Under what else requests for a service may come: for one of this domain the host under which clusters serve it
-    /// together, and the addresses that stand for it.
+    /// together, and the addresses that represent it.
     pub(super) fn aliases(&self, host: &str, domain: &str) -> Vec<String> {
         let vips = |together: &str| {
             let vips = self.vips.of(together).iter().map(vips::text);
@@ -212,11 +212,11 @@ struct Outside<'a> {
     is_near: bool,
     age: Age<'a>,
     draft: Draft,
-    /// The addresses that stand for it, each with the age of what says so.
+    /// The addresses that represent it, each with the age of what says so.
     addresses: Vec<(Age<'a>, IpNet)>,
 }
 
-/// Whether a service is among those that are wanted; all are if nothing is said.
+/// Whether a service is wanted; without a list, all are.
 fn is_wanted(only: Option<&Names<'_>>, namespace: &str, name: &str) -> bool {
     only.is_none_or(|names| names.contains(&(namespace, name)))
 }
@@ -238,7 +238,8 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Adds the services outside of all clusters: a ServiceEntry in the proxy's namespace before others, then the oldest.
+    /// Adds the services outside of all clusters: a ServiceEntry in the proxy's namespace before others, then the
+    /// oldest.
     fn add_outside(&mut self) {
         let mut outside = entry::collect(self);
         outside.extend(gloo::external(self));
@@ -253,7 +254,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Notes an address, or a block of them, that stands for a host.
+    /// Notes an address, or a block of them, that represents a host.
     fn claim(&mut self, age: Age<'a>, net: IpNet, host: &Arc<str>) {
         self.claims.push(Claim {
             age,

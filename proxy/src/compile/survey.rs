@@ -302,7 +302,7 @@ impl<'a> Survey<'a> {
         let object = Name::new(Arc::clone(&service.namespace), Arc::clone(&service.name));
         let known = self.resources.multi_cluster_services.get(&object);
         let is = match (known, exposure.edge_only) {
-            (None, _) => "is refused, and lets nobody use other clusters",
+            (None, _) => "is rejected, and no proxy uses other clusters",
             (Some(_), true) => "is for gateways only",
             (Some(_), false) => "is for its consumerClusters only, and this is none of them",
         };

@@ -1,7 +1,7 @@
 //! Something that serves a service's ports, before the port is known, and lists of it.
 //!
 //! What workloads have in common that were written together is held once. A service's list is worked out when somebody
-//! asks for it: that is when a cluster of the service is made, and nobody asks when nothing has changed.
+//! asks for it: that is when a cluster of the service is made, which happens only after a change.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,7 +32,7 @@ pub(super) struct Workload {
     pub facts: Arc<Facts>,
 }
 
-/// What is known of a workload besides where it is; shared by those of which the same is known.
+/// What is known of a workload apart from where it is; shared by those of which the same is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Facts {
     /// Its own ports by service port name.
@@ -55,7 +55,7 @@ pub(super) struct Facts {
     pub origin: Origin,
     /// How its gateway is asked for it; none for one that is reached directly.
     pub hop: Option<Arc<Hop>>,
-    /// What stands behind it, where it is a gateway that passes the workloads' own TLS on.
+    /// The workload behind it, where it is a gateway that passes the workloads' own TLS on.
     pub behind: Option<Arc<Behind>>,
     /// Probes of the kernel on silent connections, where no rule says so.
     pub keepalive: Option<TcpKeepalive>,
@@ -195,8 +195,8 @@ impl Workload {
         Self::new(host, Facts::default())
     }
 
-    /// Hands on its addresses for a service port, each with what else may be tried in its place; none for a name that has
-    /// not been resolved yet.
+    /// Hands on its addresses for a service port, each with what else may be tried in its place; none for a name that
+    /// has not been resolved yet.
     pub(super) fn addresses(
         &self,
         port: &Port,
@@ -237,7 +237,7 @@ impl Workload {
     }
 }
 
-/// Workloads that are being listed. Those that are alike share what is known of them.
+/// Workloads that are being listed. Equal workloads share their facts.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     all: Vec<Workload>,
@@ -250,7 +250,7 @@ impl Listing {
         self.all.push(workload);
     }
 
-    /// Those that were added.
+    /// The workloads that were added.
     pub(super) fn all(&self) -> &[Workload] {
         &self.all
     }
@@ -290,8 +290,8 @@ pub(super) struct Workloads {
 }
 
 impl Workloads {
-    /// Adds those that `list` lists, which is called when somebody asks. Whether there is a DNS name among them is known
-    /// before.
+    /// Adds the workloads of `list`, which is called on demand. Whether there is a DNS name among them is
+    /// known before.
     pub(super) fn add(
         &mut self,
         has_names: bool,
@@ -307,7 +307,7 @@ impl Workloads {
         self.extend([workload]);
     }
 
-    /// Those that were added one by one.
+    /// The workloads that were added one by one.
     pub(super) fn listed(&self) -> impl Iterator<Item = &Workload> {
         let listed = self.parts.iter().filter_map(|part| match part {
             Part::Listed(listed) => Some(listed),

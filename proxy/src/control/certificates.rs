@@ -1,7 +1,7 @@
 //! Certificates in files and Secrets: read, checked, followed, and what is wrong with them told.
 //!
-//! Files are read anew every few seconds and when something happens in their directory; whether anything changed, the
-//! store tells by their contents. What it keeps in force is its matter, see `tls::Store`.
+//! Files are read again every few seconds and when something happens in their directory; whether anything changed, the
+//! store tells by their contents. What it keeps in effect is its matter, see `tls::Store`.
 
 mod findings;
 
@@ -64,7 +64,7 @@ pub fn now() -> UnixSeconds {
 
 /// What one look at everything has found.
 pub struct Look {
-    /// Whether anything in force is another than before.
+    /// Whether anything in effect is another than before.
     pub changed: bool,
     /// What is wrong.
     pub findings: Vec<Diagnostic>,
@@ -101,8 +101,8 @@ pub fn look(
     }
 }
 
-/// Whether the proxy is to have an identity within the mesh: it was told where, or the files are where they usually are.
-/// Once it has one, files that are gone do not take it away.
+/// Whether the proxy is to have an identity within the mesh: it was told where, or the files are where they usually
+/// are. Once it has one, files that are gone do not take it away.
 fn has_mesh_identity(identity: &Identity, store: &Store) -> bool {
     let (own, _) = mesh(identity);
     let is_there = || match &own {

@@ -1,8 +1,8 @@
 //! Keeps the addresses of DNS endpoints fresh: one task for each name that a snapshot uses.
 //!
-//! An answer is renewed when the shortest TTL of it is over, those of the aliases on the way included, but not more often
-//! than every [`RENEW_MIN`], of imports [`RENEW_IMPORT_MIN`]. A failed lookup keeps the last addresses and is tried again after a pause that doubles from
-//! [`RETRY_FIRST`] to [`RETRY_MAX`].
+//! An answer is renewed when the shortest TTL of it is over, those of the aliases on the way included, but not more
+//! often than every [`RENEW_MIN`], of imports [`RENEW_IMPORT_MIN`]. A failed lookup keeps the last addresses and is
+//! tried again after a pause that doubles from [`RETRY_FIRST`] to [`RETRY_MAX`].
 
 mod system;
 
@@ -40,7 +40,7 @@ pub const RETRY_FIRST: Duration = Duration::from_secs(1);
 /// Longest pause after failed lookups.
 pub const RETRY_MAX: Duration = Duration::from_secs(60);
 
-/// Lookups that are under way at the same time; others wait for their turn.
+/// Lookups that are in progress at the same time; others wait for their turn.
 pub const LOOKUPS_MAX: usize = 64;
 
 /// Addresses of a name, at least one.
@@ -54,7 +54,7 @@ pub struct Found {
     pub partly: Option<String>,
 }
 
-/// What came of a lookup.
+/// Result of a lookup.
 pub type Answer = Result<Found, String>;
 
 /// What is looked up.
@@ -72,8 +72,8 @@ pub type Lookup =
 
 type Builder = ResolverBuilder<TokioRuntimeProvider>;
 
-/// The system's resolver configuration (`/etc/resolv.conf` and `/etc/hosts`), both address families; of these servers, if
-/// there are any, instead of the system's.
+/// The system's resolver configuration (`/etc/resolv.conf` and `/etc/hosts`), both address families; of these servers,
+/// if there are any, instead of the system's.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ fn asking(servers: &[SocketAddr], (system, options): (ResolverConfig, ResolverOp
 }
 
 fn resolver_of(mut builder: Builder) -> Result<TokioResolver, String> {
-    // whoever keeps answers here is the registry: a cache would add its time to theirs
+    // the registry caches answers; a second cache would add its time to theirs
     builder.options_mut().cache_size = 0;
     builder.build().map_err(|error| error.to_string())
 }
@@ -206,7 +206,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// A follower of no name yet. `changed` is told of every name whose addresses differ from before.
+    /// A follower of no name yet. `changed` is notified of every name whose addresses differ from before.
     pub fn new(lookup: Lookup, registry: Arc<Registry>, changed: mpsc::Sender<Arc<str>>) -> Self {
         Self {
             lookup,

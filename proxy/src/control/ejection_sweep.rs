@@ -1,4 +1,4 @@
-//! Looks after the health of endpoints: sweeps ejections, makes tables anew, tells what happened.
+//! Looks after the health of endpoints: sweeps ejections, makes tables again, tells what happened.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Everything that looking after endpoints takes.
 pub struct EjectionSweep {
-    /// The snapshot in force.
+    /// The snapshot in effect.
     pub slot: SnapshotSlot,
-    /// Told of every generation that is put in force.
+    /// Notified of every generation that is applied.
     pub generations: watch::Receiver<u64>,
     /// What happened to endpoints.
     pub journal: Arc<Journal>,
@@ -87,7 +87,7 @@ impl EjectionSweep {
         }
     }
 
-    /// The clusters of the snapshot in force whose endpoints may come and go; each keeps its turn.
+    /// The clusters of the snapshot in effect whose endpoints may come and go; each keeps its turn.
     fn monitored(
         &self,
         before: Vec<MonitoredCluster>,
@@ -168,13 +168,19 @@ impl EjectionSweep {
         let worker = WorkerId::CONTROL;
         match what {
             EventKind::Ejected { cause, .. } => counters.increment(worker, ejection(*cause)),
-            EventKind::Returned { .. } => counters.increment(worker, Counter::Unejections),
-            EventKind::Spared { .. } => counters.increment(worker, Counter::EjectionsOverflowed),
-            EventKind::PanicOn { .. } => counters.increment(worker, Counter::PanicModeEntries),
-            EventKind::Shifted { .. } => counters.increment(worker, Counter::PriorityLoadChanges),
+            EventKind::Unejected { .. } => counters.increment(worker, Counter::Unejections),
+            EventKind::EjectionOverflow { .. } => {
+                counters.increment(worker, Counter::EjectionsOverflowed)
+            }
+            EventKind::PanicModeEntered { .. } => {
+                counters.increment(worker, Counter::PanicModeEntries)
+            }
+            EventKind::PriorityLoadChanged { .. } => {
+                counters.increment(worker, Counter::PriorityLoadChanges)
+            }
             EventKind::Unhealthy { .. } => counters.increment(worker, Counter::TurnedUnhealthy),
             EventKind::Healthy => counters.increment(worker, Counter::TurnedHealthy),
-            EventKind::Unchecked | EventKind::PanicOff { .. } => {}
+            EventKind::HealthCheckRemoved | EventKind::PanicModeLeft { .. } => {}
         }
     }
 }
@@ -204,7 +210,9 @@ fn log(event: &Event) {
     let kind = event.what.name();
     let bad = matches!(
         event.what,
-        EventKind::Ejected { .. } | EventKind::PanicOn { .. } | EventKind::Unhealthy { .. }
+        EventKind::Ejected { .. }
+            | EventKind::PanicModeEntered { .. }
+            | EventKind::Unhealthy { .. }
     );
     if bad {
         tracing::warn!(cluster, endpoint, kind, "{}", event.what);

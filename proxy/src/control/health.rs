@@ -1,8 +1,8 @@
 //! Active health checks: one task for each endpoint that is checked, on the control thread, for all workers.
 //!
-//! An endpoint is asked as soon as it is known, then after a random part of the interval so that checks spread, and from
-//! then on once each interval. It is followed by its identity: a reload that leaves it and its check as they are changes
-//! nothing.
+//! An endpoint is asked as soon as it is known, then after a random part of the interval so that checks spread, and
+//! from then on once each interval. It is followed by its identity: a reload that leaves it and its check as they are
+//! changes nothing.
 
 mod probe;
 
@@ -24,14 +24,14 @@ use crate::snapshot::{Snapshot, SnapshotSlot};
 use crate::telemetry::{Counter, Telemetry, WorkerId};
 use crate::upstream::Counts;
 
-/// Checks that are under way at the same time; others wait for their turn.
+/// Checks that are in progress at the same time; others wait for their turn.
 pub const CHECKS_MAX: usize = 512;
 
-/// Checks of one cluster's endpoints that are under way at the same time, so that a service whose endpoints all hang
+/// Checks of one cluster's endpoints that are in progress at the same time, so that a service whose endpoints all hang
 /// leaves turns for the others.
 pub const CHECKS_OF_CLUSTER_MAX: usize = 64;
 
-/// Checks the endpoints of the snapshot in force.
+/// Checks the endpoints of the snapshot in effect.
 pub struct Checker {
     slot: SnapshotSlot,
     generations: watch::Receiver<u64>,
@@ -173,7 +173,7 @@ impl Drop for Followed {
 async fn follow(subject: Rc<Subject>, shared: Rc<Shared>, turns: Rc<Semaphore>) {
     let mut first = true;
     loop {
-        // its cluster's first: who waits for that takes no turn of others
+        // the permit of its cluster first, so that waiting for it does not block other clusters
         let Ok(of_cluster) = turns.acquire().await else {
             return;
         };

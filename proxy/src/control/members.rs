@@ -1,4 +1,4 @@
-//! What the proxy is told of other clusters: the file of `--clusters`.
+//! What the proxy knows of other clusters: the file of `--clusters`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl FoundMembers {
         identity
     }
 
-    /// For whom findings are, where the proxy was started with this identity.
+    /// The fleet that findings are made for, where the proxy was started with this identity.
     pub fn fleet(&self, started: &Identity) -> Fleet {
         let identity = self.identity(started);
         let told = identity.members.iter().filter_map(|member| {

@@ -33,15 +33,13 @@ impl Panics {
     pub(super) fn look(&mut self, now: Moment) {
         let panicking = self.panicking();
         for &(id, priority) in panicking.difference(&self.told) {
-            self.note(id, priority, now, |priority, healthy| EventKind::PanicOn {
-                priority,
-                healthy,
+            self.note(id, priority, now, |priority, healthy| {
+                EventKind::PanicModeEntered { priority, healthy }
             });
         }
         for &(id, priority) in self.told.difference(&panicking) {
-            self.note(id, priority, now, |priority, healthy| EventKind::PanicOff {
-                priority,
-                healthy,
+            self.note(id, priority, now, |priority, healthy| {
+                EventKind::PanicModeLeft { priority, healthy }
             });
         }
         self.told = panicking;

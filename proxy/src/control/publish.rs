@@ -1,4 +1,4 @@
-//! Compiles a resource set and puts it in force.
+//! Compiles a resource set and puts it into effect.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::tls::Store;
 /// How long connections of a listener that goes away are served by what it said last; codecs end them by then.
 const RETIREMENT: Duration = Duration::from_secs(60);
 
-/// Owns the way from resources to the snapshot in force; there is one per process.
+/// Owns the way from resources to the snapshot in effect; there is one per process.
 pub struct Publisher {
     identity: Identity,
     registry: Arc<Registry>,
@@ -51,12 +51,12 @@ impl Publisher {
         }
     }
 
-    /// Tells of every generation that is put in force.
+    /// Notifies of every generation that is applied.
     pub fn generations(&self) -> watch::Receiver<u64> {
         self.generation.subscribe()
     }
 
-    /// The resources in force.
+    /// The resources in effect.
     pub fn resources(&self) -> &Arc<ResourceSet> {
         &self.resources
     }
@@ -66,7 +66,7 @@ impl Publisher {
         &self.identity
     }
 
-    /// Notes what is known of other clusters; it is in force with the next snapshot.
+    /// Notes what is known of other clusters; it is in effect with the next snapshot.
     pub fn know(&mut self, members: &[MemberSettings]) {
         if self.identity.members != members {
             self.identity.members = members.to_vec();
@@ -84,7 +84,7 @@ impl Publisher {
         survey.idle_gateways().into_iter().next()
     }
 
-    /// Puts new resources in force.
+    /// Puts new resources in effect.
     pub fn publish(&mut self, resources: Arc<ResourceSet>) -> Arc<Snapshot> {
         self.resources = resources;
         self.recompile()
@@ -99,7 +99,7 @@ impl Publisher {
         snapshot
     }
 
-    /// A fault while compiling leaves the snapshot before in force, and the control task alive for the next update.
+    /// A fault while compiling leaves the snapshot before in effect, and the control task alive for the next update.
     fn recompile_with(
         &mut self,
         compile: impl FnOnce(&Inputs<'_>, &Snapshot) -> Snapshot,
@@ -121,7 +121,7 @@ impl Publisher {
             counters.increment(WorkerId::CONTROL, Counter::TaskPanics);
             self.telemetry.control.reloaded(Reload::Failed);
             tracing::error!(
-                "a fault of the proxy: the update is not in force, what was before stays"
+                "a fault of the proxy: the update is not applied, the previous configuration stays"
             );
             return previous;
         };

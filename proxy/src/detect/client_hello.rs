@@ -1,8 +1,8 @@
-//! The first message of a TLS client, as far as it decides who serves it: name, protocols, versions.
+//! The first message of a TLS client, as far as it selects a server: name, protocols, versions.
 //!
 //! Pure and without consuming: it is called with all the bytes so far, and again when there are more. Bounded by
 //! [`HELLO_BYTES_MAX`]. Strict about the lengths that it walks by, and about the name; whatever else a client says is
-//! left to whoever terminates the connection, so that old and new clients pass alike.
+//! left to the TLS server that terminates the connection, so that old and new clients pass alike.
 
 use std::borrow::Cow;
 
@@ -184,7 +184,7 @@ fn body(message: &[u8]) -> Result<ClientHello, HelloError> {
     Ok(hello)
 }
 
-/// A list of names by type, of which type 0 is a host; nobody has ever defined another.
+/// A list of names by type, of which type 0 is a host; no other type is defined.
 fn read_name(hello: &mut ClientHello, mut data: Reader<'_>) -> Result<(), HelloError> {
     let mut names = Reader(data.prefixed16()?);
     while !names.0.is_empty() {

@@ -1,4 +1,4 @@
-//! The PROXY protocol's header, versions 1 and 2: who is at the other end of what forwarded a connection to us.
+//! The PROXY protocol's header, versions 1 and 2: the original client of a connection that was forwarded to us.
 //!
 //! Format: <https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>. Pure and without consuming: it is called with
 //! all the bytes so far, and again when there are more. Bounded by [`HEADER_BYTES_MAX`].

@@ -108,7 +108,7 @@ impl Outgoing {
         let bodiless = matches!(body, UpstreamBody::Empty);
         let idempotent = parts.method.is_idempotent();
         let repeatable = bodiless && idempotent;
-        // a body that nobody keeps cannot go again
+        // a body that is not buffered cannot be sent again
         let is_whole = bodiless || body.source().is_some();
         let saved_head = |parts: &Parts| Again {
             saved_head: SavedHead::of(&forward.worker.buffers, parts),

@@ -106,7 +106,7 @@ pub enum UpstreamBody {
     Stream {
         /// The downstream side.
         incoming: DownstreamBody,
-        /// Told of every frame.
+        /// Notified of every frame.
         progress: Rc<Progress>,
     },
     /// As a stream, and kept for another try, or copied for a mirror.

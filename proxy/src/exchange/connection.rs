@@ -36,7 +36,7 @@ pub struct Connection {
     /// Whether the peer should be told to take new requests elsewhere; set by `codec` when a drain starts. An
     /// HTTP/1 response then carries `connection: close`.
     pub draining: Cell<bool>,
-    /// Whether the latest response of an HTTP/1 connection is one of our own, so that nobody reads on what may still come of
+    /// Whether the latest response of an HTTP/1 connection is a local reply, so that nothing is read on what may still come of
     /// the request; set by the exchange, taken by `codec`.
     pub answered_here: Cell<bool>,
     /// Streams of an HTTP/2 connection that carry another protocol now.

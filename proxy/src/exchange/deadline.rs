@@ -1,4 +1,4 @@
-//! When the time of a request, or of one of its tries, runs out: counted from the moment that the request was read
+//! When the time of a request, or of one of its attempts, runs out: counted from the moment that the request was read
 //! entirely.
 
 use std::future::Future;
@@ -55,8 +55,8 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// Ready when a time is over, and which. `connected` is whether the try has its connection, which its time is counted
-    /// from.
+    /// Ready when a time is over, and which. `connected` is whether the try has its connection, which its time is
+    /// counted from.
     pub fn poll(&mut self, cx: &mut Context<'_>, connected: bool) -> Poll<Kind> {
         if self.request.is_none() && self.per_try.is_none() {
             ready!(self.progress.poll_complete(cx));

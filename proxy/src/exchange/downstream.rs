@@ -127,7 +127,7 @@ struct State {
     trailers: Option<HeaderMap>,
     fault: Option<Reason>,
     reader: Option<Waker>,
-    /// Nobody will take anything any more.
+    /// The reader is gone.
     abandoned: bool,
     /// Taken, and not yet given back to the peer.
     released: u32,
@@ -172,7 +172,7 @@ impl Lane {
         Inlet(Rc::clone(self))
     }
 
-    /// Puts bytes in; returns how many nobody will take.
+    /// Puts bytes in; returns how many are discarded because the reader is gone.
     pub fn push(&self, bytes: &[u8], end: bool) -> usize {
         let mut state = self.state.borrow_mut();
         state.ended |= end;
@@ -211,7 +211,7 @@ impl Lane {
         self.watched.set(watched);
     }
 
-    /// Bytes that were taken since the last call, and bytes that nobody will take.
+    /// Bytes that were taken since the last call, and bytes that were discarded.
     pub fn take_released(&self) -> (u32, u32) {
         let mut state = self.state.borrow_mut();
         let released = std::mem::take(&mut state.released);
@@ -227,7 +227,7 @@ impl Lane {
         std::mem::take(&mut self.state.borrow_mut().wanted)
     }
 
-    /// Whether nobody will take anything any more.
+    /// Whether the reader is gone.
     pub fn is_abandoned(&self) -> bool {
         self.state.borrow().abandoned
     }

@@ -1,8 +1,8 @@
 //! A request that its tier of clusters has failed goes to the next tier, if it may.
 //!
-//! Comes after the retries of its rule, which stay in their tier. One try for each tier, in their order, but for the last
-//! one: there come the retries of a rule that says nothing about them. The path and what tells of the try are made anew from
-//! the request as it came.
+//! Comes after the retries of its rule, which stay in their tier. One try for each tier, in their order, but for the
+//! last one: there come the retries of a rule that says nothing about them. The path and what tells of the try are
+//! rebuilt from the request as it came.
 
 use hyper::StatusCode;
 
@@ -25,7 +25,7 @@ fn cause(tried: Outcome, idempotent: bool, grpc: bool, replay: Replay) -> Option
             _ => None,
         },
         (_, Outcome::Failed(kind)) => match kind {
-            // a retry found nobody left in its tier: the tries before it have had the last endpoint ejected
+            // a retry found no endpoint left in its tier: the attempts before it ejected the last one
             Kind::NoHealthyUpstream => Some(Cause::Connect),
             Kind::ConnectFailed | Kind::ConnectTimeout => Some(Cause::Connect),
             Kind::UpstreamClosed
@@ -39,7 +39,7 @@ fn cause(tried: Outcome, idempotent: bool, grpc: bool, replay: Replay) -> Option
     }
 }
 
-/// What came of a try.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug)]
 enum Outcome {
     Failed(Kind),

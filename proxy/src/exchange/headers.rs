@@ -124,7 +124,7 @@ impl TryHeaders {
         }
     }
 
-    /// Changes those that are there: a rule may have taken one out.
+    /// Changes the headers that exist: a rule may have removed one.
     pub fn tell(&self, headers: &mut HeaderMap) {
         self.each(|name, value| {
             if headers.contains_key(&name) {

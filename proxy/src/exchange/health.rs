@@ -1,4 +1,4 @@
-//! What a try tells of the health of its endpoint.
+//! What an attempt says about the health of its endpoint.
 
 use http::HeaderMap;
 use hyper::Response;
@@ -7,7 +7,7 @@ use super::request::PickedEndpoint;
 use crate::cluster::Outcome;
 use crate::error::{Error, Kind};
 
-/// What came of a try, as far as it is the endpoint's doing.
+/// The outcome of an attempt, as far as the endpoint caused it.
 pub fn outcome<B>(tried: &Result<Response<B>, Error>, grpc: bool) -> Option<Outcome> {
     match tried {
         Ok(response) => {
@@ -41,7 +41,7 @@ pub fn of_failure(kind: Kind) -> Option<Outcome> {
     }
 }
 
-/// The status that the gRPC status of a response without a body stands for, as Envoy has it.
+/// The status that the gRPC status of a response without a body represents, as Envoy has it.
 fn grpc_status(headers: &HeaderMap) -> Option<u16> {
     let status = headers.get("grpc-status")?.to_str().ok()?;
     Some(match status.parse::<u8>().ok()? {
@@ -67,7 +67,7 @@ impl PickedEndpoint {
         cluster.enter(self.index(), || cluster.state.journal.now());
     }
 
-    /// Tells outlier detection what came of it.
+    /// Reports the outcome to outlier detection.
     pub fn report(&self, outcome: Outcome) {
         let cluster = self.cluster();
         cluster.report(self.index(), outcome, || cluster.state.journal.now());

@@ -1,7 +1,8 @@
 //! Carries out a plan of mirrors: copies of a request, sent and forgotten.
 //!
 //! A copy never slows or fails the request that it is made from: it goes out in a task of its own, its body waits in a
-//! queue with a bound, and past any bound the copy is given up. Nobody sees its response; counters say what became of it.
+//! queue with a bound, and past any bound the copy is given up. Its response is discarded; counters say what became of
+//! it.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -31,7 +32,7 @@ use crate::telemetry::{Counter, Gauge};
 use crate::upstream::http1::Message;
 use crate::upstream::{Client, Protocol};
 
-/// Most copies under way, per worker.
+/// Most copies in flight, per worker.
 pub const MIRRORS_MAX: usize = 1_024;
 
 /// Most bytes of a body that wait for their mirror.
@@ -128,7 +129,7 @@ fn copy(
     copy
 }
 
-/// A copy under way.
+/// A copy in progress.
 struct Copying {
     worker: Rc<Worker>,
     client: Client,

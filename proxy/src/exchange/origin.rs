@@ -1,4 +1,4 @@
-//! Who sent a request and how, as far as this proxy can tell: the one place that tells whom to believe.
+//! Who sent a request and how, as far as this proxy can tell: the one place that tells which authorities to trust.
 //!
 //! Everything in a request's head is the client's own claim. Two things are not: the address of the connection's peer,
 //! and what the trusted proxies in front of this one added (`--trusted-hops`).
@@ -41,8 +41,8 @@ impl Origin {
     /// Tells where a request comes from that this many trusted proxies passed on.
     ///
     /// With none, nothing of the head is looked at. The client's address is then the entry `trusted_hops` + 1 from the
-    /// right of what `x-forwarded-for` becomes here; a list that is too short, or holds something else there, leaves the
-    /// peer's.
+    /// right of what `x-forwarded-for` becomes here; a list that is too short, or holds something else there, leaves
+    /// the peer's.
     pub fn of(connection: &Connection, trusted_hops: usize, headers: &HeaderMap) -> Self {
         let mut origin = Self {
             scheme: connection.scheme(),
@@ -88,7 +88,7 @@ impl InternalAddresses {
     }
 }
 
-/// The scheme that the last hop tells of, if it is one.
+/// The scheme that the last hop reports, if it is valid.
 fn forwarded_scheme(headers: &HeaderMap) -> Option<Scheme> {
     match headers.get(X_FORWARDED_PROTO)?.as_bytes() {
         text if text.eq_ignore_ascii_case(b"https") => Some(Scheme::Https),

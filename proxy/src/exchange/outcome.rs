@@ -65,7 +65,7 @@ pub struct Record {
     added: ResponseFlags,
     /// How often the request was sent to an endpoint.
     tries: u32,
-    /// Status that the last of these tries got; 0 for none.
+    /// Status of the last of these attempts; 0 for none.
     try_code: u16,
     details: &'static str,
     grpc: bool,

@@ -1,6 +1,6 @@
 //! A request's body with more than one reader: each try reads it from its beginning, and mirrors get copies.
 //!
-//! The body streams: what comes from the client goes to the try under way at once, and is kept beside. Past a bound
+//! The body streams: what comes from the client goes to the try in progress at once, and is kept beside. Past a bound
 //! nothing is kept any more, and the request is not tried again once it has been read that far.
 
 use std::cell::{Cell, RefCell};
@@ -19,13 +19,13 @@ use super::downstream::DownstreamBody;
 use super::mirror::Feed;
 use crate::error::BoxError;
 
-/// What a piece of a body costs besides its bytes.
+/// What a piece of a body costs apart from its bytes.
 const PIECE_BYTES: usize = 64;
 
 /// A smaller piece is copied, so that it does not hold the whole buffer that it was read into.
 const COPIED_BELOW: usize = 4096;
 
-/// How much of request bodies one worker may keep for further tries.
+/// How much of request bodies one worker may keep for further attempts.
 #[derive(Debug)]
 pub struct ReplayBudget {
     used: Cell<usize>,
@@ -126,7 +126,8 @@ impl Source {
         })
     }
 
-    /// The body from its beginning, for another try; the reader before gets nothing more. None if its beginning is gone.
+    /// The body from its beginning, for another try; the reader before gets nothing more. None if its beginning is
+    /// gone.
     pub fn reader(self: &Rc<Self>) -> Option<Reader> {
         let mut state = self.state.borrow_mut();
         if !state.whole && state.turn > 0 {

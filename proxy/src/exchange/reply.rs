@@ -34,7 +34,7 @@ pub struct LocalReply {
     pub details: &'static str,
     /// Whether `x-envoy-overloaded: true` is sent.
     pub overloaded: bool,
-    /// Whether the body says that this is the latest of several tries.
+    /// Whether the body says that this is the last of several attempts.
     pub retried: bool,
     /// What the transport says of the connection that could not be made, which the body ends with.
     pub transport: Option<Arc<str>>,
@@ -235,7 +235,7 @@ impl LocalReply {
         response
     }
 
-    /// The body; put together only for one that speaks of several tries, which are rare.
+    /// The body; put together only for a reply after retries, which are rare.
     fn text(&self) -> Cow<'static, str> {
         let text = match self.body.strip_prefix(RESET) {
             Some(reason) if self.retried => {

@@ -31,7 +31,7 @@ pub const REPLAY_BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Default of [`ExchangeSettings::failover_body_bytes_max`].
 pub const FAILOVER_BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// Most bytes of request bodies that all workers together keep for other tries, by default.
+/// Most bytes of request bodies that all workers together keep for other attempts, by default.
 pub const REPLAY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Settings of the request path that do not come from resources.
@@ -54,10 +54,10 @@ pub struct ExchangeSettings {
     pub shadow_host_suffix: bool,
     /// Most bytes of one request body that are kept for another try. Default: 1 MiB.
     pub replay_body_bytes_max: usize,
-    /// Most bytes of request bodies that one worker keeps for other tries. Default: its part of 64 MiB.
+    /// Most bytes of request bodies that one worker keeps for other attempts. Default: its part of 64 MiB.
     pub replay_bytes_max: usize,
-    /// Most bytes of one request body that may be sent again to the next tier of clusters; no more than are kept for another
-    /// try. Default: 64 KiB. Source: `--failover-replay-bytes`.
+    /// Most bytes of one request body that may be sent again to the next tier of clusters; no more than are kept for
+    /// another try. Default: 64 KiB. Source: `--failover-replay-bytes`.
     pub failover_body_bytes_max: usize,
     /// Name of this machine, for `%HOSTNAME%`.
     pub hostname: Arc<str>,
@@ -123,7 +123,7 @@ pub struct Worker {
     pub replay: Rc<ReplayBudget>,
     /// What copies of requests take.
     pub mirroring: Rc<Mirroring>,
-    /// When a name was told of that no service has.
+    /// When an unknown name was logged last.
     pub(super) told_unknown: Cell<Option<tokio::time::Instant>>,
     snapshot: RefCell<Cached>,
     rng: RefCell<SmallRng>,
@@ -168,7 +168,7 @@ impl Worker {
         &self.rng
     }
 
-    /// The snapshot in force. A request calls this once and keeps what it got.
+    /// The snapshot in effect. A request calls this once and keeps what it got.
     pub fn snapshot(&self) -> SnapshotRef {
         let cached = &mut *self.snapshot.borrow_mut();
         let latest = cached.cache.load();
@@ -235,7 +235,7 @@ impl RequestTarget {
         self.stays
     }
 
-    /// The cluster. Where several members serve it, the one that stands for them all.
+    /// The cluster. Where several members serve it, the one that represents them all.
     pub fn cluster(&self) -> &Arc<Cluster> {
         self.snapshot
             .cluster(self.cluster)
@@ -363,7 +363,8 @@ impl PickedEndpoint {
         self.cluster().endpoint(self.endpoint)
     }
 
-    /// What a request to it goes out in: `version` is what it came in, `upgrading` whether it asks for another protocol.
+    /// What a request to it goes out in: `version` is what it came in, `upgrading` whether it asks for another
+    /// protocol.
     pub fn protocol(&self, version: Version, upgrading: bool) -> Protocol {
         let cluster = self.cluster();
         let client = match version {

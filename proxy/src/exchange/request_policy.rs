@@ -1,4 +1,4 @@
-//! What is asked for a request in times and tries, by its route and by a client that is trusted.
+//! Timeouts and retries of a request, from its route and from a trusted client.
 
 use hyper::header::HeaderMap;
 
@@ -8,7 +8,7 @@ use super::outcome::Record;
 use crate::filter::retry::Controls;
 use crate::filter::{RetryPolicy, timeout};
 
-/// What the route and a trusted client ask for: times and retries.
+/// Timeouts and retries that the route and a trusted client ask for.
 pub struct RequestPolicy {
     /// How long it may take, and each try.
     pub times: Times,

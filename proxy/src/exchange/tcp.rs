@@ -1,7 +1,7 @@
-//! Walks one connection that is carried as it is: rule, destination, endpoint, attempts; and tells its end, once.
+//! Walks one raw TCP connection: rule, destination, endpoint, attempts; and tells its end, once.
 //!
-//! The same walk as that of a request, without a head. What comes out is a connected stream with a [`Record`], which the
-//! codec fills while bytes move. A connection may stay for days, so that a record holds no snapshot.
+//! The same walk as that of a request, without a head. What comes out is a connected stream with a [`Record`], which
+//! the codec fills while bytes move. A connection may stay for days, so that a record holds no snapshot.
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,11 +28,11 @@ use crate::snapshot::{Destination, Federated, OpaqueRoutes};
 use crate::telemetry::{Counter, Entry, ReplayCause, RequestStats, ResponseFlags};
 use crate::upstream::{Client, Dialed, Ends, Tunnel, dial};
 
-/// Endpoints that one connection is tried on; where clusters stand in tiers, in the first of them and in the last, and one
-/// in each between. Envoy's default is 1; TCP has no retry policy to ask.
+/// Endpoints that one connection is tried on; where clusters stand in tiers, in the first of them and in the last, and
+/// one in each between. Envoy's default is 1; TCP has no retry policy to ask.
 pub const CONNECT_ATTEMPTS_MAX: usize = 3;
 
-/// A downstream connection that is to be carried.
+/// A downstream TCP connection to proxy.
 #[derive(Clone, Debug)]
 pub struct DownstreamTcp {
     /// Address of the peer.
@@ -143,7 +143,7 @@ fn tell_unknown(worker: &Worker, asked: &DownstreamTcp, known: &Federated) {
     }
 }
 
-/// How often at most an unknown name is told of.
+/// Shortest interval between two log lines about unknown names.
 const UNKNOWN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Connects to an endpoint, and to others when that fails.
@@ -233,8 +233,8 @@ fn ask(target: &RequestTarget, record: &Record) -> Ask {
 }
 
 impl RequestTarget {
-    /// Picks an endpoint that has not been tried, and notes it as tried; `None` when there is none left, or enough were. The
-    /// first one is that of the client's visit, if the client stays with one.
+    /// Picks an endpoint that has not been tried, and notes it as tried; `None` when there is none left, or enough
+    /// were. The first one is that of the client's visit, if the client stays with one.
     fn pick_other(
         &self,
         worker: &Worker,

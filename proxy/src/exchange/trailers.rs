@@ -1,7 +1,7 @@
 //! Which trailers of a request pass.
 //!
 //! Rules, and the endpoint's own checks, have looked at the header by the time that trailers come; an endpoint that merges
-//! trailers into it would believe what nobody has checked. Invariant: no field that frames, routes, identifies or
+//! trailers into it would trust unchecked values. Invariant: no field that frames, routes, identifies or
 //! authenticates is forwarded as a trailer (RFC 9110, section 6.5.1).
 
 use http::{HeaderMap, HeaderName};

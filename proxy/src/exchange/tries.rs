@@ -1,4 +1,4 @@
-//! The tries of one request: a plain loop around [`attempt`].
+//! The attempts of one request: a plain loop around [`attempt`].
 //!
 //! `filter::retry` says what is tried again and how long the pauses are, `cluster` whether there is room for one more
 //! retry; here they are put in order. A response that was passed on, a timeout of the request, and a body whose
@@ -47,7 +47,7 @@ pub async fn run(
     let tried = once(forward, forwarded, record.is_grpc()).await;
     match forwarded.judge(forward, record, tried) {
         Verdict::Done(tried) => tried,
-        // boxed: requests that are tried once need not carry what more tries take
+        // boxed: requests that are tried once need not carry what more attempts take
         Verdict::Again(failed) => Box::pin(more(forward, forwarded, record, *failed)).await,
     }
 }
@@ -60,7 +60,7 @@ enum Verdict {
     Done(Tried),
 }
 
-/// What comes after a first try that did not do: the retries of its rule, then the clusters of the next tiers.
+/// After a first attempt that failed: the retries of its rule, then the clusters of the next tiers.
 async fn more(
     forward: &Forward<'_>,
     forwarded: &mut ForwardedRequest<'_>,
@@ -126,8 +126,8 @@ impl ForwardedRequest<'_> {
         }
     }
 
-    /// Why there should be another try in a tier to which the request came from an earlier one, if there should: its rule says
-    /// nothing about retries, so that none was made yet of what the next tier is not asked for.
+    /// Why there should be another try in a tier to which the request came from an earlier one, if there should: its
+    /// rule says nothing about retries, so that none was made yet of what the next tier is not asked for.
     pub(super) fn wants_here(
         &self,
         forward: &Forward<'_>,
@@ -151,7 +151,7 @@ impl ForwardedRequest<'_> {
     }
 }
 
-/// Where it is counted what came of the last retry.
+/// The counter of the result of the last retry.
 fn counter_of_last(tried: &Tried) -> Counter {
     match tried {
         Ok(_) => Counter::RetriesSucceeded,
@@ -159,7 +159,7 @@ fn counter_of_last(tried: &Tried) -> Counter {
     }
 }
 
-/// All tries after the first of a tier.
+/// All retries within a tier.
 pub(super) async fn again(
     forward: &Forward<'_>,
     forwarded: &mut ForwardedRequest<'_>,
@@ -263,8 +263,9 @@ impl ForwardedRequest<'_> {
 }
 
 impl PickedEndpoint {
-    /// Another endpoint for the request, among those that may be picked now; preferably none of those that were tried, nor of a
-    /// priority to leave out. Where several members serve it, preferably one of those that have an endpoint that was not tried.
+    /// Another endpoint for the request, among those that may be picked now; preferably none of the endpoints that were tried,
+    /// nor of a priority to leave out. Where several members serve it, preferably one of those that have an endpoint
+    /// that was not tried.
     fn another(&self, worker: &Worker, tried: &[EndpointRef], next: &Next) -> Option<Self> {
         let picked = match next.avoid_tried && self.is_member() {
             true => self.of_same_tier(worker, tried)?,
@@ -319,7 +320,7 @@ async fn pause(
     .await
 }
 
-/// Reads what is there of a response that is not passed on; with it the connection is free, or ends.
+/// Reads the received part of a response that is not passed on; then the connection is free, or ends.
 pub(super) async fn drain(mut response: Response<pool::Incoming>) {
     let mut bytes = 0;
     let body = response.body_mut();

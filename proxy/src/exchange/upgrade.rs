@@ -21,7 +21,7 @@ use crate::upstream::http1::Upgraded;
 const BUFFER_BYTES: usize = 16 * 1024;
 
 /// Whether a request asks to switch protocols (RFC 9110, section 7.8). One that would switch to HTTP/2 is not listened to:
-/// what came through it would be requests that no rule has seen.
+/// requests inside it would bypass the rules.
 pub fn requested(headers: &HeaderMap) -> bool {
     headers.contains_key(UPGRADE)
         && !headers.get_all(UPGRADE).iter().any(names_http2)

@@ -199,7 +199,7 @@ pub struct Action {
 /// What is tried again of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Retries {
-    /// Tries after the first.
+    /// Retries.
     pub attempts: u32,
     /// After what, as `retryOn` lists it.
     pub on: Vec<String>,
@@ -277,7 +277,8 @@ pub struct DestinationChoice {
     pub edits: Edits,
     /// Its cluster; none when host, port or subset are unknown.
     pub cluster: Option<ClusterUsed>,
-    /// A word for it, what its requests or connections get in place of an answer, and why: `empty: requests get 503 UH; ...`.
+    /// A word for it, what its requests or connections get in place of an answer, and why: `empty: requests get 503 UH;
+    /// ...`.
     pub failure: Option<String>,
 }
 
@@ -293,13 +294,13 @@ pub struct ClusterUsed {
     /// What connections and requests are limited by, if by anything.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
-    /// The TLS that its connections are inside of: its mode, whom it asks for, and what it verifies.
+    /// TLS to its endpoints: the mode, the SNI, and what is verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
     /// What is hashed, and which endpoint it leads to; for balancers by hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<String>,
-    /// How endpoints are asked how they are, if they are.
+    /// How endpoints are health-checked, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check: Option<String>,
     /// Priorities, first to last; none where all endpoints have the same and no health counts.
@@ -308,8 +309,8 @@ pub struct ClusterUsed {
     /// The Kubernetes clusters that serve it, in the order of their tiers; none where only one can.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub member_clusters: Vec<MemberUsed>,
-    /// What of a failed request, or of a connection that cannot be made, goes to later tiers, in words; none where there is
-    /// one tier.
+    /// What of a failed request, or of a connection that cannot be made, goes to later tiers, in words; none where
+    /// there is one tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<String>,
     /// Endpoints that are not used, and why.

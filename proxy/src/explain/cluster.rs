@@ -21,7 +21,7 @@ use crate::pool::PoolSettings;
 use crate::registry::Visit;
 use crate::snapshot::{Destination, Route, Snapshot};
 
-/// Every destination of a route, in the order of the rule; those that take no traffic say why.
+/// Every destination of a route, in the order of the rule, with the reason for destinations without traffic.
 pub(super) fn destinations(
     route: &Route,
     snapshot: &Snapshot,
@@ -114,7 +114,7 @@ fn follow_key(
         return;
     };
     let Some(number) = led_to(cluster, snapshot, hash, used) else {
-        used.session_affinity = Some(format!("sticky by {own}, which leads to nobody"));
+        used.session_affinity = Some(format!("sticky by {own}, which leads to no endpoint"));
         return;
     };
     let address = &used.endpoints[number].address;
@@ -190,7 +190,8 @@ fn led_to(cluster: &Cluster, snapshot: &Snapshot, hash: u64, used: &ClusterUsed)
     shown(federation, choice, snapshot, used)
 }
 
-/// Every destination of a rule for connections, in the order of the rule. What a connection is kept with its client by is the client's address, and nothing else.
+/// Every destination of a rule for connections, in the order of the rule. What a connection is kept with its client by
+/// is the client's address, and nothing else.
 pub(super) fn of_connection(
     split: &Split<Destination>,
     snapshot: &Snapshot,
@@ -230,7 +231,7 @@ pub(super) fn of_connection(
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Request,
-    /// Carried as it is.
+    /// Proxied as raw TCP.
     Connection,
 }
 
@@ -306,7 +307,7 @@ fn failure(
             let why = "it is where the client dialled, which a gateway does not know";
             ("nowhere", Kind::NoOriginalDestination, why.to_owned())
         }
-        // where the policy gives nothing to anybody, the own cluster's endpoints are there still
+        // where the policy gives nothing to anybody, the local cluster's endpoints are there still
         Some(cluster) if cluster.is_deserted() || cluster.absence.is_some() => {
             let why = match cluster.absence {
                 None if subset.is_empty() => "the service has no endpoint".to_owned(),

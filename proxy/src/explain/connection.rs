@@ -1,4 +1,4 @@
-//! What becomes of a connection that is carried as it is: server, rules by SNI and address, destinations.
+//! What becomes of a raw TCP connection: server, rules by SNI and address, destinations.
 
 use std::net::IpAddr;
 
@@ -11,8 +11,8 @@ use crate::snapshot::{Chain, Chains, Handling, Listener, OpaqueRoutes, Service, 
 /// Most names that are listed when no server has the one that is asked for.
 const NAMES_LISTED_MAX: usize = 20;
 
-/// Explains the connection to the server of this name that the request would come on, if that is as far as it goes: when it is carried as it is, or
-/// when no server is for its name.
+/// Explains the connection to the server of this name that the request would come on, if that is as far as it goes:
+/// when it is proxied as raw TCP, or when no server is for its name.
 pub(super) fn explain(
     answer: &mut Explanation,
     (listener, name): (&Listener, &str),

@@ -56,7 +56,8 @@ pub(super) fn members(
     (members, all)
 }
 
-/// The pools that have an endpoint that may be used. Names of endpoints are looked up when a proxy runs; before, they count.
+/// The pools that have an endpoint that may be used. Names of endpoints are looked up when a proxy runs; before, they
+/// count.
 fn available(federation: &Federation, snapshot: &Snapshot) -> PoolSet {
     let available = federation.available(|id| snapshot.cluster(id));
     let never_ran = snapshot.generation == 0;
@@ -68,7 +69,7 @@ fn available(federation: &Federation, snapshot: &Snapshot) -> PoolSet {
     })
 }
 
-/// The pools that serve now: those that have an endpoint that may be used, else those of the first tier that panic.
+/// The pools that serve now: the pools with a usable endpoint, else the pools of the first tier that panic.
 fn serving(federation: &Federation, snapshot: &Snapshot) -> PoolSet {
     let available = available(federation, snapshot);
     if !available.is_empty() {
@@ -112,8 +113,8 @@ pub(super) fn no_endpoint_reason(federation: &Federation, snapshot: &Snapshot) -
     )
 }
 
-/// What becomes of a request that the tier in use fails, or of a connection where nothing is asked. None where there is only
-/// one tier, or nobody serves.
+/// What becomes of a request that the tier in use fails, or of a connection where nothing is asked. None where there is
+/// only one tier, or nobody serves.
 pub(super) fn failover(
     federation: &Federation,
     snapshot: &Snapshot,
@@ -160,7 +161,7 @@ pub(super) fn failover(
     })
 }
 
-/// Gives all that another cluster has sent to the endpoints of the own one. What is answered instead, if it has none.
+/// Gives all that another cluster has sent to the endpoints of the local one. What is answered instead, if it has none.
 pub(super) fn at_home(
     used: &mut ClusterUsed,
     (cluster, federation): (&Cluster, &Federation),
@@ -189,13 +190,13 @@ pub(super) fn at_home(
         }
     }
     used.failover = Some(
-        "sent by another cluster (x-strait-from-cluster): the own cluster answers it, whatever the policy says, and \
+        "sent by another cluster (x-strait-from-cluster): the local cluster answers it, whatever the policy says, and \
          nothing is replayed elsewhere"
             .to_owned(),
     );
     let serves = own.is_some() && cluster.live().is_available();
     let LocalReply { status, flags, .. } = LocalReply::LOOP;
-    let (status, why) = (status.as_u16(), "the own cluster has no endpoint for it");
+    let (status, why) = (status.as_u16(), "the local cluster has no endpoint for it");
     (!serves).then(|| format!("unavailable: requests get {status} {flags}; {why}"))
 }
 

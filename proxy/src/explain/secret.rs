@@ -2,7 +2,7 @@
 
 use crate::filter::HeaderEdit;
 
-/// What stands for a value that is not shown.
+/// What represents a value that is not shown.
 pub const REDACTED: &str = "[redacted]";
 
 /// Parts of names of headers and parameters whose values open doors.
@@ -17,8 +17,8 @@ const CREDENTIALS: &[&str] = &[
     "token",
 ];
 
-/// What a rule wants of `field`, such as `headers[x-tenant].exact`, as it may be shown. Cookies are: rules tell versions
-/// and testers apart by them.
+/// What a rule wants of `field`, such as `headers[x-tenant].exact`, as it may be shown. Cookies are: rules tell
+/// versions and testers apart by them.
 pub fn wanted(field: &str, text: String) -> String {
     let key = field
         .split_once('[')

@@ -12,7 +12,7 @@ use super::answer::{
 /// Width of the left column.
 const LABEL_WIDTH: usize = 14;
 
-/// Losing rules up to this many are all shown; of more, those that lose by their path are counted.
+/// Losing rules up to this many are all shown; of more, rules that differ in the path are only counted.
 const LOSERS_SHOWN_MAX: usize = 12;
 
 /// Most things left out that are shown.
@@ -94,7 +94,7 @@ impl Page {
                 }
                 all => {
                     let all: Vec<&str> = all.iter().copied().flatten().collect();
-                    format!("nobody can answer: all {}", all.join("; or "))
+                    format!("no healthy upstream: all {}", all.join("; or "))
                 }
             },
             Outcome::Redirected { status, location } => {

@@ -261,7 +261,8 @@ fn chosen(found: &Found, hosts: Option<&HttpHosts>, host: &str) -> HostChoice {
         choice.reason = "what is exported to other clusters, whatever the host".to_owned();
     } else if !named.is_some_and(is_it) {
         choice.reason =
-            "nobody has the host; the connection is to this address of a service".to_owned();
+            "no virtual host has this name; the connection is to this address of a service"
+                .to_owned();
     }
     choice
 }

@@ -26,7 +26,7 @@ use super::template::TemplateContext;
 ///    [`rewrite_path`](Self::rewrite_path)
 /// 6. *mirror*: a field `mirrors` here, which yields a plan of copies of what step 5 made
 /// 7. [`timeout`](Self::timeout) starts when the request has been read; [`retry`](Self::retry) says what is tried again
-/// 8. [`edit_response`](Self::edit_response) on what comes back, local replies of this rule included
+/// 8. [`edit_response`](Self::edit_response) on the response, local replies of this rule included
 ///
 /// The slots in italics belong to features with files of their own; a rule without them costs nothing.
 #[derive(Clone, Debug, Default)]

@@ -53,7 +53,7 @@ pub enum Listed {
     /// Nothing.
     #[default]
     Nothing,
-    /// Those that it asks for.
+    /// The requested ones.
     Requested,
     /// These, joined.
     These(HeaderValue),
@@ -71,7 +71,7 @@ pub enum CorsVerdict {
 }
 
 impl Listed {
-    /// Names as a resource lists them; `*` alone stands for whatever is asked for.
+    /// Names as a resource lists them; `*` alone represents whatever is asked for.
     pub fn new(names: &[impl AsRef<str>]) -> Self {
         match names {
             [] => Self::Nothing,

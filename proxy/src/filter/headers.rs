@@ -14,7 +14,7 @@ use super::template::{Template, TemplateContext, TemplateError};
 pub struct HeaderScope {
     /// Names to remove.
     pub remove: Vec<String>,
-    /// Names and values that replace what is there.
+    /// Names and values that replace existing headers.
     pub set: Vec<(String, String)>,
     /// Names and values that become a further line.
     pub add: Vec<(String, String)>,
@@ -38,7 +38,7 @@ pub struct HeaderOps {
     adds_start: usize,
 }
 
-/// Request operations, with the authority that a `set` or `add` of `Host` or `:authority` stands for.
+/// Request operations, with the authority that a `set` or `add` of `Host` or `:authority` represents.
 #[derive(Clone, Debug, Default)]
 pub struct RequestHeaderOps {
     /// Operations on header fields.

@@ -69,7 +69,7 @@ pub fn is_hop_by_hop(name: &HeaderName) -> bool {
     HOP_BY_HOP.contains(name)
 }
 
-/// Takes the hop-by-hop headers out of a request, with those that `Connection` names.
+/// Removes the hop-by-hop headers of a request, and the headers that `Connection` names.
 ///
 /// `te: trailers` stays, other codings of `TE` go. `upgrading` keeps `Upgrade` and leaves `connection: upgrade` for
 /// the next hop. `Host` and `Content-Length` belong to the message and stay even when they are named.

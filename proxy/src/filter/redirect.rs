@@ -62,7 +62,7 @@ pub enum PathChange {
     Prefix {
         /// Length of the matched prefix.
         len: usize,
-        /// What stands in its place.
+        /// The replacement.
         with: Box<str>,
     },
     /// All of the path is replaced. The query of the request stays, unless the new path brings its own `?`.
@@ -93,7 +93,7 @@ pub struct RedirectRequest<'a> {
     pub authority: &'a str,
     /// Path without query, normalised.
     pub path: &'a str,
-    /// What stands behind the `?`.
+    /// The query, without `?`.
     pub query: Option<&'a str>,
     /// Port that the listener accepts on.
     pub listener_port: u16,

@@ -1,7 +1,7 @@
 //! When a request is tried again: parsed conditions, numbers and pauses; pure values.
 //!
-//! `exchange` runs the tries in a plain loop and asks here after each of them. Nothing here keeps count: the loop says how
-//! often it has tried, and passes random numbers in.
+//! `exchange` runs the attempts in a plain loop and asks here after each of them. Nothing here keeps count: the loop says
+//! how often it has tried, and passes random numbers in.
 //! Source: VirtualService `http[].retries`, and the `x-envoy-` request controls of trusted clients.
 
 pub mod back_off;
@@ -23,7 +23,7 @@ pub const ATTEMPTS_CLIENT: u32 = 1;
 /// Whether and how a request is tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Tries after the first.
+    /// Retries.
     pub attempts: u32,
     /// How long one try may take, from when it has a connection.
     ///
@@ -31,7 +31,7 @@ pub struct RetryPolicy {
     pub per_try_timeout: Option<Duration>,
     /// What is tried again.
     pub conditions: Conditions,
-    /// Pauses between tries.
+    /// Pauses between attempts.
     pub back_off: BackOff,
     /// Whether an endpoint that was not tried yet is preferred.
     ///
@@ -41,7 +41,7 @@ pub struct RetryPolicy {
     ///
     /// Source: `retryRemoteLocalities`. When no other priority is left, all of them count again.
     pub avoid_priorities: bool,
-    /// Whether nobody has asked for it: it is what the mesh does.
+    /// Whether it is the default retry policy of the mesh.
     pub implied: bool,
 }
 

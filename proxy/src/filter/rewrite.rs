@@ -123,8 +123,8 @@ enum Part {
 }
 
 impl Substitution {
-    /// Reads a text in which a backslash and a digit stand for a group, and two backslashes for one. Any other
-    /// backslash stands for itself.
+    /// Reads a text in which a backslash and a digit represent a group, and two backslashes for one. Any other
+    /// backslash matches itself.
     pub fn parse(text: &str) -> Self {
         let mut parts = Vec::new();
         let mut literal = String::new();

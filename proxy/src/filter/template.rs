@@ -114,7 +114,7 @@ pub struct TemplateContext<'a> {
     pub downstream_local: Option<SocketAddr>,
     /// Address of the endpoint.
     pub upstream_remote: Option<SocketAddr>,
-    /// Address that the client's end of the connection has, whoever it speaks for.
+    /// Peer address of the connection, whatever `x-forwarded-for` says.
     pub downstream_direct_remote: Option<SocketAddr>,
     /// TLS with the client.
     pub downstream_tls: Option<TlsContext<'a>>,
@@ -168,9 +168,9 @@ pub struct TemplateContext<'a> {
     pub authority: &'a str,
     /// Request scheme.
     pub scheme: &'a str,
-    /// Request headers. While request headers are edited, those that are edited are read instead.
+    /// Request headers. While request headers are edited, the edited ones are read instead.
     pub request_headers: Option<&'a HeaderMap>,
-    /// Response headers. While response headers are edited, those that are edited are read instead.
+    /// Response headers. While response headers are edited, the edited ones are read instead.
     pub response_headers: Option<&'a HeaderMap>,
     /// Environment of the process, read once when it started.
     pub environment: &'a BTreeMap<String, String>,

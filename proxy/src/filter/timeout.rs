@@ -36,7 +36,7 @@ pub fn is_grpc(headers: &HeaderMap) -> bool {
     }
 }
 
-/// The timeout in force, from the route's and, for a gRPC request, the client's: the shorter one.
+/// The timeout in effect, from the route's and, for a gRPC request, the client's: the shorter one.
 pub fn effective(route: Option<Duration>, client: Option<Duration>) -> Option<Duration> {
     match (route, client) {
         (Some(route), Some(client)) => Some(route.min(client)),
@@ -46,7 +46,7 @@ pub fn effective(route: Option<Duration>, client: Option<Duration>) -> Option<Du
 
 /// What a gRPC client asks for.
 ///
-/// `None` without the header, for a malformed one, and for zero, which stands for no limit.
+/// `None` without the header, for a malformed one, and for zero, which represents no limit.
 pub fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(GRPC_TIMEOUT)?.to_str().ok()?;
     let unit_at = text.len().checked_sub(1)?;

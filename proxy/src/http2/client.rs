@@ -18,7 +18,7 @@ use super::stream::Stream;
 /// Most interim responses to one request.
 pub const INTERIMS_MAX: u32 = 32;
 
-/// What came. `place` names a stream.
+/// A received event. `place` names a stream.
 #[derive(Debug)]
 pub enum Event {
     /// A response.
@@ -66,7 +66,7 @@ pub enum Event {
     },
     /// The peer allows another number of streams, or says for the first time how many.
     Limit,
-    /// The peer leaves. Streams that it has not looked at are over: those that are not open any more.
+    /// The peer leaves. Streams that it has not looked at are over: streams that are no longer open.
     Leaving {
         /// Why.
         reason: Reason,
@@ -97,7 +97,7 @@ impl From<OfStream> for Event {
 pub struct Received {
     /// Bytes of the input that are done with; none when more are needed.
     pub used: usize,
-    /// What came, if it is for the caller.
+    /// The received event, if it is for the caller.
     pub event: Option<Event>,
 }
 
@@ -185,7 +185,7 @@ impl Client {
         self.give_up(place, reason);
     }
 
-    /// Nobody wants anything more of a place, whose stream is over or is given up now.
+    /// Releases a place, whose stream is over or is given up now.
     pub fn vacate(&mut self, place: usize) {
         self.give_up(place, Reason::CANCEL);
         self.make_vacant(place);

@@ -1,8 +1,8 @@
 //! What both sides of a connection have in common: streams and windows, and frames that mean the same to both.
 //!
 //! [`Connection`] is generic over what only one side has; its sides are `server` and `client`. Streams live in places
-//! that are used again; their numbers are what callers name them by. On the server's side a place is free as soon as its
-//! stream is over, so whoever keeps something per place looks at [`Connection::is_open`] after each call; on the
+//! that are used again; their numbers are what callers name them by. On the server's side a place is free as soon as
+//! its stream is over, so a caller that keeps state per place checks [`Connection::is_open`] after each call; on the
 //! client's side it stays until it is given back. Sending is in `send`.
 
 mod places;
@@ -27,7 +27,7 @@ use super::output::Output;
 use super::settings::{Peer, Settings};
 use super::stream::{State, Stream};
 
-/// Streams that were reset of late: what is still on its way for them is no violation, as far as their windows went.
+/// Streams that were reset recently: what is still on its way for them is no violation, as far as their windows went.
 const RECENT_RESETS: usize = 128;
 
 /// Largest number of a stream.
@@ -37,10 +37,10 @@ pub(super) const STREAM_MAX: u32 = (1 << 31) - 1;
 const SPARE_MAPS: usize = 16;
 const SPARE_MAP_HEADERS: usize = 64;
 
-/// Frames that may come for a stream that we gave up, besides its DATA: its head, its trailers, windows.
+/// Frames that may come for a stream that we gave up, apart from its DATA: its head, its trailers, windows.
 const LATE_FRAMES: u32 = 8;
 
-/// What came for one stream. `place` names it.
+/// An event of one stream. `place` names it.
 #[derive(Debug)]
 pub(super) enum OfStream {
     /// Bytes of a body.
@@ -142,7 +142,7 @@ pub struct Connection<R> {
 }
 
 /// What a peer may send for streams that were given up before it could know: frames without data, and data of streams
-/// that were reset so long ago that nobody knows them any more.
+/// that were reset so long ago that they are forgotten.
 #[derive(Debug, Default)]
 struct Late {
     frames: u32,

@@ -119,7 +119,7 @@ impl Builder {
             return Err(Flaw::Malformed);
         }
         let mut parts = Parts::default();
-        // a target without an authority has no scheme either; Host says who is meant
+        // a target without an authority has no scheme either; Host names the server
         parts.scheme = self.scheme.filter(|_| self.authority.is_some());
         parts.authority = self.authority;
         parts.path_and_query = self.path;

@@ -8,7 +8,7 @@ use bytes::{Buf, Bytes};
 /// Pieces from this size on are not copied.
 const BY_REFERENCE: usize = 2048;
 
-/// Bytes of the buffer that were written and are kept, at least while they are fewer than those that wait.
+/// Bytes of the buffer that were written and are kept, at least while they are fewer than the unwritten bytes.
 const WRITTEN_BYTES_MAX: usize = 4096;
 
 /// Most slices that are offered to be written at once.

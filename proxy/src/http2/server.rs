@@ -15,7 +15,7 @@ use super::stream::Stream;
 /// Payload of our PING behind the GOAWAY that announces that we leave.
 const PING_LEAVING: [u8; 8] = *b"we leave";
 
-/// What came. `place` names a stream.
+/// A received event. `place` names a stream.
 #[derive(Debug)]
 pub enum Event {
     /// A request.
@@ -73,7 +73,7 @@ impl From<OfStream> for Event {
 pub struct Received {
     /// Bytes of the input that are done with; none when more are needed.
     pub used: usize,
-    /// What came, if it is for the caller.
+    /// The received event, if it is for the caller.
     pub event: Option<Event>,
 }
 
@@ -81,7 +81,7 @@ pub struct Received {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leaving {
     No,
-    /// GOAWAY was sent, with a PING behind it; what comes before the answer is still served.
+    /// GOAWAY was sent, with a PING behind it; requests before the answer are still served.
     Announced,
     /// Streams above the one that the last GOAWAY named are ignored.
     Final,

@@ -67,7 +67,7 @@ impl State {
 /// How a message goes on after what waits of it.
 #[derive(Debug, Default)]
 pub enum Tail {
-    /// Nobody knows yet.
+    /// Not known yet.
     #[default]
     More,
     /// It does not.
@@ -105,7 +105,7 @@ pub struct Stream {
     pub pending: Bytes,
     /// What follows them.
     pub tail: Tail,
-    /// Whether it stands in the line of those that can send.
+    /// Whether it is in the queue of streams that can send.
     pub in_line: bool,
 }
 

@@ -24,7 +24,7 @@ const BATCH: usize = 32;
 /// Pause after a failed accept; without it, a lack of file descriptors would keep the worker busy with failing.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long handshakes that have begun may take to be completed once no new ones are let in: a round trip over the
+/// How long handshakes that have begun may take to be completed once no new ones are accepted: a round trip over the
 /// widest network, with one loss on the way.
 const HANDSHAKE_TIME: Duration = Duration::from_millis(250);
 

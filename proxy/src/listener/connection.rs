@@ -57,7 +57,7 @@ pub(super) async fn serve<A: Handler>(mut connection: AcceptedConnection<A>) {
     }
 }
 
-/// Takes the header by which a forwarder says for whom it connects; `false` if the connection is not to go on, which is
+/// Reads the PROXY header with the original client's address; `false` if the connection is not to go on, which is
 /// counted then.
 async fn forwarder<A: Handler>(
     connection: &mut AcceptedConnection<A>,
@@ -88,7 +88,7 @@ async fn forwarder<A: Handler>(
 
 /// Reads the client's first message and does with the connection what the server does that it means.
 ///
-/// What comes back carries HTTP inside TLS.
+/// The returned connection carries HTTP inside TLS.
 async fn tls<A: Handler>(
     mut connection: AcceptedConnection<A>,
     chains: Arc<Chains>,

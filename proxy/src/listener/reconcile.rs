@@ -14,16 +14,16 @@ use crate::codec::Handler;
 use crate::runtime::drain;
 use crate::snapshot::ListenerKey;
 
-/// The listeners to have, as control publishes them; sent after the snapshot that serves them is in force.
+/// The listeners to have, as control publishes them; sent after the snapshot that serves them is in effect.
 pub type Wanted = watch::Receiver<Arc<BTreeSet<ListenerKey>>>;
 
 /// First pause before an address that could not be bound is tried again; doubles up to [`RETRY_MAX`].
 const RETRY_MIN: Duration = Duration::from_millis(250);
 
-/// Longest pause between two tries.
+/// Longest pause between two attempts.
 const RETRY_MAX: Duration = Duration::from_secs(5);
 
-/// What has to be done so that the listeners we have are those that we want.
+/// The changes that turn the open listeners into the wanted ones.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Wanted, and not there.
@@ -32,7 +32,7 @@ pub struct Plan {
     pub close: Vec<ListenerKey>,
 }
 
-/// Compares what is there with what is wanted. Listeners in both are not mentioned: they stay untouched.
+/// Compares the open listeners with the wanted ones. Listeners in both are not mentioned: they stay untouched.
 pub fn plan<H>(have: &BTreeMap<ListenerKey, H>, want: &BTreeSet<ListenerKey>) -> Plan {
     let missing = want.iter().filter(|key| !have.contains_key(key));
     let surplus = have.keys().filter(|key| !want.contains(*key));

@@ -177,7 +177,7 @@ mod tests {
         let late = TcpStream::connect_timeout(&address, Duration::from_millis(50));
         assert_eq!(late.unwrap_err().kind(), io::ErrorKind::TimedOut);
         listener.accept().unwrap();
-        assert!(listener.accept().is_err(), "nobody else is there");
+        assert!(listener.accept().is_err(), "no second connection");
     }
 
     #[test]

@@ -182,7 +182,7 @@ impl Listeners {
         Ok((bound, Listening::Tcp(listener)))
     }
 
-    /// Whether a listener of ours has the port on all addresses, or on one while `address` stands for all. The kernel
+    /// Whether a listener of ours has the port on all addresses, or on one while `address` represents all. The kernel
     /// gives a connection to the more specific of the two.
     fn overlaps_own(&self, address: SocketAddr) -> bool {
         let states = self.states.values().flat_map(BTreeMap::values);
@@ -326,7 +326,7 @@ mod tests {
     fn one_address_and_all_addresses_share_a_port() {
         let ours = |status_table: &ListenerStatusTable, ip: [u8; 4], port| {
             let opened = status_table.open(0, &key(SocketAddr::from((ip, port))), 16);
-            address(&opened.expect("nobody else listens"))
+            address(&opened.expect("the port is free"))
         };
         for (first, second) in [([127, 0, 0, 1], [0; 4]), ([0; 4], [127, 0, 0, 1])] {
             let status_table = ListenerStatusTable::default();

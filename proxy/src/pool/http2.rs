@@ -1,8 +1,8 @@
 //! HTTP/2 connections: shared by many requests, each within the number of streams that its peer allows.
 //!
 //! A request that finds no room waits in line, and more connections are opened: one to begin with, and as many as the
-//! line needs once the peer has said how many streams it takes on each. Whoever ends a stream hands its place to the
-//! first in line. Where there may be no more connections, those that are needed get in the line of the cluster.
+//! line needs once the peer has said how many streams it takes on each. The end of a stream hands its place to the
+//! first in line. Where there may be no more connections, needed ones get in the line of the cluster.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -41,7 +41,7 @@ pub(super) struct Shared {
     serial: Cell<u64>,
     /// Places of this pool in the cluster's line for connections.
     tickets: RefCell<VecDeque<u64>>,
-    /// Whether a connection was taken out of use since somebody has looked who waits.
+    /// Whether a connection was retired since the waiters were checked last.
     retired: Cell<bool>,
     /// How further connections are made.
     order: RefCell<Option<Order>>,
@@ -134,7 +134,7 @@ impl Default for Shared {
 }
 
 impl Shared {
-    /// The newest connection with room for a stream; those that are closed, or waited too long, are dropped on the way.
+    /// The newest connection with room for a stream; closed and idle connections are dropped on the way.
     fn with_room(&self, terms: &Terms, counts: &Counts, now: Instant) -> Option<Rc<Connection>> {
         let mut open = self.open.borrow_mut();
         open.retain(|connection| !connection.sender.is_closed());
@@ -212,7 +212,7 @@ impl Shared {
         !self.waiting.borrow().is_empty()
     }
 
-    /// Whether nobody is going to hand out a stream.
+    /// Whether no stream will become free.
     fn is_forsaken(&self) -> bool {
         self.opening.get() == 0 && self.open.borrow().is_empty()
     }
@@ -495,7 +495,7 @@ fn open_more(pool: &Rc<EndpointPool>, order: &Order) -> bool {
     begun
 }
 
-/// Waits until one more connection may be made; `None` when nobody needs it any more.
+/// Waits until one more connection may be made; `None` when it is no longer needed.
 async fn leave_to_open(pool: &EndpointPool) -> Option<ConnectionPermit> {
     let shared = &pool.http2;
     pool.counts.add(Counter::OverflowConnections, 1);

@@ -108,7 +108,7 @@ impl Stack {
         }
     }
 
-    /// Gives a connection to whoever waits for it; returned if nobody does.
+    /// Gives a connection to the first waiting request; returned if none waits.
     fn offer(&self, pool: &EndpointPool, idle: Idle) -> Option<Idle> {
         let offer = {
             let mut line = self.line.borrow_mut();

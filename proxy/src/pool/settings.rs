@@ -14,12 +14,12 @@ pub const IDLE_CONNECTIONS_MAX: usize = 1_024;
 /// requests wait for one to end.
 pub const HTTP2_CONNECTIONS_MAX: usize = 1_024;
 
-/// Most requests that wait for a connection, or for a stream of an HTTP/2 connection, per worker and endpoint; a further
-/// one overflows.
+/// Most requests that wait for a connection, or for a stream of an HTTP/2 connection, per worker and endpoint; a
+/// further one overflows.
 pub const WAITING_REQUESTS_MAX: usize = 1_024;
 
-/// Longest time that a connection of HTTP which told its endpoint of a client waits for the next request of that client;
-/// nobody else may use it, and nothing says that the client has gone.
+/// Longest time that a connection of HTTP which told its endpoint of a client waits for the next request of that
+/// client; no other client may use it, and nothing says that the client has gone.
 pub const ANNOUNCED_IDLE_MAX: Duration = Duration::from_secs(10);
 
 /// How many connections and requests a cluster takes, over all workers; `u32::MAX` for any number.
@@ -102,7 +102,7 @@ pub struct PoolSettings {
     ///
     /// Unit: time, > 0. Default: 1 h. Source: DestinationRule `connectionPool.http.idleTimeout`.
     pub idle_timeout: Duration,
-    /// How long a connection that is carried as it is may be idle.
+    /// How long a raw TCP connection may be idle.
     ///
     /// Unit: time, > 0; none for the proxy's own, 1 h. Source: DestinationRule `connectionPool.tcp.idleTimeout`.
     pub tcp_idle_timeout: Option<Duration>,
@@ -125,7 +125,7 @@ pub struct PoolSettings {
     /// Source: DestinationRule `connectionPool.http.maxRequestsPerConnection`.
     pub requests_per_connection_max: Option<u32>,
     /// How long a connection is used, from when it was made; for ever by default. Requests that it carries by then end
-    /// first; bytes that are carried as they are do not.
+    /// first; raw TCP bytes do not.
     ///
     /// Source: DestinationRule `connectionPool.tcp.maxConnectionDuration`.
     pub connection_duration_max: Option<Duration>,

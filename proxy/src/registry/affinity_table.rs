@@ -1,8 +1,9 @@
 //! The session affinity entries of a service: the endpoint that each client was sent to last.
 //!
 //! A bounded table of single words that workers change by compare-and-swap. Expired words count as empty and are
-//! overwritten, so the table is never cleared. The hash of a client selects a set of words; more of its bits, the tag, are
-//! part of the word. Clients with the same set and tag share an entry, which is harmless: they use the same endpoint.
+//! overwritten, so the table is never cleared. The hash of a client selects a set of words; more of its bits, the tag,
+//! are part of the word. Clients with the same set and tag share an entry, which is harmless: they use the same
+//! endpoint.
 
 use std::cmp::Reverse;
 use std::sync::OnceLock;
@@ -29,7 +30,8 @@ const NUMBER_BITS: u32 = 30;
 const SECOND_BITS: u32 = 20;
 const _: () = assert!(TAG_BITS + NUMBER_BITS + SECOND_BITS == u64::BITS);
 
-/// Seconds wrap around after 12 days. A client that returns exactly then finds its old entry, if the endpoint still exists.
+/// Seconds wrap around after 12 days. A client that returns exactly then finds its old entry, if the endpoint still
+/// exists.
 const SECONDS: u64 = 1 << SECOND_BITS;
 
 /// How far the clock of another worker may be ahead that has used the same entry.
@@ -40,8 +42,8 @@ const AHEAD_MAX: u64 = 1 << 12;
 pub struct EndpointNumber(u32);
 
 impl EndpointNumber {
-    /// The number of the endpoint with this id. There is none beyond the thousand millionth endpoint of the process: its
-    /// clients are not remembered.
+    /// The number of the endpoint with this id. There is none beyond the thousand millionth endpoint of the process:
+    /// its clients are not remembered.
     pub fn of(id: u64) -> Option<Self> {
         // a word without a number is empty
         let number = u32::try_from(id).ok()?.checked_add(1)?;
@@ -152,7 +154,7 @@ impl Set {
 
     /// Of several workers that have a pin for one client, the first has its way.
     fn put(&self, asked: EntryQuery, endpoint: EndpointNumber, before: Option<AffinityEntry>) {
-        // each try in vain is a pin that another worker put, and one of those may be in the way of every word
+        // each try without success is a pin that another worker put, and one of those may be in the way of every word
         for _ in 0..=WAYS {
             let words = self.0.iter().map(|word| word.load(Ordering::Relaxed));
             let affinity_table = words
@@ -236,7 +238,7 @@ impl AffinityTable {
         sets.map(|set| set.count(asked)).sum()
     }
 
-    /// How much longer a pin that was found is in force, without another visit.
+    /// How much longer a pin that was found is in effect, without another visit.
     pub fn left(&self, visit: Visit, lifetime: Duration, entry: AffinityEntry) -> Duration {
         let asked = EntryQuery::new(visit, lifetime);
         Duration::from_secs(asked.lifetime.saturating_sub(asked.age(entry.word)))

@@ -1,12 +1,12 @@
-//! Connections to one cluster, over all workers: how many there are, how many there may be, and who waits for one.
+//! Connections to one cluster, over all workers: how many are open, how many may be, and the queue for one.
 //!
-//! The lock is taken when a connection is made or closed, and by whoever waits; a request that finds a connection takes
+//! The lock is taken when a connection is made or closed, and by waiting requests; a request that finds a connection takes
 //! none. A connection without a request is announced where the cluster has a limit ([`IdleMark`]), so that one who
 //! waits on another worker can call it in: workers have a [`WakeSignal`] for that.
 //!
 //! Invariants: while anyone waits, there are as many connections as there may be. Of those who wait the first is served
 //! first, but for [`PASSED_OVER_MAX`] who can take over a connection as it is: to close it and make another costs both
-//! sides more than the wait. What is given to one who has gone meanwhile goes to the next.
+//! sides more than the wait. A connection given to a waiter that is gone goes to the next one.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, PoisonError};
@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use super::ClusterState;
 use crate::runtime::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
 
-/// How often the first in line is passed over in favour of somebody who can use a connection as it is.
+/// How often the first waiter is passed over in favor of a request that can reuse a connection.
 pub const PASSED_OVER_MAX: u32 = 16;
 
 /// Calls a worker to look for connections that it does not need.
@@ -35,8 +35,8 @@ impl WakeSignal {
 /// Connections of one cluster.
 #[derive(Debug)]
 pub struct Connections {
-    /// Those who wait in the upper half, connections without a request in the lower one. In one number, so that one who
-    /// gets in line and one who puts a connection aside cannot miss each other.
+    /// Waiters in the upper half, idle connections in the lower one. In one number, so that a request that
+    /// queues and a connection that becomes idle cannot miss each other.
     crowd: AtomicU64,
     /// The limit; only written with the lock held.
     max: AtomicUsize,
@@ -47,12 +47,12 @@ pub struct Connections {
 struct State {
     open: usize,
     by_endpoint: HashMap<u64, usize>,
-    /// Those who wait, by ticket.
+    /// Waiters, by ticket.
     line: BTreeMap<u64, Waiter>,
-    /// Those whose turn it is and who have not taken it yet.
+    /// Waiters that were served and have not taken their connection yet.
     turns: BTreeMap<u64, (Given, u64)>,
     tickets: u64,
-    /// Connections that are about to be closed for those who wait.
+    /// Connections that are about to be closed for waiters.
     promised: usize,
     /// Connections that are about to be closed because there are too many.
     shed: usize,
@@ -84,7 +84,7 @@ pub enum Offer {
     Close(Closing),
     /// The one with this ticket gets it.
     Give(u64),
-    /// Nobody needs it.
+    /// It is not needed.
     Keep,
 }
 
@@ -97,7 +97,7 @@ pub enum Closing {
     Excess,
 }
 
-/// One who waits, in [`Connections::crowd`].
+/// One waiter, in [`Connections::crowd`].
 const ONE_WAITS: u64 = 1 << 32;
 
 /// That there are more connections than there may be, in [`Connections::crowd`].
@@ -121,7 +121,7 @@ impl Connections {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connections that there are, those that are being made included.
+    /// Open connections, including those being made.
     pub fn open(&self) -> usize {
         self.lock().open
     }
@@ -176,7 +176,7 @@ impl Connections {
         entered
     }
 
-    /// Counts a connection out, and gives its place to who is first.
+    /// Counts a connection out, and gives its place to the first waiter.
     fn leave(&self, endpoint: u64, promised: Option<Closing>) {
         let mut state = self.lock();
         match promised {
@@ -461,7 +461,7 @@ pub struct QueueTicket {
     ticket: u64,
 }
 
-/// What comes of waiting.
+/// The result of waiting.
 #[derive(Debug)]
 pub enum Turn {
     /// A connection may be made.

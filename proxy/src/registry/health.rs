@@ -118,7 +118,7 @@ impl Health {
         if self.out.load(Ordering::Acquire) & reason == 0 {
             return false;
         }
-        // before it may be used, so that nobody takes it for warm; another reason that goes later says it again
+        // before it may be used, so that it is not taken for warm; another reason that goes later says it again
         self.fresh_since.store(now.0, Ordering::Relaxed);
         self.out.fetch_and(!reason, Ordering::AcqRel) & reason != 0
     }
@@ -194,7 +194,7 @@ impl Health {
         self.history.get_or_init(Box::default)
     }
 
-    /// When it appeared or came back, which is now if nobody has said so.
+    /// When it appeared or came back, which is now if it is not recorded.
     pub fn fresh_since(&self, now: Moment) -> Moment {
         let none = Moment::NEVER.0;
         let (done, failed) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -283,7 +283,7 @@ mod models {
                 thread.join().unwrap();
             }
             assert!(health.is_usable());
-            // whoever was last has said when
+            // the last one has recorded the time
             assert_eq!(health.fresh_since(Moment(9)), Moment(5));
         });
     }

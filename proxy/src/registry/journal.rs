@@ -42,7 +42,7 @@ impl Cause {
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// An endpoint was taken out.
+    /// An endpoint was ejected.
     Ejected {
         /// What was counted.
         cause: Cause,
@@ -50,21 +50,21 @@ pub enum EventKind {
         errors: u32,
         /// Whether the last one was no response, but a connection that failed or a time that was over.
         unanswered: bool,
-        /// How long it stays out at least.
+        /// Shortest time that it stays ejected.
         time: Duration,
-        /// Endpoints of the cluster that are out now, and all of them.
+        /// Ejected endpoints of the cluster, and all of them.
         out: (u32, u32),
     },
-    /// An endpoint would have been taken out, but for the cap.
-    Spared {
+    /// An endpoint was not ejected because of `maxEjectionPercent`.
+    EjectionOverflow {
         /// What was counted.
         cause: Cause,
-        /// Endpoints of the cluster that are out, and all of them.
+        /// Ejected endpoints of the cluster, and all of them.
         out: (u32, u32),
     },
-    /// An endpoint takes traffic again after this time.
-    Returned {
-        /// How long it was out.
+    /// An endpoint was unejected.
+    Unejected {
+        /// How long it was ejected.
         out_for: Duration,
     },
     /// An endpoint fails its health checks.
@@ -74,24 +74,24 @@ pub enum EventKind {
     },
     /// An endpoint passes its health checks again.
     Healthy,
-    /// An endpoint that failed its health checks is not checked any more.
-    Unchecked,
-    /// A priority has too few healthy endpoints: all of its endpoints are used.
-    PanicOn {
+    /// The health checks of an unhealthy endpoint were removed.
+    HealthCheckRemoved,
+    /// A priority entered panic mode: it has too few healthy endpoints, so all of them are used.
+    PanicModeEntered {
         /// The priority, 0 first.
         priority: u8,
         /// Healthy endpoints and all.
         healthy: (u32, u32),
     },
-    /// A priority has enough healthy endpoints again.
-    PanicOff {
+    /// A priority left panic mode: it has enough healthy endpoints again.
+    PanicModeLeft {
         /// The priority, 0 first.
         priority: u8,
         /// Healthy endpoints and all.
         healthy: (u32, u32),
     },
-    /// Traffic is shared otherwise between priorities.
-    Shifted {
+    /// The load distribution between priorities changed.
+    PriorityLoadChanged {
         /// Percent by priority, before and now.
         loads: (Box<[u8]>, Box<[u8]>),
     },
@@ -102,14 +102,14 @@ impl EventKind {
     pub fn name(&self) -> &'static str {
         match self {
             EventKind::Ejected { .. } => "ejected",
-            EventKind::Spared { .. } => "ejection_overflow",
-            EventKind::Returned { .. } => "unejected",
+            EventKind::EjectionOverflow { .. } => "ejection_overflow",
+            EventKind::Unejected { .. } => "unejected",
             EventKind::Unhealthy { .. } => "unhealthy",
             EventKind::Healthy => "healthy",
-            EventKind::Unchecked => "health_check_removed",
-            EventKind::PanicOn { .. } => "panic_mode_entered",
-            EventKind::PanicOff { .. } => "panic_mode_left",
-            EventKind::Shifted { .. } => "priority_load_changed",
+            EventKind::HealthCheckRemoved => "health_check_removed",
+            EventKind::PanicModeEntered { .. } => "panic_mode_entered",
+            EventKind::PanicModeLeft { .. } => "panic_mode_left",
+            EventKind::PriorityLoadChanged { .. } => "priority_load_changed",
         }
     }
 }
@@ -125,49 +125,52 @@ impl fmt::Display for EventKind {
                 out: (out, all),
             } => {
                 let cause = match unanswered {
-                    true => "failure",
+                    true => "failures",
                     false => cause.name(),
                 };
                 let last = match unanswered {
-                    true => "; the last got no response",
+                    true => " (the last got no response)",
                     false => "",
                 };
                 write!(
                     f,
-                    "{errors} x {cause} in a row: out for {time:?}, {out} of {all} are{last}"
+                    "ejected for {time:?} after {errors} consecutive {cause}{last}; {out} of {all} endpoints are ejected"
                 )
             }
-            EventKind::Spared {
+            EventKind::EjectionOverflow {
                 cause,
                 out: (out, all),
             } => {
                 let cause = cause.name();
                 write!(
                     f,
-                    "{cause} in a row, but {out} of {all} are out: maxEjectionPercent"
+                    "not ejected after consecutive {cause}: {out} of {all} endpoints are ejected, maxEjectionPercent allows no more"
                 )
             }
-            EventKind::Returned { out_for } => write!(f, "back after {out_for:?}"),
+            EventKind::Unejected { out_for } => write!(f, "unejected after {out_for:?}"),
             EventKind::Unhealthy { error } => write!(f, "fails its health checks: {error}"),
             EventKind::Healthy => f.write_str("passes its health checks"),
-            EventKind::Unchecked => f.write_str("is not checked any more"),
-            EventKind::PanicOn {
+            EventKind::HealthCheckRemoved => f.write_str("no longer health-checked"),
+            EventKind::PanicModeEntered {
                 priority,
                 healthy: (healthy, all),
             } => write!(
                 f,
-                "priority {priority} panics: {healthy} of {all} are healthy"
+                "priority {priority} enters panic mode: {healthy} of {all} endpoints are healthy"
             ),
-            EventKind::PanicOff {
+            EventKind::PanicModeLeft {
                 priority,
                 healthy: (healthy, all),
             } => write!(
                 f,
-                "priority {priority} is calm: {healthy} of {all} are healthy"
+                "priority {priority} leaves panic mode: {healthy} of {all} endpoints are healthy"
             ),
-            EventKind::Shifted {
+            EventKind::PriorityLoadChanged {
                 loads: (before, now),
-            } => write!(f, "loads of priorities {before:?} -> {now:?} percent"),
+            } => write!(
+                f,
+                "priority loads changed from {before:?} to {now:?} percent"
+            ),
         }
     }
 }
@@ -254,7 +257,7 @@ impl Journal {
         first.cloned().collect()
     }
 
-    /// Calls whoever waits in [`Journal::called`].
+    /// Wakes the tasks that wait in [`Journal::called`].
     pub fn ring(&self) {
         self.rung.store(true, Ordering::Release);
         self.wake_signal.notify_one();

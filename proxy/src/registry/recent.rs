@@ -1,5 +1,5 @@
-//! How many tries began within a time gone by, over all workers. A try adds one to a counter of its moment; what is older
-//! than the time is passed over by who asks, and overwritten by who comes after it, so that nobody has to clear anything.
+//! How many attempts began within a past interval, over all workers. An attempt adds one to the counter of its moment;
+//! older counters are skipped when reading and overwritten later, so that nothing has to be cleared.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl Recent {
         }
     }
 
-    /// How many began within the time until now. Those that are counted meanwhile may be left out.
+    /// How many began within the time until now. Attempts that are counted meanwhile may be left out.
     pub fn within(&self, now: Moment) -> u64 {
         let part = self.part(now);
         let held = self.cells.iter().map(|cell| cell.load(Ordering::Relaxed));
@@ -70,7 +70,7 @@ impl Recent {
             .sum()
     }
 
-    /// The number of the part that runs. It may start anew, after 2^32 parts.
+    /// The number of the part that runs. It may start again, after 2^32 parts.
     fn part(&self, now: Moment) -> u32 {
         (now.0 / self.width) as u32
     }

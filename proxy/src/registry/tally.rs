@@ -1,4 +1,4 @@
-//! How much of one sort is under way to a cluster, over all workers: retries, requests, requests that wait.
+//! How much of one sort is in flight to a cluster, over all workers: retries, requests, requests that wait.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::ClusterState;
 use crate::runtime::sync::{AtomicUsize, Ordering};
 
-/// Counts what is under way; never lets in more than the caller allows.
+/// Counts what is in flight; never admits more than the caller allows.
 #[derive(Debug, Default)]
 pub struct Tally(AtomicUsize);
 
 impl Tally {
-    /// How much is under way.
+    /// How much is in flight.
     pub fn active(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -78,24 +78,24 @@ impl Sort for Retrying {
     }
 }
 
-/// One of its sort under way; counted out when dropped.
+/// One of its sort in flight; counted out when dropped.
 #[derive(Debug)]
 pub struct Permit<S: Sort> {
     cluster: Arc<ClusterState>,
     sort: PhantomData<S>,
 }
 
-/// A request under way.
+/// A request in flight.
 pub type RequestPermit = Permit<Active>;
 
 /// A request that waits.
 pub type PendingPermit = Permit<Pending>;
 
-/// A retry under way.
+/// A retry in flight.
 pub type RetryPermit = Permit<Retrying>;
 
 impl<S: Sort> Permit<S> {
-    /// A permit for one more to this cluster, unless `max` are under way.
+    /// A permit for one more to this cluster, unless `max` are in progress.
     pub fn acquire(cluster: &Arc<ClusterState>, max: usize) -> Option<Self> {
         let entered = S::tally(cluster).enter(max);
         entered.then(|| Self {

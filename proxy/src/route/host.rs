@@ -7,7 +7,7 @@ use super::trie::{Trie, TrieBuilder};
 
 /// Values by host pattern.
 ///
-/// A pattern is a name, `*`, or `*` and a suffix: `*.a.com` and `*foo.com` stand for every host that ends so and is
+/// A pattern is a name, `*`, or `*` and a suffix: `*.a.com` and `*foo.com` represent every host that ends so and is
 /// longer. Patterns are compared in lower case and without a trailing dot, as [`normalize_host`] leaves hosts.
 #[derive(Clone, Debug)]
 pub struct HostIndex<T> {
@@ -86,7 +86,7 @@ impl<T> HostIndex<T> {
 
     fn longest_suffix(&self, host: &str) -> Option<u32> {
         let mut longest = None;
-        // The `*` stands for at least one byte, hence the first one is never part of a suffix.
+        // The `*` means at least one byte, hence the first one is never part of a suffix.
         let suffix_space = host.as_bytes().get(1..)?;
         self.suffixes
             .walk_backwards(suffix_space, |number| longest = Some(number));

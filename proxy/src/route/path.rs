@@ -56,7 +56,7 @@ impl UriMatch {
         }
     }
 
-    /// Whether the condition is one of those that end a list of rules: none, prefix `/`, regex `.*`.
+    /// Whether the condition ends a list of rules: none, prefix `/`, regex `.*`.
     ///
     /// Istio goes by the text, not by the meaning: an empty prefix takes all paths too, yet keeps its place when
     /// several resources are merged.
@@ -101,10 +101,10 @@ impl std::error::Error for InvalidPath {}
 
 /// Brings a path, without query, to the form that rules are compared with and that goes upstream.
 ///
-/// As Istio's default `BASE`: `\` becomes `/`, escapes of unreserved characters are decoded (`%41`, `%2e`), characters that
-/// no URI has (RFC 3986, section 2) are escaped, then dot segments are resolved (sections 6.2.2.2 and 5.2.4). Adjacent
-/// slashes, escaped slashes and the case of escapes are kept. Borrows when there is nothing to do, which one pass over the
-/// bytes finds out.
+/// As Istio's default `BASE`: `\` becomes `/`, escapes of unreserved characters are decoded (`%41`, `%2e`), characters
+/// that no URI has (RFC 3986, section 2) are escaped, then dot segments are resolved (sections 6.2.2.2 and 5.2.4).
+/// Adjacent slashes, escaped slashes and the case of escapes are kept. Borrows when there is nothing to do, which one
+/// pass over the bytes finds out.
 ///
 /// # Errors
 ///
@@ -175,7 +175,7 @@ fn dots_end_segment(rest: &[u8]) -> bool {
     )
 }
 
-/// The byte that the escape at `at` stands for; `None` when that is no complete escape.
+/// The byte that the escape at `at` means; `None` when that is no complete escape.
 fn escaped(path: &[u8], at: usize) -> Option<u8> {
     let digit = |offset: usize| (*path.get(at + offset)? as char).to_digit(16);
     Some((digit(1)? * 16 + digit(2)?) as u8)

@@ -1,4 +1,4 @@
-//! The slow twin of the index: tries rule after rule. What it says is what routing means.
+//! The slow twin of the index: checks rule after rule. Its result defines routing.
 
 use super::{RequestHead, Rule, RuleIdx};
 

@@ -1,6 +1,6 @@
 //! Drain: a trigger and its watches, first soft, then hard.
 //!
-//! Soft: take nothing new, finish what runs. Hard: stop now. The stage only ever rises. Whoever still has something to
+//! Soft: take nothing new, finish what runs. Hard: stop now. The stage only ever rises. A task that still has something to
 //! finish holds a [`Running`]; the trigger's side waits until none is left.
 
 use std::sync::Arc;

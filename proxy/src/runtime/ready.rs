@@ -1,4 +1,4 @@
-//! Readiness: ready when the last guard has been dropped. Nobody has to remember to clear a flag.
+//! Readiness: ready when the last guard has been dropped. There is no flag to clear.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

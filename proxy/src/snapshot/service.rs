@@ -17,7 +17,7 @@ use crate::upstream::Tunnel;
 pub enum Service {
     /// HTTP in plain text.
     Http(Arc<HttpHosts>),
-    /// Bytes that are carried as they are.
+    /// Raw TCP bytes.
     Opaque(Arc<OpaqueRoutes>),
     /// TLS; the SNI tells which server it is for.
     Tls(Arc<Chains>),
@@ -136,7 +136,8 @@ pub struct OpaqueRoutes {
     pub table: OpaqueTable,
     /// Where each rule of the table sends connections, by rule number.
     pub routes: Box<[OpaqueRoute]>,
-    /// Of a server that goes by the names of clusters: what those are told who ask for another one. None for other servers.
+    /// Of a server that goes by the names of clusters: what those are told who ask for another one. None for other
+    /// servers.
     pub federated: Option<Federated>,
     /// Hash over everything that the routes follow from.
     pub fingerprint: u64,
@@ -152,7 +153,7 @@ pub struct Federated {
 }
 
 impl OpaqueRoutes {
-    /// Routes for nobody, which only say which hosts there are.
+    /// Routes that are never used; they only list the hosts.
     pub fn nowhere(hosts: Vec<Arc<str>>) -> Self {
         Self {
             federated: Some(Federated {
@@ -187,7 +188,8 @@ pub struct Chains {
     pub names: HostIndex<u32>,
     /// The servers, by the numbers in `names`.
     pub chains: Box<[Chain]>,
-    /// What clients of the mesh are told whom no server has a host for; none unless a server goes by the names of clusters.
+    /// The list of hosts for log lines about mesh clients without a matching server; none unless a server goes by the names of
+    /// clusters.
     pub nowhere: Option<Arc<OpaqueRoutes>>,
 }
 
@@ -206,13 +208,13 @@ impl Chains {
         }
     }
 
-    /// The same, with what clients of the mesh are told whom no server has a host for.
+    /// The same, with the list of hosts for log lines about mesh clients without a matching server.
     pub fn with_nowhere(mut self, nowhere: Option<Arc<OpaqueRoutes>>) -> Self {
         self.nowhere = nowhere;
         self
     }
 
-    /// The server that a client means. One for `*` also takes clients that do not say whom they mean.
+    /// The server for a client's SNI. A server for `*` also takes clients without SNI.
     ///
     /// The name is in lower case and without a trailing dot.
     pub fn find(&self, sni: Option<&str>) -> Option<&Chain> {
@@ -244,7 +246,7 @@ pub struct Chain {
 pub enum Handling {
     /// Carried to the cluster that their SNI names, if the client speaks the mesh's own ALPN.
     AutoPassthrough(Arc<OpaqueRoutes>),
-    /// Carried as they are, by SNI.
+    /// Proxied as raw TCP, by SNI.
     Passthrough(Arc<OpaqueRoutes>),
     /// TLS ends here.
     Terminate {

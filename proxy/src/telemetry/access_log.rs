@@ -1,8 +1,8 @@
 //! The access log: one line per finished request, off by default, never in a request's way.
 //!
-//! A worker formats its line straight into its own buffer; one thread takes the buffers and writes them. Each worker has
-//! two buffers, and the writer holds at most one of them, and only to swap it, so a worker finds the other one free and
-//! never waits. A line that does not fit into [`AccessLogSettings::buffer_bytes_max`] is dropped and counted.
+//! A worker formats its line straight into its own buffer; one thread takes the buffers and writes them. Each worker
+//! has two buffers, and the writer holds at most one of them, and only to swap it, so a worker finds the other one free
+//! and never waits. A line that does not fit into [`AccessLogSettings::buffer_bytes_max`] is dropped and counted.
 
 mod entry;
 mod escape;
@@ -38,7 +38,7 @@ pub enum AccessLogFormat {
 /// Where lines go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AccessLogTarget {
-    /// Appended to a file, which is opened anew when its path names another file (rotation by renaming).
+    /// Appended to a file, which is reopened when its path names another file (rotation by renaming).
     File(PathBuf),
     /// Standard output.
     #[default]
@@ -197,10 +197,10 @@ impl AccessLogger {
     }
 }
 
-/// How often a worker tries its two buffers in turn before it drops a line.
+/// How often a worker checks its two buffers in turn before it drops a line.
 ///
-/// One is always free, but the writer may have moved on to the second one between the first two tries, and back between
-/// the next two if the worker lost the CPU there. Threads that share the last lane may also meet each other.
+/// One is always free, but the writer may have moved on to the second one between the first two attempts, and back
+/// between the next two if the worker lost the CPU there. Threads that share the last lane may also meet each other.
 const TRIES: usize = 8;
 
 /// What workers and the writer share.
@@ -221,7 +221,7 @@ struct Lanes {
 /// The two buffers of one worker.
 #[derive(Debug, Default)]
 struct Lane {
-    /// The buffer that the worker tries first; the writer flips it before it takes the other.
+    /// The buffer that the worker uses first; the writer flips it before it takes the other.
     active: AtomicUsize,
     buffers: [Mutex<Buffer>; 2],
     lines: AtomicU64,

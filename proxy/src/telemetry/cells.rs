@@ -19,7 +19,7 @@ impl WorkerId {
     pub const CONTROL: Self = Self(u16::MAX);
 }
 
-/// What workers count besides requests: [`Counter`]s, [`Gauge`]s and local replies.
+/// What workers count apart from requests: [`Counter`]s, [`Gauge`]s and local replies.
 #[derive(Debug)]
 pub struct WorkerCounters {
     /// One per worker, and a last one shared by all other threads.
@@ -103,7 +103,7 @@ impl WorkerCounters {
         self.sum(|cell| &cell.gauges[gauge as usize]).cast_signed()
     }
 
-    /// Local replies by printed flag (`-` for none), those that occurred.
+    /// Local replies by printed flag (`-` for none), only flags that occurred.
     pub fn local_replies(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         (0..=ResponseFlags::COUNT).filter_map(|index| {
             let count = self.sum(|cell| &cell.local_replies[index]);

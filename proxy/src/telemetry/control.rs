@@ -18,16 +18,16 @@ pub struct BuildInfo {
 /// How one configuration update went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reload {
-    /// A new snapshot is in force.
+    /// A new snapshot is in effect.
     Succeeded {
         /// Its number.
         generation: u64,
-        /// When it came into force.
+        /// When it took effect.
         at: SystemTime,
-        /// From having the resources to having it in force.
+        /// From having the resources to having it in effect.
         took: Duration,
     },
-    /// Nothing came into force.
+    /// Nothing took effect.
     Failed,
 }
 
@@ -36,9 +36,9 @@ pub enum Reload {
 pub struct CertificateState {
     /// The file or secret that it comes from.
     pub source: String,
-    /// When the one in force expires, in seconds since 1970; `None` if none is.
+    /// When the one in effect expires, in seconds since 1970; `None` if none is.
     pub expires: Option<i64>,
-    /// Whether its newest version is not in force.
+    /// Whether its newest version is not in effect.
     pub is_refused: bool,
 }
 

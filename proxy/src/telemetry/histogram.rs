@@ -32,7 +32,7 @@ pub const BUCKET_BOUNDS: [f64; 19] = [
 
 const BUCKETS: usize = BUCKET_BOUNDS.len() + 1;
 
-/// What the integers of a histogram stand for.
+/// What the integers of a histogram represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// Bytes; exposed as they are.

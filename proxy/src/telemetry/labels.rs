@@ -11,7 +11,7 @@ pub struct RequestLabels {
     pub reporter: Reporter,
     /// Who sends the request.
     pub source: Arc<Workload>,
-    /// Who answers it.
+    /// The workload that serves it.
     pub destination: Arc<Workload>,
     /// The service that the request is for.
     pub service: Arc<Service>,

@@ -51,7 +51,7 @@ impl LogControl {
         Ok(control)
     }
 
-    /// Lines that were dropped since nobody read standard error.
+    /// Lines that were dropped since the reader of standard error stalled.
     pub fn dropped(&self) -> u64 {
         self.lines.as_ref().map_or(0, Lines::dropped)
     }
@@ -110,7 +110,7 @@ impl LogControl {
         parse(filter).map(drop)
     }
 
-    /// The filter in force, as it was given.
+    /// The filter in effect, as it was given.
     pub fn filter(&self) -> String {
         self.current
             .lock()
@@ -122,11 +122,11 @@ impl LogControl {
     ///
     /// # Errors
     ///
-    /// When the filter cannot be read; the old one stays in force.
+    /// When the filter cannot be read; the old one stays in effect.
     pub fn set_filter(&self, filter: &str) -> Result<(), LogFilterError> {
         let parsed = parse(filter)?;
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        // Fails only when the subscriber is gone, and then nobody logs.
+        // Fails only when the subscriber is gone, and then nothing is logged.
         drop(self.handle.reload(parsed));
         filter.clone_into(&mut current);
         Ok(())
@@ -135,7 +135,8 @@ impl LogControl {
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// Reads a filter. The library takes a bare word for the name of a module, so a misspelt level would silence everything.
+/// Reads a filter. The library takes a bare word for the name of a module, so a misspelt level would silence
+/// everything.
 fn parse(filter: &str) -> Result<EnvFilter, LogFilterError> {
     let refused = |reason: Option<ParseError>| LogFilterError {
         filter: filter.to_owned(),

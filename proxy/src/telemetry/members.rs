@@ -96,7 +96,7 @@ pub struct ReplayLabels {
     pub to: Arc<str>,
 }
 
-/// Tries that were sent to a cluster, by class of the status that came of them.
+/// Attempts that were sent to a Kubernetes cluster, by class of the response status.
 pub type MemberTally = Tally<MemberLabels, { CLASSES.len() }>;
 
 impl MemberTally {

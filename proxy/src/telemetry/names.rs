@@ -235,7 +235,7 @@ macro_rules! series {
 }
 
 series! {
-    /// What a worker counts besides requests: one cell per worker, summed when scraped.
+    /// What a worker counts apart from requests: one cell per worker, summed when scraped.
     Counter;
     /// A connection was closed right after accept: the limit of open connections was reached.
     DownstreamRejectedLimit "strait_downstream_connections_rejected_total" [REASON = "connection_limit"] "Downstream connections closed right after they were accepted, by reason.",
@@ -419,7 +419,8 @@ series! {
     PoolRequestsMax "strait_pool_connections_evicted_total" [REASON = "max_requests"] "Pooled connections that were closed, by reason.",
     /// A pooled connection reached its maximum duration.
     PoolDurationMax "strait_pool_connections_evicted_total" [REASON = "max_duration"] "Pooled connections that were closed, by reason.",
-    /// A pooled connection was closed because of the connection limit: another request needs the slot, or the limit was lowered.
+    /// A pooled connection was closed because of the connection limit: another request needs the slot, or the limit was
+    /// lowered.
     PoolConnectionLimit "strait_pool_connections_evicted_total" [REASON = "connection_limit"] "Pooled connections that were closed, by reason.",
     /// A delay was injected.
     FaultDelays "strait_faults_injected_total" [FAULT = "delay"] "Injected faults, by type.",

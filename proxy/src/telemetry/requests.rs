@@ -16,7 +16,7 @@ use super::tcp::TcpStats;
 
 /// How many combinations of code, flags, status, protocol and security one handle keeps apart per worker.
 ///
-/// What comes beyond them (an upstream that makes codes up) is counted in one cell more, whose `response_code` is
+/// Combinations beyond them (an upstream that makes codes up) is counted in one cell more, whose `response_code` is
 /// `other`.
 pub const VARIANTS_MAX: usize = SEGMENTS_MAX * SEGMENT_CELLS;
 
@@ -101,7 +101,8 @@ pub struct RequestStats {
 }
 
 impl RequestStats {
-    /// Empty statistics for this many workers. Use [`super::StatsRegistry::request_stats`], which keeps them over reloads.
+    /// Empty statistics for this many workers. Use [`super::StatsRegistry::request_stats`], which keeps them over
+    /// reloads.
     pub fn new(labels: RequestLabels, workers: usize) -> Self {
         Self {
             labels,
@@ -110,7 +111,7 @@ impl RequestStats {
         }
     }
 
-    /// The connections of the same labels that are carried as they are.
+    /// The raw TCP connections of the same labels.
     pub fn tcp(&self) -> &TcpStats {
         &self.tcp
     }
@@ -171,7 +172,7 @@ const SECURITY_AT: u32 = 58;
 const PRESENT: u64 = 1 << 63;
 
 impl Variant {
-    /// Stands for every variant beyond [`VARIANTS_MAX`]. No request has it: its status field is out of range.
+    /// Represents every variant beyond [`VARIANTS_MAX`]. No request has it: its status field is out of range.
     pub(super) const OVERFLOW: Self = Self(u64::MAX);
 
     fn of(record: &RequestRecord) -> Self {

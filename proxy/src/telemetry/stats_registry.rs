@@ -68,7 +68,7 @@ impl StatsRegistry {
         lock(&self.routes).find_or_insert(&prefix, make)
     }
 
-    /// The tries that a cluster of a service takes, continued if it was in use before.
+    /// The attempts that a cluster of a service takes, continued if it was in use before.
     pub fn member_tally(&self, labels: &MemberLabels) -> Arc<MemberTally> {
         let make = || MemberTally::new(labels.clone(), self.workers);
         lock(&self.members).find_or_insert(labels, make)
@@ -242,7 +242,7 @@ mod tests {
         registry.sweep(start + RETENTION - Duration::from_secs(1));
         assert_eq!(registry.all_listener_stats().len(), 1);
 
-        // It comes back: the clock starts anew.
+        // It comes back: the clock starts again.
         let stats = registry.listener_stats("http");
         assert!(stats.is_used());
         drop(stats);

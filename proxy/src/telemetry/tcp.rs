@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::cells::{WorkerId, Writers, bump, cell_index};
 use super::flags::ResponseFlags;
 
-/// How many combinations of flags one handle keeps apart per worker; what comes beyond them goes into the last one.
+/// How many combinations of flags one handle keeps apart per worker; further combinations go into the last one.
 const FLAGS_MAX: usize = 8;
 
 /// Connections of one label set.

@@ -21,11 +21,11 @@ use super::{Authorities, AuthoritySource, Identity, IdentitySource};
 /// How TLS is spoken towards endpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientSettings {
-    /// What was asked for.
+    /// The settings that it was made from.
     pub mode: ClientMode,
-    /// The own certificate, if one is shown.
+    /// The proxy's own certificate, if one is shown.
     pub identity: Option<IdentitySource>,
-    /// Who has to have signed the certificate of the server; `None` if nothing is verified.
+    /// The authorities that must have signed the certificate of the server; `None` if nothing is verified.
     pub authorities: Option<AuthoritySource>,
     /// Of these names the certificate must carry one; empty for what `naming` says.
     pub names: Vec<Arc<str>>,
@@ -35,7 +35,7 @@ pub struct ClientSettings {
     pub refused: Option<Arc<str>>,
 }
 
-/// What was asked for.
+/// The settings that it was made from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ClientMode {
     /// The mesh's identities on both sides, without a rule that says so.
@@ -102,7 +102,7 @@ pub struct ClientTls {
     pub serial: u64,
     /// What it follows from.
     pub settings: ClientSettings,
-    /// The own certificate, for pages.
+    /// The proxy's own certificate, for pages.
     pub identity: Option<Arc<Identity>>,
     /// Who signs servers' certificates, for pages.
     pub authorities: Option<Arc<Authorities>>,
@@ -168,10 +168,10 @@ impl fmt::Display for ClientTls {
     }
 }
 
-/// What a [`ClientTls`] is made of besides its settings.
+/// What a [`ClientTls`] is made of apart from its settings.
 #[derive(Default)]
 pub struct Material {
-    /// The own certificate.
+    /// The proxy's own certificate.
     pub identity: Option<Arc<Identity>>,
     /// Who signs servers' certificates.
     pub authorities: Option<Arc<Authorities>>,

@@ -5,7 +5,7 @@
 //! and all records of a call are written at once.
 //!
 //! Invariant: what was taken to be written is with the kernel once a flush is done; a socket that ends without the
-//! peer's farewell is an error, since what came may have been cut off.
+//! peer's farewell is an error, since the data may have been cut off.
 
 mod buffer;
 
@@ -126,7 +126,7 @@ enum Step {
     Blocked,
     /// Both sides have ended.
     Closed,
-    /// The handshake is over, and what came is worked through.
+    /// The handshake is over, and the received bytes are processed.
     Traffic,
 }
 
@@ -183,7 +183,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
         &self.socket
     }
 
-    /// Reads what is there without waiting, where `read` does so from the socket. What only concerns the session, such
+    /// Reads available bytes without waiting, where `read` does so from the socket. What only concerns the session, such
     /// as a ticket, is worked through and is nothing that is there.
     ///
     /// # Errors
@@ -216,7 +216,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
         }
     }
 
-    /// Works through what came until there is something to read, or nothing more to work through.
+    /// Processes the received bytes until there is plain text to read, or no bytes are left.
     fn decrypt(&mut self, space: &mut ReadBuf<'_>) -> io::Result<()> {
         while !self.incoming.is_empty() && self.plain.is_empty() && space.remaining() > 0 {
             match self.step(Intent::Read(space)).map_err(broken)? {
@@ -232,7 +232,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
             match self.step(Intent::Nothing) {
                 Ok(Step::Again) => {}
                 Ok(Step::Traffic | Step::Closed) => {
-                    // What does not go at once, tickets at most, goes with what comes next.
+                    // Bytes that cannot be written at once, tickets at most, are written with the next data.
                     return match self.poll_send(cx) {
                         Poll::Ready(Err(error)) => Poll::Ready(Err(Failure::io(error))),
                         _ => Poll::Ready(Ok(())),
@@ -254,7 +254,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
         }
     }
 
-    /// Works through what came, up to the next thing that somebody else has to do.
+    /// Processes the received bytes, up to the next step that the caller has to take.
     fn step(&mut self, intent: Intent<'_, '_>) -> Result<Step, rustls::Error> {
         let UnbufferedStatus { mut discard, state } =
             self.session.process(self.incoming.filled_mut());
@@ -306,7 +306,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> Encrypted<S, C> {
         step
     }
 
-    /// Does what a session without traffic keys cannot: works through what came first.
+    /// Does what a session without traffic keys cannot: processes the received bytes first.
     fn traffic(&mut self, mut intent: impl FnMut() -> Intent<'static, 'static>) -> io::Result<()> {
         loop {
             match self.step(intent()).map_err(broken)? {
@@ -442,7 +442,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, C: Side> AsyncWrite for Encrypted<S, C> 
         let taken = self.encrypt(pieces)?;
         match self.poll_send(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            // What the kernel did not take goes before what comes next.
+            // Bytes that the kernel did not take go before the next data.
             _ => Poll::Ready(Ok(taken)),
         }
     }

@@ -62,7 +62,7 @@ impl PeerCertificate {
         }
     }
 
-    /// What it says; `None` for one that cannot be read, which only a verifier of anything lets in.
+    /// What it says; `None` for an unreadable one, which only a verifier without checks accepts.
     pub fn facts(&self) -> Option<&Facts> {
         let facts = self.facts.get_or_init(|| Facts::read(&self.der).ok());
         facts.as_ref()

@@ -9,7 +9,7 @@ use rustls::{CipherSuite, SignatureAlgorithm};
 
 use super::Identity;
 
-/// Certificates of one server, those that cost less first.
+/// Certificates of one server, cheaper ones first.
 pub struct Choice {
     certified: Vec<Arc<CertifiedKey>>,
     speaks_tls13: bool,

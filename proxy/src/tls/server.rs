@@ -42,13 +42,13 @@ pub struct ServerSettings {
 pub struct Clients {
     /// Whether a client without a certificate is refused.
     pub required: bool,
-    /// Who has to have signed their certificates.
+    /// The authorities that must have signed their certificates.
     pub authorities: Option<AuthoritySource>,
     /// Of these names a certificate must carry one; empty for any.
     pub names: Vec<Arc<str>>,
-    /// SHA-256 of keys that are let in.
+    /// SHA-256 of accepted keys.
     pub spki: Vec<Sha256>,
-    /// SHA-256 of certificates that are let in, besides those with such a key.
+    /// SHA-256 of accepted certificates, in addition to certificates with such a key.
     pub hashes: Vec<Sha256>,
     /// Whether neither chain nor names are verified.
     pub skip_verify: bool,
@@ -64,7 +64,7 @@ pub enum Version {
     Tls13,
 }
 
-/// What a server tells of the protocols inside.
+/// The application protocols that a server offers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Alpn {
     /// HTTP/2 and HTTP/1.1.
@@ -95,7 +95,7 @@ impl fmt::Debug for ServerTls {
 }
 
 impl ServerTls {
-    /// Makes it, with new ticket keys. `identities` are those that are usable, at least one.
+    /// Makes it, with new ticket keys. `identities` are the usable ones, at least one.
     ///
     /// # Errors
     ///

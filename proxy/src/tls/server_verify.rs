@@ -47,7 +47,7 @@ impl ServerVerifier {
         let chain = |authorities: &Authorities| {
             let roots = Arc::clone(&authorities.roots);
             // As for clients: only the certificate itself is looked up, and a list that is out of date, or none of its
-            // issuer, lets nobody in.
+            // issuer, accepts no peer.
             WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider))
                 .with_crls(authorities.revoked.iter().cloned())
                 .only_check_end_entity_revocation()
@@ -82,7 +82,7 @@ impl ServerVerifier {
     }
 }
 
-/// Most names of a certificate that are told when none of them is wanted.
+/// Most names of a certificate that an error lists when none of them matches.
 const NAMES_TOLD_MAX: usize = 5;
 
 /// A certificate that carries none of the names wanted.

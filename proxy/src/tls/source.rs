@@ -48,7 +48,7 @@ pub enum AuthoritySource {
         /// Its name.
         name: Arc<str>,
     },
-    /// Those that the operating system trusts.
+    /// The authorities that the operating system trusts.
     System {
         /// What they have revoked.
         revoked: Option<Arc<str>>,

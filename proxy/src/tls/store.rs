@@ -1,4 +1,4 @@
-//! The material in force, by where it comes from: outlives snapshots.
+//! The material in use, by where it comes from: outlives snapshots.
 //!
 //! Invariant: what is broken or out of its time never takes the place of something good. Time is passed in with the
 //! bytes, by [`Store::update`]; everything else only looks up.
@@ -46,7 +46,7 @@ pub struct Read {
     pub authorities: BTreeMap<AuthoritySource, Result<AuthorityBytes, Problem>>,
 }
 
-/// The material in force.
+/// The material in use.
 #[derive(Debug, Default)]
 pub struct Store {
     inner: Mutex<Inner>,
@@ -71,7 +71,7 @@ struct StoredMaterial<T> {
     digest: Option<Sha256>,
     /// What these bytes are; broken bytes are nothing.
     newest: Option<Arc<T>>,
-    /// What was in force when the newest came, for as long as that is not good.
+    /// What was in effect when the newest came, for as long as that is not good.
     before: Option<Arc<T>>,
     in_force: Option<Arc<T>>,
     /// What is wrong with the newest.
@@ -95,16 +95,16 @@ impl<T> Default for StoredMaterial<T> {
 pub struct Status<S, T> {
     /// The source.
     pub source: S,
-    /// What is in force, if anything is.
+    /// What is in effect, if anything is.
     pub in_force: Option<Arc<T>>,
-    /// Whether what is in force is older than what was read last.
+    /// Whether what is in effect is older than what was read last.
     pub is_kept: bool,
     /// What is wrong with what was read last.
     pub problems: Vec<Problem>,
 }
 
 impl<S, T> Status<S, T> {
-    /// Whether what was read last is not in force.
+    /// Whether what was read last is not in effect.
     pub fn is_refused(&self) -> bool {
         self.is_kept || self.in_force.is_none()
     }
@@ -129,7 +129,7 @@ impl Timely for Authorities {
 }
 
 impl<T: Timely> StoredMaterial<T> {
-    /// Takes in what was read; returns whether what is in force is another.
+    /// Takes in what was read; returns whether what is in effect is another.
     fn take(
         &mut self,
         digest: Option<Sha256>,

@@ -103,7 +103,7 @@ pub(super) fn chain_verifier(
 ) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let roots = Arc::clone(&authorities.roots);
     // As Istio has it: only the client's own certificate is looked up, and a list that is out of date, or none of its
-    // issuer, lets nobody in.
+    // issuer, accepts no peer.
     WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider))
         .with_crls(authorities.revoked.iter().cloned())
         .only_check_end_entity_revocation()

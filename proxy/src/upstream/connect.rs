@@ -153,7 +153,7 @@ pub struct Dialed {
     pub counted: Counted,
 }
 
-/// Connects, for bytes that are carried as they are; what they are inside of is `settings`' matter, its protocol is not; through a
+/// Connects, for raw TCP bytes; what they are inside of is `settings`' matter, its protocol is not; through a
 /// tunnel if there is one.
 ///
 /// # Errors
@@ -323,7 +323,7 @@ async fn first_to_connect(
     }
 }
 
-/// Attempts to connect that are under way; at most as many as there are addresses.
+/// Attempts to connect that are in progress; at most as many as there are addresses.
 #[derive(Default)]
 struct Race(Vec<Pin<Box<dyn Future<Output = Finish>>>>);
 

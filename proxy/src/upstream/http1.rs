@@ -208,7 +208,7 @@ impl Connection {
             return Poll::Pending;
         }
         if *step == Step::Send {
-            // The last look before the first byte: what is there now was not asked for.
+            // The last look before the first byte: bytes that are there now were not requested.
             if self.is_used() && !message.is_begun() && self.is_stale() {
                 let text = "ended, or spoke, while it waited";
                 return Poll::Ready(Err(Error::new(Kind::UpstreamClosed).with_source(text)));
@@ -227,7 +227,7 @@ impl Connection {
         while self.interim <= INTERIM_MAX {
             let head = ready!(self.poll_head(cx, message))?;
             match head.status {
-                // nobody asked for it: `Expect` is answered downstream
+                // not requested: `Expect` is answered downstream
                 StatusCode::CONTINUE => {}
                 StatusCode::SWITCHING_PROTOCOLS => return Poll::Ready(Ok(head)),
                 status if status.is_informational() => message.tell_interim(status, head.headers),

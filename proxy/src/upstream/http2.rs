@@ -121,7 +121,7 @@ impl Sender {
     /// The connection, which has its permit, is about to be closed for this reason.
     pub fn promise(&self, closing: Closing) {
         let permit = &mut self.link.0.borrow_mut().permit;
-        debug_assert!(permit.is_some(), "nobody would keep this promise");
+        debug_assert!(permit.is_some(), "a promise needs a permit");
         if let Some(permit) = permit {
             permit.promise(closing);
         }
@@ -189,7 +189,7 @@ struct State {
     moved: u32,
     /// The beginning of a frame of which the rest is not there yet.
     rest: Vec<u8>,
-    /// What came for each stream, by its place.
+    /// The received response of each stream, by its place.
     slots: Vec<ReceivedResponse>,
     /// Requests that wait until less waits to be written.
     for_room: Vec<Waker>,
@@ -249,7 +249,7 @@ impl State {
                 headers,
             } => {
                 let slot = &mut self.slots[place];
-                // nobody asked for it: `Expect` is answered downstream
+                // not requested: `Expect` is answered downstream
                 let wanted = status != StatusCode::CONTINUE;
                 if wanted && slot.interims.len() < INTERIMS_WAITING_MAX {
                     slot.interims.push((status, headers));
@@ -310,7 +310,7 @@ impl State {
         self.wake_driver();
     }
 
-    /// A stream may be over of which nobody wants anything any more but that the request was still being sent.
+    /// A stream without a reader may be over while its request is still being sent.
     fn settle(&mut self, place: usize) {
         let slot = &mut self.slots[place];
         if slot.detached && !self.engine.is_open(place) {

@@ -46,7 +46,7 @@ impl Stream {
         !matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Reads what is there, without waiting.
+    /// Reads available bytes, without waiting.
     ///
     /// # Errors
     ///

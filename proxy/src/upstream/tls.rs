@@ -1,4 +1,4 @@
-//! TLS towards an endpoint: with what, for whom, and why it failed, in words.
+//! TLS towards an endpoint: the settings, the server name, and the reason of a failure, in words.
 
 use std::cell::Cell;
 use std::io;
@@ -164,7 +164,7 @@ fn refused(reason: &str) -> Error {
     Error::new(Kind::ConnectFailed).with_transport(format!("TLS_error: {reason}"))
 }
 
-/// Why a handshake failed, in a few words for whoever looks for the mistake.
+/// Why a handshake failed, in a few words for troubleshooting.
 fn why(failure: &Failure) -> String {
     match failure.error() {
         Some(error) => in_words(error),

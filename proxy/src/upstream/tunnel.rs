@@ -248,7 +248,7 @@ impl AsyncWrite for Tunnelled {
         }
         match this.poll_drain(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            // what the kernel did not take goes before what comes next
+            // bytes that the kernel did not take go before the next data
             _ => Poll::Ready(Ok(taken.len())),
         }
     }

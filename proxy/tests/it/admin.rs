@@ -267,7 +267,7 @@ async fn explanation_of_a_running_proxy_is_the_one_of_its_files() {
             "- route: [{destination: {host: web.test, subset: v2}}]",
         ),
     );
-    until("the change is in force", async || {
+    until("the change is in effect", async || {
         client.call(get("/x")).await.text() == "v2"
     })
     .await;

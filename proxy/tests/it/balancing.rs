@@ -204,11 +204,11 @@ fn t101_endpoint_that_fails_is_ejected_and_comes_back() {
     });
     let log = proxy.stderr();
     assert!(
-        log.contains("3 x 5xx in a row: out for 1s, 1 of 2 are"),
+        log.contains("ejected for 1s after 3 consecutive 5xx; 1 of 2 endpoints are ejected"),
         "{log}"
     );
     eventually("its return is logged", || {
-        proxy.stderr().contains("back after")
+        proxy.stderr().contains("unejected after")
     });
 }
 

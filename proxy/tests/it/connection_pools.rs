@@ -347,7 +347,7 @@ fn limits_hold_exactly_over_all_workers_and_leak_nothing() {
         let mut expected = vec![200; 7];
         expected.extend([503; 23]);
         assert_eq!(statuses(replies), expected, "{round}");
-        eventually("nothing is under way", || {
+        eventually("nothing is in progress", || {
             now(&proxy, "pending_requests") == "0/5" && now(&proxy, "requests") == "0/2"
         });
     }

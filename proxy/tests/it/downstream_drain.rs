@@ -157,7 +157,9 @@ fn http1_load_loses_nothing() {
             })
         })
         .collect();
-    eventually("load is under way", || done.load(Ordering::Relaxed) > 2_000);
+    eventually("load is in progress", || {
+        done.load(Ordering::Relaxed) > 2_000
+    });
     downstream.drain.drain();
     for client in clients {
         client.join().unwrap();

@@ -344,7 +344,7 @@ fn too_large_headers_are_answered_and_noted() {
         client.send(CONTINUATION, if last { END_HEADERS } else { 0 }, 1, piece);
     }
     assert_eq!(answer(&mut client, 1).unwrap(), b"");
-    // an entry of the table, over and over: few bytes that stand for many
+    // an entry of the table, over and over: few bytes that represent many
     let large = [b"\x40\x01z\x7f\xa1\x1e".as_slice(), &[b'z'; 4000]].concat();
     let bomb = [GET, &large, &[0xbe; 10_000]].concat();
     client.send(HEADERS, BOTH, 3, &bomb);

@@ -43,11 +43,11 @@ fn t102_second_ejection_is_twice_as_long() {
     let proxy = proxy(&[(&good, ""), (&bad, "")], &turns(outliers), &[]);
     eventually("it is out for longer", || {
         names(&proxy, "", 4);
-        proxy.stderr().contains("out for 600ms")
+        proxy.stderr().contains("ejected for 600ms")
     });
     let log = proxy.stderr();
     assert!(
-        log.find("out for 300ms") < log.find("out for 600ms"),
+        log.find("ejected for 300ms") < log.find("ejected for 600ms"),
         "{log}"
     );
 }

@@ -242,7 +242,7 @@ fn reload_keeps_what_checks_found_and_removal_pardons() {
     // another policy makes another cluster of the same endpoints
     let policy = rule("").replace("ROUND_ROBIN", "RANDOM");
     proxy.write("rule.yaml", policy);
-    eventually("it is in force", || {
+    eventually("it is in effect", || {
         proxy.page("/clusters").contains("::load_balancer::RANDOM")
     });
     assert!(!proxy.page("/clusters").contains("failed 1 in a row"));
@@ -253,7 +253,7 @@ fn reload_keeps_what_checks_found_and_removal_pardons() {
     eventually("nobody is out", || {
         proxy.metric("strait_endpoints_unhealthy", &[]) == 0.0
     });
-    assert!(proxy.stderr().contains("is not checked any more"));
+    assert!(proxy.stderr().contains("no longer health-checked"));
     assert!(!proxy.page("/clusters").contains("::last_health_check::"));
 }
 

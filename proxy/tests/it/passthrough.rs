@@ -1,4 +1,4 @@
-//! TLS that is carried as it is, by the name that the client asks for, on live sockets.
+//! TLS that is proxied as raw TCP, by the name that the client asks for, on live sockets.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};

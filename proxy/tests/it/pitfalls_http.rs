@@ -66,7 +66,7 @@ impl World {
         start.file("mesh.yaml", text).start()
     }
 
-    /// Asks each request of a rule of its own host, and compares the outcomes. Every `HOST` stands for the host.
+    /// Asks each request of a rule of its own host, and compares the outcomes. Every `HOST` represents the host.
     async fn check(&self, cases: &[(&str, &[(&str, &str)])]) {
         self.check_made(cases).await;
     }

@@ -35,7 +35,7 @@ fn stalled_standard_error_stops_nothing() {
     let mut proxy = start.file("mesh.yaml", mesh).start();
     assert_eq!(Raw::connect(proxy.edge).send(GET).reply().body, b"first");
     proxy.write("mesh.yaml", everything_to(proxy.edge, &other));
-    eventually("the change is in force", || {
+    eventually("the change is in effect", || {
         Raw::connect(proxy.edge).send(GET).reply().body == b"second"
     });
     assert_eq!(proxy.try_page("GET", "/healthz/live").unwrap().0, 200);
@@ -56,7 +56,7 @@ fn what_stalled_standard_error_held_up_is_written_when_it_is_read() {
     assert!(proxy.wait().success());
     let mut text = String::new();
     unread.read_to_string(&mut text).unwrap();
-    for line in ["configuration is in force", "strait is serving", "drained"] {
+    for line in ["configuration applied", "strait is serving", "drained"] {
         assert!(text.contains(line), "{line}: {text}");
     }
 }
@@ -103,7 +103,7 @@ fn hangup_looks_at_files_and_reopens_the_access_log() {
     let aside = log.with_extension("old");
     std::fs::rename(&log, &aside).unwrap();
     proxy.signal("HUP");
-    eventually("the log is opened anew", || log.exists());
+    eventually("the log is reopened", || log.exists());
     Raw::connect(proxy.edge).send(GET).reply();
     eventually("a line in the new log", || !proxy.access_log().is_empty());
     assert!(proxy.stderr().contains("SIGHUP"));
@@ -112,7 +112,7 @@ fn hangup_looks_at_files_and_reopens_the_access_log() {
     let other = Origin::named(Back::H1, "other");
     proxy.write("mesh.yaml", everything_to(proxy.edge, &other));
     proxy.signal("HUP");
-    eventually("the change is in force", || {
+    eventually("the change is in effect", || {
         Raw::connect(proxy.edge).send(GET).reply().body == b"other"
     });
 }
@@ -307,7 +307,7 @@ async fn where_no_file_is_left_connections_are_closed_instead_of_waiting() {
     .await;
 }
 
-/// What clients saw that connect anew for each request.
+/// What clients saw that connect again for each request.
 #[derive(Default)]
 struct Seen {
     answered: AtomicU32,

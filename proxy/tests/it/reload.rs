@@ -28,7 +28,7 @@ spec:
     route: [{destination: {host: web.test}}]
 ";
 
-/// How long a change may take to be in force.
+/// How long a change may take to be in effect.
 const IN_FORCE: Duration = Duration::from_secs(1);
 
 const CHANGES: usize = 200;
@@ -126,7 +126,7 @@ async fn ask(front: Front, edge: SocketAddr, host: &'static str, load: Rc<Load>)
     }
 }
 
-/// Puts one revision after the other in force, and checks that each is.
+/// Puts one revision after the other in effect, and checks that each is.
 async fn change(churn: &Churn, proxy: &Proxy, load: &Load) -> Duration {
     let mut marker = Client::connect(Front::H1, proxy.edge).await;
     let mut slowest = Duration::ZERO;
@@ -274,7 +274,8 @@ async fn broken_resource_keeps_its_last_good_version() {
     .await;
     assert!(says(&mut client, "x.test", "good").await);
     let log = proxy.stderr();
-    let told = "refused: its last good version stays in force object=VirtualService/default/x";
+    let told =
+        "resource rejected: its last good version stays in effect object=VirtualService/default/x";
     assert_eq!(log.matches(told).count(), 1, "{log}");
     assert!(
         proxy.stderr().contains("directAnswer"),
@@ -291,7 +292,7 @@ async fn broken_resource_keeps_its_last_good_version() {
     assert!(says(&mut client, "x.test", "good").await);
 
     proxy.write("x.yaml", rule("x", "x.test", "better"));
-    until("the mended one is in force", async || {
+    until("the fixed one is in effect", async || {
         says(&mut client, "x.test", "better").await
     })
     .await;
@@ -332,7 +333,7 @@ async fn request_keeps_the_configuration_that_it_began_with() {
         // Even the endpoint that it waits for goes.
         let after = mesh(proxy.edge, "new").replace(&origin.address.port().to_string(), "1");
         proxy.write("mesh.yaml", after);
-        until("the change is in force", async || {
+        until("the change is in effect", async || {
             client.get("/direct").await.text() == "new"
         })
         .await;

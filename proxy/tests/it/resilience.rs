@@ -212,8 +212,8 @@ fn endpoint_that_fails_under_load_is_out_and_comes_back() {
         }
         assert_eq!(load.failed(), failed, "{mood:?}");
         let events = proxy.page("/events");
-        assert!(events.contains("in a row: out for"), "{events}");
-        assert!(events.contains("back after"), "{events}");
+        assert!(events.contains("ejected for"), "{events}");
+        assert!(events.contains("unejected after"), "{events}");
     }
 }
 

@@ -195,7 +195,7 @@ async fn port_of_a_service_entry_speaks_its_protocol_whatever_its_name_is() {
 
 #[tokio::test]
 async fn names_are_resolved() {
-    // On both loopback addresses, whichever the name stands for here.
+    // On both loopback addresses, whichever the name represents here.
     let listener = std::net::TcpListener::bind("[::]:0").unwrap();
     let address = SocketAddr::from(([127, 0, 0, 1], listener.local_addr().unwrap().port()));
     let _origin = Origin::start_on(listener, Back::H1, |_| async {

@@ -65,11 +65,11 @@ fn proxy(origins: &[Origin], spec: &str, rule: &str, arguments: &[&str]) -> Prox
     start.args(arguments).file("mesh.yaml", text).start()
 }
 
-/// Puts others in force, of which this one was not there before, or is not any more.
+/// Puts others in effect, of which this one was not there before, or is not any more.
 fn reload(proxy: &Proxy, text: String, (origin, is_there): (&Origin, bool)) {
     proxy.write("mesh.yaml", text);
     let address = origin.address.to_string();
-    eventually("it is in force", || {
+    eventually("it is in effect", || {
         proxy.page("/clusters").contains(&address) == is_there
     });
 }

@@ -27,7 +27,7 @@ fn spiffe(ca: &Authority, name: &str) -> Pair {
     })
 }
 
-/// A server with these settings besides its certificate; they are made of what clients there are.
+/// A server with these settings apart from its certificate; they are made of what clients there are.
 fn clients(tls: impl FnOnce(&Pair, &Pair) -> String) -> Clients {
     clients_with(tls, |clients, _| vec![("ca.crt", clients.pem())])
 }

@@ -169,7 +169,7 @@ async fn missing_credential_of_one_server_leaves_the_other_at_work() {
     );
 
     edge.proxy.write("lost.yaml", credential("lost", &pair));
-    until("the secret is in force", async || {
+    until("the secret is in effect", async || {
         edge.visitor().status("b.example").await == 200
     })
     .await;

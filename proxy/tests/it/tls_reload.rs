@@ -143,7 +143,7 @@ async fn bad_certificate_is_kept_out_and_told_once() {
             .lines()
             .filter(|line| line.contains(code) && line.contains(word));
         assert_eq!(told.count(), 1, "{code}\n{log}");
-        assert!(log.contains("mesh.yaml:") && log.contains("the last good one stays in force"));
+        assert!(log.contains("mesh.yaml:") && log.contains("the last good one stays in effect"));
     }
     let page: serde_json::Value = serde_json::from_str(&edge.proxy.page("/certs")).unwrap();
     let entry = &page["certificates"][0];

@@ -1,4 +1,4 @@
-//! TLS that ends here, with bytes inside that are carried as they are.
+//! TLS that ends here, with bytes inside that are proxied as raw TCP.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

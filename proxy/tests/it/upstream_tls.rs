@@ -268,7 +268,7 @@ fn certificate_of_the_server_is_verified_as_the_rule_says() {
         let named = format!("name: a, annotations: {{row: '{number}'}}}}");
         let changed = documents([service(&origin, "HTTP", ""), policy]);
         proxy.write("more.yaml", changed.replace("name: a}", &named));
-        eventually("it is in force", || {
+        eventually("it is in effect", || {
             proxy.metric("strait_config_generation", &[]) > before
         });
         // no connection outlives its row

@@ -111,7 +111,7 @@ fn what_is_broken_or_gone_takes_nobodys_place() {
         proxy.page("/certs").contains("there is no such file")
     });
     assert_eq!(get(&proxy).status, 200);
-    assert!(proxy.stderr().contains("the last good one stays in force"));
+    assert!(proxy.stderr().contains("the last good one stays in effect"));
     let first = origin.callers()[0].certificate.clone();
     assert!(
         origin

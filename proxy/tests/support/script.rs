@@ -5,13 +5,14 @@
 //! - `KIND FLAGS STREAM PAYLOAD` sends a frame. `KIND` is the name of a frame type or its number. `FLAGS` are letters:
 //!   `e` END_STREAM, `a` ACK, `h` END_HEADERS, `p` PADDED, `y` PRIORITY, `-` none.
 //! - `bytes PAYLOAD` sends bytes that need not be a frame.
-//! - `xN` before one of them repeats it N times; streams then count upwards by two where they are written as `N+`. Several frames
-//!   with ` & ` between them are repeated together.
+//! - `xN` before one of them repeats it N times; streams then count upwards by two where they are written as `N+`.
+//! Several frames   with ` & ` between them are repeated together.
 //! - `await KIND STREAM` reads until such a frame comes; `await end STREAM` until the stream has ended.
 //! - `close` ends the connection.
 //!
-//! A `PAYLOAD` has the escapes of tables, and `{name=value; name=value}` for fields in HPACK without indexing, `[N]` for a number
-//! of 32 bits, `<N>` for N zero bytes, and `<N:xx>` for N bytes of that value. `get`, `head` and `post` among the fields stand for the fields of such a request.
+//! A `PAYLOAD` has the escapes of tables, and `{name=value; name=value}` for fields in HPACK without indexing, `[N]`
+//! for a number of 32 bits, `<N>` for N zero bytes, and `<N:xx>` for N bytes of that value. `get`, `head` and `post`
+//! among the fields represent the fields of such a request.
 
 use super::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, Frame, GOAWAY, HEADERS, PADDED, PING, PRIORITY,

@@ -52,7 +52,7 @@ const LOOK: Duration = Duration::from_millis(2);
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
-        assert!(start.elapsed() < DEADLINE, "waited in vain: {what}");
+        assert!(start.elapsed() < DEADLINE, "timed out waiting: {what}");
         std::thread::park_timeout(LOOK);
     }
 }
@@ -70,5 +70,5 @@ pub async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
         }
     };
     let waited = tokio::time::timeout(DEADLINE, waiting).await;
-    assert!(waited.is_ok(), "waited in vain: {what}");
+    assert!(waited.is_ok(), "timed out waiting: {what}");
 }

@@ -14,7 +14,7 @@ pub fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = [&'stat
     })
 }
 
-/// The bytes that a column stands for: `\r`, `\n`, `\t`, `\\` and `\xNN` are escapes.
+/// The bytes that a column represents: `\r`, `\n`, `\t`, `\\` and `\xNN` are escapes.
 pub fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();

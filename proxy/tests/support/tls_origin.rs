@@ -72,7 +72,7 @@ struct Shared {
 #[derive(Clone)]
 pub struct Terms {
     pub pair: Pair,
-    /// Who has to have signed clients' certificates.
+    /// The authorities that must have signed clients' certificates.
     pub clients: Option<Vec<u8>>,
     pub versions: Vec<&'static SupportedProtocolVersion>,
 }

@@ -1,4 +1,4 @@
-//! Codes of the multi-cluster kinds: CLU Cluster, CLS what a proxy is told of clusters, GTP GlobalTrafficPolicy, SI ServiceImport, SX ServiceExport, MCS
+//! Codes of the multi-cluster kinds: CLU Cluster, CLS the remote clusters file, GTP GlobalTrafficPolicy, SI ServiceImport, SX ServiceExport, MCS
 //! MultiClusterService, GD Destination.
 
 codes! {

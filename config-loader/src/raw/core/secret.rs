@@ -21,7 +21,7 @@ pub struct Secret {
     pub immutable: Field<bool>,
 }
 
-/// A text that nobody prints by accident.
+/// A text that is never printed by accident.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SecretText(pub String);
 

@@ -1,4 +1,4 @@
-//! An access policy in force, as written in the status of a Destination.
+//! An access policy in effect, as written in the status of a Destination.
 
 use serde::Deserialize;
 

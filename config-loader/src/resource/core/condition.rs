@@ -26,6 +26,6 @@ pub enum ConditionStatus {
     False,
     /// It does.
     True,
-    /// Nobody knows.
+    /// Not known.
     Unknown,
 }

@@ -15,7 +15,7 @@ pub struct EndpointSlice {
     ///
     /// Source: its labels.
     pub service: Option<Arc<str>>,
-    /// The cluster whose endpoints these are, when that is not the own one.
+    /// The cluster whose endpoints these are, when that is not the local one.
     ///
     /// Source: its annotations and labels.
     pub source_cluster: Option<Arc<str>>,
@@ -81,7 +81,7 @@ impl Object<EndpointSlice> {
         self.spec.service.as_deref()
     }
 
-    /// The cluster whose endpoints these are, when that is not the own one.
+    /// The cluster whose endpoints these are, when that is not the local one.
     pub fn source_cluster(&self) -> Option<&str> {
         self.spec.source_cluster.as_deref()
     }
@@ -99,11 +99,11 @@ pub enum AddressType {
     Ipv6,
 }
 
-/// One endpoint of a slice. There may be a million of them: what nobody asks for is checked and not kept (other addresses,
-/// the name of the pod behind it, hints).
+/// One endpoint of a slice. There may be a million of them: unused fields are checked and not kept (other
+/// addresses, the name of the pod behind it, hints).
 #[derive(Clone, Debug)]
 pub struct SliceEndpoint {
-    /// Where it is reached. The first address of those written, which all stand for the same endpoint.
+    /// Where it is reached. The first address of those written, which all represent the same endpoint.
     pub address: Host,
     /// Its state.
     pub conditions: Conditions,
@@ -111,8 +111,8 @@ pub struct SliceEndpoint {
     pub node_name: Option<Arc<str>>,
     /// The zone that it runs in; endpoints of a slice in one zone share it.
     pub zone: Option<Arc<str>>,
-    /// Its workload in [`EndpointSlice::owners`], counted from 1. A slice keeps 255 of them apart; endpoints of further ones
-    /// have none.
+    /// Its workload in [`EndpointSlice::owners`], counted from 1. A slice keeps 255 of them apart; endpoints of further
+    /// ones have none.
     pub owner: Option<NonZeroU8>,
     /// Where it was written.
     pub line: Line,

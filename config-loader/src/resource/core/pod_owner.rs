@@ -1,7 +1,8 @@
 //! The workload that a pod belongs to, by the pod's name.
 //!
-//! Controllers make up the names of their pods in fixed ways, and Istio's metrics name the controller. A Deployment adds
-//! the hash of its template and five random characters, a StatefulSet a number, everything else five random characters.
+//! Controllers make up the names of their pods in fixed ways, and Istio's metrics name the controller. A Deployment
+//! adds the hash of its template and five random characters, a StatefulSet a number, everything else five random
+//! characters.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ pub struct PodOwner {
 /// Characters of a made-up name: no vowels, and nothing that is read for another one.
 const RANDOM: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// The ten of them that stand for digits. The hash of a template is a 32-bit number, digit by digit.
+/// The ten of them that represent digits. The hash of a template is a 32-bit number, digit by digit.
 const DIGITS: &[u8] = b"456789bcdf";
 
 const RANDOM_LENGTH: usize = 5;
@@ -25,7 +26,7 @@ const RANDOM_LENGTH: usize = 5;
 /// Digits of a hash. Fewer are one in 40,000, and a part of a name is then a likelier reading.
 const HASH_LENGTHS: std::ops::RangeInclusive<usize> = 6..=10;
 
-/// The name of the workload that made a pod of this name; the pod's own name for one that nobody made.
+/// The name of the workload that made a pod of this name; the pod's own name for a pod without a controller.
 pub(crate) fn owner_name(pod: &str) -> &str {
     let Some((rest, last)) = split(pod) else {
         return pod;
@@ -74,7 +75,7 @@ mod tests {
             ("web-0", "web"),
             ("kafka-broker-12", "kafka-broker"),
             ("web-13579", "web"),
-            // pods that nobody made
+            // pods without a controller
             ("web", "web"),
             ("web-debug", "web-debug"),
             ("web-01", "web-01"),

@@ -38,7 +38,7 @@ pub enum SecretType {
     Tls,
 }
 
-/// Bytes that nobody prints by accident.
+/// Bytes that are never printed by accident.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SecretValue(Box<[u8]>);
 

@@ -101,7 +101,7 @@ pub enum ServiceType {
     NodePort,
 }
 
-/// What an ExternalName service stands for.
+/// What an ExternalName service represents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalAddress {
     /// Where it is; Kubernetes only has names here, we also take an address as one.
@@ -144,9 +144,9 @@ pub enum TrafficDistribution {
     /// All are equal.
     #[default]
     Any,
-    /// Those on the own node, then those in the own zone.
+    /// Those on the local node, then those in the local zone.
     PreferSameNode,
-    /// Those in the own zone. `PreferClose` is its older name.
+    /// Those in the local zone. `PreferClose` is its older name.
     PreferSameZone,
 }
 
@@ -156,6 +156,6 @@ pub enum TrafficPolicy {
     /// All.
     #[default]
     Cluster,
-    /// Those on the own node.
+    /// Those on the local node.
     Local,
 }

@@ -26,9 +26,9 @@ impl GlobalTrafficPolicy {
 pub enum ClusterBalancing {
     /// All at once, by weight.
     ActiveActive,
-    /// The own cluster while it has healthy endpoints, then the others.
+    /// The local cluster while it has healthy endpoints, then the others.
     FailOver,
-    /// The own cluster only.
+    /// The local cluster only.
     #[default]
     Locality,
 }

@@ -63,7 +63,7 @@ impl PathType {
 pub struct PathRewrite {
     /// What is replaced. Not anchored.
     pub from: Pattern,
-    /// What stands there afterwards. Groups are named as `regex` has it: `${1}`.
+    /// The replacement. Groups are named as `regex` has it: `${1}`.
     pub to: Arc<str>,
     /// Where it was written.
     pub line: Line,

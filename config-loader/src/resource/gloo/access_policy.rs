@@ -1,4 +1,4 @@
-//! An access policy in force on a destination.
+//! An access policy in effect on a destination.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use super::{ClusterRef, MeshRef};
 pub struct AppliedAccessPolicy {
     /// The policy.
     pub policy: MeshRef,
-    /// The generation of it that is in force.
+    /// The generation of it that is in effect.
     pub observed_generation: i64,
     /// What it says.
     pub spec: AccessPolicy,
 }
 
-/// Who may do what. An empty list stands for all.
+/// Who may do what. An empty list represents all.
 #[derive(Clone, Debug, Default)]
 pub struct AccessPolicy {
     /// The workloads that may.
@@ -38,7 +38,7 @@ pub struct SourceSelector {
     pub namespaces: Vec<Arc<str>>,
     /// Their clusters.
     pub clusters: Vec<Arc<str>>,
-    /// Their service accounts, where an empty part stands for any.
+    /// Their service accounts, where an empty part represents any.
     pub service_accounts: Vec<ClusterRef>,
 }
 

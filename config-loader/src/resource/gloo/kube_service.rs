@@ -63,8 +63,8 @@ pub struct ClusterRef {
 }
 
 impl ClusterRef {
-    /// The address that stands for the federated host of the service, as Gloo allocates it: a hash (FNV-1 of 32 bits) in the
-    /// class of reserved addresses, 240.0.0.0/4.
+    /// The address that represents the federated host of the service, as Gloo allocates it: a hash (FNV-1 of 32 bits)
+    /// in the class of reserved addresses, 240.0.0.0/4.
     pub fn federated_address(&self) -> Ipv4Addr {
         let parts = [
             &*self.name,

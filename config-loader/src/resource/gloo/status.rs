@@ -12,11 +12,11 @@ use crate::span::Line;
 pub struct DestinationStatus {
     /// The `metadata.generation` that the status is about.
     pub observed_generation: i64,
-    /// The traffic policies in force, as the management plane wrote them.
+    /// The traffic policies in effect, as the management plane wrote them.
     pub traffic_policies: Vec<AppliedTrafficPolicy>,
-    /// The access policies in force.
+    /// The access policies in effect.
     pub access_policies: Vec<AppliedAccessPolicy>,
-    /// A host name that only proxies of the own cluster know.
+    /// A host name that only proxies of the local cluster know.
     pub local_fqdn: Option<Arc<str>>,
     /// How other clusters reach it.
     pub federation: Option<Federation>,
@@ -24,12 +24,12 @@ pub struct DestinationStatus {
     pub required_subsets: Vec<RequiredSubsets>,
 }
 
-/// A traffic policy in force. Its own API is none that we read, so its specification is kept as it was written.
+/// A traffic policy in effect. Its own API is none that we read, so its specification is kept as it was written.
 #[derive(Clone, Debug)]
 pub struct AppliedTrafficPolicy {
     /// The policy.
     pub policy: MeshRef,
-    /// The generation of it that is in force.
+    /// The generation of it that is in effect.
     pub observed_generation: i64,
     /// What it says.
     pub spec: serde_json::Value,
@@ -79,8 +79,8 @@ pub struct RequiredSubsets {
 }
 
 impl RequiredSubsets {
-    /// Which requests to `own`, which has these policies, the shift is known to be for; none for every request. It is for
-    /// those of its policy, if that is one of these; or for all, if every part of the shift is the same service.
+    /// Which requests to `own`, which has these policies, the shift is known to be for; none for every request. It is
+    /// for those of its policy, if that is one of these; or for all, if every part of the shift is the same service.
     ///
     /// # Errors
     /// Why it is not known to be for any.

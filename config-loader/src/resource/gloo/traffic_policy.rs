@@ -1,4 +1,4 @@
-//! What a traffic policy is for. Its API is none that we read; Destinations carry those that are applied to them.
+//! What a traffic policy is for. Strait does not read its API; Destinations carry the policies that are applied to them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -20,9 +20,9 @@ pub struct DestinationRule {
     pub subsets: Vec<Subset>,
     /// Who may use it.
     pub export_to: ExportTo,
-    /// The client workloads of the own namespace that it is for; none for every client.
+    /// The client workloads of the resource's own namespace that it is for; none for every client.
     pub workload_selector: Option<BTreeMap<String, String>>,
-    /// Whether and how the service's endpoints are asked how they are.
+    /// Whether and how the service's endpoints are health-checked.
     pub health_check: HealthChecked,
 }
 

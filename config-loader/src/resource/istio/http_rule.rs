@@ -20,7 +20,7 @@ pub struct HttpRule {
     pub action: HttpAction,
     /// Changes of the path and the authority.
     pub rewrite: Option<Box<Rewrite>>,
-    /// How long the answer may take, all tries together.
+    /// How long the answer may take, all attempts together.
     ///
     /// Unit: time, at least 1 ms. Default: no limit.
     pub timeout: Option<Duration>,
@@ -70,24 +70,24 @@ pub enum RewritePath {
 pub struct RegexRewrite {
     /// What is replaced. Not anchored.
     pub pattern: Pattern,
-    /// By what; `\1` to `\9` stand for groups.
+    /// By what; `\1` to `\9` represent groups.
     pub replacement: Arc<str>,
 }
 
 /// `retries`
 #[derive(Clone, Debug)]
 pub struct RetryPolicy {
-    /// Tries after the first; 0 switches retries off.
+    /// Retries; 0 switches retries off.
     pub attempts: u32,
     /// How long one try may take; none for as long as the route's timeout.
     pub per_try_timeout: Option<Duration>,
     /// What is tried again; any one is enough.
     pub retry_on: Vec<RetryCondition>,
-    /// Whether later tries avoid the localities of earlier ones.
+    /// Whether later attempts avoid the localities of earlier ones.
     pub remote_localities: bool,
     /// Whether another endpoint is chosen; none for yes, except with a consistent hash.
     pub ignore_previous_hosts: Option<bool>,
-    /// The base of the pauses between tries.
+    /// The base of the pauses between attempts.
     ///
     /// Unit: time, at least 1 ms. Default: [`RetryPolicy::BACKOFF_DEFAULT`].
     pub backoff: Duration,
@@ -96,7 +96,7 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The base of the pauses between tries where none is written.
+    /// The base of the pauses between attempts where none is written.
     pub const BACKOFF_DEFAULT: Duration = Duration::from_millis(25);
 
     /// What is tried again where nothing is written.
@@ -137,9 +137,9 @@ pub enum RetryCondition {
     ResourceExhausted,
     /// `retriable-4xx`: 409.
     Retriable4xx,
-    /// `retriable-headers`: those that the client names.
+    /// `retriable-headers`: the headers that the client names.
     RetriableHeaders,
-    /// `retriable-status-codes`: those that are listed beside it, or that the client names.
+    /// `retriable-status-codes`: the codes that are listed beside it, or that the client names.
     RetriableStatusCodes,
     /// A bare status such as `503`.
     Status(u16),

@@ -132,7 +132,7 @@ pub struct FailoverLabel {
 pub struct ZoneAwareSetting {
     /// Whether zones matter at all.
     pub enabled: bool,
-    /// The fewest endpoints in the own region for which zones matter.
+    /// The fewest endpoints in the local region for which zones matter.
     ///
     /// Unit: endpoints. Default: [`ZoneAwareSetting::CLUSTER_SIZE_MIN_DEFAULT`].
     pub cluster_size_min: u32,

@@ -24,13 +24,14 @@ pub struct ServiceEntry {
     pub resolution: Resolution,
     /// Its endpoints. Empty with `workload_selector`.
     pub endpoints: Vec<WorkloadEntry>,
-    /// Labels of the workloads of the own namespace that are its endpoints; none if they are not found by labels.
+    /// Labels of the workloads of the resource's own namespace that are its endpoints; none if they are not found by
+    /// labels.
     pub workload_selector: Option<BTreeMap<String, String>>,
     /// Who may use it.
     pub export_to: ExportTo,
     /// Names that its certificates may carry.
     pub subject_alt_names: Vec<Arc<str>>,
-    /// Whether and how its endpoints are asked how they are.
+    /// Whether and how its endpoints are health-checked.
     pub health_check: HealthChecked,
 }
 

@@ -9,7 +9,8 @@ use crate::span::Line;
 /// A checked Sidecar.
 #[derive(Clone, Debug, Default)]
 pub struct Sidecar {
-    /// The workloads of the own namespace that it is for; none for all, and in the root namespace for all of the mesh.
+    /// The workloads of the resource's own namespace that it is for; none for all, and in the root namespace for all of
+    /// the mesh.
     pub workload_selector: Option<BTreeMap<String, String>>,
     /// What the workload accepts; empty for what its services say.
     pub ingress: Vec<IngressListener>,
@@ -106,7 +107,7 @@ pub enum EgressNamespace {
     /// All.
     Any,
     /// None.
-    Nobody,
+    NoNamespace,
     /// This one.
     Only(Arc<str>),
     /// This one, taken away from what the others name.

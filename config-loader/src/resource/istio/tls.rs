@@ -10,9 +10,9 @@ use crate::span::Line;
 pub struct ClientTls {
     /// What is done.
     pub mode: ClientTlsMode,
-    /// PEM file of the own certificate.
+    /// PEM file of the proxy's own certificate.
     pub client_certificate: Option<Arc<str>>,
-    /// PEM file of the own key.
+    /// PEM file of the proxy's own key.
     pub private_key: Option<Arc<str>>,
     /// PEM file of the authorities; none, or the word `system`, for those of the operating system.
     pub ca_certificates: Option<Arc<str>>,
@@ -40,7 +40,7 @@ pub enum ClientTlsMode {
     Disable,
     /// Mesh identity on both sides.
     IstioMutual,
-    /// TLS with the own certificate.
+    /// TLS with the proxy's own certificate.
     Mutual,
     /// TLS; only the server has a certificate.
     Simple,
@@ -63,7 +63,7 @@ impl ClientTlsMode {
 pub struct ServerTls {
     /// What is done.
     pub mode: ServerTlsMode,
-    /// Where the own certificates come from.
+    /// Where the proxy's own certificates come from.
     pub certificates: Certificates,
     /// PEM file of the authorities of client certificates.
     pub ca_certificates: Option<Arc<str>>,

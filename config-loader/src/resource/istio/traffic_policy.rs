@@ -145,7 +145,7 @@ pub struct RetryBudget {
     pub percent: f64,
     /// So many retries are always allowed.
     pub retry_concurrency_min: u32,
-    /// The time in which a request must have begun to count; none for those that are under way.
+    /// The time in which a request must have begun to count; none to count the requests in flight.
     pub interval: Option<Duration>,
 }
 

@@ -18,7 +18,7 @@ pub struct VirtualService {
     pub gateways: Vec<Lined<GatewayRef>>,
     /// Who may use it.
     pub export_to: ExportTo,
-    /// Rules for HTTP requests, in order. Those that did not change are shared with the version before.
+    /// Rules for HTTP requests, in order. Unchanged rules are shared with the previous version.
     pub http: Vec<Arc<HttpRule>>,
     /// Rules for TLS connections that are not terminated here, in order.
     pub tls: Vec<TlsRule>,

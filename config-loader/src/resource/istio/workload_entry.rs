@@ -15,7 +15,7 @@ pub struct WorkloadEntry {
     pub ports: BTreeMap<Arc<str>, u16>,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// Its network; empty for the own.
+    /// Its network; empty for the proxy's own.
     pub network: Arc<str>,
     /// Where in the world it is. Empty if that was not written: then the label `istio-locality` may tell.
     pub locality: Locality,

@@ -9,7 +9,7 @@ use crate::span::Line;
 /// It says nothing about how they share the traffic.
 #[derive(Clone, Debug, Default)]
 pub struct MultiClusterService {
-    /// To whom the service is exposed.
+    /// The clusters that the service is exposed to.
     pub exposure: Exposure,
     /// Where that was written.
     pub exposure_line: Line,
@@ -36,7 +36,7 @@ pub struct NamedCluster {
     pub line: Line,
 }
 
-/// To whom a service is exposed.
+/// The clusters that a service is exposed to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exposure {
     /// To the clusters.

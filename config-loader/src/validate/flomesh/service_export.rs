@@ -136,7 +136,7 @@ fn rewrite(field: &Field<raw::PathRewrite>, check: &mut Check<'_>) -> Option<Pat
     for group in groups(&to) {
         if group >= regex.captures_len() {
             let known = regex.captures_len() - 1;
-            let message = format!("`${group}` stands for nothing: `from` has {known} groups");
+            let message = format!("`${group}` means nothing: `from` has {known} groups");
             check.warning(SX007, raw.to.span(), message);
         }
     }
@@ -186,7 +186,7 @@ fn braced(to: &str) -> String {
             out.push_str(&format!("${{{name}}}"));
             rest = tail;
         } else {
-            // A dollar that names no group stands for itself, and so does one of two.
+            // A dollar that names no group matches itself, and so does one of two.
             out.push_str("$$");
             rest = after.strip_prefix('$').unwrap_or(after);
         }

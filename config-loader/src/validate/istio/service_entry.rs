@@ -105,7 +105,7 @@ fn hosts(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) -> Vec<Lined<
         } else if is_partial_wildcard(host) {
             check
                 .warning(SE301, span, format!("partial wildcard `{host}`"))
-                .help("a wildcard usually stands for whole labels, as in `*.example.com`");
+                .help("a wildcard usually represents whole labels, as in `*.example.com`");
         }
         hosts.push(Lined {
             value: Arc::from(host.as_str()),
@@ -204,7 +204,7 @@ fn addresses<'a>(
         .map(|(endpoint, (raw, span))| (endpoint, raw, shared::location(&raw.address, span)))
 }
 
-/// Whether hosts, addresses and endpoints are those that the resolution can use.
+/// Whether hosts, addresses and endpoints fit the resolution.
 fn fits_resolution(raw: &raw::istio::ServiceEntry, entry: &ServiceEntry, check: &mut Check<'_>) {
     let resolution = entry.resolution;
     if !matches!(resolution, Resolution::None | Resolution::Static) {
@@ -461,7 +461,8 @@ fn spoken(port: &ServiceEntryPort) -> &'static str {
     }
 }
 
-/// A connection to an address that several hosts share does not tell for which of them it is: its TLS need not name one.
+/// A connection to an address that several hosts share does not tell for which of them it is: its TLS need not name
+/// one.
 fn one_address_of_several_hosts(
     raw: &raw::istio::ServiceEntry,
     entry: &ServiceEntry,

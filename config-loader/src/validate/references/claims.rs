@@ -60,7 +60,7 @@ impl<'a, T> Claim<'a, T> {
     }
 }
 
-/// An address, or a block of them, and the host that it stands for.
+/// An address, or a block of them, and the host that it represents.
 struct Address {
     net: IpNet,
     host: String,
@@ -147,7 +147,7 @@ fn of_import(import: &Object<ServiceImport>) -> impl Iterator<Item = Claim<'_, A
     })
 }
 
-/// The address that stands for a federated host, which nobody wrote.
+/// The address of a federated host, which is computed.
 fn of_federated(object: &Object<Destination>) -> Option<Claim<'_, Address>> {
     let Backing::Kube(kube) = &object.spec.backing else {
         return None;

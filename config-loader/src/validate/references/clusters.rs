@@ -1,4 +1,4 @@
-//! Clusters by their keys and by their bare names, as far as anything tells of them.
+//! Known clusters, by their keys and by their bare names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) struct Clusters<'a> {
     by_name: BTreeMap<&'a str, BTreeSet<&'a str>>,
     /// Names that endpoints are marked with.
     serving: BTreeSet<&'a str>,
-    /// Those that the proxy is told of, and whether it is told of their gateways.
+    /// Remote clusters of `--clusters`, and whether they have a gateway there.
     told: BTreeMap<&'a str, bool>,
     /// The key of the one that resources are read for, if that is known.
     pub(super) own: Option<&'a str>,
@@ -76,17 +76,17 @@ impl<'a> Clusters<'a> {
         self.by_name.entry(last(key)).or_default().insert(key);
     }
 
-    /// Whether anything tells of a cluster with this name.
+    /// Whether a cluster with this name is known.
     pub(super) fn has(&self, name: &str) -> bool {
         self.by_name.contains_key(name) || self.serving.contains(name)
     }
 
-    /// Whether the proxy is told of it.
+    /// Whether `--clusters` names it.
     pub(super) fn is_told(&self, key: &ClusterKey) -> bool {
         self.told.contains_key(key.as_str())
     }
 
-    /// The names of those whose gateways the proxy is told of.
+    /// The names of remote clusters whose gateways `--clusters` has.
     pub(super) fn entered(&self) -> impl Iterator<Item = &'a str> {
         let told = self.told.iter().filter(|(_, has_gateway)| **has_gateway);
         told.map(|(key, _)| last(key))
@@ -117,7 +117,7 @@ impl<'a> Clusters<'a> {
         };
         let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
         let message = format!(
-            "`{name}` is the name of {} clusters and stands for none of them: {what}",
+            "`{name}` is the name of {} clusters, so it names none of them: {what}",
             keys.len()
         );
         let mut diagnostic = warning(object, X308, line, field, message);
@@ -149,7 +149,7 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
         let spec = &object.spec;
         for named in spec.providers.iter().chain(&spec.consumers) {
             let at = (&*named.name, named.field.to_string(), named.line);
-            clusters.check_name(object, at, "it lets nobody in", found);
+            clusters.check_name(object, at, "this entry matches nothing", found);
         }
     }
     for object in set.destinations.values() {
@@ -196,7 +196,7 @@ fn check_destination(
         for name in names {
             let field = format!("status.appliedTrafficPolicies[{index}].spec.sourceSelector");
             let at = (&**name, field, Line(0));
-            clusters.check_name(object, at, "it selects nobody", found);
+            clusters.check_name(object, at, "it selects nothing", found);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Destinations that nobody can reach, or whose traffic shift is not followed.
+//! Destinations that are unreachable, or whose traffic shift is not followed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -154,8 +154,8 @@ fn entered(set: &ResourceSet) -> BTreeSet<&str> {
     named.chain(of_clusters).collect()
 }
 
-/// Without a gateway there is nothing to connect to. The own cluster needs none: where it is not known which one that is,
-/// what has a Service here may be of it.
+/// Without a gateway there is nothing to connect to. The local cluster needs none: where it is not known which one that
+/// is, what has a Service here may be of it.
 fn check_gateway(
     set: &ResourceSet,
     (object, kube): (&Object<Destination>, &KubeService),
@@ -188,7 +188,7 @@ fn check_gateway(
 /// What VirtualServices route.
 #[derive(Default)]
 struct Routed {
-    /// Their hosts, each with one of them; not the one that stands for every host.
+    /// Their hosts, each with one of them; not the one that represents every host.
     by_host: BTreeMap<String, String>,
     /// One for every host, at gateways.
     every: Option<String>,
@@ -235,7 +235,7 @@ impl<'a> Meshes<'a> {
         }
     }
 
-    /// The cluster of the proxies that a Destination concerns: where nothing is said, those of its own cluster.
+    /// The cluster of the proxies that a Destination concerns: where nothing is said, those of the local cluster.
     fn home<'b>(&self, kube: &'b KubeService) -> &'b str
     where
         'a: 'b,
@@ -252,7 +252,8 @@ impl<'a> Meshes<'a> {
         of.map(|all| all.iter().copied().collect())
     }
 
-    /// Whether proxies of a cluster know a Destination, as far as can be said: it is of theirs, or federated to their mesh.
+    /// Whether proxies of a cluster know a Destination, as far as can be said: it is of theirs, or federated to their
+    /// mesh.
     fn know(&self, home: &str, kube: &KubeService, federation: Option<&Federation>) -> bool {
         if last(&kube.service.cluster) == home {
             return true;
@@ -303,8 +304,8 @@ fn idle(
     })
 }
 
-/// A part in another cluster must be a Destination that is federated to the proxies' mesh; of their own cluster nothing is
-/// asked.
+/// A part in another cluster must be a Destination that is federated to the proxies' mesh; of their own cluster nothing
+/// is asked.
 fn unknown(
     (set, meshes): (&ResourceSet, &Meshes<'_>),
     own: &KubeService,

@@ -1,6 +1,7 @@
-//! MultiClusterServices that name clusters or ports that nothing tells of.
+//! MultiClusterServices that name unknown clusters or ports.
 //!
-//! Which cluster the proxy is in may not be known here: then one name that nothing else has may be that of the own cluster.
+//! Which cluster the proxy is in may not be known here: then one name that nothing else has may be that of the local
+//! cluster.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +30,7 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
             let name = &*named.name;
             if unknown.contains(name) && !may_be_own {
                 let at = (named.field.to_string(), named.line);
-                let message = format!("nothing tells of a cluster `{name}`: it lets nobody in");
+                let message = format!("unknown cluster `{name}`; this entry matches nothing");
                 let mut diagnostic = warning(object, X309, at.1, at.0, message);
                 diagnostic.help(help(name, &names));
                 found.push(diagnostic);
@@ -44,7 +45,7 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
 fn help(name: &str, names: &BTreeSet<&str>) -> String {
     match suggest::nearest(name, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => "tell of it by --clusters or --cluster, or by a Cluster".to_owned(),
+        None => "name it in the file of --clusters, by --cluster, or by a Cluster".to_owned(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Policies over several clusters that cannot do what they say, and imports of nothing.
 //!
-//! Which cluster the proxy is in may not be known here: then, where the service has endpoints without a cluster, one key that
-//! nothing else names may be that of its own cluster.
+//! Which cluster the proxy is in may not be known here: then, where the service has endpoints without a cluster, one
+//! key that nothing else names may be that of the local cluster.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -51,14 +51,14 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
     }
 }
 
-/// Who serves a service, as far as resources say.
+/// The clusters that serve a service, as far as resources say.
 #[derive(Default)]
 pub(super) struct Served<'a> {
     /// Whether a resource describes it.
     exists: bool,
-    /// Whether the own cluster may serve it.
+    /// Whether the local cluster may serve it.
     is_native: bool,
-    /// Endpoints of the own cluster.
+    /// Endpoints of the local cluster.
     pub(super) native: usize,
     /// Clusters by their keys, or by their names where nothing else is written.
     clusters: BTreeMap<&'a str, Endpoints>,
@@ -132,7 +132,7 @@ impl Served<'_> {
         self.known(key).next().is_some()
     }
 
-    /// How many endpoints it has in another cluster, of those that are used together.
+    /// How many endpoints of one group it has in another cluster.
     pub(super) fn count(&self, key: &ClusterKey) -> usize {
         let direct: usize = self.known(key).map(|of| of.direct).sum();
         match direct {
@@ -158,7 +158,7 @@ fn unknown_service(policy: &Policy) -> Diagnostic {
     diagnostic
 }
 
-/// The own cluster is what a FailOver begins with, and no backup.
+/// The local cluster is what a FailOver begins with, and no backup.
 fn check_own(policy: &Policy, clusters: &Clusters<'_>, found: &mut Vec<Diagnostic>) {
     if policy.spec.balancing != ClusterBalancing::FailOver {
         return;
@@ -167,7 +167,7 @@ fn check_own(policy: &Policy, clusters: &Clusters<'_>, found: &mut Vec<Diagnosti
         if clusters.own == Some(target.cluster.as_str()) {
             let field = format!("spec.targets[{index}].clusterKey");
             let message = format!(
-                "`{}` is the own cluster, which comes first anyway: the target has no effect",
+                "`{}` is the local cluster, which comes first anyway: the target has no effect",
                 target.cluster
             );
             let mut diagnostic = warning(policy, X311, target.line, field, message);
@@ -192,7 +192,7 @@ fn check_targets(
     let is_backup = |target: &&TrafficTarget| {
         spec.balancing == ClusterBalancing::ActiveActive || !is_own(&target.cluster)
     };
-    // where it is the own cluster, what has no mark is its
+    // where it is the local cluster, what has no mark is its
     let has = |key: &ClusterKey| {
         service.has(key) || clusters.is_told(key) || is_own(key) && service.is_native
     };
@@ -201,9 +201,9 @@ fn check_targets(
         .filter(|(_, target)| is_backup(target) && !has(&target.cluster))
         .collect();
     let none_serves = !spec.targets.is_empty() && unknown.len() == spec.targets.len();
-    // a key whose last part is that of another one is misspelt rather than the own one
+    // a key whose last part is that of another one is misspelt rather than the local one
     let may_be_own = |key: &ClusterKey| !service.clusters.keys().any(|known| ends(known, key));
-    // the own cluster is no backup of a FailOver, so that no target stands for it
+    // the local cluster is no backup of a FailOver, so that no target represents it
     let is_own_a_target = spec.balancing == ClusterBalancing::ActiveActive;
     let own_may_be_named =
         is_own_a_target && clusters.own.is_none() && service.is_native && !none_serves;
@@ -251,7 +251,7 @@ fn help(key: &str, service: &Served<'_>, targets: &[TrafficTarget]) -> String {
     }
 }
 
-/// Policies that leave the own cluster only, or nobody.
+/// Policies that leave only the local cluster, or none.
 fn check_weights(policy: &Policy, found: &mut Vec<Diagnostic>) {
     let spec = &policy.spec;
     let mut weights = spec.targets.iter().map(|target| target.weight);
@@ -263,7 +263,7 @@ fn check_weights(policy: &Policy, found: &mut Vec<Diagnostic>) {
     }
     let message = match spec.balancing {
         ClusterBalancing::ActiveActive => {
-            "every weight is 0: only the own cluster serves, if it is not named here"
+            "every weight is 0: only the local cluster serves, if it is not named here"
         }
         ClusterBalancing::FailOver => "every weight is 0: there is no backup",
         ClusterBalancing::Locality => return,
@@ -275,8 +275,8 @@ fn check_weights(policy: &Policy, found: &mut Vec<Diagnostic>) {
     found.push(diagnostic);
 }
 
-/// Endpoints that want a path in front of a request's, on ports whose requests have none. What a port carries is said by
-/// the Service of the same name first.
+/// Endpoints that want a path in front of a request's, on ports whose requests have none. What a port carries is said
+/// by the Service of the same name first.
 fn check_paths(
     import: &Object<ServiceImport>,
     service: Option<&Arc<Object<Service>>>,

@@ -33,7 +33,7 @@ impl<'a> ByHost<'a> {
         Self { domain, rules }
     }
 
-    /// The rule whose policy the subsets of a rule inherit: the oldest that has one, of those that are merged with it.
+    /// The rule whose policy the subsets of a rule inherit: the oldest that has one, of the rules that are merged with it.
     fn base(&self, object: &'a Rule) -> Option<&'a Rule> {
         let spec = &object.spec;
         let mut merged = self

@@ -180,7 +180,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// With too few endpoints for its share, outlier detection ejects nobody.
+    /// With too few endpoints for its share, outlier detection ejects no endpoint.
     fn ejection(&mut self, outliers: &OutlierDetection, subset: Subset<'_>, path: &str) {
         let Some(count) = self.futile(outliers, subset) else {
             return;
@@ -231,7 +231,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Settings that lead to where nobody is.
+    /// Settings that lead to places without endpoints.
     fn localities(&mut self, balancer: &LoadBalancer, subset: Subset<'_>, path: &str) {
         let Some(endpoints) = self.endpoints(subset).filter(|all| !all.is_empty()) else {
             return;
@@ -256,7 +256,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Who is in the region of the proxy is in `from` when an entry counts, and so not in `to`.
+    /// Endpoints in the proxy's region are in `from` when an entry applies, and so not in `to`.
     fn failovers(&mut self, failovers: &[Failover], places: &[At], path: &str) {
         for (index, failover) in failovers.iter().enumerate() {
             let to = &failover.to;

@@ -1,5 +1,5 @@
-//! DestinationRules of services that several clusters share under a policy: what of them cannot act within the pool of one
-//! cluster.
+//! DestinationRules of services that several clusters share under a policy: what of them cannot act within the pool of
+//! one cluster.
 
 use super::clusters::Clusters;
 use super::federation::Served;
@@ -54,7 +54,7 @@ fn followed(
     if spec.balancing != ClusterBalancing::FailOver {
         return Vec::new();
     }
-    let mut pools = vec![(service.native, "the own cluster".to_owned())];
+    let mut pools = vec![(service.native, "the local cluster".to_owned())];
     if spec.is_ordered {
         let targets = spec.targets.iter().map(|target| &target.cluster);
         let others = targets.filter(|key| clusters.own != Some(key.as_str()));
@@ -131,7 +131,7 @@ fn check_labels(
                     );
                     let mut diagnostic = warning(rule, X312, line, path.clone(), message);
                     diagnostic.help(
-                        "remove the label: `lbType: FailOver` prefers the own cluster, and other labels order endpoints \
+                        "remove the label: `lbType: FailOver` prefers the local cluster, and other labels order endpoints \
                          within each",
                     );
                     diagnostic.related(location(policy, Line(0)), "the policy");

@@ -208,7 +208,7 @@ impl<'a> Routes<'a> {
         if let Some(near) = near {
             diagnostic.help(format!("did you mean `{near}`?"));
         } else if *host != **written {
-            diagnostic.help(format!("the short name stands for `{host}`"));
+            diagnostic.help(format!("the short name means `{host}`"));
         } else {
             diagnostic
                 .help("write the full name of a Service, or describe the host in a ServiceEntry");

@@ -39,7 +39,8 @@ impl<'a> Rules<'a> {
         self.by_host.covering(host).flatten().copied()
     }
 
-    /// The host whose rules hold for a host: for that of clusters together the one of the cluster, unless rules name it.
+    /// The host whose rules hold for a host: for that of clusters together the one of the cluster, unless rules name
+    /// it.
     fn ruled<'h>(&self, host: &'h str) -> Cow<'h, str> {
         match hostname::of_domain(host, self.domain) {
             Some(of_cluster) if self.of(host).next().is_none() => of_cluster.into(),
@@ -82,7 +83,7 @@ pub(super) fn check(
     check_hidden((set, domain), found);
 }
 
-/// A rule must be for a host that there is. What a wildcard stands for is not known from files.
+/// A rule must be for a host that there is. What a wildcard matches is not known from files.
 fn check_host(
     (object, host): (&Object<DestinationRule>, &str),
     services: &Services<'_>,
@@ -109,7 +110,7 @@ fn check_host(
     };
     diagnostic.help(match near {
         Some(near) => format!("did you mean `{near}`?"),
-        None if host != &**written => format!("the short name stands for `{host}`"),
+        None if host != &**written => format!("the short name means `{host}`"),
         None => {
             "write the full name of a Service, or describe the host in a ServiceEntry".to_owned()
         }

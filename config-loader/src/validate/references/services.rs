@@ -62,7 +62,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// What a host names, for who is in a namespace.
+/// The service that a host names, seen from a namespace.
 pub(super) enum Named<'s, 'a> {
     /// A service.
     Known(&'s Service<'a>),
@@ -115,7 +115,7 @@ impl At {
 }
 
 impl<'a> Endpoint<'a> {
-    /// The endpoints of a slice, whose labels stand for those of its pods; none if there are none.
+    /// The endpoints of a slice, whose labels represent those of its pods; none if there are none.
     fn of_slice(slice: &'a Object<EndpointSlice>) -> Option<Endpoint<'a>> {
         let count = slice.spec.endpoints.len();
         (count > 0).then_some(Endpoint {
@@ -153,7 +153,7 @@ impl<'a> Endpoint<'a> {
             .all(|(key, value)| self.label(key) == Some(value))
     }
 
-    /// Where it is; none if nobody here knows.
+    /// Its locality; none if unknown.
     pub(super) fn at(&self) -> Option<At> {
         let written = match self.whereabouts {
             Whereabouts::Own => return Some(At::OwnRegion),
@@ -201,7 +201,7 @@ impl<'a> Services<'a> {
         self.by_host.find(host)
     }
 
-    /// The service that a host names, of those that who is in `namespace` sees.
+    /// The service that a host names, among the services visible in `namespace`.
     pub(super) fn find_from(&self, host: &str, namespace: &str) -> Named<'_, 'a> {
         let mut hidden = Named::Unknown;
         for service in self.by_host.covering(host) {
@@ -291,7 +291,7 @@ impl<'a> Services<'a> {
                 .iter()
                 .map(|port| (port.port, &*port.name))
                 .collect();
-            // A slice's labels stand for those of its pods. Without slices the endpoints are not known from files.
+            // A slice's labels represent those of its pods. Without slices the endpoints are not known from files.
             let slices = slices.get(&(&*name.namespace, &*name.name));
             let endpoints = slices.map(|slices| {
                 let slices = slices.iter().copied();

@@ -49,7 +49,7 @@ spec:
 ---
 "#;
 
-/// The findings about one more document, besides those of single objects.
+/// The findings about one more document, apart from those of single objects.
 fn check(text: &str, wanted: &[&str]) {
     let mut found = Diagnostics::default();
     load_bytes("a.yaml", format!("{WORLD}{text}").as_bytes(), &mut found);
@@ -115,7 +115,7 @@ fn routes_lead_to_services_that_are_known() {
         &route("{host: other}"),
         &[
             "X275 8 spec.http[0].route[0].destination.host: `other` is not a known service; requests will get 503 NC \
-           (the short name stands for `other.shop.svc.cluster.local`)",
+           (the short name means `other.shop.svc.cluster.local`)",
         ],
     );
 }
@@ -447,7 +447,7 @@ fn under_a_cap_too_few_endpoints_are_never_ejected() {
     assert!(found[0].starts_with(
         "spec.subsets[0].trafficPolicy.outlierDetection.maxEjectionPercent with 11 endpoints of subset `v2`"
     ));
-    // nobody knows how many addresses names have
+    // how many addresses names have is unknown
     let names = entry(2)
         .replace("STATIC", "DNS")
         .replace("10.0.0.0", "a.com")
@@ -614,7 +614,7 @@ fn younger_virtual_service_that_repeats_an_older_one_is_reported_with_both_place
         (rule("exact: /x"), rule("exact: /x"), Some(".match[0]")),
         (rule("prefix: /x"), rule("exact: /x/y"), Some(".match[0]")),
         (rule("prefix: /x/y"), rule("prefix: /x"), None),
-        // what takes everything stands last, whoever wrote it
+        // a catch-all rule is last, wherever it was written
         (all.to_owned(), rule("prefix: /x"), None),
         (rule("prefix: /"), rule("prefix: /x"), None),
         (all.to_owned(), all.to_owned(), Some("")),

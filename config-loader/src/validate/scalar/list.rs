@@ -154,7 +154,7 @@ pub fn export_to(
             let location = check.location(*first);
             check
                 .error(CM004, span, format!("exportTo names `{namespace}` twice"))
-                .help("remove one of the two; `.` stands for the own namespace")
+                .help("remove one of the two; `.` means the resource's own namespace")
                 .related(location, "first named here");
             continue;
         }
@@ -164,7 +164,7 @@ pub fn export_to(
         return ExportTo::All;
     }
     if namespaces.contains_key("~") {
-        return ExportTo::Nobody;
+        return ExportTo::NoNamespace;
     }
     ExportTo::Namespaces(namespaces.into_keys().collect())
 }
@@ -183,7 +183,7 @@ fn export_to_entry(
                     span,
                     "exportTo `*` cannot be combined with other entries",
                 )
-                .help("`*` stands for every namespace: remove it, or the others");
+                .help("`*` means every namespace: remove it, or the others");
         }
         "~" if !tilde_allowed => {
             check
@@ -197,7 +197,7 @@ fn export_to_entry(
                     span,
                     "exportTo `~` cannot be combined with other entries",
                 )
-                .help("`~` stands for no namespace: remove it, or the others");
+                .help("`~` means no namespace: remove it, or the others");
         }
         "*" | "." | "~" => {}
         _ if is_dns_label(text) => {}

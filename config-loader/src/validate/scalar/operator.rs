@@ -1,4 +1,4 @@
-//! `%OPERATOR%`s in header values: which there are, and what stands in their parentheses.
+//! `%OPERATOR%`s in header values: the known ones, and their parameters.
 //!
 //! The proxy compiles them; what is good here it must know. A test of its `compile` holds the two together.
 

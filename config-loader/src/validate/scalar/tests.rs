@@ -385,26 +385,26 @@ fn export_to_follows_its_rules() {
         (&["*"], false, ExportTo::All, ""),
         (&["."], false, names(&["shop"]), ""),
         (&["b", "a"], false, names(&["a", "b"]), ""),
-        (&["~"], true, ExportTo::Nobody, ""),
-        (&["~"], false, ExportTo::Nobody, tilde),
+        (&["~"], true, ExportTo::NoNamespace, ""),
+        (&["~"], false, ExportTo::NoNamespace, tilde),
         (
             &[".", "shop"],
             false,
             names(&["shop"]),
-            "CM004 exportTo names `shop` twice (remove one of the two; `.` stands for the own namespace)",
+            "CM004 exportTo names `shop` twice (remove one of the two; `.` means the resource's own namespace)",
         ),
         (
             &["*", "a"],
             false,
             ExportTo::All,
-            "CM007 exportTo `*` cannot be combined with other entries (`*` stands for every namespace: remove it, or the \
+            "CM007 exportTo `*` cannot be combined with other entries (`*` means every namespace: remove it, or the \
              others)",
         ),
         (
             &["~", "a"],
             true,
-            ExportTo::Nobody,
-            "CM008 exportTo `~` cannot be combined with other entries (`~` stands for no namespace: remove it, or the \
+            ExportTo::NoNamespace,
+            "CM008 exportTo `~` cannot be combined with other entries (`~` means no namespace: remove it, or the \
              others)",
         ),
         (

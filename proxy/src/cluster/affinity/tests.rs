@@ -18,7 +18,7 @@ const LIFETIME: Duration = Duration::from_secs(60);
 /// Clients that come in each round.
 const CLIENTS: u64 = 200;
 
-/// Name of the cluster, or of the one that stands for several.
+/// Name of the cluster, or of the one that represents several.
 const WEB: &str = "outbound|80||web";
 
 fn balance(spread: Spread) -> Balance {
@@ -85,7 +85,7 @@ impl One {
         Self { registry, cluster }
     }
 
-    /// Puts others in force.
+    /// Puts others in effect.
     fn reload(&mut self, endpoints: &[u32]) {
         self.cluster = build(&self.registry, Spread::Flat, &flat(endpoints));
         self.registry.sweep();
@@ -143,7 +143,7 @@ fn clients_of_an_endpoint_that_goes_move_once_and_no_others() {
         assert_eq!(stayed, place != "10.0.0.2:80", "{client} {place}");
     }
     one.reload(&[1, 2, 3]);
-    assert_eq!(one.round(30), moved, "nobody goes back");
+    assert_eq!(one.round(30), moved, "no client goes back");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn clients_of_an_ejected_endpoint_move_once_and_no_others() {
         assert_eq!(stayed, place != "10.0.0.2:80", "{client} {place}");
     }
     set_health(&one.cluster, "10.0.0.2:80", true);
-    assert_eq!(one.round(30), moved, "nobody goes back");
+    assert_eq!(one.round(30), moved, "no client goes back");
 }
 
 #[test]
@@ -389,7 +389,7 @@ fn clients_of_a_cluster_without_a_share_move_once() {
     let moved = several.round(20);
     assert_eq!(in_member(&moved, "c3") as u64, CLIENTS);
     several.reload(both);
-    assert_eq!(several.round(30), moved, "nobody goes back");
+    assert_eq!(several.round(30), moved, "no client goes back");
     assert_ne!(before, moved);
 }
 
@@ -402,7 +402,7 @@ fn clients_of_an_ejected_gateway_move_once() {
     let moved = several.round(20);
     assert_eq!(in_member(&moved, "c3") as u64, CLIENTS);
     set_health(several.pool("c2"), "10.0.0.1:80", true);
-    assert_eq!(several.round(30), moved, "nobody goes back");
+    assert_eq!(several.round(30), moved, "no client goes back");
     assert_eq!(several.round(100), before, "but after idle times");
 }
 
@@ -420,7 +420,11 @@ fn clients_go_back_to_an_earlier_tier() {
     set_health(several.pool("c2"), "10.0.0.2:80", false);
     let moved = several.round(25);
     set_health(several.pool("c2"), "10.0.0.2:80", true);
-    assert_eq!(several.round(26), moved, "within a tier nobody goes back");
+    assert_eq!(
+        several.round(26),
+        moved,
+        "within a tier no client goes back"
+    );
     set_health(several.pool("c1"), "10.0.0.1:80", true);
     assert_eq!(in_member(&several.round(30), "c1") as u64, CLIENTS);
 }

@@ -50,7 +50,7 @@ impl Federation {
 
     /// Picks a pool and an endpoint of it. A pool whose last endpoint has just gone is passed over; where none has any,
     /// those of the first tier are used if they panic. `generation` is that of the snapshot in which `cluster` finds pools:
-    /// who is available is found out once for each, and again when that changes.
+    /// the available pools are determined once for each, and again when they change.
     #[inline]
     pub fn choose<'c>(
         &self,

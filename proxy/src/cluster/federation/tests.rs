@@ -129,7 +129,7 @@ fn a_shift_of_tiers_is_told_once_and_not_for_the_first_one() {
     let same = Federation::build(pools(&[(0, 1), (1, 2)]), Replay::Safe, Arc::default());
     let same = same.after_change(&federation);
     assert_eq!(same.pick(backup, None).unwrap().shifted_from, Some(0));
-    // another one begins anew
+    // another one starts again
     let other = Federation::build(pools(&[(0, 1), (0, 2)]), Replay::Safe, Arc::default());
     let other = other.after_change(&same);
     assert_eq!(other.pick(all, None).unwrap().shifted_from, None);

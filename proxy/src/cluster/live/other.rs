@@ -7,7 +7,7 @@ use super::{Ask, Choice, Level, Live, Members, Pool, any};
 use crate::balance::EndpointIdx;
 use crate::cluster::priorities::{Shares, shares_without};
 
-/// How often another endpoint is drawn to avoid those that were tried, before all that may be picked are looked through.
+/// How often another endpoint is drawn to avoid endpoints that were already tried, before all that may be picked are looked through.
 const REDRAWS_MAX: u32 = 5;
 
 /// What an attempt keeps clear of.

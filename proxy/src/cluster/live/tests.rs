@@ -117,7 +117,7 @@ fn t104_first_ejection_needs_another_endpoint_and_the_second_the_cap() {
     let events = cluster.state.journal.since(0);
     assert!(matches!(
         events[1].what,
-        EventKind::Spared { out: (1, 3), .. }
+        EventKind::EjectionOverflow { out: (1, 3), .. }
     ));
     let cluster = capped(false);
     fail(&cluster, 0, Moment(1));
@@ -161,7 +161,7 @@ fn t109_t110_near_endpoints_come_first_and_spill_over() {
     let shift = cluster.state.journal.since(2);
     assert_eq!(
         shift[0].what.to_string(),
-        "loads of priorities [100, 0] -> [70, 30] percent"
+        "priority loads changed from [100, 0] to [70, 30] percent"
     );
     let shares = cluster.shares();
     assert!((shares[2] - 0.35).abs() < 1e-9 && (shares[4] - 0.15).abs() < 1e-9);
@@ -305,7 +305,7 @@ fn zones_share_by_endpoints_that_may_be_used() {
         let cluster = cluster(zone_aware(policy), &zones);
         let all = picks(&cluster, 3_000);
         assert_eq!(all[..3].iter().sum::<usize>(), 3_000, "{all:?}");
-        // one of four in the own zone, for half of the clients: half of the traffic stays
+        // one of four in the local zone, for half of the clients: half of the traffic stays
         fail(&cluster, 0, Moment(1));
         fail(&cluster, 1, Moment(1));
         cluster.refresh(Moment(2));
@@ -352,7 +352,7 @@ fn endpoint_is_out_while_it_fails_its_checks() {
     );
     let out = cluster.endpoint(EndpointIdx(1)).why_out(None, Moment(4));
     assert_eq!(out.unwrap(), "fails its health checks");
-    // an ejection besides is another reason
+    // an ejection apart from is another reason
     fail(&cluster, 1, Moment(5));
     check(1, true, 6);
     check(1, true, 7);
@@ -395,7 +395,7 @@ fn nobody_is_out_for_checks_that_are_not_made() {
     cluster.adopt(Moment(3));
     assert_eq!(picks(&cluster, 4), [2, 2, 0]);
     let last = cluster.state.journal.since(0).pop().unwrap();
-    assert_eq!(last.what.to_string(), "is not checked any more");
+    assert_eq!(last.what.to_string(), "no longer health-checked");
     assert!(
         cluster
             .endpoint(EndpointIdx(0))
@@ -465,11 +465,11 @@ fn an_ejection_says_whether_there_was_a_response() {
     for (outcome, told) in [
         (
             Outcome::Status(503),
-            "5 x 5xx in a row: out for 30s, 1 of 2 are",
+            "ejected for 30s after 5 consecutive 5xx; 1 of 2 endpoints are ejected",
         ),
         (
             Outcome::Failed,
-            "5 x failure in a row: out for 30s, 1 of 2 are; the last got no response",
+            "ejected for 30s after 5 consecutive failures (the last got no response); 1 of 2 endpoints are ejected",
         ),
     ] {
         let cluster = cluster(balance(Simple::RoundRobin), &["", ""]);

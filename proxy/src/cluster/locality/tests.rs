@@ -206,7 +206,7 @@ fn zones_of_the_own_region_are_groups_and_other_regions_priorities() {
         planned(&spread(&[("r", "p")]), "r/a", &endpoints),
         "5:13 1:0 / 1:4 / 1:2"
     );
-    // a region in which the own zone has nobody
+    // a region in which the local zone has nobody
     assert_eq!(planned(&spread(&[]), "r/c", &endpoints), "1:013 / 1:24");
 }
 

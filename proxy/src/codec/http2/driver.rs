@@ -1,4 +1,4 @@
-//! Drives one connection: reads, looks at the streams that are ready, and writes what came of it in one go.
+//! Drives one connection: reads, looks at the streams that are ready, and writes all output in one go.
 //!
 //! All streams of a connection are polled here, by the connection's own task. Back pressure: while much waits to be
 //! written, nothing is read and no stream is looked at; a body is taken further only when all of it so far was sent.
@@ -388,7 +388,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         self.engine.respond(place, status, &headers, true);
     }
 
-    /// Looks once at each stream that is ready. Those that become ready meanwhile wait for the next turn, so that other
+    /// Looks once at each stream that is ready. Streams that become ready meanwhile wait for the next turn, so that other
     /// tasks of the worker get theirs.
     fn poll_ready(&mut self) {
         for word in 0..self.ready.words() {
@@ -597,7 +597,7 @@ impl<'a, A: Handler> Driver<'a, A> {
         let slot = &self.slots[place];
         let unread = slot.lane.as_ref().is_none_or(|lane| lane.is_abandoned());
         if unread && self.engine.is_answered(place) {
-            // the response is complete, and nobody reads the rest of the request (RFC 9113, section 8.1)
+            // the response is complete, and the rest of the request is not read (RFC 9113, section 8.1)
             self.engine.reset(place, Reason::NO_ERROR);
         }
         self.clear_if_over(place);

@@ -1,6 +1,6 @@
 //! Which streams of a connection want to be looked at.
 //!
-//! One bit per stream, set by its waker; the first one that is set while nobody looks wakes the connection's task. So the
+//! One bit per stream, set by its waker; the first one that is set while the task sleeps wakes the connection's task. So the
 //! streams of a connection share one task, and a stream costs no queue entry and no allocation when it wakes.
 
 use std::sync::Arc;
@@ -117,7 +117,7 @@ mod tests {
         let woken = || count.0.load(Ordering::SeqCst);
         let ready = Ready::new(130, &Waker::from(Arc::clone(&count)));
         let wakers: Vec<_> = (0..130).map(|place| ready.waker(place)).collect();
-        // while the task looks, nobody wakes it
+        // while the task looks, it is not woken
         wakers[3].wake_by_ref();
         assert_eq!((woken(), ready.take(0)), (0, 1 << 3));
         ready.sleep();

@@ -7,13 +7,13 @@ use std::path::{Component, Path, PathBuf};
 
 use config_loader::NamedText;
 
-/// Stands for standard input.
+/// Represents standard input.
 const STDIN: &str = "-";
 
 /// How findings call standard input.
 const STDIN_NAME: &str = "<stdin>";
 
-/// How many paths one pattern may stand for.
+/// How many paths one pattern may represent.
 const MATCHES_MAX: usize = 10_000;
 
 /// What is to be checked.

@@ -78,7 +78,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
     calls::spawn(listener, Arc::clone(&clusters), counts.clone())?;
     let introduction = introduction(&dir, (edge, calls, admin), args);
     let requests_per_second = args.requests_per_second;
-    // whoever reads of Ctrl-C may press it at once
+    // the introduction mentions Ctrl-C, which may be pressed at once
     let started = move || {
         screen.say(introduction.as_bytes());
         if requests_per_second > 0
@@ -269,7 +269,7 @@ fn introduction(
     let sends = match args.requests_per_second {
         0 => String::new(),
         rate => format!(
-            "It sends {rate} requests per second (--requests-per-second) and shows who answers them.\n"
+            "It sends {rate} requests per second (--requests-per-second) and shows which cluster and version answers them.\n"
         ),
     };
     format!(

@@ -157,7 +157,7 @@ fn introduce(dir: &Path, backends: &BTreeMap<SocketAddr, String>) {
         text.push_str(&format!("\n{}/README.md says what to try. ", dir.display()));
     }
     text.push_str("Ctrl-C ends the demo.\n\n");
-    // without a terminal to read it, nobody misses it
+    // without a terminal, there is no reader
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }
 

@@ -30,7 +30,7 @@ impl Deref for Directory {
 impl Drop for Directory {
     fn drop(&mut self) {
         if self.is_temporary {
-            // what cannot be removed is left to whoever cleans up temporary files
+            // files that cannot be removed are left to the cleanup of temporary files
             let _ = fs::remove_dir_all(&self.path);
         }
     }

@@ -28,7 +28,7 @@ const WAITING_MAX: usize = 512;
 /// How long an answer may take.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// How often the table is made anew on a terminal, and how often there is a line elsewhere.
+/// How often the table is rebuilt on a terminal, and how often there is a line elsewhere.
 const TABLE_INTERVAL: Duration = Duration::from_secs(1);
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -172,7 +172,7 @@ async fn tell(counts: &Counts, screen: &Screen) {
     }
 }
 
-/// Who answered, how many of late, and how many in all.
+/// Who answered, how many recently, and how many in all.
 type Row<'a> = (&'a str, u64, u64);
 
 fn rows<'a>(now: &'a BTreeMap<String, u64>, before: &BTreeMap<String, u64>) -> Vec<Row<'a>> {

@@ -60,7 +60,7 @@ impl Screen {
     }
 }
 
-/// Without anybody to read it, nobody misses it.
+/// Errors are ignored: without a terminal, there is no reader.
 fn show(bytes: &[u8]) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(bytes).and_then(|()| out.flush());

@@ -103,7 +103,7 @@ mod tests {
         explain: ExplainArgs,
     }
 
-    /// Answers one connection with `status` and `body`; returns what was asked.
+    /// Answers one connection with `status` and `body`; returns the request.
     fn serve(status: &'static str, body: String) -> (String, std::thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();

@@ -86,7 +86,7 @@ fn port(out: &mut String, port: &ImportPort) {
     }
 }
 
-/// The API wants all of its fields, also those that are empty.
+/// The API requires all fields, empty ones included.
 fn target(out: &mut String, target: &ImportTarget) {
     let host = target.server_name.as_deref().unwrap_or_default();
     let ip = match target.address {

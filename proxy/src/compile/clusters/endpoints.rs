@@ -13,7 +13,7 @@ use crate::upstream::Alternates;
 
 /// Under which names the live state of endpoints is kept: the same whether a policy puts a member's endpoints into a
 /// pool of their own or not, so that no ejection is lost when it comes or goes. The prefix of a gateway is part of it,
-/// since one gateway stands for many services.
+/// since one gateway represents many services.
 fn scope(base: &Arc<str>, facts: &Facts) -> Arc<str> {
     match &facts.member {
         None => Arc::clone(base),
@@ -32,8 +32,8 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// What tells endpoints apart: two clusters may share a gateway's address, and one may have several services behind it,
-    /// told apart by the prefix.
+    /// What tells endpoints apart: two clusters may share a gateway's address, and one may have several services behind
+    /// it, told apart by the prefix.
     fn key(&self) -> (&Address, &'a str, &'a str) {
         let facts = &self.workload.facts;
         let prefix = facts.path_prefix().map_or("", |prefix| &**prefix);
@@ -43,8 +43,8 @@ impl<'a> Found<'a> {
 }
 
 impl Clusters<'_> {
-    /// Endpoints in a fixed order, so that every worker and every proxy with the same ones numbers them alike. State that
-    /// the cluster before has at hand is taken from there.
+    /// Endpoints in a fixed order, so that every worker and every proxy with the same ones numbers them alike. State
+    /// that the cluster before has at hand is taken from there.
     pub(super) fn endpoints(
         &self,
         making: &Making<'_>,

@@ -1,4 +1,4 @@
-//! One cluster of given workloads: that of the snapshot before where nothing of it has changed, else made anew.
+//! One cluster of given workloads: that of the snapshot before where nothing of it has changed, else rebuilt.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -86,7 +86,7 @@ impl Clusters<'_> {
         Arc::new(Cluster::build(parts, self.now))
     }
 
-    /// Notes the DNS names among workloads; what somebody needs at once nobody's patience delays.
+    /// Notes the DNS names among workloads; a name that is needed at once is not delayed.
     fn note_names(&mut self, members: &[&Workload]) {
         for workload in members {
             let Some(name) = workload.host.name() else {

@@ -162,7 +162,7 @@ fn ports_are_joined_and_each_is_with_the_clusters_that_export_it() {
             "ns1/web http:80 c1 10.1.0.9:80/c1/web, c2 10.2.0.9:80/web",
             "ns1/web admin:8080 c2 10.2.0.9:80/admin",
         ],
-        "nothing of the own cluster"
+        "nothing of the local cluster"
     );
     let [conflict] = &*found else {
         panic!("{found:?}")
@@ -315,7 +315,7 @@ fn gateways_are_those_of_cluster_objects_where_none_was_told() {
     assert_eq!(
         found,
         [
-            "IM002 c1.yaml no gateway of cluster `default/default/default/c1` is known: nobody can reach what it exports"
+            "IM002 c1.yaml no gateway of cluster `default/default/default/c1` is known: other clusters cannot reach its exports"
         ],
         "once for all of its exports"
     );

@@ -12,7 +12,7 @@ use crate::compile::clusters::{self, Clusters};
 use crate::compile::service::{Part, Shift};
 use crate::snapshot::Destination;
 
-/// The destinations of a rule by weight, those that are shifted by their parts.
+/// The destinations of a rule by weight, with shifted destinations replaced by their parts.
 pub(super) fn split(
     sourced: &Sourced<'_>,
     (destinations, shifts): (&[HttpDestination], &[Option<Arc<Shift>>]),

@@ -27,8 +27,8 @@ use crate::compile::members::Member;
 use crate::compile::service::{Facts, Port, Workload, WorkloadHost, carries_paths, protocol};
 use crate::upstream::{Protocol, TcpKeepalive};
 
-/// Adds every service that Destinations describe under the hosts that it answers to, the oldest first; those of one service of
-/// one cluster are one. A host that something else already describes keeps that description.
+/// Adds every service that Destinations describe under the hosts that it answers to, the oldest first; those of one
+/// service of one cluster are one. A host that something else already describes keeps that description.
 pub(super) fn collect(collector: &mut Collector<'_>) {
     let all = by_age(collector.resources);
     let services = services(collector, &all);
@@ -112,8 +112,8 @@ struct Service<'a> {
 /// The key of a cluster, and namespace and name of a service there.
 type Named<'a> = (Arc<str>, &'a str, &'a str);
 
-/// The services that Destinations describe and that this proxy may know. A cluster's name that several have stands for none,
-/// and those of other clusters are known by what is federated to the proxy's mesh.
+/// The services that Destinations describe and that this proxy may know. A cluster's name that several have represents
+/// none, and those of other clusters are known by what is federated to the proxy's mesh.
 fn services<'a>(
     collector: &Collector<'_>,
     all: &[&'a Arc<Object<Destination>>],
@@ -337,7 +337,7 @@ impl Kube<'_> {
         let federated = self.federated();
         let local = self.service.by.iter();
         let local = local.filter_map(|one| one.object.spec.status.local_fqdn.as_ref());
-        // a name that is the host itself stands for all of the service
+        // a name that is the host itself represents all of the service
         let others = local.chain(federated.iter().copied());
         for host in others.filter(|host| !host.eq_ignore_ascii_case(full)) {
             let mut other = self.draft(host);
@@ -360,14 +360,14 @@ impl Kube<'_> {
         collector.add(service);
     }
 
-    /// A service of another cluster: it has hosts that stand for that cluster alone. Under its own host its endpoints wait for
-    /// a GlobalTrafficPolicy, but nobody else has that host.
+    /// A service of another cluster: it has hosts that represent that cluster alone. Under its own host its endpoints
+    /// wait for a GlobalTrafficPolicy, but no other service has that host.
     fn foreign(&self, collector: &mut Collector<'_>, full: &str) {
         for host in self.federated() {
             let mut draft = self.draft(host);
             policies::expose(collector, &mut draft);
             self.remote(&mut draft, &Renamed::default());
-            // it stands for the one cluster: no policy has to let it
+            // it represents the one cluster: no policy has to let it
             draft.service.is_cluster_set = true;
             draft.service.stands_for = Some(Arc::clone(&self.service.member));
             self.shift(collector, &mut draft);
@@ -432,8 +432,8 @@ impl Kube<'_> {
         draft
     }
 
-    /// Adds the ports that the service does not have, by name or else by number; which of the others it has under another
-    /// name.
+    /// Adds the ports that the service does not have, by name or else by number; which of the others it has under
+    /// another name.
     fn join_ports(&self, draft: &mut Draft) -> Renamed {
         let mut renamed = Renamed::new();
         for port in self.service.by.iter().flat_map(|one| &one.kube.ports) {

@@ -1,4 +1,5 @@
-//! flomesh: ServiceImports, which say where other clusters serve a service; those of upstream leave that to EndpointSlices.
+//! flomesh: ServiceImports, which say where other clusters serve a service; those of upstream leave that to
+//! EndpointSlices.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap};
@@ -24,7 +25,8 @@ use crate::compile::service::{
 use config_loader::catalog::hostname::CLUSTER_SET;
 
 /// Adds the endpoints of every ServiceImport to the Service of its name, which is made up where there is none, and the
-/// two together under `<name>.<namespace>.svc.clusterset.local`. That host exists for clusters that may use the service.
+/// two together under `<name>.<namespace>.svc.clusterset.local`. That host exists for clusters that may use the
+/// service.
 pub(super) fn collect(collector: &mut Collector<'_>) {
     let imports = &collector.resources.service_imports;
     let mut by_age: Vec<_> = imports.iter().collect();
@@ -45,7 +47,7 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
         if collector.resources.services.get(key).is_none() {
             draft.service.affinity = affinity_of(object);
             draft.service.distribution = object.spec.traffic_distribution;
-            // without a Service there are no endpoints of the own cluster
+            // without a Service there are no endpoints of the local cluster
             let slices = slices.get(&(&**namespace, &**name)).into_iter().flatten();
             let of_others = slices
                 .copied()
@@ -94,7 +96,8 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
     of_exposed(collector);
 }
 
-/// Whether the addresses of an import count that does not rule: those of upstream's API, which another controller gives.
+/// Whether the addresses of an import count that does not rule: those of upstream's API, which another controller
+/// gives.
 fn adds_address(import: &Object<ServiceImport>) -> bool {
     import.id.group == MCS_API && import.spec.import_type == ImportType::ClusterSetIp
 }

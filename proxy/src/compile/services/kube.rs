@@ -224,10 +224,10 @@ impl<'a> SliceOf<'a> {
         }
     }
 
-    /// What is known of an endpoint. The slice's own labels stand for those of its pods, which are not read; the node is
-    /// added where it counts.
+    /// What is known of an endpoint. The slice's own labels represent those of its pods, which are not read; the node
+    /// is added where it counts.
     pub(super) fn facts(&self, endpoint: &SliceEndpoint, labels: &Labels) -> Facts {
-        // a slice lists the ports that its endpoints serve; without any, or with one that stands for all, the service's
+        // a slice lists the ports that its endpoints serve; without any, or with one that represents all, the service's
         // count
         let listed = &self.slice.spec.ports;
         Facts {

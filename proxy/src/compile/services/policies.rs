@@ -39,7 +39,7 @@ pub(super) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
             is_refused: false,
         });
     } else if is_withheld(collector, Kind::GlobalTrafficPolicy, draft) {
-        // as Locality: whatever it was to say, it keeps nothing from the own cluster and lets nobody else in
+        // as Locality: whatever it was meant to say, the local cluster serves and no other
         draft.service.sharing = Some(Sharing {
             balancing: ClusterBalancing::Locality,
             targets: Vec::new(),
@@ -59,8 +59,8 @@ pub(super) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
     expose(collector, draft);
 }
 
-/// Attaches the MultiClusterService alone, for a host that no policy is about. A cluster's name that several have stands for
-/// none of them, so that it lets nobody in.
+/// Attaches the MultiClusterService alone, for a host that no policy is about. A cluster's name that several have
+/// represents none of them, so that it accepts no peer.
 pub(super) fn expose(collector: &Collector<'_>, draft: &mut Draft) {
     let all = &collector.resources.multi_cluster_services;
     let keys = |names: &[NamedCluster]| {
@@ -83,7 +83,7 @@ pub(super) fn expose(collector: &Collector<'_>, draft: &mut Draft) {
             consumers: keys(&spec.consumers),
         });
     } else if is_withheld(collector, Kind::MultiClusterService, draft) {
-        // as one without consumers: nobody has more than the own cluster
+        // as one without consumers: only the local cluster serves
         draft.service.exposure = Some(Exposure {
             edge_only: false,
             ports: Vec::new(),
@@ -93,7 +93,8 @@ pub(super) fn expose(collector: &Collector<'_>, draft: &mut Draft) {
     }
 }
 
-/// Whether what the object of this kind says of a service is refused and not known from before; counts for what follows.
+/// Whether what the object of this kind says of a service is refused and not known from before; counts for what
+/// follows.
 fn is_withheld(collector: &Collector<'_>, kind: Kind, draft: &mut Draft) -> bool {
     let is_withheld = collector.resources.is_withheld(kind, &name_of(draft));
     if is_withheld {

@@ -1,4 +1,4 @@
-//! Addresses that stand for services: VIPs, and blocks of addresses.
+//! Addresses that represent services: VIPs, and blocks of addresses.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use config_loader::resource::Age;
 use ipnet::IpNet;
 
-/// What an object says: that this address, or block of addresses, stands for that host.
+/// What an object says: that this address, or block of addresses, represents that host.
 pub(super) struct Claim<'a> {
     pub(super) age: Age<'a>,
     pub(super) net: IpNet,
     pub(super) host: Arc<str>,
 }
 
-/// Which host each address stands for.
+/// Which host each address represents.
 #[derive(Debug, Default)]
 pub(in crate::compile) struct Vips {
     all: HashSet<IpNet>,
@@ -35,19 +35,19 @@ impl Vips {
         vips
     }
 
-    /// The addresses that stand for a host.
+    /// The addresses that represent a host.
     pub(super) fn of(&self, host: &str) -> &[IpNet] {
         self.by_host.get(host).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether this stands for a host as it is.
+    /// Whether this represents a host as it is.
     pub(in crate::compile) fn has(&self, net: IpNet) -> bool {
         self.all.contains(&net)
     }
 }
 
-/// An address by itself or a block, as the names of virtual hosts have it: an IPv6 address in brackets, as in the Host of a
-/// request.
+/// An address by itself or a block, as the names of virtual hosts have it: an IPv6 address in brackets, as in the Host
+/// of a request.
 pub(super) fn text(net: &IpNet) -> String {
     match (is_single(*net), net.addr()) {
         (true, IpAddr::V6(address)) => format!("[{address}]"),

@@ -1,5 +1,5 @@
-//! Random changes of endpoints, their clusters and what is said of them: compiled on top of the snapshot before, they come
-//! to what a fresh compile comes to, with the same live state.
+//! Random changes of endpoints, their clusters and what is said of them: compiled on top of the snapshot before, they
+//! come to what a fresh compile comes to, with the same live state.
 
 use std::fmt::Write;
 
@@ -35,7 +35,7 @@ spec:
 /// One slice.
 #[derive(Clone, Debug, Default)]
 struct Slice {
-    /// 0 if there is none, 1 for the own cluster, else another.
+    /// 0 if there is none, 1 for the local cluster, else another.
     member: u8,
     /// Bits: which addresses it has.
     addresses: u8,

@@ -278,7 +278,7 @@ fn an_address_stands_for_the_oldest_service_that_claims_it() {
     World::of(&[&headless, a, b, c]).check(&[("10.96.9.9/", "404")]);
     let own = answering("default/own", "10.96.9.9", "gw", &["/"]);
     World::of(&[&young, a, &own]).check(&[("10.96.9.9/", "200 default/own")]);
-    // it stands for the service among clusters
+    // it represents the service among clusters
     let set = answering(
         "default/set",
         "a.default.svc.clusterset.local",

@@ -27,7 +27,7 @@ fn web(snapshot: &Snapshot) -> &Arc<Cluster> {
     found.expect("the route names it")
 }
 
-/// The gateway that stands for `c2` or `c3`, with its cluster.
+/// The gateway that represents `c2` or `c3`, with its cluster.
 fn gateway(snapshot: &Snapshot, number: usize) -> &Arc<Cluster> {
     let federation = web(snapshot).federation.as_ref().expect("several members");
     let member = format!("default/default/default/c{number}");
@@ -36,7 +36,7 @@ fn gateway(snapshot: &Snapshot, number: usize) -> &Arc<Cluster> {
     snapshot.cluster(pool.cluster).expect("its cluster")
 }
 
-/// Makes the tables of a cluster anew, as the sweeper does after an event.
+/// Makes the tables of a cluster again, as the sweeper does after an event.
 fn refresh(cluster: &Cluster, now: Moment) {
     cluster.state.ejections.stale.store(true, Ordering::Release);
     cluster.refresh(now);

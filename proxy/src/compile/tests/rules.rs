@@ -2,7 +2,7 @@
 
 use super::world::World;
 
-/// A VirtualService for `a.com` with these rules; `R(x)` stands for an answer with the body `x`.
+/// A VirtualService for `a.com` with these rules; `R(x)` represents an answer with the body `x`.
 fn rules(http: &str) -> String {
     let http = http
         .replace("R(", "directResponse: {status: 200, body: {string: ")

@@ -8,7 +8,7 @@ use crate::snapshot::Snapshot;
 const SHIFTED: &str = "75 web.ns1:80/version-v1, 25 web.ns1:80/version-v2";
 const WHOLE: &str = "1 web.ns1:80";
 
-/// A Destination of a service of the own cluster with these policies, each with the shift that it asks for.
+/// A Destination of a service of the local cluster with these policies, each with the shift that it asks for.
 fn destination(service: &str, policies: &[(&str, &str)]) -> String {
     let (mut applied, mut required) = (Vec::new(), Vec::new());
     for (number, (spec, shares)) in policies.iter().enumerate() {

@@ -61,7 +61,7 @@ impl World {
         world
     }
 
-    /// Compiles resources on top of what is in force, and puts them in force.
+    /// Compiles resources on top of what is in effect, and puts them into effect.
     pub(super) fn put(&mut self, resources: &ResourceSet) {
         let mut snapshot = self.compile(resources, &self.snapshot);
         snapshot.generation = self.snapshot.generation + 1;

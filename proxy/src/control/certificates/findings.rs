@@ -108,8 +108,8 @@ fn curves(one: &Use) -> impl Iterator<Item = Diagnostic> {
     })
 }
 
-const CLOSED: &str = "clients of this server are turned away until this is mended";
-const KEPT: &str = "the last good one stays in force";
+const CLOSED: &str = "clients of this server are turned away until this is fixed";
+const KEPT: &str = "the last good one stays in effect";
 const USED: &str = "it is used all the same, since there is nothing better";
 
 /// What follows from something being wrong.

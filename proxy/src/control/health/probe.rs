@@ -36,8 +36,8 @@ const GRPC_CHECK: &str = "/grpc.health.v1.Health/Check";
 /// Most bytes of a gRPC answer that are looked at; a health status takes seven.
 const GRPC_ANSWER_BYTES_MAX: usize = 1_024;
 
-/// Whom a header of the PROXY protocol tells of: two families stand for nobody, as the protocol says of connections that
-/// the proxy makes for itself.
+/// Whom a header of the PROXY protocol tells of: two families represent nobody, as the protocol says of connections
+/// that the proxy makes for itself.
 const NOBODY: Client = Client {
     source: SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
     destination: SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),

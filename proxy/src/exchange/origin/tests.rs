@@ -1,4 +1,4 @@
-//! Whom to believe, as tables.
+//! which authorities to trust, as tables.
 
 use super::super::connection::{DownstreamProtocol, Handshake};
 use super::*;

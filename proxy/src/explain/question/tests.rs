@@ -1,4 +1,4 @@
-//! What people write, and the request that it stands for.
+//! What people write, and the request that it represents.
 
 use super::*;
 

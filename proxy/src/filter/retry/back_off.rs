@@ -1,5 +1,5 @@
-//! Pauses between tries: exponential, capped, and fully random, so that requests that failed together do not come again
-//! together.
+//! Pauses between attempts: exponential, capped, and fully random, so that requests that failed together do not come
+//! again together.
 
 use std::time::Duration;
 

@@ -194,7 +194,7 @@ impl Conditions {
         self.words & condition.bit() != 0
     }
 
-    /// The conditions as `retryOn` would list them: statuses stand for themselves.
+    /// The conditions as `retryOn` would list them: statuses represent themselves.
     pub fn words(&self) -> Vec<String> {
         let named = Condition::ALL.iter().copied();
         let named = named.filter(|condition| {

@@ -24,7 +24,7 @@ pub fn uuid(rng: &mut impl Rng) -> [u8; UUID_LENGTH] {
     text
 }
 
-/// The trace that a request is part of, as whoever sent it says: by W3C's `traceparent`, else by the headers of B3.
+/// The trace that a request is part of, as its sender says: by W3C's `traceparent`, else by the headers of B3.
 pub(super) fn trace_id(headers: &HeaderMap) -> Option<&[u8]> {
     let text = |name: &str| Some(headers.get(name)?.as_bytes());
     let is_id = |id: &[u8]| matches!(id.len(), 16 | 32) && id.iter().all(u8::is_ascii_hexdigit);

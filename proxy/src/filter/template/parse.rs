@@ -39,7 +39,7 @@ const WRONG_TIME: &str = "unknown or unfinished time specifier";
 /// Most bits of a network.
 const PREFIX_MAX: u8 = 128;
 
-/// Where the `%` is that ends an operator; what stands in parentheses and quotes may have its own. `None` when there is none.
+/// Where the `%` is that ends an operator; text in parentheses and quotes may have its own. `None` when there is none.
 fn end(text: &str) -> Option<usize> {
     let (mut depth, mut is_quoted) = (0_u32, false);
     for (at, byte) in text.bytes().enumerate() {

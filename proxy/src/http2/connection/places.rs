@@ -7,7 +7,7 @@ const ENTRIES_MIN: usize = 16;
 
 /// Where streams are.
 ///
-/// The index is a guess that is checked: numbers of streams grow, so those that are open at a time mostly have entries of
+/// The index is a guess that is checked: numbers of streams grow, so the streams that are open at a time mostly have entries of
 /// their own. A stream that lost its entry to a newer one is searched for.
 #[derive(Debug, Default)]
 pub(super) struct Places {

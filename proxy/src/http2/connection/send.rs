@@ -89,7 +89,7 @@ impl<R> Connection<R> {
         self.short_of_room
     }
 
-    /// Asks to be told of this place by [`Connection::pump`] when there is room.
+    /// Requests that [`Connection::pump`] reports this place when there is room.
     pub fn wait_for_room(&mut self, place: usize) {
         self.short_of_room = true;
         let stream = &mut self.streams[place];
@@ -209,7 +209,7 @@ impl<R> Connection<R> {
         let Some(stream) = self.streams.get_mut(place) else {
             return;
         };
-        // not more than it holds, whoever counted wrongly
+        // not more than it holds, even after a miscount
         let bytes = bytes.min(stream.held);
         if bytes == 0 {
             return;

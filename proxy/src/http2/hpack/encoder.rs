@@ -1,7 +1,7 @@
 //! Fields to header blocks (RFC 7541, section 6).
 //!
 //! What is worth an entry of the table shows by itself: a field is added when the same one went out a while ago. So
-//! values that differ each time never push out those that do not. Secrets are never added (section 7.1). Strings are
+//! values that differ each time never push out repeated ones. Secrets are never added (section 7.1). Strings are
 //! Huffman-coded only where they are sent once and then named by their entry: the code costs more time than it saves
 //! bytes.
 
@@ -47,7 +47,8 @@ struct LookupSlot {
     hash: u32,
     /// Number of its entry, counted from the first that was ever added, plus one.
     added: u32,
-    /// Whether the entry was named since another field wanted the place: values that differ each time must not push it out.
+    /// Whether the entry was named since another field wanted the place: values that differ each time must not push it
+    /// out.
     used: bool,
 }
 
@@ -58,7 +59,7 @@ pub struct Encoder {
     entries: VecDeque<Entry>,
     size: usize,
     size_max: usize,
-    /// Smallest and last size that the peer has yet to be told of.
+    /// Smallest and last size that the peer does not know yet.
     resized: Option<(usize, usize)>,
     /// Entries that were ever added.
     added: u32,
@@ -117,8 +118,8 @@ impl Encoder {
         output.push(0x80 | index);
     }
 
-    /// Writes `:method`, `:scheme`, `:authority` and `:path`; only CONNECT can do without a scheme and a path (RFC 9113,
-    /// section 8.3.1).
+    /// Writes `:method`, `:scheme`, `:authority` and `:path`; only CONNECT can do without a scheme and a path (RFC
+    /// 9113, section 8.3.1).
     pub fn request(&mut self, method: &Method, uri: &Uri, output: &mut Vec<u8>) {
         match method.as_str() {
             "GET" => output.push(0x80 | 2),
@@ -146,7 +147,7 @@ impl Encoder {
         }
     }
 
-    /// Writes all headers but those that speak of one connection only, which HTTP/2 forbids (RFC 9113, section 8.2.2).
+    /// Writes all headers except connection-specific ones, which HTTP/2 forbids (RFC 9113, section 8.2.2).
     pub fn headers(&mut self, headers: &HeaderMap, output: &mut Vec<u8>) {
         for (name, value) in headers {
             // lengths first: nearly all names are told apart by them
@@ -241,7 +242,7 @@ impl Encoder {
         self.evict(size);
         self.size += size;
         self.entries.push_front(entry);
-        // numbers are from 1 on; after 4 billion entries a table begins anew
+        // numbers are from 1 on; after 4 billion entries a table starts again
         self.added = self.added.wrapping_add(1);
         if self.added >= u32::MAX - 1 {
             self.forget();
@@ -317,7 +318,7 @@ fn string(text: &[u8], coded: bool, output: &mut Vec<u8>) {
     output.extend_from_slice(text);
 }
 
-/// Whether whoever sees the length of a block must not learn from it (RFC 7541, section 7.1.3).
+/// Whether the length of a block must reveal nothing about it (RFC 7541, section 7.1.3).
 fn is_secret(name: &HeaderName) -> bool {
     matches!(name.as_str().len(), 6 | 10 | 13 | 19)
         && (*name == SET_COOKIE

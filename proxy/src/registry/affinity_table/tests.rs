@@ -36,7 +36,7 @@ fn put(affinity_table: &AffinityTable, client: u64, millis: u64, id: u64) {
 
 #[test]
 fn pin_holds_for_its_lifetime_and_a_second_longer_at_most() {
-    // the second of its last use begins anew in the midst of the last row
+    // the second of its last use starts again in the midst of the last row
     for start in [1, 999, 5_500, (SECONDS - 3) * 1000 + 1] {
         let affinity_table = AffinityTable::default();
         assert_eq!(held(&affinity_table, 7, start), None);
@@ -56,7 +56,7 @@ fn every_visit_begins_the_lifetime_anew() {
     for at in (1..20).map(|number| number * 9_000) {
         let entry = affinity_table
             .find(visit(7, at), LIFETIME)
-            .expect("it is in force");
+            .expect("it is in effect");
         assert_eq!(entry.endpoint(), endpoint(3));
         affinity_table.renew(visit(7, at), entry);
         assert_eq!(
@@ -84,7 +84,9 @@ fn a_request_that_began_before_others_finds_their_pin_and_leaves_it_as_young() {
     let affinity_table = AffinityTable::default();
     put(&affinity_table, 7, 60_000, 3);
     let late = visit(7, 50_000);
-    let entry = affinity_table.find(late, LIFETIME).expect("it is in force");
+    let entry = affinity_table
+        .find(late, LIFETIME)
+        .expect("it is in effect");
     affinity_table.renew(late, entry);
     assert!(held(&affinity_table, 7, 70_000).is_some());
 }

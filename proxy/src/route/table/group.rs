@@ -34,7 +34,7 @@ pub(super) struct Candidate {
 pub(super) enum Open {
     /// All conditions.
     All,
-    /// Those that are not about the path.
+    /// Conditions that are not about the path.
     BeyondUri,
     /// Nothing: the rule wins.
     Nothing,
@@ -71,9 +71,9 @@ impl Candidate {
 /// The candidates of one place in the tree.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Group {
-    /// Those that every request has to try, in [`Groups::candidates`].
+    /// Rules that every request has to check, in [`Groups::candidates`].
     plain: Range<u32>,
-    /// Those that a value brings, in [`Groups::splits`].
+    /// Rules that a value selects, in [`Groups::splits`].
     splits: Range<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Two trees over the paths, for rules that mind case and for those that do not, and the walk of a request.
+//! Two trees over the paths, one case-sensitive and one not, and the walk of a request.
 
 use std::collections::BTreeMap;
 
@@ -178,7 +178,7 @@ impl<'s> Search<'s> {
         self.lists.push(list);
     }
 
-    /// Tries the candidates of all lists in rule order, as long as they could beat the best one.
+    /// Checks the candidates of all lists in rule order, as long as they could beat the best one.
     fn try_lists(&mut self) {
         while let Some(candidate) = self.next() {
             if self.accepts(candidate) {

@@ -143,7 +143,7 @@ pub(super) fn json(out: &mut Vec<u8>, timestamp: &mut Timestamp, entry: &Entry<'
     out.extend_from_slice(b"}\n");
 }
 
-/// The way among clusters: keys of our own, after those that Istio has.
+/// The keys for clusters, which Istio does not have, after Istio's keys.
 fn json_way(out: &mut Vec<u8>, entry: &Entry<'_>) {
     let cluster = entry.destination_cluster.map(str::as_bytes);
     json_text(out, "destination_cluster", cluster);

@@ -1,8 +1,8 @@
 //! The thread that writes the access log, and the file or pipe that it writes to.
 //!
-//! Between two rounds it lets the flush interval pass, so that lines are written many at a time; with nothing to write it
-//! sleeps until a worker wakes it. What it writes to may block for ever: then buffers fill up, lines are dropped, and
-//! requests go on.
+//! Between two rounds it lets the flush interval pass, so that lines are written many at a time; with nothing to write
+//! it sleeps until a worker wakes it. What it writes to may block for ever: then buffers fill up, lines are dropped,
+//! and requests go on.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -25,7 +25,7 @@ pub(super) struct Running {
     orders: Arc<Orders>,
 }
 
-/// What the writer is asked to do besides writing.
+/// What the writer is asked to do apart from writing.
 #[derive(Debug, Default)]
 struct Orders {
     stop: AtomicBool,
@@ -51,7 +51,7 @@ impl Running {
         let handle = thread::Builder::new()
             .name("access-log".to_owned())
             .spawn(move || writer.run())?;
-        // Just made, so nobody has set it.
+        // Just made, so it is not set.
         drop(lanes.writer.set(handle.thread().clone()));
         Ok(Self { lanes, orders })
     }

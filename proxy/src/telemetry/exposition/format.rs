@@ -31,7 +31,7 @@ impl TextFormat {
         }
     }
 
-    /// What stands behind the last family.
+    /// The end of the page, after the last family.
     pub(super) const fn end(self) -> &'static [u8] {
         match self {
             Self::Prometheus => b"",

@@ -70,7 +70,7 @@ fn resident_bytes(status: &str) -> Option<f64> {
     status_field(status, "VmRSS:").map(|kibibytes| kibibytes * 1_024.0)
 }
 
-/// The limit in force is the soft one, the first of the two. `unlimited` is left out.
+/// The limit in effect is the soft one, the first of the two. `unlimited` is left out.
 fn open_files_max(limits: &str) -> Option<f64> {
     status_field(limits, "Max open files")
 }

@@ -178,7 +178,7 @@ fn append(out: &mut Vec<u8>, parts: &[&[u8]]) {
     parts.iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// The labels of who reports, who calls and who is called, without braces.
+/// The labels of reporter, source and destination, without braces.
 pub(super) fn append_party_labels(out: &mut Vec<u8>, labels: &RequestLabels) {
     append_label(out, label::REPORTER, labels.reporter.as_str());
     let sources = label::SOURCE.into_iter().zip(labels.source.values());

@@ -26,7 +26,7 @@ const FAMILIES: [Of; 4] = [
     }),
 ];
 
-/// The metrics of these label sets; those that carried no connection are left out.
+/// The metrics of these label sets; label sets without a connection are left out.
 pub(super) fn text(handles: &[Arc<RequestStats>], format: TextFormat) -> Vec<u8> {
     let used: Vec<(&RequestLabels, TcpTotals)> = handles
         .iter()

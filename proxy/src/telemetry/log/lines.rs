@@ -1,6 +1,6 @@
 //! Lines of the process log on their way to standard error, which a thread of its own writes.
 //!
-//! Whoever reads standard error may stop reading: then the thread waits, lines are dropped, and nobody else notices.
+//! The reader of standard error may stall: then the thread waits, lines are dropped, and no other thread notices.
 //! Invariant: no caller of [`Lines`] waits for a write but [`Lines::flush`], which waits only while lines move.
 
 use std::io::{self, Write};
@@ -29,7 +29,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Waiting {
     text: Vec<u8>,
-    /// Lines dropped that nobody was told of yet.
+    /// Dropped lines that are not reported yet.
     untold: u64,
     /// Whether the thread is at it.
     writing: bool,
@@ -47,7 +47,9 @@ impl Waiting {
         let mut text = std::mem::take(&mut self.text);
         let untold = std::mem::take(&mut self.untold);
         if untold > 0 {
-            let line = format!("strait: {untold} log lines were dropped: nobody read them\n");
+            let line = format!(
+                "strait: {untold} log lines were dropped: the reader of standard error stalled\n"
+            );
             text.extend_from_slice(line.as_bytes());
         }
         self.writing = true;
@@ -184,7 +186,7 @@ mod tests {
         assert_eq!(kept as u64 + dropped, 5_000);
     }
 
-    /// Lines that came, and lines that are told to be missing.
+    /// Lines that arrived, and lines that are reported as dropped.
     fn seen(text: &[u8]) -> u64 {
         let text = String::from_utf8_lossy(text);
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);

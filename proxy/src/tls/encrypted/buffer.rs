@@ -10,7 +10,7 @@ use super::{RECORD_BYTES_MAX, RECORD_OVERHEAD_MAX, WRITE_BYTES_MAX};
 /// Bytes read from a socket at once: more than the longest record.
 const INCOMING_BYTES: usize = 32 * 1024;
 
-/// The most that is kept of what came and cannot be worked through yet: a handshake message of 64 KiB in many records.
+/// Most bytes that are kept until they can be processed: a handshake message of 64 KiB in many records.
 const INCOMING_BYTES_MAX: usize = 96 * 1024;
 
 /// Room for what is taken at once to be written.

@@ -21,7 +21,7 @@ pub enum Reason {
     Alert,
     /// The peer has to have a certificate and has none.
     ClientCertificateMissing,
-    /// The peer's certificate is not let in.
+    /// The peer's certificate is rejected.
     ClientCertificateRefused,
     /// The peer closed the connection.
     Closed,

@@ -26,7 +26,7 @@ const SHA1: [&str; 3] = [
 pub struct Facts {
     /// The serial number: lower-case hexadecimal digits.
     pub serial: Arc<str>,
-    /// Whom it is about, in the form of RFC 4514.
+    /// Its subject, in the form of RFC 4514.
     pub subject: Arc<str>,
     /// Who signed it.
     pub issuer: Arc<str>,
@@ -140,7 +140,7 @@ impl Name {
         if name.eq_ignore_ascii_case(host) {
             return true;
         }
-        // A wildcard stands for one label (RFC 9525, section 6.3).
+        // A wildcard matches one label (RFC 9525, section 6.3).
         let Some((first, parent)) = host.split_once('.') else {
             return false;
         };

@@ -45,7 +45,7 @@ fn of(pair: &Pair) -> Read {
     read(&pair.chain, &pair.key)
 }
 
-/// What is wrong with the newest, and which certificate is in force.
+/// What is wrong with the newest, and which certificate is in effect.
 fn state(store: &Store) -> (Vec<ProblemKind>, Option<Arc<str>>, bool) {
     let status = store.identities().remove(0);
     let kinds = status.problems.iter().map(|problem| problem.kind);

@@ -22,7 +22,7 @@ pub const RESPONSE_HEADERS_MAX: usize = 100;
 /// How the body of a request is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// In chunks, since nobody knows its length.
+    /// In chunks, since its length is unknown.
     Chunked,
     /// There is none.
     Empty,
@@ -134,7 +134,7 @@ impl ExpectedResponse {
 pub struct Head {
     /// Its status.
     pub status: StatusCode,
-    /// What stands in place of the usual reason, if it does.
+    /// The reason phrase, if it is not the usual one.
     pub reason: Option<ReasonPhrase>,
     /// Its header lines.
     pub headers: HeaderMap,

@@ -149,7 +149,7 @@ impl Incoming {
         if !self.decoder.is_end() || !self.persistent {
             return;
         }
-        // whoever sends more than it promised is not asked again
+        // an endpoint that sends more than announced is not used again
         if self.sent.is_whole() {
             let mut connection = self.connection.take();
             if let Some(connection) = &mut connection {
@@ -172,7 +172,7 @@ pub struct Upgraded {
     wire: Rc<Wire>,
     /// Read before the protocol changed.
     ahead: BytesMut,
-    /// Counts it as a request under way.
+    /// Counts it as a request in flight.
     _request: Option<RequestPermit>,
 }
 

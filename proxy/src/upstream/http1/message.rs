@@ -116,18 +116,18 @@ where
         self.begun
     }
 
-    /// Whether it can begin anew; not with a body, of which the beginning may be gone.
+    /// Whether it can start again; not with a body, of which the beginning may be gone.
     pub fn can_rewind(&self) -> bool {
         self.framing == Framing::Empty
     }
 
-    /// Changes a header that it has, before it begins or begins anew.
+    /// Changes a header that it has, before it begins or starts again.
     pub fn set_header(&mut self, name: &HeaderName, value: &HeaderValue) {
         debug_assert!(!self.begun && self.can_rewind());
         head::replace(&mut self.head, name, value);
     }
 
-    /// Begins anew, if it can.
+    /// Starts again, if it can.
     pub fn rewind(&mut self) -> bool {
         let possible = self.can_rewind();
         if possible {
@@ -222,7 +222,7 @@ where
             Left::Length(left) => {
                 let rest = left.checked_sub(data.len() as u64);
                 *left = rest.ok_or_else(|| wrong_length("body is longer than its length"))?;
-                // else its end is waited for: whoever watches the body learns of it then
+                // else its end is waited for: the watcher of the body learns of it then
                 if *left == 0 && self.body.is_end_stream() {
                     self.left = Left::Nothing;
                 }
@@ -248,7 +248,7 @@ where
             }
             Left::Length(0) | Left::Nothing => {}
         }
-        // whoever watches the body learns of its end from nothing else
+        // the watcher of the body learns of its end from nothing else
         self.left = match self.body.is_end_stream() {
             false if more => Left::Length(0),
             _ => Left::Nothing,

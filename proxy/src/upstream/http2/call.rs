@@ -96,7 +96,7 @@ where
         Poll::Ready(Ok(()))
     }
 
-    /// What came of the response so far.
+    /// The response received so far.
     fn poll_head(
         &mut self,
         hold: Hold,
@@ -262,7 +262,7 @@ impl State {
         let place = self
             .engine
             .request(&parts.method, &parts.uri, &parts.headers, end);
-        let place = place.expect("whoever opens a stream has asked whether it can be");
+        let place = place.expect("the caller has checked that a stream can be opened");
         self.engine.recycle(parts.headers);
         if self.slots.len() <= place {
             self.slots.resize_with(place + 1, ReceivedResponse::default);

@@ -60,7 +60,7 @@ pub(super) async fn drive(link: Rc<Link>, counted: Counted, keep_alive: Option<K
             state.memory.give_back(buffer);
         }
         if polled.is_ready() {
-            // whoever still waits learns of it
+            // waiting tasks learn of it
             state.end(Fault::Closed);
             state.stream = None;
             state.permit = None;
@@ -117,7 +117,7 @@ enum Read {
 }
 
 impl State {
-    /// Takes what is there without waiting.
+    /// Reads available bytes without waiting.
     pub(super) fn look(&mut self) {
         if self.end.is_some() {
             return;

@@ -1,4 +1,4 @@
-//! What came for a stream and waits to be taken, and the hold that its request has on it.
+//! The received part of a stream's response, and the hold that its request has on it.
 
 use std::rc::Rc;
 use std::task::Waker;
@@ -11,14 +11,14 @@ use super::Link;
 use crate::http2::Reason;
 use crate::http2::head::Response;
 
-/// What came for one stream. Bounded by the stream's window, the limit of header lists, and the number of interim
+/// The received part of one stream's response. Bounded by the stream's window, the limit of header lists, and the number of interim
 /// responses that wait.
 #[derive(Debug, Default)]
 pub(super) struct ReceivedResponse {
     pub(super) head: Option<Response>,
     pub(super) interims: Vec<(StatusCode, HeaderMap)>,
     data: Bytes,
-    /// What came after `data` while nobody took it.
+    /// Bytes after `data` that were not taken yet.
     more: BytesMut,
     pub(super) trailers: Option<HeaderMap>,
     /// Whether the response is complete.
@@ -29,7 +29,7 @@ pub(super) struct ReceivedResponse {
     writer: Option<Waker>,
     /// Holds on it: the one who reads, and perhaps a task that writes.
     pub(super) holders: u8,
-    /// Whether the rest of the request goes out though nobody has a hold.
+    /// Whether the rest of the request is sent although no holder is left.
     pub(super) detached: bool,
 }
 

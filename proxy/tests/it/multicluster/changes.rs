@@ -12,7 +12,7 @@ const BACKUPS: &str = "{lbType: FailOver, targets: [{clusterKey: c2}, {clusterKe
 const REQUESTS: usize = 20_000;
 const FLIPS: usize = 50;
 
-/// How long a change may take to be in force.
+/// How long a change may take to be in effect.
 const IN_FORCE: Duration = Duration::from_secs(1);
 
 fn setup<'a>(local: usize, policy: &'a str) -> Setup<'a> {
@@ -96,7 +96,7 @@ fn an_ejection_outlives_changes_of_the_policy_and_of_other_clusters() {
     let proxy = world.proxy(with("{lbType: ActiveActive}"));
     eject(&proxy, &[&world.g2]);
     let asked = world.g2.paths().len();
-    // c3 is drained, so that its return shows that the change is in force
+    // c3 is drained, so that its return shows that the change is in effect
     let drained =
         "{lbType: ActiveActive, targets: [{clusterKey: c2}, {clusterKey: c3, weight: 0}]}";
     proxy.write("mesh.yaml", world.mesh(proxy.edge, with(drained)));

@@ -47,7 +47,7 @@ fn explain_says_what_requests_get_where_every_endpoint_is_out() {
     let expected =
         "unavailable: requests get 503 UH; every endpoint of every cluster is out (all_ejected)";
     assert!(said.contains(expected), "{said}");
-    let outcome = "outcome       nobody can answer: all requests get 503 UH; every endpoint of every cluster is out (all_ejected)\n";
+    let outcome = "outcome       no healthy upstream: all requests get 503 UH; every endpoint of every cluster is out (all_ejected)\n";
     assert!(said.contains(outcome), "{said}");
 }
 
@@ -69,13 +69,13 @@ fn explain_says_who_keeps_a_proxy_from_other_clusters() {
         explained(&proxy)
     };
     let not_us = "{types: [CrossCluster], consumerClusters: [{name: c2}]}";
-    let expected = "nobody can answer: all requests get 503 NC; there is no web.ns1.svc.clusterset.local for this proxy: \
+    let expected = "no healthy upstream: all requests get 503 NC; there is no web.ns1.svc.clusterset.local for this proxy: \
                     MultiClusterService/ns1/web is for its consumerClusters only, and this is none of them";
     let refused = said(not_us);
     assert!(refused.contains(expected), "{refused}");
     let refused = said("{types: [Nobody]}");
     assert!(
-        refused.contains("MultiClusterService/ns1/web is refused"),
+        refused.contains("MultiClusterService/ns1/web is rejected"),
         "{refused}"
     );
     let us = not_us.replace("c2", "c1");

@@ -1,10 +1,11 @@
-//! Destinations of other clusters and of hosts outside: scenarios 71 and 72 as far as workloads are reached directly, 76, 77.
+//! Destinations of other clusters and of hosts outside: scenarios 71 and 72 as far as workloads are reached directly,
+//! 76, 77.
 
 use super::*;
 
 const IN_MESH_A: &[&str] = &["--gloo-mesh", "a.gloo-mesh"];
 
-/// A Destination of ns1/web in c2 with these workloads, which its federated host stands for.
+/// A Destination of ns1/web in c2 with these workloads, which its federated host represents.
 fn destination(sites: &[(&Site, &str)]) -> String {
     let workloads = sites
         .iter()
@@ -174,7 +175,7 @@ fn destinations_of_one_service_serve_it_together() {
     );
     let log = proxy.stderr();
     assert_eq!(log.matches("X306").count(), 1, "{log}");
-    // in its own cluster, too, which knows of no other endpoint
+    // in the local cluster, too, which knows of no other endpoint
     let own = with(&["--cluster", "c2"]);
     assert_shares(&count(&own, RUN), &[("P1", 500), ("P2", 500)]);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Four workloads of the own cluster, of which this trafficPolicy's detector takes out three.
+/// Four workloads of the local cluster, of which this trafficPolicy's detector takes out three.
 fn three_of_four_out(policy: &str) -> (Proxy, World, [Site; 2]) {
     let world = World::new();
     let more = [Site::new("L3"), Site::new("L4")];
@@ -35,7 +35,7 @@ fn scenario_81_a_cluster_panics_only_when_no_other_may_serve() {
 #[test]
 fn panic_of_a_cluster_is_told_only_where_no_other_may_serve() {
     let panics = |proxy: &Proxy| {
-        let told = proxy.page("/events").contains("panics");
+        let told = proxy.page("/events").contains("enters panic mode");
         let shown = proxy.page("/clusters").contains("panic_mode=true");
         (
             proxy.metric("strait_panic_mode_entries_total", &[]),

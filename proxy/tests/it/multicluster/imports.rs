@@ -91,7 +91,7 @@ fn written_imports_lead_to_the_workloads_of_the_cluster_that_exports() {
     };
     assert_eq!(get(), "503");
     write();
-    eventually("the import is in force", || get() == "L1");
+    eventually("the import is in effect", || get() == "L1");
     assert!(world.l1.paths().iter().all(|path| path == "/items"));
     // scenario 56: another target takes its place
     let changed = std::fs::read_to_string(of_c1.mesh().join("mesh.yaml")).unwrap();

@@ -80,7 +80,7 @@ fn replays_tell_the_clusters_and_the_cause() {
     // clients had their answers from c2, and that is where they count
     let served = [("destination_cluster", "c2"), ("response_code", "200")];
     assert_eq!(proxy.metric(REQUESTS, &served), 50.0);
-    // the own cluster is not out: nothing has shifted
+    // the local cluster is not out: nothing has shifted
     assert_eq!(proxy.metric(SHIFTS, &[]), 0.0);
 }
 
@@ -110,7 +110,7 @@ fn shifts_of_tiers_tell_why() {
     });
     assert_eq!(because("recovered"), because("ejected"));
 
-    // the own cluster loses its workloads by a change of configuration
+    // the local cluster loses its workloads by a change of configuration
     let without = Setup { local: 0, ..setup };
     proxy.write("mesh.yaml", world.mesh(proxy.edge, without));
     eventually("c2 has all", || of(&proxy, SHARE, "c2") == 1.0);

@@ -1,4 +1,4 @@
-//! Connections that are carried as they are, to services of several clusters: scenario 95.
+//! Raw TCP connections, to services of several clusters: scenario 95.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

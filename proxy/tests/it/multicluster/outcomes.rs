@@ -1,4 +1,5 @@
-//! Outcomes of a tier that the next one mends, besides those that scenarios 27 to 31 have; and how much one tier costs.
+//! Outcomes of a tier that the next one fix, apart from those that scenarios 27 to 31 have; and how much one tier
+//! costs.
 
 use super::*;
 use crate::support::frames::{Frames, HEADERS, RST_STREAM};
@@ -83,7 +84,7 @@ fn a_grpc_service_that_is_unavailable_is_asked_in_the_next_cluster() {
         let local = says(status);
         let proxy = backed(&world, local.address, |text| text);
         assert_eq!(count_of(&proxy, 5, call), only(who, 5), "{status}");
-        assert_eq!(local.seen().len(), 5, "the own cluster is asked first");
+        assert_eq!(local.seen().len(), 5, "the local cluster is asked first");
     }
 }
 

@@ -1,4 +1,5 @@
-//! Addresses that stand for services outside of clusters and for federated hosts, and who has a host that several describe.
+//! Addresses that represent services outside of clusters and for federated hosts, and who has a host that several
+//! describe.
 
 use std::net::{IpAddr, TcpListener};
 

@@ -121,7 +121,9 @@ fn a_limit_of_our_own_sends_nobody_to_the_next_tier() {
     });
     let mut held = Raw::connect(proxy.edge);
     held.send(GET);
-    eventually("the only request is under way", || !local.seen().is_empty());
+    eventually("the only request is in progress", || {
+        !local.seen().is_empty()
+    });
     let late = "GET /late HTTP/1.1\r\nHost: web.example\r\n\r\n";
     assert_eq!(count_of(&proxy, 1, late), only("503", 1));
     assert_eq!(proxy.logged("/late")["response_flags"], "UO");

@@ -291,7 +291,7 @@ fn scenario_94_connections_to_another_cluster_are_probed_as_its_destination_says
     };
     let (other, own) = run("");
     assert!((1..=1_000).contains(&other), "within 10 s: {other}");
-    assert_eq!(own, None, "workloads of the own cluster are left alone");
+    assert_eq!(own, None, "workloads of the local cluster are left alone");
     let rule = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {namespace: ns1, name: web}\n\
                 spec: {host: web, trafficPolicy: {connectionPool: {tcp: {tcpKeepalive: {time: 7200s}}}}}\n";
     let (other, own) = run(rule);

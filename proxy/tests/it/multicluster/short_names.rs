@@ -1,4 +1,4 @@
-//! What short names of services mean: the own cluster's, or those of all clusters.
+//! What short names of services mean: the local cluster's, or those of all clusters.
 
 use super::*;
 
@@ -66,7 +66,7 @@ fn short_destinations_mean_the_own_cluster_unless_told() {
         let together = proxy(&world, "['*']", destination, &TOGETHER);
         assert_eq!(count(&together, 30), all_clusters(), "{destination}");
     }
-    // what is served by the own cluster only stays reachable
+    // what is served by the local cluster only stays reachable
     let rows = [("alone", "L2"), ("web.ns1.svc.cluster.local", "L1")];
     for (destination, who) in rows {
         let together = proxy(&world, "['*']", destination, &TOGETHER);

@@ -40,7 +40,7 @@ fn all(who: &str) -> BTreeMap<String, usize> {
 #[test]
 fn slices_of_other_clusters_serve_an_import_without_a_service() {
     let world = World::new();
-    // what has no mark would be the own cluster's, which has no such service
+    // what has no mark would be the local cluster's, which has no such service
     let slices = [
         slice(0, "c2", world.g2.address()),
         slice(1, "", world.l1.address()),

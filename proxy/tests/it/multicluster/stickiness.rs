@@ -1,4 +1,5 @@
-//! Clients that stay with their cluster: scenarios 58 to 60. How long they are remembered is tested where times are said.
+//! Clients that stay with their cluster: scenarios 58 to 60. How long they are remembered is tested where times are
+//! said.
 
 use super::*;
 
@@ -73,7 +74,7 @@ fn scenario_58_a_client_stays_with_its_cluster_whatever_the_weights_become() {
         ..halves("")
     };
     proxy.write("mesh.yaml", mesh(&world, proxy.edge, STICKY, setup));
-    eventually("the weights are in force", || {
+    eventually("the weights are in effect", || {
         proxy.page("/clusters").contains("weight=999")
     });
     assert_eq!(answers(&proxy, 0..40), homes, "who was seen stays");

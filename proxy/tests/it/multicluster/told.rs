@@ -1,4 +1,4 @@
-//! What a proxy is told of other clusters, and TLS that is each endpoint's own.
+//! What a proxy knows of other clusters, and TLS that is each endpoint's own.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The file of what a proxy is told of other clusters changes while the proxy runs.
+//! The file of what a proxy knows of other clusters changes while the proxy runs.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::support::pki::Authority;
 use crate::support::tls::files;
 use crate::support::tls_origin::{Speaks, Terms, TlsOrigin};
 
-/// How long a change may take to be in force.
+/// How long a change may take to be in effect.
 const IN_FORCE: Duration = Duration::from_secs(1);
 
 /// How often the gateway moves under traffic.
@@ -140,7 +140,7 @@ fn what_is_wrong_with_the_file_is_told_and_what_it_said_last_stays_in_force() {
         assert!(answers(&proxy, "one"));
         let log = proxy.stderr();
         assert!(
-            log.contains("its last good version stays in force"),
+            log.contains("its last good version stays in effect"),
             "{log}"
         );
         let page = proxy.page("/");
@@ -150,7 +150,7 @@ fn what_is_wrong_with_the_file_is_told_and_what_it_said_last_stays_in_force() {
         );
     }
     told.write(&c2(two.address, ""));
-    in_force("it is mended", || answers(&proxy, "two"));
+    in_force("it is fixed", || answers(&proxy, "two"));
     eventually("nothing is wrong any more", || held() == 0);
     let dump = proxy.page("/config_dump");
     let known = format!("\"port\": {}", two.address.port());

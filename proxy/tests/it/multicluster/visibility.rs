@@ -9,7 +9,7 @@ fn exposed(spec: &str) -> String {
     )
 }
 
-/// The own cluster with two workloads, c2 with three that are reached directly.
+/// The local cluster with two workloads, c2 with three that are reached directly.
 fn run(spec: &str, setup: Setup<'_>) -> BTreeMap<String, usize> {
     let world = World::new();
     let remote = ["P1", "P2", "P3"].map(Site::new);

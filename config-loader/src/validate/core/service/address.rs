@@ -8,7 +8,7 @@ use crate::raw::Field;
 use crate::raw::core::ServiceSpec;
 use crate::validate::{Check, api, scalar};
 
-/// What stands for a service without an address of its own.
+/// What represents a service without an address of its own.
 const NONE: &str = "None";
 
 /// The checked addresses of a service.

@@ -197,7 +197,7 @@ fn the_rest_is_checked() {
             ("pathRewrite: {}", &[]),
             (
                 "pathRewrite: {from: '^/(a)', to: '/$2'}",
-                &["W SX007 6 spec.pathRewrite.to: `$2` stands for nothing: `from` has 1 groups"],
+                &["W SX007 6 spec.pathRewrite.to: `$2` means nothing: `from` has 1 groups"],
             ),
             ("pathRewrite: {from: '^/(a)', to: '/$1$0'}", &[]),
             (

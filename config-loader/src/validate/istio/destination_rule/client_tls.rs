@@ -163,6 +163,6 @@ fn config_map(field: &Field<String>, check: &mut Check<'_>) {
         );
         check
             .error(DR186, field.span(), message)
-            .help("name a ConfigMap of the own namespace");
+            .help("name a ConfigMap of the resource's own namespace");
     }
 }

@@ -173,7 +173,7 @@ fn pattern(text: &str, span: Span, check: &mut Check<'_>) -> LocalityPattern {
                 span,
                 format!("the wildcard in `{text}` must be the last part"),
             )
-            .help("`region/*` stands for all of a region");
+            .help("`region/*` represents all of a region");
     }
     LocalityPattern::parse(text)
 }

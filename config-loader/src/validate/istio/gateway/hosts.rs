@@ -64,9 +64,7 @@ fn is_host(name: &str, span: Span, check: &mut Check<'_>) {
         let rest = name.trim_start_matches(['*', '-', '.']);
         check
             .error(GW203, span, format!("partial wildcard `{name}`"))
-            .help(format!(
-                "a wildcard stands for whole labels: write `*.{rest}`"
-            ));
+            .help(format!("a wildcard matches whole labels: write `*.{rest}`"));
     } else if !scalar::is_wildcard_domain(name) {
         let found = check.error(GW202, span, format!("`{name}` is not a host"));
         if name.contains(':') {
@@ -83,7 +81,7 @@ fn is_host(name: &str, span: Span, check: &mut Check<'_>) {
     }
 }
 
-/// Whether a `*` stands for a part of a label.
+/// Whether a `*` means a part of a label.
 pub(in crate::validate::istio) fn is_partial_wildcard(name: &str) -> bool {
     let rest = name.strip_prefix('*');
     rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('.'))

@@ -175,7 +175,7 @@ fn sources(raw: &ServerTlsSettings) -> [(&'static str, Span); 5] {
     ]
 }
 
-/// Whether the certificates are those that the mode, which stands at `span`, wants.
+/// Whether the certificates fit the mode at `span`.
 fn certificates_fit(
     raw: &ServerTlsSettings,
     mode: ServerTlsMode,

@@ -110,7 +110,7 @@ fn listener(
     }
 }
 
-/// A port 0, or one without a number, stands for a socket.
+/// A port 0, or one without a number, represents a socket.
 fn zero(
     raw: &raw::istio::IstioEgressListener,
     port: &raw::istio::Port,
@@ -225,7 +225,7 @@ fn host(text: &str, span: Span, check: &mut Check<'_>) -> Option<EgressHost> {
                 format!("`{text}` is not of the form `namespace/host`"),
             )
             .help(
-                format!("write `./{text}` for the own namespace, or `*/{text}` for any")
+                format!("write `./{text}` for the resource's own namespace, or `*/{text}` for any")
                     .replace("//", "/"),
             );
         return None;
@@ -233,7 +233,7 @@ fn host(text: &str, span: Span, check: &mut Check<'_>) -> Option<EgressHost> {
     let known = match namespace {
         "*" => EgressNamespace::Any,
         "." => EgressNamespace::Only(Arc::from(check.namespace())),
-        "~" => EgressNamespace::Nobody,
+        "~" => EgressNamespace::NoNamespace,
         other => {
             let (label, without) = match other.strip_prefix('~') {
                 Some(label) => (label, true),
@@ -254,7 +254,7 @@ fn host(text: &str, span: Span, check: &mut Check<'_>) -> Option<EgressHost> {
     if is_partial_wildcard(name) {
         check
             .error(GW203, span, format!("partial wildcard `{name}`"))
-            .help("a wildcard stands for whole labels, as in `*.example.com`");
+            .help("a wildcard matches whole labels, as in `*.example.com`");
     } else if !scalar::is_wildcard_domain(name) || !(name.contains('.') || name == "*") {
         check
             .error(SC244, span, format!("`{name}` is not fully qualified"))

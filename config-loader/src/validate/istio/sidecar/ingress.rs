@@ -142,7 +142,7 @@ fn default_endpoint(field: &Field<String>, check: &mut Check<'_>) -> Option<Loca
         _ => {
             check
                 .error(SC230, field.span(), format!("`{text}` is not a local endpoint"))
-                .help("write `127.0.0.1:PORT`, `0.0.0.0:PORT` for the own address, or `unix://` and a path");
+                .help("write `127.0.0.1:PORT`, `0.0.0.0:PORT` for the pod's address, or `unix://` and a path");
             return None;
         }
     };

@@ -95,7 +95,7 @@ fn qualified(
     if !own && !scalar::is_dns_label(namespace) {
         check
             .error(VS025, span, format!("`{namespace}` is not a namespace"))
-            .help("write `namespace/name`, or `./name` for the own namespace");
+            .help("write `namespace/name`, or `./name` for the resource's own namespace");
         return None;
     }
     if !scalar::is_dns_label(name) {

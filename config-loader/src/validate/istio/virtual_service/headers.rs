@@ -55,7 +55,7 @@ pub(super) fn set_once(places: &[(String, Span)], check: &mut Check<'_>) {
     }
 }
 
-/// Whether a header name stands for the authority.
+/// Whether a header name represents the authority.
 pub(super) fn is_authority(name: &str) -> bool {
     name.eq_ignore_ascii_case("host") || name.eq_ignore_ascii_case(":authority")
 }
@@ -188,7 +188,7 @@ fn value_is_good(name: &str, text: &str, span: Span, check: &mut Check<'_>) {
     }
 }
 
-/// Reports operators that nobody knows or understands. `text` is well-formed.
+/// Reports unknown operators. `text` is well-formed.
 fn known_operators(text: &str, span: Span, check: &mut Check<'_>) {
     for problem in operator_problems(text) {
         match problem {

@@ -129,7 +129,7 @@ fn overlaps(field: &Field<Vec<Field<String>>>, check: &mut Check<'_>) {
         .filter_map(|(host, span)| Some((host.strip_prefix('*')?, (*host, *span))))
         .collect();
     for (host, span) in &hosts {
-        // A wildcard stands for at least one character, and is not its own overlap. The widest that covers a host
+        // A wildcard matches at least one character, and is not its own overlap. The widest that covers a host
         // is the one that ends last.
         let ends = (1..=host.len()).rev().filter_map(|at| host.get(at..));
         let wider = ends
@@ -159,7 +159,7 @@ pub(super) fn sni_is_valid(text: &str) -> bool {
     scalar::is_wildcard_domain(text) || is_outbound(text)
 }
 
-/// The hosts of a VirtualService, to find those that cover an SNI.
+/// The hosts of a VirtualService, to find the ones that cover an SNI.
 #[derive(Debug, Default)]
 pub(super) struct Covering<'a> {
     /// All of them.
@@ -178,9 +178,9 @@ impl<'a> Covering<'a> {
         }
     }
 
-    /// Whether one of the hosts stands for all that `sni`, in lower case, stands for.
+    /// Whether one of the hosts represents all that `sni`, in lower case, represents.
     pub(super) fn covers(&self, sni: &str) -> bool {
-        // The `*` of a host stands for at least one character, which may be that of the SNI.
+        // The `*` of a host represents at least one character, which may be that of the SNI.
         let mut ends = (1..=sni.len()).filter_map(|at| sni.get(at..));
         self.names.contains(sni) || ends.any(|end| self.suffixes.contains(end))
     }

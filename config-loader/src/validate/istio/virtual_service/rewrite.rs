@@ -95,7 +95,7 @@ fn regex_rewrite(
     })
 }
 
-/// Checks that `\1` to `\9` stand for groups that there are.
+/// Checks that `\1` to `\9` represent groups that there are.
 fn groups(replacement: &str, count: usize, field: &Field<String>, check: &mut Check<'_>) {
     let mut rest = replacement.chars();
     while let Some(c) = rest.next() {

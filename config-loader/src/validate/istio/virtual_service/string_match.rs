@@ -24,7 +24,7 @@ pub(super) enum Allow {
     Nothing,
     /// An empty prefix, which matches everything.
     EmptyPrefix,
-    /// The regex `*`, which stands for presence.
+    /// The regex `*`, which represents presence.
     StarRegex,
 }
 

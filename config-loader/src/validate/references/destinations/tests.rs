@@ -7,7 +7,7 @@ fn found(documents: &[String]) -> Vec<String> {
     found_for(Fleet::default(), documents)
 }
 
-/// The same for who is in cluster `own`, told of the gateways of `told`, and perhaps of its mesh.
+/// The same for a proxy in cluster `own` that knows the gateways of `told`, and perhaps its mesh.
 fn found_in(own: &str, told: &[&str], mesh: Option<&str>, documents: &[String]) -> Vec<String> {
     let key = |name: &str| ClusterKey::parse(&format!("eu/a/b/{name}")).unwrap();
     let told = told.iter().map(|name| RemoteCluster {
@@ -83,7 +83,7 @@ fn what_is_behind_a_gateway_needs_one() {
     assert!(found(&[web(true)]).is_empty());
     let own = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\nspec: {ports: [{port: 80}]}\n";
     assert!(found(&[web(false), own.to_owned()]).is_empty());
-    // who knows its cluster needs no guess, and a gateway may be told of or be that of a Cluster
+    // a known local cluster needs no guess, and a gateway may come from `--clusters` or a Cluster
     let with_service = [web(false), own.to_owned()];
     assert_eq!(found_in("c1", &[], None, &with_service), [missing]);
     assert!(found_in("c2", &[], None, &[web(false)]).is_empty());

@@ -34,22 +34,25 @@ fn clusters_that_are_named_are_known() {
     let own = Some("eu/a/b/home");
     let lists = "providerClusters: [{name: c2}, {name: home}], consumerClusters: [{name: home}]";
     assert!(found(own, lists).is_empty());
-    assert!(found(None, lists).is_empty(), "one may be the own cluster");
+    assert!(
+        found(None, lists).is_empty(),
+        "one may be the local cluster"
+    );
     assert_eq!(
         found(own, "providerClusters: [{name: c3}]"),
         [
-            "X309 spec.providerClusters[0].name: nothing tells of a cluster `c3`: it lets nobody in (did you mean `c2`?)"
+            "X309 spec.providerClusters[0].name: unknown cluster `c3`; this entry matches nothing (did you mean `c2`?)"
         ]
     );
     assert_eq!(
         found(own, "consumerClusters: [{name: home}, {name: paris}]"),
         [
-            "X309 spec.consumerClusters[1].name: nothing tells of a cluster `paris`: it lets nobody in \
-             (tell of it by --clusters or --cluster, or by a Cluster)"
+            "X309 spec.consumerClusters[1].name: unknown cluster `paris`; this entry matches nothing \
+             (name it in the file of --clusters, by --cluster, or by a Cluster)"
         ]
     );
     let two = "consumerClusters: [{name: home}, {name: paris}]";
-    assert_eq!(found(None, two).len(), 2, "only one can be the own one");
+    assert_eq!(found(None, two).len(), 2, "only one can be the local one");
     let old = found(own, "serviceProvisionClusters: [paris]");
     assert!(
         old[0].starts_with("X309 spec.serviceProvisionClusters[0]: "),

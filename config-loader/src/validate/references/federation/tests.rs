@@ -1,7 +1,7 @@
 use crate::resource::flomesh::ClusterKey;
 use crate::{Fleet, RemoteCluster, Severity};
 
-/// Service `web`, which clusters c2 and c3 import and the own cluster serves with two endpoints.
+/// Service `web`, which clusters c2 and c3 import and the local cluster serves with two endpoints.
 const WORLD: &str = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\n\
     spec: {ports: [{name: http, port: 80}]}\n\
     ---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
@@ -17,7 +17,7 @@ fn found(text: &str) -> Vec<String> {
     found_for(Fleet::default(), text)
 }
 
-/// The same for who knows which cluster it is in, and is told of others.
+/// The same for a proxy with a known local cluster and remote clusters.
 fn found_in(own: &str, told: &[&str], text: &str) -> Vec<String> {
     let key = |key: &str| ClusterKey::parse(key).unwrap();
     let told = told.iter().map(|one| RemoteCluster {
@@ -92,7 +92,7 @@ fn clusters_of_a_policy_serve_its_service() {
     let targets = |keys: &str| policy(&format!("{{lbType: ActiveActive, targets: [{keys}]}}"));
     let known = "{clusterKey: eu/a/b/c2}, {clusterKey: eu/a/b/c3}";
     assert!(found(&targets(known)).is_empty());
-    // may be the own cluster
+    // may be the local cluster
     let own = format!("{known}, {{clusterKey: eu/a/b/home, weight: 0}}");
     assert!(found(&targets(&own)).is_empty());
     assert_eq!(
@@ -122,7 +122,7 @@ fn clusters_of_a_policy_serve_its_service() {
     );
     let two = "{clusterKey: eu/a/b/c2}, {clusterKey: x/y/z/one}, {clusterKey: x/y/z/two}";
     let lines = found(&targets(two));
-    assert_eq!(lines.len(), 2, "only one can be the own one");
+    assert_eq!(lines.len(), 2, "only one can be the local one");
     assert!(
         lines
             .iter()
@@ -142,7 +142,7 @@ fn who_knows_its_cluster_is_told_of_every_other_that_serves_nothing() {
              (clusters that serve it: eu/a/b/c2, eu/a/b/c3)"
         ]
     );
-    // what the proxy is told of is known
+    // what `--clusters` names is known
     assert!(found_in("eu/a/b/other", &["eu/a/b/home"], &text).is_empty());
 }
 
@@ -155,7 +155,7 @@ fn the_own_cluster_is_no_backup() {
     assert_eq!(
         found_in("eu/a/b/home", &[], &backups("FailOver")),
         [
-            "X311 spec.targets[1].clusterKey: `eu/a/b/home` is the own cluster, which comes first anyway: the target has no \
+            "X311 spec.targets[1].clusterKey: `eu/a/b/home` is the local cluster, which comes first anyway: the target has no \
              effect (name the clusters that take over from it)"
         ]
     );
@@ -180,9 +180,9 @@ fn a_bare_name_is_that_of_one_cluster() {
         "{types: [CrossCluster], providerClusters: [{name: c2}, {name: c3}], consumerClusters: [{name: home}]}",
     );
     assert!(found_in("eu/a/b/home", &[], &service).is_empty());
-    // another cluster with that name, whoever tells of it
+    // another cluster with that name, wherever it is named
     let twice = [
-        "X308 spec.providerClusters[0].name: `c2` is the name of 2 clusters and stands for none of them: it lets nobody in \
+        "X308 spec.providerClusters[0].name: `c2` is the name of 2 clusters, so it names none of them: this entry matches nothing \
          (give one of the clusters another name: `eu/a/b/c2`, `us/a/b/c2`)",
     ];
     assert_eq!(found_in("eu/a/b/home", &["us/a/b/c2"], &service), twice);
@@ -190,7 +190,7 @@ fn a_bare_name_is_that_of_one_cluster() {
     let text = format!("{cluster}{service}");
     assert_eq!(found_in("eu/a/b/home", &[], &text), twice);
     let lines = found_in("us/a/b/c2", &["eu/a/b/home"], &service);
-    assert_eq!(lines, twice, "one of them is the own cluster");
+    assert_eq!(lines, twice, "one of them is the local cluster");
 
     let slice = "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {namespace: ns1, name: web-2, labels: \
          {kubernetes.io/service-name: web, multicluster.kubernetes.io/source-cluster: c2}}\naddressType: IPv4\n\
@@ -207,14 +207,14 @@ fn a_bare_name_is_that_of_one_cluster() {
         .map(|line| line.split_once(" (").unwrap().0.to_owned())
         .collect();
     fields.sort();
-    let twice = "`c2` is the name of 2 clusters and stands for none of them";
+    let twice = "`c2` is the name of 2 clusters, so it names none of them";
     assert_eq!(
         fields,
         [
             format!("metadata: {twice}: its endpoints are not used"),
             format!("spec.kubeService.ref.clusterName: {twice}: the Destination is not used"),
             format!(
-                "status.appliedTrafficPolicies[0].spec.sourceSelector: {twice}: it selects nobody"
+                "status.appliedTrafficPolicies[0].spec.sourceSelector: {twice}: it selects nothing"
             ),
             format!(
                 "status.requiredSubsets[0].trafficShift.destinations[0].kubeService.clusterName: {twice}: the shift is not \
@@ -235,7 +235,7 @@ fn weights_leave_somebody_to_serve() {
     for (kind, message) in [
         (
             "ActiveActive",
-            "every weight is 0: only the own cluster serves, if it is not named here",
+            "every weight is 0: only the local cluster serves, if it is not named here",
         ),
         ("FailOver", "every weight is 0: there is no backup"),
     ] {
@@ -265,7 +265,7 @@ fn caps_of_ejections_do_not_block_failover() {
     assert_eq!(
         found(&format!("{backups}{}", rule("web", capped))),
         [
-            "X296 spec.trafficPolicy.outlierDetection.maxEjectionPercent: FailoverIneffective: of 2 endpoints in the own \
+            "X296 spec.trafficPolicy.outlierDetection.maxEjectionPercent: FailoverIneffective: of 2 endpoints in the local \
              cluster at most 10 % are ejected, never all, so that `web.ns1.svc.cluster.local` does not fail over \
              (write 100, or let each failed request be replayed in the next cluster)"
         ]
@@ -279,7 +279,7 @@ fn caps_of_ejections_do_not_block_failover() {
 
 #[test]
 fn caps_of_ejections_do_not_block_any_tier_that_another_follows() {
-    // c2 has two gateways, c3 one and the own cluster nobody
+    // c2 has two gateways, c3 one and the local cluster no endpoint
     let other = "{name: http, port: 80, endpoints: [\
          {clusterKey: eu/a/b/c2, target: {ip: 10.2.0.1, port: 80}}, {clusterKey: eu/a/b/c2, target: {ip: 10.2.0.2, port: 80}}, \
          {clusterKey: eu/a/b/c3, target: {ip: 10.3.0.1, port: 80}}]}";
@@ -474,7 +474,7 @@ fn hosts_of_services_are_not_those_of_others() {
              (remove the host here, or the ServiceImport)"
         ]
     );
-    // a service that only an import or a Destination tells of has its hosts, too
+    // a service that only an import or a Destination describes has its hosts, too
     let import = object(
         "ServiceImport",
         "far",
@@ -497,14 +497,14 @@ fn hosts_of_services_are_not_those_of_others() {
         );
         assert!(said[0].starts_with(&expected), "{said:?}");
     }
-    // of another cluster, and for nobody else: nobody here knows it
+    // of another cluster, and for no other: it is unknown here
     let alone = destination.replace("{name: a, namespace: gloo}", "");
     let text = format!("{alone}{}", entry("d.global"));
     assert!(found_in("eu/a/b/c1", &[], &text).is_empty());
     assert_eq!(
         found_in("eu/a/b/c2", &[], &text).len(),
         1,
-        "its own cluster"
+        "the local cluster"
     );
     assert_eq!(
         found(&entry("web.ns1.svc.cluster.local")),

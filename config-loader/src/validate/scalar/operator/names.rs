@@ -1,6 +1,6 @@
 //! The names of operators.
 
-/// Those that have values.
+/// Operators with values.
 pub const OPERATORS: [&str; 84] = [
     "BYTES_RECEIVED",
     "BYTES_SENT",
@@ -88,7 +88,7 @@ pub const OPERATORS: [&str; 84] = [
     "UPSTREAM_TLS_VERSION",
 ];
 
-/// Those that Envoy has and that never have a value here: of filters and connections of its own, or not known when
+/// Operators of Envoy that never have a value here: of filters and connections of its own, or not known when
 /// headers are edited.
 pub const ABSENT_OPERATORS: [&str; 78] = [
     "ACCESS_LOG_TYPE",

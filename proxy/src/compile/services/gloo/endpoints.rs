@@ -1,5 +1,5 @@
-//! The endpoints of a service that Destinations describe. Several that describe one service say together which there are;
-//! where they are in the same place is what the oldest says.
+//! The endpoints of a service that Destinations describe. Several that describe one service say together which there
+//! are; where they are in the same place is what the oldest says.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -96,8 +96,8 @@ impl Remote {
     }
 }
 
-/// Lists endpoints that are known with what Destinations say of those at the same addresses. Where the own cluster has
-/// none, those that they say are all that there is.
+/// Lists endpoints that are known with what Destinations say of those at the same addresses. Where the local cluster
+/// has none, those that they say are all that there is.
 pub(super) fn enrich(
     known: &Workloads,
     objects: &[Arc<Object<Destination>>],
@@ -119,7 +119,7 @@ pub(super) fn enrich(
         let said = said.filter(|_| workload.member.is_none());
         let said = match said.map(Vec::as_slice) {
             Some([only]) => Some(*only),
-            // those that share an address are told apart by their ports
+            // endpoints that share an address differ in their ports
             Some(several) => several.iter().copied().find(|said| {
                 let mut ports = said.ports.values();
                 ports.any(|port| workload.ports.values().any(|own| own == port))
@@ -187,7 +187,7 @@ fn region(objects: &[Arc<Object<Destination>>]) -> &str {
         .unwrap_or_default()
 }
 
-/// Lists the workloads of a service of another cluster, or of the own one.
+/// Lists the workloads of a service of another cluster, or of the local one.
 fn list(objects: &[Arc<Object<Destination>>], remote: Option<&Remote>, listing: &mut Listing) {
     let member = remote.map(|remote| &remote.member);
     let region = region(objects);

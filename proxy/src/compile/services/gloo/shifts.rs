@@ -2,8 +2,8 @@
 //! attached to the destination.
 //!
 //! A requirement only says that some policy's shift names subsets of the destination; the policy may be attached to
-//! another one. So the shift counts only if no VirtualService routes the host (one for every host keeps it from the listeners
-//! that it is bound to; see `Clusters::shifts`), and the policy is among those that are
+//! another one. So the shift counts only if no VirtualService routes the host (one for every host keeps it from the
+//! listeners that it is bound to; see `Clusters::shifts`), and the policy is among those that are
 //! applied to the destination, which then says for which requests and sources, or every part of the shift is the same
 //! service.
 
@@ -24,7 +24,7 @@ use crate::compile::service::{Part, Shift};
 
 /// What has to be known to tell where shifts lead.
 pub(super) struct Known<'a> {
-    /// The hosts of VirtualServices, but those that stand for every host.
+    /// The hosts of VirtualServices, except `*`.
     routed: Vec<String>,
     /// The hosts by which this proxy reaches services of other clusters.
     federated: HashMap<Named<'a>, Arc<str>>,
@@ -91,7 +91,7 @@ pub(super) fn attach(
     draft.service.shifts.extend(shifts.map(Arc::new));
 }
 
-/// Puts shifts that take some requests before those that take all, and leaves out what is behind one of these.
+/// Puts conditional shifts before unconditional ones, and leaves out what is behind one of these.
 pub(super) fn put_in_order(shifts: &mut Vec<Arc<Shift>>) {
     let takes_all = |shift: &Arc<Shift>| shift.requests.is_empty();
     shifts.sort_by_key(takes_all);
@@ -100,7 +100,7 @@ pub(super) fn put_in_order(shifts: &mut Vec<Arc<Shift>>) {
     }
 }
 
-/// Whether the proxy is one of those that send the requests that a policy is for.
+/// Whether the proxy is a client that the policy applies to.
 fn is_source(collector: &Collector<'_>, target: &PolicyTarget) -> bool {
     let identity = collector.identity;
     let own = &collector.members.own.key;
@@ -157,7 +157,7 @@ fn shift(
     })
 }
 
-/// The host of a service of a cluster: of the own one its own, else the one by which this proxy reaches it.
+/// The host of a service of a cluster: of the local one its own, else the one by which this proxy reaches it.
 fn host(collector: &Collector<'_>, known: &Known<'_>, service: &ClusterRef) -> Option<Arc<str>> {
     let member = collector.members.find(&service.cluster)?;
     let (name, namespace) = (&*service.name, &*service.namespace);

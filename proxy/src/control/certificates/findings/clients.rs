@@ -9,7 +9,7 @@ use crate::compile::client_tls::ClientUse;
 use crate::tls::{Problem, Store};
 
 const FAILS: &str =
-    "connections that need it fail until this is mended; they never go in plain text";
+    "connections that need it fail until this is fixed; they never go in plain text";
 
 /// What is wrong, once for each `tls` that it matters to.
 pub fn of_clients(uses: &[ClientUse], store: &Store) -> Vec<Diagnostic> {

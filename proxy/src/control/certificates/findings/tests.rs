@@ -46,7 +46,7 @@ fn write_files(directory: &Path) {
     }
 }
 
-/// The Gateway with these settings; `DIR` stands for the directory of the files.
+/// The Gateway with these settings; `DIR` means the directory of the files.
 fn gateway(settings: &str, directory: &Path) -> String {
     let settings = settings.trim().replace("DIR", &directory.to_string_lossy());
     let settings = settings.replace('\n', "\n      ");

@@ -22,7 +22,7 @@ pub(crate) struct Hidden {
 }
 
 impl<'a> Earlier<'a> {
-    /// The blocks of a younger rule that are never reached, each by its place; none stands for a rule without blocks.
+    /// The blocks of a younger rule that are never reached, each by its place; none represents a rule without blocks.
     pub(crate) fn hidden(&self, rule: &'a HttpRule) -> Vec<(Option<usize>, Hidden)> {
         let hidden = |spot: Spot| Hidden {
             rule: spot.rule,

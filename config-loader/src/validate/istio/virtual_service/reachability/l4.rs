@@ -208,7 +208,7 @@ fn repeated_rule(rule: &Rule, (first, location): (usize, Location), check: &mut 
         .related(location, "first matched here");
 }
 
-/// Warns of a block, or of the entries of one, that stand in earlier blocks, and notes those that do not.
+/// Warns of a block, or of the entries of one, that repeat earlier blocks, and notes the others.
 fn repeated_block<'r>(
     (rule, at): (usize, usize),
     block: &'r Block,

@@ -79,7 +79,7 @@ pub struct Settings {
     pub workers: NonZeroUsize,
     /// Address of the admin server.
     pub admin: SocketAddr,
-    /// Names that it goes by besides its addresses.
+    /// Names that it goes by apart from its addresses.
     pub admin_hosts: AdminHosts,
     /// Address of health pages and metrics for others than the admin server's users.
     pub health: Option<SocketAddr>,
@@ -147,8 +147,8 @@ pub fn run(settings: Settings) -> Result<(), StartError> {
     served
 }
 
-/// Serves as [`run`] does, in a process that logs already and may have other proxies; ends also when `quit` is notified. `started` is
-/// called once signals are heard, and requests served as soon as listeners are open.
+/// Serves as [`run`] does, in a process that logs already and may have other proxies; ends also when `quit` is
+/// notified. `started` is called once signals are heard, and requests served as soon as listeners are open.
 ///
 /// # Errors
 ///
@@ -278,7 +278,7 @@ impl App {
             }
         }
         self.drain.leave();
-        tracing::info!(pre_drain = ?self.pre_drain, "ending: not ready any more");
+        tracing::info!(pre_drain = ?self.pre_drain, "shutting down: no longer ready");
         let cut_off = tokio::select! {
             () = tokio::time::sleep(self.pre_drain) => self.drain().await,
             () = self.signals.end() => true,
@@ -286,7 +286,7 @@ impl App {
         if cut_off {
             tracing::warn!(
                 connections = self.workers.admission.total(),
-                "second signal: the rest is cut off"
+                "second signal: open connections are closed"
             );
         }
         self.drain.stop();
@@ -300,21 +300,21 @@ impl App {
 impl App {
     /// Takes nothing new and lets what runs finish. Returns whether a second signal came first.
     async fn drain(&mut self) -> bool {
-        tracing::info!(drain_time = ?self.drain_time, "draining: nothing new is accepted, what runs is finished");
+        tracing::info!(drain_time = ?self.drain_time, "draining: no new connections; waiting for in-flight requests");
         self.drain.drain();
         tokio::select! {
             () = self.drain.finished() => tracing::info!("drained"),
             () = tokio::time::sleep(self.drain_time) => {
-                tracing::warn!(connections = self.workers.admission.total(), "drain time is over: the rest is cut off");
+                tracing::warn!(connections = self.workers.admission.total(), "drain time is over: open connections are closed");
             }
             () = self.signals.end() => return true,
         }
         false
     }
 
-    /// Looks at all files, whatever the system told of them, and opens the access log anew.
+    /// Reads all files again, changed or not, and reopens the access log.
     fn reload(&self) {
-        tracing::info!("SIGHUP: looking at all files, opening the access log anew");
+        tracing::info!("SIGHUP: reading all files again, reopening the access log");
         let (resources, clusters) = &self.watches;
         resources.look_now();
         if let Some(clusters) = clusters {
@@ -324,7 +324,7 @@ impl App {
     }
 }
 
-/// What keeps the names of endpoints resolved, and where it tells of changes.
+/// The DNS follower of endpoint names, and the channel that it reports changes to.
 fn follower(
     settings: &Settings,
     registry: &Arc<Registry>,

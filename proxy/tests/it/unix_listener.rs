@@ -68,7 +68,7 @@ fn requests_come_over_an_abstract_name() {
     assert!(get(UnixStream::connect_addr(&address).unwrap()).ends_with("hello"));
 }
 
-/// What clients saw that connect anew for each request.
+/// What clients saw that connect again for each request.
 #[derive(Default)]
 struct Seen {
     answered: AtomicU32,

@@ -47,10 +47,10 @@ enum Piece {
     UnixSeconds,
 }
 
-/// Specifiers that stand for a part of a time, and `%`.
+/// Specifiers that represent a part of a time, and `%`.
 const PARTS: &str = "aAbBCdeghGHIjklmMpStuUVwWyYzZ%";
 
-/// Specifiers that stand for several others.
+/// Specifiers that represent several others.
 fn written_out(specifier: char) -> Option<&'static str> {
     Some(match specifier {
         'c' => "%a %b %e %H:%M:%S %Y",

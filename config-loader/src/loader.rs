@@ -2,17 +2,20 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::diagnostic::codes::common::SRC006;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::load::{text_of, too_large};
 use crate::parse::FILE_BYTES_MAX;
 use crate::resource::ResourceSet;
-use crate::source::{self, FileEvent, FileSource, Look, WatchSettings};
+use crate::source::{self, FileEvent, FileSource, Follow, Look, WatchSettings};
 use crate::store::{Change, Delta, Quarantined, Store, Update};
 use crate::validate::references;
 use crate::{Fleet, ReadOptions};
+use pace::Pace;
 
+mod pace;
 mod quote;
 
 pub use quote::{NamedText, fill_source_lines, fill_source_lines_and};
@@ -124,7 +127,7 @@ pub fn watch_for(
     fleet: impl Fn() -> Fleet + Send + 'static,
     paths: &[PathBuf],
     settings: WatchSettings,
-    mut on_update: impl FnMut(Update) + Send + 'static,
+    on_update: impl FnMut(Update) + Send + 'static,
 ) -> std::io::Result<(Loaded, Watch)> {
     let mut loader = Loader {
         fleet: fleet(),
@@ -133,23 +136,56 @@ pub fn watch_for(
     let mut files = FileSource::new(paths, FILE_BYTES_MAX);
     loader.absorb(files.look());
     let loaded = loader.loaded();
-    let stop = source::spawn(files, settings, move |look| {
-        loader.fleet = fleet();
-        if let Some(changed) = loader.absorb(look) {
-            let Loaded {
-                set,
-                diagnostics,
-                quarantined,
-            } = loader.loaded();
-            on_update(Update {
-                set,
-                changed,
-                diagnostics,
-                quarantined,
-            });
-        }
-    })?;
+    let following = Following {
+        loader,
+        fleet,
+        on_update,
+    };
+    let stop = source::spawn(files, settings, following)?;
     Ok((loaded, Watch::new(stop)))
+}
+
+/// A loader that follows files.
+struct Following<F, U> {
+    loader: Loader,
+    fleet: F,
+    on_update: U,
+}
+
+impl<F, U: FnMut(Update)> Following<F, U> {
+    fn hand_on(&mut self, changed: Delta) {
+        let Loaded {
+            set,
+            diagnostics,
+            quarantined,
+        } = self.loader.loaded();
+        (self.on_update)(Update {
+            set,
+            changed,
+            diagnostics,
+            quarantined,
+        });
+    }
+}
+
+impl<F: Fn() -> Fleet, U: FnMut(Update)> Follow for Following<F, U> {
+    fn look(&mut self, look: Look) {
+        self.loader.fleet = (self.fleet)();
+        if let Some(changed) = self.loader.absorb(look) {
+            self.hand_on(changed);
+        }
+    }
+
+    fn deadline(&self, now: Instant) -> Option<Instant> {
+        self.loader.pace.deadline(now)
+    }
+
+    fn catch_up(&mut self) {
+        self.loader.fleet = (self.fleet)();
+        if self.loader.check() {
+            self.hand_on(Delta::default());
+        }
+    }
 }
 
 /// A store, and what is wrong with what it holds.
@@ -160,8 +196,11 @@ struct Loader {
     fleet: Fleet,
     /// Text that is read in addition to files.
     text: Option<NamedText>,
-    /// What does not fit together in the set in effect.
+    /// What is wrong with paths and files themselves.
+    problems: Vec<Diagnostic>,
+    /// What does not fit together in the set in effect, or in one before it.
     references: Vec<Diagnostic>,
+    pace: Pace,
     diagnostics: Vec<Diagnostic>,
 }
 
@@ -181,24 +220,41 @@ impl Loader {
             (file, change)
         });
         let delta = self.store.apply(changes.collect());
+        self.problems = look.problems;
+        if !delta.is_empty() && self.pace.change() {
+            self.check_references();
+        }
+        let differs = self.gather();
+        (!delta.is_empty() || differs).then_some(delta)
+    }
+
+    /// Makes the findings that changes did not wait for. Returns whether there are others than before.
+    fn check(&mut self) -> bool {
+        self.check_references();
+        self.gather()
+    }
+
+    fn check_references(&mut self) {
+        let start = Instant::now();
+        self.references = references::check(self.store.set(), self.options, &self.fleet);
+        fill_source_lines_and(&mut self.references, self.text.as_ref());
+        self.pace.made(start, Instant::now());
+    }
+
+    /// Puts all findings in order. Returns whether there are others than before.
+    fn gather(&mut self) -> bool {
         let mut found = Diagnostics::default();
-        found.extend(look.problems);
+        found.extend(self.problems.iter().cloned());
         found.extend(self.store.diagnostics());
         let mut refusals = self.store.refusals();
         fill_source_lines_and(&mut refusals, self.text.as_ref());
         found.extend(refusals);
-        if !delta.is_empty() {
-            self.references = references::check(self.store.set(), self.options, &self.fleet);
-            fill_source_lines_and(&mut self.references, self.text.as_ref());
-        }
         found.extend(self.references.iter().cloned());
         let mut found = found.into_sorted();
         found.dedup();
-        if delta.is_empty() && found == self.diagnostics {
-            return None;
-        }
+        let differs = found != self.diagnostics;
         self.diagnostics = found;
-        Some(delta)
+        differs
     }
 
     fn loaded(&self) -> Loaded {

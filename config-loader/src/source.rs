@@ -7,4 +7,4 @@ mod watch;
 
 pub(crate) use file::{FileEvent, FileSource, Look};
 pub use watch::WatchSettings;
-pub(crate) use watch::{Stop, spawn};
+pub(crate) use watch::{Follow, Stop, spawn};

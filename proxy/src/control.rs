@@ -147,12 +147,14 @@ impl Control {
         let mut diagnostics = found.diagnostics;
         diagnostics.extend(found.members.diagnostics);
         tell(&mut self.told.resources, &diagnostics);
-        if let Some(settings) = &found.members.settings {
-            self.publisher.know(settings);
+        let settings = found.members.settings.as_ref();
+        let knows_more = settings.is_some_and(|settings| self.publisher.know(settings));
+        let has_others = self.look_at_certificates(&found.set);
+        // findings may come without a change
+        if knows_more || has_others || !self.publisher.has_published(&found.set) {
+            let snapshot = self.publisher.publish(found.set);
+            self.follow(&snapshot);
         }
-        self.look_at_certificates(&found.set);
-        let snapshot = self.publisher.publish(found.set);
-        self.follow(&snapshot);
     }
 
     /// Reads the certificates that these resources name; returns whether any in effect is another than before.

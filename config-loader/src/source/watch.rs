@@ -50,6 +50,9 @@ impl Default for WatchSettings {
     }
 }
 
+/// How long what can wait is put off by things that happen.
+const CATCH_UP_DELAY_MAX: Duration = Duration::from_secs(1);
+
 enum Message {
     Event(notify::Result<Event>),
     Look,
@@ -90,14 +93,34 @@ impl Drop for Stop {
     }
 }
 
-/// Watches `source`, which was looked at before. `on_look` is called from the thread with every look.
+/// What is told of files that are watched, from the thread that watches them.
+pub(crate) trait Follow {
+    /// Files were looked at.
+    fn look(&mut self, look: Look);
+
+    /// When there is something to be done although nothing happens.
+    fn deadline(&self, _now: Instant) -> Option<Instant> {
+        None
+    }
+
+    /// The deadline has come.
+    fn catch_up(&mut self) {}
+}
+
+impl<F: FnMut(Look)> Follow for F {
+    fn look(&mut self, look: Look) {
+        self(look);
+    }
+}
+
+/// Watches `source`, which was looked at before. `follower` is told of every look.
 ///
 /// # Errors
 /// If no thread can be started.
 pub(crate) fn spawn(
     source: FileSource,
     settings: WatchSettings,
-    on_look: impl FnMut(Look) + Send + 'static,
+    follower: impl Follow + Send + 'static,
 ) -> std::io::Result<Stop> {
     let (sender, receiver) = mpsc::channel();
     let events = sender.clone();
@@ -108,7 +131,7 @@ pub(crate) fn spawn(
                 // After the thread has ended there is no receiver.
                 let _ = events.send(Message::Event(event));
             });
-            Watching::new(source, settings, watcher, on_look).run(&receiver);
+            Watching::new(source, settings, watcher, follower).run(&receiver);
         })?;
     Ok(Stop {
         sender,
@@ -128,15 +151,15 @@ struct Watching<F> {
     next_poll: Option<Instant>,
     /// What was found while more was happening, and since when.
     held: Option<(Instant, Look)>,
-    on_look: F,
+    follower: F,
 }
 
-impl<F: FnMut(Look)> Watching<F> {
+impl<F: Follow> Watching<F> {
     fn new(
         source: FileSource,
         settings: WatchSettings,
         watcher: notify::Result<RecommendedWatcher>,
-        on_look: F,
+        follower: F,
     ) -> Watching<F> {
         Watching {
             source,
@@ -147,14 +170,14 @@ impl<F: FnMut(Look)> Watching<F> {
             debounce: Debounce::new(settings.debounce),
             next_poll: None,
             held: None,
-            on_look,
+            follower,
         }
     }
 
     fn run(&mut self, messages: &Receiver<Message>) {
         self.begin(Instant::now());
         loop {
-            let deadline = self.deadline();
+            let deadline = self.deadline(Instant::now());
             let wait = deadline.map_or(self.settings.poll, |deadline| {
                 deadline.saturating_duration_since(Instant::now())
             });
@@ -174,6 +197,21 @@ impl<F: FnMut(Look)> Watching<F> {
                 }
                 self.deliver(Instant::now());
             }
+            self.catch_up_if_due(Instant::now());
+        }
+    }
+
+    /// Has what can wait done, if its time has come and nothing happens that is more urgent.
+    fn catch_up_if_due(&mut self, now: Instant) {
+        let Some(due) = self.follower.deadline(now) else {
+            return;
+        };
+        let patience = match self.debounce.is_waiting() {
+            true => CATCH_UP_DELAY_MAX,
+            false => Duration::ZERO,
+        };
+        if now >= due + patience {
+            self.follower.catch_up();
         }
     }
 
@@ -185,8 +223,11 @@ impl<F: FnMut(Look)> Watching<F> {
     }
 
     /// When something is to be done although nothing happens.
-    fn deadline(&self) -> Option<Instant> {
-        let deadlines = [self.debounce.deadline(), self.next_poll];
+    fn deadline(&self, now: Instant) -> Option<Instant> {
+        let more = self.follower.deadline(now);
+        // while something else waits, its deadline counts
+        let more = more.filter(|_| !self.debounce.is_waiting());
+        let deadlines = [self.debounce.deadline(), self.next_poll, more];
         deadlines.into_iter().flatten().min()
     }
 
@@ -283,7 +324,7 @@ impl<F: FnMut(Look)> Watching<F> {
             return;
         }
         if let Some((_, look)) = self.held.take() {
-            (self.on_look)(look);
+            self.follower.look(look);
         }
     }
 
@@ -388,8 +429,9 @@ mod tests {
         let settings = WatchSettings::default();
         let failed = Err(notify::Error::generic("No Watches Left."));
         let mut looks = Vec::new();
-        let mut watching =
-            Watching::new(source, settings, failed, |look| looks.push(describe(&look)));
+        let mut watching = Watching::new(source, settings, failed, |look: Look| {
+            looks.push(describe(&look))
+        });
         let start = Instant::now();
         watching.begin(start);
         let mut look_at = |now: Instant| {
@@ -397,7 +439,7 @@ mod tests {
             if looked {
                 watching.deliver(now);
             }
-            (looked, watching.deadline())
+            (looked, watching.deadline(now))
         };
         let poll = |count: u32| start + settings.poll * count;
         assert_eq!(look_at(start), (true, Some(poll(1))));
@@ -427,10 +469,10 @@ mod tests {
         let mut source = FileSource::new(&[root], 1_000);
         source.look();
         let failed = Err(notify::Error::generic("No Watches Left."));
-        let mut watching = Watching::new(source, WatchSettings::default(), failed, |_| {});
+        let mut watching = Watching::new(source, WatchSettings::default(), failed, |_: Look| {});
         let now = Instant::now();
         watching.note(Ok(Event::new(kind).add_path(path.to_owned())), now);
-        watching.deadline().map(|deadline| deadline - now)
+        watching.deadline(now).map(|deadline| deadline - now)
     }
 
     #[test]

@@ -66,11 +66,19 @@ impl Publisher {
         &self.identity
     }
 
-    /// Notes what is known of other clusters; it is in effect with the next snapshot.
-    pub fn know(&mut self, members: &[MemberSettings]) {
-        if self.identity.members != members {
+    /// Notes what is known of other clusters; it is in effect with the next snapshot. Returns whether it is something else than
+    /// before.
+    pub fn know(&mut self, members: &[MemberSettings]) -> bool {
+        let differs = self.identity.members != members;
+        if differs {
             self.identity.members = members.to_vec();
         }
+        differs
+    }
+
+    /// Whether these very resources are in force.
+    pub fn has_published(&self, resources: &Arc<ResourceSet>) -> bool {
+        *self.generation.borrow() > 0 && Arc::ptr_eq(&self.resources, resources)
     }
 
     /// Certificates by where they come from.

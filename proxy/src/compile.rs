@@ -9,6 +9,7 @@ mod balance;
 pub mod certificates;
 
 mod chains;
+mod changes;
 
 pub mod client_tls;
 
@@ -88,23 +89,25 @@ pub fn compile(inputs: &Inputs<'_>, previous: &Snapshot) -> Snapshot {
     compile_again(inputs, previous, &mut ServiceCache::default())
 }
 
-/// Compiles a snapshot as [`compile`] does, with the help of what the compile before has left.
+/// Compiles a snapshot as [`compile`] does, with the help of what the compile before has left. `previous` is the snapshot that
+/// `service_cache` was left by, put in force.
 pub fn compile_again(
     inputs: &Inputs<'_>,
     previous: &Snapshot,
     service_cache: &mut ServiceCache,
 ) -> Snapshot {
     let (resources, identity) = (inputs.resources, inputs.identity);
-    let services = service_cache.services(resources, identity);
-    let policies = Policies::collect(resources, identity);
-    let mut clusters = Clusters::new(inputs, &services, &policies, previous);
+    let certificates = inputs.certificates.revision();
+    let (services, changes) = service_cache.services(inputs, previous);
+    let policies = Policies::new(resources, identity);
+    let mut clusters = Clusters::new(inputs, &services, &policies, (previous, &changes));
     let listeners = listeners::compile(inputs, &mut clusters, previous);
     let Built {
         clusters,
         without_port,
         dns_names,
     } = clusters.finish();
-    service_cache.keep(resources, identity, services);
+    service_cache.keep(inputs, certificates, services);
     Snapshot {
         generation: 0,
         listeners,

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use config_loader::resource::HealthChecked;
 
 use super::Inputs;
+use super::changes::Changes;
 use super::client_tls::RuleTls;
 use super::federation::{self, Candidates, POOLS_MAX, Placed, Resolved, Viewer, Wanted};
 use super::policies::Policies;
@@ -28,7 +29,7 @@ use crate::identity::Identity;
 use crate::pool::PoolSettings;
 use crate::provenance::Provenance;
 use crate::registry::{ClusterId, Moment, Registry};
-use crate::snapshot::{Renewal, Snapshot};
+use crate::snapshot::{Destination, Renewal, Snapshot};
 use crate::telemetry::{RouteStats, StatsRegistry, Workload as WorkloadLabels};
 use crate::tls::Store;
 use crate::upstream::Tunnel;
@@ -118,6 +119,7 @@ pub(super) struct Clusters<'a> {
     certificates: &'a Store,
     stats: &'a StatsRegistry,
     previous: &'a Snapshot,
+    changes: &'a Changes,
     source: Arc<WorkloadLabels>,
     identity: &'a Identity,
     locality: Locality,
@@ -137,7 +139,7 @@ impl<'a> Clusters<'a> {
         inputs: &'a Inputs<'a>,
         services: &'a Services,
         policies: &'a Policies<'a>,
-        previous: &'a Snapshot,
+        (previous, changes): (&'a Snapshot, &'a Changes),
     ) -> Self {
         let identity = inputs.identity;
         let member: Arc<str> = identity.member().into();
@@ -149,6 +151,7 @@ impl<'a> Clusters<'a> {
             certificates: inputs.certificates,
             stats: inputs.stats,
             previous,
+            changes,
             source: Arc::new(source),
             identity,
             locality: identity.locality().into(),
@@ -249,6 +252,32 @@ impl<'a> Clusters<'a> {
             self.built.insert(state.id, cluster);
         }
         (Arc::clone(&state.name), state.id)
+    }
+
+    /// Takes the cluster of a destination that is as it was; it is looked at only if the change touches it.
+    pub(super) fn need_again(&mut self, destination: &Destination) {
+        let id = destination.cluster;
+        if self.built.contains_key(&id) {
+            return;
+        }
+        let host = destination.name.rsplit('|').next().unwrap_or_default();
+        let is_kept = self.changes.keep_clusters_of(host, &self.identity.domain);
+        match self.previous.cluster(id).filter(|_| is_kept) {
+            Some(before) => {
+                let kept = self.kept(id, before.made_from);
+                match kept {
+                    Some(kept) => drop(self.built.insert(id, Some(kept))),
+                    // addresses of names count, too
+                    None => drop(self.need(&destination.name)),
+                }
+            }
+            None => drop(self.need(&destination.name)),
+        }
+    }
+
+    /// What the change touches.
+    pub(super) fn changes(&self) -> &'a Changes {
+        self.changes
     }
 
     /// Whether the service of a cluster is known, but has no such port.

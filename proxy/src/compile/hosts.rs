@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use config_loader::ResourceSet;
 use config_loader::catalog::hostname;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{
     GatewayRef, HttpAction, HttpDestination, Server, VirtualService,
 };
+use config_loader::{Name, ResourceSet};
 
 use super::clusters::Clusters;
 use super::listeners::Bound;
@@ -178,6 +178,9 @@ impl HostCompiler<'_> {
         virtual_services: &[&Arc<Object<VirtualService>>],
         clusters: &mut Clusters<'_>,
     ) -> Arc<HttpHosts> {
+        if let Some(hosts) = self.patch(servers, virtual_services, clusters) {
+            return hosts;
+        }
         let parts = hosts(servers, virtual_services, self.identity, |host| {
             clusters.aliases(host)
         });
@@ -202,6 +205,85 @@ impl HostCompiler<'_> {
         Arc::new(HttpHosts::new(virtual_hosts, addresses, exports))
     }
 
+    /// The virtual hosts of the snapshot before, with those compiled again that the change touches; none if that takes more.
+    fn patch(
+        &self,
+        servers: &[Bound<'_>],
+        virtual_services: &[&Arc<Object<VirtualService>>],
+        clusters: &mut Clusters<'_>,
+    ) -> Option<Arc<HttpHosts>> {
+        let before = self.before?;
+        let touched = clusters.changes().routes()?;
+        if before.exports.as_ref().map(Arc::as_ptr) != self.exports.map(Arc::as_ptr) {
+            return None;
+        }
+        let mut parts = match touched.is_empty() {
+            true => BTreeMap::new(),
+            false => self.touched_hosts(touched, servers, virtual_services, clusters)?,
+        };
+        let mut virtual_hosts = Vec::with_capacity(before.virtual_hosts.len());
+        for host in &before.virtual_hosts {
+            virtual_hosts.push(match parts.remove(&host.name) {
+                Some(parts) => self.virtual_host(Arc::clone(&host.name), &parts, clusters),
+                None => keep(host, clusters),
+            });
+        }
+        if !parts.is_empty() {
+            return None;
+        }
+        let is_same = |(a, b): (&Arc<VirtualHost>, &Arc<VirtualHost>)| Arc::ptr_eq(a, b);
+        if before.virtual_hosts.iter().zip(&virtual_hosts).all(is_same) {
+            return Some(Arc::clone(before));
+        }
+        let addresses = addresses(&virtual_hosts, clusters);
+        let exports = self.exports.cloned();
+        Some(Arc::new(HttpHosts::new(virtual_hosts, addresses, exports)))
+    }
+
+    /// What the virtual hosts of these VirtualServices are made from; none if one of them is served by other names, too, which
+    /// depends on all the others.
+    fn touched_hosts<'a>(
+        &self,
+        touched: &BTreeSet<Name>,
+        servers: &'a [Bound<'_>],
+        virtual_services: &[&'a Arc<Object<VirtualService>>],
+        clusters: &Clusters<'_>,
+    ) -> Option<BTreeMap<Arc<str>, HostParts<'a>>> {
+        let domain = &*self.identity.domain;
+        let full = |object: &'a Arc<Object<VirtualService>>| {
+            let hosts = object.spec.hosts.iter();
+            hosts.map(move |host| hostname::complete(&host.value, &object.id.namespace, domain))
+        };
+        let own = virtual_services.iter().copied();
+        let own: Vec<_> = own
+            .filter(|object| touched.contains(&object.id.to_name()))
+            .collect();
+        let mut full_hosts = own.iter().flat_map(|object| full(object));
+        if full_hosts.any(|host| !clusters.aliases(&host).is_empty()) {
+            return None;
+        }
+        let names = hosts(servers, &own, self.identity, |_| Vec::new());
+        let names: BTreeSet<Arc<str>> = names
+            .into_iter()
+            .filter(|(_, parts)| !parts.attached.is_empty())
+            .map(|(name, _)| name)
+            .collect();
+        // others may share these virtual hosts
+        let shares = |object: &&'a Arc<Object<VirtualService>>| {
+            full(object).any(|host| {
+                let mut names = names.iter();
+                names.any(|name| hostname::intersection(&host, name).is_some())
+            })
+        };
+        let sharing = virtual_services.iter().copied().filter(shares);
+        let sharing: Vec<_> = sharing.collect();
+        let mut parts = hosts(servers, &sharing, self.identity, |host| {
+            clusters.aliases(host)
+        });
+        parts.retain(|name, _| names.contains(name));
+        Some(parts)
+    }
+
     /// One virtual host; the one of the snapshot before if nothing that it is made of has changed.
     fn virtual_host(
         &self,
@@ -212,10 +294,7 @@ impl HostCompiler<'_> {
         let fingerprint = self.fingerprint(&name, parts, clusters);
         let before = self.before.and_then(|before| before.named(&name));
         if let Some(before) = before.filter(|before| before.fingerprint == fingerprint) {
-            for destination in before.routes.iter().flat_map(Route::destinations) {
-                clusters.need(&destination.name);
-            }
-            return Arc::clone(before);
+            return keep(before, clusters);
         }
         let redirect = parts.redirect.as_ref().map(https_redirect);
         let compiled = redirect.into_iter().chain(self.routes(parts, clusters));
@@ -304,8 +383,16 @@ impl HostCompiler<'_> {
     }
 }
 
-/// The rule of `httpsRedirect`, before all others: it takes what did not come by https, as a trusted proxy in front of
-/// this one tells it, too.
+/// A virtual host as it was, with the clusters that it leads to.
+fn keep(host: &Arc<VirtualHost>, clusters: &mut Clusters<'_>) -> Arc<VirtualHost> {
+    for destination in host.routes.iter().flat_map(Route::destinations) {
+        clusters.need_again(destination);
+    }
+    Arc::clone(host)
+}
+
+/// The rule of `httpsRedirect`, before all others: it takes what did not come by https, as a trusted proxy in front of this
+/// one tells it, too.
 fn https_redirect(provenance: &Provenance) -> Compiled {
     let name: Arc<str> = "default".into();
     let mut filters = RouteFilters::default();

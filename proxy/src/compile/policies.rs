@@ -1,5 +1,6 @@
 //! Which DestinationRule applies to a cluster, and what it says about it.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::Ipv6Addr;
@@ -29,7 +30,13 @@ type Rule = Arc<Object<DestinationRule>>;
 
 /// DestinationRules by namespace and host, those with one host oldest first.
 pub(super) struct Policies<'a> {
+    resources: &'a ResourceSet,
     identity: &'a Identity,
+    /// Made when a rule is looked for: after many a change none is.
+    index: OnceCell<Index<'a>>,
+}
+
+struct Index<'a> {
     by_namespace: HashMap<Arc<str>, ByHost<'a>>,
     /// The rules that no other namespace sees, if the proxy is in the root namespace.
     private: ByHost<'a>,
@@ -38,9 +45,9 @@ pub(super) struct Policies<'a> {
 /// Rules by completed host, in order of precedence.
 type ByHost<'a> = HostIndex<Vec<&'a Rule>>;
 
-impl<'a> Policies<'a> {
+impl<'a> Index<'a> {
     /// Indexes the rules that count for a proxy of this identity.
-    pub(super) fn collect(resources: &'a ResourceSet, identity: &'a Identity) -> Self {
+    fn collect(resources: &'a ResourceSet, identity: &'a Identity) -> Self {
         let mut by_namespace: HashMap<Arc<str>, ByHost<'_>> = HashMap::new();
         let mut private = ByHost::new();
         for rule in resources
@@ -62,10 +69,25 @@ impl<'a> Policies<'a> {
         let namespaces = by_namespace.values_mut().chain([&mut private]);
         namespaces.flat_map(HostIndex::values_mut).for_each(rank);
         Self {
-            identity,
             by_namespace,
             private,
         }
+    }
+}
+
+impl<'a> Policies<'a> {
+    /// The rules that count for a proxy of this identity.
+    pub(super) fn new(resources: &'a ResourceSet, identity: &'a Identity) -> Self {
+        Self {
+            resources,
+            identity,
+            index: OnceCell::new(),
+        }
+    }
+
+    fn index(&self) -> &Index<'a> {
+        self.index
+            .get_or_init(|| Index::collect(self.resources, self.identity))
     }
 
     /// What applies to a port and subset of a service; `None` for a subset that no rule defines.
@@ -180,13 +202,14 @@ impl<'a> Policies<'a> {
     fn rules(&self, host: &str, namespace: &str) -> &[&'a Rule] {
         let own = &*self.identity.namespace;
         let root = &*self.identity.root_namespace;
+        let index = self.index();
         let first = match own == root {
-            true => Some(&self.private),
-            false => self.by_namespace.get(own),
+            true => Some(&index.private),
+            false => index.by_namespace.get(own),
         };
         let (second, third) = (
-            self.by_namespace.get(namespace),
-            self.by_namespace.get(root),
+            index.by_namespace.get(namespace),
+            index.by_namespace.get(root),
         );
         let of = |host: &str| {
             let scopes = [first, second, third].into_iter().flatten();

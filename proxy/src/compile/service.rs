@@ -205,6 +205,13 @@ impl Service {
         }
     }
 
+    /// Whether its ports have the numbers of those of another one.
+    pub(super) fn has_ports_of(&self, other: &Self) -> bool {
+        let numbers =
+            |service: &Self| -> Vec<u16> { service.ports.iter().map(|port| port.number).collect() };
+        numbers(self) == numbers(other)
+    }
+
     /// The port with this number.
     pub(super) fn find_port(&self, number: u16) -> Option<&Port> {
         self.ports.iter().find(|port| port.number == number)

@@ -4,7 +4,6 @@
 //! Endpoints change much more often than anything else. Where they alone did, in EndpointSlices, the services that
 //! these belong to are rebuilt and all others are taken as they are.
 
-use std::cmp::Ordering;
 #[cfg(test)]
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -15,10 +14,13 @@ use config_loader::ResourceSet;
 use config_loader::resource::core::EndpointSlice;
 use config_loader::resource::{Object, Objects};
 
+use super::Inputs;
+use super::changes::{Changes, differences};
 #[cfg(test)]
 use super::service::Service;
 use super::services::Services;
 use crate::identity::Identity;
+use crate::snapshot::Snapshot;
 
 /// The services of the last compile, and what they were made from.
 #[derive(Default)]
@@ -27,6 +29,7 @@ pub struct ServiceCache(Option<CachedServices>);
 struct CachedServices {
     resources: ResourceSet,
     identity: Identity,
+    certificates: u64,
     services: Services,
 }
 
@@ -34,23 +37,48 @@ struct CachedServices {
 pub(super) type Names<'a> = BTreeSet<(&'a str, &'a str)>;
 
 impl ServiceCache {
-    /// The services of these resources. Afterwards nothing is remembered, until [`ServiceCache::keep`].
-    pub(super) fn services(&mut self, resources: &ResourceSet, identity: &Identity) -> Services {
-        let kept = self.0.take();
-        let kept = kept.and_then(|kept| kept.services(resources, identity));
-        kept.unwrap_or_else(|| Services::collect(resources, identity))
+    /// The services of these resources, and what the change touches. Afterwards nothing is remembered, until [`ServiceCache::keep`].
+    pub(super) fn services(
+        &mut self,
+        inputs: &Inputs<'_>,
+        previous: &Snapshot,
+    ) -> (Services, Changes) {
+        let (resources, identity) = (inputs.resources, inputs.identity);
+        let kept = self.0.take().filter(|kept| kept.identity == *identity);
+        let fresh = || {
+            (
+                Services::collect(resources, identity),
+                Changes::everything(),
+            )
+        };
+        let Some(kept) = kept else {
+            return fresh();
+        };
+        // listeners that went away still have clusters of old in the snapshot
+        let is_plain = previous.retired.is_empty();
+        let is_known = is_plain && kept.certificates == inputs.certificates.revision();
+        let before = kept.resources.clone();
+        let Some((services, hosts)) = kept.services(resources, identity) else {
+            return fresh();
+        };
+        let changes = match is_known {
+            true => Changes::between(
+                &before,
+                resources,
+                identity,
+                hosts.iter().map(|host| &**host),
+            ),
+            false => Changes::everything(),
+        };
+        (services, changes)
     }
 
     /// Keeps services for the next compile, without the lists of their endpoints, which take much memory.
-    pub(super) fn keep(
-        &mut self,
-        resources: &ResourceSet,
-        identity: &Identity,
-        services: Services,
-    ) {
+    pub(super) fn keep(&mut self, inputs: &Inputs<'_>, certificates: u64, services: Services) {
         self.0 = Some(CachedServices {
-            resources: resources.clone(),
-            identity: identity.clone(),
+            resources: inputs.resources.clone(),
+            identity: inputs.identity.clone(),
+            certificates,
             services: services.without_lists(),
         });
     }
@@ -58,7 +86,7 @@ impl ServiceCache {
 
 impl fmt::Debug for ServiceCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Memory").finish_non_exhaustive()
+        f.debug_struct("ServiceCache").finish_non_exhaustive()
     }
 }
 
@@ -74,16 +102,23 @@ impl ServiceCache {
 }
 
 impl CachedServices {
-    /// The services of these resources, if they can be told from those that there were.
-    fn services(self, resources: &ResourceSet, identity: &Identity) -> Option<Services> {
-        let is_same = self.identity == *identity && only_slices_differ(&self.resources, resources);
+    /// The services of these resources, if they can be told from those that there were, and the hosts of those with other
+    /// endpoints.
+    fn services(
+        self,
+        resources: &ResourceSet,
+        identity: &Identity,
+    ) -> Option<(Services, Vec<Arc<str>>)> {
         // what Destinations say of services is found by looking at all of them
-        if !is_same || !resources.destinations.is_empty() {
+        if !only_slices_differ(&self.resources, resources) {
             return None;
         }
         let names = changed(&self.resources.endpoint_slices, &resources.endpoint_slices)?;
         if names.is_empty() {
-            return Some(self.services);
+            return Some((self.services, Vec::new()));
+        }
+        if !resources.destinations.is_empty() {
+            return None;
         }
         self.services.renewed(resources, identity, &names)
     }
@@ -123,43 +158,24 @@ fn only_slices_differ(before: &ResourceSet, now: &ResourceSet) -> bool {
         && before.withheld == *withheld
 }
 
-type Slice = Arc<Object<EndpointSlice>>;
-
-/// The services to which slices belong that changed. Nothing if slices of other clusters came or went: those clusters
-/// may be known by nothing else.
+/// The services to which slices belong that changed. Nothing if slices of other clusters came or went: those clusters may be
+/// known by nothing else.
 fn changed<'a>(
     before: &'a Objects<EndpointSlice>,
     now: &'a Objects<EndpointSlice>,
 ) -> Option<Names<'a>> {
     let mut names = Names::new();
-    if before.same(now) {
-        return Some(names);
-    }
-    let (mut old, mut new) = (before.iter().peekable(), now.iter().peekable());
-    loop {
-        let order = match (old.peek(), new.peek()) {
-            (None, None) => return Some(names),
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (Some((_, gone)), Some((_, came))) if Arc::ptr_eq(gone, came) => Ordering::Equal,
-            (Some((gone, _)), Some((came, _))) => gone.cmp(came),
+    for (gone, came) in differences(before, now) {
+        let source = |slice: Option<&'a Arc<Object<EndpointSlice>>>| {
+            slice.and_then(|slice| slice.source_cluster())
         };
-        let gone = if order.is_le() { old.next() } else { None };
-        let came = if order.is_ge() { new.next() } else { None };
-        let [gone, came] = [gone, came].map(|found| found.map(|(_, slice)| slice));
-        if !is_same(gone, came) {
-            let source = |slice: Option<&'a Slice>| slice.and_then(|slice| slice.source_cluster());
-            if source(gone) != source(came) {
-                return None;
-            }
-            names.extend([gone, came].into_iter().flatten().filter_map(|slice| {
-                let service = slice.service_name()?;
-                Some((&*slice.id.namespace, service))
-            }));
+        if source(gone) != source(came) {
+            return None;
         }
+        names.extend([gone, came].into_iter().flatten().filter_map(|slice| {
+            let service = slice.service_name()?;
+            Some((&*slice.id.namespace, service))
+        }));
     }
-}
-
-fn is_same(gone: Option<&Slice>, came: Option<&Slice>) -> bool {
-    matches!((gone, came), (Some(gone), Some(came)) if Arc::ptr_eq(gone, came))
+    Some(names)
 }

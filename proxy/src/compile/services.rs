@@ -83,14 +83,14 @@ impl Services {
         }
     }
 
-    /// With the services of these names rebuilt, after a change of EndpointSlices. Nothing if other hosts came of it,
-    /// or if something else has one of theirs.
+    /// With the services of these names made anew, after a change of EndpointSlices, and the hosts of those. Nothing if other
+    /// hosts or ports came of it, or if something else has one of theirs.
     pub(super) fn renewed(
         self,
         resources: &ResourceSet,
         identity: &Identity,
         names: &Names<'_>,
-    ) -> Option<Self> {
+    ) -> Option<(Self, Vec<Arc<str>>)> {
         let Self {
             mut by_host,
             vips,
@@ -122,17 +122,24 @@ impl Services {
         if before != renewed.len() {
             return None;
         }
+        let mut hosts = Vec::with_capacity(renewed.len());
         for (host, draft) in renewed {
             let place = by_host.get_mut(&host).filter(|service| is_one(service))?;
-            *place = Arc::new(draft.finish());
+            let service = Arc::new(draft.finish());
+            if !service.has_ports_of(place) {
+                return None;
+            }
+            *place = service;
+            hosts.push(host);
         }
-        Some(Self {
+        let services = Self {
             by_host,
             vips,
             members,
             naming,
             namespace,
-        })
+        };
+        Some((services, hosts))
     }
 
     /// Without the lists of endpoints that were made when somebody asked.

@@ -43,9 +43,39 @@ enum Edit {
     Slice(u8, char, u8, bool),
     /// A slice goes.
     Gone(u8),
+    /// A VirtualService becomes one of [`ROUTES`], or goes.
+    Route(usize, Option<usize>),
+    /// A DestinationRule becomes one of [`RULES`], or goes.
+    Rule(usize, Option<usize>),
     /// Something else becomes another object, though it says the same.
     Else,
 }
+
+/// What VirtualServices say: with the same hosts and others, sharing hosts with each other, with delegates and shared
+/// destinations, some of which are not there.
+const ROUTES: &[&str] = &[
+    "{hosts: [one.example], gateways: [gw], http: [{route: [{destination: {host: a.ns1.svc.cluster.local}}]}]}",
+    "{hosts: [one.example], gateways: [gw], http: [{match: [{uri: {prefix: /x}}], route: [{destination: \
+     {host: b.ns1.svc.cluster.local}, weight: 60}, {destination: {host: gone.example}, weight: 40}]}]}",
+    "{hosts: [one.example], gateways: [gw], http: [{match: [{uri: {prefix: /d}}], delegate: {name: v0, namespace: ns1}}, \
+     {route: [{destination: {host: a.ns1.svc.cluster.local, port: {number: 81}}}]}]}",
+    "{hosts: [one.example, '*.two.example'], gateways: [gw], http: [{mirror: {host: c.ns1.svc.clusterset.local}, \
+     route: [{destination: {host: b.ns1.svc.clusterset.local}}]}]}",
+    "{hosts: ['*.example'], gateways: [gw], http: [{route: [{destination: {host: a.ns1.svc.cluster.local, subset: v1}}]}]}",
+    "{hosts: [b.ns1.svc.cluster.local], gateways: [gw], http: [{redirect: {uri: /y}}]}",
+    "{hosts: ['*'], gateways: [gw], http: [{match: [{uri: {prefix: /z}}], directResponse: {status: 404}}]}",
+    "{http: [{match: [{uri: {prefix: /d/e}}], route: [{destination: {host: c.ns1.svc.clusterset.local}}]}]}",
+    "{http: [{route: [{destination: {host: b.ns1.svc.cluster.local}}]}]}",
+];
+
+/// What DestinationRules say.
+const RULES: &[&str] = &[
+    "{host: a.ns1.svc.cluster.local, trafficPolicy: {loadBalancer: {simple: RANDOM}}, subsets: [{name: v1}]}",
+    "{host: '*.ns1.svc.cluster.local', trafficPolicy: {loadBalancer: {simple: LEAST_REQUEST}}}",
+    "{host: '*.clusterset.local', trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: x}}}}",
+    "{host: gone.example, trafficPolicy: {loadBalancer: {simple: RANDOM}}}",
+    "{host: b, trafficPolicy: {outlierDetection: {consecutive5xxErrors: 3}}}",
+];
 
 fn edit() -> impl Strategy<Value = Edit> {
     let service = prop_oneof![Just('a'), Just('b'), Just('c'), Just('x')];
@@ -53,6 +83,10 @@ fn edit() -> impl Strategy<Value = Edit> {
         6 => (0..4_u8, service, 1..5_u8, any::<bool>())
             .prop_map(|(number, service, at, away)| Edit::Slice(number, service, at, away)),
         2 => (0..4_u8).prop_map(Edit::Gone),
+        6 => (0..3_usize, prop::option::weighted(0.9, 0..ROUTES.len()))
+            .prop_map(|(number, text)| Edit::Route(number, text)),
+        3 => (0..2_usize, prop::option::weighted(0.8, 0..RULES.len()))
+            .prop_map(|(number, text)| Edit::Rule(number, text)),
         1 => Just(Edit::Else),
     ]
 }
@@ -84,6 +118,28 @@ fn apply(edit: &Edit, set: &mut ResourceSet) {
             set.endpoint_slices.insert(name(*number), slice);
         }
         Edit::Gone(number) => set.endpoint_slices.remove(&name(*number)),
+        Edit::Route(number, Some(text)) => {
+            let object = format!("VirtualService ns1/v{number} {}", ROUTES[*text]);
+            let loaded = load(&[&object]).virtual_services;
+            let (name, object) = loaded.iter().next().expect("it is good");
+            set.virtual_services
+                .insert(name.clone(), Arc::clone(object));
+        }
+        Edit::Route(number, None) => {
+            let name = Name::new("ns1", format!("v{number}"));
+            set.virtual_services.remove(&name);
+        }
+        Edit::Rule(number, Some(text)) => {
+            let object = format!("DestinationRule ns1/r{number} {}", RULES[*text]);
+            let loaded = load(&[&object]).destination_rules;
+            let (name, object) = loaded.iter().next().expect("it is good");
+            set.destination_rules
+                .insert(name.clone(), Arc::clone(object));
+        }
+        Edit::Rule(number, None) => {
+            let name = Name::new("ns1", format!("r{number}"));
+            set.destination_rules.remove(&name);
+        }
         Edit::Else => set.services = load(REST).services,
     }
 }
@@ -106,10 +162,10 @@ fn again(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn with_a_memory_it_says_what_it_says_without(edits in prop::collection::vec(edit(), 1..12)) {
+    fn with_a_memory_it_says_what_it_says_without(edits in prop::collection::vec(edit(), 1..20)) {
         let world = World::empty();
         let mut service_cache = ServiceCache::default();
         let mut set = load(REST);

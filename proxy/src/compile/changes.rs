@@ -1,0 +1,158 @@
+//! What a change touches: an update costs what changed, not what there is.
+//!
+//! Two sets of resources are compared kind by kind. An object that did not change is the same `Arc` in both, so that a comparison
+//! looks at pointers only. Where a change is of a kind whose reach is known, everything out of reach is taken from the snapshot
+//! before without being looked at:
+//!
+//! - A VirtualService that keeps its hosts and gateways touches the virtual hosts that it is attached to.
+//! - A DestinationRule touches the clusters of the hosts that it is for.
+//! - EndpointSlices touch the clusters of the services that they belong to.
+//!
+//! After any other change everything is compiled; what turns out the same is kept nevertheless.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use config_loader::catalog::{HostIndex, hostname};
+use config_loader::resource::istio::{HttpAction, VirtualService};
+use config_loader::resource::{Object, Objects};
+use config_loader::{Name, ResourceSet};
+
+use crate::identity::Identity;
+
+/// What a change touches.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// VirtualServices whose virtual hosts are compiled again; none if any virtual host may have come, gone or changed.
+    routes: Option<BTreeSet<Name>>,
+    /// Hosts and wildcards whose clusters are looked at again; none if that may be any.
+    clusters: Option<HostIndex<()>>,
+}
+
+impl Changes {
+    /// Anything may be different.
+    pub(super) fn everything() -> Self {
+        Self::default()
+    }
+
+    /// What differs between two sets of resources whose services are the same, but for the endpoints of services with these
+    /// `hosts`.
+    pub(super) fn between<'h>(
+        before: &ResourceSet,
+        now: &ResourceSet,
+        identity: &Identity,
+        hosts: impl IntoIterator<Item = &'h str>,
+    ) -> Self {
+        let mut clusters = HostIndex::new();
+        for host in hosts {
+            clusters.insert(host, ());
+        }
+        for (gone, came) in differences(&before.destination_rules, &now.destination_rules) {
+            for rule in [gone, came].into_iter().flatten() {
+                let namespace = &rule.id.namespace;
+                let host = hostname::complete(&rule.spec.host, namespace, &identity.domain);
+                clusters.insert(&*host, ());
+            }
+        }
+        let is_same = before.gateways.same(&now.gateways) && before.sidecars.same(&now.sidecars);
+        let routes = is_same.then(|| routes(before, now)).flatten();
+        Self {
+            routes,
+            clusters: Some(clusters),
+        }
+    }
+
+    /// The VirtualServices whose virtual hosts are compiled again; none if all are looked at.
+    pub(super) fn routes(&self) -> Option<&BTreeSet<Name>> {
+        self.routes.as_ref()
+    }
+
+    /// Whether clusters of a host are what they were.
+    pub(super) fn keep_clusters_of(&self, host: &str, domain: &str) -> bool {
+        let Some(touched) = &self.clusters else {
+            return false;
+        };
+        // rules for a service hold for it among clusters, too
+        let native = || hostname::of_domain(host, domain);
+        touched.is_empty()
+            || touched.find(host).is_none()
+                && native().is_none_or(|native| touched.find(&native).is_none())
+    }
+}
+
+/// The VirtualServices that changed, and those that delegate to one of them; none if one came, went, or is for other hosts,
+/// gateways or namespaces than before.
+fn routes(before: &ResourceSet, now: &ResourceSet) -> Option<BTreeSet<Name>> {
+    let mut touched = BTreeSet::new();
+    for change in differences(&before.virtual_services, &now.virtual_services) {
+        let (Some(gone), Some(came)) = change else {
+            return None;
+        };
+        if !is_attached_alike(gone, came) {
+            return None;
+        }
+        touched.insert(came.id.to_name());
+    }
+    if touched.is_empty() {
+        return Some(touched);
+    }
+    let delegates = |object: &&Arc<Object<VirtualService>>| {
+        let mut rules = object.spec.http.iter();
+        rules.any(|rule| match &rule.action {
+            HttpAction::Delegate(delegate) => touched.contains(&delegate.name),
+            _ => false,
+        })
+    };
+    let roots = now.virtual_services.values().filter(delegates);
+    let roots: Vec<Name> = roots.map(|root| root.id.to_name()).collect();
+    touched.extend(roots);
+    Some(touched)
+}
+
+/// Whether two versions of a VirtualService have the same virtual hosts, in the same order among others.
+fn is_attached_alike(gone: &Object<VirtualService>, came: &Object<VirtualService>) -> bool {
+    let hosts = |object: &Object<VirtualService>| -> Vec<Arc<str>> {
+        let hosts = object.spec.hosts.iter();
+        hosts.map(|host| Arc::clone(&host.value)).collect()
+    };
+    let mut gateways = gone.spec.gateways.iter().zip(&came.spec.gateways);
+    gone.age() == came.age()
+        && gone.spec.export_to == came.spec.export_to
+        && hosts(gone) == hosts(came)
+        && gone.spec.gateways.len() == came.spec.gateways.len()
+        && gateways.all(|(gone, came)| gone.value == came.value)
+}
+
+/// Versions of an object before and after a change.
+type Change<'a, T> = (Option<&'a Arc<Object<T>>>, Option<&'a Arc<Object<T>>>);
+
+/// The objects that are not the same in both, those that came or went included.
+pub(super) fn differences<'a, T>(
+    before: &'a Objects<T>,
+    now: &'a Objects<T>,
+) -> impl Iterator<Item = Change<'a, T>> {
+    let is_same = before.same(now);
+    let mut old = before.iter().take_while(move |_| !is_same).peekable();
+    let mut new = now.iter().take_while(move |_| !is_same).peekable();
+    std::iter::from_fn(move || {
+        loop {
+            let order = match (old.peek(), new.peek()) {
+                (None, None) => return None,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((gone, _)), Some((came, _))) => gone.cmp(came),
+            };
+            let gone = if order.is_le() { old.next() } else { None };
+            let came = if order.is_ge() { new.next() } else { None };
+            let change = (
+                gone.map(|(_, object)| object),
+                came.map(|(_, object)| object),
+            );
+            match change {
+                (Some(gone), Some(came)) if Arc::ptr_eq(gone, came) => {}
+                change => return Some(change),
+            }
+        }
+    })
+}

@@ -8,9 +8,9 @@
 //! - A file that cannot be read keeps all its objects. Only a file that is gone takes them with it.
 //!
 //! - Of several objects with one name the one in effect stays in effect as long as its file has it; else the first by
-//! file and   document is used.
+//!   file and document is used.
 //! - What says who may serve whom and never was good is *withheld*: the reader of the set knows that it is meant to be
-//! there.
+//!   there.
 //!
 //! When nothing is broken, the set depends only on the files as they are, not on what was before.
 

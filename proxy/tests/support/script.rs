@@ -6,7 +6,7 @@
 //!   `e` END_STREAM, `a` ACK, `h` END_HEADERS, `p` PADDED, `y` PRIORITY, `-` none.
 //! - `bytes PAYLOAD` sends bytes that need not be a frame.
 //! - `xN` before one of them repeats it N times; streams then count upwards by two where they are written as `N+`.
-//! Several frames   with ` & ` between them are repeated together.
+//!   Several frames with ` & ` between them are repeated together.
 //! - `await KIND STREAM` reads until such a frame comes; `await end STREAM` until the stream has ended.
 //! - `close` ends the connection.
 //!

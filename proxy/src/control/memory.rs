@@ -13,8 +13,11 @@ use super::Control;
 use crate::runtime::admission::Admission;
 use crate::telemetry::{Gauge, Telemetry};
 
-/// How often the load is looked at.
-const TICK: Duration = Duration::from_secs(1);
+/// How often the load is sampled: a peak may be short.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How many samples come before it is decided whether memory is returned.
+const SAMPLES: u32 = 10;
 
 /// The smallest peak that is worth the walk through the heap.
 const PEAK_MIN: u64 = 256;
@@ -44,8 +47,12 @@ impl MemoryReturn {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut watch = LoadWatch::default();
-        loop {
+        for sample in (1..=SAMPLES).cycle() {
             tick.tick().await;
+            watch.sample(self.load());
+            if sample < SAMPLES {
+                continue;
+            }
             let configured = self.generations.has_changed().unwrap_or(false);
             self.generations.mark_unchanged();
             if watch.look(self.load(), configured) {
@@ -77,10 +84,15 @@ struct LoadWatch {
 }
 
 impl LoadWatch {
+    /// Takes note of the load between two looks.
+    fn sample(&mut self, load: u64) {
+        self.peak = self.peak.max(load);
+    }
+
     /// Whether memory is to be returned now: the load is half of its peak or less, or the configuration changed and then
     /// stayed for a while.
     fn look(&mut self, load: u64, configured: bool) -> bool {
-        self.peak = self.peak.max(load);
+        self.sample(load);
         let fallen = self.peak >= PEAK_MIN && load <= self.peak / 2;
         let settled = self.settling == 1 && !configured;
         self.settling = if configured {
@@ -140,6 +152,16 @@ mod tests {
             let looks: Vec<_> = loads.iter().map(|load| (*load, quiet)).collect();
             assert_eq!(returns(&looks), expected, "{loads:?}");
         }
+    }
+
+    #[test]
+    fn peak_between_two_looks_counts() {
+        let mut watch = LoadWatch::default();
+        assert!(!watch.look(0, false));
+        watch.sample(1_000);
+        watch.sample(0);
+        assert!(watch.look(0, false));
+        assert!(!watch.look(0, false), "once");
     }
 
     #[test]

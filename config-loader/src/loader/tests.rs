@@ -11,6 +11,7 @@ use crate::diagnostic::Severity;
 use crate::diagnostic::codes::istio::VS118;
 use crate::resource::Line;
 
+mod findings;
 mod unreadable;
 
 /// How long a test waits for what must happen.
@@ -818,29 +819,4 @@ fn name_of_an_object_has_253_characters_at_most_whatever_its_labels_are() {
     ] {
         assert!(named(name).starts_with("error CM030"), "{name}");
     }
-}
-
-#[test]
-fn slow_findings_follow_the_change_that_they_are_about() {
-    let text = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}\nspec:\n  hosts: [a.example]\n  \
-                gateways: [missing]\n  http: [{route: [{destination: {host: b.example}}]}]\n";
-    let look = || Look {
-        events: vec![("a.yaml".into(), FileEvent::Bytes(text.into()))],
-        ..Look::default()
-    };
-    let mut prompt = Loader::default();
-    assert!(prompt.absorb(look()).is_some());
-    assert!(!prompt.diagnostics.is_empty(), "the gateway is missing");
-    let mut slow = Loader {
-        // nothing is as quick as this
-        pace: Pace::new(Duration::ZERO),
-        ..Loader::default()
-    };
-    assert!(slow.absorb(look()).is_some(), "the object is in force");
-    assert_eq!(show(&slow.diagnostics), "");
-    assert!(slow.pace.deadline(Instant::now()).is_some());
-    assert!(slow.check(), "there are findings");
-    assert_eq!(slow.diagnostics, prompt.diagnostics);
-    assert_eq!(slow.pace.deadline(Instant::now()), None);
-    assert!(!slow.check(), "the same ones");
 }

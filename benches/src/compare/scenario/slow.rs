@@ -15,7 +15,7 @@ use crate::compare::report::{Report, Section, number, ratio};
 use crate::compare::say;
 use crate::compare::statistics::median;
 use crate::compare::tls;
-use crate::compare::upstream::http::{HELD_PATH, LARGE_PATH};
+use crate::compare::upstream::http::{HELD_PATH, HUGE_PATH};
 
 /// Memory hardly differs between rounds.
 const ROUNDS_MAX: u32 = 3;
@@ -35,7 +35,7 @@ const STALL: Duration = Duration::from_millis(50);
 /// What the clients of one measurement do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Behavior {
-    /// Asks for 1 MiB and reads nothing.
+    /// Asks for 16 MiB and reads nothing: more than buffers of the kernel take.
     SlowReader,
     /// Sends a body to an upstream that reads nothing.
     StalledUpload,
@@ -63,7 +63,7 @@ impl Behavior {
         socket.connect(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into())?;
         let mut stream = TcpStream::from(socket);
         match self {
-            Self::SlowReader => stream.write_all(&request(LARGE_PATH))?,
+            Self::SlowReader => stream.write_all(&request(HUGE_PATH))?,
             Self::Unanswered => stream.write_all(&request(HELD_PATH))?,
             Self::StalledUpload => {
                 let head = format!(
@@ -184,7 +184,7 @@ fn section(clients: u32, rows: &[Row]) -> Section {
     Section {
         title: "Memory: clients and upstreams that stop halfway".to_owned(),
         text: format!(
-            "Resident memory over that of the idle process, divided by {clients} clients: slow readers ask for 1 MiB \
+            "Resident memory over that of the idle process, divided by {clients} clients: slow readers ask for 16 MiB \
              and read nothing, stalled uploads send a body to an upstream that reads nothing, unanswered requests wait \
              for an upstream that does not answer. Buffers in the kernel are not counted."
         ),

@@ -7,8 +7,11 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::TcpStream;
 
-/// The path that is answered with [`LARGE_BODY`] bytes; every other path gets [`SMALL_BODY`].
+/// The path that is answered with [`LARGE_BODY`] bytes; paths that are not named here get [`SMALL_BODY`].
 pub const LARGE_PATH: &str = "/large";
+
+/// The path that is answered with [`HUGE_BODY`] bytes.
+pub const HUGE_PATH: &str = "/huge";
 
 /// A request for this path is never answered, and its body is not read.
 pub const HELD_PATH: &str = "/held";
@@ -22,6 +25,9 @@ pub const SMALL_BODY: usize = 128;
 /// Bytes in the large body.
 pub const LARGE_BODY: usize = 1024 * 1024;
 
+/// Bytes in a body that no buffer of the kernel takes whole.
+pub const HUGE_BODY: usize = 16 * 1024 * 1024;
+
 /// Longest head that is read; the peers are proxies that we configured ourselves.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
@@ -30,14 +36,16 @@ const HEAD_BYTES_MAX: usize = 16 * 1024;
 pub struct Responses {
     small: Vec<u8>,
     large: Vec<u8>,
+    huge: Vec<u8>,
 }
 
 impl Responses {
-    /// Both of them, to be shared by all connections.
+    /// All of them, to be shared by all connections.
     pub fn new() -> Rc<Self> {
         Rc::new(Self {
             small: response(SMALL_BODY),
             large: response(LARGE_BODY),
+            huge: response(HUGE_BODY),
         })
     }
 }
@@ -46,6 +54,8 @@ impl Responses {
 pub fn body_bytes(path: &str) -> usize {
     if path.ends_with(LARGE_PATH) {
         LARGE_BODY
+    } else if path.ends_with(HUGE_PATH) {
+        HUGE_BODY
     } else {
         SMALL_BODY
     }
@@ -65,15 +75,15 @@ pub async fn answer(mut stream: TcpStream, responses: &Responses) -> io::Result<
             if is_for(HELD_PATH) {
                 return hold(&stream).await;
             }
-            let large = is_for(LARGE_PATH);
+            let response = if is_for(LARGE_PATH) {
+                &responses.large
+            } else if is_for(HUGE_PATH) {
+                &responses.huge
+            } else {
+                &responses.small
+            };
             unread.drain(..end);
-            stream
-                .write_all(if large {
-                    &responses.large
-                } else {
-                    &responses.small
-                })
-                .await?;
+            stream.write_all(response).await?;
         }
         if unread.len() > HEAD_BYTES_MAX || stream.read_buf(&mut unread).await? == 0 {
             return Ok(());
@@ -131,6 +141,7 @@ mod tests {
     fn body_length_follows_from_the_path() {
         assert_eq!(body_bytes("/"), SMALL_BODY);
         assert_eq!(body_bytes("/route-00001/large"), LARGE_BODY);
+        assert_eq!(body_bytes("/huge"), HUGE_BODY);
     }
 
     #[test]

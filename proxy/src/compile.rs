@@ -89,8 +89,8 @@ pub fn compile(inputs: &Inputs<'_>, previous: &Snapshot) -> Snapshot {
     compile_again(inputs, previous, &mut ServiceCache::default())
 }
 
-/// Compiles a snapshot as [`compile`] does, with the help of what the compile before has left. `previous` is the snapshot that
-/// `service_cache` was left by, put in force.
+/// Compiles a snapshot as [`compile`] does, with the help of what the last compile left in `service_cache`. `previous` is
+/// the snapshot that that compile made.
 pub fn compile_again(
     inputs: &Inputs<'_>,
     previous: &Snapshot,

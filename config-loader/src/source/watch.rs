@@ -93,7 +93,7 @@ impl Drop for Stop {
     }
 }
 
-/// What is told of files that are watched, from the thread that watches them.
+/// Follows watched files; called from the thread that watches them.
 pub(crate) trait Follow {
     /// Files were looked at.
     fn look(&mut self, look: Look);
@@ -113,7 +113,7 @@ impl<F: FnMut(Look)> Follow for F {
     }
 }
 
-/// Watches `source`, which was looked at before. `follower` is told of every look.
+/// Watches `source`, which was looked at before. `follower` gets every look.
 ///
 /// # Errors
 /// If no thread can be started.

@@ -81,7 +81,7 @@ impl Changes {
     }
 }
 
-/// The VirtualServices that changed, and those that delegate to one of them; none if one came, went, or is for other hosts,
+/// The VirtualServices that changed, with the roots that delegate to them; none if one came, went, or is for other hosts,
 /// gateways or namespaces than before.
 fn routes(before: &ResourceSet, now: &ResourceSet) -> Option<BTreeSet<Name>> {
     let mut touched = BTreeSet::new();
@@ -127,7 +127,7 @@ fn is_attached_alike(gone: &Object<VirtualService>, came: &Object<VirtualService
 /// Versions of an object before and after a change.
 type Change<'a, T> = (Option<&'a Arc<Object<T>>>, Option<&'a Arc<Object<T>>>);
 
-/// The objects that are not the same in both, those that came or went included.
+/// The objects that differ between both: changed, added and removed ones.
 pub(super) fn differences<'a, T>(
     before: &'a Objects<T>,
     now: &'a Objects<T>,

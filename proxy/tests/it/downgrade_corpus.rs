@@ -11,7 +11,7 @@ use crate::support::origin::{Back, RawOrigin};
 use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
 use crate::support::script;
-use crate::support::table::{rows, unescape};
+use crate::support::table::{assert_none, rows, unescape};
 
 const REQUESTS: &str = include_str!("../corpus/downgrade.txt");
 
@@ -172,11 +172,6 @@ fn requests_by_http2_reach_http1_as_the_one_request_that_was_meant() {
             complaints.push(format!("{name}: served {is_served}, upstream: {seen:?}"));
         }
     }
-    assert!(
-        complaints.is_empty(),
-        "{}:\n{}",
-        complaints.len(),
-        complaints.join("\n")
-    );
+    assert_none(&complaints);
     assert!(count >= ROWS_MIN, "{count}");
 }

@@ -9,7 +9,7 @@ use crate::support::mesh::everything_to_address;
 use crate::support::origin::{Back, RawOrigin};
 use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
-use crate::support::table::{rows, unescape};
+use crate::support::table::{assert_none, rows, unescape};
 
 const REQUESTS: &str = include_str!("../corpus/http1_requests.txt");
 
@@ -206,10 +206,5 @@ fn malformed_requests_are_refused_and_unusual_ones_arrive_as_they_were_meant() {
         Some(format!("{}: {what}, wanted {:?}", row.name, row.statuses))
     });
     let complaints: Vec<String> = complaints.collect();
-    assert!(
-        complaints.is_empty(),
-        "{}:\n{}",
-        complaints.len(),
-        complaints.join("\n")
-    );
+    assert_none(&complaints);
 }

@@ -9,7 +9,7 @@ use crate::support::mesh::{documents, gateway, routes, service};
 use crate::support::origin::{Back, RawOrigin, read_head};
 use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
-use crate::support::table::{rows, unescape};
+use crate::support::table::{assert_none, rows, unescape};
 
 const RESPONSES: &str = include_str!("../corpus/http1_responses.txt");
 
@@ -173,10 +173,5 @@ fn malformed_responses_reach_no_client_and_spoil_no_connection() {
         Some(format!("{}: {what}", row.name))
     });
     let complaints: Vec<String> = complaints.collect();
-    assert!(
-        complaints.is_empty(),
-        "{}:\n{}",
-        complaints.len(),
-        complaints.join("\n")
-    );
+    assert_none(&complaints);
 }

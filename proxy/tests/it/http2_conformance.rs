@@ -14,8 +14,9 @@ use crate::support::origin::{Back, Origin, full};
 use crate::support::pki::Authority;
 use crate::support::proxy::{Proxy, Start, free_address};
 use crate::support::script::{self, Step};
-use crate::support::table::rows;
+use crate::support::table::{assert_none, rows};
 use crate::support::tls;
+use proxy::http2::Reason;
 
 const CASES: &str = include_str!("../corpus/http2_conformance.txt");
 
@@ -52,11 +53,11 @@ impl Seen {
                 false => self.events.push("pong".to_owned()),
             },
             RST_STREAM => {
-                let code = script::code(frame.number(0));
+                let code = Reason(frame.number(0));
                 self.events.push(format!("reset {} {code}", frame.stream));
             }
             GOAWAY => {
-                let code = script::code(frame.number(4));
+                let code = Reason(frame.number(4));
                 self.events.push(format!("goaway {code}"));
             }
             DATA => *self.bodies.entry(frame.stream).or_default() += frame.payload.len(),
@@ -217,11 +218,6 @@ fn http2_and_hpack_rules_hold_over_cleartext_and_tls() {
         complaints.extend(complaint(row, "http", edge.cleartext()));
         complaints.extend(complaint(row, "https", edge.tls()));
     }
-    assert!(
-        complaints.is_empty(),
-        "{}:\n{}",
-        complaints.len(),
-        complaints.join("\n")
-    );
+    assert_none(&complaints);
     assert!(count >= ROWS_MIN, "{count}");
 }

@@ -18,8 +18,9 @@ use crate::support::origin::{Back, Origin, full};
 use crate::support::proxy::Proxy;
 use crate::support::raw::{GET, Raw};
 use crate::support::script::{self, Step};
-use crate::support::table::rows;
+use crate::support::table::{assert_none, rows};
 use crate::support::{DEADLINE, eventually};
+use proxy::http2::Reason;
 
 const FLOODS: &str = include_str!("../corpus/http2_floods.txt");
 
@@ -81,7 +82,7 @@ fn ending(mut frames: Frames) -> String {
             Ok(Some(frame)) if frame.kind == PING && frame.payload == BARRIER => {
                 return "held".to_owned();
             }
-            Ok(Some(frame)) if frame.kind == GOAWAY => code = Some(script::code(frame.number(4))),
+            Ok(Some(frame)) if frame.kind == GOAWAY => code = Some(Reason(frame.number(4))),
             Ok(Some(_)) => {}
             Ok(None) => return code.map_or("ended".to_owned(), |code| format!("goaway {code}")),
             Err(error) => return error.to_string(),
@@ -144,12 +145,7 @@ fn floods_end_or_are_bounded_and_neighbours_are_served() {
         }
     }
     let p99 = neighbour.p99();
-    assert!(
-        complaints.is_empty(),
-        "{}:\n{}",
-        complaints.len(),
-        complaints.join("\n")
-    );
+    assert_none(&complaints);
     assert!(count >= ROWS_MIN, "{count}");
     assert!(p99 <= P99_MAX, "{p99:?}");
     eventually("every connection of a flood is closed", || {

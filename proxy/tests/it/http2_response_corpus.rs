@@ -14,7 +14,8 @@ use crate::support::origin::{Back, RawOrigin};
 use crate::support::proxy::Proxy;
 use crate::support::raw::Raw;
 use crate::support::script::{self, Step};
-use crate::support::table::rows;
+use crate::support::table::{assert_none, rows};
+use proxy::http2::Reason;
 
 const RESPONSES: &str = include_str!("../corpus/http2_responses.txt");
 
@@ -47,8 +48,8 @@ fn serve((number, stream): (usize, TcpStream), next: &Next, events: &Sender<Even
     let mut peer = Frames::accept(stream, &[]);
     while let Ok(Some(frame)) = peer.try_next() {
         let event = match frame.kind {
-            RST_STREAM => Event::Told(number, format!("reset {}", script::code(frame.number(0)))),
-            GOAWAY => Event::Told(number, format!("goaway {}", script::code(frame.number(4)))),
+            RST_STREAM => Event::Told(number, format!("reset {}", Reason(frame.number(0)))),
+            GOAWAY => Event::Told(number, format!("goaway {}", Reason(frame.number(4)))),
             HEADERS => {
                 let Some(steps) = next.lock().unwrap().take() else {
                     // scripts are written for stream 1, so the next one gets a connection of its own
@@ -202,11 +203,6 @@ fn malformed_http2_responses_reach_no_client_and_spoil_no_connection() {
             complaints.push(format!("{}: {what}", row[0]));
         }
     }
-    assert!(
-        complaints.is_empty(),
-        "{}:\n{}",
-        complaints.len(),
-        complaints.join("\n")
-    );
+    assert_none(&complaints);
     assert!(count >= ROWS_MIN, "{count}");
 }

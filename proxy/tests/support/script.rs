@@ -34,29 +34,6 @@ const KINDS: [(&str, u8); 10] = [
     ("CONTINUATION", CONTINUATION),
 ];
 
-/// Error codes by number (RFC 9113 section 7).
-const CODES: [&str; 14] = [
-    "NO_ERROR",
-    "PROTOCOL_ERROR",
-    "INTERNAL_ERROR",
-    "FLOW_CONTROL_ERROR",
-    "SETTINGS_TIMEOUT",
-    "STREAM_CLOSED",
-    "FRAME_SIZE_ERROR",
-    "REFUSED_STREAM",
-    "CANCEL",
-    "COMPRESSION_ERROR",
-    "CONNECT_ERROR",
-    "ENHANCE_YOUR_CALM",
-    "INADEQUATE_SECURITY",
-    "HTTP_1_1_REQUIRED",
-];
-
-/// The name of an error code.
-pub fn code(number: u32) -> &'static str {
-    CODES.get(number as usize).copied().unwrap_or("unknown")
-}
-
 /// One step of a script.
 #[derive(Debug)]
 pub enum Step {

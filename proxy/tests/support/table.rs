@@ -37,3 +37,10 @@ pub fn unescape(text: &str) -> Vec<u8> {
     }
     bytes
 }
+
+/// Fails with all complaints about the rows of a table, if there are any.
+#[track_caller]
+pub fn assert_none(complaints: &[String]) {
+    let (count, lines) = (complaints.len(), complaints.join("\n"));
+    assert!(complaints.is_empty(), "{count}:\n{lines}");
+}

@@ -18,7 +18,7 @@ fn slow_findings_follow_the_change_that_they_are_about() {
         pace: Pace::new(Duration::ZERO),
         ..Loader::default()
     };
-    assert!(slow.absorb(look()).is_some(), "the object is in force");
+    assert!(slow.absorb(look()).is_some(), "the object is in effect");
     assert_eq!(show(&slow.diagnostics), "");
     assert!(slow.pace.deadline(Instant::now()).is_some());
     assert!(slow.check(), "there are findings");

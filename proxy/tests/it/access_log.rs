@@ -1,4 +1,4 @@
-//! What the access log says of connections, times and requests that nobody answered.
+//! What the access log says of connections, times and requests without a response.
 
 use std::io::Write;
 use std::rc::Rc;

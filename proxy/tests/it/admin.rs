@@ -290,7 +290,7 @@ fn compare(directory: &Path, admin: &str, url: &dyn Fn(&str) -> String) {
         &["GET", &moved],
         &["GET", &plain, "-H", "x-user: ann"],
         &["DELETE", &plain],
-        &["GET", "http://nobody.test/"],
+        &["GET", "http://unknown.test/"],
     ];
     for question in questions {
         for more in [&["-o", "json"][..], &[], &["--all"]] {

@@ -234,7 +234,7 @@ fn ejected_endpoint_is_back_when_the_rule_is_gone() {
     eventually("it serves again", || {
         names(&proxy, "", 4).iter().any(|name| name == "bad")
     });
-    eventually("nobody is shown as ejected", || {
+    eventually("no endpoint is shown as ejected", || {
         proxy.metric("strait_outlier_ejections_active", &[]) == 0.0
     });
 }

@@ -27,7 +27,7 @@ fn check_input(arguments: &[&str], input: &str, variables: &[(&str, &str)]) -> (
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // it is not read where nobody asks for it
+    // a command without `-` does not read it
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let output = child.wait_with_output().unwrap();

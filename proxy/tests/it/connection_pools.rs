@@ -34,7 +34,7 @@ struct Shared {
     held: AtomicUsize,
     /// Connections that were accepted.
     connections: AtomicUsize,
-    /// Sockets of those that are open.
+    /// Sockets of the open connections.
     open: Mutex<Vec<TcpStream>>,
     /// The most that were open at a time.
     most: AtomicUsize,
@@ -226,7 +226,7 @@ fn time_of_a_try_begins_with_its_connection_and_that_of_the_request_before() {
     let origin = Gated::start();
     let to = "route: [{destination: {host: a.test}}]";
     let rules = format!(
-        "- {{match: [{{uri: {{prefix: /tries}}}}], retries: {{attempts: 1, retryOn: 5xx, perTryTimeout: 300ms}}, {to}}}\n\
+        "- {{match: [{{uri: {{prefix: /attempt}}}}], retries: {{attempts: 1, retryOn: 5xx, perTryTimeout: 300ms}}, {to}}}\n\
          - {{match: [{{uri: {{prefix: /whole}}}}], timeout: 300ms, {to}}}\n\
          - {{{to}}}"
     );
@@ -244,7 +244,7 @@ fn time_of_a_try_begins_with_its_connection_and_that_of_the_request_before() {
     let mut first = ask(&proxy);
     eventually("it is at the origin", || origin.held() == 1);
     let began = Instant::now();
-    let mut waits = ask_for(&proxy, "/tries");
+    let mut waits = ask_for(&proxy, "/attempt");
     let mut leaves = ask_for(&proxy, "/whole");
     eventually("both wait", || now(&proxy, "pending_requests") == "2/9");
     let left = leaves.reply();
@@ -257,7 +257,7 @@ fn time_of_a_try_begins_with_its_connection_and_that_of_the_request_before() {
     assert_eq!(waits.reply().status, 200);
     assert_eq!(proxy.metric("strait_upstream_retries_total", &[]), 0.0);
     // once it has its connection, its time runs
-    let mut cut = ask_for(&proxy, "/tries");
+    let mut cut = ask_for(&proxy, "/attempt");
     assert_eq!(cut.reply().status, 504);
     assert_eq!(proxy.metric("strait_upstream_retries_total", &[]), 1.0);
     origin.let_through(9);
@@ -277,12 +277,12 @@ fn t114_t115_overflow_is_neither_tried_again_nor_counted_against_its_endpoint() 
     assert_eq!(overflows(&proxy, "requests"), 20.0);
     assert_eq!(proxy.metric("strait_upstream_retries_total", &[]), 0.0);
     assert_eq!(proxy.metric("strait_outlier_ejections_total", &[]), 0.0);
-    // nothing was opened for those that are refused
+    // no connection was opened for refused requests
     // one for each worker that the clients came to
     assert!(origin.connections() <= 2);
     origin.let_through(2);
     assert_eq!(statuses(first), [200]);
-    eventually("the next one is let in", || {
+    eventually("the next request is accepted", || {
         ask(&proxy).reply().status == 200
     });
 }
@@ -380,7 +380,7 @@ fn everybody_is_served_by_few_connections() {
         for origin in &origins {
             assert!(origin.most() <= max, "{} of {max}", origin.most());
         }
-        // who waits on another worker does not get every second connection
+        // requests queued on another worker do not get every second connection
         let made: usize = origins.iter().map(Gated::connections).sum();
         assert!(made < 24 * 40 / 4, "{made} connections");
         // an endpoint that has none may have one in any case; one too many goes when its request has ended
@@ -404,7 +404,7 @@ fn connection_that_waits_on_another_worker_is_called_in() {
     assert!(origin.connections() > 1, "only one worker was asked");
     assert_eq!(origin.most(), 1);
     // workers look by themselves once a second: about 20 of these requests would wait for that
-    assert!(begun.elapsed() < DEADLINE / 4, "nobody was called");
+    assert!(begun.elapsed() < DEADLINE / 4, "no worker was woken");
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn demo_goes_on_without_a_failed_request_while_a_cluster_is_stopped_and_comes_ba
     eventually("all clusters share", || share([50, 30, 20]));
     let states = demo.call("POST /demo/clusters/c2/stop");
     assert_eq!(states, "c1 runs\nc2 stopped\nc3 runs\n");
-    // at once, and still when it is known that nobody is there
+    // at once, and also after the stopped cluster is known to be unreachable
     demo.served(200);
     eventually("the others share", || share([71, 0, 29]));
     let before = demo.requests();

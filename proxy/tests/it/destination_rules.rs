@@ -1,5 +1,5 @@
-//! Which DestinationRule counts, what subsets and ports inherit, and what requests get when there is nobody to send them
-//! to, on live sockets.
+//! Which DestinationRule applies, what subsets and ports inherit, and what requests get without an endpoint, on live
+//! sockets.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -197,8 +197,8 @@ fn t94_settings_of_a_port_inherit_nothing() {
     assert!(origin.origin.seen().is_empty());
 }
 
-/// Checks that there is nobody for a request, and that this costs a reply and nothing else.
-fn check_nobody(proxy: &Proxy, reason: &str) {
+/// Checks that a request gets 503 without an endpoint, and that no connection is opened for it.
+fn check_no_endpoint(proxy: &Proxy, reason: &str) {
     let mut client = Raw::connect(proxy.edge);
     for _ in 0..20 {
         let reply = ask(&mut client, "");
@@ -225,7 +225,7 @@ fn t95_subset_without_endpoints_has_nobody() {
     let rule = "home/rule {host: a.test, subsets: [{name: v2, labels: {version: v2}}]}";
     let at = endpoint(origin.origin.address, ", labels: {version: v1}");
     let around = Around::endpoints(&[at]).to(", subset: v2, port: {number: 80}");
-    check_nobody(&around.start(&[rule], &[]), "{subset_empty}");
+    check_no_endpoint(&around.start(&[rule], &[]), "{subset_empty}");
     assert!(origin.origin.seen().is_empty());
 }
 
@@ -248,13 +248,13 @@ fn name_without_addresses_has_nobody() {
     for resolution in ["DNS", "DNS_ROUND_ROBIN"] {
         let around = Around {
             destination: PORT_80,
-            entry: format!("resolution: {resolution}, endpoints: [{{address: nobody.invalid}}]"),
+            entry: format!("resolution: {resolution}, endpoints: [{{address: missing.invalid}}]"),
         };
         for balancer in ["simple: ROUND_ROBIN", "consistentHash: {useSourceIp: true}"] {
             let rule = format!(
                 "home/rule {{host: a.test, trafficPolicy: {{outlierDetection: {{}}, loadBalancer: {{{balancer}}}}}}}"
             );
-            check_nobody(&around.start(&[&rule], &[]), "{unresolved}");
+            check_no_endpoint(&around.start(&[&rule], &[]), "{unresolved}");
         }
     }
 }
@@ -266,7 +266,7 @@ fn distribution_to_where_nobody_is_has_nobody() {
     let rule = "home/rule {host: a.test, trafficPolicy: {loadBalancer: {localityLbSetting: {distribute: \
         [{from: '*', to: {r/b: 50, q: 50}}]}}}}";
     let proxy = Around::endpoints(&[at]).to(PORT_80).start(&[rule], &[]);
-    check_nobody(&proxy, "");
+    check_no_endpoint(&proxy, "");
     assert!(origin.origin.seen().is_empty());
     let log = proxy.stderr();
     assert!(log.contains("X290"), "{log}");
@@ -323,7 +323,7 @@ fn carried(mesh: &str) -> String {
 fn connections_to_nobody_are_closed() {
     let unresolved = Around {
         destination: PORT_80,
-        entry: "resolution: DNS, endpoints: [{address: nobody.invalid}]".to_owned(),
+        entry: "resolution: DNS, endpoints: [{address: missing.invalid}]".to_owned(),
     };
     let dead = Around::endpoints(&[endpoint(free_address(), "")]).to(PORT_80);
     let eject = "home/rule {host: a.test, trafficPolicy: {outlierDetection: {consecutive5xxErrors: 1, \
@@ -332,7 +332,7 @@ fn connections_to_nobody_are_closed() {
         let start = Start::new();
         let text = carried(&around.mesh(start.edge(), &[eject]));
         let proxy = start.file("mesh.yaml", text).start();
-        eventually("there is nobody", || {
+        eventually("no endpoint is left", || {
             assert!(Raw::connect(proxy.edge).is_closed());
             let log = proxy.access_log();
             log.iter().any(|line| line["response_flags"] == "UH")
@@ -525,9 +525,9 @@ fn explain_follows_the_client_and_shows_localities() {
         led_to.insert(address.split_whitespace().next().unwrap().to_owned());
     }
     assert_eq!(led_to.len(), 3, "{led_to:?}");
-    let said = explain(by_client, &["--client", "nobody"]);
+    let said = explain(by_client, &["--client", "unknown"]);
     assert!(
-        said.contains("--client \"nobody\": expected an IP address"),
+        said.contains("--client \"unknown\": expected an IP address"),
         "{said}"
     );
     let distributed = "{localityLbSetting: {distribute: [{from: r/*, to: {r/z1: 80, r/z2: 20}}]}}";

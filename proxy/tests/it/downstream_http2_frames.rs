@@ -1,4 +1,4 @@
-//! What HTTP/2 by hand meets: every rule that is broken has its answer, and nobody else suffers.
+//! HTTP/2 clients that break rules of the protocol: each violation gets its error, and other clients are not affected.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -210,7 +210,7 @@ fn upload_that_nobody_reads_after_its_response_does_not_hold_the_drain() {
     body.set_nonblocking(true).unwrap();
     let piece = vec![0; 64 * 1024];
     let mut refused = 0;
-    eventually("nobody takes more", || {
+    eventually("the proxy reads no more of the body", || {
         match body.write(&piece) {
             Ok(_) => refused = 0,
             Err(_) => refused += 1,

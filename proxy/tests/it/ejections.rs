@@ -37,7 +37,7 @@ fn count(names: &[String], name: &str) -> usize {
 fn t102_second_ejection_is_twice_as_long() {
     let (good, bad) = (Named::new("good"), Named::new("bad"));
     bad.answers(500);
-    // who has been well for an interval is forgiven, so that interval is long enough to fail in
+    // an interval without failures resets the counts, so the interval is long enough for all of them
     let outliers =
         "consecutive5xxErrors: 2, interval: 300ms, baseEjectionTime: 300ms, maxEjectionPercent: 50";
     let proxy = proxy(&[(&good, ""), (&bad, "")], &turns(outliers), &[]);
@@ -225,7 +225,7 @@ fn t111_localities_that_nothing_is_sent_to_are_no_last_resort() {
     let text = crate::balancing::mesh(proxy.edge, &only, policy);
     proxy.write("mesh.yaml", text);
     let mut client = Raw::connect(proxy.edge);
-    eventually("nobody is left", || ask(&mut client, "").status == 503);
+    eventually("no endpoint is left", || ask(&mut client, "").status == 503);
     assert!(off.origin.seen().is_empty());
 }
 

@@ -105,7 +105,7 @@ impl Drop for Demo {
     }
 }
 
-/// A port that is free on every address, of those that the kernel hands to nobody who asks for any: until the demo listens,
+/// A port that is free on every address, outside of the range of ephemeral ports: until the demo listens,
 /// a server of another test could have got it.
 fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -30,7 +30,7 @@ const RESET: &str = "upstream connect error or disconnect/reset before headers. 
 
 const ROWS: &[Row] = &[
     Row {
-        host: "nobody.test",
+        host: "unknown.test",
         status: 404,
         flag: "NR",
         body: "",

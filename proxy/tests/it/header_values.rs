@@ -172,7 +172,7 @@ async fn response_values_tell_how_the_request_went() {
             ("x-received", "%BYTES_RECEIVED%"),
             ("x-sent", "%BYTES_SENT%"),
             ("x-bytes", "%RESPONSE_HEADERS_BYTES%"),
-            ("x-tries", "%UPSTREAM_REQUEST_ATTEMPT_COUNT%"),
+            ("x-attempts", "%UPSTREAM_REQUEST_ATTEMPT_COUNT%"),
             ("x-length", "%RESPONSE_HEADER(content-length)%"),
             (
                 "x-plain",
@@ -191,7 +191,7 @@ async fn response_values_tell_how_the_request_went() {
         ("x-flags", Some("-")),
         ("x-stream", seen.header("x-request-id")),
         ("x-sent", Some("0")),
-        ("x-tries", Some("1")),
+        ("x-attempts", Some("1")),
         ("x-length", Some("5")),
         ("x-plain", None),
     ] {

@@ -250,7 +250,7 @@ fn reload_keeps_what_checks_found_and_removal_pardons() {
     // the rule's word goes before the service's
     proxy.write("rule.yaml", rule("strait.io/health-check: none"));
     eventually("it is back", || both(&proxy));
-    eventually("nobody is out", || {
+    eventually("no endpoint is unhealthy", || {
         proxy.metric("strait_endpoints_unhealthy", &[]) == 0.0
     });
     assert!(proxy.stderr().contains("no longer health-checked"));
@@ -378,7 +378,7 @@ fn ejections_and_checks_take_out_for_reasons_of_their_own() {
     let proxy = start(service("HTTP", &endpoints, HTTP), outlier);
     two.is(503);
     eventually("it is out", || only(&proxy, "one"));
-    // sweeps let ejected endpoints back, and not those that fail their checks
+    // sweeps uneject ejected endpoints, but not endpoints that fail their health checks
     let checks = || proxy.metric("strait_health_checks_total", &[]);
     let before = checks();
     eventually("time goes by", || checks() > before + 8.0);
@@ -451,7 +451,7 @@ fn checks_shake_hands_as_requests_do() {
     assert_eq!(checked.hosts[0], "web.test");
     assert_eq!(checked.certificate.as_deref(), Some(&*material.client.der));
     assert_eq!(Raw::connect(proxy.edge).send(GET).reply().status, 200);
-    // whom nobody vouches for is not healthy, though it takes connections
+    // an endpoint with an untrusted certificate is unhealthy, though it accepts connections
     origin.change(&Terms::new(&material.other.server(&["web.test"])));
     eventually("it is out", || says("::health::fails its health checks"));
     assert_eq!(Raw::connect(proxy.edge).send(GET).reply().status, 503);

@@ -50,7 +50,7 @@ fn listening(back: Back) -> (Origin, mpsc::UnboundedReceiver<(String, String)>) 
             }
             Response::builder()
                 .status(500)
-                .body(full("nobody sees this"))
+                .body(full("never forwarded"))
                 .unwrap()
         }
     });

@@ -79,7 +79,7 @@ const RUN: usize = 1000;
 /// 3.5 percentage points.
 const TOLERANCE: usize = 35;
 
-/// A policy that takes out whoever fails once.
+/// A policy that ejects an endpoint after one failure.
 const EJECTS_AT_ONCE: &str = "{loadBalancer: {simple: ROUND_ROBIN}, outlierDetection: {consecutive5xxErrors: 1, interval: 1s, \
      baseEjectionTime: 60s, maxEjectionPercent: 100}}";
 

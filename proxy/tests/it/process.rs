@@ -17,7 +17,7 @@ use crate::support::raw::Raw;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// A pipe that is full, and that nobody reads while it is held.
+/// A full pipe; nothing reads from it while the reader is held.
 fn stalled_pipe() -> (PipeReader, std::io::PipeWriter) {
     let (reader, mut writer) = std::io::pipe().unwrap();
     // as much as a pipe holds by default on Linux
@@ -264,7 +264,11 @@ fn connections_past_what_open_files_allow_are_closed_and_counted() {
         proxy.metric("strait_downstream_connections_rejected_total", &[]) >= 10.0
     });
     assert!(!is_answered(proxy.edge));
-    assert_eq!(held[0].send(GET).reply().status, 200, "who is in stays");
+    assert_eq!(
+        held[0].send(GET).reply().status,
+        200,
+        "an accepted connection stays open"
+    );
     drop((held, more));
     eventually("there is room again", || is_answered(proxy.edge));
 }
@@ -317,7 +321,7 @@ struct Seen {
 
 fn connect_and_ask(edge: SocketAddr, seen: &Seen) {
     while !seen.over.load(Ordering::Relaxed) {
-        // who is not let in can go elsewhere; who is has to be answered
+        // a refused connection is fine, but an accepted one must be answered
         let Ok(mut stream) = TcpStream::connect_timeout(&edge, Duration::from_millis(100)) else {
             continue;
         };

@@ -223,12 +223,12 @@ fn a_request_that_is_answered_here_before_its_end_is_the_last_of_its_connection(
             hosts("redirect", "- {redirect: {authority: b.test}}"),
             hosts("direct", "- {directResponse: {status: 200}}"),
             hosts(
-                "nobody",
-                "- {retries: {attempts: 0}, route: [{destination: {host: nobody.test}}]}",
+                "closed",
+                "- {retries: {attempts: 0}, route: [{destination: {host: closed.test}}]}",
             ),
             hosts("early", "- {route: [{destination: {host: a.test}}]}"),
             service("a", Back::H1, &[(origin.address, "v1")]),
-            service("nobody", Back::H1, &[(closed, "v1")]),
+            service("closed", Back::H1, &[(closed, "v1")]),
         ])
     });
     let post = |path: &str, host: &str, length: usize| {
@@ -238,7 +238,7 @@ fn a_request_that_is_answered_here_before_its_end_is_the_last_of_its_connection(
         ("unknown", 404),
         ("redirect", 301),
         ("direct", 200),
-        ("nobody", 503),
+        ("closed", 503),
     ] {
         // a request that is complete leaves its connection as it is
         let mut client = Raw::connect(proxy.edge);

@@ -1,4 +1,4 @@
-//! The PROXY protocol: taken from whoever forwards connections to us, and sent to endpoints.
+//! The PROXY protocol: received from load balancers in front of the proxy, and sent to endpoints.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -147,7 +147,7 @@ fn endpoint_of_a_tcp_connection_is_told_the_client() {
     }
 }
 
-/// A proxy whose requests go to this endpoint, which is told of clients.
+/// A proxy that sends PROXY protocol headers to this endpoint.
 fn telling(endpoint: SocketAddr) -> Proxy {
     Proxy::with(|edge| {
         documents([

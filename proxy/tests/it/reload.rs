@@ -93,7 +93,7 @@ impl Churn {
 #[derive(Default)]
 struct Load {
     requests: Cell<usize>,
-    /// Told of every request that ended, and of a client that gave up.
+    /// Notified by every request that ended, and by a client that gave up.
     moved: Notify,
     done: Cell<bool>,
     failures: RefCell<Vec<String>>,

@@ -174,7 +174,7 @@ fn ask(client: &mut Raw, headers: &str) -> (u16, String) {
     (reply.status, String::from_utf8(reply.body).unwrap())
 }
 
-/// Ejects after three errors; those that are out are looked at often.
+/// Ejects after three errors; ejection sweeps are frequent.
 const EJECT: &str = "outlierDetection: {consecutive5xxErrors: 3, interval: 100ms, baseEjectionTime: 400ms, \
     maxEjectionPercent: 50}";
 
@@ -203,7 +203,7 @@ fn endpoint_that_fails_under_load_is_out_and_comes_back() {
         assert!(load.failed() >= 3, "{mood:?}");
         three.is(Mood::Answers);
         load.comes("200 three", 20);
-        eventually("nobody is out", || {
+        eventually("no endpoint is ejected", || {
             proxy.metric("strait_outlier_ejections_active", &[]) == 0.0
         });
         let failed = load.failed();
@@ -283,7 +283,7 @@ fn other_region_takes_over_and_gives_back() {
     also.is(Mood::Answers);
     load.comes("200 near", 20);
     load.comes("200 also", 20);
-    eventually("nobody is out", || {
+    eventually("no endpoint is ejected", || {
         proxy.metric("strait_outlier_ejections_active", &[]) == 0.0
     });
     // what was picked before is over when all clients have asked again

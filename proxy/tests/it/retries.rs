@@ -290,14 +290,18 @@ async fn connection_that_breaks_is_tried_again_only_if_the_policy_says_so() {
         ),
         ("retries: {attempts: 1, retryOn: connect-failure},", 503, 1),
     ];
-    for (settings, status, tries) in rows {
+    for (settings, status, attempts) in rows {
         for body in ["", "a body"] {
             let (origin, count) = breaking(1);
             let proxy = proxy(Back::H1, &[origin.address], settings);
             let mut client = Client::connect(Front::H1, proxy.edge).await;
             let answer = client.call(post("/", body)).await;
             assert_eq!(answer.status, status, "{settings} {body:?}");
-            assert_eq!(count.load(Ordering::SeqCst), tries, "{settings} {body:?}");
+            assert_eq!(
+                count.load(Ordering::SeqCst),
+                attempts,
+                "{settings} {body:?}"
+            );
         }
     }
 }
@@ -404,11 +408,11 @@ async fn memory_for_all_bodies_has_a_bound() {
 
 #[tokio::test]
 async fn refused_stream_is_tried_again_by_default() {
-    let (address, tries) = refusing(1).await;
+    let (address, attempts) = refusing(1).await;
     let proxy = proxy(Back::H2, &[address], "");
     let mut client = Client::connect(Front::H2, proxy.edge).await;
     assert_eq!(client.call(post("/", "a body")).await.status, 200);
-    assert_eq!(tries.load(Ordering::SeqCst), 2);
+    assert_eq!(attempts.load(Ordering::SeqCst), 2);
     let reason = [("reason", "refused_stream")];
     assert_eq!(proxy.metric("strait_upstream_retries_total", &reason), 1.0);
 }
@@ -417,8 +421,8 @@ async fn refused_stream_is_tried_again_by_default() {
 async fn refusing(refusals: usize) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let tries = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&tries);
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&attempts);
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
@@ -439,7 +443,7 @@ async fn refusing(refusals: usize) -> (SocketAddr, Arc<AtomicUsize>) {
             });
         }
     });
-    (address, tries)
+    (address, attempts)
 }
 
 #[tokio::test]
@@ -526,7 +530,7 @@ async fn retries_beyond_the_budget_are_not_made() {
     let origin = Origin::start(Back::H2, |_| async {
         Response::builder().status(503).body(empty()).unwrap()
     });
-    // pauses so long that nobody sees their end
+    // back-off longer than the test
     let settings = "retries: {attempts: 1, retryOn: \"503\", backoff: 10000s},";
     let proxy = proxy(Back::H2, &[origin.address], settings);
     let sender = Client::connect(Front::H2, proxy.edge).await.another();
@@ -557,9 +561,10 @@ async fn retries_beyond_the_budget_are_not_made() {
     assert_eq!(origin.seen().len(), REQUESTS);
     answers.abort_all();
     drop((answers, sender));
-    until("those that left count no more", async || {
-        proxy.metric("strait_requests_active", &[]) == 0.0
-    })
+    until(
+        "requests of clients that left are no longer active",
+        async || proxy.metric("strait_requests_active", &[]) == 0.0,
+    )
     .await;
 }
 
@@ -575,7 +580,7 @@ async fn requests_of_the_budget_interval_allow_retries_though_they_are_over() {
         Response::builder().status(status).body(empty()).unwrap()
     });
     for (interval, allowed) in [("", 1), (", budgetInterval: 3600s", 3)] {
-        // pauses so long that nobody sees their end
+        // back-off longer than the test
         let settings = "retries: {attempts: 1, retryOn: \"503\", backoff: 10000s},";
         let budget = format!("retryBudget: {{percent: 10, minRetryConcurrency: 1{interval}}}");
         let proxy = Proxy::with(|edge| {

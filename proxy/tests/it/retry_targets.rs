@@ -1,4 +1,4 @@
-//! Which endpoints retries go to: those that load balancing may pick, and others only where a rule widens its retries.
+//! Which endpoints retries go to: the ones that load balancing may pick, and others only where a rule allows them.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpStream};

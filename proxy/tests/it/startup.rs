@@ -190,7 +190,7 @@ async fn bad_input_keeps_the_rest_from_nothing() {
     std::fs::write(proxy.mesh().join("binary.yaml"), [0xff, 0xfe, 0, 1, 2]).unwrap();
     let large = std::fs::File::create(proxy.mesh().join("large.yaml")).unwrap();
     large.set_len(50 << 20).unwrap();
-    crate::support::until("each is told of", async || {
+    crate::support::until("each file has a log line", async || {
         let log = proxy.stderr();
         ["bomb", "deep", "text", "twice", "binary", "large"]
             .iter()

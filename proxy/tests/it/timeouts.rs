@@ -1,4 +1,4 @@
-//! When requests and their tries run out of time, and what upstream and client are told.
+//! Timeouts of requests and attempts: what the endpoint and the client see.
 
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,7 @@ async fn try_that_takes_too_long_is_repeated_only_if_the_policy_says_so() {
         ("503,retriable-4xx", 1, "UT"),
     ];
     for back in [Back::H1, Back::H2] {
-        for (words, tries, flags) in rows {
+        for (words, attempts, flags) in rows {
             let origin = silent(back);
             let settings =
                 format!("retries: {{attempts: 2, perTryTimeout: 50ms, retryOn: \"{words}\"}},");
@@ -59,7 +59,7 @@ async fn try_that_takes_too_long_is_repeated_only_if_the_policy_says_so() {
             let answer = client.get("/").await;
             assert_eq!(answer.status, 504, "{words}");
             assert_eq!(answer.text(), "upstream request timeout");
-            assert_eq!(origin.seen().len(), tries, "{words}");
+            assert_eq!(origin.seen().len(), attempts, "{words}");
             let logged = proxy.logged("/");
             assert_eq!(logged["response_flags"], flags);
             assert_eq!(logged["response_code_details"], "upstream_per_try_timeout");

@@ -1,4 +1,4 @@
-//! Client certificates: who is let in, and what the origin is told.
+//! Client certificates: which are accepted, and what the origin learns of them.
 
 use hyper::Request;
 
@@ -64,7 +64,7 @@ impl Clients {
         self.edge.visitor()
     }
 
-    /// Statuses for: nobody, known, other, stranger.
+    /// Statuses for: no certificate, known, other, stranger.
     async fn statuses(&self) -> [u16; 4] {
         let one = async |visitor: Visitor| visitor.status("a.example").await;
         [
@@ -120,7 +120,7 @@ async fn only_some_names_are_let_in() {
         "KNOWN.clients.example",
         "spiffe://cluster.local/ns/default/sa/known",
     ] {
-        let clients = clients(|_, _| format!("mode: MUTUAL, subjectAltNames: ['{name}', nobody]"));
+        let clients = clients(|_, _| format!("mode: MUTUAL, subjectAltNames: ['{name}', unknown]"));
         assert_eq!(clients.statuses().await, [0, 200, 0, 0], "{name}");
     }
 }

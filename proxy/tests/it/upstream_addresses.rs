@@ -170,15 +170,15 @@ async fn requests_pass_through_unix_sockets() {
 #[tokio::test]
 async fn socket_that_nobody_serves_is_a_failed_connection() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("nobody.sock");
+    let path = directory.path().join("missing.sock");
     let proxy = Proxy::with(|edge| {
         let entry = socket_entry(path.to_str().unwrap(), Back::H1);
         documents([gateway(&[edge]), all_to_web(), entry])
     });
     let mut client = Client::connect(Front::H1, proxy.edge).await;
-    let answer = client.get("/nobody").await;
+    let answer = client.get("/missing").await;
     assert_eq!(answer.status, 503);
-    let logged = proxy.logged("/nobody");
+    let logged = proxy.logged("/missing");
     assert_eq!(logged["response_flags"], "UF,URX");
     assert_eq!(logged["upstream_host"], path.to_str().unwrap());
 }

@@ -1,4 +1,4 @@
-//! HTTP/2 endpoints by hand: what they may say, what they must not, and that nobody's request is sent twice for it.
+//! HTTP/2 endpoints written by hand: frames that they may send, and frames that are errors; no request is sent twice.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -227,7 +227,7 @@ async fn request_that_its_client_gives_up_is_cancelled_and_the_connection_stays(
         peer.next_of(HEADERS).unwrap();
         told.send(None).unwrap();
         told.send(complaint(&mut peer)).unwrap();
-        // what comes for it now is late, and no fault
+        // frames for it after the reset are ignored
         peer.send(HEADERS, END_HEADERS, 1, OK);
         peer.send(DATA, END_STREAM, 1, &[0; 10_000]);
         let asked = peer.next_of(HEADERS).unwrap();
@@ -260,7 +260,7 @@ async fn body_waits_for_the_windows_of_the_origin() {
     let window = [&[0, 4][..], &WINDOW.to_be_bytes()].concat();
     let origin = RawOrigin::start(move |_, stream| {
         let mut peer = Frames::accept(stream, &window);
-        // what came before our settings were known may be more, and makes the window negative
+        // data sent before the endpoint knew our settings may exceed the window, which then is negative
         let (mut got, mut granted) = (0, WINDOW as usize);
         let asked = peer.next_of(HEADERS).unwrap();
         loop {

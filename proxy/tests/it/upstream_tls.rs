@@ -128,7 +128,7 @@ fn plain_port_goes_out_as_tls_by_the_name_of_the_host() {
     }
 }
 
-/// A row of the table: what the rule says, what the server has, what comes of it.
+/// A row of the table: settings of the rule, certificate of the server, expected result.
 struct Row<'a> {
     tls: &'a str,
     pair: &'a Pair,

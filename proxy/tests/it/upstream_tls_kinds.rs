@@ -105,7 +105,7 @@ fn tunnel_is_asked_for_inside_tls() {
         assert_eq!(caller.sni.as_deref(), Some("hop.test"), "{protocol}");
         assert_eq!(caller.hosts, ["db.test:5432"], "{protocol}");
     }
-    // a hop that nobody vouches for is told nothing
+    // nothing is sent to a hop with an untrusted certificate
     let hop = TlsOrigin::start(
         Speaks::H1,
         &Terms::new(&material.other.server(&["hop.test"])),
@@ -319,7 +319,7 @@ fn mesh_identity_is_shown_and_wanted() {
             "x",
             true,
         ),
-        // nobody does, and the endpoint speaks it
+        // neither side negotiates it, and the endpoint speaks it
         (
             "{connectionPool: {tcp: {connectTimeout: 5s}}}",
             "serviceAccount: web",

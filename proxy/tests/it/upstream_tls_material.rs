@@ -153,7 +153,7 @@ fn file_that_comes_late_is_found() {
     assert_eq!(
         (origin.callers().len(), origin.failed()),
         (0, 0),
-        "nobody is connected to"
+        "no connection is opened"
     );
     files(material.path(), &[("late.pem", &material.ca.pem())]);
     eventually("it is found", || get(&proxy).status == 200);

@@ -10,7 +10,7 @@ use proxy::telemetry::names::{Counter, FAMILIES, Gauge};
 
 use super::{DEADLINE, eventually};
 
-/// An address that nobody else takes: the loopback network is large, so every caller gets an IP of its own, and the
+/// An address that no other test uses: the loopback network is large, so every caller gets an IP of its own, and the
 /// kernel names a free port on it.
 pub fn free_address() -> SocketAddr {
     static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -40,7 +40,7 @@ use std::time::{Duration, Instant};
 /// How long a test waits for something that must happen.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
-/// How often a condition that nobody announces is looked at.
+/// How often a condition without a notification is checked.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Waits until `condition` holds.

@@ -279,7 +279,7 @@ impl Visitor {
 
     /// GET of `https://HOST/` on a connection of its own.
     ///
-    /// A client of TLS 1.3 may learn only now that its certificate was not let in.
+    /// A client of TLS 1.3 may learn only now that its certificate was rejected.
     pub async fn get(&self, host: &str) -> Result<Answer, Box<dyn std::error::Error>> {
         let mut client = self.client(Front::H1, host).await?;
         Ok(client.try_call(get(host, "/")).await?)

@@ -185,7 +185,7 @@ impl TlsOrigin {
         *self.shared.config.lock().unwrap() = terms.config(self.shared.speaks);
     }
 
-    /// Those that shook hands so far.
+    /// The callers that completed a handshake so far.
     pub fn callers(&self) -> Vec<Caller> {
         self.shared.callers.lock().unwrap().clone()
     }

@@ -54,12 +54,12 @@ fn scenario_93_requests_to_an_address_are_for_its_service_when_nobody_knows_thei
         counts
     };
     let all = |who: &str| BTreeMap::from([(who.to_owned(), 5)]);
-    let counts = answers(VIP, "nobody.example", RUN);
+    let counts = answers(VIP, "unknown.example", RUN);
     assert_shares(&counts, &[("g2", 800), ("g3", 200)]);
     let seen = world.g2.origin.seen();
-    assert!(seen.iter().all(|seen| seen.host() == "nobody.example"));
+    assert!(seen.iter().all(|seen| seen.host() == "unknown.example"));
     assert_eq!(answers(VIP, "known.example", 5), all("204"));
-    assert_eq!(answers("127.201.9.8", "nobody.example", 5), all("404"));
+    assert_eq!(answers("127.201.9.8", "unknown.example", 5), all("404"));
     let path = proxy.mesh().display().to_string();
     let explained = std::process::Command::new(env!("CARGO_BIN_EXE_strait"))
         .args([
@@ -75,7 +75,7 @@ fn scenario_93_requests_to_an_address_are_for_its_service_when_nobody_knows_thei
             "GET",
             &format!("http://{VIP}:{port}/"),
             "-H",
-            "Host: nobody.example",
+            "Host: unknown.example",
         ])
         .output()
         .unwrap();
@@ -86,7 +86,7 @@ fn scenario_93_requests_to_an_address_are_for_its_service_when_nobody_knows_thei
     );
     let headless = format!("type: Headless, ips: [{VIP}]");
     proxy.write("mesh.yaml", mesh(&world, port, &headless));
-    eventually("the address is nobody's", || {
-        answers(VIP, "nobody.example", 5) == all("404")
+    eventually("no service has the address", || {
+        answers(VIP, "unknown.example", 5) == all("404")
     });
 }

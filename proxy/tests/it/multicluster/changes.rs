@@ -30,7 +30,9 @@ fn scenario_41_without_its_policy_a_service_is_local_again() {
     assert_shares(&count(&proxy, 100), &[("g2", 50), ("g3", 50)]);
     proxy.write("mesh.yaml", world.mesh(proxy.edge, setup(0, "")));
     let changed = Instant::now();
-    eventually("nobody serves it", || count(&proxy, 1).contains_key("503"));
+    eventually("no cluster serves it", || {
+        count(&proxy, 1).contains_key("503")
+    });
     assert!(changed.elapsed() < IN_FORCE, "{:?}", changed.elapsed());
     assert_shares(&count(&proxy, RUN), &[("503", 1000)]);
 }

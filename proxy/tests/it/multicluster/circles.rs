@@ -78,7 +78,7 @@ fn gateways_with_one_virtual_service_share_traffic_and_send_nothing_back() {
 #[test]
 fn request_from_another_cluster_is_served_at_home_or_not_at_all() {
     let world = World::new();
-    // nothing is exported, so that the VirtualService takes what comes from the other cluster
+    // nothing is exported, so that the VirtualService applies to requests from the other cluster
     let local = slice(0, "", world.l2.address());
     let [of_c1, of_c2] = pair("ActiveActive", &[], &[local]);
     assert_eq!(count(&of_c1, 20), BTreeMap::from([("L2".to_owned(), 20)]));

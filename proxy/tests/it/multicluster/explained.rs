@@ -23,7 +23,7 @@ fn explain_says_what_a_tier_leaves_to_the_next() {
     let expected = "if tier 0 fails (no connection or response; 5xx, since GET may be repeated), a request is replayed in \
                     tier 1 (default/default/default/c2, default/default/default/c3), with up to 64 KiB of body, or what --failover-replay-bytes says";
     assert!(said.contains(expected), "{said}");
-    // who is out takes no replays
+    // an ejected endpoint takes no replays
     eject(&proxy, &[&world.l1, &world.g2]);
     let said = explained(&proxy);
     assert!(
@@ -73,13 +73,13 @@ fn explain_says_who_keeps_a_proxy_from_other_clusters() {
                     MultiClusterService/ns1/web is for its consumerClusters only, and this is none of them";
     let refused = said(not_us);
     assert!(refused.contains(expected), "{refused}");
-    let refused = said("{types: [Nobody]}");
+    let refused = said("{types: [Unknown]}");
     assert!(
         refused.contains("MultiClusterService/ns1/web is rejected"),
         "{refused}"
     );
     let us = not_us.replace("c2", "c1");
-    assert!(!said(&us).contains("nobody can answer"));
+    assert!(!said(&us).contains("no healthy upstream"));
 }
 
 #[test]

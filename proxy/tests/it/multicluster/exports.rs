@@ -102,7 +102,7 @@ fn scenarios_55_and_97_an_export_that_cannot_be_served_or_read_adds_no_route() {
         ("web", &plain, 200),
         ("web", &backwards, 404),
         ("outside", &plain, 404),
-        ("nobody", &plain, 404),
+        ("missing", &plain, 404),
     ];
     for (name, spec, status) in rows {
         let world = World::new();

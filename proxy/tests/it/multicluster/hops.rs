@@ -178,7 +178,7 @@ fn a_workload_of_another_authority_is_not_spoken_to() {
         entrance("ingress", of_c2.edge, "LOAD_BALANCER"),
     ];
     assert_eq!(statuses(&caller(&mesh, HOST, &known), 1), [503]);
-    // nor one that is not whom the rule expects
+    // nor a gateway with another identity than the rule expects
     let right = mesh.workload(Speaks::H2);
     let of_c2 = receiver(&[web_in_c2(&[(right.address, "v1")], true)]);
     let expecting = |account: &str| {
@@ -299,7 +299,7 @@ fn a_name_that_is_not_federated_here_is_closed_and_told_of() {
     };
     let called = |host: &str| statuses(&calling(host), 1);
     assert_eq!(called("shop.ns1.svc.c2.global"), [503]);
-    eventually("it is told of", || {
+    eventually("the refusal is logged", || {
         let told = of_c2.stderr();
         let mut lines = told.lines();
         lines.any(|line| {
@@ -310,7 +310,7 @@ fn a_name_that_is_not_federated_here_is_closed_and_told_of() {
     });
     // nor is there one that a server of the listener would have
     let elsewhere = calling("web.ns1.svc.c2.elsewhere");
-    eventually("it is told of, too", || {
+    eventually("the refusal is logged, too", || {
         // at most once a second
         assert_eq!(statuses(&elsewhere, 1), [503]);
         let told = of_c2.stderr();

@@ -1,4 +1,4 @@
-//! What a line of the access log tells of the way among clusters.
+//! Access log: source cluster, destination cluster and tier of a request.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ fn last(proxy: &Proxy, lines: usize) -> Value {
     proxy.access_log().pop().unwrap()
 }
 
-/// Cluster, tier and tries of a line.
+/// Cluster, tier and number of attempts of a line.
 fn way(line: &Value) -> (&str, Option<u64>, u64) {
     (
         line["destination_cluster"].as_str().unwrap_or_default(),
@@ -66,7 +66,7 @@ fn a_port_that_the_service_does_not_have_is_told_from_an_unknown_service() {
     };
     let service = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\n\
                    spec: {ports: [{name: http, port: 80}]}\n";
-    let rules = to("web.ns1.svc.cluster.local", 81) + &to("nobody.ns1.svc.cluster.local", 82);
+    let rules = to("web.ns1.svc.cluster.local", 81) + &to("missing.ns1.svc.cluster.local", 82);
     let text = documents([
         gateway(&[start.edge()]),
         routes("all", "['*']", &rules),

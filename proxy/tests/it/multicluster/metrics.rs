@@ -5,7 +5,7 @@ use super::*;
 const HOST: (&str, &str) = ("destination_service", "web.ns1.svc.cluster.local");
 
 const REQUESTS: &str = "istio_requests_total";
-const TRIES: &str = "strait_cluster_attempts_total";
+const ATTEMPTS: &str = "strait_cluster_attempts_total";
 const REPLAYS: &str = "strait_failover_replays_total";
 const SHIFTS: &str = "strait_cluster_tier_shifts_total";
 const SHARE: &str = "strait_cluster_share";
@@ -35,8 +35,8 @@ fn requests_and_shares_carry_the_name_of_the_cluster_that_serves() {
             ("response_code", "200"),
         ];
         assert_eq!(proxy.metric(REQUESTS, &labels), share, "{cluster}");
-        let tries = [HOST, ("destination_cluster", cluster), ("tier", "0")];
-        assert_eq!(proxy.metric(TRIES, &tries), share, "{cluster}");
+        let attempts = [HOST, ("destination_cluster", cluster), ("tier", "0")];
+        assert_eq!(proxy.metric(ATTEMPTS, &attempts), share, "{cluster}");
         assert_eq!(of(&proxy, SHARE, cluster), share / 100.0, "{cluster}");
         assert_eq!(of(&proxy, AVAILABLE, cluster), endpoints, "{cluster}");
     }
@@ -72,10 +72,10 @@ fn replays_tell_the_clusters_and_the_cause() {
     );
     for (cluster, tier, class) in [("c1", "0", "5xx"), ("c2", "1", "2xx")] {
         let way = [("source_cluster", "c1"), ("destination_cluster", cluster)];
-        let tries = [way[0], way[1], ("tier", tier)];
-        assert_eq!(proxy.metric(TRIES, &tries), 50.0, "{cluster}");
+        let attempts = [way[0], way[1], ("tier", tier)];
+        assert_eq!(proxy.metric(ATTEMPTS, &attempts), 50.0, "{cluster}");
         let got = [way[0], way[1], ("response_code_class", class)];
-        assert_eq!(proxy.metric(TRIES, &got), 50.0, "{cluster}");
+        assert_eq!(proxy.metric(ATTEMPTS, &got), 50.0, "{cluster}");
     }
     // clients had their answers from c2, and that is where they count
     let served = [("destination_cluster", "c2"), ("response_code", "200")];

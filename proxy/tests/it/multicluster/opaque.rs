@@ -7,7 +7,7 @@ use super::*;
 use crate::support::DEADLINE;
 use crate::support::origin::RawOrigin;
 
-/// Says a name to whoever connects.
+/// An origin that sends a name on every connection.
 fn says(name: &'static str) -> RawOrigin {
     RawOrigin::start(move |_, mut stream| {
         let mut asked = [0; 2];
@@ -80,7 +80,7 @@ fn kept_among(
         .start()
 }
 
-/// What comes back for two bytes; nothing if the connection is reset.
+/// The answer to two bytes; empty if the connection is reset.
 fn ask_bytes(proxy: &Proxy) -> Vec<u8> {
     let mut stream = TcpStream::connect(proxy.edge).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -97,7 +97,7 @@ fn scenario_95_a_connection_goes_to_the_next_cluster_only_when_none_was_made() {
     let proxy = before(free_address(), backup.address);
     (0..100).for_each(|_| assert_eq!(ask_bytes(&proxy), b"c2"));
     let backup = says("c2");
-    // whoever closes with bytes unread resets
+    // closing a socket with unread bytes resets the connection
     let resets = RawOrigin::start(|_, stream| drop(stream.peek(&mut [0])));
     let proxy = before(resets.address, backup.address);
     (0..10).for_each(|_| assert!(ask_bytes(&proxy).is_empty()));

@@ -1,5 +1,5 @@
-//! Outcomes of a tier that the next one fix, apart from those that scenarios 27 to 31 have; and how much one tier
-//! costs.
+//! Failures of a tier that a replay in the next tier hides, beyond scenarios 27 to 31; and how many attempts one tier
+//! takes.
 
 use super::*;
 use crate::support::frames::{Frames, HEADERS, RST_STREAM};

@@ -1,4 +1,4 @@
-//! Addresses that represent services outside of clusters and for federated hosts, and who has a host that several
+//! Addresses of ServiceEntries outside of clusters and of federated hosts, and which service has a host that several
 //! describe.
 
 use std::net::{IpAddr, TcpListener};
@@ -44,7 +44,7 @@ fn to(host: &str) -> String {
     format!("- {{route: [{{destination: {{host: {host}, port: {{number: 80}}}}}}]}}")
 }
 
-/// Who answers a request for `host` on a connection to an address.
+/// The site that answers a request for `host` on a connection to an address.
 fn asked(address: &str, port: u16, host: &str) -> String {
     let address = address.parse::<IpAddr>().unwrap();
     let mut client = Raw::connect((address, port).into());
@@ -75,15 +75,15 @@ fn addresses_of_services_outside_are_for_them() {
         .file("mesh.yaml", text)
         .start();
     let rows = [
-        ("127.201.9.20", "nobody.example", "L1"),
+        ("127.201.9.20", "unknown.example", "L1"),
         ("127.0.0.1", "127.201.9.20", "L1"),
-        ("127.202.3.4", "nobody.example", "L1"),
+        ("127.202.3.4", "unknown.example", "L1"),
         ("127.0.0.1", "127.202.3.4", "L1"),
-        ("127.201.9.21", "nobody.example", "L2"),
+        ("127.201.9.21", "unknown.example", "L2"),
         // the smaller block
-        ("127.202.7.4", "nobody.example", "L2"),
+        ("127.202.7.4", "unknown.example", "L2"),
         ("127.202.7.4", "known.example", "204"),
-        ("127.201.9.23", "nobody.example", "404"),
+        ("127.201.9.23", "unknown.example", "404"),
         ("127.0.0.1", "127.203.0.1", "404"),
     ];
     for (address, host, answer) in rows {

@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Who answers a hundred requests under this policy.
+/// How many of a hundred requests each site answers under this policy.
 fn with_policy(local: usize, spec: &str) -> BTreeMap<String, usize> {
     let world = World::new();
     let proxy = world.proxy(Setup {

@@ -98,8 +98,8 @@ fn a_request_that_tiers_refuse_goes_through_them_in_their_order() {
     let proxy = proxy_with(&world, &closed, &[], |text| text.replace(&c2, &closed_c2));
     assert_eq!(count_of(&proxy, 20, POST), only("g3", 20));
     let seen = world.g3.origin.seen();
-    let mut tries = seen.iter().map(|seen| seen.header("x-envoy-attempt-count"));
-    assert!(tries.all(|count| count == Some("3")));
+    let mut attempts = seen.iter().map(|seen| seen.header("x-envoy-attempt-count"));
+    assert!(attempts.all(|count| count == Some("3")));
     let replays = |from, to| {
         let labels = [
             ("from_cluster", from),
@@ -130,7 +130,7 @@ fn a_limit_of_our_own_sends_nobody_to_the_next_tier() {
     assert!(world.g2.paths().is_empty());
 }
 
-/// What the log says of a request that nobody serves.
+/// Flags and details in the log for a request that no cluster serves.
 #[track_caller]
 fn assert_reason(proxy: &Proxy, reason: &str) {
     let late = "GET /late HTTP/1.1\r\nHost: web.example\r\n\r\n";
@@ -189,11 +189,11 @@ fn the_log_says_whether_health_checks_or_names_keep_all_from_serving() {
         let named = |text: String, site: &String| {
             text.replace(
                 &format!("host: '', {site}"),
-                "host: nobody.invalid, port: 80",
+                "host: missing.invalid, port: 80",
             )
         };
         let text = both.iter().fold(text, named);
-        assert_eq!(text.matches("nobody.invalid").count(), 2);
+        assert_eq!(text.matches("missing.invalid").count(), 2);
         text
     });
     assert_reason(&unresolved, "unresolved");

@@ -55,7 +55,7 @@ fn shift(applied: &str) -> String {
     )
 }
 
-/// Who answers requests for ns1/web in c1 when it has this status, and another cluster has it, too.
+/// The sites that answer requests for ns1/web in c1 when it has this status and another cluster has the service, too.
 fn shifted(status: &str, more: &str) -> BTreeMap<String, usize> {
     let world = World::new();
     let other = Site::new("P1");

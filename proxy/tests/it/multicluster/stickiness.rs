@@ -42,7 +42,7 @@ const DETECTS: &str =
 
 const STICKY: &str = "sessionAffinity: ClientIP";
 
-/// Who answers each of these clients, of which a proxy in front tells.
+/// The site that answers each of these clients; their addresses are in `x-forwarded-for`.
 fn answers(proxy: &Proxy, clients: std::ops::Range<u8>) -> Vec<String> {
     let mut stream = Raw::connect(proxy.edge);
     let request = |client: u8| {
@@ -83,7 +83,7 @@ fn scenario_58_a_client_stays_with_its_cluster_whatever_the_weights_become() {
     assert!(third > 35, "who was not goes by the weights: {others:?}");
     let pins = "outbound|80||web.ns1.svc.clusterset.local::session_affinity_entries::81/65536";
     assert!(proxy.page("/clusters").contains(pins));
-    // the same is told of one that is remembered, and of one that is not
+    // explain shows the same for a client with an affinity entry and for one without
     let (port, at) = (proxy.edge.port(), |name| world.sites(&[name])[0].address());
     let question = format!("/explain?url=http://web.example:{port}/&client=203.0.113.");
     let home = at(&homes[7]);
@@ -117,7 +117,7 @@ fn scenario_59_a_client_of_an_ejected_gateway_moves_once() {
     assert_shares(&counts, &[(other, RUN - 1), ("500", 1)]);
     assert_eq!(counts["500"], 1, "no error but the one that ejects");
     home.answers(200);
-    // without outlier detection nobody is out
+    // without outlier detection no endpoint is ejected
     proxy.write("mesh.yaml", mesh(&world, proxy.edge, STICKY, halves("")));
     eventually("it is back", || {
         !proxy.page("/clusters").contains("ejected")

@@ -130,7 +130,11 @@ fn workloads_of_an_import_are_those_of_its_service_account() {
     };
     assert_eq!(ask("web", ""), 200);
     assert_eq!(ask("other", ""), 503, "somebody else");
-    assert_eq!((ask("", ""), ask("*", "")), (200, 200), "whoever it is");
+    assert_eq!(
+        (ask("", ""), ask("*", "")),
+        (200, 200),
+        "any certificate is accepted"
+    );
     let names =
         |name: &str| format!(", subjectAltNames: ['spiffe://cluster.local/ns/ns1/sa/{name}']");
     assert_eq!(ask("other", &names("web")), 200, "a rule counts first");

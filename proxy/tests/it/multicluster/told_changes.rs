@@ -49,7 +49,7 @@ impl Told {
     }
 }
 
-/// What is told of c2: its gateway, and more of that.
+/// The entry of c2 in the remote clusters file: its gateway, and more fields of that.
 fn c2(gateway: SocketAddr, more: &str) -> String {
     let (ip, port) = (gateway.ip(), gateway.port());
     format!(
@@ -135,7 +135,7 @@ fn what_is_wrong_with_the_file_is_told_and_what_it_said_last_stays_in_force() {
             None => std::fs::remove_file(told.path()).unwrap(),
         }
         let line = format!("{}{code}", told.path());
-        in_force("the mistake is told of", || proxy.stderr().contains(&line));
+        in_force("the mistake is logged", || proxy.stderr().contains(&line));
         assert_eq!(held(), 1);
         assert!(answers(&proxy, "one"));
         let log = proxy.stderr();
@@ -212,7 +212,7 @@ fn gateways_of_imports_are_spoken_to_as_the_file_says_now() {
         "{}:8:1: TLS001 clusters[0].gateway.tls.caCertificates",
         told.path()
     );
-    in_force("the missing file is told of", || {
+    in_force("the missing file is logged", || {
         proxy.stderr().contains(&missing)
     });
     assert!(is(503));

@@ -89,8 +89,8 @@ fn scenarios_64_and_65_a_policy_never_widens_what_may_be_used() {
         ..Setup::default()
     };
     assert_shares(&run(not_us, half), &[("L1", 500), ("L2", 500)]);
-    let nobody = Setup { local: 0, ..half };
-    assert_shares(&run(not_us, nobody), &[("503", 1000)]);
+    let without_local = Setup { local: 0, ..half };
+    assert_shares(&run(not_us, without_local), &[("503", 1000)]);
     let cluster_set = Setup {
         host: "web.ns1.svc.clusterset.local",
         ..half

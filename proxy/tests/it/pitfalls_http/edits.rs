@@ -93,7 +93,7 @@ async fn response_edits_reach_local_replies_of_matched_rules_only() {
   route: [{destination: {host: empty.test}}]
 - match: [{uri: {prefix: /unknown}}]
   headers: {response: {set: {x: '%RESPONSE_CODE%', x-set: 'yes'}}}
-  route: [{destination: {host: nobody.test}}]
+  route: [{destination: {host: unknown.test}}]
 - match: [{uri: {prefix: /one}}]
   headers: {response: {set: {x: '%RESPONSE_CODE%', x-set: 'yes'}, add: {date: more}}}
   route: [{destination: {host: one.test}}]

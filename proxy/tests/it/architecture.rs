@@ -1,5 +1,8 @@
 //! The rules of ARCHITECTURE.md and the house rules that a program can check.
 
+mod import_rings;
+mod imports;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

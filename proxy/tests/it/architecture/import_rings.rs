@@ -1,0 +1,246 @@
+//! Imports between the files of a crate run one way: no ring of files imports itself.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::imports::Imports;
+use super::{root, rust_files};
+
+/// Modules in which rings of files remain, by crate; `*` is a ring over several modules. The list only shrinks.
+const OPEN_RINGS: &[(&str, &str)] = &[
+    ("proxy", "admin"),
+    ("proxy", "app"),
+    ("proxy", "balance"),
+    ("proxy", "cluster"),
+    ("proxy", "codec"),
+    ("proxy", "command"),
+    ("proxy", "compile"),
+    ("proxy", "control"),
+    ("proxy", "exchange"),
+    ("proxy", "explain"),
+    ("proxy", "filter"),
+    ("proxy", "listener"),
+    ("proxy", "pool"),
+    ("proxy", "registry"),
+    ("proxy", "route"),
+    ("proxy", "snapshot"),
+    ("proxy", "telemetry"),
+    ("proxy", "tls"),
+    ("proxy", "upstream"),
+    ("config-loader", "diagnostic"),
+    ("config-loader", "parse"),
+    ("config-loader", "raw"),
+    ("config-loader", "re2"),
+    ("config-loader", "resource"),
+    ("config-loader", "validate"),
+    ("config-loader", "*"),
+    ("benches", "compare"),
+];
+
+/// The imports of a crate, without those of its tests and of its binaries.
+fn imports(package: &str) -> Imports {
+    let base = root().join(package).join("src");
+    let mut paths = Vec::new();
+    rust_files(&base, &mut paths);
+    let files = paths.into_iter().filter_map(|path| {
+        let inside = path.strip_prefix(&base).unwrap().with_extension("");
+        let segments: Vec<_> = inside
+            .iter()
+            .map(|segment| segment.to_str().unwrap())
+            .collect();
+        if segments[0] == "bin" || segments == ["main"] {
+            return None;
+        }
+        let module = if segments == ["lib"] {
+            String::new()
+        } else {
+            segments.join("::")
+        };
+        Some((module, fs::read_to_string(&path).unwrap()))
+    });
+    let files: Vec<_> = files.collect();
+    Imports::of(files.iter().map(|(module, text)| (&**module, &**text)))
+}
+
+#[test]
+fn imports_between_files_run_one_way() {
+    let mut violations = Vec::new();
+    let mut found = BTreeSet::new();
+    for package in ["proxy", "config-loader", "benches"] {
+        let imports = imports(package);
+        for ring in imports.rings() {
+            let open = (package, module_of(&ring));
+            if !OPEN_RINGS.contains(&open) {
+                let arrows = imports.arrows_within(&ring).join("\n    ");
+                let files = ring.join(" ");
+                violations.push(format!(
+                    "{package}: these files form a ring: {files}\n    {arrows}"
+                ));
+            }
+            found.insert((package, open.1.to_owned()));
+        }
+    }
+    for (package, module) in OPEN_RINGS {
+        if !found.contains(&(package, (*module).to_owned())) {
+            violations.push(format!(
+                "{package}: {module} has no ring any more; remove it from OPEN_RINGS"
+            ));
+        }
+    }
+    assert!(
+        violations.is_empty(),
+        "see ARCHITECTURE.md\n{}",
+        violations.join("\n")
+    );
+}
+
+/// The module of the first level that holds all files of a ring, or `*`.
+fn module_of(ring: &[String]) -> &str {
+    let module = |file: &String| file.split("::").next().unwrap_or_default().len();
+    let first = &ring[0][..module(&ring[0])];
+    if ring.iter().all(|file| file[..module(file)] == *first) {
+        first
+    } else {
+        "*"
+    }
+}
+
+/// The rings of made-up files, each ring as one line.
+fn rings(files: &[(&str, &str)]) -> Vec<String> {
+    let imports = Imports::of(files.iter().copied());
+    imports
+        .rings()
+        .into_iter()
+        .map(|ring| ring.join(" "))
+        .collect()
+}
+
+#[test]
+fn two_files_that_import_each_other_form_a_ring() {
+    let files = [
+        ("", "pub mod a; pub mod b;"),
+        ("a", "use crate::b::B; pub struct A(B);"),
+        ("b", "pub struct B; fn f(_: &super::a::A) {}"),
+    ];
+    assert_eq!(rings(&files), ["a b"]);
+    let imports = Imports::of(files);
+    let ring = ["a".to_owned(), "b".to_owned()];
+    assert_eq!(imports.arrows_within(&ring), ["a -> b: B", "b -> a: A"]);
+}
+
+#[test]
+fn a_ring_belongs_to_the_module_that_holds_all_its_files() {
+    for (files, module) in [
+        (["a", "a::b"], "a"),
+        (["a::b", "a::c"], "a"),
+        (["a::b", "ab"], "*"),
+    ] {
+        assert_eq!(module_of(&files.map(str::to_owned)), module);
+    }
+}
+
+#[test]
+fn every_way_to_write_an_import_counts() {
+    for import in [
+        "use crate::b::B;",
+        "use super::b::B;",
+        "use super::b::{self, B};",
+        "use crate::{c::C, b::{B, D}};",
+        "use super::b; fn f(_: b::B) {}",
+        "use super::b as other; fn f(_: other::B) {}",
+        "use super::b::{B as Other};",
+        "pub(in crate::c) use super::b::B; fn f(_: B) {}",
+        "fn f(_: crate::b::B) {}",
+        "fn f() { super::b::g() }",
+        "mod inline { fn f(_: super::super::b::B) {} }",
+        "#[cfg(not(test))] use super::b::B;",
+        "fn f() { let c = \'\"\'; super::b::g(); let d = \'\"\'; }",
+    ] {
+        let files = [
+            ("", ""),
+            ("a", import),
+            ("b", "use crate::a::A;"),
+            ("c", ""),
+        ];
+        assert_eq!(rings(&files), ["a b"], "{import}");
+    }
+}
+
+#[test]
+fn what_is_no_import_does_not_count() {
+    for text in [
+        "// use super::b::B;",
+        "/* use super::b::B; */",
+        "const TEXT: &str = \"super::b::B\";",
+        "const TEXT: &str = r#\"super::b::B\"#;",
+        "#[cfg(test)] mod tests { use super::b::B; }",
+        "#[cfg(test)] #[derive(Debug)] struct S(super::b::B); struct T;",
+        "#[cfg(all(test, feature = \"models\"))] mod models { use super::super::b::B; }",
+        "pub(in crate::b) struct A;",
+        "use super::b;",
+        "pub use super::b::B;",
+        "use std::b::B;",
+        "fn f(b: u8) -> u8 { b.B() }",
+    ] {
+        let files = [("", ""), ("a", text), ("b", "use crate::a::A;")];
+        assert!(rings(&files).is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn a_file_for_tests_only_does_not_count() {
+    let files = [
+        ("", ""),
+        ("a", "#[cfg(test)] mod tests; pub struct A;"),
+        ("a::tests", "use super::A; use crate::b::B;"),
+        ("b", "use crate::a::tests::helper;"),
+    ];
+    assert!(rings(&files).is_empty());
+}
+
+#[test]
+fn a_name_leads_through_reexports_to_the_file_that_defines_it() {
+    let parent = (
+        "p",
+        "mod a; mod b; pub use a::A; pub use self::b::B as Other;",
+    );
+    let root = ("", "mod p; pub use p::{A, Other};");
+    // both children are used through the parent and through the root
+    let one_way = [
+        root,
+        parent,
+        ("p::a", "use super::Other;"),
+        ("p::b", "pub struct B;"),
+    ];
+    assert!(rings(&one_way).is_empty());
+    let ring = [
+        root,
+        parent,
+        ("p::a", "use crate::Other;"),
+        ("p::b", "use super::A;"),
+    ];
+    assert_eq!(rings(&ring), ["p::a p::b"]);
+}
+
+#[test]
+fn a_parent_is_in_a_ring_if_it_uses_what_it_exports_again() {
+    let child = ("p::a", "use super::Own; pub struct A;");
+    let only_exports = [("", ""), ("p", "pub use a::A; pub struct Own;"), child];
+    assert!(rings(&only_exports).is_empty());
+    let uses = [("", ""), ("p", "pub use a::A; pub struct Own(A);"), child];
+    assert_eq!(rings(&uses), ["p p::a"]);
+    let calls = [("", ""), ("p", "pub struct Own; fn f() { a::g() }"), child];
+    assert_eq!(rings(&calls), ["p p::a"]);
+}
+
+#[test]
+fn a_ring_over_many_files_is_found_once() {
+    let files = [
+        ("", ""),
+        ("a", "use super::b::B;"),
+        ("b", "use super::c::C;"),
+        ("c", "use super::a::A;"),
+        ("d", "use super::a::A;"),
+    ];
+    assert_eq!(rings(&files), ["a b c"]);
+}

@@ -10,7 +10,7 @@ use config_loader::resource::istio::{
 };
 use http::HeaderName;
 
-use super::service::Service;
+use crate::compile::service::Service;
 
 use crate::balance::{CookieKey, HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
 use crate::cluster::locality::{Label, Pattern};

@@ -12,7 +12,7 @@ use config_loader::resource::istio::{
 };
 use config_loader::{ObjectRef, ResourceSet};
 
-use super::listeners::selects;
+use crate::compile::listeners::selects;
 use crate::identity::Identity;
 use crate::tls::{
     Alpn, AuthoritySource, Clients, IdentitySource, ServerSettings, Version, digest::Sha256,

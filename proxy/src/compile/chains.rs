@@ -6,11 +6,11 @@ use config_loader::ResourceSet;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{Protocol, ServerTlsMode, VirtualService};
 
-use super::certificates::{self, Scope};
-use super::clusters::Clusters;
-use super::hosts::HostCompiler;
-use super::listeners::Bound;
-use super::opaque::{OpaqueCompiler, Rules, sni_name};
+use crate::compile::certificates::{self, Scope};
+use crate::compile::clusters::Clusters;
+use crate::compile::hosts::HostCompiler;
+use crate::compile::listeners::Bound;
+use crate::compile::opaque::{OpaqueCompiler, Rules, sni_name};
 use crate::identity::Identity;
 use crate::snapshot::{
     Chain, Chains, Handling, HttpHosts, ListenerKey, OpaqueRoutes, Then, VirtualHost,

@@ -8,10 +8,10 @@ use config_loader::resource::Object;
 use config_loader::resource::istio::{ClientTls, ClientTlsMode, DestinationRule, TrafficPolicy};
 use config_loader::{ObjectRef, ResourceSet};
 
-use super::certificates::{Fields, Scope, mesh, secret};
-use super::policies;
-use super::service::{Behind, Facts, Origin, Port, Service, Workload};
 use crate::cluster::EndpointTls;
+use crate::compile::certificates::{Fields, Scope, mesh, secret};
+use crate::compile::policies;
+use crate::compile::service::{Behind, Facts, Origin, Port, Service, Workload};
 use crate::identity::{GatewayTls, Identity, MemberSettings, Mode};
 use crate::tls::{
     AuthoritySource, ClientMode, ClientSettings, ClientTls as Tls, IdentitySource, Naming, Store,

@@ -15,15 +15,15 @@ use std::sync::Arc;
 
 use config_loader::resource::HealthChecked;
 
-use super::Inputs;
-use super::changes::Changes;
-use super::client_tls::RuleTls;
-use super::federation::{self, Candidates, POOLS_MAX, Placed, Resolved, Viewer, Wanted};
-use super::policies::Policies;
-use super::service::{Origin, Port, Service, Shift, Workload};
-use super::services::{Services, Vips};
 use crate::cluster::federation::Pool;
 use crate::cluster::{Absence, Balance, Cluster, Locality, RetryLimit};
+use crate::compile::Inputs;
+use crate::compile::changes::Changes;
+use crate::compile::client_tls::RuleTls;
+use crate::compile::federation::{self, Candidates, POOLS_MAX, Placed, Resolved, Viewer, Wanted};
+use crate::compile::policies::Policies;
+use crate::compile::service::{Origin, Port, Service, Shift, Workload};
+use crate::compile::services::{Services, Vips};
 use crate::filter::RetryPolicy;
 use crate::identity::Identity;
 use crate::pool::PoolSettings;

@@ -9,8 +9,8 @@ use config_loader::resource::istio::{
 };
 use config_loader::{Name, ResourceSet};
 
-use super::rules::Sourced;
-use super::services;
+use crate::compile::rules::Sourced;
+use crate::compile::services;
 
 /// The rules of a VirtualService, with those of its delegates in place of the rules that name them. A delegate that
 /// is missing, has hosts of its own or is not exported to here takes its root rule with it, nothing else.

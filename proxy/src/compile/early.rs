@@ -63,6 +63,6 @@ fn origin(wanted: &StringMatch) -> OriginMatch {
         StringMatch::Exact(value) => OriginMatch::Exact((**value).into()),
         StringMatch::Prefix(value) => OriginMatch::Prefix((**value).into()),
         StringMatch::Present => OriginMatch::Any,
-        StringMatch::Regex(pattern) => OriginMatch::Regex(super::pattern(pattern)),
+        StringMatch::Regex(pattern) => OriginMatch::Regex(crate::compile::pattern(pattern)),
     }
 }

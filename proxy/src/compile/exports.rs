@@ -12,10 +12,10 @@ use config_loader::resource::Object;
 use config_loader::resource::core::ConditionStatus;
 use config_loader::resource::flomesh::{ExportRule, PathType, ServiceExport};
 
-use super::clusters::{self, Clusters};
-use super::rules::Compiled;
-use super::services::provenance;
 use crate::cluster::Split;
+use crate::compile::clusters::{self, Clusters};
+use crate::compile::rules::Compiled;
+use crate::compile::services::provenance;
 use crate::filter::{Action, PathRewrite, RouteFilters};
 use crate::identity::{Identity, Mode};
 use crate::route::{Conditions, Rule, Table, UriMatch};
@@ -188,7 +188,7 @@ impl Exported<'_> {
             .path_rewrite
             .as_ref()
             .map(|rewrite| PathRewrite::First {
-                regex: super::pattern(&rewrite.from),
+                regex: crate::compile::pattern(&rewrite.from),
                 with: (*rewrite.to).into(),
             });
         let rule = Rule {

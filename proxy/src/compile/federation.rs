@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use config_loader::resource::flomesh::ClusterBalancing;
 
-use super::members::Member;
-use super::service::{Port, Service, Workload};
 use crate::cluster::Absence;
 pub(super) use crate::cluster::federation::POOLS_MAX;
+use crate::compile::members::Member;
+use crate::compile::service::{Port, Service, Workload};
 use crate::identity::{Identity, Mode};
 
 /// How members share the traffic of a service.

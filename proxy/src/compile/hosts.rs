@@ -12,10 +12,10 @@ use config_loader::resource::istio::{
 };
 use config_loader::{Name, ResourceSet};
 
-use super::clusters::Clusters;
-use super::listeners::Bound;
-use super::rules::{self, Compiled, RuleScope};
-use super::{delegates, retries, services};
+use crate::compile::clusters::Clusters;
+use crate::compile::listeners::Bound;
+use crate::compile::rules::{self, Compiled, RuleScope};
+use crate::compile::{delegates, retries, services};
 use crate::filter::{Action, Redirect, RouteFilters, Scheme};
 use crate::identity::Identity;
 use crate::provenance::Provenance;

@@ -17,8 +17,8 @@ use config_loader::resource::flomesh::{
 use config_loader::resource::{Line, Object};
 use config_loader::{Code, Diagnostic, Location, Name, ResourceSet, Severity};
 
-use super::exports;
-use super::members::all;
+use crate::compile::exports;
+use crate::compile::members::all;
 use crate::identity::MemberSettings;
 
 mod conflicts;

@@ -8,12 +8,12 @@ use config_loader::ResourceSet;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{Bind, Gateway, GatewayRef, Protocol, Server, VirtualService};
 
-use super::Inputs;
-use super::chains::ChainCompiler;
-use super::clusters::Clusters;
-use super::hosts::{HostCompiler, served_hosts};
-use super::opaque::{OpaqueCompiler, Rules};
-use super::{exports, services};
+use crate::compile::Inputs;
+use crate::compile::chains::ChainCompiler;
+use crate::compile::clusters::Clusters;
+use crate::compile::hosts::{HostCompiler, served_hosts};
+use crate::compile::opaque::{OpaqueCompiler, Rules};
+use crate::compile::{exports, services};
 use crate::identity::{ExportListener, Identity};
 use crate::provenance::Provenance;
 use crate::snapshot::{

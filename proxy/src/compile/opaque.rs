@@ -12,12 +12,12 @@ use config_loader::resource::{Line, Object};
 
 use ipnet::IpNet;
 
-use super::clusters::{self, Clusters};
-use super::listeners::Bound;
-use super::rules::destinations::{WHOLE, part_of};
-use super::service::Shift;
-use super::services;
 use crate::cluster::Split;
+use crate::compile::clusters::{self, Clusters};
+use crate::compile::listeners::Bound;
+use crate::compile::rules::destinations::{WHOLE, part_of};
+use crate::compile::service::Shift;
+use crate::compile::services;
 use crate::identity::Identity;
 use crate::provenance::Provenance;
 use crate::route::{OpaqueConditions, OpaqueRule, OpaqueTable};

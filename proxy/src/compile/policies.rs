@@ -15,12 +15,12 @@ use config_loader::resource::istio::{
 };
 use config_loader::resource::{ExportTo, HealthChecked, Object};
 
-use super::balance;
-use super::client_tls::RuleTls;
-use super::clusters::ClusterPolicy;
-use super::service::Service;
-use super::services::provenance;
 use crate::cluster::{Balance, RetryLimit};
+use crate::compile::balance;
+use crate::compile::client_tls::RuleTls;
+use crate::compile::clusters::ClusterPolicy;
+use crate::compile::service::Service;
+use crate::compile::services::provenance;
 use crate::http2::pulse::KeepAlive;
 use crate::identity::Identity;
 use crate::pool::{Limits, PoolSettings, Speaks};

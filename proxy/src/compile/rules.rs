@@ -16,10 +16,10 @@ use config_loader::resource::istio::{
 };
 use http::{HeaderValue, StatusCode};
 
-use self::destinations::{destination, split};
-use self::shifts::Variant;
-use super::clusters::Clusters;
-use super::{early, retries};
+use crate::compile::clusters::Clusters;
+use crate::compile::rules::destinations::{destination, split};
+use crate::compile::rules::shifts::Variant;
+use crate::compile::{early, retries};
 use crate::filter::chain::HeaderScopes;
 use crate::filter::{
     Action, DirectResponse, HeaderError, HeaderScope, MatchedUri, Mirrors, PathChange, PathRewrite,
@@ -319,7 +319,7 @@ fn path_rewrite(path: &RewritePath, matched: MatchedUri) -> Option<PathRewrite> 
         RewritePath::Keep => None,
         RewritePath::Matched(with) => Some(PathRewrite::uri(matched, with)),
         RewritePath::Regex(rewrite) => Some(PathRewrite::regex(
-            super::pattern(&rewrite.pattern),
+            crate::compile::pattern(&rewrite.pattern),
             &rewrite.replacement,
         )),
     }
@@ -417,7 +417,7 @@ fn text(value: &StringMatch) -> TextMatch {
         StringMatch::Exact(value) => TextMatch::Exact((**value).into()),
         StringMatch::Prefix(value) => TextMatch::Prefix((**value).into()),
         StringMatch::Present => TextMatch::Present,
-        StringMatch::Regex(pattern) => TextMatch::Regex(super::pattern(pattern)),
+        StringMatch::Regex(pattern) => TextMatch::Regex(crate::compile::pattern(pattern)),
     }
 }
 
@@ -432,6 +432,6 @@ fn uri_match(value: &StringMatch, ignore_case: bool) -> UriMatch {
             ignore_case,
         },
         StringMatch::Present => UriMatch::Any,
-        StringMatch::Regex(pattern) => UriMatch::Regex(super::pattern(pattern)),
+        StringMatch::Regex(pattern) => UriMatch::Regex(crate::compile::pattern(pattern)),
     }
 }

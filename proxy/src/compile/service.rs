@@ -9,13 +9,15 @@ use config_loader::ObjectRef;
 use config_loader::resource::core::{EndpointSlice, SessionAffinity, TrafficDistribution};
 use config_loader::resource::{HealthChecked, Object, port_protocol};
 
-use super::balance;
-use super::federation::{Exposure, Sharing};
-use super::members::Member;
-use super::services::provenance;
-pub(super) use super::workload::{Behind, Facts, Origin, Workload, WorkloadHost, Workloads};
 use crate::balance::{Policy, Simple};
 use crate::cluster::Balance;
+use crate::compile::balance;
+use crate::compile::federation::{Exposure, Sharing};
+use crate::compile::members::Member;
+use crate::compile::services::provenance;
+pub(super) use crate::compile::workload::{
+    Behind, Facts, Origin, Workload, WorkloadHost, Workloads,
+};
 use crate::provenance::Provenance;
 use crate::route::Conditions;
 use crate::upstream::Protocol;

@@ -14,11 +14,11 @@ use config_loader::ResourceSet;
 use config_loader::resource::core::EndpointSlice;
 use config_loader::resource::{Object, Objects};
 
-use super::Inputs;
-use super::changes::{Changes, differences};
+use crate::compile::Inputs;
+use crate::compile::changes::{Changes, differences};
 #[cfg(test)]
-use super::service::Service;
-use super::services::Services;
+use crate::compile::service::Service;
+use crate::compile::services::Services;
 use crate::identity::Identity;
 use crate::snapshot::Snapshot;
 

@@ -29,9 +29,9 @@ use config_loader::resource::core::{EndpointSlice, TrafficDistribution};
 use config_loader::resource::{Age, HealthChecked, Line, Object, Spec};
 use ipnet::IpNet;
 
-use super::members::Members;
-use super::service::{Service, Workloads, Written};
-use super::service_cache::Names;
+use crate::compile::members::Members;
+use crate::compile::service::{Service, Workloads, Written};
+use crate::compile::service_cache::Names;
 use crate::identity::Identity;
 use crate::provenance::Provenance;
 use config_loader::catalog::{Naming, ShortNames};

@@ -11,11 +11,11 @@ use config_loader::resource::Object;
 use config_loader::resource::istio::{GatewayRef, HttpAction, VirtualService};
 use config_loader::{Name, ResourceSet};
 
-use super::federation::{self, Viewer, Wanted};
-use super::policies::Policies;
-use super::rules::{self, LeftOut, RuleScope};
-use super::services::{Services, provenance};
-use super::{delegates, hosts, listeners};
+use crate::compile::federation::{self, Viewer, Wanted};
+use crate::compile::policies::Policies;
+use crate::compile::rules::{self, LeftOut, RuleScope};
+use crate::compile::services::{Services, provenance};
+use crate::compile::{delegates, hosts, listeners};
 use crate::identity::Identity;
 use crate::provenance::Provenance;
 use crate::snapshot::ListenerKey;

@@ -12,9 +12,9 @@ use std::sync::{Arc, OnceLock};
 
 use config_loader::resource::core::PodOwner;
 
-use super::members::Member;
-use super::service::{Labels, Port};
 use crate::cluster::{Hop, Locality};
+use crate::compile::members::Member;
+use crate::compile::service::{Labels, Port};
 use crate::registry::{Address, Registry};
 use crate::upstream::{Alternates, TcpKeepalive};
 

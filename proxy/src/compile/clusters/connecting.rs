@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::{Clusters, Making};
 use crate::cluster::EndpointTls;
 use crate::compile::client_tls::Purpose;
+use crate::compile::clusters::{Clusters, Making};
 use crate::compile::service::{Facts, Workload};
 use crate::pool::{PoolSettings, Speaks};
 

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::connecting::TlsOf;
-use super::stats::StatsOf;
-use super::{Clusters, Making};
 use crate::cluster::{Cluster, Common, Endpoint};
+use crate::compile::clusters::connecting::TlsOf;
+use crate::compile::clusters::stats::StatsOf;
+use crate::compile::clusters::{Clusters, Making};
 use crate::compile::service::{Facts, Labels, Workload};
 use crate::registry::{Address, EndpointState};
 use crate::upstream::Alternates;

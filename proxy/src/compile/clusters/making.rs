@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use config_loader::resource::{HealthChecked, Probe as AskedProbe};
 
-use super::connecting::Connecting;
-use super::{Clusters, Making, StandsFor};
 use crate::cluster::federation::{Pool, Turns};
 use crate::cluster::locality::{self, TopologyLabels};
 use crate::cluster::{
     Absence, Balance, Cluster, Endpoint, Federation, HealthCheck, Parts, Plan, Probe,
 };
+use crate::compile::clusters::connecting::Connecting;
+use crate::compile::clusters::{Clusters, Making, StandsFor};
 use crate::compile::service::{Origin, Port, Workload, Written};
 use crate::registry::{ClusterState, Thresholds};
 use crate::snapshot::Renewal;

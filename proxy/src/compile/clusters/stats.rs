@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use config_loader::resource::core::PodOwner;
 
-use super::Clusters;
+use crate::compile::clusters::Clusters;
 use crate::compile::service::{Facts, Service};
 use crate::telemetry::{Reporter, RequestLabels, RequestStats, UNKNOWN};
 use crate::telemetry::{Service as ServiceLabels, Workload as WorkloadLabels};

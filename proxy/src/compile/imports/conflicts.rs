@@ -8,7 +8,7 @@ use config_loader::resource::flomesh::{ImportPort, ServiceAccount};
 use config_loader::resource::{Line, Object};
 use config_loader::{Diagnostic, Severity};
 
-use super::{Exported, finding, place};
+use crate::compile::imports::{Exported, finding, place};
 
 /// Warns of each export whose Service is not like that of the oldest one, or else like the importing cluster's own.
 pub(super) fn check(

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use config_loader::resource::Line;
 use config_loader::resource::istio::{Destination as RawDestination, HttpDestination};
 
-use super::{RuleScope, Sourced};
 use crate::cluster::Split;
 use crate::compile::clusters::{self, Clusters};
+use crate::compile::rules::{RuleScope, Sourced};
 use crate::compile::service::{Part, Shift};
 use crate::snapshot::Destination;
 

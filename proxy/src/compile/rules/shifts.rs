@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use config_loader::resource::istio::HttpDestination;
 
-use super::Sourced;
-use super::destinations::complete;
 use crate::compile::clusters::Clusters;
+use crate::compile::rules::Sourced;
+use crate::compile::rules::destinations::complete;
 use crate::compile::service::Shift;
 use crate::route::Conditions;
 

@@ -11,9 +11,9 @@ use config_loader::resource::istio::{
 };
 use config_loader::{Name, ResourceSet};
 
-use super::{Collector, Draft, Outside};
 use crate::cluster::Locality;
 use crate::compile::service::{Facts, Port, Workload, WorkloadHost};
+use crate::compile::services::{Collector, Draft, Outside};
 use crate::compile::workload::Listing;
 use crate::upstream::Protocol;
 

@@ -18,13 +18,13 @@ use config_loader::resource::gloo::{
     MeshRef,
 };
 
-use self::endpoints::{ByGateways, Objects, Remote, Renamed};
-use self::gateways::Gateways;
-use self::shifts::Known;
-use super::kube::host;
-use super::{Collector, Draft, Outside, policies};
 use crate::compile::members::Member;
 use crate::compile::service::{Facts, Port, Workload, WorkloadHost, carries_paths, protocol};
+use crate::compile::services::gloo::endpoints::{ByGateways, Objects, Remote, Renamed};
+use crate::compile::services::gloo::gateways::Gateways;
+use crate::compile::services::gloo::shifts::Known;
+use crate::compile::services::kube::host;
+use crate::compile::services::{Collector, Draft, Outside, policies};
 use crate::upstream::{Protocol, TcpKeepalive};
 
 /// Adds every service that Destinations describe under the hosts that it answers to, the oldest first; those of one

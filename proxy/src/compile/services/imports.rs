@@ -14,14 +14,16 @@ use config_loader::resource::flomesh::{
 };
 use http::HeaderValue;
 
-use super::kube::{SliceOf, Whereabouts, add_slices, host, member, slices_by_service};
-use super::{Collector, Draft, policies};
 use crate::cluster::Hop;
 use crate::compile::federation::Viewer;
 use crate::compile::service::{
     Facts, Labels, Origin, Port, Service, Workload, WorkloadHost, Workloads, Written, affinity,
     carries_paths, protocol,
 };
+use crate::compile::services::kube::{
+    SliceOf, Whereabouts, add_slices, host, member, slices_by_service,
+};
+use crate::compile::services::{Collector, Draft, policies};
 use config_loader::catalog::hostname::CLUSTER_SET;
 
 /// Adds the endpoints of every ServiceImport to the Service of its name, which is made up where there is none, and the

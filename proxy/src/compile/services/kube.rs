@@ -11,13 +11,13 @@ use config_loader::resource::core::{
     TargetPort, TrafficDistribution,
 };
 
-use super::{Collector, Draft, is_wanted, policies};
 use crate::cluster::Locality;
 use crate::compile::members::Member;
 use crate::compile::service::{
     Facts, Labels, Origin, Port, Workload, WorkloadHost, affinity, carries_paths, protocol,
 };
 use crate::compile::service_cache::Names;
+use crate::compile::services::{Collector, Draft, is_wanted, policies};
 use crate::compile::workload::Listing;
 
 /// Adds every Service that this proxy may see under `<name>.<namespace>.svc.<domain>`.

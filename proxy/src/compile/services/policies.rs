@@ -7,9 +7,9 @@ use config_loader::kind::{Kind, Name};
 use config_loader::resource::flomesh::{Algorithm, ClusterBalancing};
 use config_loader::resource::karmada::NamedCluster;
 
-use super::{Collector, Draft};
 use crate::compile::federation::{Exposure, Sharing};
 use crate::compile::service::ExportBalancer;
+use crate::compile::services::{Collector, Draft};
 
 /// The weight that counts where 0 does not drain.
 const WHOLE_WEIGHT: u32 = 100;

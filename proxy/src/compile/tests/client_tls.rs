@@ -1,6 +1,6 @@
 //! What a DestinationRule says of TLS for a port and a subset.
 
-use super::world::World;
+use crate::compile::tests::world::World;
 
 const ROUTES: &str = "VirtualService default/a {hosts: [a.com], gateways: [gw], http: [\
     {match: [{uri: {prefix: /v1}}], route: [{destination: {host: s, subset: v1}}]}, \

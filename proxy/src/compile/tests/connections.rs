@@ -1,6 +1,6 @@
 //! Servers beside each other on one address, and where connections go that are not plain HTTP.
 
-use super::world::{SERVICE, World, ask_host};
+use crate::compile::tests::world::{SERVICE, World, ask_host};
 use crate::route::OpaqueHead;
 use crate::snapshot::{Handling, Listener, OpaqueRoutes, Security, Service, Then};
 
@@ -342,7 +342,7 @@ fn what_did_not_change_is_kept() {
     let texts: Vec<&str> = resources.iter().map(String::as_str).collect();
     let mut world = World::only(&texts);
     let before = std::sync::Arc::clone(&world.snapshot);
-    world.put(&super::world::load(&texts));
+    world.put(&crate::compile::tests::world::load(&texts));
     for (old, new) in before
         .listeners
         .values()
@@ -356,7 +356,7 @@ fn what_did_not_change_is_kept() {
         texts[2].replace("sniHosts: [a.com]", "sniHosts: [a.com], port: 443"),
     ];
     let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
-    world.put(&super::world::load(&changed));
+    world.put(&crate::compile::tests::world::load(&changed));
     let kept = |port| {
         std::ptr::eq(
             before

@@ -1,6 +1,6 @@
 //! Delegates: whose rules count, how match blocks are merged, what is dropped.
 
-use super::world::{World, ask, plain};
+use crate::compile::tests::world::{World, ask, plain};
 
 /// A root that delegates with these match blocks, and a delegate with one rule with these.
 fn merged(root: &str, delegate: &str) -> World {

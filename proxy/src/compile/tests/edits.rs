@@ -6,8 +6,8 @@ use std::fmt::Write;
 use config_loader::{Diagnostics, ResourceSet, Severity, load_bytes};
 use proptest::prelude::*;
 
-use super::incremental::dump;
-use super::world::World;
+use crate::compile::tests::incremental::dump;
+use crate::compile::tests::world::World;
 use crate::snapshot::Snapshot;
 
 /// Services, each with this many slices.

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::world::{GATEWAY, SERVICE, World, load, plain};
+use crate::compile::tests::world::{GATEWAY, SERVICE, World, load, plain};
 use crate::snapshot::Snapshot;
 
 /// A VirtualService with one rule for each prefix, which answers with its own name.
@@ -126,7 +126,7 @@ fn hosts_are_those_that_service_and_server_share() {
         );
         let world = World::only(&[&gateway, &service]);
         assert_eq!(
-            super::world::ask(&world.snapshot, 80, request),
+            crate::compile::tests::world::ask(&world.snapshot, 80, request),
             expected,
             "server {server}, service {host}, {request}"
         );

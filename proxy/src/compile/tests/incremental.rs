@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::world::{GATEWAY, SERVICE, World, load, plain};
 use crate::cluster::{Cluster, EndpointTls};
+use crate::compile::tests::world::{GATEWAY, SERVICE, World, load, plain};
 use crate::identity::{GatewayTls, MemberGateway, MemberSettings};
 use crate::snapshot::{Snapshot, VirtualHost};
 

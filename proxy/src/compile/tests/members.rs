@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use super::world::{GATEWAY, World, load};
 use crate::cluster::{Ask, Cluster};
+use crate::compile::tests::world::{GATEWAY, World, load};
 use crate::registry::{Moment, why};
 use crate::snapshot::Snapshot;
 

@@ -8,7 +8,7 @@ use config_loader::resource::istio::{
     Algorithm, ConnectionPool, DestinationRule, LoadBalancer, PortPolicy,
 };
 
-use super::world::{GATEWAY, World, load};
+use crate::compile::tests::world::{GATEWAY, World, load};
 
 const SERVICE: &str = "VirtualService default/a {hosts: [a.com], gateways: [gw], http: [\
     {match: [{uri: {prefix: /v1}}], route: [{destination: {host: s, subset: v1}}]}, \
@@ -46,7 +46,13 @@ fn check_amended(
     amend: impl Fn(&mut DestinationRule),
     expected: &[(&str, &str)],
 ) {
-    let mut set = load(&[&[GATEWAY, super::world::SERVICE, SERVICE], rules].concat());
+    let mut set = load(
+        &[
+            &[GATEWAY, crate::compile::tests::world::SERVICE, SERVICE],
+            rules,
+        ]
+        .concat(),
+    );
     let name = Name {
         namespace: name.0.into(),
         name: name.1.into(),

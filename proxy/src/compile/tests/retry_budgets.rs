@@ -1,8 +1,8 @@
 //! How many retries a budget allows, as requests come and the rules change.
 
-use super::world::{SERVICE, World, load};
 use crate::balance::EndpointIdx;
 use crate::cluster::Cluster;
+use crate::compile::tests::world::{SERVICE, World, load};
 use crate::registry::Moment;
 use std::sync::Arc;
 
@@ -18,7 +18,12 @@ fn put(world: &mut World, budget: &str, weight: u32) -> Arc<Cluster> {
         &format!("address: 10.0.0.1, weight: {weight},"),
     );
     let route = "VirtualService default/v {hosts: [a.com], gateways: [gw], http: [{route: [{destination: {host: s}}]}]}";
-    world.put(&load(&[super::world::GATEWAY, &service, route, &rule]));
+    world.put(&load(&[
+        crate::compile::tests::world::GATEWAY,
+        &service,
+        route,
+        &rule,
+    ]));
     let id = world.registry.cluster(NAME).id;
     Arc::clone(world.snapshot.cluster(id).unwrap())
 }

@@ -1,6 +1,6 @@
 //! Rules to routes: order, blocks that need no request, destinations.
 
-use super::world::World;
+use crate::compile::tests::world::World;
 
 /// A VirtualService for `a.com` with these rules; `R(x)` represents an answer with the body `x`.
 fn rules(http: &str) -> String {
@@ -115,7 +115,7 @@ fn text_is_matched_as_written() {
         let world = World::of(&[&rules(&format!("{{match: [{{{block}}}], R(ok)}}"))]);
         for (request, held) in rows {
             let expected = if *held { "200 ok" } else { "404" };
-            let got = super::world::ask(&world.snapshot, 80, request);
+            let got = crate::compile::tests::world::ask(&world.snapshot, 80, request);
             assert_eq!(got, expected, "{block}: {request}");
         }
     }
@@ -148,7 +148,7 @@ fn blocks_that_need_no_request_are_decided_beforehand() {
         );
         let expected = if held { "200 one" } else { "404" };
         let world = World::of(&[&rules(&http)]);
-        let got = super::world::ask(&world.snapshot, 80, "a.com:8080/x");
+        let got = crate::compile::tests::world::ask(&world.snapshot, 80, "a.com:8080/x");
         assert_eq!(got, expected, "{block}");
         // the rest of the rule lives on
         world.check(&[("a.com/y", "200 one")]);

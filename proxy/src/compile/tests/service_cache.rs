@@ -8,9 +8,9 @@ use config_loader::resource::core::EndpointSlice;
 use config_loader::resource::{Name, Object};
 use proptest::prelude::*;
 
-use super::incremental::dump;
-use super::world::{GATEWAY, World, load};
 use crate::compile::service::Service;
+use crate::compile::tests::incremental::dump;
+use crate::compile::tests::world::{GATEWAY, World, load};
 use crate::compile::{Inputs, ServiceCache, compile_again};
 use crate::snapshot::Snapshot;
 use crate::tls::Store;

@@ -1,7 +1,7 @@
 //! Endpoints of a service, by the kinds of resources that describe it.
 
-use super::world::{GATEWAY, World, load};
 use crate::cluster::Endpoint;
+use crate::compile::tests::world::{GATEWAY, World, load};
 use crate::upstream::Reach;
 
 /// Asks for the service `w` of the namespace `default` at this port; `ADDRESS*WEIGHT` of each endpoint, or `unknown`.

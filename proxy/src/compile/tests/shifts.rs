@@ -2,7 +2,7 @@
 
 use config_loader::{Diagnostics, ResourceSet, Severity, load_bytes};
 
-use super::world::{GATEWAY, World, ask, load};
+use crate::compile::tests::world::{GATEWAY, World, ask, load};
 use crate::snapshot::Snapshot;
 
 const SHIFTED: &str = "75 web.ns1:80/version-v1, 25 web.ns1:80/version-v2";

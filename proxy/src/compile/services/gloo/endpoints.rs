@@ -10,10 +10,10 @@ use config_loader::resource::gloo::{
     Backing, Destination, EndpointSubset, KubeEndpoint, KubePort, KubeService,
 };
 
-use super::gateways::Gateway;
 use crate::cluster::Locality;
 use crate::compile::members::Member;
 use crate::compile::service::{Behind, Facts, Origin, Workload, WorkloadHost, Workloads};
+use crate::compile::services::gloo::gateways::Gateway;
 use crate::compile::workload::Listing;
 use crate::upstream::TcpKeepalive;
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use config_loader::resource::Object;
 use config_loader::resource::gloo::{Backing, Destination, KubeService, KubeServiceType};
 
-use super::super::kube::host;
-use super::super::{Collector, Draft};
 use crate::compile::members::Member;
 use crate::compile::service::WorkloadHost;
+use crate::compile::services::kube::host;
+use crate::compile::services::{Collector, Draft};
 
 /// The label of a Destination that is the gateway of its cluster.
 const LABEL: (&str, &str) = ("istio", "ingressgateway");

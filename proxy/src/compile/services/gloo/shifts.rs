@@ -17,10 +17,10 @@ use config_loader::resource::gloo::{
     WorkloadSelector, subset_name,
 };
 
-use super::super::{Collector, Draft, provenance};
-use super::Named;
 use crate::compile::rules;
 use crate::compile::service::{Part, Shift};
+use crate::compile::services::gloo::Named;
+use crate::compile::services::{Collector, Draft, provenance};
 
 /// What has to be known to tell where shifts lead.
 pub(super) struct Known<'a> {

@@ -3,85 +3,44 @@
 //! Reads no clock and does no I/O; live state comes from the registry by identity. It does all the work that a request
 //! should not do: names are completed, VirtualServices and delegates merged, policies chosen, match tables and
 //! balancers built. Parts of the snapshot before are kept by `Arc` where nothing that they follow from has changed.
+//!
+//! Each step reads the results of the steps before it, and no later ones: `applies` (which resources count for this proxy) and
+//! `members` (the Kubernetes clusters), `service` (what a service is) and `services` (all of them), `policies` (what
+//! DestinationRules say), `clusters`, `rules` (the rules of VirtualServices) and `listeners`. `update` carries over from one
+//! compile to the next. `survey` and `imports` ask the same functions for `strait explain` and `strait imports`.
 
-mod balance;
+mod applies;
 
 pub mod certificates;
 
-mod chains;
-mod changes;
-
-pub mod client_tls;
-
 mod clusters;
-
-mod delegates;
-mod early;
-
-mod exports;
-
-mod federation;
-
-mod hosts;
+mod conditions;
 
 pub mod imports;
 
+mod inputs;
 mod listeners;
-
 mod members;
 
-mod service_cache;
+pub mod policies;
 
-mod opaque;
-
-mod policies;
-
-mod retries;
-
+mod provenance;
 mod rules;
-
 mod service;
-
 mod services;
 
 pub mod survey;
 
-mod workload;
+mod update;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use config_loader::ResourceSet;
-use config_loader::resource::istio::Pattern as RawPattern;
-
-use crate::identity::Identity;
-use crate::pattern::Pattern;
-use crate::registry::Moment;
-use crate::registry::Registry;
 use crate::snapshot::Snapshot;
-use crate::telemetry::StatsRegistry;
-use crate::tls::Store;
 use clusters::{Built, Clusters};
+pub use inputs::Inputs;
 use policies::Policies;
-pub use service_cache::ServiceCache;
 pub use survey::Survey;
-
-/// Everything that a snapshot follows from.
-#[derive(Clone, Copy)]
-pub struct Inputs<'a> {
-    /// The resources in effect.
-    pub resources: &'a ResourceSet,
-    /// Who this proxy is.
-    pub identity: &'a Identity,
-    /// Live state by identity.
-    pub registry: &'a Registry,
-    /// Statistics by labels.
-    pub stats: &'a StatsRegistry,
-    /// Certificates by where they come from.
-    pub certificates: &'a Store,
-    /// The time, for endpoints that are new.
-    pub now: Moment,
-}
+pub use update::service_cache::ServiceCache;
 
 /// Compiles a snapshot. With `previous` from the same registry, what did not change is taken from there; the result is
 /// the same as that of a fresh compile.
@@ -116,11 +75,6 @@ pub fn compile_again(
         dns_names,
         retired: BTreeMap::new(),
     }
-}
-
-/// A regular expression as requests use it.
-fn pattern(raw: &RawPattern) -> Pattern {
-    Pattern::new(Arc::clone(&raw.source), Arc::clone(&raw.regex))
 }
 
 #[cfg(test)]

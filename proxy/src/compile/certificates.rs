@@ -12,7 +12,7 @@ use config_loader::resource::istio::{
 };
 use config_loader::{ObjectRef, ResourceSet};
 
-use crate::compile::listeners::selects;
+use crate::compile::applies::selects;
 use crate::identity::Identity;
 use crate::tls::{
     Alpn, AuthoritySource, Clients, IdentitySource, ServerSettings, Version, digest::Sha256,
@@ -48,7 +48,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Whether every Gateway and DestinationRule counts, whatever workload it selects.
-    pub(super) fn is_of_all(self) -> bool {
+    pub(in crate::compile) fn is_of_all(self) -> bool {
         matches!(self, Scope::Any(identity) if identity.labels.is_empty())
     }
 
@@ -291,7 +291,7 @@ fn authorities(tls: &ServerTls, namespace: &str) -> Option<AuthoritySource> {
 }
 
 /// Namespace and name of a secret: `NAME`, `NAMESPACE/NAME`, either with a scheme before it.
-pub(super) fn secret(written: &str, namespace: &str) -> (Arc<str>, Arc<str>) {
+pub(in crate::compile) fn secret(written: &str, namespace: &str) -> (Arc<str>, Arc<str>) {
     let mut schemes = SCHEMES.iter();
     let plain = schemes.find_map(|scheme| written.strip_prefix(scheme));
     let plain = plain.unwrap_or(written);

@@ -7,60 +7,50 @@ mod connecting;
 mod endpoints;
 mod making;
 mod stats;
+mod workload_labels;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use config_loader::resource::HealthChecked;
-
 use crate::cluster::federation::Pool;
-use crate::cluster::{Absence, Balance, Cluster, Locality, RetryLimit};
+use crate::cluster::{Absence, Cluster, Locality};
 use crate::compile::Inputs;
-use crate::compile::changes::Changes;
-use crate::compile::client_tls::RuleTls;
-use crate::compile::federation::{self, Candidates, POOLS_MAX, Placed, Resolved, Viewer, Wanted};
+use crate::compile::policies::ClusterPolicy;
 use crate::compile::policies::Policies;
-use crate::compile::service::{Origin, Port, Service, Shift, Workload};
-use crate::compile::services::{Services, Vips};
+use crate::compile::service::Service;
+use crate::compile::service::Shift;
+use crate::compile::service::federation;
+use crate::compile::service::federation::Candidates;
+use crate::compile::service::federation::POOLS_MAX;
+use crate::compile::service::federation::Placed;
+use crate::compile::service::federation::Resolved;
+use crate::compile::service::federation::Viewer;
+use crate::compile::service::federation::Wanted;
+use crate::compile::service::port::Port;
+use crate::compile::service::workload::Origin;
+use crate::compile::service::workload::Workload;
+use crate::compile::services::Services;
+use crate::compile::services::Vips;
+use crate::compile::update::changes::Changes;
 use crate::filter::RetryPolicy;
 use crate::identity::Identity;
-use crate::pool::PoolSettings;
-use crate::provenance::Provenance;
 use crate::registry::{ClusterId, Moment, Registry};
 use crate::snapshot::{Destination, Renewal, Snapshot};
 use crate::telemetry::{RouteStats, StatsRegistry, Workload as WorkloadLabels};
 use crate::tls::Store;
 use crate::upstream::Tunnel;
-use stats::workload_labels;
-
-/// What balances a cluster: a DestinationRule's settings for one port and subset.
-#[derive(Clone, Debug)]
-pub(super) struct ClusterPolicy {
-    pub balance: Balance,
-    /// Whether a rule says how endpoints are picked.
-    pub says_balancer: bool,
-    pub retry_limit: RetryLimit,
-    pub pool: PoolSettings,
-    /// What it says about health checks.
-    pub health_check: HealthChecked,
-    /// What a rule says of TLS.
-    pub tls: Option<RuleTls>,
-    /// Labels of the subset; `None` for the whole service.
-    pub subset: Option<BTreeMap<String, String>>,
-    pub provenance: Vec<Provenance>,
-    pub fingerprint: u64,
-}
+use workload_labels::workload_labels;
 
 /// Names a cluster as Istio does.
-pub(super) fn name(port: u16, subset: &str, host: &str) -> String {
+pub(in crate::compile) fn name(port: u16, subset: &str, host: &str) -> String {
     format!("outbound|{port}|{subset}|{host}")
 }
 
 /// What the clusters of one name have in common.
 #[derive(Clone, Copy)]
-struct Making<'a> {
+pub(in crate::compile) struct Making<'a> {
     service: &'a Service,
     port: &'a Port,
     policy: &'a ClusterPolicy,
@@ -74,7 +64,7 @@ struct Making<'a> {
 
 /// What a cluster represents apart from its own endpoints.
 #[derive(Default)]
-struct StandsFor {
+pub(in crate::compile) struct StandsFor {
     /// Whether its own endpoints are one of several pools.
     is_pool: bool,
     pools: Option<Vec<Pool>>,
@@ -88,13 +78,13 @@ const EXPORTED: &str = "exported";
 const PASSED_ON: &str = "passthrough";
 
 /// Names the cluster to which TLS is passed on that asks for the cluster `outbound|PORT|SUBSET|HOST`.
-pub(super) fn passed_on_name(cluster: &str) -> String {
+pub(in crate::compile) fn passed_on_name(cluster: &str) -> String {
     let rest = cluster.split_once('|').map_or(cluster, |(_, rest)| rest);
     format!("{PASSED_ON}|{rest}")
 }
 
 /// Names the cluster of a service as it is served to other clusters.
-pub(super) fn exported_name(port: u16, host: &str) -> String {
+pub(in crate::compile) fn exported_name(port: u16, host: &str) -> String {
     format!("{EXPORTED}|{port}||{host}")
 }
 
@@ -102,7 +92,7 @@ pub(super) fn exported_name(port: u16, host: &str) -> String {
 const FEDERATED_MAX: usize = 20;
 
 /// What became of the names that routes have.
-pub(super) struct Built {
+pub(in crate::compile) struct Built {
     /// Clusters by number.
     pub clusters: Box<[Option<Arc<Cluster>>]>,
     /// Numbers of those whose service does not have the port; sorted.
@@ -112,7 +102,7 @@ pub(super) struct Built {
 }
 
 /// Builds the clusters that routes name.
-pub(super) struct Clusters<'a> {
+pub(in crate::compile) struct Clusters<'a> {
     services: &'a Services,
     policies: &'a Policies<'a>,
     registry: &'a Registry,
@@ -135,7 +125,7 @@ pub(super) struct Clusters<'a> {
 }
 
 impl<'a> Clusters<'a> {
-    pub(super) fn new(
+    pub(in crate::compile) fn new(
         inputs: &'a Inputs<'a>,
         services: &'a Services,
         policies: &'a Policies<'a>,
@@ -166,22 +156,31 @@ impl<'a> Clusters<'a> {
     }
 
     /// Where a rule with this `statPrefix` counts its requests; nowhere without one.
-    pub(super) fn route_stats(&self, prefix: &str) -> Option<Arc<RouteStats>> {
+    pub(in crate::compile) fn route_stats(&self, prefix: &str) -> Option<Arc<RouteStats>> {
         (!prefix.is_empty()).then(|| self.stats.route_stats(prefix))
     }
 
     /// What is tried again of the requests of a rule that says nothing about it.
-    pub(super) fn mesh_retries(&self) -> &Arc<RetryPolicy> {
+    pub(in crate::compile) fn mesh_retries(&self) -> &Arc<RetryPolicy> {
         &self.mesh_retries
     }
 
     /// The full host of a destination that an object in `namespace` names.
-    pub(super) fn destination<'h>(&self, host: &'h str, namespace: &str) -> Cow<'h, str> {
+    pub(in crate::compile) fn destination<'h>(
+        &self,
+        host: &'h str,
+        namespace: &str,
+    ) -> Cow<'h, str> {
         self.services.destination(host, namespace)
     }
 
     /// The service port that a destination means.
-    pub(super) fn port(&self, host: &str, named: Option<u16>, listener_port: u16) -> u16 {
+    pub(in crate::compile) fn port(
+        &self,
+        host: &str,
+        named: Option<u16>,
+        listener_port: u16,
+    ) -> u16 {
         match self.services.find(host) {
             Some(service) => service.port(named, listener_port),
             None => named.unwrap_or(listener_port),
@@ -189,20 +188,23 @@ impl<'a> Clusters<'a> {
     }
 
     /// Notes for which listener routes are compiled from here on: one where a VirtualService has the host `*`, or not.
-    pub(super) fn enter_listener(&mut self, routes_every_host: bool) {
+    pub(in crate::compile) fn enter_listener(&mut self, routes_every_host: bool) {
         self.routes_every_host = routes_every_host;
     }
 
     /// Where requests for a host go instead, as policies shift them; nowhere on a listener with a VirtualService for
     /// every host, which says where the requests of this one go, too.
-    pub(super) fn shifts(&self, host: &str) -> &[Arc<Shift>] {
+    pub(in crate::compile) fn shifts(&self, host: &str) -> &[Arc<Shift>] {
         let service = self.services.find(host).filter(|_| !self.routes_every_host);
         service.map_or(&[], |service| &service.shifts)
     }
 
     /// Hosts by which other clusters know services of the local one and that are `is_wanted`, sorted; at most
     /// [`FEDERATED_MAX`].
-    pub(super) fn federated(&self, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<Arc<str>> {
+    pub(in crate::compile) fn federated(
+        &self,
+        is_wanted: impl Fn(&str, &str) -> bool,
+    ) -> Vec<Arc<str>> {
         let own = &self.services.members().own;
         let services = self.services.iter().filter(|service| {
             let stands_for = service.stands_for.as_ref();
@@ -217,7 +219,10 @@ impl<'a> Clusters<'a> {
 
     /// Names of the clusters of every service of the mesh whose host and namespace `is_wanted`: one for each port and
     /// subset, sorted. Hosts that represent other clusters are not among them.
-    pub(super) fn names_of_mesh(&self, is_wanted: impl Fn(&str, &str) -> bool) -> Vec<String> {
+    pub(in crate::compile) fn names_of_mesh(
+        &self,
+        is_wanted: impl Fn(&str, &str) -> bool,
+    ) -> Vec<String> {
         let own = &self.services.members().own;
         let mut names = Vec::new();
         let services = self.services.iter().filter(|service| {
@@ -242,7 +247,7 @@ impl<'a> Clusters<'a> {
 
     /// The number of the cluster with this name, `outbound|PORT|SUBSET|HOST`, which is built on first use. A number is
     /// given out for an unknown host or subset too; the snapshot has no cluster under it.
-    pub(super) fn need(&mut self, name: &str) -> (Arc<str>, ClusterId) {
+    pub(in crate::compile) fn need(&mut self, name: &str) -> (Arc<str>, ClusterId) {
         let state = self.registry.cluster(name);
         if !self.built.contains_key(&state.id) {
             let cluster = self.find(name);
@@ -255,7 +260,7 @@ impl<'a> Clusters<'a> {
     }
 
     /// Takes the cluster of a destination that is as it was; it is looked at only if the change touches it.
-    pub(super) fn need_again(&mut self, destination: &Destination) {
+    pub(in crate::compile) fn need_again(&mut self, destination: &Destination) {
         let id = destination.cluster;
         if self.built.contains_key(&id) {
             return;
@@ -276,7 +281,7 @@ impl<'a> Clusters<'a> {
     }
 
     /// What the change touches.
-    pub(super) fn changes(&self) -> &'a Changes {
+    pub(in crate::compile) fn changes(&self) -> &'a Changes {
         self.changes
     }
 
@@ -331,23 +336,23 @@ impl<'a> Clusters<'a> {
     }
 
     /// Under what else requests for a service of the local domain may come.
-    pub(super) fn aliases(&self, host: &str) -> Vec<String> {
+    pub(in crate::compile) fn aliases(&self, host: &str) -> Vec<String> {
         self.services.aliases(host, &self.identity.domain)
     }
 
     /// The addresses that represent services.
-    pub(super) fn vips(&self) -> &Vips {
+    pub(in crate::compile) fn vips(&self) -> &Vips {
         self.services.vips()
     }
 
     /// Whether a service has this port, and is one whose endpoints are the local cluster's.
-    pub(super) fn exports(&self, host: &str, port: u16) -> bool {
+    pub(in crate::compile) fn exports(&self, host: &str, port: u16) -> bool {
         let service = self.services.find(host);
         service.is_some_and(|service| service.is_exportable && service.find_port(port).is_some())
     }
 
     /// The tunnel that connections to a cluster go through, if its rule says so; `whole` if no subset has a say.
-    pub(super) fn tunnel(&self, name: &str, whole: bool) -> Option<Tunnel> {
+    pub(in crate::compile) fn tunnel(&self, name: &str, whole: bool) -> Option<Tunnel> {
         let mut parts = name.splitn(4, '|').skip(1);
         let port: u16 = parts.next()?.parse().ok()?;
         let (subset, host) = (parts.next()?, parts.next()?);
@@ -357,7 +362,7 @@ impl<'a> Clusters<'a> {
     }
 
     /// All clusters by number, and what goes with them.
-    pub(super) fn finish(self) -> Built {
+    pub(in crate::compile) fn finish(self) -> Built {
         let mut clusters = vec![None; self.registry.cluster_count()];
         for (id, cluster) in self.built {
             clusters[id.0 as usize] = cluster;

@@ -11,17 +11,19 @@ use std::sync::Arc;
 use config_loader::diagnostic::codes::imports::{IM002, IM003};
 use config_loader::resource::core::{Host, Protocol, Service, ServicePort};
 use config_loader::resource::flomesh::{
-    ClusterKey, ImportEndpoint, ImportPort, ImportTarget, PathType, ServiceAccount, ServiceExport,
-    ServiceImport,
+    ClusterKey, ImportEndpoint, ImportPort, ImportTarget, PathType, ServiceAccount, ServiceImport,
 };
 use config_loader::resource::{Line, Object};
-use config_loader::{Code, Diagnostic, Location, Name, ResourceSet, Severity};
+use config_loader::{Diagnostic, Name, ResourceSet, Severity};
 
-use crate::compile::exports;
+use crate::compile::listeners::exports;
 use crate::compile::members::all;
 use crate::identity::MemberSettings;
 
 mod conflicts;
+mod exported;
+
+use exported::{Exported, finding};
 
 /// A cluster with its resources.
 #[derive(Clone, Debug)]
@@ -61,20 +63,6 @@ pub struct Imported {
     pub imports: Vec<Import>,
     /// What is wrong, beside what is wrong with the resources of one cluster alone.
     pub found: Vec<Diagnostic>,
-}
-
-/// An export that counts, with its Service.
-struct Exported<'a> {
-    cluster: &'a ClusterKey,
-    object: &'a Object<ServiceExport>,
-    service: &'a Object<Service>,
-}
-
-impl Exported<'_> {
-    /// The oldest first. Where an object was read says nothing among clusters.
-    fn age(&self) -> impl Ord + '_ {
-        (self.object.created.unwrap_or(i64::MIN), self.cluster)
-    }
 }
 
 /// The ServiceImports that a cluster needs: of each service that others export to it a port for each port that some
@@ -322,29 +310,6 @@ fn no_gateway(export: &Exported<'_>) -> Diagnostic {
         "name the gateway in the file of --clusters, or give a Cluster object with `gatewayHost` by --from",
     );
     found
-}
-
-/// A finding at a line of an object.
-fn finding<T>(
-    object: &Object<T>,
-    (field, line): (&str, Line),
-    (severity, code): (Severity, Code),
-    message: String,
-) -> Diagnostic {
-    let file = Arc::clone(&object.provenance.file);
-    let mut found = Diagnostic::about_file(severity, code, file, message);
-    found.object = Some(object.id.clone());
-    found.location = place(object, line);
-    found.field = field.to_owned();
-    found
-}
-
-/// The place of a line of an object.
-fn place<T>(object: &Object<T>, line: Line) -> Location {
-    let mut place = Location::whole_file(Arc::clone(&object.provenance.file));
-    place.line = object.line_of(line);
-    (place.column, place.len) = (1, 1);
-    place
 }
 
 #[cfg(test)]

@@ -1,5 +1,11 @@
 //! Listeners: Gateway servers by address, and which of them stand beside each other on one.
 
+pub(in crate::compile) mod bound;
+mod chains;
+pub(in crate::compile) mod exports;
+pub(in crate::compile) mod hosts;
+mod opaque;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,56 +15,20 @@ use config_loader::resource::Object;
 use config_loader::resource::istio::{Bind, Gateway, GatewayRef, Protocol, Server, VirtualService};
 
 use crate::compile::Inputs;
-use crate::compile::chains::ChainCompiler;
+use crate::compile::applies::{selects, visible};
 use crate::compile::clusters::Clusters;
-use crate::compile::hosts::{HostCompiler, served_hosts};
-use crate::compile::opaque::{OpaqueCompiler, Rules};
-use crate::compile::{exports, services};
-use crate::identity::{ExportListener, Identity};
+use crate::compile::listeners::bound::Bound;
+use crate::compile::listeners::chains::ChainCompiler;
+use crate::compile::listeners::hosts::HostCompiler;
+use crate::compile::listeners::opaque::OpaqueCompiler;
+use crate::compile::listeners::opaque::Rules;
+use crate::compile::provenance::object_name;
+use crate::identity::Identity;
 use crate::provenance::Provenance;
 use crate::snapshot::{
     ListenAddress, Listener, ListenerKey, ProxyHeader, Service, Skipped, Snapshot, VirtualHost,
 };
 use crate::tls::Store;
-
-/// A server of a Gateway that selects this proxy.
-pub(super) struct Bound<'a> {
-    pub gateway: &'a Arc<Object<Gateway>>,
-    pub server: &'a Server,
-    pub reference: GatewayRef,
-}
-
-impl Bound<'_> {
-    /// Identity across changes: `NAMESPACE/GATEWAY/PORT-NAME`.
-    pub(super) fn id(&self) -> String {
-        let (gateway, port) = (&self.gateway.id, &self.server.port_name);
-        format!("{}/{}/{port}", gateway.namespace, gateway.name)
-    }
-
-    /// Whether other clusters are served what is exported here: by every server that carries requests, unless the proxy was
-    /// told by which.
-    pub(super) fn serves_exports(&self, identity: &Identity) -> bool {
-        let server = self.server;
-        let wanted = &identity.export_listeners;
-        let is_wanted = |one: &ExportListener| match one {
-            ExportListener::Name(name) => *name == *server.port_name,
-            ExportListener::Port(port) => *port == server.port,
-        };
-        (server.protocol.is_http() || server.protocol == Protocol::Https)
-            && (wanted.is_empty() || wanted.iter().any(is_wanted))
-    }
-
-    /// Whether a VirtualService is bound to it, and it lets some host of that in.
-    pub(super) fn has(&self, object: &Object<VirtualService>, identity: &Identity) -> bool {
-        let mut gateways = object.spec.gateways.iter();
-        gateways.any(|gateway| gateway.value == self.reference)
-            && !served_hosts(object, self.server, identity).is_empty()
-    }
-
-    pub(super) fn provenance(&self) -> Provenance {
-        services::provenance(self.gateway.as_ref(), self.server.line.0)
-    }
-}
 
 /// What the connections of a server are before anything of them is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +52,7 @@ impl Transport {
 
 /// The servers of one address, oldest Gateway first.
 #[derive(Default)]
-pub(super) struct Servers<'a> {
+pub(in crate::compile) struct Servers<'a> {
     /// The servers that can share the port.
     pub used: Vec<Bound<'a>>,
     /// The servers that lost a conflict, with the reason.
@@ -147,7 +117,7 @@ fn takes_all(object: &&Arc<Object<VirtualService>>) -> bool {
 }
 
 /// Compiles the listeners of a gateway.
-pub(super) fn compile(
+pub(in crate::compile) fn compile(
     inputs: &Inputs<'_>,
     clusters: &mut Clusters<'_>,
     previous: &Snapshot,
@@ -200,30 +170,8 @@ fn exported(
     exports::compile(resources, identity, clusters, before)
 }
 
-/// The VirtualServices with hosts that count for a proxy of this identity, oldest first.
-pub(super) fn visible<'a>(
-    resources: &'a ResourceSet,
-    identity: &Identity,
-) -> Vec<&'a Arc<Object<VirtualService>>> {
-    let mut virtual_services: Vec<&Arc<Object<VirtualService>>> = resources
-        .virtual_services
-        .values()
-        .filter(|object| {
-            !object.spec.is_delegate() && object.spec.export_to.includes(&identity.namespace)
-        })
-        .collect();
-    virtual_services.sort_by(|a, b| a.age().cmp(&b.age()));
-    virtual_services
-}
-
-/// Whether a Gateway's selector takes in a proxy of this identity.
-pub(super) fn selects(gateway: &Object<Gateway>, identity: &Identity) -> bool {
-    let mut selector = gateway.spec.selector.iter();
-    selector.all(|(key, value)| identity.labels.get(key) == Some(value))
-}
-
 /// Servers of the Gateways that select this proxy, by address, oldest Gateway first.
-pub(super) fn servers_by_address<'a>(
+pub(in crate::compile) fn servers_by_address<'a>(
     resources: &'a ResourceSet,
     identity: &Identity,
 ) -> BTreeMap<ListenerKey, Servers<'a>> {
@@ -374,7 +322,7 @@ fn proxy_header(gateway: &Object<Gateway>) -> Option<ProxyHeader> {
         "off" => Some(ProxyHeader::Off),
         "require" => Some(ProxyHeader::Require),
         other => {
-            let gateway = services::object_name(gateway);
+            let gateway = object_name(gateway);
             tracing::warn!(
                 %gateway,
                 "annotation {PROXY_HEADER} is {other:?}; write accept, require or off"

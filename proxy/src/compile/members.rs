@@ -15,7 +15,7 @@ use crate::identity::{self, Identity, MemberGateway, MemberSettings};
 
 /// A cluster that serves services.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Member {
+pub(in crate::compile) struct Member {
     /// `region/zone/group/name`.
     pub key: Arc<str>,
     /// The last part of the key, by which Karmada and Gloo call it.
@@ -69,7 +69,7 @@ struct Known<'a> {
 
 /// Every member that the resources name, and the proxy's own.
 #[derive(Debug)]
-pub(super) struct Members {
+pub(in crate::compile) struct Members {
     /// The one that the proxy is in.
     pub own: Arc<Member>,
     by_key: BTreeMap<Arc<str>, Arc<Member>>,
@@ -84,7 +84,7 @@ impl Members {
     /// Collects them from what the proxy was told, Clusters, ServiceImports, GlobalTrafficPolicies, ServiceExports,
     /// EndpointSlices of other clusters and Destinations. A bare name that no key has represents
     /// `default/default/default/NAME`.
-    pub(super) fn collect(resources: &ResourceSet, identity: &Identity) -> Self {
+    pub(in crate::compile) fn collect(resources: &ResourceSet, identity: &Identity) -> Self {
         let mut keys: BTreeSet<&str> = BTreeSet::new();
         for import in all(&resources.service_imports) {
             let endpoints = import.spec.ports.iter().flat_map(|port| &port.endpoints);
@@ -159,19 +159,19 @@ impl Members {
     }
 
     /// The member with this key.
-    pub(super) fn by_key(&self, key: &str) -> Option<&Arc<Member>> {
+    pub(in crate::compile) fn by_key(&self, key: &str) -> Option<&Arc<Member>> {
         self.by_key.get(key)
     }
 
     /// The member that a bare name or a key represents; none for a name that several have.
-    pub(super) fn find(&self, name: &str) -> Option<&Arc<Member>> {
+    pub(in crate::compile) fn find(&self, name: &str) -> Option<&Arc<Member>> {
         self.by_key(name)
             .or_else(|| self.by_name.get(name)?.as_ref())
     }
 }
 
 /// The objects of a kind in all of its API groups.
-pub(super) fn all<T>(objects: &Objects<T>) -> impl Iterator<Item = &Arc<Object<T>>> {
+pub(in crate::compile) fn all<T>(objects: &Objects<T>) -> impl Iterator<Item = &Arc<Object<T>>> {
     let beside = objects.all_beside().map(|(_, object)| object);
     objects.values().chain(beside)
 }

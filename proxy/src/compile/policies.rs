@@ -1,5 +1,9 @@
 //! Which DestinationRule applies to a cluster, and what it says about it.
 
+pub(in crate::compile) mod balance;
+
+pub mod client_tls;
+
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,24 +20,43 @@ use config_loader::resource::istio::{
 use config_loader::resource::{ExportTo, HealthChecked, Object};
 
 use crate::cluster::{Balance, RetryLimit};
-use crate::compile::balance;
-use crate::compile::client_tls::RuleTls;
-use crate::compile::clusters::ClusterPolicy;
+use crate::compile::applies::counts;
+use crate::compile::policies::client_tls::RuleTls;
+use crate::compile::provenance::provenance_of;
 use crate::compile::service::Service;
-use crate::compile::services::provenance;
 use crate::http2::pulse::KeepAlive;
 use crate::identity::Identity;
 use crate::pool::{Limits, PoolSettings, Speaks};
+use crate::provenance::Provenance;
 use crate::upstream::{ProxyProtocol, TcpKeepalive, Tunnel, TunnelMethod};
+use std::collections::BTreeMap;
 
 type Rule = Arc<Object<DestinationRule>>;
 
 /// DestinationRules by namespace and host, those with one host oldest first.
-pub(super) struct Policies<'a> {
+pub(in crate::compile) struct Policies<'a> {
     resources: &'a ResourceSet,
     identity: &'a Identity,
     /// Made when a rule is looked for: after many a change none is.
     index: OnceCell<Index<'a>>,
+}
+
+/// What balances a cluster: a DestinationRule's settings for one port and subset.
+#[derive(Clone, Debug)]
+pub(in crate::compile) struct ClusterPolicy {
+    pub balance: Balance,
+    /// Whether a rule says how endpoints are picked.
+    pub says_balancer: bool,
+    pub retry_limit: RetryLimit,
+    pub pool: PoolSettings,
+    /// What it says about health checks.
+    pub health_check: HealthChecked,
+    /// What a rule says of TLS.
+    pub tls: Option<RuleTls>,
+    /// Labels of the subset; `None` for the whole service.
+    pub subset: Option<BTreeMap<String, String>>,
+    pub provenance: Vec<Provenance>,
+    pub fingerprint: u64,
 }
 
 struct Index<'a> {
@@ -77,7 +100,7 @@ impl<'a> Index<'a> {
 
 impl<'a> Policies<'a> {
     /// The rules that count for a proxy of this identity.
-    pub(super) fn new(resources: &'a ResourceSet, identity: &'a Identity) -> Self {
+    pub(in crate::compile) fn new(resources: &'a ResourceSet, identity: &'a Identity) -> Self {
         Self {
             resources,
             identity,
@@ -91,7 +114,7 @@ impl<'a> Policies<'a> {
     }
 
     /// What applies to a port and subset of a service; `None` for a subset that no rule defines.
-    pub(super) fn find(
+    pub(in crate::compile) fn find(
         &self,
         host: &str,
         service: &Service,
@@ -125,7 +148,7 @@ impl<'a> Policies<'a> {
         };
         let subset_policy = chosen.map(|(_, subset)| &subset.traffic_policy);
         let effective = Effective::of(base, subset_policy, port);
-        let at = |rule: &Rule, line: u32| provenance(rule.as_ref(), line);
+        let at = |rule: &Rule, line: u32| provenance_of(rule.as_ref(), line);
         let provenance = match chosen {
             Some((rule, subset)) => vec![at(rule, subset.line.0)],
             None => rules.first().map(|rule| at(rule, 0)).into_iter().collect(),
@@ -157,7 +180,7 @@ impl<'a> Policies<'a> {
     }
 
     /// The tunnel to a port and subset of a service. A subset has its own or none: nothing is inherited.
-    pub(super) fn tunnel(
+    pub(in crate::compile) fn tunnel(
         &self,
         host: &str,
         service: &Service,
@@ -190,7 +213,11 @@ impl<'a> Policies<'a> {
     }
 
     /// The subsets that are defined for a service, by rules or by what requires them.
-    pub(super) fn subsets<'s>(&'s self, host: &str, service: &'s Service) -> Vec<&'s str> {
+    pub(in crate::compile) fn subsets<'s>(
+        &'s self,
+        host: &str,
+        service: &'s Service,
+    ) -> Vec<&'s str> {
         let rules = self.rules(host, &service.namespace).iter();
         let ruled = rules.flat_map(|rule| rule.spec.subsets.iter().map(|subset| &*subset.name));
         let required = service.subsets.keys().map(|name| &**name);
@@ -248,19 +275,6 @@ fn is_private(rule: &Rule) -> bool {
         ExportTo::NoNamespace => true,
     };
     hidden || rule.spec.workload_selector.is_some()
-}
-
-/// Whether a rule counts for this proxy at all: exported to it, and its workload selector, if any, selects it.
-pub(super) fn counts(rule: &Object<DestinationRule>, identity: &Identity) -> bool {
-    match &rule.spec.workload_selector {
-        None => rule.spec.export_to.includes(&identity.namespace),
-        Some(selector) => {
-            *rule.id.namespace == *identity.namespace
-                && selector
-                    .iter()
-                    .all(|(key, value)| identity.labels.get(key) == Some(value))
-        }
-    }
 }
 
 /// The blocks in effect for one port and subset. Blocks are replaced whole, never merged; port-level settings replace

@@ -1,58 +1,43 @@
 //! One VirtualService rule to routes: each match block that can hold here becomes a route of its own, in order.
 
-pub(super) mod destinations;
+pub(in crate::compile) mod delegates;
+mod early;
+pub(in crate::compile) mod retries;
+pub(in crate::compile) mod scope;
+
+pub(in crate::compile) mod destinations;
 mod shifts;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use config_loader::resource::Line;
-use config_loader::resource::Object;
 use config_loader::resource::istio::{
-    GatewayRef, HeaderKey as RawHeaderKey, HeaderMatch as RawHeaderMatch, HeaderOperations,
-    Headers, HttpAction, HttpDestination, HttpMatch, HttpRule, Redirect as RawRedirect,
-    RedirectPath, RedirectPort as RawRedirectPort, RewritePath, Scheme as RawScheme, StringMatch,
-    VirtualService,
+    HeaderOperations, Headers, HttpAction, HttpMatch, HttpRule, Redirect as RawRedirect,
+    RedirectPath, RedirectPort as RawRedirectPort, RewritePath, Scheme as RawScheme,
 };
 use http::{HeaderValue, StatusCode};
 
 use crate::compile::clusters::Clusters;
-use crate::compile::rules::destinations::{destination, split};
+use crate::compile::conditions::{conditions, pattern_of};
+use crate::compile::rules::destinations::destination;
+use crate::compile::rules::destinations::split;
+use crate::compile::rules::scope::{RuleScope, Sourced};
 use crate::compile::rules::shifts::Variant;
-use crate::compile::{early, retries};
 use crate::filter::chain::HeaderScopes;
 use crate::filter::{
     Action, DirectResponse, HeaderError, HeaderScope, MatchedUri, Mirrors, PathChange, PathRewrite,
     Redirect, RedirectPort, RouteFilters, Scheme,
 };
-use crate::identity::Identity;
 use crate::provenance::Provenance;
-use crate::route::{Conditions, HeaderKey, HeaderMatch, QueryMatch, Rule, TextMatch, UriMatch};
+use crate::route::{Conditions, Rule, UriMatch};
 use crate::snapshot::{Destination, Route};
 
 /// A rule of the route table with what it does.
-pub(super) type Compiled = (Rule, Route);
-
-/// What the rules of a VirtualService are compiled for.
-pub(super) struct RuleScope<'a> {
-    pub identity: &'a Identity,
-    /// The gateways whose servers the routes are for.
-    pub gateways: &'a [&'a GatewayRef],
-    /// Port of the listener.
-    pub port: u16,
-}
-
-/// A rule with the VirtualService that wrote it: a delegate's rules keep their own.
-pub(super) struct Sourced<'a> {
-    pub rule: std::borrow::Cow<'a, HttpRule>,
-    pub object: &'a Object<VirtualService>,
-    /// The object's full name.
-    pub name: Arc<str>,
-}
+pub(in crate::compile) type Compiled = (Rule, Route);
 
 /// Compiles rules in order into `compiled`. A match block that every request fulfils ends the list: nothing after it is
 /// reached.
-pub(super) fn compile(
+pub(in crate::compile) fn compile(
     rules: &[Sourced<'_>],
     scope: &RuleScope<'_>,
     clusters: &mut Clusters<'_>,
@@ -90,35 +75,11 @@ pub(super) fn compile(
     }
 }
 
-impl RuleScope<'_> {
-    /// Whether a block's conditions that need no request hold.
-    fn admits(&self, block: &HttpMatch) -> bool {
-        self.objection(block).is_none()
-    }
-
-    /// The first field of a block that needs no request and does not hold here. A block that names gateways asks for
-    /// nothing else but the port.
-    fn objection(&self, block: &HttpMatch) -> Option<&'static str> {
-        if block.port.is_some_and(|port| port != self.port) {
-            return Some("port");
-        }
-        if !block.gateways.is_empty() {
-            let mut here = self.gateways.iter();
-            let named = here.any(|gateway| block.gateways.contains(gateway));
-            return (!named).then_some("gateways");
-        }
-        let labels = &self.identity.labels;
-        let mut wanted = block.source_labels.iter();
-        if wanted.any(|(key, value)| labels.get(key) != Some(value)) {
-            return Some("sourceLabels");
-        }
-        let namespace = block.source_namespace.as_ref()?;
-        (**namespace != self.identity.namespace).then_some("sourceNamespace")
-    }
-}
-
 /// The match blocks and rules that [`compile`] gives no route here, each with the field that is the reason.
-pub(super) fn left_out(rules: &[Sourced<'_>], scope: &RuleScope<'_>) -> Vec<(Provenance, LeftOut)> {
+pub(in crate::compile) fn left_out(
+    rules: &[Sourced<'_>],
+    scope: &RuleScope<'_>,
+) -> Vec<(Provenance, LeftOut)> {
     let mut out = Vec::new();
     let mut ended = None;
     for sourced in rules {
@@ -149,7 +110,7 @@ pub(super) fn left_out(rules: &[Sourced<'_>], scope: &RuleScope<'_>) -> Vec<(Pro
 
 /// Why a match block has no route here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum LeftOut {
+pub(in crate::compile) enum LeftOut {
     /// A rule before it takes every request.
     Behind(Provenance),
     /// It asks for claims of a token, which this proxy never has.
@@ -209,24 +170,6 @@ fn route_name(rule: &str, block: &str) -> Arc<str> {
         ("", "") => "default".into(),
         ("", name) | (name, "") => name.into(),
         (rule, block) => format!("{rule}.{block}").into(),
-    }
-}
-
-impl Sourced<'_> {
-    /// Where it sends requests, if it does.
-    fn destinations(&self) -> &[HttpDestination] {
-        match &self.rule.action {
-            HttpAction::Route(destinations) => destinations,
-            _ => &[],
-        }
-    }
-
-    fn provenance(&self, line: Line) -> Provenance {
-        Provenance {
-            object: Arc::clone(&self.name),
-            file: Arc::clone(&self.object.provenance.file),
-            line: self.object.line_of(line),
-        }
     }
 }
 
@@ -319,7 +262,7 @@ fn path_rewrite(path: &RewritePath, matched: MatchedUri) -> Option<PathRewrite> 
         RewritePath::Keep => None,
         RewritePath::Matched(with) => Some(PathRewrite::uri(matched, with)),
         RewritePath::Regex(rewrite) => Some(PathRewrite::regex(
-            crate::compile::pattern(&rewrite.pattern),
+            pattern_of(&rewrite.pattern),
             &rewrite.replacement,
         )),
     }
@@ -367,71 +310,5 @@ fn header_scope(operations: &HeaderOperations) -> HeaderScope {
             .collect(),
         set: operations.set.iter().map(pair).chain(authority).collect(),
         add: operations.add.iter().map(pair).collect(),
-    }
-}
-
-/// What a block asks of a request; `None` when it asks for what this proxy never has: claims of a token.
-pub(super) fn conditions(block: &HttpMatch) -> Option<Conditions> {
-    let claims = block
-        .headers
-        .iter()
-        .any(|header| matches!(header.key, RawHeaderKey::Claim(_)));
-    if claims {
-        return None;
-    }
-    Some(Conditions {
-        uri: block
-            .uri
-            .as_ref()
-            .map_or(UriMatch::Any, |uri| uri_match(uri, block.ignore_uri_case)),
-        scheme: block.scheme.as_ref().map(text),
-        method: block.method.as_ref().map(text),
-        authority: block.authority.as_ref().map(text),
-        headers: block.headers.iter().filter_map(header).collect(),
-        without_headers: block.without_headers.iter().filter_map(header).collect(),
-        query: block
-            .query_params
-            .iter()
-            .map(|query| QueryMatch {
-                name: (*query.name).into(),
-                value: text(&query.value),
-            })
-            .collect(),
-        of_policy: None,
-    })
-}
-
-/// A condition on a header; an absent claim has no condition, since there are no claims.
-fn header(header: &RawHeaderMatch) -> Option<HeaderMatch> {
-    let RawHeaderKey::Named(name) = &header.key else {
-        return None;
-    };
-    Some(HeaderMatch {
-        key: HeaderKey::parse(name)?,
-        value: text(&header.value),
-    })
-}
-
-fn text(value: &StringMatch) -> TextMatch {
-    match value {
-        StringMatch::Exact(value) => TextMatch::Exact((**value).into()),
-        StringMatch::Prefix(value) => TextMatch::Prefix((**value).into()),
-        StringMatch::Present => TextMatch::Present,
-        StringMatch::Regex(pattern) => TextMatch::Regex(crate::compile::pattern(pattern)),
-    }
-}
-
-fn uri_match(value: &StringMatch, ignore_case: bool) -> UriMatch {
-    match value {
-        StringMatch::Exact(value) => UriMatch::Exact {
-            value: (**value).into(),
-            ignore_case,
-        },
-        StringMatch::Prefix(value) => UriMatch::Prefix {
-            value: (**value).into(),
-            ignore_case,
-        },
-        StringMatch::Present => UriMatch::Any,
-        StringMatch::Regex(pattern) => UriMatch::Regex(crate::compile::pattern(pattern)),
     }
 }

@@ -11,11 +11,20 @@ use config_loader::resource::Object;
 use config_loader::resource::istio::{GatewayRef, HttpAction, VirtualService};
 use config_loader::{Name, ResourceSet};
 
-use crate::compile::federation::{self, Viewer, Wanted};
+use crate::compile::applies::{selects, visible};
+use crate::compile::listeners;
+use crate::compile::listeners::bound::{Bound, served_hosts};
+use crate::compile::listeners::hosts;
 use crate::compile::policies::Policies;
-use crate::compile::rules::{self, LeftOut, RuleScope};
-use crate::compile::services::{Services, provenance};
-use crate::compile::{delegates, hosts, listeners};
+use crate::compile::provenance::provenance_of;
+use crate::compile::rules;
+use crate::compile::rules::LeftOut;
+use crate::compile::rules::delegates;
+use crate::compile::rules::scope::RuleScope;
+use crate::compile::service::federation;
+use crate::compile::service::federation::Viewer;
+use crate::compile::service::federation::Wanted;
+use crate::compile::services::Services;
 use crate::identity::Identity;
 use crate::provenance::Provenance;
 use crate::snapshot::ListenerKey;
@@ -60,9 +69,9 @@ impl<'a> Survey<'a> {
         let own = if own.is_empty() { "none" } else { &own };
         let gateways = self.resources.gateways.values();
         gateways
-            .filter(|gateway| !listeners::selects(gateway, self.identity))
+            .filter(|gateway| !selects(gateway, self.identity))
             .map(|gateway| Idle {
-                provenance: provenance(gateway.as_ref(), 0),
+                provenance: provenance_of(gateway.as_ref(), 0),
                 reason: format!(
                     "selects {}; the labels of this proxy: {own} (--labels)",
                     pairs(&gateway.spec.selector),
@@ -72,7 +81,7 @@ impl<'a> Survey<'a> {
     }
 
     /// The servers that a part of a listener is made of.
-    fn bound(&self, part: &Part<'_>) -> Vec<listeners::Bound<'a>> {
+    fn bound(&self, part: &Part<'_>) -> Vec<Bound<'a>> {
         let mut servers = listeners::servers_by_address(self.resources, self.identity);
         let servers = servers.remove(part.listener).unwrap_or_default();
         let mut bound = servers.used;
@@ -88,7 +97,7 @@ impl<'a> Survey<'a> {
             .filter(|object| self.names_host(object, host))
             .filter_map(|object| {
                 Some(Idle {
-                    provenance: provenance(object.as_ref(), 0),
+                    provenance: provenance_of(object.as_ref(), 0),
                     reason: self.unbound(object, bound)?,
                 })
             })
@@ -104,11 +113,7 @@ impl<'a> Survey<'a> {
     }
 
     /// Why a VirtualService is not part of a listener that is made of these servers.
-    fn unbound(
-        &self,
-        object: &Object<VirtualService>,
-        bound: &[listeners::Bound<'_>],
-    ) -> Option<String> {
+    fn unbound(&self, object: &Object<VirtualService>, bound: &[Bound<'_>]) -> Option<String> {
         if !object.spec.export_to.includes(&self.identity.namespace) {
             let own = &self.identity.namespace;
             return Some(format!("exportTo leaves out namespace {own}"));
@@ -119,7 +124,7 @@ impl<'a> Survey<'a> {
             .iter()
             .map(|gateway| gateway.value.to_string())
             .collect();
-        let mut of_listener: Vec<&listeners::Bound<'_>> = bound.iter().collect();
+        let mut of_listener: Vec<&Bound<'_>> = bound.iter().collect();
         of_listener.retain(|bound| {
             let wanted = |gateway: &GatewayRef| *gateway == bound.reference;
             object.spec.gateways.iter().any(|one| wanted(&one.value))
@@ -134,7 +139,7 @@ impl<'a> Survey<'a> {
         }
         let taken = of_listener
             .iter()
-            .any(|bound| !hosts::served_hosts(object, bound.server, self.identity).is_empty());
+            .any(|bound| !served_hosts(object, bound.server, self.identity).is_empty());
         if taken {
             return None;
         }
@@ -151,7 +156,7 @@ impl<'a> Survey<'a> {
     /// Match blocks, rules and delegates of a virtual host that no request on this listener can get to.
     pub fn left_out(&self, part: &Part<'_>, host: &str) -> Vec<Idle> {
         let bound = &*self.bound(part);
-        let virtual_services = listeners::visible(self.resources, self.identity);
+        let virtual_services = visible(self.resources, self.identity);
         let services = Services::collect(self.resources, self.identity);
         let aliases = |host: &str| services.aliases(host, &self.identity.domain);
         let hosts = hosts::hosts(bound, &virtual_services, self.identity, aliases);
@@ -163,7 +168,7 @@ impl<'a> Survey<'a> {
             let object = attached.object;
             if let Some(redirect) = &parts.redirect {
                 out.push(Idle {
-                    provenance: provenance(object.as_ref(), 0),
+                    provenance: provenance_of(object.as_ref(), 0),
                     reason: format!(
                         "httpsRedirect of {redirect} answers every request that did not come by https"
                     ),
@@ -195,7 +200,7 @@ impl<'a> Survey<'a> {
             .filter_map(|(line, name)| {
                 let why = delegates::lend(name, root, self.resources).err()?;
                 Some(Idle {
-                    provenance: provenance(root.as_ref(), line),
+                    provenance: provenance_of(root.as_ref(), line),
                     reason: format!("delegate {}/{} {why}", name.namespace, name.name),
                 })
             })

@@ -23,7 +23,7 @@ pub use findings::findings;
 pub use watch::Directories;
 
 use crate::compile::certificates::{Scope, Use, mesh, uses};
-use crate::compile::client_tls::{self, ClientUse};
+use crate::compile::policies::client_tls::{self, ClientUse};
 use crate::identity::{Identity, MemberSettings};
 use crate::telemetry::CertificateState;
 use crate::tls::material::UnixSeconds;

@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::cluster::EndpointTls;
-use crate::compile::client_tls::Purpose;
-use crate::compile::clusters::{Clusters, Making};
-use crate::compile::service::{Facts, Workload};
+use crate::compile::clusters::Clusters;
+use crate::compile::clusters::Making;
+use crate::compile::policies::client_tls::Purpose;
+use crate::compile::service::workload::Facts;
+use crate::compile::service::workload::Workload;
 use crate::pool::{PoolSettings, Speaks};
 
 /// How connections are made.
-pub(super) struct Connecting {
+pub(in crate::compile) struct Connecting {
     pub pool: PoolSettings,
     /// The TLS of endpoints that are not spoken that of the cluster.
     pub tls: TlsOf,
@@ -19,7 +21,7 @@ pub(super) struct Connecting {
 }
 
 /// TLS by what is known of workloads, which hold it meanwhile.
-pub(super) type TlsOf = HashMap<*const Facts, EndpointTls>;
+pub(in crate::compile) type TlsOf = HashMap<*const Facts, EndpointTls>;
 
 fn serial(pool: &PoolSettings, each: &[EndpointTls]) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -37,7 +39,11 @@ fn serial(pool: &PoolSettings, each: &[EndpointTls]) -> u64 {
 
 impl Clusters<'_> {
     /// How connections to these workloads are made.
-    pub(super) fn connecting(&self, making: &Making<'_>, members: &[&Workload]) -> Connecting {
+    pub(in crate::compile) fn connecting(
+        &self,
+        making: &Making<'_>,
+        members: &[&Workload],
+    ) -> Connecting {
         let Making {
             service,
             port,

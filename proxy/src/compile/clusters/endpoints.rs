@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::cluster::{Cluster, Common, Endpoint};
+use crate::compile::clusters::Clusters;
+use crate::compile::clusters::Making;
 use crate::compile::clusters::connecting::TlsOf;
 use crate::compile::clusters::stats::StatsOf;
-use crate::compile::clusters::{Clusters, Making};
-use crate::compile::service::{Facts, Labels, Workload};
+use crate::compile::service::port::Labels;
+use crate::compile::service::workload::Facts;
+use crate::compile::service::workload::Workload;
 use crate::registry::{Address, EndpointState};
 use crate::upstream::Alternates;
 
@@ -45,7 +48,7 @@ impl<'a> Found<'a> {
 impl Clusters<'_> {
     /// Endpoints in a fixed order, so that every worker and every proxy with the same ones numbers them alike. State
     /// that the cluster before has at hand is taken from there.
-    pub(super) fn endpoints(
+    pub(in crate::compile) fn endpoints(
         &self,
         making: &Making<'_>,
         (members, tls): (&[&Workload], &TlsOf),

@@ -11,16 +11,21 @@ use crate::cluster::locality::{self, TopologyLabels};
 use crate::cluster::{
     Absence, Balance, Cluster, Endpoint, Federation, HealthCheck, Parts, Plan, Probe,
 };
+use crate::compile::clusters::Clusters;
+use crate::compile::clusters::Making;
+use crate::compile::clusters::StandsFor;
 use crate::compile::clusters::connecting::Connecting;
-use crate::compile::clusters::{Clusters, Making, StandsFor};
-use crate::compile::service::{Origin, Port, Workload, Written};
+use crate::compile::service::Written;
+use crate::compile::service::port::Port;
+use crate::compile::service::workload::Origin;
+use crate::compile::service::workload::Workload;
 use crate::registry::{ClusterState, Thresholds};
 use crate::snapshot::Renewal;
 use crate::telemetry::Workload as WorkloadLabels;
 
 impl Clusters<'_> {
     /// A cluster of these workloads: that which was before, if nothing of it has changed.
-    pub(super) fn make(
+    pub(in crate::compile) fn make(
         &mut self,
         making: &Making<'_>,
         state: Arc<ClusterState>,

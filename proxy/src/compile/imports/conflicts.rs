@@ -8,10 +8,12 @@ use config_loader::resource::flomesh::{ImportPort, ServiceAccount};
 use config_loader::resource::{Line, Object};
 use config_loader::{Diagnostic, Severity};
 
-use crate::compile::imports::{Exported, finding, place};
+use crate::compile::imports::exported::Exported;
+use crate::compile::imports::exported::finding;
+use crate::compile::imports::exported::place;
 
 /// Warns of each export whose Service is not like that of the oldest one, or else like the importing cluster's own.
-pub(super) fn check(
+pub(in crate::compile) fn check(
     exports: &[Exported<'_>],
     own: Option<&Object<Service>>,
     found: &mut Vec<Diagnostic>,
@@ -84,7 +86,7 @@ fn ports(service: &Service) -> BTreeSet<String> {
 }
 
 /// A port that would be a second one of its cluster under one port of the import.
-pub(super) fn no_place(
+pub(in crate::compile) fn no_place(
     export: &Exported<'_>,
     port: &ServicePort,
     taken: &ImportPort,
@@ -100,7 +102,10 @@ pub(super) fn no_place(
 }
 
 /// A service account other than that of the oldest export, which counts.
-pub(super) fn other_account(export: &Exported<'_>, first: &ServiceAccount) -> Diagnostic {
+pub(in crate::compile) fn other_account(
+    export: &Exported<'_>,
+    first: &ServiceAccount,
+) -> Diagnostic {
     let first = match first {
         ServiceAccount::Any => "*",
         ServiceAccount::Named(name) => name,

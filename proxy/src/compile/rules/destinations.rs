@@ -7,13 +7,16 @@ use config_loader::resource::Line;
 use config_loader::resource::istio::{Destination as RawDestination, HttpDestination};
 
 use crate::cluster::Split;
-use crate::compile::clusters::{self, Clusters};
-use crate::compile::rules::{RuleScope, Sourced};
-use crate::compile::service::{Part, Shift};
+use crate::compile::clusters;
+use crate::compile::clusters::Clusters;
+use crate::compile::rules::scope::RuleScope;
+use crate::compile::rules::scope::Sourced;
+use crate::compile::service::Part;
+use crate::compile::service::Shift;
 use crate::snapshot::Destination;
 
 /// The destinations of a rule by weight, with shifted destinations replaced by their parts.
-pub(super) fn split(
+pub(in crate::compile) fn split(
     sourced: &Sourced<'_>,
     (destinations, shifts): (&[HttpDestination], &[Option<Arc<Shift>>]),
     scope: &RuleScope<'_>,
@@ -52,7 +55,7 @@ pub(super) fn split(
 pub(in crate::compile) const WHOLE: u32 = 100;
 
 /// The full host of a destination.
-pub(super) fn complete<'a>(
+pub(in crate::compile) fn complete<'a>(
     sourced: &Sourced<'_>,
     written: &'a RawDestination,
     clusters: &Clusters<'_>,
@@ -78,7 +81,7 @@ pub(in crate::compile) fn part_of(
 }
 
 /// A destination at a position of the rule, written on that line.
-pub(super) fn destination(
+pub(in crate::compile) fn destination(
     sourced: &Sourced<'_>,
     written: &RawDestination,
     (position, line): (usize, Line),

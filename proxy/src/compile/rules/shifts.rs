@@ -5,8 +5,8 @@ use std::sync::Arc;
 use config_loader::resource::istio::HttpDestination;
 
 use crate::compile::clusters::Clusters;
-use crate::compile::rules::Sourced;
 use crate::compile::rules::destinations::complete;
+use crate::compile::rules::scope::Sourced;
 use crate::compile::service::Shift;
 use crate::route::Conditions;
 
@@ -15,7 +15,7 @@ use crate::route::Conditions;
 const VARIANTS_MAX: usize = 64;
 
 /// A rule for some of its requests.
-pub(super) struct Variant {
+pub(in crate::compile) struct Variant {
     /// What is asked of them.
     pub conditions: Conditions,
     /// By what each destination is shifted.
@@ -33,7 +33,7 @@ struct Shifted {
 
 /// The variants of a rule that asks for `conditions`, in the order in which they are tried. The last takes all that are
 /// left; most rules have but that one.
-pub(super) fn variants(
+pub(in crate::compile) fn variants(
     sourced: &Sourced<'_>,
     conditions: Conditions,
     destinations: &[HttpDestination],

@@ -12,14 +12,19 @@ use config_loader::resource::istio::{
 use config_loader::{Name, ResourceSet};
 
 use crate::cluster::Locality;
-use crate::compile::service::{Facts, Port, Workload, WorkloadHost};
-use crate::compile::services::{Collector, Draft, Outside};
-use crate::compile::workload::Listing;
+use crate::compile::service::port::Port;
+use crate::compile::service::workload::Facts;
+use crate::compile::service::workload::Listing;
+use crate::compile::service::workload::Workload;
+use crate::compile::service::workload::WorkloadHost;
+use crate::compile::services::collector::Collector;
+use crate::compile::services::collector::Draft;
+use crate::compile::services::collector::Outside;
 use crate::upstream::Protocol;
 
 /// What every ServiceEntry that this proxy may see says, oldest first: of several for one host in one namespace the oldest
 /// decides about ports, and endpoints are joined.
-pub(super) fn collect<'a>(collector: &Collector<'a>) -> Vec<Outside<'a>> {
+pub(in crate::compile) fn collect<'a>(collector: &Collector<'a>) -> Vec<Outside<'a>> {
     let own = &collector.identity.namespace;
     let mut objects: Vec<&'a Arc<Object<ServiceEntry>>> = collector
         .resources
@@ -186,7 +191,7 @@ fn account(name: &str, namespace: &str) -> Option<Arc<str>> {
 }
 
 /// Adds the WorkloadEntries of a namespace that a selector takes in.
-pub(super) fn select_workloads(
+pub(in crate::compile) fn select_workloads(
     resources: &ResourceSet,
     namespace: &str,
     selector: &BTreeMap<String, String>,

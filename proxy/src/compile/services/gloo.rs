@@ -19,17 +19,29 @@ use config_loader::resource::gloo::{
 };
 
 use crate::compile::members::Member;
-use crate::compile::service::{Facts, Port, Workload, WorkloadHost, carries_paths, protocol};
-use crate::compile::services::gloo::endpoints::{ByGateways, Objects, Remote, Renamed};
+use crate::compile::service::port::Port;
+use crate::compile::service::port::carries_paths;
+use crate::compile::service::port::protocol;
+use crate::compile::service::workload::Facts;
+use crate::compile::service::workload::Workload;
+use crate::compile::service::workload::WorkloadHost;
+use crate::compile::services::collector::Collector;
+use crate::compile::services::collector::Draft;
+use crate::compile::services::collector::Outside;
+use crate::compile::services::gloo::endpoints::ByGateways;
+use crate::compile::services::gloo::endpoints::Objects;
+use crate::compile::services::gloo::endpoints::Remote;
+use crate::compile::services::gloo::endpoints::Renamed;
 use crate::compile::services::gloo::gateways::Gateways;
 use crate::compile::services::gloo::shifts::Known;
+use crate::compile::services::gloo::shifts::Named;
 use crate::compile::services::kube::host;
-use crate::compile::services::{Collector, Draft, Outside, policies};
+use crate::compile::services::policies;
 use crate::upstream::{Protocol, TcpKeepalive};
 
 /// Adds every service that Destinations describe under the hosts that it answers to, the oldest first; those of one
 /// service of one cluster are one. A host that something else already describes keeps that description.
-pub(super) fn collect(collector: &mut Collector<'_>) {
+pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
     let all = by_age(collector.resources);
     let services = services(collector, &all);
     let owners = owners(&services);
@@ -70,7 +82,7 @@ fn allocate<'a>(
 }
 
 /// What Destinations say of hosts outside.
-pub(super) fn external<'a>(collector: &Collector<'a>) -> Vec<Outside<'a>> {
+pub(in crate::compile) fn external<'a>(collector: &Collector<'a>) -> Vec<Outside<'a>> {
     let mut all = Vec::new();
     for object in collector.resources.destinations.values() {
         if let Backing::External(external) = &object.spec.backing {
@@ -108,9 +120,6 @@ struct Service<'a> {
     member: Arc<Member>,
     by: Vec<Described<'a>>,
 }
-
-/// The key of a cluster, and namespace and name of a service there.
-type Named<'a> = (Arc<str>, &'a str, &'a str);
 
 /// The services that Destinations describe and that this proxy may know. A cluster's name that several have represents
 /// none, and those of other clusters are known by what is federated to the proxy's mesh.

@@ -15,21 +15,34 @@ use config_loader::resource::flomesh::{
 use http::HeaderValue;
 
 use crate::cluster::Hop;
-use crate::compile::federation::Viewer;
-use crate::compile::service::{
-    Facts, Labels, Origin, Port, Service, Workload, WorkloadHost, Workloads, Written, affinity,
-    carries_paths, protocol,
-};
-use crate::compile::services::kube::{
-    SliceOf, Whereabouts, add_slices, host, member, slices_by_service,
-};
-use crate::compile::services::{Collector, Draft, policies};
+use crate::compile::service::Service;
+use crate::compile::service::Written;
+use crate::compile::service::affinity;
+use crate::compile::service::federation::Viewer;
+use crate::compile::service::port::Labels;
+use crate::compile::service::port::Port;
+use crate::compile::service::port::carries_paths;
+use crate::compile::service::port::protocol;
+use crate::compile::service::workload::Facts;
+use crate::compile::service::workload::Origin;
+use crate::compile::service::workload::Workload;
+use crate::compile::service::workload::WorkloadHost;
+use crate::compile::service::workload::Workloads;
+use crate::compile::services::collector::Collector;
+use crate::compile::services::collector::Draft;
+use crate::compile::services::kube::SliceOf;
+use crate::compile::services::kube::Whereabouts;
+use crate::compile::services::kube::add_slices;
+use crate::compile::services::kube::host;
+use crate::compile::services::kube::member;
+use crate::compile::services::kube::slices_by_service;
+use crate::compile::services::policies;
 use config_loader::catalog::hostname::CLUSTER_SET;
 
 /// Adds the endpoints of every ServiceImport to the Service of its name, which is made up where there is none, and the
 /// two together under `<name>.<namespace>.svc.clusterset.local`. That host exists for clusters that may use the
 /// service.
-pub(super) fn collect(collector: &mut Collector<'_>) {
+pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
     let imports = &collector.resources.service_imports;
     let mut by_age: Vec<_> = imports.iter().collect();
     let (resources, only) = (collector.resources, collector.only);

@@ -13,15 +13,25 @@ use config_loader::resource::core::{
 
 use crate::cluster::Locality;
 use crate::compile::members::Member;
-use crate::compile::service::{
-    Facts, Labels, Origin, Port, Workload, WorkloadHost, affinity, carries_paths, protocol,
-};
-use crate::compile::service_cache::Names;
-use crate::compile::services::{Collector, Draft, is_wanted, policies};
-use crate::compile::workload::Listing;
+use crate::compile::service::affinity;
+use crate::compile::service::port::Labels;
+use crate::compile::service::port::Port;
+use crate::compile::service::port::carries_paths;
+use crate::compile::service::port::protocol;
+use crate::compile::service::workload::Facts;
+use crate::compile::service::workload::Listing;
+use crate::compile::service::workload::Origin;
+use crate::compile::service::workload::Workload;
+use crate::compile::service::workload::WorkloadHost;
+use crate::compile::services::collector::Collector;
+use crate::compile::services::collector::Draft;
+use crate::compile::services::collector::Names;
+use crate::compile::services::collector::is_wanted;
+use crate::compile::services::entry;
+use crate::compile::services::policies;
 
 /// Adds every Service that this proxy may see under `<name>.<namespace>.svc.<domain>`.
-pub(super) fn collect(collector: &mut Collector<'_>) {
+pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
     let slices = slices_by_service(collector.resources, collector.only);
     for (_, object) in &collector.resources.services {
         let key = (&*object.id.namespace, &*object.id.name);
@@ -36,11 +46,11 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
 }
 
 /// Slices by namespace and name of their service.
-pub(super) type SlicesByService<'a> =
+pub(in crate::compile) type SlicesByService<'a> =
     HashMap<(&'a str, &'a str), Vec<&'a Arc<Object<EndpointSlice>>>>;
 
 /// The slices of services that are wanted: of these names, or of all.
-pub(super) fn slices_by_service<'a>(
+pub(in crate::compile) fn slices_by_service<'a>(
     resources: &'a ResourceSet,
     only: Option<&Names<'_>>,
 ) -> SlicesByService<'a> {
@@ -87,7 +97,12 @@ fn service(
             .push(Workload::at(host(&external.host)));
     }
     if !object.spec.selector.is_empty() {
-        collector.select_workloads(namespace, &object.spec.selector, &mut draft);
+        entry::select_workloads(
+            collector.resources,
+            namespace,
+            &object.spec.selector,
+            &mut draft,
+        );
     }
     draft.service.is_exportable = object.spec.external_name().is_none();
     policies::attach(collector, &mut draft);
@@ -95,7 +110,7 @@ fn service(
 }
 
 /// Adds the endpoints of slices; `by_node` is whether it counts on which node they run.
-pub(super) fn add_slices<'a>(
+pub(in crate::compile) fn add_slices<'a>(
     slices: impl Iterator<Item = &'a Arc<Object<EndpointSlice>>> + Clone,
     by_node: bool,
     collector: &Collector<'_>,
@@ -137,7 +152,7 @@ fn port(port: &ServicePort) -> Port {
 }
 
 /// The member that a slice was copied from; none for the proxy's own cluster. Nothing for one that cannot be told.
-pub(super) fn member(
+pub(in crate::compile) fn member(
     slice: &Object<EndpointSlice>,
     collector: &Collector<'_>,
 ) -> Option<Option<Arc<Member>>> {
@@ -152,14 +167,14 @@ pub(super) fn member(
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// Where the proxy's own endpoints are that do not say.
-pub(super) struct Whereabouts {
+pub(in crate::compile) struct Whereabouts {
     locality: Locality,
     network: Arc<str>,
 }
 
 impl Whereabouts {
     /// Where the proxy is.
-    pub(super) fn own(collector: &Collector<'_>) -> Self {
+    pub(in crate::compile) fn own(collector: &Collector<'_>) -> Self {
         Self {
             locality: Locality::from(collector.identity.locality()),
             network: collector.identity.network.as_str().into(),
@@ -168,7 +183,7 @@ impl Whereabouts {
 }
 
 /// A slice of a service.
-pub(super) struct SliceOf<'a> {
+pub(in crate::compile) struct SliceOf<'a> {
     slice: &'a Object<EndpointSlice>,
     member: Option<&'a Arc<Member>>,
     /// Where its cluster is.
@@ -181,7 +196,7 @@ pub(super) struct SliceOf<'a> {
 
 impl<'a> SliceOf<'a> {
     /// That of a member; of the proxy's own if none is given.
-    pub(super) fn new(
+    pub(in crate::compile) fn new(
         slice: &'a Object<EndpointSlice>,
         member: Option<&'a Arc<Member>>,
         own: &'a Whereabouts,
@@ -226,7 +241,7 @@ impl<'a> SliceOf<'a> {
 
     /// What is known of an endpoint. The slice's own labels represent those of its pods, which are not read; the node
     /// is added where it counts.
-    pub(super) fn facts(&self, endpoint: &SliceEndpoint, labels: &Labels) -> Facts {
+    pub(in crate::compile) fn facts(&self, endpoint: &SliceEndpoint, labels: &Labels) -> Facts {
         // a slice lists the ports that its endpoints serve; without any, or with one that represents all, the service's
         // count
         let listed = &self.slice.spec.ports;
@@ -267,7 +282,7 @@ fn locality(zone: Option<&str>, cluster: &Locality) -> Locality {
 }
 
 /// The address of a workload, from what a resource calls a host.
-pub(super) fn host(host: &Host) -> WorkloadHost {
+pub(in crate::compile) fn host(host: &Host) -> WorkloadHost {
     match host {
         Host::Dns(name) => WorkloadHost::Name(Arc::clone(name)),
         Host::Ip(ip) => WorkloadHost::Ip(*ip),

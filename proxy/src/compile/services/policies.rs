@@ -7,15 +7,17 @@ use config_loader::kind::{Kind, Name};
 use config_loader::resource::flomesh::{Algorithm, ClusterBalancing};
 use config_loader::resource::karmada::NamedCluster;
 
-use crate::compile::federation::{Exposure, Sharing};
 use crate::compile::service::ExportBalancer;
-use crate::compile::services::{Collector, Draft};
+use crate::compile::service::sharing::Exposure;
+use crate::compile::service::sharing::Sharing;
+use crate::compile::services::collector::Collector;
+use crate::compile::services::collector::Draft;
 
 /// The weight that counts where 0 does not drain.
 const WHOLE_WEIGHT: u32 = 100;
 
 /// Attaches the objects with the service's namespace and name.
-pub(super) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
+pub(in crate::compile) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
     let name = name_of(draft);
     if let Some(policy) = collector.resources.global_traffic_policies.get(&name) {
         draft.saw(policy);
@@ -61,7 +63,7 @@ pub(super) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
 
 /// Attaches the MultiClusterService alone, for a host that no policy is about. A cluster's name that several have
 /// represents none of them, so that it accepts no peer.
-pub(super) fn expose(collector: &Collector<'_>, draft: &mut Draft) {
+pub(in crate::compile) fn expose(collector: &Collector<'_>, draft: &mut Draft) {
     let all = &collector.resources.multi_cluster_services;
     let keys = |names: &[NamedCluster]| {
         let members = &collector.members;

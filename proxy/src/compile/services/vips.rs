@@ -8,10 +8,10 @@ use config_loader::resource::Age;
 use ipnet::IpNet;
 
 /// What an object says: that this address, or block of addresses, represents that host.
-pub(super) struct Claim<'a> {
-    pub(super) age: Age<'a>,
-    pub(super) net: IpNet,
-    pub(super) host: Arc<str>,
+pub(in crate::compile) struct Claim<'a> {
+    pub(in crate::compile) age: Age<'a>,
+    pub(in crate::compile) net: IpNet,
+    pub(in crate::compile) host: Arc<str>,
 }
 
 /// Which host each address represents.
@@ -23,7 +23,7 @@ pub(in crate::compile) struct Vips {
 
 impl Vips {
     /// Of several claims to one address the oldest counts.
-    pub(super) fn settle(mut claims: Vec<Claim<'_>>) -> Self {
+    pub(in crate::compile) fn settle(mut claims: Vec<Claim<'_>>) -> Self {
         claims.sort_by(|a, b| a.age.cmp(&b.age));
         let mut vips = Self::default();
         for claim in claims {
@@ -36,7 +36,7 @@ impl Vips {
     }
 
     /// The addresses that represent a host.
-    pub(super) fn of(&self, host: &str) -> &[IpNet] {
+    pub(in crate::compile) fn of(&self, host: &str) -> &[IpNet] {
         self.by_host.get(host).map_or(&[], Vec::as_slice)
     }
 
@@ -48,7 +48,7 @@ impl Vips {
 
 /// An address by itself or a block, as the names of virtual hosts have it: an IPv6 address in brackets, as in the Host
 /// of a request.
-pub(super) fn text(net: &IpNet) -> String {
+pub(in crate::compile) fn text(net: &IpNet) -> String {
     match (is_single(*net), net.addr()) {
         (true, IpAddr::V6(address)) => format!("[{address}]"),
         (true, address) => address.to_string(),

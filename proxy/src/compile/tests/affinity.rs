@@ -1,6 +1,7 @@
 //! How long clients stay with their endpoint, by what says so.
 
-use crate::compile::tests::world::{GATEWAY, World};
+use crate::compile::tests::world::GATEWAY;
+use crate::compile::tests::world::World;
 
 const NATIVE: &str = "outbound|80||w.default.svc.cluster.local";
 const CLUSTER_SET: &str = "outbound|80||w.default.svc.clusterset.local";

@@ -1,6 +1,9 @@
 //! Which of several objects of one age counts: the first by name, then by namespace, wherever each was written.
 
-use crate::compile::tests::world::{GATEWAY, SERVICE, World, ask};
+use crate::compile::tests::world::GATEWAY;
+use crate::compile::tests::world::SERVICE;
+use crate::compile::tests::world::World;
+use crate::compile::tests::world::ask;
 
 /// Compiles these on top of the rest, in this order and the other way round, and looks at what came of it.
 fn either_way(rest: &[&str], pair: [&str; 2], found: impl Fn(&World) -> String, expected: &str) {

@@ -1,6 +1,8 @@
 //! Servers beside each other on one address, and where connections go that are not plain HTTP.
 
-use crate::compile::tests::world::{SERVICE, World, ask_host};
+use crate::compile::tests::world::SERVICE;
+use crate::compile::tests::world::World;
+use crate::compile::tests::world::ask_host;
 use crate::route::OpaqueHead;
 use crate::snapshot::{Handling, Listener, OpaqueRoutes, Security, Service, Then};
 

@@ -1,6 +1,8 @@
 //! Delegates: whose rules count, how match blocks are merged, what is dropped.
 
-use crate::compile::tests::world::{World, ask, plain};
+use crate::compile::tests::world::World;
+use crate::compile::tests::world::ask;
+use crate::compile::tests::world::plain;
 
 /// A root that delegates with these match blocks, and a delegate with one rule with these.
 fn merged(root: &str, delegate: &str) -> World {

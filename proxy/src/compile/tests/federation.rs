@@ -3,9 +3,11 @@
 use config_loader::{Diagnostics, ResourceSet, Severity, load_bytes};
 
 use crate::cluster::Spread;
-use crate::compile::balance::balance;
-use crate::compile::federation::{Viewer, Wanted, candidates};
-use crate::compile::service::WorkloadHost;
+use crate::compile::policies::balance::balance;
+use crate::compile::service::federation::Viewer;
+use crate::compile::service::federation::Wanted;
+use crate::compile::service::federation::candidates;
+use crate::compile::service::workload::WorkloadHost;
 use crate::compile::services::Services;
 use crate::identity::{Identity, MeshName};
 

@@ -7,7 +7,8 @@ use config_loader::Kind;
 use config_loader::kinds;
 use config_loader::validate::unsupported::{self, When};
 
-use crate::compile::tests::world::{GATEWAY, World};
+use crate::compile::tests::world::GATEWAY;
+use crate::compile::tests::world::World;
 use Shows::{Settings, Test, Warning};
 use rows::{FIELDS, HASHES, HEAD, ON_SOCKETS, Shows, WHOLE};
 

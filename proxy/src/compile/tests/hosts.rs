@@ -2,7 +2,11 @@
 
 use std::net::SocketAddr;
 
-use crate::compile::tests::world::{GATEWAY, SERVICE, World, load, plain};
+use crate::compile::tests::world::GATEWAY;
+use crate::compile::tests::world::SERVICE;
+use crate::compile::tests::world::World;
+use crate::compile::tests::world::load;
+use crate::compile::tests::world::plain;
 use crate::snapshot::Snapshot;
 
 /// A VirtualService with one rule for each prefix, which answers with its own name.

@@ -7,7 +7,11 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use crate::cluster::{Cluster, EndpointTls};
-use crate::compile::tests::world::{GATEWAY, SERVICE, World, load, plain};
+use crate::compile::tests::world::GATEWAY;
+use crate::compile::tests::world::SERVICE;
+use crate::compile::tests::world::World;
+use crate::compile::tests::world::load;
+use crate::compile::tests::world::plain;
 use crate::identity::{GatewayTls, MemberGateway, MemberSettings};
 use crate::snapshot::{Snapshot, VirtualHost};
 
@@ -125,7 +129,7 @@ proptest! {
 }
 
 /// Everything that requests read of a snapshot, as text.
-pub(super) fn dump(snapshot: &Snapshot) -> String {
+pub(in crate::compile) fn dump(snapshot: &Snapshot) -> String {
     let mut out = String::new();
     for listener in snapshot.listeners.values() {
         writeln!(out, "{:?} {:?}", listener.key, listener.provenance).unwrap();

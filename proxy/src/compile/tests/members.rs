@@ -8,7 +8,9 @@ use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use crate::cluster::{Ask, Cluster};
-use crate::compile::tests::world::{GATEWAY, World, load};
+use crate::compile::tests::world::GATEWAY;
+use crate::compile::tests::world::World;
+use crate::compile::tests::world::load;
 use crate::registry::{Moment, why};
 use crate::snapshot::Snapshot;
 

@@ -8,7 +8,9 @@ use config_loader::resource::istio::{
     Algorithm, ConnectionPool, DestinationRule, LoadBalancer, PortPolicy,
 };
 
-use crate::compile::tests::world::{GATEWAY, World, load};
+use crate::compile::tests::world::GATEWAY;
+use crate::compile::tests::world::World;
+use crate::compile::tests::world::load;
 
 const SERVICE: &str = "VirtualService default/a {hosts: [a.com], gateways: [gw], http: [\
     {match: [{uri: {prefix: /v1}}], route: [{destination: {host: s, subset: v1}}]}, \

@@ -2,7 +2,9 @@
 
 use crate::balance::EndpointIdx;
 use crate::cluster::Cluster;
-use crate::compile::tests::world::{SERVICE, World, load};
+use crate::compile::tests::world::SERVICE;
+use crate::compile::tests::world::World;
+use crate::compile::tests::world::load;
 use crate::registry::Moment;
 use std::sync::Arc;
 

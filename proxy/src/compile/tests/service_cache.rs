@@ -8,10 +8,14 @@ use config_loader::resource::core::EndpointSlice;
 use config_loader::resource::{Name, Object};
 use proptest::prelude::*;
 
+use crate::compile::Inputs;
+use crate::compile::ServiceCache;
+use crate::compile::compile_again;
 use crate::compile::service::Service;
 use crate::compile::tests::incremental::dump;
-use crate::compile::tests::world::{GATEWAY, World, load};
-use crate::compile::{Inputs, ServiceCache, compile_again};
+use crate::compile::tests::world::GATEWAY;
+use crate::compile::tests::world::World;
+use crate::compile::tests::world::load;
 use crate::snapshot::Snapshot;
 use crate::tls::Store;
 

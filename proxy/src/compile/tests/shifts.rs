@@ -2,7 +2,10 @@
 
 use config_loader::{Diagnostics, ResourceSet, Severity, load_bytes};
 
-use crate::compile::tests::world::{GATEWAY, World, ask, load};
+use crate::compile::tests::world::GATEWAY;
+use crate::compile::tests::world::World;
+use crate::compile::tests::world::ask;
+use crate::compile::tests::world::load;
 use crate::snapshot::Snapshot;
 
 const SHIFTED: &str = "75 web.ns1:80/version-v1, 25 web.ns1:80/version-v2";

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use config_loader::{Diagnostics, ResourceSet, Severity, load_bytes};
 use http::{HeaderMap, HeaderName, Method};
 
-use crate::compile::{Inputs, compile};
+use crate::compile::Inputs;
+use crate::compile::compile;
 use crate::filter::{Action, RedirectRequest};
 use crate::identity::Identity;
 use crate::registry::{Moment, Registry};
@@ -16,15 +17,15 @@ use crate::telemetry::StatsRegistry;
 use crate::tls::Store;
 
 /// A Gateway on port 80 for every host, which VirtualServices of the namespace `default` call `gw`.
-pub(super) const GATEWAY: &str = "Gateway default/gw {servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}]}";
+pub(in crate::compile) const GATEWAY: &str = "Gateway default/gw {servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}]}";
 
 /// A service `s` in the namespace `default`, with the subsets that its rule defines.
-pub(super) const SERVICE: &str = "ServiceEntry default/s {hosts: [s.default.svc.cluster.local], \
+pub(in crate::compile) const SERVICE: &str = "ServiceEntry default/s {hosts: [s.default.svc.cluster.local], \
     resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.0.0.1, \
     labels: {version: v1}}, {address: 10.0.0.2, labels: {version: v2}}]}";
 
 /// Compiled resources with what they were compiled for.
-pub(super) struct World {
+pub(in crate::compile) struct World {
     pub identity: Identity,
     pub registry: Registry,
     pub stats: StatsRegistry,
@@ -33,7 +34,7 @@ pub(super) struct World {
 
 impl World {
     /// A gateway in `istio-system` that has seen nothing.
-    pub(super) fn empty() -> Self {
+    pub(in crate::compile) fn empty() -> Self {
         let labels = [("istio", "ingressgateway"), ("app", "edge")];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
         Self {
@@ -49,27 +50,31 @@ impl World {
     }
 
     /// The usual gateway and service, and further resources.
-    pub(super) fn of(resources: &[&str]) -> Self {
+    pub(in crate::compile) fn of(resources: &[&str]) -> Self {
         let usual = [GATEWAY, SERVICE];
         Self::only(&[&usual[..], resources].concat())
     }
 
     /// These resources alone.
-    pub(super) fn only(resources: &[&str]) -> Self {
+    pub(in crate::compile) fn only(resources: &[&str]) -> Self {
         let mut world = Self::empty();
         world.put(&load(resources));
         world
     }
 
     /// Compiles resources on top of what is in effect, and puts them into effect.
-    pub(super) fn put(&mut self, resources: &ResourceSet) {
+    pub(in crate::compile) fn put(&mut self, resources: &ResourceSet) {
         let mut snapshot = self.compile(resources, &self.snapshot);
         snapshot.generation = self.snapshot.generation + 1;
         self.snapshot = Arc::new(snapshot);
     }
 
     /// Compiles resources with parts of a snapshot before.
-    pub(super) fn compile(&self, resources: &ResourceSet, previous: &Snapshot) -> Snapshot {
+    pub(in crate::compile) fn compile(
+        &self,
+        resources: &ResourceSet,
+        previous: &Snapshot,
+    ) -> Snapshot {
         let inputs = Inputs {
             resources,
             identity: &self.identity,
@@ -83,12 +88,12 @@ impl World {
 
     /// Asks requests of the listener on port 80, and compares the answers. A request is `[METHOD] authority/target`,
     /// then `| name: value` for each header; an answer is that of [`ask`].
-    pub(super) fn check(&self, rows: &[(&str, &str)]) {
+    pub(in crate::compile) fn check(&self, rows: &[(&str, &str)]) {
         self.check_at(80, rows);
     }
 
     /// Asks requests of the listener on a port.
-    pub(super) fn check_at(&self, port: u16, rows: &[(&str, &str)]) {
+    pub(in crate::compile) fn check_at(&self, port: u16, rows: &[(&str, &str)]) {
         for (request, expected) in rows {
             assert_eq!(&ask(&self.snapshot, port, request), expected, "{request}");
         }
@@ -97,7 +102,7 @@ impl World {
 
 /// Loads resources, each written as `Kind namespace/name[@YEAR] spec`, the spec in YAML's flow style. An EndpointSlice
 /// belongs to the Service with its name up to the first `-`; an `EndpointSlice.CLUSTER` was copied from that cluster.
-pub(super) fn load(resources: &[&str]) -> ResourceSet {
+pub(in crate::compile) fn load(resources: &[&str]) -> ResourceSet {
     let mut text = String::new();
     for resource in resources {
         if resource.is_empty() {
@@ -163,7 +168,7 @@ pub(super) fn load(resources: &[&str]) -> ResourceSet {
 
 /// What a snapshot does with a request: `404`, `301 LOCATION`, `200 BODY`, or the destinations as `WEIGHT HOST:PORT`
 /// with `/SUBSET`, `?` for one that is unknown, and ` -> PATH` for a rewrite.
-pub(super) fn ask(snapshot: &Snapshot, port: u16, request: &str) -> String {
+pub(in crate::compile) fn ask(snapshot: &Snapshot, port: u16, request: &str) -> String {
     let mut parts = request.split(" | ");
     let line = parts.next().unwrap_or_default();
     let (method, url) = line.split_once(' ').unwrap_or(("GET", line));
@@ -200,7 +205,7 @@ pub(super) fn ask(snapshot: &Snapshot, port: u16, request: &str) -> String {
 }
 
 /// The answer to `GET /` for a host on a connection of a listener.
-pub(super) fn ask_host(
+pub(in crate::compile) fn ask_host(
     world: &World,
     listener: &Listener,
     security: Security<'_>,
@@ -227,7 +232,7 @@ pub(super) fn ask_host(
 }
 
 /// The virtual hosts of a listener in plain text.
-pub(super) fn plain(listener: &Listener) -> &HttpHosts {
+pub(in crate::compile) fn plain(listener: &Listener) -> &HttpHosts {
     listener.http(Security::Plain).expect("plain HTTP")
 }
 

@@ -12,22 +12,27 @@ use config_loader::resource::gloo::{
 
 use crate::cluster::Locality;
 use crate::compile::members::Member;
-use crate::compile::service::{Behind, Facts, Origin, Workload, WorkloadHost, Workloads};
+use crate::compile::service::workload::Behind;
+use crate::compile::service::workload::Facts;
+use crate::compile::service::workload::Listing;
+use crate::compile::service::workload::Origin;
+use crate::compile::service::workload::Workload;
+use crate::compile::service::workload::WorkloadHost;
+use crate::compile::service::workload::Workloads;
 use crate::compile::services::gloo::gateways::Gateway;
-use crate::compile::workload::Listing;
 use crate::upstream::TcpKeepalive;
 
 /// Destinations that describe one service, the oldest first.
-pub(super) type Objects = Box<[Arc<Object<Destination>>]>;
+pub(in crate::compile) type Objects = Box<[Arc<Object<Destination>>]>;
 
 /// The host by which its cluster knows a service, and the gateways there.
-pub(super) type ByGateways = (Arc<str>, Vec<Gateway>);
+pub(in crate::compile) type ByGateways = (Arc<str>, Vec<Gateway>);
 
 /// Ports of Destinations that the service has under another name.
-pub(super) type Renamed = HashMap<Arc<str>, String>;
+pub(in crate::compile) type Renamed = HashMap<Arc<str>, String>;
 
 /// A service of another cluster.
-pub(super) struct Remote {
+pub(in crate::compile) struct Remote {
     pub objects: Objects,
     pub member: Arc<Member>,
     pub keepalive: Option<TcpKeepalive>,
@@ -38,7 +43,7 @@ pub(super) struct Remote {
 
 impl Remote {
     /// Lists the workloads, or the gateways of theirs.
-    pub(super) fn list(&self, listing: &mut Listing) {
+    pub(in crate::compile) fn list(&self, listing: &mut Listing) {
         match &self.gateways {
             None => list(&self.objects, Some(self), listing),
             Some((host, gateways)) => self.list_gateways(host, gateways, listing),
@@ -98,7 +103,7 @@ impl Remote {
 
 /// Lists endpoints that are known with what Destinations say of those at the same addresses. Where the local cluster
 /// has none, those that they say are all that there is.
-pub(super) fn enrich(
+pub(in crate::compile) fn enrich(
     known: &Workloads,
     objects: &[Arc<Object<Destination>>],
     listing: &mut Listing,

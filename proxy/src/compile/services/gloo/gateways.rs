@@ -8,9 +8,10 @@ use config_loader::resource::Object;
 use config_loader::resource::gloo::{Backing, Destination, KubeService, KubeServiceType};
 
 use crate::compile::members::Member;
-use crate::compile::service::WorkloadHost;
+use crate::compile::service::workload::WorkloadHost;
+use crate::compile::services::collector::Collector;
+use crate::compile::services::collector::Draft;
 use crate::compile::services::kube::host;
-use crate::compile::services::{Collector, Draft};
 
 /// The label of a Destination that is the gateway of its cluster.
 const LABEL: (&str, &str) = ("istio", "ingressgateway");
@@ -19,16 +20,16 @@ const LABEL: (&str, &str) = ("istio", "ingressgateway");
 const PORT: &str = "tls";
 
 /// Where a gateway is.
-pub(super) type Gateway = (WorkloadHost, u16);
+pub(in crate::compile) type Gateway = (WorkloadHost, u16);
 
 /// The gateways of all clusters.
-pub(super) struct Gateways<'a> {
+pub(in crate::compile) struct Gateways<'a> {
     by_member: HashMap<Arc<str>, Vec<&'a Arc<Object<Destination>>>>,
 }
 
 impl<'a> Gateways<'a> {
     /// Those that are Destinations with the label `istio: ingressgateway`, outside addresses and a port named `tls`.
-    pub(super) fn collect(collector: &Collector<'a>) -> Self {
+    pub(in crate::compile) fn collect(collector: &Collector<'a>) -> Self {
         let mut by_member: HashMap<_, Vec<_>> = HashMap::new();
         for object in collector.resources.destinations.values() {
             let Backing::Kube(kube) = &object.spec.backing else {
@@ -51,7 +52,7 @@ impl<'a> Gateways<'a> {
 
     /// The gateways of a member: the one that the proxy was told of, else those of Destinations, else that of a Cluster.
     /// What says so is noted in `draft`.
-    pub(super) fn of(&self, member: &Member, draft: &mut Draft) -> Vec<Gateway> {
+    pub(in crate::compile) fn of(&self, member: &Member, draft: &mut Draft) -> Vec<Gateway> {
         let said = member.gateway.as_ref();
         if let Some(said) =
             said.filter(|_| member.is_told || !self.by_member.contains_key(&member.key))

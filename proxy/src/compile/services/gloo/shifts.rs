@@ -17,13 +17,18 @@ use config_loader::resource::gloo::{
     WorkloadSelector, subset_name,
 };
 
-use crate::compile::rules;
-use crate::compile::service::{Part, Shift};
-use crate::compile::services::gloo::Named;
-use crate::compile::services::{Collector, Draft, provenance};
+use crate::compile::conditions;
+use crate::compile::provenance::provenance_of;
+use crate::compile::service::Part;
+use crate::compile::service::Shift;
+use crate::compile::services::collector::Collector;
+use crate::compile::services::collector::Draft;
+
+/// The key of a cluster, and namespace and name of a service there.
+pub(in crate::compile) type Named<'a> = (Arc<str>, &'a str, &'a str);
 
 /// What has to be known to tell where shifts lead.
-pub(super) struct Known<'a> {
+pub(in crate::compile) struct Known<'a> {
     /// The hosts of VirtualServices, except `*`.
     routed: Vec<String>,
     /// The hosts by which this proxy reaches services of other clusters.
@@ -31,7 +36,7 @@ pub(super) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    pub(super) fn collect(
+    pub(in crate::compile) fn collect(
         collector: &Collector<'_>,
         federated: HashMap<Named<'a>, Arc<str>>,
     ) -> Self {
@@ -61,7 +66,9 @@ fn routed(collector: &Collector<'_>) -> Vec<String> {
 }
 
 /// The subsets that a Destination requires, by name.
-pub(super) fn subsets(object: &Destination) -> BTreeMap<Arc<str>, BTreeMap<String, String>> {
+pub(in crate::compile) fn subsets(
+    object: &Destination,
+) -> BTreeMap<Arc<str>, BTreeMap<String, String>> {
     let all = object.status.required_subsets.iter();
     let parts = all.flat_map(|required| &required.shift.destinations);
     let subsets = parts.filter_map(|part| match &part.target {
@@ -74,7 +81,7 @@ pub(super) fn subsets(object: &Destination) -> BTreeMap<Arc<str>, BTreeMap<Strin
 }
 
 /// Attaches the shifts of a Destination that count for its host.
-pub(super) fn attach(
+pub(in crate::compile) fn attach(
     collector: &Collector<'_>,
     known: &Known<'_>,
     (object, kube): (&Arc<Object<Destination>>, &KubeService),
@@ -92,7 +99,7 @@ pub(super) fn attach(
 }
 
 /// Puts conditional shifts before unconditional ones, and leaves out what is behind one of these.
-pub(super) fn put_in_order(shifts: &mut Vec<Arc<Shift>>) {
+pub(in crate::compile) fn put_in_order(shifts: &mut Vec<Arc<Shift>>) {
     let takes_all = |shift: &Arc<Shift>| shift.requests.is_empty();
     shifts.sort_by_key(takes_all);
     if let Some(first) = shifts.iter().position(takes_all) {
@@ -150,9 +157,9 @@ fn shift(
         });
     }
     (!parts.is_empty()).then(|| Shift {
-        requests: requests.iter().filter_map(rules::conditions).collect(),
+        requests: requests.iter().filter_map(conditions::conditions).collect(),
         parts,
-        provenance: provenance(object.as_ref(), required.line.0),
+        provenance: provenance_of(object.as_ref(), required.line.0),
         fingerprint: object.fingerprint,
     })
 }

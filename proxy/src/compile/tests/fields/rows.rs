@@ -1,7 +1,7 @@
 //! What every field of DestinationRule does, one row each.
 
 /// What shows that a field counts.
-pub(super) enum Shows {
+pub(in crate::compile) enum Shows {
     /// A cluster with this policy, compared with one with the other policy (or none), has this in its settings.
     Settings(&'static str, &'static str, &'static str),
     /// A test with this name in this file, below `proxy`.
@@ -13,7 +13,7 @@ pub(super) enum Shows {
 use Shows::{Settings, Test, Warning};
 
 /// Fields of policies, but for those of [`HASHES`].
-pub(super) const FIELDS: &[(&str, Shows)] = &[
+pub(in crate::compile) const FIELDS: &[(&str, Shows)] = &[
     (
         "loadBalancer.simple",
         Settings("loadBalancer: {simple: RANDOM}", "", "Simple(Random)"),
@@ -333,7 +333,7 @@ pub(super) const FIELDS: &[(&str, Shows)] = &[
 ];
 
 /// Fields of `loadBalancer.consistentHash`.
-pub(super) const HASHES: &[(&str, Shows)] = &[
+pub(in crate::compile) const HASHES: &[(&str, Shows)] = &[
     (
         "httpHeaderName",
         Settings("httpHeaderName: X-User", "", "Header(\"x-user\")"),
@@ -409,7 +409,7 @@ pub(super) const HASHES: &[(&str, Shows)] = &[
 ];
 
 /// Fields of policies that a port does not have.
-pub(super) const WHOLE: &[(&str, Shows)] = &[
+pub(in crate::compile) const WHOLE: &[(&str, Shows)] = &[
     (
         "proxyProtocol.version",
         Settings(
@@ -445,7 +445,7 @@ pub(super) const WHOLE: &[(&str, Shows)] = &[
 ];
 
 /// Fields that are no part of a policy.
-pub(super) const HEAD: &[(&str, Shows)] = &[
+pub(in crate::compile) const HEAD: &[(&str, Shows)] = &[
     (
         "host",
         Test(
@@ -484,4 +484,4 @@ pub(super) const HEAD: &[(&str, Shows)] = &[
 ];
 
 /// Blocks whose fields are shown on live sockets by tests of their own.
-pub(super) const ON_SOCKETS: &[&str] = &["tls.", "tunnel."];
+pub(in crate::compile) const ON_SOCKETS: &[&str] = &["tls.", "tunnel."];

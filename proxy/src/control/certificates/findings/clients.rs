@@ -5,7 +5,7 @@ use config_loader::diagnostic::codes::tls as codes;
 use config_loader::{Diagnostic, Severity};
 
 use super::{at, authority_field, consequence, fix, is_of_key, kind};
-use crate::compile::client_tls::ClientUse;
+use crate::compile::policies::client_tls::ClientUse;
 use crate::tls::{Problem, Store};
 
 const FAILS: &str =

@@ -11,7 +11,10 @@ use crate::filter::RetryPolicy;
 use crate::filter::retry::{BackOff, Condition, Conditions};
 
 /// What is tried again of a rule's requests, given what the mesh does where the rule says nothing; `None` for nothing.
-pub(super) fn policy(rule: &HttpRule, mesh: &Arc<RetryPolicy>) -> Option<Arc<RetryPolicy>> {
+pub(in crate::compile) fn policy(
+    rule: &HttpRule,
+    mesh: &Arc<RetryPolicy>,
+) -> Option<Arc<RetryPolicy>> {
     if !matches!(rule.action, HttpAction::Route(_)) {
         return None;
     }
@@ -69,7 +72,9 @@ fn known(condition: RetryCondition) -> Result<Condition, u16> {
 }
 
 /// The mirrors of a rule: share, destination, and where it was written.
-pub(super) fn mirrors(rule: &HttpRule) -> impl Iterator<Item = (Percent, &Destination, Line)> {
+pub(in crate::compile) fn mirrors(
+    rule: &HttpRule,
+) -> impl Iterator<Item = (Percent, &Destination, Line)> {
     let one = rule.mirror.as_deref().map(|mirror| {
         let share = rule.mirror_percentage.unwrap_or(Percent::ALL);
         (share, mirror, rule.line)

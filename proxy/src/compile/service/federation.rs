@@ -10,49 +10,20 @@ use std::sync::Arc;
 use config_loader::resource::flomesh::ClusterBalancing;
 
 use crate::cluster::Absence;
-pub(super) use crate::cluster::federation::POOLS_MAX;
+pub(in crate::compile) use crate::cluster::federation::POOLS_MAX;
 use crate::compile::members::Member;
-use crate::compile::service::{Port, Service, Workload};
+use crate::compile::service::Service;
+use crate::compile::service::port::Port;
+use crate::compile::service::sharing::{Exposure, Sharing};
+use crate::compile::service::workload::Workload;
 use crate::identity::{Identity, Mode};
-
-/// How members share the traffic of a service.
-///
-/// Source: GlobalTrafficPolicy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sharing {
-    /// In which way.
-    pub balancing: ClusterBalancing,
-    /// Keys of members with their weights, in the order of the policy.
-    pub targets: Vec<(Arc<str>, u32)>,
-    /// Whether each backup is a tier of its own, in their order.
-    ///
-    /// Source: annotation `multicluster.flomesh.io/failover-order: ordered`.
-    pub ordered: bool,
-    /// Whether it represents a policy that is refused.
-    pub is_refused: bool,
-}
 
 /// The weight of a member that the policy does not give one.
 const WEIGHT_DEFAULT: u32 = 100;
 
-/// The clusters that a service is exposed to, and whose endpoints may serve it.
-///
-/// Source: MultiClusterService.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Exposure {
-    /// Whether it is for gateways at the edge only.
-    pub edge_only: bool,
-    /// Ports that are exposed, by number and, if it has one, name; empty for all.
-    pub ports: Vec<(u16, Option<Arc<str>>)>,
-    /// Keys of the clusters whose endpoints may serve; none for all.
-    pub providers: Option<Vec<Arc<str>>>,
-    /// Keys of the clusters whose proxies may use endpoints of others; none for all.
-    pub consumers: Option<Vec<Arc<str>>>,
-}
-
 /// What a proxy is, as far as exposure goes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Viewer<'a> {
+pub(in crate::compile) struct Viewer<'a> {
     /// The cluster that it is in.
     pub own: &'a Arc<Member>,
     /// Gateway or sidecar.
@@ -62,7 +33,7 @@ pub(super) struct Viewer<'a> {
 }
 
 impl<'a> Viewer<'a> {
-    pub(super) fn new(own: &'a Arc<Member>, identity: &Identity) -> Self {
+    pub(in crate::compile) fn new(own: &'a Arc<Member>, identity: &Identity) -> Self {
         Self {
             own,
             mode: identity.mode,
@@ -80,7 +51,7 @@ impl Exposure {
     }
 
     /// Whether the viewer may use endpoints of other clusters, as far as it is concerned itself.
-    pub(super) fn includes(&self, viewer: Viewer<'_>) -> bool {
+    pub(in crate::compile) fn includes(&self, viewer: Viewer<'_>) -> bool {
         match self.edge_only {
             true => viewer.mode == Mode::Gateway,
             false => has(self.consumers.as_deref(), viewer.own),
@@ -103,7 +74,7 @@ fn has(keys: Option<&[Arc<str>]>, member: &Member) -> bool {
 
 /// The endpoints that may serve a port, and what happens to the other endpoints.
 #[derive(Debug)]
-pub(super) struct Candidates<'a> {
+pub(in crate::compile) struct Candidates<'a> {
     /// Endpoints by member, those of the proxy's own cluster under its own key.
     pub by_member: BTreeMap<Arc<str>, Vec<&'a Workload>>,
     /// Endpoints that were left out, by member and why.
@@ -112,7 +83,7 @@ pub(super) struct Candidates<'a> {
 
 /// Why an endpoint is no candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum LeftOut {
+pub(in crate::compile) enum LeftOut {
     /// A MultiClusterService does not let this proxy use it.
     Hidden,
     /// It waits for a GlobalTrafficPolicy.
@@ -127,7 +98,7 @@ pub(super) enum LeftOut {
 
 impl LeftOut {
     /// The reason in words.
-    pub(super) fn text(self) -> &'static str {
+    pub(in crate::compile) fn text(self) -> &'static str {
         match self {
             LeftOut::Hidden => "a MultiClusterService does not let this cluster use it",
             LeftOut::WithoutPolicy => {
@@ -144,14 +115,14 @@ impl LeftOut {
 
 /// What is asked for: a port of a service, and perhaps a subset.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
+pub(in crate::compile) struct Wanted<'a> {
     pub service: &'a Service,
     pub port: &'a Port,
     pub subset: Option<&'a BTreeMap<String, String>>,
 }
 
 /// Finds the candidates.
-pub(super) fn candidates<'a>(wanted: Wanted<'a>, viewer: Viewer<'_>) -> Candidates<'a> {
+pub(in crate::compile) fn candidates<'a>(wanted: Wanted<'a>, viewer: Viewer<'_>) -> Candidates<'a> {
     let Wanted {
         service,
         port,
@@ -237,7 +208,7 @@ impl Candidates<'_> {
 
 /// A pool and its place.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Placed {
+pub(in crate::compile) struct Placed {
     /// Key of the member.
     pub member: Arc<str>,
     pub tier: u8,
@@ -245,7 +216,7 @@ pub(super) struct Placed {
 }
 
 /// Puts members that have candidates in tiers; says why there are none.
-pub(super) fn tiers(
+pub(in crate::compile) fn tiers(
     sharing: &Sharing,
     has_pool: impl Fn(&str) -> bool,
     members: &[Arc<str>],
@@ -294,7 +265,7 @@ pub(super) fn tiers(
 
 /// Where the traffic of a port goes.
 #[derive(Debug)]
-pub(super) enum Resolved {
+pub(in crate::compile) enum Resolved {
     /// To all candidates alike.
     Merged,
     /// To pools, each a member's.
@@ -302,7 +273,7 @@ pub(super) enum Resolved {
 }
 
 /// Decides which clusters serve the port, and the reason if none does.
-pub(super) fn resolve(
+pub(in crate::compile) fn resolve(
     wanted: Wanted<'_>,
     candidates: &Candidates<'_>,
     own: &Arc<str>,
@@ -327,7 +298,7 @@ pub(super) fn resolve(
 }
 
 /// Members that could serve and that the policy gives nothing, with the number of their endpoints, and why, in words.
-pub(super) fn without_traffic<'c>(
+pub(in crate::compile) fn without_traffic<'c>(
     wanted: Wanted<'_>,
     candidates: &'c Candidates<'_>,
     own: &Arc<str>,

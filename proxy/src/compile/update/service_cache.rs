@@ -6,7 +6,6 @@
 
 #[cfg(test)]
 use std::collections::BTreeMap;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,10 +14,12 @@ use config_loader::resource::core::EndpointSlice;
 use config_loader::resource::{Object, Objects};
 
 use crate::compile::Inputs;
-use crate::compile::changes::{Changes, differences};
 #[cfg(test)]
 use crate::compile::service::Service;
 use crate::compile::services::Services;
+use crate::compile::services::collector::Names;
+use crate::compile::update::changes::Changes;
+use crate::compile::update::changes::differences;
 use crate::identity::Identity;
 use crate::snapshot::Snapshot;
 
@@ -33,12 +34,9 @@ struct CachedServices {
     services: Services,
 }
 
-/// Namespaces and names of services.
-pub(super) type Names<'a> = BTreeSet<(&'a str, &'a str)>;
-
 impl ServiceCache {
     /// The services of these resources, and what the change touches. Afterwards nothing is remembered, until [`ServiceCache::keep`].
-    pub(super) fn services(
+    pub(in crate::compile) fn services(
         &mut self,
         inputs: &Inputs<'_>,
         previous: &Snapshot,
@@ -74,7 +72,12 @@ impl ServiceCache {
     }
 
     /// Keeps services for the next compile, without the lists of their endpoints, which take much memory.
-    pub(super) fn keep(&mut self, inputs: &Inputs<'_>, certificates: u64, services: Services) {
+    pub(in crate::compile) fn keep(
+        &mut self,
+        inputs: &Inputs<'_>,
+        certificates: u64,
+        services: Services,
+    ) {
         self.0 = Some(CachedServices {
             resources: inputs.resources.clone(),
             identity: inputs.identity.clone(),
@@ -93,7 +96,7 @@ impl fmt::Debug for ServiceCache {
 #[cfg(test)]
 impl ServiceCache {
     /// Its services by host.
-    pub(super) fn by_host(&self) -> BTreeMap<String, Arc<Service>> {
+    pub(in crate::compile) fn by_host(&self) -> BTreeMap<String, Arc<Service>> {
         let services = self.0.iter().flat_map(|kept| kept.services.iter());
         services
             .map(|service| (service.host.to_string(), Arc::clone(service)))

@@ -13,9 +13,15 @@ use config_loader::resource::istio::{
 use config_loader::{Name, ResourceSet};
 
 use crate::compile::clusters::Clusters;
-use crate::compile::listeners::Bound;
-use crate::compile::rules::{self, Compiled, RuleScope};
-use crate::compile::{delegates, retries, services};
+use crate::compile::listeners::bound::Bound;
+use crate::compile::listeners::bound::served_hosts;
+use crate::compile::provenance::provenance_of;
+use crate::compile::rules;
+use crate::compile::rules::Compiled;
+use crate::compile::rules::delegates;
+use crate::compile::rules::retries;
+use crate::compile::rules::scope::RuleScope;
+use crate::compile::services::vips;
 use crate::filter::{Action, Redirect, RouteFilters, Scheme};
 use crate::identity::Identity;
 use crate::provenance::Provenance;
@@ -24,7 +30,7 @@ use crate::snapshot::{Addresses, HttpHosts, ListenerKey, Route, VirtualHost};
 use config_loader::catalog::ShortNames;
 
 /// A VirtualService at a server, as far as one host is concerned.
-pub(super) struct Attached<'a> {
+pub(in crate::compile) struct Attached<'a> {
     pub object: &'a Arc<Object<VirtualService>>,
     /// The gateways of this listener that it is bound to, oldest first.
     pub gateways: Vec<&'a GatewayRef>,
@@ -32,7 +38,7 @@ pub(super) struct Attached<'a> {
 
 /// What a virtual host is made from.
 #[derive(Default)]
-pub(super) struct HostParts<'a> {
+pub(in crate::compile) struct HostParts<'a> {
     pub attached: Vec<Attached<'a>>,
     /// The server that redirects every request of this host to https.
     pub redirect: Option<Provenance>,
@@ -40,7 +46,7 @@ pub(super) struct HostParts<'a> {
 
 /// Every host of a listener with what serves it. What is for a service's own host is for its `aliases`, too, those that
 /// no VirtualService names itself.
-pub(super) fn hosts<'a>(
+pub(in crate::compile) fn hosts<'a>(
     servers: &'a [Bound<'_>],
     virtual_services: &[&'a Arc<Object<VirtualService>>],
     identity: &Identity,
@@ -94,7 +100,7 @@ pub(super) fn hosts<'a>(
 fn addresses(virtual_hosts: &[Arc<VirtualHost>], clusters: &Clusters<'_>) -> Addresses {
     let numbered = virtual_hosts.iter().zip(0..);
     let addresses = numbered.filter_map(|(host, number)| {
-        let net = services::address_of_name(&host.name)?;
+        let net = vips::of_name(&host.name)?;
         clusters.vips().has(net).then_some((net, number))
     });
     Addresses::new(addresses)
@@ -128,39 +134,14 @@ impl<'a> HostParts<'a> {
     /// Notes that a server with `httpsRedirect` serves this host.
     fn redirect_by(&mut self, bound: &Bound<'_>) {
         if bound.server.https_redirect && self.redirect.is_none() {
-            let provenance = services::provenance(bound.gateway.as_ref(), bound.server.line.0);
+            let provenance = provenance_of(bound.gateway.as_ref(), bound.server.line.0);
             self.redirect = Some(provenance);
         }
     }
 }
 
-/// The hosts of a VirtualService that a server takes: of each pair the more specific name, if one covers the other.
-pub(super) fn served_hosts(
-    object: &Object<VirtualService>,
-    server: &Server,
-    identity: &Identity,
-) -> Vec<Arc<str>> {
-    let mut served: Vec<Arc<str>> = Vec::new();
-    for host in &object.spec.hosts {
-        let host = hostname::complete(&host.value, &object.id.namespace, &identity.domain);
-        for of_server in server
-            .hosts
-            .iter()
-            .filter(|of_server| of_server.namespace.includes(&object.id.namespace))
-        {
-            let of_server = of_server.host.to_ascii_lowercase();
-            if let Some(name) = hostname::intersection(&host, &of_server)
-                && !served.iter().any(|known| **known == *name)
-            {
-                served.push(name.into());
-            }
-        }
-    }
-    served
-}
-
 /// Compiles the virtual hosts of some servers of a listener.
-pub(super) struct HostCompiler<'a> {
+pub(in crate::compile) struct HostCompiler<'a> {
     pub resources: &'a ResourceSet,
     pub identity: &'a Identity,
     pub key: &'a ListenerKey,
@@ -172,7 +153,7 @@ pub(super) struct HostCompiler<'a> {
 
 impl HostCompiler<'_> {
     /// All virtual hosts; those of the snapshot before if nothing of them has changed.
-    pub(super) fn compile(
+    pub(in crate::compile) fn compile(
         &self,
         servers: &[Bound<'_>],
         virtual_services: &[&Arc<Object<VirtualService>>],

@@ -10,7 +10,9 @@ use config_loader::resource::istio::{
 };
 use http::HeaderName;
 
+use crate::compile::service::ExportBalancer;
 use crate::compile::service::Service;
+use std::time::Duration;
 
 use crate::balance::{CookieKey, HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
 use crate::cluster::locality::{Label, Pattern};
@@ -24,7 +26,7 @@ const RING_SIZE_MIN: u64 = 1_024;
 const IMPLIED_LOCAL_ERRORS: u32 = 3;
 
 /// What is said about choosing endpoints of one cluster.
-pub(super) fn balance(
+pub(in crate::compile) fn balance(
     balancer: Option<&LoadBalancer>,
     outlier: Option<&OutlierDetection>,
     service: &Service,
@@ -84,7 +86,7 @@ fn policy(algorithm: &Algorithm) -> Policy {
 }
 
 /// The endpoint of a client, whichever proxy it comes to.
-pub(super) fn by_client() -> Policy {
+pub(in crate::compile) fn by_client() -> Policy {
     Policy::Hash(HashPolicy {
         key: HashKey::SourceIp,
         algorithm: HashAlgorithm::RingHash {
@@ -258,4 +260,24 @@ fn label(asked: &FailoverLabel) -> Label {
 
 fn pattern(asked: &LocalityPattern) -> Pattern {
     Pattern(asked.parts.clone())
+}
+
+impl ExportBalancer {
+    /// How long after its last request a client stays.
+    const LIFETIME: Duration = Duration::from_secs(3600);
+
+    /// Puts it in the place of what a rule or the service says, unless that is a key of a rule; `is_said` tells whether
+    /// a rule says anything.
+    pub(in crate::compile) fn overrule(self, balance: &mut Balance, is_said: bool) {
+        if matches!(balance.policy, Policy::Hash(_)) && balance.remember.is_none() {
+            return;
+        }
+        (balance.policy, balance.remember) = match self {
+            ExportBalancer::ByClient => (by_client(), None),
+            ExportBalancer::LeastRequest => (Policy::Simple(Simple::LeastRequest), None),
+            ExportBalancer::RoundRobin if is_said || balance.remember.is_some() => return,
+            ExportBalancer::RoundRobin => (Policy::Simple(Simple::RoundRobin), None),
+            ExportBalancer::Sticky => (by_client(), Some(Self::LIFETIME)),
+        };
+    }
 }

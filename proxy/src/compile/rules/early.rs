@@ -5,12 +5,13 @@ use config_loader::resource::istio::{
 };
 use http::StatusCode;
 
+use crate::compile::conditions;
 use crate::filter::cors::{self, Cors, Listed, OriginMatch};
 use crate::filter::fault::Share;
 use crate::filter::{Abort, Early, Fault};
 
 /// Compiles both; `None` when the rule has neither, or nothing of them could ever happen.
-pub(super) fn early(rule: &HttpRule) -> Option<Box<Early>> {
+pub(in crate::compile) fn early(rule: &HttpRule) -> Option<Box<Early>> {
     let fault = rule.fault.as_deref().map(fault);
     let early = Early {
         fault: fault.filter(|fault| !fault.is_empty()),
@@ -63,6 +64,6 @@ fn origin(wanted: &StringMatch) -> OriginMatch {
         StringMatch::Exact(value) => OriginMatch::Exact((**value).into()),
         StringMatch::Prefix(value) => OriginMatch::Prefix((**value).into()),
         StringMatch::Present => OriginMatch::Any,
-        StringMatch::Regex(pattern) => OriginMatch::Regex(crate::compile::pattern(pattern)),
+        StringMatch::Regex(pattern) => OriginMatch::Regex(conditions::pattern_of(pattern)),
     }
 }

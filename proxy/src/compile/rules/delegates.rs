@@ -9,17 +9,17 @@ use config_loader::resource::istio::{
 };
 use config_loader::{Name, ResourceSet};
 
-use crate::compile::rules::Sourced;
-use crate::compile::services;
+use crate::compile::provenance::object_name;
+use crate::compile::rules::scope::Sourced;
 
 /// The rules of a VirtualService, with those of its delegates in place of the rules that name them. A delegate that
 /// is missing, has hosts of its own or is not exported to here takes its root rule with it, nothing else.
-pub(super) fn expand<'a>(
+pub(in crate::compile) fn expand<'a>(
     root: &'a Object<VirtualService>,
     resources: &'a ResourceSet,
 ) -> Vec<Sourced<'a>> {
     let mut rules = Vec::with_capacity(root.spec.http.len());
-    let own_name = services::object_name(root);
+    let own_name = object_name(root);
     for rule in &root.spec.http {
         let rule: &HttpRule = rule;
         let HttpAction::Delegate(delegate) = &rule.action else {
@@ -38,7 +38,7 @@ pub(super) fn expand<'a>(
             .http
             .iter()
             .filter(|inner| !matches!(inner.action, HttpAction::Delegate(_)));
-        let name = services::object_name(object);
+        let name = object_name(object);
         let merged = merged.filter_map(|inner| merge(rule, inner));
         rules.extend(merged.map(|rule| Sourced {
             rule: Cow::Owned(rule),
@@ -54,7 +54,7 @@ pub(super) fn expand<'a>(
 /// # Errors
 ///
 /// Why it lends no rules.
-pub(super) fn lend<'a>(
+pub(in crate::compile) fn lend<'a>(
     name: &Name,
     root: &Object<VirtualService>,
     resources: &'a ResourceSet,
@@ -73,7 +73,7 @@ pub(super) fn lend<'a>(
 /// Merges a root rule into a rule of its delegate; `None` when some block of the delegate fits no block of the root.
 ///
 /// Source: VirtualService `http[].delegate`; the delegate's settings win, whole field by whole field.
-pub(super) fn merge(root: &HttpRule, inner: &HttpRule) -> Option<HttpRule> {
+pub(in crate::compile) fn merge(root: &HttpRule, inner: &HttpRule) -> Option<HttpRule> {
     let name = match (&*root.name, &*inner.name) {
         ("", name) | (name, "") => name.into(),
         (root, inner) => format!("{root}-{inner}").into(),

@@ -14,7 +14,8 @@ use config_loader::resource::core::PodOwner;
 
 use crate::cluster::{Hop, Locality};
 use crate::compile::members::Member;
-use crate::compile::service::{Labels, Port};
+use crate::compile::service::port::Labels;
+use crate::compile::service::port::Port;
 use crate::registry::{Address, Registry};
 use crate::upstream::{Alternates, TcpKeepalive};
 
@@ -23,7 +24,7 @@ const RECENT_MAX: usize = 16;
 
 /// Something that serves a service's ports.
 #[derive(Clone, Debug)]
-pub(super) struct Workload {
+pub(in crate::compile) struct Workload {
     /// Where it is.
     pub host: WorkloadHost,
     /// Relative share of traffic; 0 counts as 1.
@@ -34,7 +35,7 @@ pub(super) struct Workload {
 
 /// What is known of a workload apart from where it is; shared by those of which the same is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(in crate::compile) struct Facts {
     /// Its own ports by service port name.
     pub ports: BTreeMap<String, u16>,
     /// Whether it serves no other ports than `ports`.
@@ -63,7 +64,7 @@ pub(super) struct Facts {
 
 /// What a gateway is asked for that passes the TLS of its cluster's workloads on as it is.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Behind {
+pub(in crate::compile) struct Behind {
     /// The host by which its cluster knows the service.
     pub host: Arc<str>,
     /// The ports that the service has there, by name and number.
@@ -74,7 +75,7 @@ pub(super) struct Behind {
 
 impl Behind {
     /// The number that a port has there.
-    pub(super) fn port(&self, port: &Port) -> u16 {
+    pub(in crate::compile) fn port(&self, port: &Port) -> u16 {
         let named = |(name, _): &&(Arc<str>, u16)| !name.is_empty() && **name == *port.name;
         let found = self.ports.iter().find(named);
         found.map_or(port.number, |(_, number)| *number)
@@ -91,7 +92,7 @@ impl Deref for Workload {
 
 /// What kind of resource names an endpoint; what knows it best comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Origin {
+pub(in crate::compile) enum Origin {
     /// The proxy's own cluster, or a ServiceEntry.
     #[default]
     Native,
@@ -105,14 +106,14 @@ pub(super) enum Origin {
 
 impl Origin {
     /// Whether it is not used on the service's own host until a GlobalTrafficPolicy says so.
-    pub(super) fn waits_for_policy(self) -> bool {
+    pub(in crate::compile) fn waits_for_policy(self) -> bool {
         matches!(self, Origin::Gloo | Origin::Import)
     }
 }
 
 /// Address of a workload before its port is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum WorkloadHost {
+pub(in crate::compile) enum WorkloadHost {
     /// An IP address.
     Ip(IpAddr),
     /// A DNS name that is one endpoint; a connection goes to the first of its addresses that takes it.
@@ -125,7 +126,7 @@ pub(super) enum WorkloadHost {
 
 impl WorkloadHost {
     /// The name that has to be resolved, if it is one.
-    pub(super) fn name(&self) -> Option<&Arc<str>> {
+    pub(in crate::compile) fn name(&self) -> Option<&Arc<str>> {
         match self {
             WorkloadHost::Logical(name) | WorkloadHost::Name(name) => Some(name),
             WorkloadHost::Ip(_) | WorkloadHost::Unix(_) => None,
@@ -135,7 +136,11 @@ impl WorkloadHost {
 
 impl Facts {
     /// Whether it carries all of `wanted`, those labels included that follow from where it is.
-    pub(super) fn is_in(&self, wanted: &BTreeMap<String, String>, member: &Member) -> bool {
+    pub(in crate::compile) fn is_in(
+        &self,
+        wanted: &BTreeMap<String, String>,
+        member: &Member,
+    ) -> bool {
         let [region, zone, subzone] = self.locality.parts();
         let follows = |key: &str| match key {
             "topology.istio.io/cluster" => Some(&*member.name),
@@ -159,7 +164,7 @@ impl Facts {
 
     /// How far it is from the workloads: 0 for one of them, 1 for a gateway that leads to nothing but them, 2 for one
     /// that answers for them.
-    pub(super) fn remoteness(&self) -> u8 {
+    pub(in crate::compile) fn remoteness(&self) -> u8 {
         match (self.origin, &self.behind) {
             (Origin::Import, _) => 2,
             (_, Some(_)) => 1,
@@ -168,13 +173,13 @@ impl Facts {
     }
 
     /// What is put in front of a request's path, if anything is.
-    pub(super) fn path_prefix(&self) -> Option<&Arc<str>> {
+    pub(in crate::compile) fn path_prefix(&self) -> Option<&Arc<str>> {
         let prefix = &self.hop.as_ref()?.path_prefix;
         (!prefix.is_empty()).then_some(prefix)
     }
 
     /// The port that it takes a service port's traffic on; none if it does not serve it.
-    pub(super) fn port(&self, port: &Port) -> Option<u16> {
+    pub(in crate::compile) fn port(&self, port: &Port) -> Option<u16> {
         let own = self.ports.get(&port.name).copied();
         own.or_else(|| (!self.only_ports).then_some(port.target))
     }
@@ -182,7 +187,7 @@ impl Facts {
 
 impl Workload {
     /// One at this place of which this is known.
-    pub(super) fn new(host: WorkloadHost, facts: impl Into<Arc<Facts>>) -> Self {
+    pub(in crate::compile) fn new(host: WorkloadHost, facts: impl Into<Arc<Facts>>) -> Self {
         Self {
             host,
             weight: 1,
@@ -191,13 +196,13 @@ impl Workload {
     }
 
     /// One of which nothing is known but where it is.
-    pub(super) fn at(host: WorkloadHost) -> Self {
+    pub(in crate::compile) fn at(host: WorkloadHost) -> Self {
         Self::new(host, Facts::default())
     }
 
     /// Hands on its addresses for a service port, each with what else may be tried in its place; none for a name that
     /// has not been resolved yet.
-    pub(super) fn addresses(
+    pub(in crate::compile) fn addresses(
         &self,
         port: &Port,
         registry: &Registry,
@@ -239,24 +244,24 @@ impl Workload {
 
 /// Workloads that are being listed. Equal workloads share their facts.
 #[derive(Debug, Default)]
-pub(super) struct Listing {
+pub(in crate::compile) struct Listing {
     all: Vec<Workload>,
     recent: Vec<Arc<Facts>>,
 }
 
 impl Listing {
     /// Adds one.
-    pub(super) fn push(&mut self, workload: Workload) {
+    pub(in crate::compile) fn push(&mut self, workload: Workload) {
         self.all.push(workload);
     }
 
     /// The workloads that were added.
-    pub(super) fn all(&self) -> &[Workload] {
+    pub(in crate::compile) fn all(&self) -> &[Workload] {
         &self.all
     }
 
     /// What others have that are known to be the same, if it was lately listed.
-    pub(super) fn share(&mut self, facts: Facts) -> Arc<Facts> {
+    pub(in crate::compile) fn share(&mut self, facts: Facts) -> Arc<Facts> {
         let same = self.recent.iter().rev().find(|known| ***known == facts);
         if let Some(same) = same {
             return Arc::clone(same);
@@ -284,7 +289,7 @@ enum Part {
 
 /// The workloads of a service, joined over all resources that add to it. Reads as a slice.
 #[derive(Clone, Default)]
-pub(super) struct Workloads {
+pub(in crate::compile) struct Workloads {
     parts: Vec<Part>,
     all: OnceLock<Vec<Workload>>,
 }
@@ -292,7 +297,7 @@ pub(super) struct Workloads {
 impl Workloads {
     /// Adds the workloads of `list`, which is called on demand. Whether there is a DNS name among them is
     /// known before.
-    pub(super) fn add(
+    pub(in crate::compile) fn add(
         &mut self,
         has_names: bool,
         list: impl Fn(&mut Listing) + Send + Sync + 'static,
@@ -303,12 +308,12 @@ impl Workloads {
     }
 
     /// Adds one.
-    pub(super) fn push(&mut self, workload: Workload) {
+    pub(in crate::compile) fn push(&mut self, workload: Workload) {
         self.extend([workload]);
     }
 
     /// The workloads that were added one by one.
-    pub(super) fn listed(&self) -> impl Iterator<Item = &Workload> {
+    pub(in crate::compile) fn listed(&self) -> impl Iterator<Item = &Workload> {
         let listed = self.parts.iter().filter_map(|part| match part {
             Part::Listed(listed) => Some(listed),
             Part::Unlisted { .. } => None,
@@ -317,12 +322,12 @@ impl Workloads {
     }
 
     /// Drops the list that was made when somebody asked.
-    pub(super) fn forget_list(&mut self) {
+    pub(in crate::compile) fn forget_list(&mut self) {
         self.all.take();
     }
 
     /// Whether some of them are DNS names, whose addresses no resource tells.
-    pub(super) fn has_names(&self) -> bool {
+    pub(in crate::compile) fn has_names(&self) -> bool {
         self.parts.iter().any(|part| match part {
             Part::Listed(listed) => listed.iter().any(|one| one.host.name().is_some()),
             Part::Unlisted { has_names, .. } => *has_names,

@@ -9,9 +9,17 @@ use config_loader::resource::istio::{ClientTls, ClientTlsMode, DestinationRule, 
 use config_loader::{ObjectRef, ResourceSet};
 
 use crate::cluster::EndpointTls;
-use crate::compile::certificates::{Fields, Scope, mesh, secret};
-use crate::compile::policies;
-use crate::compile::service::{Behind, Facts, Origin, Port, Service, Workload};
+use crate::compile::applies::counts;
+use crate::compile::certificates::Fields;
+use crate::compile::certificates::Scope;
+use crate::compile::certificates::mesh;
+use crate::compile::certificates::secret;
+use crate::compile::service::Service;
+use crate::compile::service::port::Port;
+use crate::compile::service::workload::Behind;
+use crate::compile::service::workload::Facts;
+use crate::compile::service::workload::Origin;
+use crate::compile::service::workload::Workload;
 use crate::identity::{GatewayTls, Identity, MemberSettings, Mode};
 use crate::tls::{
     AuthoritySource, ClientMode, ClientSettings, ClientTls as Tls, IdentitySource, Naming, Store,
@@ -46,8 +54,7 @@ pub struct ClientUse {
 /// Every `tls` of every DestinationRule that counts for a proxy.
 pub fn uses(resources: &ResourceSet, scope: Scope<'_>) -> Vec<ClientUse> {
     let rules = resources.destination_rules.values();
-    let counting =
-        rules.filter(|rule| scope.is_of_all() || policies::counts(rule, scope.identity()));
+    let counting = rules.filter(|rule| scope.is_of_all() || counts(rule, scope.identity()));
     counting.flat_map(|rule| of_rule(rule, scope)).collect()
 }
 
@@ -155,18 +162,18 @@ fn fields(rule: &Object<DestinationRule>, tls: &ClientTls, path: String) -> Fiel
 
 /// A `tls` with what of its rule has a say.
 #[derive(Clone, Debug)]
-pub(super) struct RuleTls {
+pub(in crate::compile) struct RuleTls {
     tls: ClientTls,
     selects: bool,
 }
 
 impl RuleTls {
     /// Whether it is the mesh's own.
-    pub(super) fn is_of_mesh(&self) -> bool {
+    pub(in crate::compile) fn is_of_mesh(&self) -> bool {
         self.tls.mode == ClientTlsMode::IstioMutual
     }
 
-    pub(super) fn new(tls: &ClientTls, rule: &Object<DestinationRule>) -> Self {
+    pub(in crate::compile) fn new(tls: &ClientTls, rule: &Object<DestinationRule>) -> Self {
         Self {
             tls: tls.clone(),
             selects: rule.spec.workload_selector.is_some(),
@@ -259,7 +266,7 @@ fn gateway_sources(told: &GatewayTls) -> (Option<IdentitySource>, AuthoritySourc
 }
 
 /// What the TLS of one cluster is for.
-pub(super) struct Purpose<'a> {
+pub(in crate::compile) struct Purpose<'a> {
     pub identity: &'a Identity,
     pub service: &'a Service,
     /// Name of the cluster, `outbound|PORT|SUBSET|HOST`.
@@ -269,7 +276,11 @@ pub(super) struct Purpose<'a> {
 
 impl Purpose<'_> {
     /// What connections handshake with, by what a rule says or, where no rule says anything, on account of the mesh.
-    pub(super) fn tls(&self, asked: Option<&RuleTls>, store: &Store) -> Option<Arc<Tls>> {
+    pub(in crate::compile) fn tls(
+        &self,
+        asked: Option<&RuleTls>,
+        store: &Store,
+    ) -> Option<Arc<Tls>> {
         let settings = match asked {
             Some(asked) => self.settings(asked)?,
             None => self.automatic(store)?,
@@ -281,7 +292,7 @@ impl Purpose<'_> {
     ///
     /// The mesh's TLS ends at workloads. A gateway that answers for them ends its own, with the certificates that the
     /// proxy was told of or a rule names; one that passes TLS on is asked for the workloads by their name in the mesh.
-    pub(super) fn of(
+    pub(in crate::compile) fn of(
         &self,
         facts: &Facts,
         (asked, of_cluster): (Option<&RuleTls>, Option<&Arc<Tls>>),
@@ -468,7 +479,7 @@ impl Purpose<'_> {
 
 impl Facts {
     /// Whether it is known to speak the mesh's TLS: its label says so, or else it has an identity.
-    pub(super) fn speaks_mesh_tls(&self) -> bool {
+    pub(in crate::compile) fn speaks_mesh_tls(&self) -> bool {
         match self.labels.get(TLS_MODE_LABEL).map(String::as_str) {
             Some(mode) => mode == "istio",
             None => self.account.is_some(),

@@ -6,11 +6,14 @@ use config_loader::ResourceSet;
 use config_loader::resource::Object;
 use config_loader::resource::istio::{Protocol, ServerTlsMode, VirtualService};
 
-use crate::compile::certificates::{self, Scope};
+use crate::compile::certificates;
+use crate::compile::certificates::Scope;
 use crate::compile::clusters::Clusters;
-use crate::compile::hosts::HostCompiler;
-use crate::compile::listeners::Bound;
-use crate::compile::opaque::{OpaqueCompiler, Rules, sni_name};
+use crate::compile::listeners::bound::Bound;
+use crate::compile::listeners::hosts::HostCompiler;
+use crate::compile::listeners::opaque::OpaqueCompiler;
+use crate::compile::listeners::opaque::Rules;
+use crate::compile::listeners::opaque::sni_name;
 use crate::identity::Identity;
 use crate::snapshot::{
     Chain, Chains, Handling, HttpHosts, ListenerKey, OpaqueRoutes, Then, VirtualHost,
@@ -18,7 +21,7 @@ use crate::snapshot::{
 use crate::tls::{ServerTls, Store};
 
 /// Compiles the TLS servers of one listener.
-pub(super) struct ChainCompiler<'a> {
+pub(in crate::compile) struct ChainCompiler<'a> {
     pub resources: &'a ResourceSet,
     pub identity: &'a Identity,
     pub certificates: &'a Store,
@@ -32,7 +35,7 @@ pub(super) struct ChainCompiler<'a> {
 
 impl ChainCompiler<'_> {
     /// All servers; those of the snapshot before if nothing of them has changed.
-    pub(super) fn compile(
+    pub(in crate::compile) fn compile(
         &self,
         servers: &[Bound<'_>],
         clusters: &mut Clusters<'_>,

@@ -13,11 +13,14 @@ use config_loader::resource::{Line, Object};
 use ipnet::IpNet;
 
 use crate::cluster::Split;
-use crate::compile::clusters::{self, Clusters};
-use crate::compile::listeners::Bound;
-use crate::compile::rules::destinations::{WHOLE, part_of};
+use crate::compile::clusters;
+use crate::compile::clusters::Clusters;
+use crate::compile::listeners::bound::Bound;
+use crate::compile::provenance::provenance_of;
+use crate::compile::rules::destinations::WHOLE;
+use crate::compile::rules::destinations::part_of;
 use crate::compile::service::Shift;
-use crate::compile::services;
+use crate::compile::services::vips;
 use crate::identity::Identity;
 use crate::provenance::Provenance;
 use crate::route::{OpaqueConditions, OpaqueRule, OpaqueTable};
@@ -25,7 +28,7 @@ use crate::snapshot::{Destination, Federated, ListenerKey, OpaqueRoute, OpaqueRo
 
 /// Which rules a server goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rules {
+pub(in crate::compile) enum Rules {
     /// The name of a cluster in the SNI.
     AutoPassthrough,
     /// `tcp`.
@@ -35,7 +38,7 @@ pub(super) enum Rules {
 }
 
 /// Compiles the rules for connections of one server.
-pub(super) struct OpaqueCompiler<'a> {
+pub(in crate::compile) struct OpaqueCompiler<'a> {
     pub identity: &'a Identity,
     pub key: &'a ListenerKey,
     pub virtual_services: &'a [&'a Arc<Object<VirtualService>>],
@@ -48,7 +51,7 @@ type Compiled = (OpaqueRule, OpaqueRoute);
 
 impl OpaqueCompiler<'_> {
     /// The routes of a server; those of the snapshot before if nothing of them has changed.
-    pub(super) fn compile(
+    pub(in crate::compile) fn compile(
         &self,
         rules: Rules,
         bound: &Bound<'_>,
@@ -128,7 +131,7 @@ impl OpaqueCompiler<'_> {
             hostname::complete(&host.value, &object.id.namespace, &self.identity.domain)
         });
         let aliases = hosts.flat_map(|host| clusters.aliases(&host));
-        let nets = aliases.filter_map(|alias| services::address_of_name(&alias));
+        let nets = aliases.filter_map(|alias| vips::of_name(&alias));
         nets.collect()
     }
 
@@ -143,7 +146,7 @@ impl OpaqueCompiler<'_> {
     ) -> bool {
         for rule in &object.spec.tcp {
             for (line, source) in self.admitting(rule, &bound.reference) {
-                let provenance = services::provenance(object.as_ref(), line.0);
+                let provenance = provenance_of(object.as_ref(), line.0);
                 let route = self.route(object, &rule.route, provenance.clone(), clusters);
                 let takes_all = source.is_none();
                 let conditions = OpaqueConditions {
@@ -216,7 +219,7 @@ impl OpaqueCompiler<'_> {
         block: &TlsMatch,
         clusters: &mut Clusters<'_>,
     ) -> Compiled {
-        let provenance = services::provenance(object, block.line.0);
+        let provenance = provenance_of(object, block.line.0);
         let sni_hosts = block.sni_hosts.iter();
         let conditions = OpaqueConditions {
             sni_hosts: sni_hosts.map(|name| sni_name(name)).collect(),
@@ -277,7 +280,7 @@ impl OpaqueCompiler<'_> {
                 name,
                 cluster,
                 position,
-                provenance: services::provenance(object, weighted.line.0),
+                provenance: provenance_of(object, weighted.line.0),
             };
             entries.push((weighted.weight.saturating_mul(whole), to));
         }
@@ -301,7 +304,7 @@ fn shift(destination: &RawDestination, host: &str, clusters: &Clusters<'_>) -> O
 }
 
 /// A name as SNI is compared: in lower case and without a trailing dot.
-pub(super) fn sni_name(name: &str) -> Arc<str> {
+pub(in crate::compile) fn sni_name(name: &str) -> Arc<str> {
     let name = name.strip_suffix('.').unwrap_or(name);
     name.to_ascii_lowercase().into()
 }

@@ -13,9 +13,11 @@ use config_loader::resource::core::ConditionStatus;
 use config_loader::resource::flomesh::{ExportRule, PathType, ServiceExport};
 
 use crate::cluster::Split;
-use crate::compile::clusters::{self, Clusters};
+use crate::compile::clusters;
+use crate::compile::clusters::Clusters;
+use crate::compile::conditions;
+use crate::compile::provenance::provenance_of;
 use crate::compile::rules::Compiled;
-use crate::compile::services::provenance;
 use crate::filter::{Action, PathRewrite, RouteFilters};
 use crate::identity::{Identity, Mode};
 use crate::route::{Conditions, Rule, Table, UriMatch};
@@ -31,7 +33,7 @@ struct Exported<'a> {
 }
 
 /// The exported routes; those of before if nothing of them has changed. None where nothing is exported.
-pub(super) fn compile(
+pub(in crate::compile) fn compile(
     resources: &config_loader::ResourceSet,
     identity: &Identity,
     clusters: &mut Clusters<'_>,
@@ -91,7 +93,7 @@ fn collect<'a>(
 }
 
 /// The exports of a cluster that its gateways serve, the oldest first: of two with one path and type the older.
-pub(super) fn served<'a>(
+pub(in crate::compile) fn served<'a>(
     exports: impl Iterator<Item = &'a Arc<Object<ServiceExport>>>,
 ) -> Vec<&'a Arc<Object<ServiceExport>>> {
     let mut exports: Vec<_> = exports.filter(|export| is_valid(export)).collect();
@@ -111,7 +113,7 @@ pub(super) fn served<'a>(
 }
 
 /// Whether its controller has not said that it must not be served.
-pub(super) fn is_valid(export: &Object<ServiceExport>) -> bool {
+pub(in crate::compile) fn is_valid(export: &Object<ServiceExport>) -> bool {
     let says = |wanted: &str, status: ConditionStatus| {
         let mut conditions = export.spec.conditions.iter();
         conditions
@@ -171,7 +173,7 @@ impl Exported<'_> {
     fn route(&self, uri: UriMatch, identity: &Identity, clusters: &mut Clusters<'_>) -> Compiled {
         let object = self.object;
         let name: Arc<str> = format!("export.{}.{}", object.id.namespace, object.id.name).into();
-        let provenance = provenance(object.as_ref(), self.rule.line.0);
+        let provenance = provenance_of(object.as_ref(), self.rule.line.0);
         let cluster = clusters::exported_name(self.rule.port, &host(object, identity));
         let (cluster_name, cluster) = clusters.need(&cluster);
         let destination = Destination {
@@ -188,7 +190,7 @@ impl Exported<'_> {
             .path_rewrite
             .as_ref()
             .map(|rewrite| PathRewrite::First {
-                regex: crate::compile::pattern(&rewrite.from),
+                regex: conditions::pattern_of(&rewrite.from),
                 with: (*rewrite.to).into(),
             });
         let rule = Rule {

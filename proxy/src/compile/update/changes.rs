@@ -23,7 +23,7 @@ use crate::identity::Identity;
 
 /// What a change touches.
 #[derive(Debug, Default)]
-pub(super) struct Changes {
+pub(in crate::compile) struct Changes {
     /// VirtualServices whose virtual hosts are compiled again; none if any virtual host may have come, gone or changed.
     routes: Option<BTreeSet<Name>>,
     /// Hosts and wildcards whose clusters are looked at again; none if that may be any.
@@ -32,13 +32,13 @@ pub(super) struct Changes {
 
 impl Changes {
     /// Anything may be different.
-    pub(super) fn everything() -> Self {
+    pub(in crate::compile) fn everything() -> Self {
         Self::default()
     }
 
     /// What differs between two sets of resources whose services are the same, but for the endpoints of services with these
     /// `hosts`.
-    pub(super) fn between<'h>(
+    pub(in crate::compile) fn between<'h>(
         before: &ResourceSet,
         now: &ResourceSet,
         identity: &Identity,
@@ -64,12 +64,12 @@ impl Changes {
     }
 
     /// The VirtualServices whose virtual hosts are compiled again; none if all are looked at.
-    pub(super) fn routes(&self) -> Option<&BTreeSet<Name>> {
+    pub(in crate::compile) fn routes(&self) -> Option<&BTreeSet<Name>> {
         self.routes.as_ref()
     }
 
     /// Whether clusters of a host are what they were.
-    pub(super) fn keep_clusters_of(&self, host: &str, domain: &str) -> bool {
+    pub(in crate::compile) fn keep_clusters_of(&self, host: &str, domain: &str) -> bool {
         let Some(touched) = &self.clusters else {
             return false;
         };
@@ -128,7 +128,7 @@ fn is_attached_alike(gone: &Object<VirtualService>, came: &Object<VirtualService
 type Change<'a, T> = (Option<&'a Arc<Object<T>>>, Option<&'a Arc<Object<T>>>);
 
 /// The objects that differ between both: changed, added and removed ones.
-pub(super) fn differences<'a, T>(
+pub(in crate::compile) fn differences<'a, T>(
     before: &'a Objects<T>,
     now: &'a Objects<T>,
 ) -> impl Iterator<Item = Change<'a, T>> {

@@ -1,0 +1,44 @@
+//! Which resources apply to this proxy at all: by their selectors, and by the namespaces that they are exported to.
+
+use std::sync::Arc;
+
+use config_loader::ResourceSet;
+use config_loader::resource::Object;
+use config_loader::resource::istio::{DestinationRule, Gateway, VirtualService};
+
+use crate::identity::Identity;
+
+/// The VirtualServices with hosts that count for a proxy of this identity, oldest first.
+pub(in crate::compile) fn visible<'a>(
+    resources: &'a ResourceSet,
+    identity: &Identity,
+) -> Vec<&'a Arc<Object<VirtualService>>> {
+    let mut virtual_services: Vec<&Arc<Object<VirtualService>>> = resources
+        .virtual_services
+        .values()
+        .filter(|object| {
+            !object.spec.is_delegate() && object.spec.export_to.includes(&identity.namespace)
+        })
+        .collect();
+    virtual_services.sort_by(|a, b| a.age().cmp(&b.age()));
+    virtual_services
+}
+
+/// Whether a Gateway's selector takes in a proxy of this identity.
+pub(in crate::compile) fn selects(gateway: &Object<Gateway>, identity: &Identity) -> bool {
+    let mut selector = gateway.spec.selector.iter();
+    selector.all(|(key, value)| identity.labels.get(key) == Some(value))
+}
+
+/// Whether a rule counts for this proxy at all: exported to it, and its workload selector, if any, selects it.
+pub(in crate::compile) fn counts(rule: &Object<DestinationRule>, identity: &Identity) -> bool {
+    match &rule.spec.workload_selector {
+        None => rule.spec.export_to.includes(&identity.namespace),
+        Some(selector) => {
+            *rule.id.namespace == *identity.namespace
+                && selector
+                    .iter()
+                    .all(|(key, value)| identity.labels.get(key) == Some(value))
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Match blocks of VirtualServices to the conditions that requests are matched with.
+
+use std::sync::Arc;
+
+use config_loader::resource::istio::{
+    HeaderKey as RawHeaderKey, HeaderMatch as RawHeaderMatch, HttpMatch, Pattern as RawPattern,
+    StringMatch,
+};
+
+use crate::pattern::Pattern;
+use crate::route::{Conditions, HeaderKey, HeaderMatch, QueryMatch, TextMatch, UriMatch};
+
+/// What a block asks of a request; `None` when it asks for what this proxy never has: claims of a token.
+pub(in crate::compile) fn conditions(block: &HttpMatch) -> Option<Conditions> {
+    let claims = block
+        .headers
+        .iter()
+        .any(|header| matches!(header.key, RawHeaderKey::Claim(_)));
+    if claims {
+        return None;
+    }
+    Some(Conditions {
+        uri: block
+            .uri
+            .as_ref()
+            .map_or(UriMatch::Any, |uri| uri_match(uri, block.ignore_uri_case)),
+        scheme: block.scheme.as_ref().map(text),
+        method: block.method.as_ref().map(text),
+        authority: block.authority.as_ref().map(text),
+        headers: block.headers.iter().filter_map(header).collect(),
+        without_headers: block.without_headers.iter().filter_map(header).collect(),
+        query: block
+            .query_params
+            .iter()
+            .map(|query| QueryMatch {
+                name: (*query.name).into(),
+                value: text(&query.value),
+            })
+            .collect(),
+        of_policy: None,
+    })
+}
+
+/// A condition on a header; an absent claim has no condition, since there are no claims.
+fn header(header: &RawHeaderMatch) -> Option<HeaderMatch> {
+    let RawHeaderKey::Named(name) = &header.key else {
+        return None;
+    };
+    Some(HeaderMatch {
+        key: HeaderKey::parse(name)?,
+        value: text(&header.value),
+    })
+}
+
+fn text(value: &StringMatch) -> TextMatch {
+    match value {
+        StringMatch::Exact(value) => TextMatch::Exact((**value).into()),
+        StringMatch::Prefix(value) => TextMatch::Prefix((**value).into()),
+        StringMatch::Present => TextMatch::Present,
+        StringMatch::Regex(pattern) => TextMatch::Regex(pattern_of(pattern)),
+    }
+}
+
+fn uri_match(value: &StringMatch, ignore_case: bool) -> UriMatch {
+    match value {
+        StringMatch::Exact(value) => UriMatch::Exact {
+            value: (**value).into(),
+            ignore_case,
+        },
+        StringMatch::Prefix(value) => UriMatch::Prefix {
+            value: (**value).into(),
+            ignore_case,
+        },
+        StringMatch::Present => UriMatch::Any,
+        StringMatch::Regex(pattern) => UriMatch::Regex(pattern_of(pattern)),
+    }
+}
+
+/// A regular expression as requests use it.
+pub(in crate::compile) fn pattern_of(raw: &RawPattern) -> Pattern {
+    Pattern::new(Arc::clone(&raw.source), Arc::clone(&raw.regex))
+}

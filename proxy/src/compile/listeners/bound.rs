@@ -1,0 +1,79 @@
+//! A server of a Gateway that this proxy opens, and what it serves.
+
+use std::sync::Arc;
+
+use config_loader::catalog::hostname;
+use config_loader::resource::Object;
+use config_loader::resource::istio::{Gateway, GatewayRef, Protocol, Server, VirtualService};
+
+use crate::compile::provenance::provenance_of;
+use crate::identity::{ExportListener, Identity};
+use crate::provenance::Provenance;
+
+/// A server of a Gateway that selects this proxy.
+pub(in crate::compile) struct Bound<'a> {
+    pub gateway: &'a Arc<Object<Gateway>>,
+    pub server: &'a Server,
+    pub reference: GatewayRef,
+}
+
+impl Bound<'_> {
+    /// Identity across changes: `NAMESPACE/GATEWAY/PORT-NAME`.
+    pub(in crate::compile) fn id(&self) -> String {
+        let (gateway, port) = (&self.gateway.id, &self.server.port_name);
+        format!("{}/{}/{port}", gateway.namespace, gateway.name)
+    }
+
+    /// Whether other clusters are served what is exported here: by every server that carries requests, unless the proxy was
+    /// told by which.
+    pub(in crate::compile) fn serves_exports(&self, identity: &Identity) -> bool {
+        let server = self.server;
+        let wanted = &identity.export_listeners;
+        let is_wanted = |one: &ExportListener| match one {
+            ExportListener::Name(name) => *name == *server.port_name,
+            ExportListener::Port(port) => *port == server.port,
+        };
+        (server.protocol.is_http() || server.protocol == Protocol::Https)
+            && (wanted.is_empty() || wanted.iter().any(is_wanted))
+    }
+
+    /// Whether a VirtualService is bound to it, and it lets some host of that in.
+    pub(in crate::compile) fn has(
+        &self,
+        object: &Object<VirtualService>,
+        identity: &Identity,
+    ) -> bool {
+        let mut gateways = object.spec.gateways.iter();
+        gateways.any(|gateway| gateway.value == self.reference)
+            && !served_hosts(object, self.server, identity).is_empty()
+    }
+
+    pub(in crate::compile) fn provenance(&self) -> Provenance {
+        provenance_of(self.gateway.as_ref(), self.server.line.0)
+    }
+}
+
+/// The hosts of a VirtualService that a server takes: of each pair the more specific name, if one covers the other.
+pub(in crate::compile) fn served_hosts(
+    object: &Object<VirtualService>,
+    server: &Server,
+    identity: &Identity,
+) -> Vec<Arc<str>> {
+    let mut served: Vec<Arc<str>> = Vec::new();
+    for host in &object.spec.hosts {
+        let host = hostname::complete(&host.value, &object.id.namespace, &identity.domain);
+        for of_server in server
+            .hosts
+            .iter()
+            .filter(|of_server| of_server.namespace.includes(&object.id.namespace))
+        {
+            let of_server = of_server.host.to_ascii_lowercase();
+            if let Some(name) = hostname::intersection(&host, &of_server)
+                && !served.iter().any(|known| **known == *name)
+            {
+                served.push(name.into());
+            }
+        }
+    }
+    served
+}

@@ -1,0 +1,84 @@
+//! A port of a service, and what its endpoints speak.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use config_loader::resource::port_protocol;
+
+use crate::upstream::Protocol;
+
+/// Labels of an endpoint, shared by all that were written together.
+pub(in crate::compile) type Labels = Arc<BTreeMap<String, String>>;
+
+/// A port that clients address.
+#[derive(Clone, Debug)]
+pub(in crate::compile) struct Port {
+    /// Number that clients use.
+    pub number: u16,
+    /// Name; endpoints may map it to a port of their own.
+    pub name: String,
+    /// What its endpoints speak.
+    pub protocol: Protocol,
+    /// Port of endpoints that do not map the name.
+    pub target: u16,
+    /// Whether its requests have paths, to which a gateway's prefix can be put.
+    pub carries_paths: bool,
+}
+
+/// What the endpoints of a port of a Service, or of what represents one, speak: by `appProtocol`, else by the prefix of
+/// the port's name, else by the protocol that the port declares; HTTP/1.1 when nothing is said.
+pub(in crate::compile) fn protocol(
+    app_protocol: Option<&str>,
+    name: &str,
+    declared: &str,
+) -> Protocol {
+    match port_protocol::is_http2(port_protocol::named(app_protocol, name, declared)) {
+        true => Protocol::Http2,
+        false => Protocol::Http1,
+    }
+}
+
+/// Whether what a port speaks has paths; the same sources count as for [`protocol`].
+pub(in crate::compile) fn carries_paths(
+    app_protocol: Option<&str>,
+    name: &str,
+    declared: &str,
+) -> bool {
+    port_protocol::has_paths(port_protocol::named(app_protocol, name, declared))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protocol_is_chosen_by_app_protocol_then_name_then_declaration() {
+        let rows: &[(Option<&str>, &str, &str, Protocol)] = &[
+            (None, "http", "TCP", Protocol::Http1),
+            (None, "http2", "TCP", Protocol::Http2),
+            (None, "http2-web", "", Protocol::Http2),
+            (None, "grpc", "", Protocol::Http2),
+            (None, "grpc-api", "", Protocol::Http2),
+            (None, "grpc-web", "", Protocol::Http2),
+            (None, "GRPC-Web-api", "", Protocol::Http2),
+            (None, "http-grpc", "", Protocol::Http1),
+            (None, "web", "HTTP2", Protocol::Http2),
+            (None, "web", "GRPC", Protocol::Http2),
+            (None, "web", "", Protocol::Http1),
+            (Some("http"), "grpc", "GRPC", Protocol::Http1),
+            (Some("kubernetes.io/h2c"), "web", "TCP", Protocol::Http2),
+            (Some("grpc"), "web", "TCP", Protocol::Http2),
+            (Some("grpc-web"), "http", "", Protocol::Http2),
+            (Some("http2-api"), "http", "", Protocol::Http2),
+            (Some("kubernetes.io/ws"), "http2", "", Protocol::Http1),
+            (Some("other"), "http2", "HTTP2", Protocol::Http1),
+        ];
+        for (app_protocol, name, declared, expected) in rows {
+            assert_eq!(
+                protocol(*app_protocol, name, declared),
+                *expected,
+                "{app_protocol:?} {name} {declared}"
+            );
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What services are collected from and into, whatever kind of resource describes them.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use config_loader::ResourceSet;
+use config_loader::resource::core::{EndpointSlice, TrafficDistribution};
+use config_loader::resource::{Age, HealthChecked, Line, Object, Spec};
+use ipnet::IpNet;
+
+use crate::compile::members::Members;
+use crate::compile::service::Service;
+use crate::compile::service::Written;
+use crate::compile::service::workload::Workloads;
+use crate::compile::services::vips::Claim;
+use crate::identity::Identity;
+
+/// Namespaces and names of services.
+pub(in crate::compile) type Names<'a> = BTreeSet<(&'a str, &'a str)>;
+
+/// What services are collected from and into.
+pub(in crate::compile) struct Collector<'a> {
+    pub resources: &'a ResourceSet,
+    pub identity: &'a Identity,
+    pub domain: &'a str,
+    pub members: Members,
+    /// The services that are wanted; all of them if it does not say.
+    pub only: Option<&'a Names<'a>>,
+    pub by_host: HashMap<Arc<str>, Draft>,
+    pub claims: Vec<Claim<'a>>,
+}
+
+/// A service outside of all clusters, as one kind of resource describes it.
+pub(in crate::compile) struct Outside<'a> {
+    /// Whether it is a ServiceEntry in the proxy's namespace.
+    pub is_near: bool,
+    pub age: Age<'a>,
+    pub draft: Draft,
+    /// The addresses that represent it, each with the age of what says so.
+    pub addresses: Vec<(Age<'a>, IpNet)>,
+}
+
+/// Whether a service is wanted; without a list, all are.
+pub(in crate::compile) fn is_wanted(only: Option<&Names<'_>>, namespace: &str, name: &str) -> bool {
+    only.is_none_or(|names| names.contains(&(namespace, name)))
+}
+
+impl<'a> Collector<'a> {
+    /// Whether the service of this namespace and name is to be collected.
+    pub(in crate::compile) fn wants(&self, namespace: &str, name: &str) -> bool {
+        is_wanted(self.only, namespace, name)
+    }
+
+    /// Adds a service unless its host is described already; whether it was added.
+    pub(in crate::compile) fn add(&mut self, draft: Draft) -> bool {
+        match self.by_host.entry(Arc::clone(&draft.service.host)) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(free) => {
+                free.insert(draft);
+                true
+            }
+        }
+    }
+
+    /// Notes an address, or a block of them, that represents a host.
+    pub(in crate::compile) fn claim(&mut self, age: Age<'a>, net: IpNet, host: &Arc<str>) {
+        self.claims.push(Claim {
+            age,
+            net,
+            host: Arc::clone(host),
+        });
+    }
+
+    /// Takes out what is known of a host, to be added again with more.
+    pub(in crate::compile) fn take(&mut self, host: &str) -> Option<Draft> {
+        self.by_host.remove(host)
+    }
+}
+
+/// A service that is being put together, with the hash over everything that goes into it.
+pub(in crate::compile) struct Draft {
+    pub service: Service,
+    pub hasher: DefaultHasher,
+    /// Where the objects are that were noted.
+    pub seen: HashSet<usize>,
+}
+
+impl Draft {
+    pub(in crate::compile) fn new(host: &str, name: &str, namespace: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (host, name, namespace).hash(&mut hasher);
+        Self {
+            service: Service {
+                host: host.to_ascii_lowercase().into(),
+                name: name.into(),
+                namespace: namespace.into(),
+                ports: Vec::new(),
+                endpoints: Workloads::default(),
+                original_destination: false,
+                affinity: None,
+                external: false,
+                health_check: HealthChecked::Unsaid,
+                distribution: TrafficDistribution::Any,
+                subject_alt_names: Vec::new(),
+                imported_account: None,
+                is_cluster_set: false,
+                stands_for: None,
+                sharing: None,
+                exposure: None,
+                is_exportable: false,
+                export: None,
+                shifts: Vec::new(),
+                subsets: BTreeMap::new(),
+                provenance: Vec::new(),
+                fingerprint: 0,
+            },
+            hasher,
+            seen: HashSet::new(),
+        }
+    }
+
+    /// Notes an object that adds to the service.
+    pub(in crate::compile) fn saw<T: Spec>(&mut self, object: &Object<T>) {
+        object.fingerprint.hash(&mut self.hasher);
+        if self.seen.insert(std::ptr::from_ref(object).addr()) {
+            let line = object.line_of(Line(0));
+            let (object, file) = (object.id.clone(), &object.provenance.file);
+            (file, line).hash(&mut self.hasher);
+            self.service.provenance.push(Written::Object {
+                object,
+                file: Arc::clone(file),
+                line,
+            });
+        }
+    }
+
+    /// Notes a slice, which adds to a service but once.
+    pub(in crate::compile) fn saw_slice(&mut self, slice: &Arc<Object<EndpointSlice>>) {
+        let (place, line) = (&slice.provenance, slice.line_of(Line(0)));
+        (slice.fingerprint, &place.file, line).hash(&mut self.hasher);
+        let written = Written::Slice(Arc::clone(slice));
+        self.service.provenance.push(written);
+    }
+
+    /// The same service under the host by which clusters serve it together.
+    pub(in crate::compile) fn under(&self, host: &str) -> Draft {
+        let mut draft = Draft::new(host, &self.service.name, &self.service.namespace);
+        self.hasher.finish().hash(&mut draft.hasher);
+        draft.service = Service {
+            host: Arc::clone(&draft.service.host),
+            is_cluster_set: true,
+            shifts: Vec::new(),
+            ..self.service.clone()
+        };
+        draft
+    }
+
+    pub(in crate::compile) fn finish(self) -> Service {
+        let mut service = self.service;
+        service.fingerprint = self.hasher.finish();
+        service
+    }
+}

@@ -1,0 +1,5 @@
+//! What one compile leaves for the next, so that an update costs what changed.
+
+pub(in crate::compile) mod changes;
+
+pub(in crate::compile) mod service_cache;

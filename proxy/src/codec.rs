@@ -32,8 +32,8 @@ use bytes::Bytes;
 use hyper::body::Body;
 use hyper::{Request, Response, StatusCode};
 
-use crate::exchange::connection::Handshake;
-use crate::exchange::log::Unserved;
+use crate::exchange::downstream::connection::Handshake;
+use crate::exchange::record::log::Unserved;
 use crate::exchange::request::DownstreamProtocol;
 use crate::exchange::tcp::{DownstreamTcp, Opened};
 use crate::exchange::{Connection, DownstreamBody};

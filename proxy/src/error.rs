@@ -1,7 +1,7 @@
 //! The error of a request: kind, origin, and whether it may be tried again.
 //!
 //! One type for everything that can go wrong between a request's head and the last byte of its response.
-//! `exchange::reply` turns it into a local reply; nothing else looks at the kind.
+//! `exchange::message::local_reply` turns it into a local reply; nothing else looks at the kind.
 
 use std::fmt;
 use std::sync::Arc;

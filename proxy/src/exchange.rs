@@ -3,66 +3,16 @@
 //! [`run`] owns the order of a request and reads from top to bottom; what it asks (`route`, `filter`, `cluster`)
 //! returns values, and what it sends through (`pool`) returns a response or an error.
 
-mod affinity;
-
-mod request_policy;
-
 pub mod attempt;
-
 pub mod body;
-
-pub mod client_cert;
-
-pub mod connection;
-
-pub mod deadline;
-
 pub mod downstream;
-
 pub mod early;
-
-mod edits;
-mod failover;
-
 pub mod forward;
-
-pub mod head;
-
-pub mod headers;
-
-pub mod health;
-
-pub mod interim;
-
-pub mod log;
-
-mod members;
-
-pub mod messages;
-
-pub mod mirror;
-
-pub mod origin;
-
-pub mod outcome;
-
-pub mod readdress;
-
-pub mod replay;
-
-pub mod reply;
-
+pub mod message;
+pub mod record;
 pub mod request;
-
-pub mod saved_head;
-
+pub mod select;
 pub mod tcp;
-
-mod trailers;
-
-pub mod tries;
-
-pub mod upgrade;
 
 use std::rc::Rc;
 
@@ -70,15 +20,17 @@ use hyper::header::{CONNECTION, HeaderValue, SERVER};
 use hyper::{Request, Response};
 
 pub use body::ReplyBody;
-pub use downstream::DownstreamBody;
+pub use downstream::body::DownstreamBody;
 pub use request::{Connection, Worker, WorkerParts};
 
 use crate::filter::Action;
 use crate::telemetry::Counter;
+use downstream::origin::Origin;
 use forward::Forward;
-use origin::Origin;
-use outcome::{Ending, Record};
+use message::local_reply;
+use record::{Ending, Record};
 use request::DownstreamProtocol;
+use select::find_route;
 
 /// Answers one request: the whole order of a request, read from top to bottom.
 ///
@@ -92,7 +44,7 @@ pub async fn run(
     let snapshot = worker.snapshot();
     let origin = Origin::of(connection, worker.settings.trusted_hops, request.headers());
     let mut record = Record::begin(worker, connection, &origin, &request);
-    let found = head::find_route(&snapshot, connection, origin.scheme, &mut request);
+    let found = find_route::find_route(&snapshot, connection, origin.scheme, &mut request);
     let response = match found {
         Err(refusal) => {
             let response = record.reply(&refusal);
@@ -111,7 +63,9 @@ pub async fn run(
             let made = match &found.route().filters.action {
                 Action::Forward => None,
                 Action::Redirect(redirect) => Some(forward.redirect(redirect, &request)),
-                Action::DirectResponse(direct) => Some(reply::direct(direct, request.method())),
+                Action::DirectResponse(direct) => {
+                    Some(local_reply::direct(direct, request.method()))
+                }
             };
             match made {
                 None => match &found.route().filters.early {

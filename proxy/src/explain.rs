@@ -1,6 +1,6 @@
 //! Why a request goes where it goes: one request, asked of a snapshot, with every decision on its way.
 //!
-//! Decides nothing itself. The route is found by `exchange::head`, verdicts on conditions come from `route::explain`,
+//! Decides nothing itself. The route is found by `exchange::select`, verdicts on conditions come from `route::explain`,
 //! effects from `filter`, shares from `cluster`: the code that traffic runs through. What is missing from a snapshot is
 //! asked of `compile::Survey`. The [`Explanation`] is plain data; text and JSON are both made from it.
 

@@ -13,7 +13,7 @@ use hyper::Request;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::codec::{self, Handler};
-use crate::exchange::log::Unserved;
+use crate::exchange::record::log::Unserved;
 use crate::exchange::tcp::{self, DownstreamTcp, Opened};
 use crate::exchange::{self, Connection, DownstreamBody, Worker};
 use crate::listener::handoff::{self, HandedOff, Handoff};

@@ -29,7 +29,7 @@ use super::park::{self, Done, linger};
 use super::refusal::Refusal;
 use super::watchdog::{Action, Seen, Timeouts, Watchdog};
 use super::{Handler, Server};
-use crate::exchange::log::Unserved;
+use crate::exchange::record::log::Unserved;
 use crate::exchange::{Connection, DownstreamBody};
 use crate::telemetry::Counter;
 

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use super::framing::{Framing, StreamPosition, Verdict};
 use super::refusal::Refusal;
 use super::transport::{Replayed, Transport};
-use crate::exchange::interim::Waiting;
+use crate::exchange::downstream::interim::Waiting;
 use crate::runtime::admission::AdmissionPermit;
 use crate::telemetry::{ConnectionProtocol, ListenerStats, WorkerId};
 

@@ -6,7 +6,7 @@ use http::header::HOST;
 use http::{Request, StatusCode, Version};
 
 use crate::exchange::DownstreamBody;
-use crate::exchange::log::Unserved;
+use crate::exchange::record::log::Unserved;
 use crate::telemetry::{Counter, ResponseFlags};
 
 /// A reason for which the downstream peer gets no service.

@@ -18,7 +18,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::exchange::headers::X_ENVOY_ATTEMPT_COUNT;
+use crate::exchange::message::headers::X_ENVOY_ATTEMPT_COUNT;
 use crate::filter::timeout::is_grpc;
 
 /// How a client begins that knows that we speak HTTP/2 (RFC 9113, section 3.4); no other request begins so.

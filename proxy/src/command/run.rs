@@ -16,7 +16,9 @@ use crate::admin::{ADMIN_HOSTS_MAX, AdminHosts};
 use crate::app::{self, Settings};
 use crate::codec::check::Http10;
 use crate::codec::{self, handshake, http1};
-use crate::exchange::origin::{INTERNAL_ADDRESSES_MAX, InternalAddresses, TRUSTED_HOPS_MAX};
+use crate::exchange::downstream::origin::{
+    INTERNAL_ADDRESSES_MAX, InternalAddresses, TRUSTED_HOPS_MAX,
+};
 use crate::exchange::request::{
     ExchangeSettings, FAILOVER_BODY_BYTES_MAX, REPLAY_BODY_BYTES_MAX, REPLAY_BYTES_MAX,
 };

@@ -1,5 +1,7 @@
 //! Bodies that pass through: counted, never gathered, with back pressure from the side that reads.
 
+pub mod replay;
+
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -10,13 +12,13 @@ use hyper::body::{Body, Frame, SizeHint};
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
-use super::deadline::Deadline;
-use super::downstream::DownstreamBody;
-use super::messages::Messages;
-use super::mirror::{CopyBody, Feed};
-use super::outcome::{Ending, Record};
-use super::replay::{Reader, ReplayBudget, Source};
 use crate::error::{BoxError, Error};
+use crate::exchange::attempt::deadline::Deadline;
+use crate::exchange::body::replay::{Reader, ReplayBudget, Source};
+use crate::exchange::downstream::body::DownstreamBody;
+use crate::exchange::forward::mirror::{CopyBody, Feed};
+use crate::exchange::message::grpc_messages::Messages;
+use crate::exchange::record::{Ending, Record};
 use crate::pool;
 
 /// How far the downstream peer's request has come in.

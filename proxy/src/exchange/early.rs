@@ -6,12 +6,12 @@ use std::time::Duration;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, Response};
 
-use super::body::ReplyBody;
-use super::downstream::DownstreamBody;
-use super::forward::{self, Forward};
-use super::outcome::{Ending, Record};
-use super::reply::{self, LocalReply};
-use super::request::Worker;
+use crate::exchange::body::ReplyBody;
+use crate::exchange::downstream::body::DownstreamBody;
+use crate::exchange::forward::{self, Forward};
+use crate::exchange::message::local_reply::{self, LocalReply};
+use crate::exchange::record::{Ending, Record};
+use crate::exchange::request::Worker;
 use crate::filter::{Abort, CorsVerdict, Early, Fault};
 use crate::telemetry::{Counter, Gauge, ResponseFlags};
 
@@ -105,7 +105,7 @@ fn aborted(
 ) -> Response<ReplyBody> {
     forward.worker.count(Counter::FaultAborts);
     let mut response = record.reply(&LocalReply::fault(abort.status));
-    reply::drop_forbidden_body(&mut response);
+    local_reply::drop_forbidden_body(&mut response);
     if let Some(status) = abort.grpc
         && record.is_grpc()
     {

@@ -1,5 +1,9 @@
 //! Forwarding: destination, endpoint, request head, attempt, response head.
 
+mod edits;
+pub mod mirror;
+pub mod upgrade;
+
 use std::rc::Rc;
 
 use hyper::body::Body;
@@ -7,23 +11,25 @@ use hyper::header::{EXPECT, HeaderValue, SET_COOKIE, UPGRADE};
 use hyper::{Request, Response, StatusCode, Version};
 use smallvec::SmallVec;
 
-use super::affinity::Affinity;
-use super::attempt::{Outgoing, SendOptions};
-use super::body::{Extras, Progress, ReplyBody, StreamBody, UpstreamBody};
-use super::deadline::Deadline;
-use super::downstream::DownstreamBody;
-use super::edits::{self, RequestSnapshot, SentRequest};
-use super::head::Found;
-use super::headers::{self, X_ENVOY_UPSTREAM_SERVICE_TIME, X_STRAIT_FROM_CLUSTER};
-use super::origin::Origin;
-use super::outcome::{Ending, Record};
-use super::readdress::readdress;
-use super::reply::LocalReply;
-use super::request::{Connection, PickedEndpoint, RequestTarget, SnapshotRef, Worker};
-use super::request_policy::RequestPolicy;
-use super::upgrade::{self, Switch};
-use super::{mirror, tries};
+use self::edits::{RequestSnapshot, SentRequest};
+use self::upgrade::Switch;
 use crate::error::{Error, Kind};
+use crate::exchange::attempt::deadline::Deadline;
+use crate::exchange::attempt::policy::RequestPolicy;
+use crate::exchange::attempt::retries;
+use crate::exchange::attempt::send::{Outgoing, SendOptions};
+use crate::exchange::body::{Extras, Progress, ReplyBody, StreamBody, UpstreamBody};
+use crate::exchange::downstream::body::DownstreamBody;
+use crate::exchange::downstream::origin::Origin;
+use crate::exchange::message::headers::{
+    self, X_ENVOY_UPSTREAM_SERVICE_TIME, X_STRAIT_FROM_CLUSTER,
+};
+use crate::exchange::message::local_reply::LocalReply;
+use crate::exchange::message::readdress::readdress;
+use crate::exchange::record::{Ending, Record};
+use crate::exchange::request::{Connection, PickedEndpoint, RequestTarget, SnapshotRef, Worker};
+use crate::exchange::select::affinity::Affinity;
+use crate::exchange::select::find_route::Found;
 use crate::filter::retry::Controls;
 use crate::filter::{RetryPolicy, hop_by_hop};
 use crate::pool;
@@ -59,7 +65,7 @@ pub async fn run(
             reply,
         }) => return refuse(&forward, destination, keep, *record, &reply),
     };
-    match tries::run(&forward, &mut forwarded, &mut record).await {
+    match retries::run(&forward, &mut forwarded, &mut record).await {
         Ok(response) => pass(&forward, forwarded, response, record),
         Err(error) => {
             let cause = std::error::Error::source(&error);

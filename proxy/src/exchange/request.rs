@@ -13,12 +13,12 @@ use hyper::header::{HOST, HeaderValue};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-pub use super::connection::{Connection, DownstreamProtocol};
-use super::mirror::Mirroring;
-use super::origin::InternalAddresses;
-use super::replay::ReplayBudget;
 use crate::balance::EndpointIdx;
 use crate::cluster::{Ask, Avoid, Cluster, Endpoint};
+use crate::exchange::body::replay::ReplayBudget;
+pub use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
+use crate::exchange::downstream::origin::InternalAddresses;
+use crate::exchange::forward::mirror::Mirroring;
 use crate::pool::{PoolTarget, Pools};
 use crate::registry::{Address, ClusterId};
 use crate::snapshot::{Snapshot, SnapshotSlot};

@@ -6,8 +6,8 @@ use http::Request;
 
 use super::answer::{Action, Change, Edit, Edits, MirrorChoice, Outcome, Retries};
 use super::{early, secret};
-use crate::exchange::head;
 use crate::exchange::request::Connection;
+use crate::exchange::select::find_route;
 use crate::filter::mirror::WHOLE;
 use crate::filter::{self, HeaderEdit, Mirrors, RetryPolicy, RouteFilters};
 use crate::snapshot::{Route, Snapshot};
@@ -35,7 +35,7 @@ pub(super) fn of(
             }
         }
         filter::Action::Redirect(redirect) => {
-            let response = head::redirect(redirect, connection, connection.scheme(), request);
+            let response = find_route::redirect(redirect, connection, connection.scheme(), request);
             let location = response.headers().get(http::header::LOCATION);
             Outcome::Redirected {
                 status: response.status().as_u16(),

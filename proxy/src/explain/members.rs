@@ -10,7 +10,7 @@ use super::cluster::endpoints;
 use crate::cluster::federation::{Pool, PoolSet};
 use crate::cluster::priorities::Health;
 use crate::cluster::{Cluster, Federation};
-use crate::exchange::reply::LocalReply;
+use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::request::FAILOVER_BODY_BYTES_MAX;
 use crate::identity::Replay;
 use crate::registry::{ClusterId, why};

@@ -15,10 +15,10 @@ use super::question::ListenerWish;
 use super::{Question, cluster, connection, effect, secret};
 use crate::compile::Survey;
 use crate::compile::survey::{Idle, Part, nearest_host};
-use crate::exchange::connection::Handshake;
-use crate::exchange::head::{self, Found};
-use crate::exchange::reply::LocalReply;
+use crate::exchange::downstream::connection::Handshake;
+use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::request::{Connection, DownstreamProtocol, SnapshotRef};
+use crate::exchange::select::find_route::{self, Found};
 use crate::filter::Scheme;
 use crate::route::{self, Rule, RuleIdx, normalize_host};
 use crate::snapshot::{
@@ -59,7 +59,7 @@ pub fn explain(question: &Question, snapshot: &Arc<Snapshot>, survey: &Survey<'_
         answer.hints.push(plain(why));
     }
     let shared: SnapshotRef = Rc::new(Arc::clone(snapshot));
-    let found = head::find_route(&shared, &connection, connection.scheme(), &mut request);
+    let found = find_route::find_route(&shared, &connection, connection.scheme(), &mut request);
     request.uri().path().clone_into(&mut answer.request.path);
     let hosts = listener.http(connection.security());
     let virtual_host = hosts.and_then(|hosts| {
@@ -123,7 +123,7 @@ fn chain<'l>(listener: &'l Listener, connection: &Connection) -> Option<&'l Chai
 }
 
 fn begin(request: &Request<()>) -> Explanation {
-    let authority = head::authority(request);
+    let authority = find_route::authority(request);
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let headers = request.headers().iter().filter(|(name, _)| **name != HOST);
     Explanation {
@@ -276,9 +276,9 @@ fn tried(
 ) -> Vec<RuleTried> {
     let rules = virtual_host.table.rules();
     let end = last.map_or(rules.len(), |last| last.index() + 1);
-    let authority = head::authority(request).unwrap_or_default();
+    let authority = find_route::authority(request).unwrap_or_default();
     let host = normalize_host(authority);
-    let matched = head::matched_head(request, scheme, authority, &host);
+    let matched = find_route::matched_head(request, scheme, authority, &host);
     let one = |(position, rule): (usize, &Rule)| RuleTried {
         number: position + 1,
         name: rule.name.to_string(),

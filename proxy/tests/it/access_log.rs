@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::{Request, Response};
-use proxy::exchange::log::Unserved;
+use proxy::exchange::record::log::Unserved;
 use proxy::exchange::{Connection, DownstreamBody};
 use serde_json::Value;
 

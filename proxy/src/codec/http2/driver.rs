@@ -20,7 +20,7 @@ use super::super::refusal::Refusal;
 use super::super::{Handler, Server};
 use super::ready::Ready;
 use super::slot::{FutureSlots, StreamWork, Work};
-use crate::exchange::downstream::{Lane, Outbound};
+use crate::exchange::downstream::body::{Lane, Outbound};
 use crate::exchange::{Connection, DownstreamBody};
 use crate::http2::Reason;
 use crate::http2::head;

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use super::super::Handler;
-use crate::exchange::downstream::Lane;
+use crate::exchange::downstream::body::Lane;
 use crate::http2::head::Request as Head;
 
 /// Memory for the future of an answer, used again and again by one connection.

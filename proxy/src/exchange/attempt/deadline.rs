@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
-use super::body::Progress;
 use crate::error::Kind;
+use crate::exchange::body::Progress;
 
 /// How long a request may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -20,11 +20,11 @@ use hyper::{HeaderMap, Method, Request};
 use rand::RngExt;
 use smallvec::SmallVec;
 
-use super::body::UpstreamBody;
-use super::forward::Forward;
-use super::readdress::{self, readdress};
-use super::request::{PickedEndpoint, RequestTarget, Worker};
 use crate::error::{BoxError, Error};
+use crate::exchange::body::UpstreamBody;
+use crate::exchange::forward::Forward;
+use crate::exchange::message::readdress::{self, readdress};
+use crate::exchange::request::{PickedEndpoint, RequestTarget, Worker};
 use crate::filter::mirror::{WHOLE, shadow};
 use crate::pool::Choice;
 use crate::snapshot::Destination;

@@ -3,6 +3,9 @@
 //! A [`Record`] begins with the request's head and starts as a downstream disconnect; whoever ends the exchange
 //! says how. A future that is dropped half-way thus still counts as what it was.
 
+pub mod health;
+pub mod log;
+
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -15,14 +18,13 @@ use hyper::header::{HeaderMap, HeaderName};
 use hyper::{Method, Request, Response};
 use tokio::time::Instant;
 
-use super::body::{Progress, ReplyBody};
-use super::health;
-use super::log::{End, LogFields};
-use super::messages::Messages;
-use super::origin::Origin;
-use super::reply::{self, LocalReply};
-use super::request::{Connection, PickedEndpoint, RequestTarget, Worker};
+use self::log::{End, LogFields};
 use crate::error::Kind;
+use crate::exchange::body::{Progress, ReplyBody};
+use crate::exchange::downstream::origin::Origin;
+use crate::exchange::message::grpc_messages::Messages;
+use crate::exchange::message::local_reply::{self, LocalReply};
+use crate::exchange::request::{Connection, PickedEndpoint, RequestTarget, Worker};
 use crate::filter::timeout;
 use crate::snapshot::Route;
 use crate::telemetry::{
@@ -241,7 +243,7 @@ impl Record {
         self.connection.answered_here.set(true);
         let mut response = local.response(self.grpc);
         if self.head {
-            reply::headers_only(&mut response);
+            local_reply::headers_only(&mut response);
         }
         self.log_answered();
         self.responded(response.status().as_u16(), local.flags, local.details);

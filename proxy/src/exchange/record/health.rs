@@ -3,9 +3,9 @@
 use http::HeaderMap;
 use hyper::Response;
 
-use super::request::PickedEndpoint;
 use crate::cluster::Outcome;
 use crate::error::{Error, Kind};
+use crate::exchange::request::PickedEndpoint;
 
 /// The outcome of an attempt, as far as the endpoint caused it.
 pub fn outcome<B>(tried: &Result<Response<B>, Error>, grpc: bool) -> Option<Outcome> {

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use super::super::connection::{DownstreamProtocol, Handshake};
 use super::*;
+use crate::exchange::downstream::connection::{DownstreamProtocol, Handshake};
 use crate::snapshot::ListenerKey;
 
 /// By settings that take 10.0.0.0/8 for internal.

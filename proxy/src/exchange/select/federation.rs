@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use super::reply::LocalReply;
-use super::request::{EndpointRef, PickedEndpoint, RequestTarget, Worker};
-use super::tries::endpoints_of;
 use crate::cluster::Cluster;
 use crate::cluster::federation::{Choice, Federation, Pool, PoolSet};
 use crate::error::Kind;
+use crate::exchange::attempt::retries::endpoints_of;
+use crate::exchange::message::local_reply::LocalReply;
+use crate::exchange::request::{EndpointRef, PickedEndpoint, RequestTarget, Worker};
 use crate::registry::{ClusterId, why};
 use crate::snapshot::Snapshot;
 use crate::telemetry::{ReplayCause, ShiftReason};
 
 impl RequestTarget {
     /// Picks a member, and an endpoint of it.
-    pub(super) fn pick_member(
+    pub(in crate::exchange) fn pick_member(
         &self,
         federation: &Federation,
         worker: &Worker,
@@ -27,7 +27,7 @@ impl RequestTarget {
     }
 
     /// Takes what was chosen for a first try, and says so if it brought another tier into use.
-    pub(super) fn follow(
+    pub(in crate::exchange) fn follow(
         &self,
         federation: &Federation,
         choice: Choice,
@@ -41,7 +41,7 @@ impl RequestTarget {
 
     /// An endpoint of the proxy's own member, for a request that another one has sent here: what comes from others ends here,
     /// and neither retries nor replays take it elsewhere. None where this member does not serve it.
-    pub(super) fn at_home(&self, worker: &Worker) -> Option<PickedEndpoint> {
+    pub(in crate::exchange) fn at_home(&self, worker: &Worker) -> Option<PickedEndpoint> {
         let cluster = self.cluster();
         let federation = cluster.federation.as_ref()?;
         federation.position(cluster.id())?;
@@ -50,7 +50,7 @@ impl RequestTarget {
     }
 
     /// Whether the request has no other pool than this one to go to.
-    pub(super) fn is_last_resort(&self, pool: ClusterId) -> bool {
+    pub(in crate::exchange) fn is_last_resort(&self, pool: ClusterId) -> bool {
         let federation = self.cluster().federation.as_ref();
         federation
             .filter(|_| !self.stays())
@@ -61,7 +61,7 @@ impl RequestTarget {
     }
 
     /// The reply where there is no endpoint for a request; its details say why.
-    pub(super) fn no_endpoint_reply(&self) -> LocalReply {
+    pub(in crate::exchange) fn no_endpoint_reply(&self) -> LocalReply {
         let cluster = self.cluster();
         let reply = LocalReply::from_kind(cluster.why_none());
         let details = match (cluster.absence, &cluster.federation) {
@@ -78,7 +78,7 @@ impl RequestTarget {
 
     /// The reply where there is no cluster with this number; its details say whether it is only the port that is missing.
     #[cold]
-    pub(super) fn unknown(snapshot: &Snapshot, cluster: ClusterId) -> LocalReply {
+    pub(in crate::exchange) fn unknown(snapshot: &Snapshot, cluster: ClusterId) -> LocalReply {
         let reply = LocalReply::from_kind(Kind::NoCluster);
         match snapshot.lacks_port(cluster) {
             true => LocalReply {
@@ -157,31 +157,31 @@ fn why_not<'c>(clusters: impl Iterator<Item = &'c Arc<Cluster>>) -> u32 {
 
 impl PickedEndpoint {
     /// Whether several members serve what the request is for.
-    pub(super) fn is_member(&self) -> bool {
+    pub(in crate::exchange) fn is_member(&self) -> bool {
         self.federation().is_some()
     }
 
     /// The members that serve what the request is for, where there are several.
-    pub(super) fn federation(&self) -> Option<&Arc<Federation>> {
+    pub(in crate::exchange) fn federation(&self) -> Option<&Arc<Federation>> {
         let target = self.target();
         let federation = target.cluster().federation.as_ref();
         federation.filter(|_| !target.stays())
     }
 
     /// Whether the request has no other pool to go to: then, and only then, its pool may panic.
-    pub(super) fn is_last_resort(&self) -> bool {
+    pub(in crate::exchange) fn is_last_resort(&self) -> bool {
         self.target().is_last_resort(self.endpoint_ref().cluster)
     }
 
     /// Counts a try that was sent to it and got this status, 0 for none, where several members serve what it is for.
-    pub(super) fn tried(&self, code: u16, worker: &Worker) {
+    pub(in crate::exchange) fn tried(&self, code: u16, worker: &Worker) {
         if let Some((federation, at)) = self.place() {
             federation.count_try(worker.id, at, code);
         }
     }
 
     /// The pool that it belongs to, where several members serve what it is for.
-    pub(super) fn pool(&self) -> Option<&Pool> {
+    pub(in crate::exchange) fn pool(&self) -> Option<&Pool> {
         let (federation, at) = self.place()?;
         federation.pools().get(at)
     }
@@ -193,14 +193,18 @@ impl PickedEndpoint {
     }
 
     /// The tier of its pool.
-    pub(super) fn tier(&self, federation: &Federation) -> u8 {
+    pub(in crate::exchange) fn tier(&self, federation: &Federation) -> u8 {
         let at = federation.position(self.endpoint_ref().cluster);
         at.map_or(0, |at| federation.pools()[at].tier)
     }
 
     /// For a retry: an endpoint of the same tier, of a pool of which none was tried, else of one that has one that was not, if there
     /// is such a pool.
-    pub(super) fn of_same_tier(&self, worker: &Worker, tried: &[EndpointRef]) -> Option<Self> {
+    pub(in crate::exchange) fn of_same_tier(
+        &self,
+        worker: &Worker,
+        tried: &[EndpointRef],
+    ) -> Option<Self> {
         let target = self.target();
         let Some(federation) = &target.cluster().federation else {
             return Some(self.clone());
@@ -227,7 +231,7 @@ impl PickedEndpoint {
     }
 
     /// For a request that its tier has failed: an endpoint of the next tier that has one that may be used.
-    pub(super) fn of_next_tier(&self, worker: &Worker) -> Option<Self> {
+    pub(in crate::exchange) fn of_next_tier(&self, worker: &Worker) -> Option<Self> {
         let federation = self.federation()?;
         let (target, tier) = (self.target(), self.tier(federation));
         let cluster = |id| target.snapshot().cluster(id);
@@ -237,7 +241,7 @@ impl PickedEndpoint {
     }
 
     /// Whether a later tier has an endpoint that may be used.
-    pub(super) fn has_next_tier(&self) -> bool {
+    pub(in crate::exchange) fn has_next_tier(&self) -> bool {
         let cluster = |id| self.target().snapshot().cluster(id);
         let federation = self.federation();
         federation.is_some_and(|federation| {
@@ -247,7 +251,12 @@ impl PickedEndpoint {
     }
 
     /// Counts that the request goes on to a cluster of a later tier.
-    pub(super) fn moves_on(&self, next: &PickedEndpoint, cause: ReplayCause, worker: &Worker) {
+    pub(in crate::exchange) fn moves_on(
+        &self,
+        next: &PickedEndpoint,
+        cause: ReplayCause,
+        worker: &Worker,
+    ) {
         let Some(federation) = self.federation() else {
             return;
         };

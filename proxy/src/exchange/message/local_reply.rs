@@ -10,8 +10,8 @@ use bytes::Bytes;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 
-use super::body::ReplyBody;
 use crate::error::{Error, Kind};
+use crate::exchange::body::ReplyBody;
 use crate::filter::DirectResponse;
 use crate::telemetry::ResponseFlags;
 

@@ -2,9 +2,9 @@
 
 use hyper::header::HeaderMap;
 
-use super::deadline::Times;
-use super::forward::Forward;
-use super::outcome::Record;
+use crate::exchange::attempt::deadline::Times;
+use crate::exchange::forward::Forward;
+use crate::exchange::record::Record;
 use crate::filter::retry::Controls;
 use crate::filter::{RetryPolicy, timeout};
 

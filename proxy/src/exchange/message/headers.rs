@@ -9,9 +9,9 @@ use std::time::Duration;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use rand::Rng;
 
-use super::connection::Connection;
-use super::origin::{Origin, Trust, X_FORWARDED_FOR, X_FORWARDED_PROTO};
-use super::request::ExchangeSettings;
+use crate::exchange::downstream::connection::Connection;
+use crate::exchange::downstream::origin::{Origin, Trust, X_FORWARDED_FOR, X_FORWARDED_PROTO};
+use crate::exchange::request::ExchangeSettings;
 use crate::filter::{Scheme, timeout, uuid};
 
 /// Request id, forwarded and logged.

@@ -7,10 +7,10 @@ use http::uri::PathAndQuery;
 use hyper::header::{HOST, LOCATION};
 use hyper::{Method, Request, Response, Uri};
 
-use super::body::ReplyBody;
-use super::headers::X_STRAIT_FROM_CLUSTER;
-use super::reply::LocalReply;
-use super::request::{Connection, DownstreamProtocol, SnapshotRef};
+use crate::exchange::body::ReplyBody;
+use crate::exchange::message::headers::X_STRAIT_FROM_CLUSTER;
+use crate::exchange::message::local_reply::LocalReply;
+use crate::exchange::request::{Connection, DownstreamProtocol, SnapshotRef};
 use crate::filter::{Redirect, RedirectRequest, Scheme};
 use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
 use crate::snapshot::{HttpHosts, Listener, Route, Security, VirtualHost};

@@ -83,7 +83,7 @@ const FORBIDDEN_PREFIXES: &[&str] = &[
 ];
 
 /// Leaves out what must not be a trailer. Returns whether anything is left.
-pub(super) fn sanitize(trailers: &mut HeaderMap) -> bool {
+pub(in crate::exchange) fn sanitize(trailers: &mut HeaderMap) -> bool {
     if trailers.keys().any(is_forbidden) {
         let names: Vec<HeaderName> = trailers
             .keys()

@@ -13,14 +13,16 @@ use hyper::Response;
 use hyper::body::Body;
 use smallvec::SmallVec;
 
-use super::forward::{Forward, ForwardedRequest};
-use super::headers::TryHeaders;
-use super::outcome::Record;
-use super::request::{EndpointRef, PickedEndpoint, Worker};
-use super::{attempt, failover, health};
 use crate::balance::EndpointIdx;
 use crate::cluster::{Admission, Avoid};
 use crate::error::{Error, Kind};
+use crate::exchange::attempt::failover;
+use crate::exchange::attempt::send;
+use crate::exchange::forward::{Forward, ForwardedRequest};
+use crate::exchange::message::headers::TryHeaders;
+use crate::exchange::record::Record;
+use crate::exchange::record::health;
+use crate::exchange::request::{EndpointRef, PickedEndpoint, Worker};
 use crate::filter::RetryPolicy;
 use crate::filter::retry::Reason;
 use crate::pool;
@@ -32,7 +34,7 @@ use crate::telemetry::{Counter, ResponseFlags};
 const DRAIN_BYTES_MAX: usize = 64 * 1024;
 
 /// How a try ended.
-pub(super) type Tried = Result<Response<pool::Incoming>, Error>;
+pub(in crate::exchange) type Tried = Result<Response<pool::Incoming>, Error>;
 
 /// Sends the request, more than once if its policy says so.
 ///
@@ -78,7 +80,7 @@ async fn more(
 }
 
 /// One try, whose outcome its endpoint is judged by.
-pub(super) async fn once(
+pub(in crate::exchange) async fn once(
     forward: &Forward<'_>,
     forwarded: &mut ForwardedRequest<'_>,
     grpc: bool,
@@ -99,7 +101,7 @@ async fn within_times(forward: &Forward<'_>, forwarded: &mut ForwardedRequest<'_
         deadline,
         ..
     } = forwarded;
-    let mut attempt = pin!(attempt::run(forward, picked, outgoing, &connected));
+    let mut attempt = pin!(send::run(forward, picked, outgoing, &connected));
     let within = poll_fn(|cx| match (attempt.as_mut().poll(cx), deadline.as_mut()) {
         (Poll::Pending, Some(deadline)) => deadline
             .poll(cx, connected.get())
@@ -128,7 +130,7 @@ impl ForwardedRequest<'_> {
 
     /// Why there should be another try in a tier to which the request came from an earlier one, if there should: its
     /// rule says nothing about retries, so that none was made yet of what the next tier is not asked for.
-    pub(super) fn wants_here(
+    pub(in crate::exchange) fn wants_here(
         &self,
         forward: &Forward<'_>,
         tried: &Tried,
@@ -160,7 +162,7 @@ fn counter_of_last(tried: &Tried) -> Counter {
 }
 
 /// All retries within a tier.
-pub(super) async fn again(
+pub(in crate::exchange) async fn again(
     forward: &Forward<'_>,
     forwarded: &mut ForwardedRequest<'_>,
     record: &mut Record,
@@ -251,7 +253,12 @@ fn next(forward: &Forward<'_>, forwarded: &ForwardedRequest<'_>, retry: u32) -> 
 
 impl ForwardedRequest<'_> {
     /// Makes the request ready for the try of that number.
-    pub(super) fn go_again(&mut self, forward: &Forward<'_>, number: u32, grpc: bool) -> bool {
+    pub(in crate::exchange) fn go_again(
+        &mut self,
+        forward: &Forward<'_>,
+        number: u32,
+        grpc: bool,
+    ) -> bool {
         if let Some(deadline) = &mut self.deadline {
             deadline.next_try();
         }
@@ -293,7 +300,7 @@ impl PickedEndpoint {
 }
 
 /// Those of the tried endpoints that are of this cluster.
-pub(super) fn endpoints_of(
+pub(in crate::exchange) fn endpoints_of(
     cluster: ClusterId,
     tried: &[EndpointRef],
 ) -> SmallVec<[EndpointIdx; 4]> {
@@ -321,7 +328,7 @@ async fn pause(
 }
 
 /// Reads the received part of a response that is not passed on; then the connection is free, or ends.
-pub(super) async fn drain(mut response: Response<pool::Incoming>) {
+pub(in crate::exchange) async fn drain(mut response: Response<pool::Incoming>) {
     let mut bytes = 0;
     let body = response.body_mut();
     poll_fn(|cx| {

@@ -5,8 +5,8 @@ use hyper::header::{COOKIE, HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Uri, Version};
 
-use super::headers::X_STRAIT_FROM_CLUSTER;
 use crate::cluster::Hop;
+use crate::exchange::message::headers::X_STRAIT_FROM_CLUSTER;
 use crate::filter;
 use crate::upstream::Protocol;
 

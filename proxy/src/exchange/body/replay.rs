@@ -14,10 +14,10 @@ use hyper::HeaderMap;
 use hyper::body::{Body, Frame};
 use smallvec::SmallVec;
 
-use super::body::Progress;
-use super::downstream::DownstreamBody;
-use super::mirror::Feed;
 use crate::error::BoxError;
+use crate::exchange::body::Progress;
+use crate::exchange::downstream::body::DownstreamBody;
+use crate::exchange::forward::mirror::Feed;
 
 /// What a piece of a body costs apart from its bytes.
 const PIECE_BYTES: usize = 64;

@@ -7,12 +7,12 @@ use hyper::header::{HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, Uri, Version};
 
-use super::body::ReplyBody;
-use super::forward::Forward;
-use super::head;
-use super::headers::{X_FORWARDED_HOST, X_REQUEST_ID};
-use super::outcome::Record;
-use super::request::PickedEndpoint;
+use crate::exchange::body::ReplyBody;
+use crate::exchange::forward::Forward;
+use crate::exchange::message::headers::{X_FORWARDED_HOST, X_REQUEST_ID};
+use crate::exchange::record::Record;
+use crate::exchange::request::PickedEndpoint;
+use crate::exchange::select::find_route;
 use crate::filter::rewrite::ORIGINAL_PATH;
 use crate::filter::{Redirect, TemplateContext, TlsContext};
 use crate::snapshot::Destination;
@@ -20,7 +20,7 @@ use crate::telemetry::ResponseFlags;
 use crate::upstream::{Ends, Protocol};
 
 /// The route's header edits and path; returns the authority for the upstream, unless it is what Host says.
-pub(super) fn request(
+pub(in crate::exchange) fn request(
     forward: &Forward<'_>,
     (destination, picked): (&Destination, &PickedEndpoint),
     (parts, record): (&mut Parts, &Record),
@@ -70,25 +70,29 @@ pub(super) fn request(
 }
 
 /// What response edits may speak of, kept when the route has any.
-pub(super) struct RequestSnapshot {
+pub(in crate::exchange) struct RequestSnapshot {
     version: Version,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
     /// What it became.
-    pub(super) sent: SentRequest,
+    pub(in crate::exchange) sent: SentRequest,
 }
 
 /// What response edits may speak of of the request that went to the endpoint.
 #[derive(Default)]
-pub(super) struct SentRequest {
+pub(in crate::exchange) struct SentRequest {
     request_id: Option<HeaderValue>,
     protocol: &'static str,
 }
 
 impl SentRequest {
     /// Keeps it, if the route edits responses.
-    pub(super) fn of(forward: &Forward<'_>, parts: &Parts, protocol: Protocol) -> Self {
+    pub(in crate::exchange) fn of(
+        forward: &Forward<'_>,
+        parts: &Parts,
+        protocol: Protocol,
+    ) -> Self {
         if forward.found.route().filters.leaves_response_headers() {
             return Self::default();
         }
@@ -103,7 +107,7 @@ impl SentRequest {
 }
 
 impl RequestSnapshot {
-    pub(super) fn of<B>(request: &Request<B>) -> Self {
+    pub(in crate::exchange) fn of<B>(request: &Request<B>) -> Self {
         Self {
             version: request.version(),
             method: request.method().clone(),
@@ -156,7 +160,7 @@ impl Forward<'_> {
 
     /// The response of a redirect rule.
     pub fn redirect<B>(&self, redirect: &Redirect, request: &Request<B>) -> Response<ReplyBody> {
-        head::redirect(redirect, self.connection, self.origin.scheme, request)
+        find_route::redirect(redirect, self.connection, self.origin.scheme, request)
     }
 
     /// Edits a response that the route itself made.
@@ -178,7 +182,7 @@ impl Forward<'_> {
     }
 
     /// Edits a response, with what is known of the destination and of the connection that it came on.
-    pub(super) fn edit_response<B>(
+    pub(in crate::exchange) fn edit_response<B>(
         &self,
         (destination, ends): (Option<&Destination>, Option<&Ends>),
         kept: &RequestSnapshot,

@@ -6,10 +6,10 @@
 
 use hyper::StatusCode;
 
-use super::forward::{Forward, ForwardedRequest};
-use super::outcome::Record;
-use super::tries::{self, Tried, drain};
 use crate::error::{Error, Kind};
+use crate::exchange::attempt::retries::{self, Tried, drain};
+use crate::exchange::forward::{Forward, ForwardedRequest};
+use crate::exchange::record::Record;
 use crate::identity::Replay;
 use crate::telemetry::{Counter, ReplayCause as Cause};
 
@@ -63,7 +63,7 @@ impl From<&Tried> for Outcome {
 
 impl ForwardedRequest<'_> {
     /// Why the request is to go to the next tier, if it is.
-    pub(super) fn fails_over(&self, tried: &Tried, record: &Record) -> Option<Cause> {
+    pub(in crate::exchange) fn fails_over(&self, tried: &Tried, record: &Record) -> Option<Cause> {
         let federation = self.picked.federation()?;
         let idempotent = self.outgoing.is_idempotent();
         let cause = cause(
@@ -81,7 +81,7 @@ impl ForwardedRequest<'_> {
 /// # Errors
 ///
 /// Why the last try got no response.
-pub(super) async fn run(
+pub(in crate::exchange) async fn run(
     forward: &Forward<'_>,
     forwarded: &mut ForwardedRequest<'_>,
     record: &mut Record,
@@ -109,10 +109,10 @@ pub(super) async fn run(
         if !forwarded.go_again(forward, record.tries(), record.is_grpc()) {
             return Err(Error::new(Kind::DownstreamBody));
         }
-        tried = tries::once(forward, forwarded, record.is_grpc()).await;
+        tried = retries::once(forward, forwarded, record.is_grpc()).await;
         record.try_got(&tried);
         if let Some(reason) = forwarded.wants_here(forward, &tried, record) {
-            tried = tries::again(forward, forwarded, record, (tried, reason)).await;
+            tried = retries::again(forward, forwarded, record, (tried, reason)).await;
         }
         match forwarded.fails_over(&tried, record) {
             Some(again) => cause = again,

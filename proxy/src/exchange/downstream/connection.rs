@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hyper::header::HeaderValue;
 
-use super::interim::Waiting;
+use crate::exchange::downstream::interim::Waiting;
 use crate::filter::{Scheme, TlsContext};
 use crate::snapshot::{ListenerKey, Security};
 use crate::tls::Identity;
@@ -62,7 +62,7 @@ pub struct Handshake {
     /// Our own certificate.
     pub own: Option<Arc<Identity>>,
     /// What goes into `x-forwarded-client-cert`: an element made by
-    /// [`client_cert::element`](super::client_cert::element); `None` when the peer showed no certificate.
+    /// [`client_cert::element`](crate::exchange::downstream::client_cert::element); `None` when the peer showed no certificate.
     pub client_cert: Option<HeaderValue>,
 }
 

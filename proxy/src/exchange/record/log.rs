@@ -11,10 +11,10 @@ use hyper::header::{HOST, HeaderMap, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Uri, Version};
 use rand::Rng;
 
-use super::downstream::DownstreamBody;
-use super::headers::{X_REQUEST_ID, request_id};
-use super::origin::X_FORWARDED_FOR;
-use super::request::{Connection, DownstreamProtocol, PickedEndpoint, Worker};
+use crate::exchange::downstream::body::DownstreamBody;
+use crate::exchange::downstream::origin::X_FORWARDED_FOR;
+use crate::exchange::message::headers::{X_REQUEST_ID, request_id};
+use crate::exchange::request::{Connection, DownstreamProtocol, PickedEndpoint, Worker};
 use crate::filter::rewrite::ORIGINAL_PATH;
 use crate::registry::Address;
 use crate::telemetry::{
@@ -267,7 +267,7 @@ fn authority(uri: &Uri, headers: &HeaderMap) -> Option<HeaderValue> {
     }
 }
 
-pub(super) fn host(address: &Address) -> Host<'_> {
+pub(in crate::exchange) fn host(address: &Address) -> Host<'_> {
     match address {
         Address::Ip(address) => Host::Ip(*address),
         Address::Name { name, .. } => Host::Text(name.as_bytes()),

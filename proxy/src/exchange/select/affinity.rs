@@ -7,11 +7,11 @@ use hyper::Request;
 use hyper::header::HeaderValue;
 use tokio::time::Instant;
 
-use super::forward::Forward;
-use super::request::{PickedEndpoint, RequestTarget, Worker};
 use crate::balance::hash::{combine, xx_hash};
 use crate::balance::{CookieKey, HashKey, Source, client_hash};
 use crate::cluster::{Ask, Split, Stay};
+use crate::exchange::forward::Forward;
+use crate::exchange::request::{PickedEndpoint, RequestTarget, Worker};
 use crate::registry::Visit;
 
 /// What a request brings to balancers by hash.
@@ -84,7 +84,7 @@ impl Affinity {
 
 impl RequestTarget {
     /// A request or a connection of a client that came then, where the cluster remembers clients.
-    pub(super) fn visit(&self, client: IpAddr, came: Instant) -> Option<Visit> {
+    pub(in crate::exchange) fn visit(&self, client: IpAddr, came: Instant) -> Option<Visit> {
         let cluster = self.cluster();
         cluster.remembers()?;
         Some(Visit {
@@ -94,7 +94,11 @@ impl RequestTarget {
     }
 
     /// Picks the endpoint that a client stays with, where the cluster remembers that; else as [`RequestTarget::pick`] does.
-    pub(super) fn pick_for(&self, visit: Option<Visit>, worker: &Worker) -> Option<PickedEndpoint> {
+    pub(in crate::exchange) fn pick_for(
+        &self,
+        visit: Option<Visit>,
+        worker: &Worker,
+    ) -> Option<PickedEndpoint> {
         match visit.and_then(|visit| self.cluster().stay(visit)) {
             None => self.pick(worker),
             Some(stay) => self.pick_staying(&stay, worker),

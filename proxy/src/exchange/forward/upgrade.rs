@@ -11,9 +11,9 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
 
-use super::downstream::{DownstreamBody, Tunnel};
-use super::outcome::{Ending, Record};
-use super::request::Worker;
+use crate::exchange::downstream::body::{DownstreamBody, Tunnel};
+use crate::exchange::record::{Ending, Record};
+use crate::exchange::request::Worker;
 use crate::telemetry::Gauge;
 use crate::upstream::http1::Upgraded;
 

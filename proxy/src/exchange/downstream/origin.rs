@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use hyper::header::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 
-use super::connection::Connection;
+use crate::exchange::downstream::connection::Connection;
 use crate::filter::Scheme;
 
 /// Addresses of everyone on the way, the last hop last.

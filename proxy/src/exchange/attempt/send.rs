@@ -1,0 +1,383 @@
+//! One request to one endpoint, and the one replay that a reused connection may need.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use http::request::Parts;
+use hyper::{Request, Response, Version};
+
+use crate::cluster::Hop;
+use crate::error::{Error, Retry};
+use crate::exchange::body::UpstreamBody;
+use crate::exchange::body::replay::Source;
+use crate::exchange::forward::Forward;
+use crate::exchange::message::headers::TryHeaders;
+use crate::exchange::message::readdress;
+use crate::exchange::message::saved_head::SavedHead;
+use crate::exchange::request::{Connection, PickedEndpoint, Worker};
+use crate::pool::{Choice, Failed, Incoming, PoolTarget};
+use crate::telemetry::Counter;
+use crate::upstream::http1::{Interim, Message};
+use crate::upstream::{Client, Host, Protocol};
+
+/// A request in the form in which it goes upstream.
+pub struct Outgoing {
+    form: Form,
+    /// The HTTP version that it came in.
+    version: Version,
+    /// Nothing of it can be acted on twice: it has no body, and its method is idempotent.
+    repeatable: bool,
+    /// Whether its method is idempotent (RFC 9110, section 9.2.2).
+    idempotent: bool,
+    /// Whether any byte of it went to an endpoint.
+    sent: bool,
+    /// The host that its TLS is for, where requests say that.
+    host: Option<Rc<Host>>,
+}
+
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the usual one stays where it is; a box would be an allocation per request"
+)]
+enum Form {
+    Http1 {
+        /// Taken when the request is handed on for good.
+        message: Option<Message<UpstreamBody>>,
+        /// For one with a body: one without can be sent again as it is.
+        again: Option<Box<Again>>,
+    },
+    Http2(Box<Http2>),
+}
+
+struct Http2 {
+    /// Taken when the request is handed on.
+    request: Option<Request<UpstreamBody>>,
+    again: Option<Again>,
+    /// Who takes interim responses.
+    interim: Option<Arc<dyn Interim>>,
+}
+
+/// What a request can be made from once more.
+struct Again {
+    saved_head: SavedHead,
+    /// Its body, if it has one.
+    source: Option<Rc<Source>>,
+}
+
+impl Again {
+    fn body(&self) -> Option<UpstreamBody> {
+        match &self.source {
+            None => Some(UpstreamBody::Empty),
+            Some(source) => source.reader().map(UpstreamBody::Shared),
+        }
+    }
+}
+
+/// What decides about the form of a request.
+#[derive(Clone, Debug)]
+pub struct SendOptions {
+    /// The HTTP version that it came in.
+    pub version: Version,
+    /// What the endpoint speaks.
+    pub protocol: Protocol,
+    /// Whether it may be tried more than once.
+    pub retriable: bool,
+    /// The host that its TLS is for, where requests say that.
+    pub host: Option<Rc<Host>>,
+    /// Whether another try may need another path: several members serve it.
+    pub moves: bool,
+}
+
+impl Outgoing {
+    /// A request that goes out in that manner.
+    pub fn new(
+        forward: &Forward<'_>,
+        options: SendOptions,
+        head: (Parts, Option<&Arc<Hop>>),
+        body: UpstreamBody,
+    ) -> Self {
+        let SendOptions {
+            version,
+            protocol,
+            retriable,
+            host,
+            moves,
+        } = options;
+        let (parts, hop) = head;
+        let bodiless = matches!(body, UpstreamBody::Empty);
+        let idempotent = parts.method.is_idempotent();
+        let repeatable = bodiless && idempotent;
+        // a body that is not buffered cannot be sent again
+        let is_whole = bodiless || body.source().is_some();
+        let saved_head = |parts: &Parts| Again {
+            saved_head: SavedHead::of(&forward.worker.buffers, parts),
+            source: body.source(),
+        };
+        let form = match protocol {
+            Protocol::Http1 => {
+                let wanted = (retriable && !bodiless || moves) && is_whole;
+                let again = wanted.then(|| Box::new(saved_head(&parts)));
+                let parts = by(hop, parts);
+                Form::Http1 {
+                    message: Some(message(forward, version, parts, body)),
+                    again,
+                }
+            }
+            Protocol::Http2 => {
+                // of several requests that wait for a new connection one goes first, so that any may meet a used one
+                let wanted = (retriable || repeatable || moves) && is_whole;
+                let again = wanted.then(|| saved_head(&parts));
+                let request = Some(Request::from_parts(by(hop, parts), body));
+                let interim = interim(forward.connection, version);
+                Form::Http2(Box::new(Http2 {
+                    request,
+                    again,
+                    interim,
+                }))
+            }
+        };
+        Self {
+            form,
+            version,
+            repeatable,
+            idempotent,
+            sent: false,
+            host,
+        }
+    }
+
+    /// Whether its method is idempotent.
+    pub fn is_idempotent(&self) -> bool {
+        self.idempotent
+    }
+
+    /// Whether it can go to another cluster: none of it was sent, or all of its body is kept and no longer than this.
+    pub fn can_move(&self, body_max: usize) -> bool {
+        let again = match &self.form {
+            Form::Http1 { again, .. } => again.as_deref(),
+            Form::Http2(http2) => http2.again.as_ref(),
+        };
+        let source = again.and_then(|again| again.source.as_ref());
+        let fits = source.is_none_or(|source| source.is_within(body_max));
+        self.can_go_again() && (fits || !self.is_sent())
+    }
+
+    /// Whether any byte of it went to an endpoint, in any try.
+    pub fn is_sent(&self) -> bool {
+        let begun = match &self.form {
+            Form::Http1 { message, .. } => message.as_ref().is_none_or(Message::is_begun),
+            Form::Http2(_) => false,
+        };
+        self.sent || begun
+    }
+
+    /// Whether it can be sent again.
+    pub fn can_go_again(&self) -> bool {
+        let again = match &self.form {
+            Form::Http1 {
+                message: Some(message),
+                again: None,
+            } => return message.can_rewind(),
+            Form::Http1 { again, .. } => again.as_deref(),
+            Form::Http2(http2) => http2.again.as_ref(),
+        };
+        again.is_some_and(|again| again.source.as_ref().is_none_or(|body| body.is_whole()))
+    }
+
+    /// Makes ready for another try, at an endpoint that wants this prefix, which says this of itself; false if it cannot
+    /// be sent again.
+    pub fn go_again(
+        &mut self,
+        forward: &Forward<'_>,
+        hop: Option<&Arc<Hop>>,
+        told: &TryHeaders,
+    ) -> bool {
+        self.sent = self.is_sent();
+        let remade = |again: &Again| {
+            let body = again.body()?;
+            let mut parts = again.saved_head.parts();
+            told.tell(&mut parts.headers);
+            Some((by(hop, parts), body))
+        };
+        match &mut self.form {
+            Form::Http1 {
+                message: Some(message),
+                again: None,
+            } => {
+                let rewound = message.rewind();
+                told.each(|name, value| message.set_header(&name, &value));
+                rewound
+            }
+            Form::Http1 {
+                message: slot,
+                again,
+            } => {
+                let made = again.as_deref().and_then(remade);
+                *slot = made.map(|(parts, body)| message(forward, self.version, parts, body));
+                slot.is_some()
+            }
+            Form::Http2(http2) => {
+                let made = http2.again.as_ref().and_then(remade);
+                http2.request = made.map(|(parts, body)| Request::from_parts(parts, body));
+                http2.request.is_some()
+            }
+        }
+    }
+
+    /// There will be no other try.
+    pub fn settle(&mut self) {
+        let again = match &self.form {
+            Form::Http1 { again, .. } => again.as_deref(),
+            Form::Http2(http2) => http2.again.as_ref(),
+        };
+        if let Some(source) = again.and_then(|again| again.source.as_ref()) {
+            source.release();
+        }
+    }
+}
+
+/// The head for an endpoint that is reached this way.
+fn by(hop: Option<&Arc<Hop>>, mut parts: Parts) -> Parts {
+    if let Some(hop) = hop {
+        readdress::by_gateway(&mut parts, hop);
+    }
+    parts
+}
+
+fn message(
+    forward: &Forward<'_>,
+    version: Version,
+    parts: Parts,
+    body: UpstreamBody,
+) -> Message<UpstreamBody> {
+    let interim = interim(forward.connection, version);
+    Message::new(forward.worker.buffers.take(), parts, body).with_interim(interim)
+}
+
+/// Who takes interim responses: all clients but those of HTTP/1.0, which must not (RFC 9110, section 15.2).
+fn interim(connection: &Connection, version: Version) -> Option<Arc<dyn Interim>> {
+    (version >= Version::HTTP_11).then(|| Arc::clone(&connection.interim) as Arc<dyn Interim>)
+}
+
+/// Sends the request to the picked endpoint, and tells `connected` when it has a connection.
+///
+/// A pooled connection may have been closed by its peer just as the request went out. If nothing of the request can
+/// have been acted on twice, it is sent once more on a fresh connection. A POST is never sent twice once a byte of it
+/// was written.
+///
+/// # Errors
+///
+/// The reason why there is no response.
+pub async fn run(
+    forward: &Forward<'_>,
+    picked: &PickedEndpoint,
+    outgoing: &mut Outgoing,
+    connected: &Cell<bool>,
+) -> Result<Response<Incoming>, Error> {
+    let way = Way {
+        worker: forward.worker,
+        client: &forward.connection.client,
+        picked,
+        host: outgoing.host.as_ref(),
+        connected,
+    };
+    match &mut outgoing.form {
+        Form::Http1 { message, .. } => {
+            over_http1(way, message, outgoing.repeatable, &mut outgoing.sent).await
+        }
+        Form::Http2(http2) => {
+            // boxed: larger than what HTTP/1 takes, which would have to carry it
+            let sent = over_http2(way, http2, outgoing.repeatable, &mut outgoing.sent);
+            Box::pin(sent).await
+        }
+    }
+}
+
+/// Where a try goes.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    worker: &'a Worker,
+    client: &'a Client,
+    picked: &'a PickedEndpoint,
+    host: Option<&'a Rc<Host>>,
+    connected: &'a Cell<bool>,
+}
+
+impl<'a> Way<'a> {
+    fn pool_target(self, protocol: Protocol) -> PoolTarget<'a> {
+        let pool_target = self.picked.pool_target(self.client, protocol);
+        PoolTarget {
+            connected: Some(self.connected),
+            ..pool_target.asking_for(self.host)
+        }
+    }
+}
+
+async fn over_http1(
+    way: Way<'_>,
+    message: &mut Option<Message<UpstreamBody>>,
+    repeatable: bool,
+    sent: &mut bool,
+) -> Result<Response<Incoming>, Error> {
+    let worker = way.worker;
+    let mut choice = Choice::Any;
+    loop {
+        let pools = &worker.pools;
+        let pool_target = way.pool_target(Protocol::Http1);
+        let failed = match pools.send_http1(pool_target, message, choice).await {
+            Ok(response) => return Ok(response),
+            Err(failed) => failed,
+        };
+        *sent |= failed.sent;
+        let again = choice == Choice::Any && repeatable && may_replay(&failed);
+        if !(again && message.as_mut().is_some_and(Message::rewind)) {
+            return Err(failed.error);
+        }
+        worker.count(Counter::StaleConnectionRetries);
+        choice = Choice::Fresh;
+    }
+}
+
+async fn over_http2(
+    way: Way<'_>,
+    http2: &mut Http2,
+    repeatable: bool,
+    sent: &mut bool,
+) -> Result<Response<Incoming>, Error> {
+    let worker = way.worker;
+    let Http2 {
+        request,
+        again,
+        interim,
+    } = http2;
+    let mut choice = Choice::Any;
+    loop {
+        let interim = interim.as_ref();
+        let pools = &worker.pools;
+        let failed = match pools
+            .send_http2(way.pool_target(Protocol::Http2), request, interim, choice)
+            .await
+        {
+            Ok(response) => return Ok(response),
+            Err(failed) => failed,
+        };
+        *sent |= failed.sent;
+        let replays = choice == Choice::Any && repeatable && may_replay(&failed);
+        let Some(again) = again.as_ref().filter(|_| replays) else {
+            return Err(failed.error);
+        };
+        worker.count(Counter::StaleConnectionRetries);
+        let parts = by(way.picked.endpoint().hop.as_ref(), again.saved_head.parts());
+        *request = Some(Request::from_parts(parts, UpstreamBody::Empty));
+        choice = Choice::Fresh;
+    }
+}
+
+fn may_replay(failed: &Failed) -> bool {
+    failed.reused
+        && matches!(
+            failed.error.retry(),
+            Retry::Always | Retry::IfConnectionReused
+        )
+}

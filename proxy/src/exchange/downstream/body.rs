@@ -1,0 +1,413 @@
+//! The body of a request as it comes from downstream, whichever protocol carries it.
+//!
+//! HTTP/1 bodies are hyper's. Those of HTTP/2 come through a [`Lane`]: the codec puts in what the stream carries, the
+//! exchange takes it out, and what was taken is given back to the peer as window. A lane can carry bytes the other way as
+//! well, once its stream is a tunnel. What a lane holds is bounded by the stream's window and by [`OUTBOUND_BYTES_MAX`].
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Buf, Bytes, BytesMut};
+use hyper::HeaderMap;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::error::BoxError;
+use crate::exchange::downstream::trailers;
+use crate::http2::Reason;
+
+/// Bytes of a tunnel that wait to be sent to the peer.
+pub const OUTBOUND_BYTES_MAX: usize = 64 * 1024;
+
+/// The body of a downstream request.
+#[derive(Debug)]
+pub enum DownstreamBody {
+    /// No bytes.
+    Empty,
+    /// By HTTP/1.
+    Http1(Incoming),
+    /// By a stream of HTTP/2.
+    Http2(Inlet),
+}
+
+/// Why a body broke off.
+#[derive(Debug)]
+pub struct Broken(BoxError);
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the request's body broke off")
+    }
+}
+
+impl std::error::Error for Broken {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.0)
+    }
+}
+
+impl Body for DownstreamBody {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let frame = match &mut *self {
+            DownstreamBody::Empty => None,
+            DownstreamBody::Http1(incoming) => {
+                let frame = ready!(Pin::new(incoming).poll_frame(cx));
+                frame.map(|frame| frame.map_err(|error| Broken(error.into())))
+            }
+            DownstreamBody::Http2(inlet) => ready!(inlet.0.poll_frame(cx)),
+        };
+        let Some(Ok(mut frame)) = frame else {
+            return Poll::Ready(frame);
+        };
+        // nothing comes after trailers
+        let is_left = frame.trailers_mut().is_none_or(trailers::sanitize);
+        Poll::Ready(is_left.then_some(Ok(frame)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            DownstreamBody::Empty => true,
+            DownstreamBody::Http1(incoming) => incoming.is_end_stream(),
+            DownstreamBody::Http2(inlet) => inlet.0.is_at_end(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            DownstreamBody::Empty => SizeHint::with_exact(0),
+            DownstreamBody::Http1(incoming) => incoming.size_hint(),
+            DownstreamBody::Http2(inlet) => inlet.0.size_hint(),
+        }
+    }
+}
+
+impl DownstreamBody {
+    /// Takes the body for a tunnel, if it came by HTTP/2.
+    pub fn take_tunnel(&mut self) -> Option<Tunnel> {
+        match std::mem::replace(self, DownstreamBody::Empty) {
+            DownstreamBody::Http2(inlet) => Some(Tunnel {
+                inlet,
+                ended: false,
+            }),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+}
+
+/// One stream's bytes between the codec and the exchange.
+#[derive(Debug)]
+pub struct Lane {
+    state: RefCell<State>,
+    /// Makes the codec look at the stream.
+    codec: Waker,
+    /// Whether the codec looks at it anyway.
+    watched: Cell<bool>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Came in and was not taken.
+    inbound: BytesMut,
+    /// Bytes that are still to be taken, if the request said how many.
+    left: Option<u64>,
+    ended: bool,
+    trailers: Option<HeaderMap>,
+    fault: Option<Reason>,
+    reader: Option<Waker>,
+    /// The reader is gone.
+    abandoned: bool,
+    /// Taken, and not yet given back to the peer.
+    released: u32,
+    /// The peer waits to be told that its body is wanted.
+    expects: bool,
+    /// Whether it is.
+    wanted: bool,
+    outbound: BytesMut,
+    outbound_ended: bool,
+    writer: Option<Waker>,
+}
+
+/// What a tunnel has for the peer.
+#[derive(Debug)]
+pub enum Outbound {
+    /// Bytes.
+    Data(Bytes),
+    /// Nothing more.
+    End,
+    /// Nothing more, and not as it should have ended.
+    Broken,
+}
+
+impl Lane {
+    /// A lane of a stream that `codec` wakes. `left` is the length of the body; `expects` is whether the peer waits for
+    /// `100 Continue`.
+    pub fn new(codec: Waker, left: Option<u64>, expects: bool) -> Rc<Self> {
+        let state = State {
+            left,
+            expects,
+            ..State::default()
+        };
+        Rc::new(Self {
+            state: RefCell::new(state),
+            codec,
+            watched: Cell::new(false),
+        })
+    }
+
+    /// The exchange's end.
+    pub fn inlet(self: &Rc<Self>) -> Inlet {
+        Inlet(Rc::clone(self))
+    }
+
+    /// Puts bytes in; returns how many are discarded because the reader is gone.
+    pub fn push(&self, bytes: &[u8], end: bool) -> usize {
+        let mut state = self.state.borrow_mut();
+        state.ended |= end;
+        if state.abandoned {
+            return bytes.len();
+        }
+        state.inbound.extend_from_slice(bytes);
+        state.wake_reader();
+        0
+    }
+
+    /// Ends the body with trailers.
+    pub fn push_trailers(&self, trailers: HeaderMap) {
+        let mut state = self.state.borrow_mut();
+        state.ended = true;
+        state.trailers = Some(trailers);
+        state.wake_reader();
+    }
+
+    /// The stream is over before its end.
+    pub fn fail(&self, reason: Reason) {
+        let mut state = self.state.borrow_mut();
+        if !state.ended {
+            state.fault = Some(reason);
+        }
+        state.outbound_ended = true;
+        state.outbound.clear();
+        state.wake_reader();
+        if let Some(writer) = state.writer.take() {
+            writer.wake();
+        }
+    }
+
+    /// Tells whether the codec is looking at the stream anyway, so that it need not be woken.
+    pub fn watch(&self, watched: bool) {
+        self.watched.set(watched);
+    }
+
+    /// Bytes that were taken since the last call, and bytes that were discarded.
+    pub fn take_released(&self) -> (u32, u32) {
+        let mut state = self.state.borrow_mut();
+        let released = std::mem::take(&mut state.released);
+        if !state.abandoned {
+            return (released, 0);
+        }
+        let dropped = std::mem::take(&mut state.inbound).len();
+        (released, u32::try_from(dropped).unwrap_or(u32::MAX))
+    }
+
+    /// Whether the peer is to be told to go on; once.
+    pub fn take_wanted(&self) -> bool {
+        std::mem::take(&mut self.state.borrow_mut().wanted)
+    }
+
+    /// Whether the reader is gone.
+    pub fn is_abandoned(&self) -> bool {
+        self.state.borrow().abandoned
+    }
+
+    /// What a tunnel has for the peer, if it has anything.
+    pub fn take_outbound(&self) -> Option<Outbound> {
+        let mut state = self.state.borrow_mut();
+        if !state.outbound.is_empty() {
+            if let Some(writer) = state.writer.take() {
+                writer.wake();
+            }
+            return Some(Outbound::Data(std::mem::take(&mut state.outbound).freeze()));
+        }
+        match (state.outbound_ended, state.abandoned) {
+            (true, _) => Some(Outbound::End),
+            (false, true) => Some(Outbound::Broken),
+            (false, false) => None,
+        }
+    }
+
+    /// Makes the codec look.
+    fn touch(&self) {
+        if !self.watched.get() {
+            self.codec.wake_by_ref();
+        }
+    }
+
+    fn poll_frame(&self, cx: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        let mut state = self.state.borrow_mut();
+        if !state.inbound.is_empty() {
+            let data = std::mem::take(&mut state.inbound).freeze();
+            state.took(data.len());
+            drop(state);
+            self.touch();
+            return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
+        if let Some(trailers) = state.trailers.take() {
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+        }
+        if let Some(reason) = state.fault {
+            return Poll::Ready(Some(Err(Broken(reason.into()))));
+        }
+        if state.ended {
+            return Poll::Ready(None);
+        }
+        self.wait(&mut state, cx);
+        Poll::Pending
+    }
+
+    /// Waits for bytes; a peer that waits for `100 Continue` is told now.
+    fn wait(&self, state: &mut State, cx: &Context<'_>) {
+        match &mut state.reader {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => state.reader = Some(cx.waker().clone()),
+        }
+        if state.expects {
+            state.expects = false;
+            state.wanted = true;
+            self.touch();
+        }
+    }
+
+    fn is_at_end(&self) -> bool {
+        let state = self.state.borrow();
+        state.ended && state.inbound.is_empty() && state.trailers.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let state = self.state.borrow();
+        match state.left {
+            Some(left) => SizeHint::with_exact(left),
+            None => SizeHint::new(),
+        }
+    }
+}
+
+impl State {
+    fn wake_reader(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+
+    fn took(&mut self, bytes: usize) {
+        // a lane never holds more than a window
+        self.released += u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.left = self.left.map(|left| left.saturating_sub(bytes as u64));
+    }
+}
+
+/// The exchange's end of a lane; what comes after it is dropped is thrown away.
+#[derive(Debug)]
+pub struct Inlet(Rc<Lane>);
+
+impl Drop for Inlet {
+    fn drop(&mut self) {
+        if let Ok(mut state) = self.0.state.try_borrow_mut() {
+            state.abandoned = true;
+            state.reader = None;
+        }
+        self.0.touch();
+    }
+}
+
+/// Both directions of a stream that carries another protocol.
+#[derive(Debug)]
+pub struct Tunnel {
+    inlet: Inlet,
+    ended: bool,
+}
+
+impl Tunnel {
+    fn lane(&self) -> &Lane {
+        &self.inlet.0
+    }
+}
+
+impl AsyncRead for Tunnel {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        space: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let lane = self.lane();
+        let mut state = lane.state.borrow_mut();
+        if !state.inbound.is_empty() {
+            let len = state.inbound.len().min(space.remaining());
+            space.put_slice(&state.inbound[..len]);
+            state.inbound.advance(len);
+            state.took(len);
+            drop(state);
+            lane.touch();
+            return Poll::Ready(Ok(()));
+        }
+        if state.fault.is_some() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        if state.ended {
+            return Poll::Ready(Ok(()));
+        }
+        lane.wait(&mut state, cx);
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for Tunnel {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let lane = self.lane();
+        let mut state = lane.state.borrow_mut();
+        if state.outbound_ended {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        let room = OUTBOUND_BYTES_MAX.saturating_sub(state.outbound.len());
+        if room == 0 && !bytes.is_empty() {
+            state.writer = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let len = bytes.len().min(room);
+        state.outbound.extend_from_slice(&bytes[..len]);
+        drop(state);
+        lane.touch();
+        Poll::Ready(Ok(len))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !std::mem::replace(&mut self.ended, true) {
+            self.lane().state.borrow_mut().outbound_ended = true;
+            self.lane().touch();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,7 @@
+//! Heads of requests and responses: what the proxy adds, removes, keeps and replies by itself.
+
+pub mod grpc_messages;
+pub mod headers;
+pub mod local_reply;
+pub mod readdress;
+pub mod saved_head;

@@ -45,7 +45,7 @@ async fn both_ends_of_the_upstream_connection_are_logged() {
 }
 
 #[tokio::test]
-async fn authority_is_that_which_goes_upstream_and_the_path_that_of_the_client() {
+async fn log_has_the_authority_sent_upstream_and_the_path_of_the_client() {
     for back in [Back::H1, Back::H2] {
         let origin = Origin::named(back, "hello");
         let rule = "\
@@ -92,7 +92,7 @@ type Refused<'a> = (
 );
 
 #[test]
-fn requests_that_are_refused_by_their_head_are_logged() {
+fn requests_with_an_invalid_head_are_logged() {
     let long = format!(
         "GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
         "x".repeat(70_000)
@@ -178,7 +178,7 @@ fn requests_that_are_refused_by_their_head_are_logged() {
 }
 
 #[tokio::test]
-async fn service_time_begins_with_the_end_of_the_request() {
+async fn upstream_service_time_starts_at_the_end_of_the_request() {
     const PAUSE: Duration = Duration::from_millis(400);
     let origin = Origin::start(Back::H1, |request| async move {
         let early = request.uri().path() == "/early";
@@ -241,7 +241,7 @@ impl proxy::codec::Handler for Noting {
 }
 
 #[test]
-fn heads_that_come_too_slowly_are_told_with_their_time() {
+fn slow_request_heads_are_logged_with_their_duration() {
     let mut settings = settings();
     settings.codec.http1.head_timeout = Duration::from_millis(200);
     let noted = Arc::<Mutex<Vec<_>>>::default();
@@ -259,7 +259,7 @@ fn heads_that_come_too_slowly_are_told_with_their_time() {
 }
 
 #[tokio::test]
-async fn heads_that_http2_cannot_have_are_told_apart() {
+async fn invalid_http2_heads_are_logged_with_distinct_details() {
     let noted = Arc::<Mutex<Vec<_>>>::default();
     let make = Arc::clone(&noted);
     let downstream = Downstream::start(&settings(), move || Noting(Arc::clone(&make)));
@@ -274,7 +274,7 @@ async fn heads_that_http2_cannot_have_are_told_apart() {
 }
 
 #[test]
-fn request_that_is_answered_here_has_an_id_and_its_client_in_the_log() {
+fn local_reply_is_logged_with_request_id_and_client_address() {
     let proxy = Proxy::with(|edge| {
         documents([
             gateway(&[edge]),

@@ -68,7 +68,7 @@ async fn listeners_show_their_protocol_and_live_connections() {
 }
 
 #[test]
-fn listener_that_cannot_open_and_drain_are_shown() {
+fn failed_listener_and_drain_are_shown() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let start = Start::new();
     let mesh = gateway(&[start.edge(), taken.local_addr().unwrap()]);
@@ -97,7 +97,7 @@ fn listener_that_cannot_open_and_drain_are_shown() {
 }
 
 #[tokio::test]
-async fn clusters_show_requests_that_run_and_that_ran() {
+async fn clusters_show_active_and_total_requests() {
     // It answers when it has the whole request.
     let origin = Origin::start(Back::H1, |request| async move {
         let body = http_body_util::BodyExt::collect(request.into_body()).await;
@@ -149,7 +149,7 @@ fn local_replies_count_by_flag_and_other_endings_do_not() {
 }
 
 #[test]
-fn dump_and_explanation_show_routes_and_resources_and_no_secret() {
+fn config_dump_and_explain_show_routes_and_resources_and_no_secret() {
     let start = Start::new();
     let secret =
         "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: hunter2}\n";
@@ -225,7 +225,7 @@ fn explain(from: &[&str], question: &[&str]) -> (i32, String) {
 }
 
 #[tokio::test]
-async fn explanation_of_a_running_proxy_is_the_one_of_its_files() {
+async fn explain_page_prints_what_the_explain_command_prints() {
     let origins = [Origin::named(Back::H1, "v1"), Origin::named(Back::H1, "v2")];
     let mesh = |edge, rules: &str| {
         documents([

@@ -228,7 +228,7 @@ fn no_process_wide_mutable_state() {
 }
 
 #[test]
-fn every_file_says_what_it_is_and_stays_short() {
+fn every_file_has_docs_and_stays_short() {
     let mut violations = BTreeSet::new();
     for source in sources("proxy").iter().chain(&sources("config-loader")) {
         let path = source.path.display();
@@ -276,7 +276,7 @@ fn functions_stay_short() {
 }
 
 #[test]
-fn the_rule_itself_holds() {
+fn row_rule_allows_and_rejects_sample_imports() {
     for (user, used, expected) in [
         ("route", "telemetry", true),
         ("route", "filter", false),

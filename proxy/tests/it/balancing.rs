@@ -185,7 +185,7 @@ const EJECT: &str = "{loadBalancer: {simple: ROUND_ROBIN}, outlierDetection: \
     {consecutive5xxErrors: 3, interval: 200ms, baseEjectionTime: 1s, maxEjectionPercent: 50}}";
 
 #[test]
-fn t101_endpoint_that_fails_is_ejected_and_comes_back() {
+fn t101_failing_endpoint_is_ejected_and_unejected() {
     let (good, bad) = (Named::new("good"), Named::new("bad"));
     bad.answers(500);
     let proxy = proxy(&[(&good, ""), (&bad, "")], EJECT, &[]);
@@ -213,7 +213,7 @@ fn t101_endpoint_that_fails_is_ejected_and_comes_back() {
 }
 
 #[test]
-fn ejected_endpoint_is_back_when_the_rule_is_gone() {
+fn removing_the_destination_rule_unejects_endpoints() {
     let (good, bad) = (Named::new("good"), Named::new("bad"));
     bad.answers(500);
     let policy = "{loadBalancer: {simple: ROUND_ROBIN}, outlierDetection: \
@@ -240,7 +240,7 @@ fn ejected_endpoint_is_back_when_the_rule_is_gone() {
 }
 
 #[test]
-fn t109_endpoints_in_the_own_zone_come_first_and_others_take_over() {
+fn t109_local_zone_is_preferred_and_other_zones_take_over_on_failure() {
     let (near, far) = (Named::new("near"), Named::new("far"));
     let origins = [(&far, "r/b"), (&near, "r/a")];
     let arguments = ["--cluster", "r/a/g/c"];
@@ -257,7 +257,7 @@ fn t109_endpoints_in_the_own_zone_come_first_and_others_take_over() {
 }
 
 #[test]
-fn locality_settings_that_are_disabled_leave_zones_alone() {
+fn disabled_locality_settings_ignore_zones() {
     let (near, far) = (Named::new("near"), Named::new("far"));
     let origins = [(&far, "r/b"), (&near, "r/a")];
     for (setting, from_near) in [("", 20), (", localityLbSetting: {enabled: false}", 10)] {
@@ -282,7 +282,7 @@ fn t108_without_outlier_detection_zones_do_not_matter() {
 }
 
 #[test]
-fn failover_that_is_asked_for_acts_on_endpoints_that_are_gone() {
+fn locality_failover_works_when_a_region_has_no_endpoints_left() {
     let far = Named::new("far");
     let dead = free_address();
     let policy =
@@ -328,7 +328,7 @@ pub(crate) fn has_keepalive(to: std::net::SocketAddr) -> bool {
 }
 
 #[test]
-fn silent_connections_are_probed_when_asked() {
+fn tcp_keepalive_probes_idle_connections() {
     for (policy, probed) in [
         (
             "{connectionPool: {tcp: {tcpKeepalive: {time: 7200s, interval: 75s, probes: 3}}}}",
@@ -348,7 +348,7 @@ fn silent_connections_are_probed_when_asked() {
 }
 
 #[test]
-fn t111_traffic_is_distributed_over_localities_as_told() {
+fn t111_traffic_follows_the_locality_distribution() {
     let (near, far, off) = (Named::new("near"), Named::new("far"), Named::new("off"));
     let policy = "{loadBalancer: {simple: ROUND_ROBIN, localityLbSetting: {enabled: true, distribute: \
         [{from: r/a, to: {r/a: 80, r/b: 20}}]}}}";
@@ -362,7 +362,7 @@ fn t111_traffic_is_distributed_over_localities_as_told() {
 }
 
 #[test]
-fn service_prefers_its_own_zone_when_it_says_so() {
+fn traffic_distribution_prefer_same_zone_keeps_traffic_in_the_zone() {
     let (near, far) = (Named::new("near"), Named::new("far"));
     for (distribution, near_only) in [("trafficDistribution: PreferSameZone, ", true), ("", false)]
     {
@@ -395,7 +395,7 @@ fn service_prefers_its_own_zone_when_it_says_so() {
 }
 
 #[test]
-fn t106_t107_ejections_of_all_are_no_endpoint_or_panic() {
+fn t106_t107_ejecting_all_endpoints_gives_503_or_panic_mode() {
     for (panic_percent, status) in [(0, 503), (50, 500)] {
         let bad = [Named::new("one"), Named::new("two")];
         bad.iter().for_each(|named| named.answers(500));

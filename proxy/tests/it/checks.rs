@@ -40,7 +40,7 @@ fn policy(kind: &str) -> String {
 }
 
 #[tokio::test]
-async fn security_policies_are_warned_of_and_counted_while_they_are_not_enforced() {
+async fn unenforced_security_policies_give_warnings_and_a_count() {
     let start = Start::new();
     let rules = "- directResponse: {status: 204}";
     let mesh = documents([gateway(&[start.edge()]), routes("all", "['*']", rules)]);
@@ -84,7 +84,7 @@ async fn security_policies_are_warned_of_and_counted_while_they_are_not_enforced
 }
 
 #[test]
-fn secrets_are_those_of_the_namespace_of_the_proxy() {
+fn secrets_are_read_from_the_namespace_of_the_proxy() {
     let pair = Authority::new("ca").server(&["a.test"]);
     let secret = credential("cred", &pair).replace("{name: cred}", "{name: cred, namespace: edge}");
     let start = Start::new();
@@ -131,7 +131,7 @@ fn secrets_are_those_of_the_namespace_of_the_proxy() {
 }
 
 #[test]
-fn paths_are_given_as_kubectl_takes_them() {
+fn check_takes_path_arguments_like_kubectl() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
     for name in ["a.yaml", "b.yaml"] {
@@ -190,7 +190,7 @@ fn paths_are_given_as_kubectl_takes_them() {
 }
 
 #[test]
-fn finding_in_standard_input_has_its_line_as_in_a_file() {
+fn diagnostics_for_standard_input_have_line_numbers() {
     let tls = "{mode: SIMPLE, credentialName: none}";
     let address = ([127, 0, 0, 1], 8443).into();
     let input = documents([
@@ -215,7 +215,7 @@ fn finding_in_standard_input_has_its_line_as_in_a_file() {
 }
 
 #[test]
-fn standard_input_that_is_empty_is_a_warning() {
+fn empty_standard_input_is_a_warning() {
     for (input, code) in [("", 1), (" \n", 1), ("# nothing is deployed yet\n", 0)] {
         let (found, text) = check_input(&["-", "--deny-warnings"], input, &[]);
         assert_eq!(found, code, "{text}");
@@ -231,7 +231,7 @@ fn plain_service(name: &str) -> String {
 }
 
 #[test]
-fn directory_without_resources_is_a_warning_of_a_proxy_too() {
+fn running_proxy_warns_of_a_directory_without_resources() {
     let start = Start::new().args(["--allow-empty"]);
     let proxy = start.file("notes.txt", "nothing").start();
     let log = proxy.stderr();

@@ -178,7 +178,7 @@ fn finished(replies: &[JoinHandle<Reply>]) -> usize {
 }
 
 #[test]
-fn t113_one_is_active_one_waits_and_one_overflows() {
+fn t113_with_one_connection_and_one_pending_the_third_request_overflows() {
     let origin = Gated::start();
     let pool = "{tcp: {maxConnections: 1}, http: {http1MaxPendingRequests: 1}}";
     let proxy = proxy(&[origin.address], pool);
@@ -221,7 +221,7 @@ fn ask_for(proxy: &Proxy, path: &str) -> Raw {
 }
 
 #[test]
-fn time_of_a_try_begins_with_its_connection_and_that_of_the_request_before() {
+fn per_try_timeout_starts_with_the_connection_and_request_timeout_before_it() {
     const PER_TRY: Duration = Duration::from_millis(300);
     let origin = Gated::start();
     let to = "route: [{destination: {host: a.test}}]";
@@ -264,7 +264,7 @@ fn time_of_a_try_begins_with_its_connection_and_that_of_the_request_before() {
 }
 
 #[test]
-fn t114_t115_overflow_is_neither_tried_again_nor_counted_against_its_endpoint() {
+fn t114_t115_overflow_is_not_retried_and_does_not_count_for_outlier_detection() {
     let origin = Gated::start();
     let pool = "{http: {http2MaxRequests: 1}}";
     let policy = "outlierDetection: {consecutive5xxErrors: 1, consecutiveGatewayErrors: 1, maxEjectionPercent: 100}, ";
@@ -288,7 +288,7 @@ fn t114_t115_overflow_is_neither_tried_again_nor_counted_against_its_endpoint() 
 }
 
 #[test]
-fn t116_connection_is_closed_after_as_many_requests() {
+fn t116_connection_is_closed_after_max_requests_per_connection() {
     for (max, connections) in [(1, 6), (2, 3), (3, 2)] {
         let origin = Gated::open();
         let pool = format!("{{http: {{maxRequestsPerConnection: {max}}}}}");
@@ -302,7 +302,7 @@ fn t116_connection_is_closed_after_as_many_requests() {
 }
 
 #[test]
-fn connection_that_was_idle_for_its_timeout_carries_no_request() {
+fn connection_past_its_idle_timeout_is_not_reused() {
     const IDLE: Duration = Duration::from_millis(100);
     for back in [Back::H1, Back::H2] {
         for pool in [
@@ -371,7 +371,7 @@ fn storm(proxy: &Proxy, clients: usize, requests: usize) {
 }
 
 #[test]
-fn everybody_is_served_by_few_connections() {
+fn all_requests_complete_with_few_connections() {
     for (max, origins) in [(1, 1), (3, 1), (3, 2)] {
         let origins: Vec<Gated> = (0..origins).map(|_| Gated::open()).collect();
         let at: Vec<SocketAddr> = origins.iter().map(|origin| origin.address).collect();
@@ -393,7 +393,7 @@ fn everybody_is_served_by_few_connections() {
 }
 
 #[test]
-fn connection_that_waits_on_another_worker_is_called_in() {
+fn idle_connection_of_another_worker_makes_room_for_a_queued_request() {
     let origin = Gated::open();
     let proxy = proxy(&[origin.address], "{tcp: {maxConnections: 1}}");
     let begun = std::time::Instant::now();
@@ -408,7 +408,7 @@ fn connection_that_waits_on_another_worker_is_called_in() {
 }
 
 #[test]
-fn one_who_leaves_the_line_holds_up_nobody() {
+fn cancelled_pending_request_does_not_block_the_queue() {
     let origin = Gated::start();
     let pool = "{tcp: {maxConnections: 1}, http: {http1MaxPendingRequests: 2}}";
     let proxy = proxy(&[origin.address], pool);
@@ -426,7 +426,7 @@ fn one_who_leaves_the_line_holds_up_nobody() {
 }
 
 #[test]
-fn time_of_a_request_runs_while_it_waits() {
+fn request_timeout_includes_the_time_in_the_queue() {
     let origin = Gated::start();
     let pool = "{tcp: {maxConnections: 1}, http: {http1MaxPendingRequests: 9}}";
     let rule = "match: [{uri: {exact: /short}}], timeout: 0.2s, route: [{destination: {host: a.test}}]}\n- {";
@@ -444,7 +444,7 @@ fn time_of_a_request_runs_while_it_waits() {
 }
 
 #[test]
-fn higher_limit_lets_in_who_waits() {
+fn raising_the_limit_serves_pending_requests() {
     let origin = Gated::start();
     let proxy = proxy(&[origin.address], "{tcp: {maxConnections: 1}}");
     let replies = replies((0..3).map(|_| ask(&proxy)).collect());
@@ -473,7 +473,7 @@ fn higher_limit_lets_in_who_waits() {
 }
 
 #[test]
-fn connection_is_not_used_for_longer_than_it_may() {
+fn connection_is_not_used_past_max_connection_duration() {
     let origin = Gated::open();
     let proxy = proxy(&[origin.address], "{tcp: {maxConnectionDuration: 0.3s}}");
     let mut client = Raw::connect(proxy.edge);
@@ -523,7 +523,7 @@ fn is_carried(client: &mut Raw) -> bool {
 }
 
 #[test]
-fn connection_too_many_is_closed() {
+fn tcp_connection_above_max_connections_is_closed() {
     let origin = echo();
     let proxy = Proxy::with(|edge| tcp(edge, origin.address, "{tcp: {maxConnections: 2}}"));
     let mut held: Vec<Raw> = (0..2).map(|_| Raw::connect(proxy.edge)).collect();
@@ -543,7 +543,7 @@ fn connection_too_many_is_closed() {
 }
 
 #[test]
-fn carried_connection_ends_when_its_time_is_over() {
+fn tcp_connection_ends_at_max_connection_duration() {
     let origin = echo();
     let pool = "{tcp: {maxConnectionDuration: 0.3s}}";
     let proxy = Proxy::with(|edge| tcp(edge, origin.address, pool));
@@ -560,7 +560,7 @@ fn carried_connection_ends_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn t119_requests_are_upgraded_where_the_port_says_http() {
+async fn t119_h2_upgrade_policy_upgrades_requests_to_http2() {
     let origin = Origin::named(Back::H2, "two");
     let proxy = proxy(&[origin.address], "{http: {h2UpgradePolicy: UPGRADE}}");
     for front in [Front::H1, Front::H2] {
@@ -589,7 +589,7 @@ async fn t119_requests_are_upgraded_where_the_port_says_http() {
 }
 
 #[tokio::test]
-async fn endpoint_is_spoken_to_as_the_client_speaks() {
+async fn use_client_protocol_keeps_the_protocol_of_the_client() {
     for (front, back) in [(Front::H1, Back::H1), (Front::H2, Back::H2)] {
         let origin = Origin::start(back, |_| async { Response::new(full("ok")) });
         let proxy = proxy(&[origin.address], "{http: {useClientProtocol: true}}");
@@ -599,7 +599,7 @@ async fn endpoint_is_spoken_to_as_the_client_speaks() {
 }
 
 #[tokio::test]
-async fn shared_connection_is_given_up_for_other_workers() {
+async fn shared_http2_connection_is_released_for_other_workers() {
     let origin = Origin::named(Back::H2, "ok");
     let start = Start::new();
     let at = [(origin.address, "v1")];

@@ -47,7 +47,7 @@ const FULL: &str = "{allowOrigins: [{exact: \"http://o\"}], allowMethods: [GET, 
                     exposeHeaders: [x-b, x-c], maxAge: 24h, allowCredentials: true}";
 
 #[tokio::test]
-async fn preflight_of_an_allowed_origin_is_answered_here() {
+async fn preflight_of_an_allowed_origin_gets_a_local_reply() {
     let origin = origin();
     let proxy = with_policy(&origin, FULL);
     let answer = ask(&proxy, Method::OPTIONS, &[ORIGIN, METHOD]).await;
@@ -73,7 +73,7 @@ async fn preflight_of_an_allowed_origin_is_answered_here() {
 }
 
 #[tokio::test]
-async fn response_to_an_allowed_origin_says_so_last_of_all() {
+async fn cors_headers_are_added_after_all_other_header_edits() {
     let origin = origin();
     let proxy = with_policy(&origin, FULL);
     let answer = ask(&proxy, Method::GET, &[ORIGIN]).await;
@@ -89,7 +89,7 @@ async fn response_to_an_allowed_origin_says_so_last_of_all() {
 }
 
 #[tokio::test]
-async fn every_origin_is_echoed_when_all_are_allowed() {
+async fn wildcard_policy_echoes_every_origin() {
     let origin = origin();
     let proxy = with_policy(&origin, "{allowOrigins: [{exact: \"*\"}]}");
     let answer = ask(&proxy, Method::GET, &[ORIGIN]).await;
@@ -159,7 +159,7 @@ async fn origins_are_allowed_by_prefix_and_regex() {
 }
 
 #[tokio::test]
-async fn response_to_another_origin_is_left_alone() {
+async fn response_to_an_origin_that_is_not_allowed_has_no_cors_headers() {
     let origin = origin();
     let proxy = with_policy(&origin, FULL);
     let answer = ask(&proxy, Method::GET, &[("origin", "http://other")]).await;
@@ -172,7 +172,7 @@ async fn response_to_another_origin_is_left_alone() {
 }
 
 #[tokio::test]
-async fn preflight_of_another_origin_goes_upstream_unless_it_is_to_be_ignored() {
+async fn preflight_of_an_origin_that_is_not_allowed_follows_unmatched_preflights() {
     let origin = origin();
     let other = [("origin", "http://other"), METHOD];
     let forwarding = FULL.replace("maxAge", "unmatchedPreflights: FORWARD, maxAge");
@@ -209,7 +209,7 @@ async fn options_without_a_requested_method_goes_upstream() {
 }
 
 #[tokio::test]
-async fn local_reply_of_a_matched_route_is_shared_as_well() {
+async fn local_reply_of_a_matched_route_has_cors_headers() {
     let proxy = Proxy::with(|edge| {
         let rule =
             format!("- corsPolicy: {FULL}\n  route: [{{destination: {{host: empty.test}}}}]");
@@ -228,7 +228,7 @@ async fn local_reply_of_a_matched_route_is_shared_as_well() {
 }
 
 #[tokio::test]
-async fn direct_responses_know_no_cors() {
+async fn direct_responses_have_no_cors_headers() {
     let proxy = Proxy::with(|edge| {
         let rule = format!(
             "- corsPolicy: {FULL}\n  directResponse: {{status: 200, body: {{string: here}}}}"

@@ -120,7 +120,7 @@ impl Demo {
 }
 
 #[test]
-fn demo_goes_on_without_a_failed_request_while_a_cluster_is_stopped_and_comes_back() {
+fn demo_fails_no_request_while_a_cluster_stops_and_restarts() {
     let demo = demo(200);
     // the demo's own requests come between ours
     let share = |expected: [usize; 3]| {
@@ -167,7 +167,7 @@ fn is_empty(directory: &std::path::Path) -> bool {
 }
 
 #[test]
-fn demo_removes_its_temporary_files_when_it_ends() {
+fn demo_removes_its_temporary_files_on_exit() {
     let temporary = tempfile::tempdir().unwrap();
     let free = "127.0.0.1:0";
     let arguments = ["--listen", free, "--control", free, "--admin", free];
@@ -192,7 +192,7 @@ fn demo_removes_its_temporary_files_when_it_ends() {
 }
 
 #[test]
-fn second_demo_is_told_how_to_choose_other_addresses() {
+fn second_demo_prints_how_to_choose_other_addresses() {
     let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = held.local_addr().unwrap().to_string();
     let free = "127.0.0.1:0";
@@ -217,7 +217,7 @@ fn second_demo_is_told_how_to_choose_other_addresses() {
 }
 
 #[test]
-fn weights_that_are_changed_in_the_file_are_followed_by_the_next_requests() {
+fn weights_changed_in_the_file_apply_to_the_next_requests() {
     let demo = demo(0);
     eventually("all clusters share", || demo.parts() == [50, 30, 20]);
     let path = demo.files.path().join("edge/policy.yaml");
@@ -236,7 +236,7 @@ fn weights_that_are_changed_in_the_file_are_followed_by_the_next_requests() {
 }
 
 #[test]
-fn calls_that_are_not_known_are_answered_with_those_that_are() {
+fn unknown_demo_calls_list_the_known_calls() {
     let demo = demo(0);
     let (status, text) = ask(demo.calls, "POST /demo/clusters/c9/stop HTTP/1.1");
     assert_eq!((status, &*text), (404, "there is no cluster c9\n"));

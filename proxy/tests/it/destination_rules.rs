@@ -106,7 +106,7 @@ fn t91_less_specific_rule_fills_no_gap() {
 }
 
 #[test]
-fn t92_rule_of_the_client_counts_alone() {
+fn t92_rule_in_the_client_namespace_replaces_all_others() {
     let of = |namespace: &str, more: &str| {
         format!("{namespace}/rule {{host: a.test{more}, trafficPolicy: {{{KEEPALIVE}}}}}")
     };
@@ -126,7 +126,7 @@ fn t92_rule_of_the_client_counts_alone() {
 }
 
 #[test]
-fn rule_for_some_workloads_counts_for_them_alone() {
+fn rule_with_a_workload_selector_applies_to_those_workloads_only() {
     let chosen = format!(
         "default/chosen {{host: a.test, workloadSelector: {{matchLabels: {{app: edge}}}}, trafficPolicy: {{{KEEPALIVE}}}}}"
     );
@@ -138,7 +138,7 @@ fn rule_for_some_workloads_counts_for_them_alone() {
 }
 
 #[test]
-fn rules_for_one_host_are_joined() {
+fn rules_for_one_host_are_merged() {
     let first = "home/a {host: a.test, subsets: [{name: v1, labels: {version: v1}}]}";
     let second = format!(
         "home/b {{host: a.test, trafficPolicy: {{{KEEPALIVE}}}, subsets: [{{name: v1, labels: {{version: v9}}}}]}}"
@@ -164,7 +164,7 @@ fn pairs() -> Origin {
 }
 
 #[test]
-fn t93_block_of_a_subset_replaces_the_whole_block() {
+fn t93_subset_policy_block_replaces_the_whole_block() {
     let rule = "home/rule {host: a.test, trafficPolicy: {connectionPool: {tcp: {maxConnections: 1, \
         tcpKeepalive: {time: 7200s}}}}, subsets: [{name: v1, labels: {version: v1}, trafficPolicy: \
         {connectionPool: {http: {maxRetries: 3}}}}]}";
@@ -220,7 +220,7 @@ fn check_alive(proxy: &Proxy) {
 }
 
 #[test]
-fn t95_subset_without_endpoints_has_nobody() {
+fn t95_subset_without_endpoints_gives_503() {
     let origin = Named::new("one");
     let rule = "home/rule {host: a.test, subsets: [{name: v2, labels: {version: v2}}]}";
     let at = endpoint(origin.origin.address, ", labels: {version: v1}");
@@ -230,7 +230,7 @@ fn t95_subset_without_endpoints_has_nobody() {
 }
 
 #[test]
-fn t96_subset_that_no_rule_defines_is_no_cluster() {
+fn t96_undefined_subset_has_no_cluster() {
     let origin = Named::new("one");
     let rule = "home/rule {host: a.test, subsets: [{name: v1, labels: {version: v1}}]}";
     let at = endpoint(origin.origin.address, ", labels: {version: v1}");
@@ -244,7 +244,7 @@ fn t96_subset_that_no_rule_defines_is_no_cluster() {
 }
 
 #[test]
-fn name_without_addresses_has_nobody() {
+fn name_without_addresses_gives_503() {
     for resolution in ["DNS", "DNS_ROUND_ROBIN"] {
         let around = Around {
             destination: PORT_80,
@@ -260,7 +260,7 @@ fn name_without_addresses_has_nobody() {
 }
 
 #[test]
-fn distribution_to_where_nobody_is_has_nobody() {
+fn distribution_to_an_empty_locality_gives_503() {
     let origin = Named::new("one");
     let at = endpoint(origin.origin.address, ", locality: r/a");
     let rule = "home/rule {host: a.test, trafficPolicy: {loadBalancer: {localityLbSetting: {distribute: \
@@ -273,7 +273,7 @@ fn distribution_to_where_nobody_is_has_nobody() {
 }
 
 #[test]
-fn ejection_of_all_has_nobody_whatever_the_balancer_and_the_retries() {
+fn ejecting_all_endpoints_gives_503_with_every_balancer_and_retries() {
     for balancer in [
         "simple: LEAST_REQUEST",
         "simple: RANDOM",
@@ -320,7 +320,7 @@ fn carried(mesh: &str) -> String {
 }
 
 #[test]
-fn connections_to_nobody_are_closed() {
+fn tcp_connection_without_an_endpoint_is_closed() {
     let unresolved = Around {
         destination: PORT_80,
         entry: "resolution: DNS, endpoints: [{address: missing.invalid}]".to_owned(),
@@ -346,7 +346,7 @@ fn connections_to_nobody_are_closed() {
 }
 
 #[test]
-fn weights_of_zero_count_as_one() {
+fn endpoint_weight_zero_counts_as_one() {
     for balancer in [
         "simple: LEAST_REQUEST",
         "simple: RANDOM",
@@ -372,7 +372,7 @@ fn weights_of_zero_count_as_one() {
 }
 
 #[test]
-fn t97_requests_without_the_key_are_spread() {
+fn t97_requests_without_the_hash_key_are_spread() {
     let origins = ["one", "two", "three"].map(Named::new);
     let endpoints = origins
         .each_ref()
@@ -412,7 +412,7 @@ fn t120_idle_endpoints_get_requests_by_weight() {
 }
 
 #[test]
-fn hash_key_of_the_only_port_counts_for_routes_that_name_none() {
+fn hash_key_of_the_only_port_applies_to_routes_without_a_port() {
     let origins = ["one", "two", "three", "four"].map(Named::new);
     let endpoints = origins.each_ref().map(|one| {
         let at = one.origin.address;
@@ -448,7 +448,7 @@ fn strait(command: &str, mesh: &str, arguments: &[&str]) -> String {
 
 /// The tables of the specification: which of `10.0.0.1` to `10.0.0.3` a key leads to.
 #[test]
-fn t100_keys_lead_where_the_specification_says() {
+fn t100_hash_keys_pick_the_specified_endpoints() {
     let endpoints =
         [1, 2, 3].map(|last| format!("{{address: 10.0.0.{last}, ports: {{http: 8080}}}}"));
     let edge = SocketAddr::from(([127, 0, 0, 1], 8000));
@@ -483,7 +483,7 @@ fn t100_keys_lead_where_the_specification_says() {
 }
 
 #[test]
-fn check_warns_of_ejection_that_cannot_happen_under_a_cap() {
+fn check_warns_when_max_ejection_percent_prevents_all_ejections() {
     let endpoints = [1, 2, 3].map(|last| format!("{{address: 10.0.0.{last}}}"));
     let edge = SocketAddr::from(([127, 0, 0, 1], 8000));
     let rule = "home/rule {host: a.test, trafficPolicy: {outlierDetection: {}}}";
@@ -501,7 +501,7 @@ fn check_warns_of_ejection_that_cannot_happen_under_a_cap() {
 }
 
 #[test]
-fn explain_follows_the_client_and_shows_localities() {
+fn explain_uses_the_client_address_and_shows_localities() {
     let endpoints = [1, 2, 3].map(|last| {
         format!("{{address: 10.0.0.{last}, ports: {{http: 8080}}, locality: r/z{last}}}")
     });

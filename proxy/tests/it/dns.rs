@@ -74,7 +74,7 @@ fn is_answered_by(proxy: &Proxy, name: &str) -> bool {
 }
 
 #[test]
-fn addresses_are_renewed_when_the_shortest_lifetime_of_an_answer_is_over() {
+fn addresses_are_renewed_after_the_shortest_ttl() {
     let [one, two] = pair();
     let port = one.address.port();
     let dns = Dns::start();
@@ -112,7 +112,7 @@ fn failed_lookup_keeps_the_last_addresses() {
 }
 
 #[test]
-fn name_that_was_never_found_has_no_endpoint_until_it_is() {
+fn name_has_no_endpoint_until_it_first_resolves() {
     let [one, _two] = pair();
     let dns = Dns::start();
     let proxy = proxy(&dns, "svc.dns.test", "DNS", one.address.port());
@@ -135,7 +135,7 @@ fn name_that_was_never_found_has_no_endpoint_until_it_is() {
 }
 
 #[test]
-fn addresses_of_both_families_are_endpoints() {
+fn ipv4_and_ipv6_addresses_are_endpoints() {
     let dns = Dns::start();
     dns.set("svc.dns.test", &[(60, at("127.0.0.9")), (60, at("::1"))]);
     let proxy = proxy(&dns, "svc.dns.test", "DNS", 9);
@@ -146,7 +146,7 @@ fn addresses_of_both_families_are_endpoints() {
 }
 
 #[test]
-fn family_whose_lookup_fails_keeps_its_endpoints() {
+fn failed_lookup_of_one_address_family_keeps_its_endpoints() {
     const AAAA: u16 = 28;
     let dns = Dns::start();
     dns.set("svc.dns.test", &[(1, at("127.0.0.9")), (1, at("::1"))]);
@@ -167,7 +167,7 @@ fn family_whose_lookup_fails_keeps_its_endpoints() {
 }
 
 #[test]
-fn round_robin_name_is_one_endpoint_and_keeps_its_connections() {
+fn dns_round_robin_is_one_endpoint_and_keeps_its_connections() {
     let [one, two] = pair();
     let port = one.address.port();
     let dns = Dns::start();
@@ -195,7 +195,7 @@ fn round_robin_name_is_one_endpoint_and_keeps_its_connections() {
 }
 
 #[test]
-fn many_names_are_followed_at_once() {
+fn many_names_are_resolved_concurrently() {
     const NAMES: usize = 300;
     let dns = Dns::start();
     let start = Start::new();

@@ -139,7 +139,7 @@ fn has_findings(directory: &Path, arguments: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn every_yaml_block_is_what_its_page_says() {
+fn every_yaml_block_checks_as_its_page_says() {
     let mut checked = 0;
     for page in pages() {
         for Block { info, text } in blocks(&page) {
@@ -330,7 +330,7 @@ fn anchor(heading: &str) -> String {
 }
 
 #[test]
-fn every_link_leads_to_a_file_and_a_heading() {
+fn every_link_points_at_an_existing_file_and_heading() {
     for page in pages() {
         let text = read(&page);
         for rest in text.split("](").skip(1) {
@@ -361,7 +361,7 @@ fn every_link_leads_to_a_file_and_a_heading() {
 
 /// The table of ratios in the README has the figures of the benches.
 #[test]
-fn the_readme_has_the_ratios_that_were_measured() {
+fn readme_has_the_measured_ratios() {
     let (readme, benches) = (read("README.md"), read("benches/README.md"));
     let table = readme.split("<!-- ratios").nth(1).unwrap();
     let rows = table.split("<!-- /ratios").next().unwrap();
@@ -387,7 +387,7 @@ fn the_readme_has_the_ratios_that_were_measured() {
 }
 
 #[tokio::test]
-async fn getting_started_serves_what_it_says() {
+async fn getting_started_serves_the_responses_it_shows() {
     let origin = Origin::named(Back::H1, "cart");
     let start = Start::new();
     let edge = start.edge();

@@ -150,7 +150,7 @@ fn is_served(edge: SocketAddr, fields: &str, body: &str, trailers: &str) -> bool
 }
 
 #[test]
-fn requests_by_http2_reach_http1_as_the_one_request_that_was_meant() {
+fn http2_requests_reach_http1_endpoints_as_exactly_one_request() {
     let log = Log::default();
     let seen = Arc::clone(&log);
     let origin = RawOrigin::start(move |_, stream| serve(stream, &seen));

@@ -15,7 +15,7 @@ use crate::support::downstream::{Downstream, hello, settings};
 use crate::support::raw::{GET, Raw};
 
 #[test]
-fn parked_connections_wake_up_for_requests() {
+fn idle_connections_serve_new_requests() {
     let mut settings = settings();
     settings.codec.http1.park_after = Duration::from_millis(1);
     let downstream = Downstream::start(&settings, || hello);
@@ -141,7 +141,7 @@ async fn http2_is_served_on_the_same_port() {
 }
 
 #[test]
-fn client_that_leaves_cancels_its_request() {
+fn client_disconnect_cancels_its_request() {
     struct Tell(std::sync::mpsc::Sender<()>);
     impl Drop for Tell {
         fn drop(&mut self) {

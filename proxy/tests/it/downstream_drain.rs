@@ -35,14 +35,14 @@ fn gated() -> (Downstream, Arc<Semaphore>) {
 }
 
 #[test]
-fn idle_workers_end_at_once() {
+fn idle_workers_stop_at_once() {
     let downstream = Downstream::hello();
     downstream.drain.drain();
     downstream.join();
 }
 
 #[test]
-fn request_in_flight_is_answered_and_told_to_close() {
+fn request_in_flight_is_answered_with_connection_close() {
     let (downstream, gate) = gated();
     let address = downstream.address();
     let mut client = Raw::connect(address);
@@ -61,7 +61,7 @@ fn request_in_flight_is_answered_and_told_to_close() {
 }
 
 #[test]
-fn idle_connection_may_ask_once_more() {
+fn idle_connection_is_served_once_more_during_drain() {
     let mut settings = settings();
     settings.codec.timeouts.drain_idle = Duration::from_secs(5);
     settings.codec.http1.park_after = Duration::from_millis(1);
@@ -85,7 +85,7 @@ fn idle_connection_may_ask_once_more() {
 }
 
 #[test]
-fn silent_connections_do_not_hold_up_the_end() {
+fn silent_connections_do_not_delay_the_drain() {
     let mut settings = settings();
     settings.codec.timeouts.drain_idle = Duration::from_millis(200);
     let downstream = Downstream::start(&settings, || hello);
@@ -100,7 +100,7 @@ fn silent_connections_do_not_hold_up_the_end() {
 }
 
 #[test]
-fn hard_stage_ends_what_still_runs() {
+fn hard_stage_ends_remaining_requests() {
     let (downstream, _gate) = gated();
     let mut client = Raw::connect(downstream.address());
     client.send(GET);
@@ -112,7 +112,7 @@ fn hard_stage_ends_what_still_runs() {
 }
 
 #[test]
-fn closed_listener_drains_its_connections_only() {
+fn closing_a_listener_drains_its_connections_only() {
     let downstream = Downstream::hello();
     let second = ListenerKey::from("127.0.0.2:0".parse::<std::net::SocketAddr>().unwrap());
     downstream.want([ANY, second.clone()]);
@@ -134,7 +134,7 @@ fn closed_listener_drains_its_connections_only() {
 }
 
 #[test]
-fn http1_load_loses_nothing() {
+fn drain_loses_no_http1_request() {
     let downstream = Downstream::hello();
     let address = downstream.address();
     let stop = Arc::new(AtomicBool::new(false));
@@ -169,7 +169,7 @@ fn http1_load_loses_nothing() {
 }
 
 #[tokio::test]
-async fn http2_load_loses_nothing_that_was_taken() {
+async fn drain_loses_no_accepted_http2_request() {
     let downstream = Downstream::hello();
     let tcp = tokio::net::TcpStream::connect(downstream.address())
         .await

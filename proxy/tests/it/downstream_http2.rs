@@ -105,7 +105,7 @@ fn continuation_flood_ends_the_connection() {
 }
 
 #[test]
-fn violation_of_the_protocol_ends_the_connection() {
+fn protocol_violation_ends_the_connection() {
     let downstream = Downstream::hello();
     let mut client = Frames::connect(downstream.address());
     // A stream of the server's side.
@@ -117,7 +117,7 @@ fn violation_of_the_protocol_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn header_list_over_the_limit_is_refused() {
+async fn header_list_over_the_limit_is_rejected() {
     let downstream = Downstream::hello();
     let mut sender = connect(&downstream).await;
     // Fits into what hyper's client may send; 32 bytes are added per field (RFC 9113, section 6.5.2).
@@ -141,7 +141,7 @@ async fn header_list_over_the_limit_is_refused() {
 }
 
 #[tokio::test]
-async fn streams_over_the_limit_wait_their_turn() {
+async fn streams_over_the_limit_do_not_start() {
     let asked = Arc::default();
     let downstream = silent(&asked);
     let sender = connect(&downstream).await;
@@ -164,7 +164,7 @@ async fn streams_over_the_limit_wait_their_turn() {
 }
 
 #[tokio::test]
-async fn idle_connection_is_told_goodbye() {
+async fn idle_connection_gets_goaway() {
     let mut settings = settings();
     settings.codec.timeouts.idle = Duration::from_millis(300);
     let downstream = Downstream::start(&settings, || hello);
@@ -178,7 +178,7 @@ async fn idle_connection_is_told_goodbye() {
 }
 
 #[tokio::test]
-async fn connection_with_a_tunnel_is_not_idle() {
+async fn connection_with_an_open_tunnel_is_not_idle() {
     let mut settings = settings();
     settings.codec.timeouts.idle = Duration::from_millis(300);
     let downstream = Downstream::start(&settings, || {

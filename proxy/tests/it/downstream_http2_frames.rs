@@ -80,7 +80,7 @@ fn answer(client: &mut Frames, stream: u32) -> Result<Vec<u8>, u32> {
 }
 
 #[test]
-fn connection_errors_are_told_and_counted() {
+fn connection_errors_send_goaway_and_are_counted() {
     let downstream = Downstream::hello();
     let cases: &[(u8, u8, u32, &[u8], u32)] = &[
         (HEADERS, BOTH, 2, GET, PROTOCOL_ERROR),
@@ -126,7 +126,7 @@ fn connection_errors_are_told_and_counted() {
 }
 
 #[test]
-fn what_is_not_http2_is_told_goodbye() {
+fn bytes_that_are_not_http2_get_goaway() {
     let downstream = Downstream::hello();
     let mut client = Frames::connect(downstream.address());
     // the settings were the first frame; these are not
@@ -146,7 +146,7 @@ fn what_is_not_http2_is_told_goodbye() {
 type Broken = (Vec<u8>, Vec<(u8, u8, Vec<u8>)>, u32);
 
 #[test]
-fn stream_errors_leave_the_connection_as_it_was() {
+fn stream_errors_keep_the_connection_open() {
     let downstream = measuring();
     let mut client = Frames::connect(downstream.address());
     let mut stream = 1;
@@ -259,7 +259,7 @@ fn floods_end_the_connection_and_are_counted() {
 }
 
 #[test]
-fn resets_that_a_peer_provokes_end_the_connection() {
+fn resets_provoked_by_the_client_end_the_connection() {
     let downstream = measuring();
     let mut client = Frames::connect(downstream.address());
     let mut stream = 1;
@@ -279,7 +279,7 @@ fn resets_that_a_peer_provokes_end_the_connection() {
 }
 
 #[test]
-fn closed_streams_take_nothing_but_the_connection_goes_on() {
+fn data_on_closed_streams_is_a_stream_error_and_reused_ids_end_the_connection() {
     let downstream = Downstream::hello();
     let mut client = Frames::connect(downstream.address());
     client.send(HEADERS, BOTH, 1, GET);
@@ -300,7 +300,7 @@ fn closed_streams_take_nothing_but_the_connection_goes_on() {
 }
 
 #[test]
-fn body_that_nobody_reads_holds_no_window_of_the_connection() {
+fn unread_body_does_not_use_up_the_connection_window() {
     let downstream = Downstream::start(&settings(), || hello);
     let mut client = Frames::connect(downstream.address());
     // several times the connection's window, on streams whose requests are answered unread
@@ -315,7 +315,7 @@ fn body_that_nobody_reads_holds_no_window_of_the_connection() {
 }
 
 #[test]
-fn too_much_body_for_the_windows_is_a_fault() {
+fn body_beyond_the_windows_is_a_flow_control_error() {
     let downstream = Downstream::start(&settings(), || {
         |_: Rc<Connection>, request: Request<DownstreamBody>| async move {
             let _held = request;
@@ -332,7 +332,7 @@ fn too_much_body_for_the_windows_is_a_fault() {
 }
 
 #[test]
-fn too_large_headers_are_answered_and_noted() {
+fn too_large_headers_are_rejected_and_counted() {
     let downstream = Downstream::hello();
     let mut client = Frames::connect(downstream.address());
     let field = [b"\0\x01x\x7f\x49".as_slice(), &[b'y'; 200]].concat();
@@ -355,7 +355,7 @@ fn too_large_headers_are_answered_and_noted() {
 }
 
 #[test]
-fn flood_of_resets_of_unseen_requests_ends_the_connection() {
+fn flood_of_resets_before_dispatch_ends_the_connection() {
     let downstream = Downstream::hello();
     let mut client = Frames::connect(downstream.address());
     let mut all = Vec::new();
@@ -372,7 +372,7 @@ fn flood_of_resets_of_unseen_requests_ends_the_connection() {
 }
 
 #[test]
-fn peer_that_does_not_read_is_closed_when_it_stalls() {
+fn client_that_stops_reading_is_closed() {
     let mut settings = settings();
     settings.codec.http2.stall_timeout = Duration::from_millis(300);
     let downstream = Downstream::start(&settings, || {
@@ -394,7 +394,7 @@ fn peer_that_does_not_read_is_closed_when_it_stalls() {
 }
 
 #[test]
-fn head_that_is_never_complete_is_not_waited_for() {
+fn incomplete_head_times_out() {
     let mut settings = settings();
     settings.codec.http1.head_timeout = Duration::from_millis(300);
     let downstream = Downstream::start(&settings, || hello);
@@ -410,7 +410,7 @@ fn head_that_is_never_complete_is_not_waited_for() {
 }
 
 #[test]
-fn silent_peer_is_asked_whether_it_is_there() {
+fn silent_client_gets_a_keepalive_ping() {
     let mut settings = settings();
     settings.codec.http2.keep_alive = Some(Duration::from_millis(200));
     let downstream = Downstream::start(&settings, || hello);
@@ -422,7 +422,7 @@ fn silent_peer_is_asked_whether_it_is_there() {
 }
 
 #[test]
-fn body_is_asked_for_when_the_client_waits_to_be_told() {
+fn expect_100_continue_is_answered_when_the_body_is_read() {
     let downstream = measuring();
     let mut client = Frames::connect(downstream.address());
     let head = [POST, b"\0\x06expect\x0c100-continue"].concat();

@@ -38,7 +38,7 @@ fn reading(whole: &Arc<AtomicUsize>) -> Downstream {
 }
 
 #[test]
-fn ambiguous_requests_are_refused_and_never_reach_the_exchange() {
+fn ambiguous_requests_are_rejected_before_routing() {
     let whole = Arc::default();
     let downstream = reading(&whole);
     for request in [
@@ -112,7 +112,7 @@ fn ambiguous_requests_are_refused_and_never_reach_the_exchange() {
 }
 
 #[test]
-fn broken_chunks_are_refused() {
+fn malformed_chunks_get_400() {
     let whole = Arc::default();
     let downstream = reading(&whole);
     for body in [
@@ -145,7 +145,7 @@ fn broken_chunks_are_refused() {
 }
 
 #[test]
-fn requests_before_a_bad_one_are_answered() {
+fn pipelined_requests_before_a_malformed_one_are_answered() {
     let downstream = Downstream::hello();
     let mut client = Raw::connect(downstream.address());
     client.send([GET, GET, "GET / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n"].concat());
@@ -156,7 +156,7 @@ fn requests_before_a_bad_one_are_answered() {
 }
 
 #[test]
-fn good_bodies_arrive_whole_however_they_are_cut() {
+fn valid_bodies_arrive_whole_in_any_segmentation() {
     let downstream = Downstream::start(&settings(), || {
         |_: Rc<Connection>, request: Request<DownstreamBody>| async move {
             let body = request.into_body().collect().await.unwrap();
@@ -179,7 +179,7 @@ fn good_bodies_arrive_whole_however_they_are_cut() {
 }
 
 #[test]
-fn oversized_heads_are_refused_with_431() {
+fn oversized_heads_get_431() {
     let downstream = Downstream::hello();
     let big = format!(
         "GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
@@ -268,7 +268,7 @@ fn idle_connections_are_closed() {
 }
 
 #[test]
-fn http10_is_served_or_refused_as_told() {
+fn http10_is_served_or_rejected_by_its_setting() {
     let downstream = Downstream::hello();
     let mut client = Raw::connect(downstream.address());
     let reply = client.send("GET / HTTP/1.0\r\n\r\n").reply();
@@ -301,7 +301,7 @@ fn tls_on_a_plaintext_listener_is_closed_and_counted() {
 }
 
 #[test]
-fn panic_ends_its_own_connection_only() {
+fn worker_panic_ends_only_its_own_connection() {
     let downstream = Downstream::start(&settings(), || {
         let requests = Rc::new(Cell::new(0));
         move |_: Rc<Connection>, request: Request<DownstreamBody>| {

@@ -105,7 +105,7 @@ async fn sigterm_under_load_fails_no_request() {
 }
 
 #[test]
-fn request_in_flight_is_finished_and_nothing_new_is_taken() {
+fn request_in_flight_completes_and_no_connection_is_accepted() {
     for front in [Front::H1, Front::H2] {
         let (origin, gate, mut proxy) = gated("30s");
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -138,7 +138,7 @@ fn request_in_flight_is_finished_and_nothing_new_is_taken() {
 }
 
 #[test]
-fn drain_time_bounds_the_wait() {
+fn drain_ends_after_drain_time() {
     let (origin, _gate, mut proxy) = gated("200ms");
     let mut client = Raw::connect(proxy.edge);
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -152,7 +152,7 @@ fn drain_time_bounds_the_wait() {
 }
 
 #[test]
-fn second_signal_ends_it_at_once() {
+fn second_signal_ends_the_process_at_once() {
     let (origin, _gate, mut proxy) = gated("10m");
     let mut client = Raw::connect(proxy.edge);
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -192,7 +192,7 @@ fn admin_drains_and_quits() {
 
 /// The client has its answer, the endpoint reads no more, and the client goes on sending.
 #[test]
-fn upload_that_nobody_reads_after_its_response_does_not_hold_the_drain() {
+fn unread_upload_after_its_response_does_not_delay_the_drain() {
     let origin = RawOrigin::start(|_, mut stream| {
         read_head(&mut stream);
         stream

@@ -30,7 +30,7 @@ async fn through(origin: &Origin, proxy: &Proxy, headers: &[(&str, &str)]) -> (S
 const EXTERNAL: (&str, &str) = ("x-forwarded-for", "203.0.113.7");
 
 #[tokio::test]
-async fn request_id_of_an_external_client_is_replaced_unless_asked_to_keep() {
+async fn request_id_of_an_external_client_is_replaced_by_default() {
     let origin = Origin::named(Back::H1, "up");
     let mine = ("x-request-id", "mine");
     let by_default = started(&origin, &[]);
@@ -48,7 +48,7 @@ async fn request_id_of_an_external_client_is_replaced_unless_asked_to_keep() {
 }
 
 #[tokio::test]
-async fn trusted_hops_tell_who_the_client_is_and_what_it_spoke() {
+async fn trusted_hops_set_client_address_and_scheme() {
     let origin = Origin::named(Back::H1, "up");
     let told = [
         ("x-forwarded-for", "192.0.2.1, 192.0.2.2"),
@@ -73,7 +73,7 @@ async fn trusted_hops_tell_who_the_client_is_and_what_it_spoke() {
 }
 
 #[tokio::test]
-async fn scheme_that_a_trusted_hop_tells_is_matched_and_redirected_from() {
+async fn scheme_from_a_trusted_hop_is_used_for_matching_and_redirects() {
     let start = Start::new().args(["--trusted-hops", "1"]);
     let rules = "\
 - match: [{scheme: {exact: https}, uri: {exact: /matched}}]
@@ -104,7 +104,7 @@ async fn scheme_that_a_trusted_hop_tells_is_matched_and_redirected_from() {
 }
 
 #[tokio::test]
-async fn https_redirect_leaves_what_a_trusted_hop_took_by_https() {
+async fn https_redirect_skips_requests_with_scheme_https_from_a_trusted_hop() {
     let origin = Origin::named(Back::H1, "up");
     for (hops, proto, expected) in [
         ("1", Some("https"), 200),
@@ -130,7 +130,7 @@ async fn https_redirect_leaves_what_a_trusted_hop_took_by_https() {
 }
 
 #[tokio::test]
-async fn external_clients_control_nothing() {
+async fn control_headers_of_external_clients_are_ignored() {
     let origin = Origin::named(Back::H1, "up");
     let claims = [
         ("x-envoy-internal", "true"),
@@ -162,7 +162,7 @@ async fn external_clients_control_nothing() {
 }
 
 #[tokio::test]
-async fn internal_addresses_are_those_of_the_flag() {
+async fn internal_addresses_flag_decides_which_clients_are_internal() {
     let origin = Origin::named(Back::H1, "up");
     for (arguments, before, internal) in [
         (&[][..], &[][..], false),
@@ -186,7 +186,7 @@ async fn internal_addresses_are_those_of_the_flag() {
 }
 
 #[tokio::test]
-async fn traces_of_the_client_pass_through_and_nothing_is_started() {
+async fn trace_headers_pass_through_and_no_trace_is_started() {
     let origin = Origin::named(Back::H2, "up");
     let proxy = started(&origin, &LOOPBACK_IS_INTERNAL);
     let trace = [
@@ -217,7 +217,7 @@ async fn traces_of_the_client_pass_through_and_nothing_is_started() {
 }
 
 #[tokio::test]
-async fn forwarded_host_is_told_only_when_asked_for_and_changed() {
+async fn x_forwarded_host_is_set_only_with_the_flag_and_a_rewritten_host() {
     let origin = Origin::named(Back::H1, "up");
     let mesh = |edge| {
         let rules = "\
@@ -256,7 +256,7 @@ async fn forwarded_host_is_told_only_when_asked_for_and_changed() {
 }
 
 #[tokio::test]
-async fn responses_name_the_server_and_the_date_and_no_via() {
+async fn responses_have_server_and_date_but_no_via() {
     let origin = Origin::start(Back::H1, |request| async move {
         let mut response = Response::new(full("up"));
         if request.uri().path() == "/dated" {

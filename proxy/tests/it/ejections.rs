@@ -76,7 +76,7 @@ fn with_scripted(statuses: &'static [u16], outliers: &str) -> (Proxy, Origin, Na
 }
 
 #[test]
-fn t103_success_between_failures_begins_anew() {
+fn t103_success_resets_the_count_of_consecutive_errors() {
     let statuses = &[500, 500, 200, 500, 500, 200, 500, 500, 404, 500, 500];
     let outliers = "consecutive5xxErrors: 3, maxEjectionPercent: 100";
     let (proxy, scripted, _good) = with_scripted(statuses, outliers);
@@ -86,7 +86,7 @@ fn t103_success_between_failures_begins_anew() {
 }
 
 #[test]
-fn listed_statuses_count_as_errors_in_place_of_5xx() {
+fn listed_status_codes_replace_5xx_as_errors() {
     let statuses = &[500, 500, 500, 429, 429];
     let outliers = "consecutive5xxErrors: 2, outlierDetectionHttpErrorCodes: [429], \
         baseEjectionTime: 300s, maxEjectionPercent: 100";
@@ -99,7 +99,7 @@ fn listed_statuses_count_as_errors_in_place_of_5xx() {
 }
 
 #[test]
-fn t105_gateway_errors_are_counted_apart() {
+fn t105_gateway_errors_have_their_own_count() {
     let statuses = &[500, 500, 500, 500, 200, 503, 503];
     let outliers = "consecutiveGatewayErrors: 2, maxEjectionPercent: 100";
     let (proxy, scripted, _good) = with_scripted(statuses, outliers);
@@ -115,7 +115,7 @@ fn t105_gateway_errors_are_counted_apart() {
 }
 
 #[test]
-fn failures_to_connect_are_counted_apart_when_asked() {
+fn split_local_origin_errors_have_their_own_count() {
     const SPLIT: &str = "splitExternalLocalOriginErrors: true, maxEjectionPercent: 100";
     // what is counted, and after how many of 20 requests to it an endpoint is ejected
     for (outliers, refusals, errors) in [
@@ -190,7 +190,7 @@ fn t104_one_of_three_is_ejected_under_the_default_cap() {
 const OUT_FOR_LONG: &str = "consecutive5xxErrors: 1, baseEjectionTime: 1h, maxEjectionPercent: 100";
 
 #[test]
-fn t110_what_a_zone_cannot_take_spills_over() {
+fn t110_traffic_beyond_a_zones_capacity_spills_over() {
     let near = ["n1", "n2", "n3", "n4"].map(Named::new);
     let far = ["f1", "f2"].map(Named::new);
     let origins: Vec<(&Named, &str)> = near
@@ -214,7 +214,7 @@ fn t110_what_a_zone_cannot_take_spills_over() {
 }
 
 #[test]
-fn t111_localities_that_nothing_is_sent_to_are_no_last_resort() {
+fn t111_localities_without_a_share_get_no_traffic_even_as_last_resort() {
     let [near, far, off] = ["near", "far", "off"].map(Named::new);
     let policy =
         "{loadBalancer: {localityLbSetting: {distribute: [{from: r/a, to: {r/a: 80, r/b: 20}}]}}}";
@@ -230,7 +230,7 @@ fn t111_localities_that_nothing_is_sent_to_are_no_last_resort() {
 }
 
 #[test]
-fn t112_networks_come_before_regions() {
+fn t112_failover_priority_network_orders_before_region() {
     let origins = ["here", "region", "network", "neither"].map(Named::new);
     let places = ["r net", "q net", "r other", "q other"];
     let endpoints: Vec<String> = origins
@@ -286,7 +286,7 @@ fn t121_new_endpoint_warms_up() {
 }
 
 #[test]
-fn warmup_duration_secs_is_the_older_name_of_the_duration() {
+fn warmup_duration_secs_warms_up_like_warmup_duration() {
     warms_up("warmupDurationSecs: 2s");
 }
 
@@ -329,7 +329,7 @@ fn warms_up(warmup: &str) {
 }
 
 #[test]
-fn t151_panic_begins_where_priorities_cannot_carry_the_load() {
+fn t151_panic_mode_starts_when_all_priorities_lack_capacity() {
     let origins = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"].map(Named::new);
     let all: Vec<(&Named, &str)> = origins.iter().map(|named| (named, "")).collect();
     let outliers = format!("{OUT_FOR_LONG}, minHealthPercent: 90");

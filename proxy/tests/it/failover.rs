@@ -147,7 +147,7 @@ fn failing_world() -> Proxy {
 }
 
 #[tokio::test]
-async fn each_failure_has_its_reply_flag_and_count() {
+async fn each_failure_has_its_status_response_flag_and_counter() {
     let proxy = failing_world();
     for front in [Front::H1, Front::H2] {
         let mut client = Client::connect(front, proxy.edge).await;
@@ -192,7 +192,7 @@ fn check_body(row: &Row, answer: &Answer) {
 }
 
 #[tokio::test]
-async fn grpc_clients_are_told_in_their_own_way() {
+async fn local_replies_to_grpc_clients_have_a_grpc_status() {
     let proxy = failing_world();
     let mut client = Client::connect(Front::H2, proxy.edge).await;
     for row in ROWS {
@@ -214,7 +214,7 @@ async fn grpc_clients_are_told_in_their_own_way() {
 }
 
 #[tokio::test]
-async fn head_gets_the_headers_of_a_local_reply_only() {
+async fn head_request_gets_a_local_reply_without_a_body() {
     let proxy = failing_world();
     for front in [Front::H1, Front::H2] {
         let mut client = Client::connect(front, proxy.edge).await;
@@ -229,7 +229,7 @@ async fn head_gets_the_headers_of_a_local_reply_only() {
 }
 
 #[tokio::test]
-async fn timeout_counts_from_the_end_of_the_request() {
+async fn request_timeout_starts_at_the_end_of_the_request() {
     let origin = Origin::start(Back::H1, |request| async move {
         if request.uri().path() == "/never" {
             std::future::pending::<()>().await;
@@ -259,7 +259,7 @@ async fn timeout_counts_from_the_end_of_the_request() {
 }
 
 #[tokio::test]
-async fn response_that_breaks_off_is_not_made_to_look_whole() {
+async fn truncated_response_is_not_completed() {
     let origin = RawOrigin::start(|_, mut stream| {
         read_head(&mut stream);
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
@@ -276,7 +276,7 @@ async fn response_that_breaks_off_is_not_made_to_look_whole() {
 }
 
 #[tokio::test]
-async fn client_that_leaves_is_logged_and_the_origin_let_go() {
+async fn client_disconnect_is_logged_and_cancels_the_upstream_request() {
     let (tell, told) = mpsc::channel();
     let tell = std::sync::Mutex::new(tell);
     let origin = RawOrigin::start(move |_, mut stream| {
@@ -323,7 +323,7 @@ fn closes_on_reuse() -> (RawOrigin, Arc<AtomicUsize>, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn get_that_meets_a_closing_connection_is_sent_again() {
+async fn get_on_a_closing_connection_is_retried() {
     let (origin, gets, _) = closes_on_reuse();
     let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H1, origin.address));
     let mut client = Client::connect(Front::H1, proxy.edge).await;
@@ -361,7 +361,7 @@ async fn post_that_was_written_is_never_sent_twice() {
 }
 
 #[tokio::test]
-async fn connections_that_closed_while_idle_cost_no_request() {
+async fn connections_closed_while_idle_fail_no_request() {
     let origin_connections = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&origin_connections);
     let origin = RawOrigin::start(move |_, mut stream| {
@@ -388,7 +388,7 @@ async fn connections_that_closed_while_idle_cost_no_request() {
 }
 
 #[tokio::test]
-async fn origin_that_comes_back_is_used_again() {
+async fn endpoint_that_restarts_is_used_again() {
     let address = free_address();
     let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H1, address));
     let mut client = Client::connect(Front::H1, proxy.edge).await;
@@ -421,7 +421,7 @@ async fn serve_streams(
 }
 
 #[tokio::test]
-async fn reset_streams_are_told_apart() {
+async fn reset_streams_have_distinct_details() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let proxy = Proxy::with(|edge| {
@@ -452,7 +452,7 @@ async fn reset_streams_are_told_apart() {
 }
 
 #[tokio::test]
-async fn origin_that_goes_away_costs_no_request() {
+async fn goaway_of_an_endpoint_fails_no_request() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, address));
@@ -475,7 +475,7 @@ async fn origin_that_goes_away_costs_no_request() {
 }
 
 #[tokio::test]
-async fn grpc_timeout_of_the_client_holds() {
+async fn grpc_timeout_of_the_client_applies() {
     let slow = Origin::start(Back::H2, |_| std::future::pending());
     let proxy = Proxy::with(|edge| crate::support::mesh::everything_to(edge, &slow));
     let mut client = Client::connect(Front::H2, proxy.edge).await;

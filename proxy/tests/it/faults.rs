@@ -37,7 +37,7 @@ fn grpc(path: &str) -> Request<crate::support::origin::Body> {
 }
 
 #[tokio::test]
-async fn abort_answers_in_place_of_the_upstream() {
+async fn abort_replies_without_an_upstream_request() {
     let origin = Origin::named(Back::H1, "up");
     let abort = "{abort: {httpStatus: 418, percentage: {value: 100}}}";
     let headers = "headers: {response: {set: {x-edited: \"yes\"}}}";
@@ -58,7 +58,7 @@ async fn abort_answers_in_place_of_the_upstream() {
 }
 
 #[tokio::test]
-async fn abort_without_percentage_never_happens() {
+async fn abort_without_percentage_aborts_nothing() {
     let origin = Origin::named(Back::H1, "up");
     let proxy = with_fault(&origin, "{abort: {httpStatus: 503}}", "");
     let mut client = Client::connect(Front::H1, proxy.edge).await;
@@ -68,7 +68,7 @@ async fn abort_without_percentage_never_happens() {
 }
 
 #[tokio::test]
-async fn abort_of_half_of_the_requests_hits_about_half() {
+async fn abort_percentage_50_aborts_about_half() {
     let origin = Origin::named(Back::H1, "up");
     let abort = "{abort: {httpStatus: 503, percentage: {value: 50}}}";
     let proxy = with_fault(&origin, abort, "");
@@ -82,7 +82,7 @@ async fn abort_of_half_of_the_requests_hits_about_half() {
 }
 
 #[tokio::test]
-async fn grpc_status_reaches_only_clients_that_speak_grpc() {
+async fn grpc_status_abort_applies_to_grpc_clients_only() {
     let origin = Origin::named(Back::H1, "up");
     let abort = "{abort: {grpcStatus: UNAVAILABLE, percentage: {value: 100}}}";
     let proxy = with_fault(&origin, abort, "");
@@ -99,7 +99,7 @@ async fn grpc_status_reaches_only_clients_that_speak_grpc() {
 }
 
 #[tokio::test]
-async fn http_status_becomes_a_grpc_status_for_clients_that_speak_grpc() {
+async fn http_status_abort_becomes_a_grpc_status_for_grpc_clients() {
     let origin = Origin::named(Back::H1, "up");
     let abort = "{abort: {httpStatus: 503, percentage: {value: 100}}}";
     let proxy = with_fault(&origin, abort, "");
@@ -110,7 +110,7 @@ async fn http_status_becomes_a_grpc_status_for_clients_that_speak_grpc() {
 }
 
 #[tokio::test]
-async fn delay_does_not_count_in_the_timeout() {
+async fn fault_delay_does_not_count_towards_the_timeout() {
     let origin = Origin::named(Back::H1, "up");
     let delay = "{delay: {fixedDelay: 200ms, percentage: {value: 100}}}";
     let proxy = with_fault(&origin, delay, "timeout: 100ms");
@@ -139,7 +139,7 @@ async fn delay_comes_before_abort() {
 }
 
 #[tokio::test]
-async fn delay_ends_when_its_client_leaves() {
+async fn fault_delay_ends_with_a_client_disconnect() {
     let origin = Origin::named(Back::H1, "up");
     let delay = "{delay: {fixedDelay: 1h, percentage: {value: 100}}}";
     let proxy = with_fault(&origin, delay, "");

@@ -29,7 +29,7 @@ fn head_through(origin: &Origin, client: &mut Raw, lines: &[&str]) -> u16 {
 }
 
 #[test]
-fn hop_by_hop_headers_of_a_request_end_here() {
+fn hop_by_hop_headers_of_a_request_are_removed() {
     for back in [Back::H1, Back::H2] {
         let (origin, proxy) = hello(back);
         let mut client = Raw::connect(proxy.edge);
@@ -61,7 +61,7 @@ fn hop_by_hop_headers_of_a_request_end_here() {
 }
 
 #[test]
-fn connection_header_that_nominates_wrongly_is_refused() {
+fn connection_header_with_protected_or_too_many_names_is_rejected() {
     let (origin, proxy) = hello(Back::H1);
     let many: Vec<_> = (0..10).map(|number| format!("x-{number}")).collect();
     let many = format!("Connection: {}", many.join(", "));
@@ -73,7 +73,7 @@ fn connection_header_that_nominates_wrongly_is_refused() {
 }
 
 #[tokio::test]
-async fn hop_by_hop_headers_of_a_response_end_here() {
+async fn hop_by_hop_headers_of_a_response_are_removed() {
     let origin = RawOrigin::start(|_, mut stream| {
         while !read_head(&mut stream).is_empty() {
             let response = "HTTP/1.1 200 OK\r\nConnection: keep-alive, x-mine\r\nKeep-Alive: timeout=5\r\n\
@@ -96,7 +96,7 @@ async fn hop_by_hop_headers_of_a_response_end_here() {
 }
 
 #[tokio::test]
-async fn origin_is_told_who_asks() {
+async fn upstream_request_has_the_forwarded_headers() {
     let (origin, proxy) = hello(Back::H1);
     let mut client = Client::connect(Front::H1, proxy.edge).await;
     let mut request = get("/");
@@ -125,7 +125,7 @@ async fn origin_is_told_who_asks() {
 }
 
 #[tokio::test]
-async fn controls_are_kept_from_internal_clients_only() {
+async fn control_headers_are_kept_from_internal_clients_only() {
     let origin = Origin::named(Back::H1, "hello");
     let internal = ["--internal-addresses", "127.0.0.1/32"];
     let proxy = Proxy::with_args(&internal, |edge| everything_to(edge, &origin));
@@ -165,7 +165,7 @@ async fn controls_are_kept_from_internal_clients_only() {
 }
 
 #[tokio::test]
-async fn host_arrives_as_it_was_sent() {
+async fn host_header_is_forwarded_unchanged() {
     for back in [Back::H1, Back::H2] {
         let (origin, proxy) = hello(back);
         for front in [Front::H1, Front::H2] {
@@ -184,7 +184,7 @@ async fn host_arrives_as_it_was_sent() {
 }
 
 #[test]
-fn host_of_a_whole_target_counts_and_replaces_the_header() {
+fn host_of_an_absolute_request_target_replaces_the_host_header() {
     let origin = Origin::named(Back::H1, "hello");
     let proxy = Proxy::with(|edge| {
         documents([
@@ -215,7 +215,7 @@ fn host_of_a_whole_target_counts_and_replaces_the_header() {
 }
 
 #[tokio::test]
-async fn cookie_crumbs_are_joined_for_http1() {
+async fn http2_cookie_fields_are_joined_for_http1() {
     let (origin, proxy) = hello(Back::H1);
     let mut client = Client::connect(Front::H2, proxy.edge).await;
     let mut request = get("/");
@@ -228,7 +228,7 @@ async fn cookie_crumbs_are_joined_for_http1() {
 }
 
 #[tokio::test]
-async fn several_values_stay_several() {
+async fn repeated_headers_stay_separate() {
     let origin = Origin::start(Back::H1, |_| async {
         let mut response = Response::new(full(""));
         for cookie in ["a=1; Path=/", "b=2; Path=/"] {
@@ -261,7 +261,7 @@ fn http10_clients_are_served() {
 }
 
 #[test]
-fn http10_clients_never_see_chunks() {
+fn http10_clients_get_no_chunked_encoding() {
     let origin = RawOrigin::start(|_, mut stream| {
         read_head(&mut stream);
         let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
@@ -278,7 +278,7 @@ fn http10_clients_never_see_chunks() {
 }
 
 #[test]
-fn path_is_normalised_before_it_is_matched_and_sent() {
+fn path_is_normalized_before_matching_and_forwarding() {
     let (origin, proxy) = hello(Back::H1);
     for (sent, arrives) in [
         ("/a/../b", "/b"),

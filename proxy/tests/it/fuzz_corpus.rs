@@ -7,62 +7,62 @@ use std::path::{Path, PathBuf};
 mod targets;
 
 #[test]
-fn certificates_holds_on_its_corpus() {
+fn certificates_target_passes_on_its_corpus() {
     run_corpus("certificates", targets::certificates::run);
 }
 
 #[test]
-fn client_hello_holds_on_its_corpus() {
+fn client_hello_target_passes_on_its_corpus() {
     run_corpus("client_hello", targets::client_hello::run);
 }
 
 #[test]
-fn compile_holds_on_its_corpus() {
+fn compile_target_passes_on_its_corpus() {
     run_corpus("compile", targets::compile::run);
 }
 
 #[test]
-fn hpack_holds_on_its_corpus() {
+fn hpack_target_passes_on_its_corpus() {
     run_corpus("hpack", targets::hpack::run);
 }
 
 #[test]
-fn http1_head_holds_on_its_corpus() {
+fn http1_head_target_passes_on_its_corpus() {
     run_corpus("http1_head", targets::http1_head::run);
 }
 
 #[test]
-fn http1_response_holds_on_its_corpus() {
+fn http1_response_target_passes_on_its_corpus() {
     run_corpus("http1_response", targets::http1_response::run);
 }
 
 #[test]
-fn http2_client_holds_on_its_corpus() {
+fn http2_client_target_passes_on_its_corpus() {
     run_corpus("http2_client", targets::http2_client::run);
 }
 
 #[test]
-fn http2_server_holds_on_its_corpus() {
+fn http2_server_target_passes_on_its_corpus() {
     run_corpus("http2_server", targets::http2_server::run);
 }
 
 #[test]
-fn proxy_protocol_holds_on_its_corpus() {
+fn proxy_protocol_target_passes_on_its_corpus() {
     run_corpus("proxy_protocol", targets::proxy_protocol::run);
 }
 
 #[test]
-fn regex_translate_holds_on_its_corpus() {
+fn regex_translate_target_passes_on_its_corpus() {
     run_corpus("regex_translate", targets::regex_translate::run);
 }
 
 #[test]
-fn route_match_holds_on_its_corpus() {
+fn route_match_target_passes_on_its_corpus() {
     run_corpus("route_match", targets::route_match::run);
 }
 
 #[test]
-fn yaml_load_holds_on_its_corpus() {
+fn yaml_load_target_passes_on_its_corpus() {
     run_corpus("yaml_load", targets::yaml_load::run);
 }
 

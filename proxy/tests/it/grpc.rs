@@ -237,7 +237,7 @@ async fn both_sides_stream_at_the_same_time() {
 }
 
 #[tokio::test]
-async fn deadline_of_the_client_is_told_to_the_server() {
+async fn grpc_timeout_of_the_client_is_forwarded() {
     let server = server();
     let proxy = Proxy::with(|edge| everything_to(edge, &server));
     let mut client = Client::connect(&proxy).await;
@@ -256,7 +256,7 @@ async fn deadline_of_the_client_is_told_to_the_server() {
 }
 
 #[tokio::test]
-async fn timeout_of_the_route_is_unavailable_to_the_client() {
+async fn route_timeout_gives_the_grpc_client_a_status() {
     let server = server();
     let proxy = proxy(&server, "timeout: 50ms");
     let mut client = Client::connect(&proxy).await;
@@ -269,7 +269,7 @@ async fn timeout_of_the_route_is_unavailable_to_the_client() {
 }
 
 #[tokio::test]
-async fn faults_and_missing_routes_are_statuses_to_the_client() {
+async fn faults_and_missing_routes_give_grpc_statuses() {
     let server = server();
     for (fields, code, message) in [
         (
@@ -314,7 +314,7 @@ async fn calls_are_routed_by_service_and_method() {
 }
 
 #[tokio::test]
-async fn calls_go_through_tls_of_the_rule() {
+async fn grpc_calls_use_the_tls_of_the_destination_rule() {
     let material = upstream_tls::Files::new();
     let terms = Terms::new(&material.ca.server(&["a.test"]));
     let server = TlsOrigin::serving(Speaks::H2, &terms, |request| async {
@@ -387,7 +387,7 @@ async fn call_across_clusters(rewrite: &str) -> Result<Note, Status> {
 }
 
 #[tokio::test]
-async fn scenario_48_a_call_to_another_cluster_needs_its_prefix_stripped_there() {
+async fn scenario_48_grpc_path_prefix_must_be_stripped_by_the_remote_gateway() {
     let stripped = ", pathRewrite: {from: '^/c2/notes/?', to: '/'}";
     let told = call_across_clusters(stripped).await;
     assert_eq!(told.unwrap(), note("from afar", 1));

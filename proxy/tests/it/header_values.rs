@@ -65,7 +65,7 @@ impl Edited {
 }
 
 #[tokio::test]
-async fn operators_without_a_value_write_nothing() {
+async fn operators_without_a_value_add_no_header() {
     let sets = [
         ("x-alone", "%TRAILER(x-a)%"),
         ("x-new", "%CEL(f(request['a'], g(1)))%"),
@@ -97,7 +97,7 @@ async fn operators_without_a_value_write_nothing() {
 }
 
 #[tokio::test]
-async fn request_values_tell_what_is_known_before_it_is_sent() {
+async fn request_operators_have_the_values_known_before_sending() {
     let world = Edited::start(
         &[
             (
@@ -156,7 +156,7 @@ async fn request_values_tell_what_is_known_before_it_is_sent() {
 }
 
 #[tokio::test]
-async fn response_values_tell_how_the_request_went() {
+async fn response_operators_have_the_outcome_of_the_request() {
     let world = Edited::start(
         &[],
         &[
@@ -213,7 +213,7 @@ async fn response_values_tell_how_the_request_went() {
 }
 
 #[tokio::test]
-async fn values_of_local_replies_have_no_endpoint() {
+async fn operators_in_local_replies_have_no_endpoint() {
     let rule = edited(
         &[],
         &[
@@ -239,7 +239,7 @@ async fn values_of_local_replies_have_no_endpoint() {
 }
 
 #[tokio::test]
-async fn values_tell_of_tls_with_the_client() {
+async fn operators_have_the_downstream_tls_values() {
     let (ca, clients) = (Authority::new("ca"), Authority::new("clients"));
     let uri = "spiffe://cluster.local/ns/default/sa/known";
     let known = clients.issue(Leaf {
@@ -337,7 +337,7 @@ async fn values_tell_of_tls_with_the_client() {
 }
 
 #[test]
-fn values_tell_of_tls_with_the_endpoint() {
+fn operators_have_the_upstream_tls_values() {
     let ca = Authority::new("ca");
     let directory = tempfile::tempdir().unwrap();
     let client = ca.server(&["spiffe://cluster.local/ns/default/sa/edge"]);
@@ -393,7 +393,7 @@ fn values_tell_of_tls_with_the_endpoint() {
 }
 
 #[tokio::test]
-async fn grpc_status_of_a_response_without_messages_is_told() {
+async fn grpc_status_operator_works_for_trailers_only_responses() {
     let origin = Origin::start(Back::H1, |_| async {
         let mut response = hyper::Response::new(empty());
         let headers = response.headers_mut();
@@ -433,7 +433,7 @@ async fn grpc_status_of_a_response_without_messages_is_told() {
 }
 
 #[tokio::test]
-async fn start_time_is_when_the_request_began() {
+async fn start_time_operator_has_the_start_of_the_request() {
     let origin = Origin::named(Back::H1, "hello");
     let set = "{set: {x-times: \"%START_TIME(%s%9f)% %EMIT_TIME(%s%9f)%\"}}";
     let rule = format!(

@@ -105,7 +105,7 @@ fn both(proxy: &Proxy) -> bool {
 }
 
 #[test]
-fn endpoint_that_fails_its_checks_takes_no_traffic_though_it_would_answer() {
+fn endpoint_that_fails_health_checks_gets_no_traffic() {
     let (one, two) = (Patient::new("one"), Patient::new("two"));
     let endpoints = [one.origin.address, two.origin.address];
     let proxy = start(service("HTTP", &endpoints, HTTP), rule(""));
@@ -168,7 +168,7 @@ fn endpoint_that_fails_its_checks_takes_no_traffic_though_it_would_answer() {
 }
 
 #[test]
-fn endpoint_that_hangs_fails_its_checks_and_all_failing_is_no_endpoint() {
+fn hanging_endpoint_fails_health_checks_and_all_failing_gives_503() {
     let (one, two) = (Patient::new("one"), Patient::new("two"));
     one.is(HANGS);
     two.is(500);
@@ -192,7 +192,7 @@ fn endpoint_that_hangs_fails_its_checks_and_all_failing_is_no_endpoint() {
 }
 
 #[test]
-fn new_endpoint_waits_for_its_first_check() {
+fn new_endpoint_gets_no_traffic_before_its_first_health_check() {
     let (one, two) = (Patient::new("one"), Patient::new("two"));
     two.is(HANGS);
     let text = |endpoints: &[SocketAddr]| service("HTTP", endpoints, HTTP);
@@ -229,7 +229,7 @@ fn new_endpoint_waits_for_its_first_check() {
 }
 
 #[test]
-fn reload_keeps_what_checks_found_and_removal_pardons() {
+fn reload_keeps_health_and_removing_checks_makes_endpoints_healthy() {
     let (one, two) = (Patient::new("one"), Patient::new("two"));
     two.is(503);
     let endpoints = [one.origin.address, two.origin.address];
@@ -258,7 +258,7 @@ fn reload_keeps_what_checks_found_and_removal_pardons() {
 }
 
 #[test]
-fn statuses_and_host_are_those_that_are_asked_for() {
+fn http_checks_use_the_configured_statuses_and_host() {
     let (one, two) = (Patient::new("one"), Patient::new("two"));
     two.is(302);
     let endpoints = [one.origin.address, two.origin.address];
@@ -286,7 +286,7 @@ fn statuses_and_host_are_those_that_are_asked_for() {
 }
 
 #[test]
-fn tcp_checks_ask_whether_a_port_takes_connections() {
+fn tcp_checks_connect_to_the_port() {
     let (one, two) = (Patient::new("one"), Patient::new("two"));
     let port = |at: SocketAddr, port: u16| SocketAddr::new(at.ip(), port);
     let other = free_address().port();
@@ -339,7 +339,7 @@ fn grpc_origin(name: &'static str, status: &Arc<AtomicU16>) -> Origin {
 }
 
 #[test]
-fn grpc_checks_ask_the_health_service() {
+fn grpc_checks_call_the_grpc_health_service() {
     let serving = || Arc::new(AtomicU16::new(1));
     let (first, second) = (serving(), serving());
     let (one, two) = (grpc_origin("one", &first), grpc_origin("two", &second));
@@ -368,7 +368,7 @@ fn grpc_checks_ask_the_health_service() {
 }
 
 #[test]
-fn ejections_and_checks_take_out_for_reasons_of_their_own() {
+fn ejections_and_health_checks_are_independent() {
     let (one, two) = (Patient::new("one"), Patient::new("two"));
     let endpoints = [one.origin.address, two.origin.address];
     let outlier = rule("").replace(
@@ -406,7 +406,7 @@ fn crowd(silent: &TcpListener, endpoints: u16) -> String {
 }
 
 #[test]
-fn endpoints_that_hang_keep_no_other_service_from_its_checks() {
+fn hanging_endpoints_do_not_delay_checks_of_other_services() {
     let silent = TcpListener::bind("0.0.0.0:0").unwrap();
     let (one, two) = (Patient::new("one"), Patient::new("two"));
     let endpoints = [one.origin.address, two.origin.address];
@@ -431,7 +431,7 @@ fn endpoints_that_hang_keep_no_other_service_from_its_checks() {
 }
 
 #[test]
-fn checks_shake_hands_as_requests_do() {
+fn health_checks_use_the_upstream_tls_settings() {
     let material = Files::new();
     let good = Terms::new(&material.ca.server(&["web.test"])).for_clients_of(&material.ca);
     let origin = TlsOrigin::start(Speaks::H1, &good);

@@ -194,7 +194,7 @@ fn complaint(row: &Row, proxy: SocketAddr, log: &Log) -> Option<String> {
 }
 
 #[test]
-fn malformed_requests_are_refused_and_unusual_ones_arrive_as_they_were_meant() {
+fn malformed_requests_are_rejected_and_unusual_ones_arrive_intact() {
     let log = Log::default();
     let seen = Arc::clone(&log);
     let origin = RawOrigin::start(move |_, stream| serve(stream, &seen));

@@ -154,7 +154,7 @@ fn complaint((number, row): (usize, &Row), edge: SocketAddr, served: &Served) ->
 }
 
 #[test]
-fn malformed_responses_reach_no_client_and_spoil_no_connection() {
+fn malformed_responses_are_not_forwarded_and_close_their_connection() {
     let rows: Arc<Vec<Row>> = Arc::new(rows(RESPONSES).map(Row::parse).collect());
     assert!(rows.len() >= ROWS_MIN, "{}", rows.len());
     let served = Served::default();

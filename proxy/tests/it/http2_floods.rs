@@ -122,7 +122,7 @@ fn flood(edge: SocketAddr, text: &str, reads: bool) -> String {
 }
 
 #[test]
-fn floods_end_or_are_bounded_and_neighbours_are_served() {
+fn floods_are_bounded_and_other_clients_are_served() {
     let origin = Origin::start(Back::H1, |request: hyper::Request<Incoming>| async {
         drop(request.into_body().collect().await);
         hyper::Response::new(full("hello"))

@@ -194,7 +194,7 @@ impl Bench {
 }
 
 #[test]
-fn malformed_http2_responses_reach_no_client_and_spoil_no_connection() {
+fn malformed_http2_responses_are_not_forwarded_and_other_streams_work() {
     let bench = Bench::start();
     let (mut count, mut complaints) = (0, Vec::new());
     for row in rows(RESPONSES) {

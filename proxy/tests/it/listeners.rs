@@ -12,7 +12,7 @@ use crate::support::eventually;
 use crate::support::raw::{GET, Raw};
 
 #[test]
-fn requests_are_answered_on_one_connection() {
+fn keep_alive_connection_serves_several_requests() {
     let downstream = Downstream::hello();
     let mut client = Raw::connect(downstream.address());
     for _ in 0..3 {
@@ -22,7 +22,7 @@ fn requests_are_answered_on_one_connection() {
 }
 
 #[test]
-fn listener_closes_and_others_stay() {
+fn removed_listener_closes_and_others_stay_open() {
     let downstream = Downstream::hello();
     let first = downstream.address();
     let second = ListenerKey::from("127.0.0.2:0".parse::<std::net::SocketAddr>().unwrap());
@@ -44,7 +44,7 @@ fn listener_closes_and_others_stay() {
 }
 
 #[test]
-fn port_in_use_is_reported_and_taken_when_free() {
+fn port_in_use_is_reported_and_bound_when_free() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let downstream = Downstream::hello();
@@ -88,7 +88,7 @@ fn connections_past_the_limit_are_closed_and_counted() {
 }
 
 #[test]
-fn few_connections_are_spread_over_workers() {
+fn connections_are_spread_over_workers() {
     let settings = worker::Settings {
         concurrency: NonZeroUsize::new(2).unwrap(),
         ..settings()

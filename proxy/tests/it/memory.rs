@@ -89,7 +89,7 @@ const DOWNLOAD: &str = "GET /large HTTP/1.1\r\nHost: a\r\n\r\n";
 const UPLOAD: &str = "POST /hangs HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999\r\n\r\n";
 
 #[test]
-fn reader_that_takes_nothing_costs_little() {
+fn slow_reader_uses_little_memory() {
     for (back, most) in [(Back::H1, 160), (Back::H2, 160)] {
         let (_origin, proxy) = before(back);
         let each = kib_each(&proxy, DOWNLOAD);
@@ -98,7 +98,7 @@ fn reader_that_takes_nothing_costs_little() {
 }
 
 #[test]
-fn upload_that_nobody_takes_costs_little() {
+fn unread_upload_uses_little_memory() {
     for (back, most) in [(Back::H1, 128), (Back::H2, 128)] {
         let (_origin, proxy) = before(back);
         let each = kib_each(&proxy, UPLOAD);
@@ -107,7 +107,7 @@ fn upload_that_nobody_takes_costs_little() {
 }
 
 #[tokio::test]
-async fn body_that_waits_for_its_reader_goes_on_and_comes_whole() {
+async fn paused_body_resumes_and_arrives_whole() {
     for back in [Back::H1, Back::H2] {
         let (_origin, proxy) = before(back);
         let mut client = Client::connect(Front::H1, proxy.edge).await;

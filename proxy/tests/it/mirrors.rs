@@ -73,7 +73,7 @@ async fn result(proxy: &Proxy, result: &str, count: f64) {
 }
 
 #[tokio::test]
-async fn copy_is_the_request_as_it_is_forwarded() {
+async fn mirrored_request_equals_the_forwarded_request() {
     for (front, back) in [
         (Front::H1, Back::H1),
         (Front::H1, Back::H2),
@@ -109,7 +109,7 @@ async fn copy_is_the_request_as_it_is_forwarded() {
 }
 
 #[tokio::test]
-async fn copy_has_the_trailers() {
+async fn mirrored_request_has_the_trailers() {
     let web = echo(Back::H1);
     let (mirror, mut told) = listening(Back::H1);
     let proxy = mirrored(&web, &mirror);
@@ -124,7 +124,7 @@ async fn copy_has_the_trailers() {
 }
 
 #[tokio::test]
-async fn dead_slow_and_unknown_mirrors_are_not_noticed() {
+async fn failing_mirrors_do_not_affect_the_request() {
     let web = echo(Back::H1);
     let slow = RawOrigin::start(|_, mut stream| {
         read_head(&mut stream);
@@ -151,7 +151,7 @@ async fn dead_slow_and_unknown_mirrors_are_not_noticed() {
 }
 
 #[tokio::test]
-async fn share_of_nothing_makes_no_copies_and_one_draw_serves_all() {
+async fn mirror_percentage_zero_sends_nothing_and_mirrors_share_one_sample() {
     let web = Origin::named(Back::H1, "up");
     let [one, two] = [(); 2].map(|()| Origin::named(Back::H1, "mirror"));
     let mirrors = [&one, &two].map(|origin| (origin.back, origin.address));
@@ -186,7 +186,7 @@ async fn share_of_nothing_makes_no_copies_and_one_draw_serves_all() {
 }
 
 #[tokio::test]
-async fn mirror_percent_is_the_older_name_of_the_share() {
+async fn mirror_percent_works_like_mirror_percentage() {
     let web = Origin::named(Back::H1, "up");
     let mirror = Origin::named(Back::H1, "mirror");
     let mirrors = [(mirror.back, mirror.address), (Back::H1, free_address())];
@@ -207,7 +207,7 @@ async fn mirror_percent_is_the_older_name_of_the_share() {
 }
 
 #[tokio::test]
-async fn host_of_a_copy_can_have_the_suffix_of_older_istio() {
+async fn shadow_host_suffix_can_be_turned_on() {
     let web = Origin::named(Back::H1, "up");
     for back in [Back::H1, Back::H2] {
         let (mirror, mut told) = listening(back);
@@ -233,7 +233,7 @@ async fn host_of_a_copy_can_have_the_suffix_of_older_istio() {
 }
 
 #[tokio::test]
-async fn request_that_breaks_off_takes_its_copy_with_it() {
+async fn aborted_request_aborts_its_mirrored_request() {
     let web = echo(Back::H1);
     let (mirror, mut told) = listening(Back::H1);
     let proxy = mirrored(&web, &mirror);
@@ -251,7 +251,7 @@ async fn request_that_breaks_off_takes_its_copy_with_it() {
 }
 
 #[tokio::test]
-async fn request_that_is_tried_again_is_copied_once() {
+async fn retried_request_is_mirrored_once() {
     let web = echo(Back::H1);
     let (mirror, mut told) = listening(Back::H1);
     let proxy = Proxy::with(|edge| {

@@ -4,59 +4,32 @@
 //! gateways g2 and g3; L1 and L2 are workloads of c1.
 
 mod addresses;
-
 mod changes;
-
-mod circles;
-
 mod explained;
-
 mod exports;
-
 mod exports_tls;
-
 mod foreign;
-
-mod hops;
-
 mod health;
-
+mod hops;
 mod imports;
-
 mod logged;
-
 mod metrics;
-
-mod opaque;
-
 mod outcomes;
-
 mod outside;
-
 mod policies;
-
 mod refused;
-
+mod remote_clusters;
+mod remote_clusters_reload;
 mod replays;
-
+mod request_loops;
 mod requirements;
-
 mod shares;
-
 mod short_names;
-
 mod slices;
-
 mod stickiness;
-
-mod told;
-
-mod told_changes;
-
+mod tcp;
 mod tiers;
-
 mod upstream_imports;
-
 mod visibility;
 
 use std::collections::BTreeMap;

@@ -101,7 +101,7 @@ fn routes(rules: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn name_chooses_the_server_and_nothing_is_terminated() {
+fn passthrough_routes_by_sni_without_terminating_tls() {
     let mut roots = RootCertStore::empty();
     let a = origin("a.test", &mut roots);
     let b = origin("x.b.test", &mut roots);
@@ -144,7 +144,7 @@ fn name_chooses_the_server_and_nothing_is_terminated() {
 }
 
 #[test]
-fn destination_subnets_of_a_tls_rule_are_those_of_the_address_that_clients_dial() {
+fn destination_subnets_match_the_address_that_the_client_dialed() {
     let mut roots = RootCertStore::empty();
     let a = origin("a.test", &mut roots);
     let b = origin("b.test", &mut roots);
@@ -174,7 +174,7 @@ fn destination_subnets_of_a_tls_rule_are_those_of_the_address_that_clients_dial(
 }
 
 #[test]
-fn what_is_no_tls_is_closed_and_counted() {
+fn bytes_that_are_not_tls_are_closed_and_counted() {
     let proxy = Proxy::with(|edge| documents([gateway(edge, "PASSTHROUGH", "a.test")]));
     for (bytes, reason) in [
         (&b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"[..], "not_tls"),
@@ -199,7 +199,7 @@ fn what_is_no_tls_is_closed_and_counted() {
 }
 
 #[test]
-fn name_of_a_cluster_leads_there_for_clients_of_the_mesh() {
+fn auto_passthrough_routes_by_the_cluster_name_in_sni() {
     let mut roots = RootCertStore::empty();
     let sni = "outbound_.443_._.a.default.svc.cluster.local";
     let a = origin(sni, &mut roots);

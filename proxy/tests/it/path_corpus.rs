@@ -97,7 +97,7 @@ fn by_http2(edge: SocketAddr, path: &[u8]) -> String {
 }
 
 #[test]
-fn paths_take_the_rules_and_reach_the_upstream_as_the_table_says() {
+fn paths_match_rules_and_reach_the_endpoint_as_listed() {
     let origin = RawOrigin::start(|_, stream| echo(stream));
     let rule = |name: &str, matches: &str| {
         format!(

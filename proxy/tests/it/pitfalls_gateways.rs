@@ -59,7 +59,7 @@ fn ask_on(client: &mut Raw, target: &str) -> String {
 }
 
 #[test]
-fn t49_redirect_to_https_needs_no_virtual_service_and_minds_none() {
+fn t49_https_redirect_works_with_and_without_a_virtual_service() {
     let proxy = Proxy::with(|edge| {
         let redirecting = ", tls: {httpsRedirect: true}";
         documents([
@@ -124,7 +124,7 @@ async fn t125_server_with_the_exact_name_wins_over_the_wildcard_in_any_order() {
 }
 
 #[test]
-fn t127_port_stays_with_the_older_of_an_http_and_a_tcp_server() {
+fn t127_older_of_an_http_and_a_tcp_server_keeps_the_port() {
     let origin = RawOrigin::start(|_, mut stream| {
         std::io::Write::write_all(&mut stream, b"bytes").unwrap();
     });
@@ -212,7 +212,7 @@ fn bytes_from(at: SocketAddr) -> String {
 }
 
 #[test]
-fn t133_oldest_virtual_service_has_a_tcp_port_whatever_the_order_of_files() {
+fn t133_oldest_virtual_service_owns_a_tcp_port_in_any_file_order() {
     let origin = |word: &'static [u8]| {
         RawOrigin::start(move |_, mut stream| {
             std::io::Write::write_all(&mut stream, word).unwrap();
@@ -235,7 +235,7 @@ fn t133_oldest_virtual_service_has_a_tcp_port_whatever_the_order_of_files() {
 }
 
 #[tokio::test]
-async fn t150_retries_without_attempts_leave_no_endpoint_for_another() {
+async fn t150_zero_retry_attempts_do_not_move_to_another_endpoint() {
     let origin = Origin::named(Back::H1, "up");
     for settings in ["retries: {}", "retries: {attempts: 0}"] {
         let proxy = Proxy::with(|edge| {

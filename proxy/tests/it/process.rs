@@ -26,7 +26,7 @@ fn stalled_pipe() -> (PipeReader, std::io::PipeWriter) {
 }
 
 #[test]
-fn stalled_standard_error_stops_nothing() {
+fn stalled_standard_error_does_not_block_traffic() {
     let origin = Origin::named(Back::H1, "first");
     let other = Origin::named(Back::H1, "second");
     let (unread, stderr) = stalled_pipe();
@@ -45,7 +45,7 @@ fn stalled_standard_error_stops_nothing() {
 }
 
 #[test]
-fn what_stalled_standard_error_held_up_is_written_when_it_is_read() {
+fn buffered_log_lines_are_written_when_standard_error_is_read() {
     let origin = Origin::named(Back::H1, "first");
     let (mut unread, stderr) = stalled_pipe();
     let start = Start::new().stderr(stderr);
@@ -62,7 +62,7 @@ fn what_stalled_standard_error_held_up_is_written_when_it_is_read() {
 }
 
 #[test]
-fn before_a_drain_everything_goes_on_but_readiness() {
+fn predrain_keeps_serving_but_is_not_ready() {
     let origin = Origin::named(Back::H1, "hello");
     let start = Start::new().args(["--pre-drain", "1h"]);
     let mesh = everything_to(start.edge(), &origin);
@@ -82,7 +82,7 @@ fn before_a_drain_everything_goes_on_but_readiness() {
 }
 
 #[test]
-fn drain_follows_the_time_before_it() {
+fn drain_starts_after_the_predrain_time() {
     let origin = Origin::named(Back::H1, "hello");
     let start = Start::new().args(["--pre-drain", "100ms"]);
     let mesh = everything_to(start.edge(), &origin);
@@ -93,7 +93,7 @@ fn drain_follows_the_time_before_it() {
 }
 
 #[test]
-fn hangup_looks_at_files_and_reopens_the_access_log() {
+fn sighup_reloads_files_and_reopens_the_access_log() {
     let origin = Origin::named(Back::H1, "hello");
     let proxy = Proxy::with(|edge| everything_to(edge, &origin));
     let log = proxy.mesh().parent().unwrap().join("access.log");
@@ -118,7 +118,7 @@ fn hangup_looks_at_files_and_reopens_the_access_log() {
 }
 
 #[test]
-fn hangup_while_the_proxy_starts_does_not_end_it() {
+fn sighup_during_startup_does_not_end_the_process() {
     let directory = tempfile::tempdir().unwrap();
     let pipe = directory.path().join("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
@@ -134,7 +134,7 @@ fn hangup_while_the_proxy_starts_does_not_end_it() {
 }
 
 #[test]
-fn proxy_whose_ports_are_taken_is_not_ready_and_says_why() {
+fn proxy_without_its_ports_is_not_ready_and_reports_the_reason() {
     let origin = Origin::named(Back::H1, "hello");
     let first = Proxy::with(|edge| everything_to(edge, &origin));
     let second = Start::new();
@@ -155,7 +155,7 @@ fn proxy_whose_ports_are_taken_is_not_ready_and_says_why() {
 }
 
 #[test]
-fn listener_that_cannot_open_later_takes_nobody_out_of_service() {
+fn listener_that_fails_to_open_later_keeps_the_proxy_ready() {
     let origin = Origin::named(Back::H1, "hello");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let proxy = Proxy::with(|edge| everything_to(edge, &origin));
@@ -172,7 +172,7 @@ fn listener_that_cannot_open_later_takes_nobody_out_of_service() {
 }
 
 #[test]
-fn empty_and_broken_configurations_are_not_ready_unless_that_is_wanted() {
+fn empty_and_invalid_configurations_are_not_ready_by_default() {
     let is_told = |start: Start, text: &str| {
         let proxy = start.spawn();
         let mut why = String::new();
@@ -194,7 +194,7 @@ fn empty_and_broken_configurations_are_not_ready_unless_that_is_wanted() {
 }
 
 #[test]
-fn health_listener_answers_while_others_fill_the_admin_server() {
+fn health_listener_answers_while_the_admin_server_is_busy() {
     let health = free_address();
     let origin = Origin::named(Back::H1, "hello");
     let start = Start::new().args(["--health", &health.to_string()]);
@@ -247,7 +247,7 @@ fn is_answered(address: SocketAddr) -> bool {
 }
 
 #[test]
-fn connections_past_what_open_files_allow_are_closed_and_counted() {
+fn connections_over_the_open_file_limit_are_closed_and_counted() {
     let origin = Origin::named(Back::H1, "hello");
     let start = Start::new().open_files(256);
     let mesh = everything_to(start.edge(), &origin);
@@ -274,7 +274,7 @@ fn connections_past_what_open_files_allow_are_closed_and_counted() {
 }
 
 #[tokio::test]
-async fn where_no_file_is_left_connections_are_closed_instead_of_waiting() {
+async fn without_free_file_descriptors_connections_are_closed() {
     let origin = Origin::start(Back::H1, |request| async move {
         if request.uri().path() == "/hangs" {
             std::future::pending::<()>().await;
@@ -337,7 +337,7 @@ fn connect_and_ask(edge: SocketAddr, seen: &Seen) {
 }
 
 #[test]
-fn who_was_let_in_before_the_end_is_answered() {
+fn connections_accepted_before_shutdown_are_answered() {
     let origin = Origin::named(Back::H1, "hello");
     for round in 0..4 {
         let mut proxy = Proxy::with(|edge| everything_to(edge, &origin));

@@ -100,7 +100,7 @@ async fn plain_requests_pass_between_all_protocols() {
 }
 
 #[tokio::test]
-async fn bodies_stream_both_ways_unchanged() {
+async fn bodies_stream_in_both_directions_unchanged() {
     let bytes: Vec<u8> = (0..1u32 << 20).map(|n| ((n * 31) >> 3) as u8).collect();
     let bytes = Bytes::from(bytes);
     each_pair(async |mut client, _, _| {
@@ -123,7 +123,7 @@ async fn bodies_stream_both_ways_unchanged() {
 }
 
 #[tokio::test]
-async fn body_frames_pass_before_the_body_ends() {
+async fn body_frames_are_forwarded_before_the_body_ends() {
     each_pair(async |mut client, _, _| {
         let (mut sender, body) = Channel::<Bytes, crate::support::origin::BodyError>::new(1);
         let request = Request::post("http://a.test/echo");
@@ -144,7 +144,7 @@ async fn body_frames_pass_before_the_body_ends() {
 }
 
 #[tokio::test]
-async fn trailers_pass_both_ways() {
+async fn trailers_pass_in_both_directions() {
     each_pair(async |mut client, _, _| {
         let mut trailers = HeaderMap::new();
         trailers.insert("x-sum", "42".parse().unwrap());
@@ -166,7 +166,7 @@ async fn trailers_pass_both_ways() {
 }
 
 #[tokio::test]
-async fn responses_without_body_keep_their_form() {
+async fn bodiless_responses_keep_their_headers() {
     each_pair(async |mut client, _, _| {
         let head = Request::head("http://a.test/hello").body(empty()).unwrap();
         let answer = client.call(head).await;
@@ -186,7 +186,7 @@ async fn responses_without_body_keep_their_form() {
 }
 
 #[tokio::test]
-async fn large_headers_pass_both_ways() {
+async fn large_headers_pass_in_both_directions() {
     let large = "x".repeat(12 * 1024);
     each_pair(async |mut client, _, _| {
         let mut request = get("/large-headers");
@@ -213,7 +213,7 @@ async fn early_response_reaches_the_client() {
 }
 
 #[test]
-fn a_request_that_is_answered_here_before_its_end_is_the_last_of_its_connection() {
+fn local_reply_before_the_end_of_the_request_closes_the_connection() {
     let origin = Origin::start(Back::H1, scripted);
     let closed = free_address();
     let proxy = Proxy::with(|edge| {
@@ -259,7 +259,7 @@ fn a_request_that_is_answered_here_before_its_end_is_the_last_of_its_connection(
 }
 
 #[test]
-fn continue_is_sent_when_the_body_is_wanted() {
+fn expect_100_continue_is_answered_when_the_body_is_read() {
     let origin = Origin::start(Back::H1, scripted);
     let proxy = Proxy::with(|edge| everything_to(edge, &origin));
     let mut client = Raw::connect(proxy.edge);
@@ -273,7 +273,7 @@ fn continue_is_sent_when_the_body_is_wanted() {
 }
 
 #[test]
-fn interim_responses_reach_clients_that_may_have_them() {
+fn interim_responses_reach_clients_that_support_them() {
     let origin = RawOrigin::start(|_, mut stream| {
         while !read_head(&mut stream).is_empty() {
             stream
@@ -335,7 +335,7 @@ fn grpc_frame(message: &str) -> Bytes {
 }
 
 #[tokio::test]
-async fn grpc_calls_pass_with_their_status_in_trailers() {
+async fn grpc_status_trailers_are_forwarded() {
     let origin = Origin::start(Back::H2, |request| async move {
         let status = request.headers()["x-want-status"].clone();
         let mut body = request.into_body();
@@ -411,7 +411,7 @@ async fn grpc_calls_pass_with_their_status_in_trailers() {
 }
 
 #[tokio::test]
-async fn web_socket_passes_messages_both_ways() {
+async fn web_socket_messages_pass_in_both_directions() {
     let origin = Origin::start(Back::H1, chat);
     let proxy = Proxy::with(|edge| everything_to(edge, &origin));
     let stream = tokio::net::TcpStream::connect(proxy.edge).await.unwrap();
@@ -440,7 +440,7 @@ async fn web_socket_passes_messages_both_ways() {
 }
 
 #[test]
-fn refused_upgrade_is_an_ordinary_response() {
+fn rejected_upgrade_is_an_ordinary_response() {
     let origin = Origin::start(Back::H1, chat);
     let proxy = Proxy::with(|edge| everything_to(edge, &origin));
     let mut client = Raw::connect(proxy.edge);
@@ -457,7 +457,7 @@ fn refused_upgrade_is_an_ordinary_response() {
 }
 
 #[test]
-fn reader_that_stops_stops_the_origin() {
+fn client_that_stops_reading_stops_the_endpoint() {
     let pushed = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let count = std::sync::Arc::clone(&pushed);
     const TOTAL: usize = 64 << 20;
@@ -497,7 +497,7 @@ fn reader_that_stops_stops_the_origin() {
 }
 
 #[tokio::test]
-async fn slow_origin_stops_the_sender() {
+async fn slow_endpoint_stops_the_client() {
     for (front, back) in PAIRS {
         let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
         let opened = std::sync::Arc::clone(&gate);
@@ -543,7 +543,7 @@ async fn slow_origin_stops_the_sender() {
 }
 
 #[tokio::test]
-async fn many_requests_run_at_a_time() {
+async fn many_requests_run_concurrently() {
     const PARALLEL: usize = 40;
     for (front, back) in PAIRS {
         let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));

@@ -32,7 +32,7 @@ fn get(path: &str) -> String {
 }
 
 #[test]
-fn header_tells_the_addresses_of_both_ends() {
+fn proxy_protocol_header_sets_client_and_local_address() {
     let proxy = Proxy::with(|edge| http(edge, "require"));
     let v1 = b"PROXY TCP4 192.0.2.1 198.51.100.2 5 443\r\n";
     for (path, header) in [("/v1", &v1[..]), ("/v2", V2)] {
@@ -71,7 +71,7 @@ fn connection_without_a_required_header_is_closed_and_counted() {
 }
 
 #[test]
-fn accepted_header_may_be_missing() {
+fn optional_header_may_be_missing() {
     let proxy = Proxy::with(|edge| http(edge, "accept"));
     assert_eq!(
         Raw::connect(proxy.edge)
@@ -89,7 +89,7 @@ fn accepted_header_may_be_missing() {
 }
 
 #[test]
-fn endpoint_of_a_tcp_connection_is_told_the_client() {
+fn tcp_endpoint_gets_a_proxy_protocol_header() {
     let (tell, told) = mpsc::channel();
     let tell = Mutex::new(tell);
     let origin = RawOrigin::start(move |_, mut stream| {
@@ -170,7 +170,7 @@ fn telling(endpoint: SocketAddr) -> Proxy {
 }
 
 #[test]
-fn endpoint_of_requests_is_told_the_client_of_each_connection() {
+fn http_endpoint_gets_a_proxy_protocol_header_per_connection() {
     let origin = RawOrigin::start(|number, mut stream| {
         let mut told = String::new();
         let mut reader = BufReader::new(stream.try_clone().unwrap());

@@ -148,7 +148,7 @@ async fn change(churn: &Churn, proxy: &Proxy, load: &Load) -> Duration {
 }
 
 #[tokio::test]
-async fn nothing_fails_while_the_configuration_changes_200_times() {
+async fn no_request_fails_during_200_configuration_changes() {
     let start = Start::new();
     let origin = || Origin::named(Back::H1, "ok");
     let churn = Churn {
@@ -217,7 +217,7 @@ async fn says(client: &mut Client, host: &str, word: &str) -> bool {
 }
 
 #[tokio::test]
-async fn every_way_of_changing_a_file_is_seen() {
+async fn every_way_of_changing_a_file_is_detected() {
     let proxy = Proxy::with(|edge| saying(edge, "one"));
     let mut client = Client::connect(Front::H1, proxy.edge).await;
     let file = proxy.mesh().join("mesh.yaml");
@@ -300,7 +300,7 @@ async fn broken_resource_keeps_its_last_good_version() {
 }
 
 #[tokio::test]
-async fn request_keeps_the_configuration_that_it_began_with() {
+async fn request_keeps_the_configuration_it_started_with() {
     let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
     let opened = std::sync::Arc::clone(&gate);
     let origin = Origin::start(Back::H1, move |_| {
@@ -348,7 +348,7 @@ async fn request_keeps_the_configuration_that_it_began_with() {
 }
 
 #[tokio::test]
-async fn listeners_come_and_go_without_touching_others() {
+async fn adding_and_removing_listeners_keeps_others_open() {
     let start = Start::new();
     let (edge, extra) = (start.edge(), free_address());
     let mesh = |addresses: &[SocketAddr]| documents([gateway(addresses), rule("a", "a.test", "a")]);
@@ -383,7 +383,7 @@ async fn listeners_come_and_go_without_touching_others() {
 }
 
 #[tokio::test]
-async fn port_in_use_keeps_nobody_else_from_serving() {
+async fn port_in_use_does_not_affect_other_listeners() {
     let start = Start::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
@@ -410,7 +410,7 @@ async fn port_in_use_keeps_nobody_else_from_serving() {
 }
 
 #[test]
-fn connection_of_a_listener_that_goes_away_is_served_to_its_end() {
+fn connections_of_a_removed_listener_are_served_to_their_end() {
     let origin = Origin::named(Back::H1, "one");
     let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H1, origin.address));
     let mut client = Raw::connect(proxy.edge);

@@ -179,7 +179,7 @@ const EJECT: &str = "outlierDetection: {consecutive5xxErrors: 3, interval: 100ms
     maxEjectionPercent: 50}";
 
 #[test]
-fn endpoint_that_fails_under_load_is_out_and_comes_back() {
+fn failing_endpoint_under_load_is_ejected_and_unejected() {
     for mood in [Mood::Fails, Mood::Resets, Mood::Hangs] {
         let [one, two, three] = ["one", "two", "three"].map(Moody::new);
         let policy = format!("{{loadBalancer: {{simple: ROUND_ROBIN}}, {EJECT}}}");
@@ -218,7 +218,7 @@ fn endpoint_that_fails_under_load_is_out_and_comes_back() {
 }
 
 #[test]
-fn retries_hide_an_endpoint_that_resets_under_load() {
+fn retries_hide_resets_of_one_endpoint_under_load() {
     let [one, two, three] = ["one", "two", "three"].map(Moody::new);
     let policy = format!("{{loadBalancer: {{simple: ROUND_ROBIN}}, {EJECT}}}");
     let endpoints = [(&one, ""), (&two, ""), (&three, "")];
@@ -238,7 +238,7 @@ fn retries_hide_an_endpoint_that_resets_under_load() {
 }
 
 #[test]
-fn retry_of_a_sticky_request_goes_elsewhere_and_its_home_stays() {
+fn retry_leaves_the_hashed_endpoint_and_later_requests_return_to_it() {
     let names = ["one", "two", "three", "four"];
     let all = names.map(Moody::new);
     let endpoints: Vec<(&Moody, &str)> = all.iter().map(|moody| (moody, "")).collect();
@@ -267,7 +267,7 @@ fn retry_of_a_sticky_request_goes_elsewhere_and_its_home_stays() {
 }
 
 #[test]
-fn other_region_takes_over_and_gives_back() {
+fn other_region_takes_over_during_an_outage_only() {
     let [near, also, far] = ["near", "also", "far"].map(Moody::new);
     let policy = format!("{{loadBalancer: {{simple: ROUND_ROBIN}}, {EJECT}}}")
         .replace("maxEjectionPercent: 50", "maxEjectionPercent: 100");
@@ -295,7 +295,7 @@ fn other_region_takes_over_and_gives_back() {
 }
 
 #[test]
-fn own_zone_keeps_its_share_of_the_traffic() {
+fn zone_aware_routing_keeps_the_local_share_in_the_local_zone() {
     let all = ["one", "two", "three", "four"].map(Moody::new);
     let policy =
         "{loadBalancer: {simple: RANDOM, zoneAwareLbSetting: {enabled: true, minClusterSize: 4}}}";

@@ -87,7 +87,7 @@ async fn fetch(proxy: &Proxy, path: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn endpoint_that_refuses_is_left_for_another_by_default() {
+async fn refused_connection_is_retried_on_another_endpoint_by_default() {
     for back in [Back::H1, Back::H2] {
         let origin = Origin::named(back, "up");
         let proxy = proxy(back, &[free_address(), origin.address], "");
@@ -119,7 +119,7 @@ async fn endpoint_that_refuses_is_left_for_another_by_default() {
 }
 
 #[tokio::test]
-async fn body_of_a_request_that_is_refused_goes_to_another_endpoint_whole() {
+async fn request_body_is_retried_whole_after_a_refused_connection() {
     for front in [Front::H1, Front::H2] {
         for back in [Back::H1, Back::H2] {
             let origin = Origin::start(back, |request| async {
@@ -165,7 +165,7 @@ fn chunked(pieces: &[&'static str], trailer: Option<(&'static str, &str)>) -> Re
 }
 
 #[tokio::test]
-async fn plain_503_is_not_tried_again_by_default() {
+async fn plain_503_is_not_retried_by_default() {
     let origin = failing(Back::H1, &[503]);
     let proxy = proxy(Back::H1, &[origin.address], "");
     assert_eq!(fetch(&proxy, "/").await.status, 503);
@@ -174,7 +174,7 @@ async fn plain_503_is_not_tried_again_by_default() {
 }
 
 #[tokio::test]
-async fn plain_503_is_tried_again_where_that_is_asked_for() {
+async fn plain_503_is_retried_with_retry_on_503() {
     let origin = failing(Back::H1, &[503]);
     let start = Start::new();
     let text = world(start.edge(), Back::H1, &[origin.address], "");
@@ -187,7 +187,7 @@ async fn plain_503_is_tried_again_where_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn retries_that_are_switched_off_stay_off() {
+async fn attempts_zero_turns_retries_off() {
     for settings in ["retries: {},", "retries: {attempts: 0},"] {
         let proxy = proxy(Back::H1, &[free_address()], settings);
         let answer = fetch(&proxy, "/").await;
@@ -200,7 +200,7 @@ async fn retries_that_are_switched_off_stay_off() {
 }
 
 #[tokio::test]
-async fn last_response_is_passed_on_when_all_tries_are_used() {
+async fn last_response_is_forwarded_when_all_attempts_are_used() {
     for back in [Back::H1, Back::H2] {
         let origin = failing(back, &[500, 500, 500, 500]);
         let settings = "retries: {attempts: 2, retryOn: 5xx},";
@@ -225,7 +225,7 @@ async fn last_response_is_passed_on_when_all_tries_are_used() {
 }
 
 #[tokio::test]
-async fn latest_reset_is_told_when_all_tries_are_used() {
+async fn last_reset_is_reported_when_all_attempts_are_used() {
     let endpoints = [free_address(), free_address()];
     let proxy = proxy(Back::H1, &endpoints, "retries: {attempts: 2},");
     let answer = fetch(&proxy, "/").await;
@@ -238,7 +238,7 @@ async fn latest_reset_is_told_when_all_tries_are_used() {
 }
 
 #[tokio::test]
-async fn each_response_is_tried_again_by_its_own_condition() {
+async fn each_retry_condition_retries_its_own_responses() {
     let rows: &[(&str, u16, bool)] = &[
         ("5xx", 500, true),
         ("5xx", 404, false),
@@ -277,7 +277,7 @@ async fn each_response_is_tried_again_by_its_own_condition() {
 }
 
 #[tokio::test]
-async fn connection_that_breaks_is_tried_again_only_if_the_policy_says_so() {
+async fn broken_connection_is_retried_only_with_a_matching_condition() {
     let rows = [
         ("", 503, 1),
         ("retries: {attempts: 1, retryOn: reset},", 200, 2),
@@ -307,7 +307,7 @@ async fn connection_that_breaks_is_tried_again_only_if_the_policy_says_so() {
 }
 
 #[tokio::test]
-async fn post_is_streamed_while_it_is_kept() {
+async fn request_body_is_streamed_while_it_is_buffered_for_retries() {
     let (send, mut arrived) = mpsc::unbounded_channel();
     let count = AtomicUsize::new(0);
     let origin = Origin::start(Back::H1, move |request| {
@@ -358,7 +358,7 @@ async fn post_is_streamed_while_it_is_kept() {
 }
 
 #[tokio::test]
-async fn body_above_the_bound_is_sent_once_and_not_kept() {
+async fn body_above_the_buffer_limit_is_sent_once() {
     for length in [true, false] {
         let origin = failing(Back::H1, &[503]);
         let start = Start::new();
@@ -390,7 +390,7 @@ fn sized(bytes: usize, length: bool) -> Request<Body> {
 }
 
 #[tokio::test]
-async fn memory_for_all_bodies_has_a_bound() {
+async fn total_memory_of_buffered_bodies_is_limited() {
     let origin = failing(Back::H1, &[503, 200, 503]);
     let start = Start::new();
     let settings = "retries: {attempts: 1, retryOn: 5xx},";
@@ -407,7 +407,7 @@ async fn memory_for_all_bodies_has_a_bound() {
 }
 
 #[tokio::test]
-async fn refused_stream_is_tried_again_by_default() {
+async fn refused_stream_is_retried_by_default() {
     let (address, attempts) = refusing(1).await;
     let proxy = proxy(Back::H2, &[address], "");
     let mut client = Client::connect(Front::H2, proxy.edge).await;
@@ -447,7 +447,7 @@ async fn refusing(refusals: usize) -> (SocketAddr, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn grpc_status_counts_in_headers_and_not_in_trailers() {
+async fn grpc_status_is_retried_in_headers_and_not_in_trailers() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
     let origin = Origin::start(Back::H2, move |request| {
@@ -490,7 +490,7 @@ async fn grpc_status_counts_in_headers_and_not_in_trailers() {
 }
 
 #[tokio::test]
-async fn trusted_client_asks_for_retries_and_nobody_else() {
+async fn retry_headers_work_for_trusted_clients_only() {
     let origin = failing(Back::H1, &[418, 418, 418, 418]);
     let mesh = |edge| world(edge, Back::H1, &[origin.address], "retries: {},");
     let proxy = Proxy::with_args(&LOOPBACK_IS_INTERNAL, mesh);
@@ -569,7 +569,7 @@ async fn retries_beyond_the_budget_are_not_made() {
 }
 
 #[tokio::test]
-async fn requests_of_the_budget_interval_allow_retries_though_they_are_over() {
+async fn retry_budget_counts_completed_requests_of_its_interval() {
     const OVER: usize = 30;
     const FAILING: usize = 8;
     let origin = Origin::start(Back::H2, |request| async move {
@@ -617,7 +617,7 @@ async fn requests_of_the_budget_interval_allow_retries_though_they_are_over() {
 }
 
 #[tokio::test]
-async fn client_that_leaves_ends_the_tries() {
+async fn client_disconnect_ends_retries() {
     let origin = failing(Back::H1, &[503; 100]);
     let settings = "retries: {attempts: 50, retryOn: 5xx, backoff: 10000s},";
     let proxy = proxy(Back::H1, &[origin.address], settings);

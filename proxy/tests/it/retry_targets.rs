@@ -99,7 +99,7 @@ fn default_retries_stay_within_the_load_distribution() {
 }
 
 #[test]
-fn retries_that_widen_leave_out_priorities_after_two_attempts() {
+fn retry_remote_localities_skips_tried_priorities_after_two_attempts() {
     for balancer in [
         "simple: LEAST_REQUEST",
         "simple: ROUND_ROBIN",
@@ -137,7 +137,7 @@ fn retries_that_widen_leave_out_priorities_after_two_attempts() {
 }
 
 #[test]
-fn connections_over_tcp_stay_within_the_load_distribution() {
+fn tcp_connection_attempts_stay_within_the_load_distribution() {
     for zones in ZONES {
         let near = [free_address(), free_address()];
         let accepted = Arc::<AtomicUsize>::default();

@@ -36,7 +36,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn rules_are_tried_in_order_and_the_first_that_holds_wins() {
+async fn first_matching_rule_in_order_wins() {
     let world = world(
         "\
 - match:
@@ -79,7 +79,7 @@ async fn rules_are_tried_in_order_and_the_first_that_holds_wins() {
 }
 
 #[tokio::test]
-async fn source_labels_are_those_of_the_proxy() {
+async fn source_labels_match_the_labels_of_the_proxy() {
     let says = |conditions: &str, body: &str| {
         format!(
             "- match: [{{sourceLabels: {{{conditions}}}}}]\n  directResponse: {{status: 200, body: {{string: {body}}}}}\n"
@@ -100,7 +100,7 @@ async fn source_labels_are_those_of_the_proxy() {
 }
 
 #[tokio::test]
-async fn requests_of_blocks_with_a_stat_prefix_are_counted_by_it() {
+async fn requests_of_match_blocks_are_counted_by_stat_prefix() {
     let world = world(
         "\
 - match: [{uri: {prefix: /cart}, statPrefix: cart}, {uri: {prefix: /item}, statPrefix: item}]
@@ -130,7 +130,7 @@ async fn requests_of_blocks_with_a_stat_prefix_are_counted_by_it() {
 }
 
 #[tokio::test]
-async fn hosts_choose_the_virtual_host() {
+async fn request_host_selects_the_virtual_host() {
     let world = world("- {directResponse: {status: 200, body: {string: rules}}}");
     let mut client = world.client().await;
     for (host, status) in [
@@ -263,7 +263,7 @@ async fn redirects_and_direct_responses_need_no_origin() {
 }
 
 #[tokio::test]
-async fn delegates_and_several_virtual_services_share_a_host() {
+async fn delegates_and_several_virtual_services_serve_one_host() {
     let (v1, v2) = (Origin::named(Back::H1, "v1"), Origin::named(Back::H1, "v2"));
     let start = Start::new();
     let mesh = documents([

@@ -59,7 +59,7 @@ async fn answers(proxy: &Proxy, expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn service_takes_its_endpoints_from_slices() {
+async fn service_endpoints_come_from_endpoint_slices() {
     let origins = ["one", "two", "not-ready"].map(|name| Origin::named(Back::H1, name));
     let endpoints = [
         (origins[0].address, true),
@@ -112,7 +112,7 @@ async fn metrics_name_the_workload_of_a_pod() {
 }
 
 #[tokio::test]
-async fn service_is_there_for_the_namespaces_that_it_is_exported_to() {
+async fn service_is_visible_in_the_namespaces_of_export_to() {
     let origin = Origin::named(Back::H1, "one");
     let slices = kube("main", "", &[(origin.address, true)]);
     let exported = |to: &str| {
@@ -142,7 +142,7 @@ async fn service_is_there_for_the_namespaces_that_it_is_exported_to() {
 }
 
 #[tokio::test]
-async fn protocol_of_a_port_follows_its_name_and_app_protocol() {
+async fn port_protocol_follows_name_and_app_protocol() {
     for (name, more, back) in [
         ("main", "", Back::H1),
         ("http-main", "", Back::H1),
@@ -167,7 +167,7 @@ async fn protocol_of_a_port_follows_its_name_and_app_protocol() {
 }
 
 #[tokio::test]
-async fn port_of_a_service_entry_speaks_its_protocol_whatever_its_name_is() {
+async fn service_entry_port_uses_its_protocol_field_not_its_name() {
     for (name, protocol, back) in [
         ("http", "HTTP2", Back::H2),
         ("http", "GRPC", Back::H2),
@@ -194,7 +194,7 @@ async fn port_of_a_service_entry_speaks_its_protocol_whatever_its_name_is() {
 }
 
 #[tokio::test]
-async fn names_are_resolved() {
+async fn dns_names_of_endpoints_are_resolved() {
     // On both loopback addresses, whichever the name represents here.
     let listener = std::net::TcpListener::bind("[::]:0").unwrap();
     let address = SocketAddr::from(([127, 0, 0, 1], listener.local_addr().unwrap().port()));
@@ -214,7 +214,7 @@ async fn names_are_resolved() {
 }
 
 #[tokio::test]
-async fn workloads_are_selected_by_labels() {
+async fn workload_entries_are_selected_by_labels() {
     let (chosen, other) = (
         Origin::named(Back::H1, "chosen"),
         Origin::named(Back::H1, "other"),

@@ -23,7 +23,7 @@ fn fails(arguments: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn missing_path_is_named() {
+fn missing_path_is_reported() {
     for command in ["run", "check", "explain", "demo"] {
         let admin = free_address().to_string();
         let flag = if command == "demo" {
@@ -46,7 +46,7 @@ fn missing_path_is_named() {
 }
 
 #[test]
-fn admin_address_in_use_is_named() {
+fn admin_address_in_use_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -60,7 +60,7 @@ fn admin_address_in_use_is_named() {
 }
 
 #[test]
-fn wrong_arguments_are_shown_in_the_right_form() {
+fn invalid_arguments_are_reported_with_the_right_form() {
     for (flag, value, shown) in [
         ("--admin", "31510", "write for example 127.0.0.1:31510"),
         ("--admin", "localhost:1", "write for example 127.0.0.1:1"),
@@ -80,7 +80,7 @@ fn wrong_arguments_are_shown_in_the_right_form() {
 }
 
 #[test]
-fn summary_of_check_counts_one_thing_as_one() {
+fn summary_of_check_uses_the_singular_for_one() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("mesh.yaml");
     let rule = "- {route: [{destination: {host: a}}], tmeout: 1s}";
@@ -92,7 +92,7 @@ fn summary_of_check_counts_one_thing_as_one() {
 }
 
 #[test]
-fn gateway_of_other_proxies_is_named_when_nothing_listens() {
+fn gateway_for_other_proxies_is_reported_when_nothing_listens() {
     let start = Start::new();
     let mesh = gateway(&[start.edge()]).replace("ingressgateway", "egressgateway");
     let proxy = start
@@ -110,7 +110,7 @@ fn gateway_of_other_proxies_is_named_when_nothing_listens() {
 }
 
 #[test]
-fn access_log_that_cannot_be_opened_is_named() {
+fn unopenable_access_log_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().to_str().unwrap();
     let (log, admin) = (format!("{config}/no/such.log"), free_address().to_string());
@@ -131,7 +131,7 @@ fn access_log_that_cannot_be_opened_is_named() {
 }
 
 #[test]
-fn demo_says_that_its_port_is_taken() {
+fn demo_reports_a_port_in_use() {
     let directory = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
@@ -145,7 +145,7 @@ fn demo_says_that_its_port_is_taken() {
 }
 
 #[test]
-fn wrong_usage_has_its_own_code_and_a_remedy() {
+fn usage_errors_have_exit_code_2_and_a_fix() {
     let (code, text) = fails(&["run", "--confg", "x"]);
     assert_eq!(code, 2);
     assert!(text.contains("--config"), "{text}");
@@ -160,7 +160,7 @@ fn wrong_usage_has_its_own_code_and_a_remedy() {
 }
 
 #[tokio::test]
-async fn bad_input_keeps_the_rest_from_nothing() {
+async fn invalid_files_do_not_affect_other_files() {
     let start = Start::new();
     let good = documents([
         gateway(&[start.edge()]),

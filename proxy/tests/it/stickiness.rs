@@ -115,7 +115,7 @@ fn service_with_session_affinity_keeps_a_client_at_one_endpoint() {
 }
 
 #[test]
-fn clients_stay_with_their_endpoint_when_others_are_added() {
+fn session_affinity_survives_added_endpoints() {
     let all = origins();
     let [one, two, three, four] = &all;
     let proxy = proxy(&all[..2], STICKY, "", &["--trusted-hops", "1"]);
@@ -142,7 +142,7 @@ fn clients_stay_with_their_endpoint_when_others_are_added() {
 }
 
 #[test]
-fn client_does_not_go_back_when_its_endpoint_does() {
+fn moved_client_stays_when_its_first_endpoint_recovers() {
     let all = origins();
     for front in [http, tcp] {
         let start = Start::new();
@@ -171,7 +171,7 @@ fn client_does_not_go_back_when_its_endpoint_does() {
 }
 
 #[test]
-fn service_prefers_its_own_node_when_it_says_so() {
+fn traffic_distribution_prefer_same_node_keeps_traffic_on_the_node() {
     let origins = origins();
     let arguments = [
         "--cluster",
@@ -188,7 +188,7 @@ fn service_prefers_its_own_node_when_it_says_so() {
 }
 
 #[test]
-fn destination_that_only_the_client_knows_is_a_bad_gateway() {
+fn passthrough_destination_gives_502() {
     let origins = origins();
     let passthrough = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: s}\nspec: {host: s, \
         trafficPolicy: {loadBalancer: {simple: PASSTHROUGH}}}\n";
@@ -214,7 +214,7 @@ fn destination_that_only_the_client_knows_is_a_bad_gateway() {
 }
 
 #[test]
-fn connection_to_where_only_the_client_knows_is_closed() {
+fn tcp_connection_with_passthrough_destination_is_closed() {
     let edge = free_address();
     let mut all: Vec<String> = tcp(edge)
         .iter()

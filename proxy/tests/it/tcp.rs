@@ -105,7 +105,7 @@ fn server_may_speak_first() {
 }
 
 #[test]
-fn end_of_the_client_leaves_the_server_speaking() {
+fn client_half_close_keeps_the_server_side_open() {
     let origin = echo();
     let proxy = before(&[origin.address]);
     let mut client = connect(&proxy);
@@ -136,7 +136,7 @@ fn end_of_the_client_leaves_the_server_speaking() {
 }
 
 #[test]
-fn end_of_the_server_leaves_the_client_speaking() {
+fn server_half_close_keeps_the_client_side_open() {
     let (tell, told) = std::sync::mpsc::channel();
     let tell = std::sync::Mutex::new(tell);
     let origin = RawOrigin::start(move |_, mut stream| {
@@ -154,7 +154,7 @@ fn end_of_the_server_leaves_the_client_speaking() {
 }
 
 #[test]
-fn reset_of_a_side_resets_the_other() {
+fn reset_of_one_side_resets_the_other() {
     let origin = RawOrigin::start(|_, mut stream| {
         let mut byte = [0; 1];
         stream.read_exact(&mut byte).unwrap();
@@ -171,7 +171,7 @@ fn reset_of_a_side_resets_the_other() {
 }
 
 #[test]
-fn much_goes_through_whole_and_slow_readers_hold_back_the_writer() {
+fn large_transfers_arrive_whole_and_slow_readers_apply_back_pressure() {
     const BYTES: usize = 24 << 20;
     let origin = RawOrigin::start(|_, mut stream| {
         let piece = vec![0; 1 << 16];
@@ -193,7 +193,7 @@ fn much_goes_through_whole_and_slow_readers_hold_back_the_writer() {
 }
 
 #[test]
-fn endpoint_that_takes_no_connection_is_followed_by_another() {
+fn failed_connect_moves_on_to_another_endpoint() {
     let origin = echo();
     let dead = free_address();
     let proxy = before(&[dead, origin.address]);
@@ -206,7 +206,7 @@ fn endpoint_that_takes_no_connection_is_followed_by_another() {
 }
 
 #[test]
-fn connection_that_leads_nowhere_is_closed_and_says_why() {
+fn connection_without_an_endpoint_is_closed_and_logs_the_reason() {
     for (services, flags, details) in [
         (service("a.test", &[free_address()]), "UF,URX", Value::Null),
         (
@@ -259,7 +259,7 @@ fn t148_weights_count_per_connection() {
 }
 
 #[test]
-fn source_subnet_counts_only_when_asked() {
+fn source_subnet_is_matched_only_with_its_flag() {
     let says = |word: &'static [u8]| {
         RawOrigin::start(move |_, mut stream| stream.write_all(word).unwrap())
     };
@@ -288,7 +288,7 @@ fn source_subnet_counts_only_when_asked() {
 }
 
 #[test]
-fn open_connections_outlive_a_reload_and_new_ones_go_by_it() {
+fn open_connections_survive_a_reload_and_new_ones_use_it() {
     let (old, new) = (
         echo(),
         RawOrigin::start(|_, mut stream| stream.write_all(b"new").unwrap()),
@@ -334,7 +334,7 @@ fn drain_lets_open_connections_finish() {
 }
 
 #[test]
-fn connection_that_is_idle_for_too_long_is_reset_on_both_sides() {
+fn connection_past_its_idle_timeout_is_reset_on_both_sides() {
     let (tell, told) = mpsc::channel();
     let tell = Mutex::new(tell);
     let origin = RawOrigin::start(move |_, mut stream| {
@@ -363,7 +363,7 @@ fn connection_that_is_idle_for_too_long_is_reset_on_both_sides() {
 }
 
 #[test]
-fn listener_comes_and_goes_with_its_server() {
+fn listener_opens_and_closes_with_its_server() {
     let origin = echo();
     let proxy = before(&[origin.address]);
     assert!(proxy.page("/listeners").contains("::protocol::TCP"));

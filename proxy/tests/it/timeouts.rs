@@ -37,7 +37,7 @@ fn silent(back: Back) -> Origin {
 const FOREVER: Duration = Duration::from_secs(10);
 
 #[tokio::test]
-async fn try_that_takes_too_long_is_repeated_only_if_the_policy_says_so() {
+async fn per_try_timeout_is_retried_only_with_a_matching_condition() {
     let rows = [
         (
             "connect-failure,refused-stream,unavailable,cancelled",
@@ -72,7 +72,7 @@ async fn try_that_takes_too_long_is_repeated_only_if_the_policy_says_so() {
 }
 
 #[tokio::test]
-async fn time_of_a_try_that_is_not_shorter_than_that_of_the_route_does_not_count() {
+async fn per_try_timeout_not_below_the_route_timeout_is_ignored() {
     let origin = silent(Back::H1);
     let settings = "timeout: 300ms, retries: {attempts: 2, perTryTimeout: 600ms, retryOn: 5xx},";
     let proxy = proxy(&origin, settings);
@@ -87,7 +87,7 @@ async fn time_of_a_try_that_is_not_shorter_than_that_of_the_route_does_not_count
 }
 
 #[tokio::test]
-async fn time_of_the_route_spans_all_tries_and_pauses() {
+async fn route_timeout_includes_all_attempts_and_back_off() {
     let origin = silent(Back::H1);
     let settings = "timeout: 400ms, retries: {attempts: 100, perTryTimeout: 150ms, retryOn: 5xx},";
     let proxy = proxy(&origin, settings);
@@ -111,7 +111,7 @@ async fn time_of_the_route_spans_all_tries_and_pauses() {
 }
 
 #[tokio::test]
-async fn response_that_does_not_end_is_cut_off() {
+async fn endless_response_is_cut_off_at_the_timeout() {
     for settings in [
         "timeout: 100ms,",
         "retries: {attempts: 2, perTryTimeout: 100ms, retryOn: 5xx},",
@@ -135,7 +135,7 @@ async fn response_that_does_not_end_is_cut_off() {
 }
 
 #[tokio::test]
-async fn slow_upload_does_not_count() {
+async fn slow_upload_does_not_count_towards_the_timeout() {
     let origin = Origin::start(Back::H1, |request| async {
         if request.uri().path() == "/silent" {
             return std::future::pending().await;
@@ -161,7 +161,7 @@ async fn slow_upload_does_not_count() {
 }
 
 #[tokio::test]
-async fn trusted_client_sets_times() {
+async fn timeout_headers_of_trusted_clients_apply() {
     /// Settings of the rule, headers of the client, status, and what the upstream is told.
     type Row = (
         &'static str,
@@ -216,7 +216,7 @@ async fn trusted_client_sets_times() {
 }
 
 #[tokio::test]
-async fn grpc_timeout_is_that_of_the_client_or_the_shorter_one() {
+async fn grpc_timeout_is_limited_by_the_route_timeout() {
     // route, client, what the upstream is told
     let rows = [
         ("", Some("60m"), "60m"),

@@ -77,7 +77,7 @@ impl Clients {
 }
 
 #[tokio::test]
-async fn mutual_lets_in_whom_the_authority_signed() {
+async fn mutual_accepts_certificates_of_the_authority() {
     let clients = clients(|_, _| "mode: MUTUAL".to_owned());
     assert_eq!(clients.statuses().await, [0, 200, 200, 0]);
     clients.edge.turns_away("client_certificate_missing", 1.0);
@@ -102,19 +102,19 @@ async fn mutual_lets_in_whom_the_authority_signed() {
 }
 
 #[tokio::test]
-async fn optional_mutual_lets_in_nobody_in_particular_too() {
+async fn optional_mutual_accepts_clients_without_a_certificate() {
     let clients = clients(|_, _| "mode: OPTIONAL_MUTUAL".to_owned());
     assert_eq!(clients.statuses().await, [200, 200, 200, 0]);
 }
 
 #[tokio::test]
-async fn simple_asks_for_no_certificate() {
+async fn simple_requests_no_client_certificate() {
     let clients = clients(|_, _| "mode: SIMPLE".to_owned());
     assert_eq!(clients.statuses().await, [200; 4]);
 }
 
 #[tokio::test]
-async fn only_some_names_are_let_in() {
+async fn subject_alt_names_limit_the_accepted_certificates() {
     for name in [
         "known.clients.example",
         "KNOWN.clients.example",
@@ -142,7 +142,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn either_of_two_lists_of_pins_lets_in() {
+async fn certificate_in_either_pin_list_is_accepted() {
     let by_hash = clients(|known, _| {
         format!(
             "mode: MUTUAL, verifyCertificateHash: ['{}']",
@@ -168,13 +168,13 @@ async fn either_of_two_lists_of_pins_lets_in() {
 }
 
 #[tokio::test]
-async fn without_verification_any_certificate_will_do() {
+async fn insecure_skip_verify_accepts_any_certificate() {
     let clients = clients(|_, _| "mode: MUTUAL, insecureSkipVerify: true".to_owned());
     assert_eq!(clients.statuses().await, [0, 200, 200, 200]);
 }
 
 #[tokio::test]
-async fn revoked_certificates_are_turned_away() {
+async fn revoked_certificates_are_rejected() {
     let clients = clients_with(
         |_, _| "mode: MUTUAL".to_owned(),
         |clients, other| {
@@ -188,7 +188,7 @@ async fn revoked_certificates_are_turned_away() {
 }
 
 #[tokio::test]
-async fn authorities_may_be_in_a_secret_beside() {
+async fn ca_certificate_can_come_from_its_own_secret() {
     let (ca, clients) = (Authority::new("ca"), Authority::new("clients"));
     let pair = ca.server(&["a.example", "b.example"]);
     let known = spiffe(&clients, "known");
@@ -224,7 +224,7 @@ async fn authorities_may_be_in_a_secret_beside() {
 }
 
 #[tokio::test]
-async fn mutual_without_an_authority_lets_nobody_in_and_says_so() {
+async fn mutual_without_an_authority_rejects_all_and_reports_it() {
     let clients = clients_with(|_, _| "mode: MUTUAL".to_owned(), |_, _| Vec::new());
     assert_eq!(clients.statuses().await, [0; 4]);
     let log = clients.edge.proxy.stderr();
@@ -235,7 +235,7 @@ async fn mutual_without_an_authority_lets_nobody_in_and_says_so() {
 }
 
 #[tokio::test]
-async fn mesh_identity_comes_from_a_directory() {
+async fn mesh_identity_is_read_from_a_directory() {
     let ca = Authority::new("mesh");
     let gateway = spiffe(&ca, "gateway");
     let client = spiffe(&ca, "client");
@@ -275,7 +275,7 @@ fn claimed() -> Request<crate::support::origin::Body> {
 }
 
 #[tokio::test]
-async fn origin_learns_who_the_client_is_and_not_what_it_claims() {
+async fn upstream_request_has_the_verified_client_certificate() {
     let clients = clients(|_, _| "mode: OPTIONAL_MUTUAL".to_owned());
     for front in [Front::H1, Front::H2] {
         let visitor = clients.visitor().with(&clients.known);
@@ -309,7 +309,7 @@ async fn origin_learns_who_the_client_is_and_not_what_it_claims() {
 }
 
 #[tokio::test]
-async fn resumed_session_remembers_who_the_client_is() {
+async fn resumed_session_keeps_the_client_identity() {
     let clients = clients(|_, _| "mode: MUTUAL".to_owned());
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let visitor = clients.visitor().with(&clients.known).speaking(version);

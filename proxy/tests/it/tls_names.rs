@@ -80,7 +80,7 @@ fn servers(with_any: bool) -> Edge {
 }
 
 #[tokio::test]
-async fn unknown_name_and_no_name_are_closed_without_a_server_for_all() {
+async fn unknown_or_missing_sni_is_closed_without_a_catch_all_server() {
     let edge = servers(false);
     for (host, expected) in [
         ("a.example", 200),
@@ -98,7 +98,7 @@ async fn unknown_name_and_no_name_are_closed_without_a_server_for_all() {
 }
 
 #[tokio::test]
-async fn server_for_all_takes_clients_that_name_nobody() {
+async fn catch_all_server_accepts_clients_without_sni() {
     let edge = servers(true);
     let mut nameless = edge.visitor();
     nameless.sni = false;
@@ -107,7 +107,7 @@ async fn server_for_all_takes_clients_that_name_nobody() {
 }
 
 #[tokio::test]
-async fn host_of_another_server_is_misdirected_on_http2_and_unknown_on_http1() {
+async fn host_of_another_server_gets_421_on_http2_and_404_on_http1() {
     let edge = servers(false);
     for (front, host, expected) in [
         (Front::H2, "a.example", 200),
@@ -124,7 +124,7 @@ async fn host_of_another_server_is_misdirected_on_http2_and_unknown_on_http1() {
 }
 
 #[tokio::test]
-async fn port_of_a_host_does_not_matter() {
+async fn port_in_the_host_header_is_ignored() {
     let edge = servers(false);
     let mut client = edge.visitor().client(Front::H1, "a.example").await.unwrap();
     assert_eq!(client.call(get("a.example:8443", "/")).await.status, 200);
@@ -140,7 +140,7 @@ async fn plain_http_on_a_tls_port_is_closed() {
 }
 
 #[tokio::test]
-async fn missing_credential_of_one_server_leaves_the_other_at_work() {
+async fn missing_credential_of_one_server_does_not_affect_others() {
     let ca = Authority::new("ca");
     let pair = ca.server(&["a.example", "b.example"]);
     let edge = Edge::start(ca, &[credential("cred", &pair)], |edge| {
@@ -176,7 +176,7 @@ async fn missing_credential_of_one_server_leaves_the_other_at_work() {
 }
 
 #[tokio::test]
-async fn younger_server_with_a_name_that_is_taken_is_left_out_whole() {
+async fn newer_server_with_a_used_host_is_left_out() {
     let ca = Authority::new("ca");
     let pair = ca.server(&["a.example", "b.example"]);
     let edge = Edge::start(ca, &[credential("cred", &pair)], |edge| {
@@ -203,7 +203,7 @@ async fn younger_server_with_a_name_that_is_taken_is_left_out_whole() {
 }
 
 #[tokio::test]
-async fn broken_hellos_are_closed_and_counted() {
+async fn malformed_client_hellos_are_closed_and_counted() {
     let edge = Edge::simple(&["a.example"]);
     for (bytes, reason) in [
         (
@@ -272,7 +272,7 @@ async fn https_redirect_of_an_https_server_has_no_effect() {
 }
 
 #[tokio::test]
-async fn drain_tells_connections_over_tls_to_go() {
+async fn drain_closes_tls_connections_gracefully() {
     let edge = Edge::simple(&["a.example"]);
     let mut client = edge.visitor().client(Front::H1, "a.example").await.unwrap();
     let mut streams = edge.visitor().client(Front::H2, "a.example").await.unwrap();
@@ -290,7 +290,7 @@ async fn drain_tells_connections_over_tls_to_go() {
 }
 
 #[tokio::test]
-async fn client_that_stalls_is_closed_in_time() {
+async fn stalled_handshake_times_out() {
     let ca = Authority::new("ca");
     let pair = ca.server(&["a.example"]);
     let edge = Edge::start_with(
@@ -320,7 +320,7 @@ async fn client_that_stalls_is_closed_in_time() {
 }
 
 #[tokio::test]
-async fn hello_in_pieces_is_served_and_a_huge_one_is_not() {
+async fn fragmented_client_hello_is_accepted_and_a_huge_one_is_not() {
     let edge = Edge::simple(&["a.example"]);
     let hello = edge.visitor().hello("a.example");
     let mut client = Raw::connect(edge.proxy.edge);

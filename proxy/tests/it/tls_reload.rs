@@ -41,7 +41,7 @@ async fn serves(edge: &Edge, pair: &Pair) {
 }
 
 #[tokio::test]
-async fn certificate_in_files_is_followed_and_open_connections_stay() {
+async fn changed_certificate_files_are_reloaded_and_connections_stay_open() {
     let ca = Authority::new("ca");
     let (first, second) = (ca.server(&[HOST]), ca.server(&[HOST]));
     let directory = tempfile::tempdir().unwrap();
@@ -57,7 +57,7 @@ async fn certificate_in_files_is_followed_and_open_connections_stay() {
 }
 
 #[tokio::test]
-async fn certificate_in_a_secret_is_followed_and_open_connections_stay() {
+async fn changed_certificate_secret_is_reloaded_and_connections_stay_open() {
     let ca = Authority::new("ca");
     let (first, second) = (ca.server(&[HOST]), ca.server(&[HOST]));
     let edge = Edge::start(ca, &[credential("cred", &first)], |edge| {
@@ -97,7 +97,7 @@ async fn certificate_in_a_secret_is_followed_and_open_connections_stay() {
 }
 
 #[tokio::test]
-async fn bad_certificate_is_kept_out_and_told_once() {
+async fn invalid_certificate_is_not_loaded_and_logged_once() {
     let ca = Authority::new("ca");
     let (good, other) = (ca.server(&[HOST]), ca.server(&[HOST]));
     let expired = ca.issue(Leaf {
@@ -169,7 +169,7 @@ async fn bad_certificate_is_kept_out_and_told_once() {
 }
 
 #[tokio::test]
-async fn secret_that_is_removed_changes_nothing() {
+async fn removed_secret_keeps_the_last_certificate() {
     let ca = Authority::new("ca");
     let pair = ca.server(&[HOST]);
     let edge = Edge::start(ca, &[credential("cred", &pair)], |edge| {
@@ -213,7 +213,7 @@ async fn secrets_of_another_namespace_are_not_used() {
 }
 
 #[test]
-fn check_reads_certificates_too() {
+fn check_validates_certificates() {
     let ca = Authority::new("ca");
     let (pair, other) = (ca.server(&[HOST]), ca.server(&[HOST]));
     let directory = tempfile::tempdir().unwrap();

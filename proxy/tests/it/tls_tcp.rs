@@ -32,7 +32,7 @@ fn decrypting(origin: &RawOrigin) -> Edge {
 }
 
 #[tokio::test]
-async fn bytes_inside_tls_go_by_tcp_rules() {
+async fn terminated_tls_is_routed_by_tcp_rules() {
     let origin = RawOrigin::start(|_, mut stream| {
         use std::io::{Read, Write};
         // the server speaks first, and last
@@ -63,7 +63,7 @@ async fn bytes_inside_tls_go_by_tcp_rules() {
 }
 
 #[tokio::test]
-async fn name_that_no_server_has_is_turned_away() {
+async fn unknown_sni_is_rejected() {
     let origin = RawOrigin::start(|_, _| {});
     let edge = decrypting(&origin);
     assert!(edge.visitor().connect("other.example").await.is_err());

@@ -24,7 +24,7 @@ fn edge(tls: &str) -> Edge {
 }
 
 #[tokio::test]
-async fn versions_are_those_of_the_server() {
+async fn tls_versions_follow_the_server_settings() {
     for (tls, expected) in [
         ("", [200, 200]),
         ("minProtocolVersion: TLSV1_0", [200, 200]),
@@ -44,7 +44,7 @@ async fn versions_are_those_of_the_server() {
 }
 
 #[tokio::test]
-async fn cipher_suites_are_those_of_the_server_and_have_no_say_in_tls_1_3() {
+async fn cipher_suites_apply_to_tls_1_2_only() {
     let edge = edge("cipherSuites: [AES128-SHA, ECDHE-ECDSA-AES256-GCM-SHA384]");
     let mut visitor = edge.visitor().speaking(&TLS12);
     visitor.suites = vec![suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256];
@@ -63,7 +63,7 @@ async fn cipher_suites_are_those_of_the_server_and_have_no_say_in_tls_1_3() {
 }
 
 #[tokio::test]
-async fn curve_that_is_not_offered_is_reported() {
+async fn unsupported_curve_is_reported() {
     let edge = edge("ecdhCurves: [P-521, P-384]");
     assert_eq!(edge.visitor().status("a.example").await, 200);
     let log = edge.proxy.stderr();
@@ -71,7 +71,7 @@ async fn curve_that_is_not_offered_is_reported() {
 }
 
 #[tokio::test]
-async fn client_gets_the_certificate_that_it_can_verify() {
+async fn client_gets_the_certificate_type_it_supports() {
     let ca = Authority::new("ca");
     let names = &["a.example"][..];
     let ecdsa = ca.server(names);
@@ -100,7 +100,7 @@ async fn client_gets_the_certificate_that_it_can_verify() {
 }
 
 #[tokio::test]
-async fn client_with_no_protocol_in_common_gets_http_1_1() {
+async fn client_without_common_alpn_gets_http_1_1() {
     let edge = edge("");
     for (offered, agreed) in [
         (vec![], None),
@@ -180,7 +180,7 @@ fn openssl(edge: &Edge, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn openssl_is_served_in_both_versions() {
+fn openssl_connects_with_tls_1_2_and_1_3() {
     let edge = edge("");
     for (arguments, version) in [
         (&["-tls1_3"][..], "TLSv1.3"),
@@ -199,7 +199,7 @@ fn openssl_is_served_in_both_versions() {
 }
 
 #[test]
-fn openssl_with_an_old_version_is_turned_away() {
+fn openssl_with_an_old_tls_version_is_rejected() {
     let edge = edge("");
     for version in ["-tls1_1", "-tls1"] {
         let text = openssl(&edge, &[version, "-cipher", "DEFAULT:@SECLEVEL=0"]);
@@ -209,7 +209,7 @@ fn openssl_with_an_old_version_is_turned_away() {
 }
 
 #[test]
-fn openssl_is_told_that_its_certificate_is_missing() {
+fn openssl_gets_an_alert_for_a_missing_certificate() {
     let (ca, clients) = (Authority::new("ca"), Authority::new("clients"));
     let pair = ca.server(&["a.example"]);
     let values = [

@@ -37,7 +37,7 @@ fn read_chunked(stream: &mut impl Read) -> String {
 }
 
 #[test]
-fn trailers_of_a_request_reach_an_http1_origin_announced_or_not() {
+fn request_trailers_reach_http1_endpoints_announced_or_not() {
     let (tell, told) = mpsc::channel();
     let tell = Arc::new(Mutex::new(tell));
     let origin = RawOrigin::start(move |_, mut stream| {
@@ -62,7 +62,7 @@ fn trailers_of_a_request_reach_an_http1_origin_announced_or_not() {
 }
 
 #[tokio::test]
-async fn trailers_of_a_request_reach_an_http2_origin_announced_or_not() {
+async fn request_trailers_reach_http2_endpoints_announced_or_not() {
     let origin = Origin::start(Back::H2, |request| async move {
         let body = request.into_body().collect().await.unwrap();
         let sum = body.trailers().and_then(|trailers| trailers.get("x-sum"));
@@ -84,7 +84,7 @@ async fn trailers_of_a_request_reach_an_http2_origin_announced_or_not() {
 }
 
 #[tokio::test]
-async fn trailers_of_a_response_reach_clients_that_may_have_them() {
+async fn response_trailers_reach_clients_that_accept_them() {
     let raw = RawOrigin::start(|_, mut stream| {
         loop {
             let head = read_head(&mut stream);
@@ -133,7 +133,7 @@ async fn trailers_of_a_response_reach_clients_that_may_have_them() {
 }
 
 #[test]
-fn trailers_that_an_endpoint_would_believe_do_not_pass() {
+fn sensitive_fields_in_trailers_are_removed() {
     let (tell, told) = mpsc::channel();
     let tell = Arc::new(Mutex::new(tell));
     let origin = RawOrigin::start(move |_, mut stream| {

@@ -90,7 +90,7 @@ fn through(proxy: &Proxy, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn connect_opens_a_tunnel_for_bytes_as_they_are() {
+fn connect_tunnel_carries_raw_bytes() {
     for (answer, before) in [
         ("HTTP/1.1 200 OK\r\n\r\n", ""),
         (
@@ -118,7 +118,7 @@ fn connect_opens_a_tunnel_for_bytes_as_they_are() {
 }
 
 #[test]
-fn post_carries_bytes_as_bodies() {
+fn post_tunnel_carries_bytes_in_bodies() {
     let hop = Hop::new("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
     let policy =
         "trafficPolicy: {tunnel: {protocol: POST, targetHost: '2001:db8::1', targetPort: 5432}}";
@@ -136,7 +136,7 @@ fn post_carries_bytes_as_bodies() {
 }
 
 #[test]
-fn answer_that_is_no_success_closes_the_connection() {
+fn unsuccessful_connect_response_closes_the_connection() {
     for answer in [
         "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n",
         "HTTP/1.1 302 Found\r\ncontent-length: 0\r\n\r\n",
@@ -156,7 +156,7 @@ fn answer_that_is_no_success_closes_the_connection() {
 }
 
 #[test]
-fn of_several_destinations_the_first_ones_rule_counts() {
+fn tunnel_settings_come_from_the_first_destination() {
     let tunnel = |host: &str| format!("{{tunnel: {{targetHost: {host}, targetPort: 1}}}}");
     let subset =
         |own: &str| format!("subsets: [{{name: one, labels: {{v: one}}, trafficPolicy: {own}}}]");

@@ -34,7 +34,7 @@ fn get(mut stream: UnixStream) -> String {
 }
 
 #[test]
-fn requests_come_over_a_path_whose_file_comes_and_goes() {
+fn listener_on_a_unix_path_creates_and_removes_its_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("edge.sock");
     // As a process leaves it that was killed.
@@ -60,7 +60,7 @@ fn requests_come_over_a_path_whose_file_comes_and_goes() {
 }
 
 #[test]
-fn requests_come_over_an_abstract_name() {
+fn listener_on_an_abstract_unix_name_serves_requests() {
     let name = format!("strait-test-{}", std::process::id());
     let mesh = mesh(&format!("unix://@{name}"));
     let _proxy: Proxy = Start::new().file("mesh.yaml", mesh).start();
@@ -95,7 +95,7 @@ fn connect_and_ask(path: &Path, seen: &Seen) {
 }
 
 #[test]
-fn shutdown_answers_every_connection_to_a_unix_socket() {
+fn shutdown_answers_every_connection_of_a_unix_socket() {
     for round in 0..3 {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("edge.sock");

@@ -140,7 +140,7 @@ async fn web_socket_over_http2_reaches_an_http1_origin() {
 }
 
 #[tokio::test]
-async fn answer_that_is_no_switch_opens_no_tunnel() {
+async fn response_other_than_101_opens_no_tunnel() {
     let origin = Origin::start(Back::H1, chat);
     let direct = "\
 - match: [{uri: {exact: /direct}}]
@@ -171,7 +171,7 @@ async fn answer_that_is_no_switch_opens_no_tunnel() {
 }
 
 #[tokio::test]
-async fn http2_origins_are_asked_for_no_upgrade() {
+async fn http2_endpoints_get_no_upgrade_request() {
     let origin = Origin::start(Back::H2, |_| async { Response::new(full(Bytes::new())) });
     let proxy = Proxy::with(|edge| everything_to(edge, &origin));
     let mut sender = connected(&proxy).await;
@@ -187,7 +187,7 @@ async fn http2_origins_are_asked_for_no_upgrade() {
 }
 
 #[tokio::test]
-async fn no_tunnel_of_http2_goes_past_the_rules() {
+async fn h2c_upgrade_is_rejected_over_http2_and_ignored_over_http1() {
     let origin = Origin::start(Back::H1, chat);
     let proxy = Proxy::with(|edge| everything_to(edge, &origin));
     let mut sender = connected(&proxy).await;

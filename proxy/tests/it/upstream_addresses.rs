@@ -43,7 +43,7 @@ fn localhost(resolution: &str, address: SocketAddr) -> String {
 }
 
 #[tokio::test]
-async fn address_family_without_a_server_costs_no_request() {
+async fn unreachable_address_family_fails_no_request() {
     for resolution in ["DNS", "DNS_ROUND_ROBIN"] {
         for origin in ["127.0.0.1", "::1"].into_iter().filter_map(on_one_address) {
             let entry = localhost(resolution, origin.address);
@@ -154,7 +154,7 @@ async fn talk_to_socket(address: &str, back: Back) {
 }
 
 #[tokio::test]
-async fn requests_pass_through_unix_sockets() {
+async fn endpoints_on_unix_sockets_serve_requests() {
     let directory = tempfile::tempdir().unwrap();
     tokio::task::LocalSet::new()
         .run_until(async {
@@ -168,7 +168,7 @@ async fn requests_pass_through_unix_sockets() {
 }
 
 #[tokio::test]
-async fn socket_that_nobody_serves_is_a_failed_connection() {
+async fn missing_unix_socket_is_a_connection_failure() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("missing.sock");
     let proxy = Proxy::with(|edge| {

@@ -122,7 +122,7 @@ async fn statuses(requests: JoinSet<u16>) -> Vec<u16> {
 }
 
 #[tokio::test]
-async fn burst_opens_as_many_connections_as_the_limit_of_streams_asks_for() {
+async fn burst_opens_connections_by_the_stream_limit() {
     for (limit, connections) in [(1, 12), (5, 3), (100, 1)] {
         let origin = Narrow::start(limit).await;
         let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, origin.address));
@@ -142,7 +142,7 @@ async fn burst_opens_as_many_connections_as_the_limit_of_streams_asks_for() {
 }
 
 #[tokio::test]
-async fn policy_may_allow_fewer_streams_or_requests_on_a_connection() {
+async fn policy_limits_streams_and_requests_per_connection() {
     for pool in ["maxConcurrentStreams: 5", "maxRequestsPerConnection: 5"] {
         let origin = Narrow::start(100).await;
         let proxy = Proxy::with(|edge| {
@@ -164,7 +164,7 @@ async fn policy_may_allow_fewer_streams_or_requests_on_a_connection() {
 }
 
 #[tokio::test]
-async fn stream_that_ends_makes_room_for_the_next_request() {
+async fn completed_stream_makes_room_for_the_next_request() {
     let origin = Narrow::start(3).await;
     let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, origin.address));
     let first = burst(&proxy, 3).await;
@@ -288,7 +288,7 @@ fn leaves_after_one() -> (RawOrigin, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn streams_that_a_leaving_origin_did_not_process_go_again() {
+async fn streams_unprocessed_at_goaway_are_retried() {
     let (origin, posts) = leaves_after_one();
     let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, origin.address));
     let mut answers = statuses(burst(&proxy, 3).await).await;
@@ -303,7 +303,7 @@ async fn streams_that_a_leaving_origin_did_not_process_go_again() {
 }
 
 #[tokio::test]
-async fn gets_that_a_leaving_origin_did_not_process_are_sent_again() {
+async fn gets_unprocessed_at_goaway_are_retried() {
     let (origin, gets) = leaves_after_one();
     let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, origin.address));
     let requests = burst_of(&proxy, 3, || get("/")).await;
@@ -313,7 +313,7 @@ async fn gets_that_a_leaving_origin_did_not_process_are_sent_again() {
 }
 
 #[tokio::test]
-async fn refused_get_is_sent_again_and_a_reset_one_is_not() {
+async fn refused_get_is_retried_and_a_reset_get_is_not() {
     const REFUSED: u32 = 7;
     const CANCEL: u32 = 8;
     for (reason, status, sent) in [(REFUSED, 200, 3), (CANCEL, 503, 2)] {
@@ -345,7 +345,7 @@ async fn refused_get_is_sent_again_and_a_reset_one_is_not() {
 }
 
 #[tokio::test]
-async fn requests_that_wait_for_a_connection_learn_that_there_is_none() {
+async fn pending_requests_fail_when_the_connection_fails() {
     // Takes the connection and says nothing that HTTP/2 would say.
     let origin = RawOrigin::start(|_, mut stream| {
         read_preface(&mut stream);
@@ -376,7 +376,7 @@ async fn leaves_after_ten(listener: TcpListener) {
 }
 
 #[tokio::test]
-async fn connections_that_come_and_go_cost_no_request() {
+async fn connection_churn_fails_no_request() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let proxy = Proxy::with(|edge| everything_to_address(edge, Back::H2, address));

@@ -81,7 +81,7 @@ async fn interim_responses_and_trailers_reach_the_client() {
 }
 
 #[tokio::test]
-async fn broken_rules_cost_the_stream_or_the_connection_and_no_request_is_sent_twice() {
+async fn protocol_errors_end_the_stream_or_connection_without_a_second_attempt() {
     let literal = |name: &str, value: &str| {
         let mut field = vec![0, name.len() as u8];
         field.extend_from_slice(name.as_bytes());
@@ -195,7 +195,7 @@ async fn broken_rules_cost_the_stream_or_the_connection_and_no_request_is_sent_t
 }
 
 #[tokio::test]
-async fn response_that_breaks_off_is_broken_for_the_client_too() {
+async fn truncated_http2_response_is_not_completed() {
     let refused = REFUSED_STREAM.to_be_bytes();
     for end in [
         Frame::bytes(RST_STREAM, 0, 1, &refused),
@@ -221,7 +221,7 @@ async fn response_that_breaks_off_is_broken_for_the_client_too() {
 }
 
 #[tokio::test]
-async fn request_that_its_client_gives_up_is_cancelled_and_the_connection_stays() {
+async fn cancelled_request_resets_its_stream_and_keeps_the_connection() {
     let (told, hear) = mpsc::channel();
     let origin = origin(move |mut peer| {
         peer.next_of(HEADERS).unwrap();
@@ -255,7 +255,7 @@ async fn request_that_its_client_gives_up_is_cancelled_and_the_connection_stays(
 }
 
 #[tokio::test]
-async fn body_waits_for_the_windows_of_the_origin() {
+async fn request_body_respects_the_windows_of_the_endpoint() {
     const WINDOW: u32 = 1000;
     let window = [&[0, 4][..], &WINDOW.to_be_bytes()].concat();
     let origin = RawOrigin::start(move |_, stream| {
@@ -288,7 +288,7 @@ async fn body_waits_for_the_windows_of_the_origin() {
 }
 
 #[tokio::test]
-async fn response_that_nobody_reads_stops_at_the_window_and_goes_on_later() {
+async fn unread_response_stops_at_the_window_and_resumes() {
     const BYTES: usize = 4 << 20;
     const STREAM_WINDOW: usize = 256 * 1024;
     let sent = Arc::new(AtomicUsize::new(0));
@@ -361,7 +361,7 @@ async fn early_response_ends_the_request_without_an_error() {
 }
 
 #[tokio::test]
-async fn connection_error_fails_what_is_under_way_and_nothing_is_sent_twice() {
+async fn connection_error_fails_active_requests_without_a_second_attempt() {
     let count = Arc::new(AtomicUsize::new(0));
     let heads = Arc::clone(&count);
     let limit = [0, 3, 0, 0, 0, 9];
@@ -404,7 +404,7 @@ async fn connection_error_fails_what_is_under_way_and_nothing_is_sent_twice() {
 }
 
 #[tokio::test]
-async fn settings_and_pings_of_the_origin_are_answered() {
+async fn settings_and_pings_of_the_endpoint_are_acknowledged() {
     let (told, hear) = mpsc::channel();
     let origin = origin(move |mut peer| {
         peer.send(PING, 0, 0, b"12345678");
@@ -432,7 +432,7 @@ async fn settings_and_pings_of_the_origin_are_answered() {
 }
 
 #[tokio::test]
-async fn silent_endpoint_is_asked_and_given_up_when_the_rule_says_so() {
+async fn http2_keep_alive_pings_and_closes_silent_endpoints() {
     let (tell, told) = mpsc::channel();
     let tell = std::sync::Mutex::new(tell);
     let origin = origin(move |mut peer| {

@@ -110,7 +110,7 @@ impl Files {
 const SIMPLE: &str = "mode: SIMPLE, caCertificates: '@ca.pem'";
 
 #[test]
-fn plain_port_goes_out_as_tls_by_the_name_of_the_host() {
+fn tls_origination_uses_the_host_as_sni() {
     let material = Files::new();
     let origin = TlsOrigin::start(Speaks::H1, &Terms::new(&material.ca.server(&["a.test"])));
     let proxy = start(&[service(&origin, "HTTP", ""), rule(&material.tls(SIMPLE))]);
@@ -137,7 +137,7 @@ struct Row<'a> {
 }
 
 #[test]
-fn certificate_of_the_server_is_verified_as_the_rule_says() {
+fn server_certificate_is_verified_by_the_destination_rule() {
     let material = Files::new();
     let (ca, other) = (&material.ca, &material.other);
     let (good, foreign) = (ca.server(&["a.test"]), other.server(&["a.test"]));
@@ -305,7 +305,7 @@ fn certificate_of_the_server_is_verified_as_the_rule_says() {
 }
 
 #[test]
-fn names_of_the_service_count_where_the_rule_has_none() {
+fn service_subject_alt_names_apply_when_the_rule_has_none() {
     let material = Files::new();
     let origin = TlsOrigin::start(Speaks::H1, &Terms::new(&material.ca.server(&["b.test"])));
     let proxy = start(&[
@@ -317,7 +317,7 @@ fn names_of_the_service_count_where_the_rule_has_none() {
 }
 
 #[test]
-fn address_as_host_is_no_name_to_ask_for() {
+fn ip_address_as_host_sends_no_sni() {
     let material = Files::new();
     let origin = TlsOrigin::start(Speaks::H1, &Terms::new(&material.ca.server(&["10.1.2.3"])));
     let proxy = start(&[service(&origin, "HTTP", ""), rule(&material.tls(SIMPLE))]);
@@ -331,7 +331,7 @@ fn address_as_host_is_no_name_to_ask_for() {
 }
 
 #[test]
-fn connections_of_one_host_are_not_those_of_another() {
+fn connections_are_not_shared_between_hosts() {
     let material = Files::new();
     let pair = material.ca.server(&["a.test", "b.test"]);
     let origin = TlsOrigin::start(Speaks::H1, &Terms::new(&pair));
@@ -355,7 +355,7 @@ fn connections_of_one_host_are_not_those_of_another() {
 }
 
 #[test]
-fn both_sides_show_certificates_from_files_and_secrets() {
+fn client_certificates_come_from_files_and_secrets() {
     let material = Files::new();
     let server = material.ca.server(&["a.test"]);
     let terms = Terms::new(&server).for_clients_of(&material.ca);
@@ -399,7 +399,7 @@ fn both_sides_show_certificates_from_files_and_secrets() {
 }
 
 #[test]
-fn server_that_wants_a_certificate_says_so() {
+fn missing_client_certificate_is_logged() {
     let material = Files::new();
     let server = material.ca.server(&["a.test"]);
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
@@ -421,7 +421,7 @@ fn server_that_wants_a_certificate_says_so() {
 }
 
 #[test]
-fn both_versions_are_spoken_and_sessions_are_resumed() {
+fn upstream_tls_1_2_and_1_3_work_and_sessions_are_resumed() {
     let material = Files::new();
     let server = material.ca.server(&["a.test"]);
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
@@ -448,7 +448,7 @@ fn both_versions_are_spoken_and_sessions_are_resumed() {
 }
 
 #[test]
-fn ticket_on_a_connection_that_waits_does_not_end_it() {
+fn session_ticket_on_an_idle_connection_does_not_close_it() {
     let material = Files::new();
     let origin = TlsOrigin::start(Speaks::H1, &Terms::new(&material.ca.server(&["a.test"])));
     let proxy = started(
@@ -467,7 +467,7 @@ fn ticket_on_a_connection_that_waits_does_not_end_it() {
 }
 
 #[tokio::test]
-async fn http2_is_agreed_on_by_alpn() {
+async fn http2_is_negotiated_by_alpn() {
     let material = Files::new();
     let terms = Terms::new(&material.ca.server(&["a.test"]));
     for (speaks, status) in [(Speaks::H2, 200), (Speaks::SilentH2, 503)] {
@@ -495,7 +495,7 @@ async fn http2_is_agreed_on_by_alpn() {
 }
 
 #[test]
-fn port_that_says_nothing_of_tls_is_plain() {
+fn port_without_tls_settings_is_plain_text() {
     let material = Files::new();
     let policy = material.tls(SIMPLE);
     let policy = policy.replacen(

@@ -53,7 +53,7 @@ fn echoed(address: SocketAddr, sent: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn bytes_go_through_tls_both_ways_with_half_close() {
+fn tcp_over_upstream_tls_supports_half_close() {
     let material = Files::new();
     let origin = TlsOrigin::start(Speaks::Echo, &Terms::new(&material.ca.server(&["b.test"])));
     let tls = "mode: SIMPLE, caCertificates: '@ca.pem', sni: db.test, subjectAltNames: [b.test]";
@@ -77,7 +77,7 @@ fn bytes_go_through_tls_both_ways_with_half_close() {
 }
 
 #[test]
-fn tunnel_is_asked_for_inside_tls() {
+fn connect_tunnel_is_requested_inside_tls() {
     let material = Files::new();
     let sent: Vec<u8> = (0..100_000_u32)
         .map(|number| (number % 251) as u8)
@@ -119,7 +119,7 @@ fn tunnel_is_asked_for_inside_tls() {
 }
 
 #[tokio::test]
-async fn upgrade_of_the_rule_is_agreed_on_by_alpn() {
+async fn h2_upgrade_policy_is_negotiated_by_alpn() {
     let material = Files::new();
     let terms = Terms::new(&material.ca.server(&["a.test"]));
     for (policy, speaks, alpn) in [
@@ -142,7 +142,7 @@ async fn upgrade_of_the_rule_is_agreed_on_by_alpn() {
 }
 
 #[test]
-fn what_an_endpoint_sent_arrives_though_it_left_without_a_farewell() {
+fn data_before_a_close_without_close_notify_is_forwarded() {
     const BYTES: usize = 400_000;
     let material = Files::new();
     let terms = Terms::new(&material.ca.server(&["a.test"]));
@@ -159,7 +159,7 @@ fn what_an_endpoint_sent_arrives_though_it_left_without_a_farewell() {
 }
 
 #[test]
-fn connection_whose_handshake_fails_is_closed() {
+fn tcp_connection_with_a_failed_upstream_handshake_is_closed() {
     let material = Files::new();
     let origin = TlsOrigin::start(
         Speaks::Echo,
@@ -175,7 +175,7 @@ fn connection_whose_handshake_fails_is_closed() {
 }
 
 #[test]
-fn header_of_the_proxy_protocol_goes_before_the_handshake() {
+fn proxy_protocol_header_is_sent_before_the_tls_handshake() {
     let material = Files::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -218,7 +218,7 @@ fn upgraded_connection_stays_inside_tls() {
 }
 
 #[test]
-fn copies_of_requests_go_through_tls_too() {
+fn mirrored_requests_use_upstream_tls() {
     let material = Files::new();
     let origin = TlsOrigin::start(Speaks::H1, &Terms::new(&material.ca.server(&["a.test"])));
     let main = crate::support::origin::Origin::named(crate::support::origin::Back::H1, "main");
@@ -243,7 +243,7 @@ fn copies_of_requests_go_through_tls_too() {
 }
 
 #[tokio::test]
-async fn tls_ends_at_the_gateway_and_begins_anew() {
+async fn gateway_terminates_tls_and_originates_new_tls() {
     let material = Files::new();
     let front = Authority::new("front");
     let origin = TlsOrigin::start(Speaks::H2, &Terms::new(&material.ca.server(&["a.test"])));
@@ -288,7 +288,7 @@ fn mesh_identity(directory: &std::path::Path, ca: &Authority) -> Vec<u8> {
 }
 
 #[test]
-fn mesh_identity_is_shown_and_wanted() {
+fn istio_mutual_presents_and_verifies_mesh_identities() {
     let ca = Authority::new("mesh");
     let directory = tempfile::tempdir().unwrap();
     let own = mesh_identity(directory.path(), &ca);
@@ -379,7 +379,7 @@ fn mesh_identity_is_shown_and_wanted() {
 }
 
 #[test]
-fn external_service_gets_no_tls_by_itself() {
+fn external_service_gets_no_automatic_mutual_tls() {
     let ca = Authority::new("mesh");
     let directory = tempfile::tempdir().unwrap();
     mesh_identity(directory.path(), &ca);
@@ -396,7 +396,7 @@ fn external_service_gets_no_tls_by_itself() {
 }
 
 #[test]
-fn endpoint_whose_handshake_fails_is_got_around() {
+fn failed_handshake_is_retried_on_another_endpoint() {
     let material = Files::new();
     let good = TlsOrigin::start(Speaks::H1, &Terms::new(&material.ca.server(&["a.test"])));
     let bad = TlsOrigin::start(Speaks::H1, &Terms::new(&material.other.server(&["a.test"])));

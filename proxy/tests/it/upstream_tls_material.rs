@@ -31,7 +31,7 @@ fn mutual(material: &Files) -> TlsOrigin {
 }
 
 #[test]
-fn renewal_under_load_fails_no_request() {
+fn certificate_renewal_under_load_fails_no_request() {
     let material = Files::new();
     let origin = mutual(&material);
     let proxy = start(&[service(&origin, "HTTP", ""), rule(&material.tls(MUTUAL))]);
@@ -81,7 +81,7 @@ fn renewal_under_load_fails_no_request() {
 }
 
 #[test]
-fn what_is_broken_or_gone_takes_nobodys_place() {
+fn invalid_or_removed_files_keep_the_last_certificate() {
     let material = Files::new();
     let origin = mutual(&material);
     let proxy = started(
@@ -122,7 +122,7 @@ fn what_is_broken_or_gone_takes_nobodys_place() {
 }
 
 #[test]
-fn authority_that_changes_counts_for_the_next_request() {
+fn changed_authority_applies_to_the_next_request() {
     let material = Files::new();
     let origin = TlsOrigin::start(Speaks::H1, &Terms::new(&material.ca.server(&["a.test"])));
     let tls = "mode: SIMPLE, credentialName: cred";
@@ -144,7 +144,7 @@ fn authority_that_changes_counts_for_the_next_request() {
 }
 
 #[test]
-fn file_that_comes_late_is_found() {
+fn certificate_file_created_later_is_loaded() {
     let material = Files::new();
     let origin = TlsOrigin::start(Speaks::H1, &Terms::new(&material.ca.server(&["a.test"])));
     let tls = "mode: SIMPLE, caCertificates: '@late.pem'";
@@ -160,7 +160,7 @@ fn file_that_comes_late_is_found() {
 }
 
 #[test]
-fn check_reads_the_files_of_rules() {
+fn check_validates_certificate_files_of_destination_rules() {
     let material = Files::new();
     for (tls, expected) in [
         (MUTUAL, "0 errors, 0 warnings"),

@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn federated_hosts_have_the_addresses_that_gloo_gives_them() {
+    fn federated_hosts_have_their_gloo_addresses() {
         let service = |cluster: &str| ClusterRef {
             name: "some-svc".into(),
             namespace: "some-ns".into(),

@@ -35,7 +35,7 @@ fn mesh(world: &World, port: u16, import: &str) -> String {
 }
 
 #[test]
-fn scenario_93_requests_to_an_address_are_for_its_service_when_nobody_knows_their_host() {
+fn scenario_93_unknown_hosts_on_a_service_address_go_to_its_service() {
     let world = World::new();
     let socket = TcpListener::bind("0.0.0.0:0").unwrap();
     let port = socket.local_addr().unwrap().port();

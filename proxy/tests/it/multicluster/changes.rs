@@ -24,7 +24,7 @@ fn setup<'a>(local: usize, policy: &'a str) -> Setup<'a> {
 }
 
 #[test]
-fn scenario_41_without_its_policy_a_service_is_local_again() {
+fn scenario_41_removing_the_policy_makes_a_service_local_again() {
     let world = World::new();
     let proxy = world.proxy(setup(0, BACKUPS));
     assert_shares(&count(&proxy, 100), &[("g2", 50), ("g3", 50)]);
@@ -87,7 +87,7 @@ fn scenario_85_no_request_fails_while_endpoints_and_weights_change() {
 }
 
 #[test]
-fn an_ejection_outlives_changes_of_the_policy_and_of_other_clusters() {
+fn an_ejection_survives_changes_of_the_policy_and_of_other_clusters() {
     let world = World::new();
     let with = |policy| Setup {
         local: 0,

@@ -11,7 +11,7 @@ fn explained(proxy: &Proxy) -> String {
 }
 
 #[test]
-fn explain_says_what_a_tier_leaves_to_the_next() {
+fn explain_shows_which_failures_a_tier_replays_in_the_next() {
     let world = World::new();
     let proxy = world.proxy(Setup {
         local: 1,
@@ -33,7 +33,7 @@ fn explain_says_what_a_tier_leaves_to_the_next() {
 }
 
 #[test]
-fn explain_says_what_requests_get_where_every_endpoint_is_out() {
+fn explain_shows_the_outcome_when_all_endpoints_are_ejected() {
     let world = World::new();
     let proxy = world.proxy(Setup {
         local: 1,
@@ -52,7 +52,7 @@ fn explain_says_what_requests_get_where_every_endpoint_is_out() {
 }
 
 #[test]
-fn explain_says_who_keeps_a_proxy_from_other_clusters() {
+fn explain_names_the_resource_that_hides_remote_clusters() {
     let world = World::new();
     let exposed = |spec: &str| {
         format!(
@@ -83,7 +83,7 @@ fn explain_says_who_keeps_a_proxy_from_other_clusters() {
 }
 
 #[test]
-fn explain_says_that_what_another_cluster_sent_stays_here() {
+fn explain_shows_that_remote_requests_stay_local() {
     let world = World::new();
     let sent = |local: usize| {
         let proxy = world.proxy(Setup {

@@ -53,7 +53,7 @@ fn get(proxy: &Proxy, world: &World, path: &str) -> (u16, Option<String>) {
 }
 
 #[test]
-fn scenario_49_exported_paths_lead_to_workloads_under_their_own_paths() {
+fn scenario_49_exported_paths_are_rewritten_to_workload_paths() {
     let world = World::new();
     let stripped = export(
         "web",
@@ -71,7 +71,7 @@ fn scenario_49_exported_paths_lead_to_workloads_under_their_own_paths() {
 }
 
 #[test]
-fn scenarios_50_and_51_exact_paths_are_whole_and_without_a_rewrite_nothing_changes() {
+fn scenarios_50_and_51_exact_paths_match_whole_and_no_rewrite_keeps_the_path() {
     let world = World::new();
     let exact = export(
         "web",
@@ -92,7 +92,7 @@ fn scenarios_50_and_51_exact_paths_are_whole_and_without_a_rewrite_nothing_chang
 }
 
 #[test]
-fn scenarios_55_and_97_an_export_that_cannot_be_served_or_read_adds_no_route() {
+fn scenarios_55_and_97_invalid_exports_add_no_route() {
     let outside = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: outside}\n\
                    spec: {type: ExternalName, externalName: example.com, ports: [{name: http, port: 80}]}\n";
     let rules = "rules: [{portNumber: 80, path: /x, pathType: Prefix}]";
@@ -120,7 +120,7 @@ fn get_for(proxy: &Proxy, path: &str, client: usize) -> Reply {
 }
 
 #[test]
-fn scenario_52_each_of_many_clients_has_one_workload() {
+fn scenario_52_source_ip_hashing_gives_each_client_one_workload() {
     let world = World::new();
     let more = [
         slice(7, "", world.g2.address()),
@@ -146,7 +146,7 @@ fn scenario_52_each_of_many_clients_has_one_workload() {
 }
 
 #[test]
-fn scenario_52_hashing_keeps_a_client_at_its_workload() {
+fn scenario_52_export_load_balancer_hashes_clients_to_workloads() {
     for spec in [
         "loadBalancer: HashingLoadBalancer",
         "loadBalancer: hashing",
@@ -170,7 +170,7 @@ fn scenario_52_hashing_keeps_a_client_at_its_workload() {
 }
 
 #[test]
-fn scenario_53_a_client_moves_once_when_its_workload_goes() {
+fn scenario_53_a_sticky_client_moves_once_when_its_workload_is_removed() {
     let world = World::new();
     let sticky = export(
         "web",
@@ -208,7 +208,7 @@ fn scenario_53_a_client_moves_once_when_its_workload_goes() {
 }
 
 #[test]
-fn scenario_54_of_two_exports_with_one_path_the_older_counts() {
+fn scenario_54_older_of_two_exports_with_one_path_is_used() {
     let world = World::new();
     let rule = "{rules: [{portNumber: 80, path: /c1/web, pathType: Prefix}]}";
     let other = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: other}\nspec: {ports: [{name: http, port: 80}]}\n";
@@ -230,7 +230,7 @@ fn scenario_57_an_export_never_leaves_its_cluster() {
 }
 
 #[test]
-fn an_export_takes_equal_turns_unless_it_or_a_rule_says_otherwise() {
+fn an_export_is_balanced_round_robin_by_default() {
     let rules = "rules: [{portNumber: 80, path: /c1/web, pathType: Prefix}]";
     for spec in [
         "",

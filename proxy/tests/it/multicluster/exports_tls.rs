@@ -119,7 +119,7 @@ fn caller(entrance: &Entrance, at: SocketAddr, mode: &str) -> Proxy {
 }
 
 #[test]
-fn a_gateway_serves_other_clusters_in_tls_that_both_sides_verify() {
+fn a_gateway_serves_remote_clusters_over_mutual_tls() {
     let entrance = Entrance::new();
     let start = Start::new();
     let server = tls::server(
@@ -146,7 +146,7 @@ fn a_gateway_serves_other_clusters_in_tls_that_both_sides_verify() {
 }
 
 #[tokio::test]
-async fn an_exported_route_goes_behind_the_hosts_of_its_server_and_before_those_of_others() {
+async fn exported_routes_come_after_hosts_of_their_server_and_before_hosts_of_others() {
     let entrance = Entrance::new();
     let start = Start::new();
     let servers = [("gw", "[gw.c2.example]"), ("shop", "[shop.example]")]
@@ -176,7 +176,7 @@ async fn an_exported_route_goes_behind_the_hosts_of_its_server_and_before_those_
 }
 
 #[tokio::test]
-async fn the_servers_that_serve_other_clusters_may_be_named() {
+async fn the_servers_for_remote_clusters_can_be_selected_by_name() {
     let entrance = Entrance::new();
     let run = async |wanted: &dyn Fn(SocketAddr) -> String| {
         let (start, plain) = (Start::new(), free_address());

@@ -14,7 +14,7 @@ fn destination(sites: &[(&Site, &str)]) -> String {
 }
 
 #[test]
-fn scenarios_71_and_72_a_federated_host_leads_to_the_workloads_of_its_cluster() {
+fn scenarios_71_and_72_a_federated_host_routes_to_workloads_of_its_cluster() {
     let world = World::new();
     let (one, two) = (Site::new("P1"), Site::new("P2"));
     let turns = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: global}\n\
@@ -121,7 +121,7 @@ fn a_local_name_is_known_in_its_own_cluster_only() {
 }
 
 #[test]
-fn a_destination_of_another_cluster_waits_for_a_policy() {
+fn a_destination_of_a_remote_cluster_needs_a_policy() {
     let site = Site::new("P1");
     let more = destination(&[(&site, "v1")]);
     let with = |policy| {
@@ -138,7 +138,7 @@ fn a_destination_of_another_cluster_waits_for_a_policy() {
 }
 
 #[test]
-fn destinations_of_one_service_serve_it_together() {
+fn destinations_of_one_service_are_merged() {
     let world = World::new();
     let (one, two, other) = (Site::new("P1"), Site::new("P2"), Site::new("P3"));
     let first = destination(&[(&one, "v1")]).replace(
@@ -198,7 +198,7 @@ fn external(host: &str, sites: &[&Site]) -> String {
 }
 
 #[test]
-fn scenario_76_endpoints_of_an_external_service_share_by_their_own_ports() {
+fn scenario_76_endpoints_of_an_external_service_use_their_own_ports() {
     let world = World::new();
     let (one, two) = (Site::new("E1"), Site::new("E2"));
     let turns = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: ext}\n\
@@ -213,7 +213,7 @@ fn scenario_76_endpoints_of_an_external_service_share_by_their_own_ports() {
 }
 
 #[test]
-fn scenario_77_a_service_of_the_cluster_keeps_its_host() {
+fn scenario_77_a_local_service_keeps_its_host() {
     let world = World::new();
     let other = Site::new("E1");
     let proxy = world.proxy(Setup {

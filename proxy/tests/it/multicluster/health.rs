@@ -23,7 +23,7 @@ fn three_of_four_out(policy: &str) -> (Proxy, World, [Site; 2]) {
 }
 
 #[test]
-fn scenario_81_a_cluster_panics_only_when_no_other_may_serve() {
+fn scenario_81_panic_mode_needs_all_clusters_unavailable() {
     let (proxy, _world, _more) = three_of_four_out("{lbType: Locality}");
     let quarters: &[(&str, usize)] = &[("L1", 250), ("L2", 250), ("L3", 250), ("L4", 250)];
     assert_shares(&count(&proxy, RUN), quarters);
@@ -33,7 +33,7 @@ fn scenario_81_a_cluster_panics_only_when_no_other_may_serve() {
 }
 
 #[test]
-fn panic_of_a_cluster_is_told_only_where_no_other_may_serve() {
+fn panic_mode_of_a_cluster_is_reported_only_without_other_clusters() {
     let panics = |proxy: &Proxy| {
         let told = proxy.page("/events").contains("enters panic mode");
         let shown = proxy.page("/clusters").contains("panic_mode=true");
@@ -58,7 +58,7 @@ fn panic_of_a_cluster_is_told_only_where_no_other_may_serve() {
 }
 
 #[test]
-fn scenario_82_the_only_gateway_of_a_cluster_is_ejected_whatever_the_cap_says() {
+fn scenario_82_the_only_gateway_of_a_cluster_is_ejected_despite_the_cap() {
     let world = World::new();
     let rule = "{loadBalancer: {simple: ROUND_ROBIN}, \
                 outlierDetection: {consecutive5xxErrors: 1, interval: 1s, baseEjectionTime: 60s}}";
@@ -73,7 +73,7 @@ fn scenario_82_the_only_gateway_of_a_cluster_is_ejected_whatever_the_cap_says() 
 }
 
 #[test]
-fn scenario_83_a_gateway_has_health_of_its_own_for_each_service_behind_it() {
+fn scenario_83_a_gateway_is_ejected_per_service() {
     let gateway = Origin::start(Back::H1, |request| {
         let broken = request.uri().path().starts_with("/c2/web");
         async move {

@@ -122,7 +122,7 @@ fn statuses(proxy: &Proxy, requests: usize) -> Vec<u16> {
 }
 
 #[test]
-fn scenario_72_requests_go_through_the_gateway_of_the_cluster_in_the_meshs_own_tls() {
+fn scenario_72_requests_reach_the_remote_gateway_over_mesh_tls() {
     let mesh = Mesh::new();
     let workload = mesh.workload(Speaks::H2);
     let of_c2 = receiver(&[web_in_c2(&[(workload.address, "v1")], true)]);
@@ -169,7 +169,7 @@ fn scenario_72_in_a_flat_network_requests_go_to_the_workloads() {
 }
 
 #[test]
-fn a_workload_of_another_authority_is_not_spoken_to() {
+fn a_workload_with_a_foreign_certificate_authority_gets_no_request() {
     let (mesh, other) = (Mesh::new(), Mesh::new());
     let workload = other.workload(Speaks::H2);
     let of_c2 = receiver(&[web_in_c2(&[(workload.address, "v1")], true)]);
@@ -197,7 +197,7 @@ fn a_workload_of_another_authority_is_not_spoken_to() {
 }
 
 #[test]
-fn scenario_73_a_subset_leads_to_its_workloads_behind_the_gateway() {
+fn scenario_73_a_subset_selects_workloads_behind_the_gateway() {
     let mesh = Mesh::new();
     let (one, two) = (mesh.workload(Speaks::H2), mesh.workload(Speaks::H2));
     let workloads = [(one.address, "v1"), (two.address, "v2")];
@@ -221,7 +221,7 @@ fn scenario_73_a_subset_leads_to_its_workloads_behind_the_gateway() {
 }
 
 #[test]
-fn a_policy_shares_between_own_workloads_and_those_behind_a_gateway() {
+fn a_policy_splits_between_local_workloads_and_a_remote_gateway() {
     let mesh = Mesh::new();
     let workload = mesh.workload(Speaks::H2);
     let of_c2 = receiver(&[web_in_c2(&[(workload.address, "v1")], true)]);
@@ -248,7 +248,7 @@ fn a_policy_shares_between_own_workloads_and_those_behind_a_gateway() {
 }
 
 #[test]
-fn gateways_of_a_cluster_share_what_is_behind_them() {
+fn gateways_of_one_cluster_share_its_traffic() {
     let mesh = Mesh::new();
     let workload = mesh.workload(Speaks::H2);
     let of_c2 = || receiver(&[web_in_c2(&[(workload.address, "v1")], true)]);
@@ -281,7 +281,7 @@ fn gateways_of_a_cluster_share_what_is_behind_them() {
 }
 
 #[test]
-fn a_name_that_is_not_federated_here_is_closed_and_told_of() {
+fn a_connection_for_an_unfederated_name_is_closed_and_logged() {
     let mesh = Mesh::new();
     let workload = mesh.workload(Speaks::H2);
     let elsewhere = web_in_c2(&[(workload.address, "v1")], true)
@@ -327,7 +327,7 @@ fn a_name_that_is_not_federated_here_is_closed_and_told_of() {
 }
 
 #[test]
-fn what_comes_from_another_cluster_ends_in_this_one_whatever_its_policies() {
+fn traffic_from_a_remote_cluster_stays_local_despite_policies() {
     let mesh = Mesh::new();
     let workload = mesh.workload(Speaks::H2);
     let away = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\nspec: {ports: [{name: http, port: 80}]}\n";

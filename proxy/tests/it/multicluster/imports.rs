@@ -42,7 +42,7 @@ fn told(host: &str, port: u16) -> String {
 const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata: {namespace: ns1, name: web}\nspec: {ports: [{name: http, port: 80}]}\n";
 
 #[test]
-fn written_imports_lead_to_the_workloads_of_the_cluster_that_exports() {
+fn generated_imports_route_to_the_exporting_cluster() {
     let world = World::new();
     let exported = |targets: &str| {
         let rules = "rules: [{portNumber: 80, path: /c1/web, pathType: Prefix}], pathRewrite: {from: '^/c1/web/?', to: '/'}";
@@ -102,7 +102,7 @@ fn written_imports_lead_to_the_workloads_of_the_cluster_that_exports() {
 }
 
 #[test]
-fn imports_are_documents_of_yaml_and_what_is_wrong_goes_to_standard_error() {
+fn imports_prints_yaml_and_reports_diagnostics_on_standard_error() {
     let rules = "[{portNumber: 80, path: /exact, pathType: Exact}, {portNumber: 80, path: /c1/web/, pathType: Prefix}, \
                  {portNumber: 81, path: /none, pathType: Prefix}]";
     let export = export(
@@ -161,7 +161,7 @@ spec:
 }
 
 #[test]
-fn a_cluster_of_which_nothing_is_there_does_not_lose_its_imports() {
+fn an_empty_cluster_directory_keeps_its_imports() {
     let files = directory(&[
         ("mesh.yaml", &documents([SERVICE])),
         ("clusters.yaml", &told("10.1.0.9", 80)),
@@ -201,7 +201,7 @@ fn a_cluster_of_which_nothing_is_there_does_not_lose_its_imports() {
 }
 
 #[test]
-fn with_an_error_nothing_is_written() {
+fn an_error_writes_no_imports() {
     let good = export(
         "web",
         "{rules: [{portNumber: 80, path: /c1/web, pathType: Prefix}]}",

@@ -23,7 +23,7 @@ fn way(line: &Value) -> (&str, Option<u64>, u64) {
 }
 
 #[test]
-fn a_line_has_the_cluster_its_tier_and_how_often_the_request_was_sent() {
+fn a_line_has_the_cluster_the_tier_and_the_attempt_count() {
     let world = World::new();
     let failover = Setup {
         local: 1,
@@ -56,7 +56,7 @@ fn a_line_has_the_cluster_its_tier_and_how_often_the_request_was_sent() {
 }
 
 #[test]
-fn a_port_that_the_service_does_not_have_is_told_from_an_unknown_service() {
+fn an_unknown_port_and_an_unknown_service_have_distinct_details() {
     let start = Start::new();
     let to = |host: &str, port: u16| {
         format!(
@@ -87,7 +87,7 @@ fn a_port_that_the_service_does_not_have_is_told_from_an_unknown_service() {
 }
 
 #[test]
-fn a_retry_that_finds_nobody_says_why() {
+fn a_retry_without_an_endpoint_logs_the_reason() {
     let world = World::new();
     let proxy = world.proxy(Setup {
         local: 0,

@@ -19,7 +19,7 @@ fn of(proxy: &Proxy, name: &str, cluster: &str) -> f64 {
 }
 
 #[test]
-fn requests_and_shares_carry_the_name_of_the_cluster_that_serves() {
+fn requests_and_shares_have_the_destination_cluster_label() {
     let world = World::new();
     let proxy = world.proxy(Setup {
         policy: "{lbType: ActiveActive, targets: [{clusterKey: c1, weight: 50}, {clusterKey: c2, weight: 30}, \
@@ -48,7 +48,7 @@ fn requests_and_shares_carry_the_name_of_the_cluster_that_serves() {
 }
 
 #[test]
-fn replays_tell_the_clusters_and_the_cause() {
+fn replay_metrics_have_clusters_and_cause() {
     let world = World::new();
     let proxy = world.proxy(Setup {
         policy: BACKUP,
@@ -85,7 +85,7 @@ fn replays_tell_the_clusters_and_the_cause() {
 }
 
 #[test]
-fn shifts_of_tiers_tell_why() {
+fn tier_shift_metrics_have_the_reason() {
     let world = World::new();
     let setup = Setup {
         policy: BACKUP,
@@ -119,7 +119,7 @@ fn shifts_of_tiers_tell_why() {
 }
 
 #[test]
-fn a_cluster_that_is_out_has_no_share_and_no_endpoints() {
+fn an_ejected_cluster_has_no_share_and_no_available_endpoints() {
     let world = World::new();
     let proxy = world.proxy(Setup {
         local: 0,

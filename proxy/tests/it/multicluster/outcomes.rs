@@ -49,7 +49,7 @@ fn replays(proxy: &Proxy, reason: &str) -> f64 {
 }
 
 #[test]
-fn a_stream_that_is_refused_goes_to_the_next_cluster() {
+fn a_refused_stream_is_replayed_in_the_next_cluster() {
     let world = World::new();
     let refuses = RawOrigin::start(|_, stream| {
         let mut peer = Frames::accept(stream, &[]);
@@ -68,7 +68,7 @@ fn a_stream_that_is_refused_goes_to_the_next_cluster() {
 }
 
 #[test]
-fn a_grpc_service_that_is_unavailable_is_asked_in_the_next_cluster() {
+fn a_grpc_unavailable_status_is_replayed_in_the_next_cluster() {
     let world = World::new();
     let says = |status: &'static str| {
         Origin::start(Back::H1, move |_| async move {
@@ -89,7 +89,7 @@ fn a_grpc_service_that_is_unavailable_is_asked_in_the_next_cluster() {
 }
 
 #[test]
-fn a_handshake_that_fails_sends_the_request_to_the_next_cluster() {
+fn a_failed_handshake_is_replayed_in_the_next_cluster() {
     let world = World::new();
     let pair = Authority::new("any").server(&["web.example"]);
     let terms = Terms::new(&pair);
@@ -114,7 +114,7 @@ fn a_handshake_that_fails_sends_the_request_to_the_next_cluster() {
 }
 
 #[test]
-fn the_time_of_a_rule_is_for_all_clusters_together() {
+fn the_route_timeout_covers_the_attempts_in_all_clusters() {
     let world = World::new();
     let silent = Origin::start(Back::H1, |_| async {
         std::future::pending::<()>().await;
@@ -140,7 +140,7 @@ fn a_body_is_replayed_up_to_64_kib() {
 }
 
 #[test]
-fn example_e2_a_failing_cluster_is_asked_until_it_is_ejected_and_no_more() {
+fn example_e2_a_failing_cluster_gets_requests_until_its_ejection() {
     let world = World::new();
     let third = Site::new("L3");
     let sites = [&world.l1, &world.l2, &third];
@@ -159,7 +159,7 @@ fn example_e2_a_failing_cluster_is_asked_until_it_is_ejected_and_no_more() {
 }
 
 #[test]
-fn example_e5_a_cluster_that_is_drained_is_no_backup_but_one_of_weight_0_as_upstream_is() {
+fn example_e5_a_zero_weight_cluster_is_a_backup_only_with_zero_weight_fsm() {
     let drained = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 100}, {clusterKey: c3, weight: 0}]}";
     for (arguments, who) in [(&[][..], "503"), (&["--zero-weight", "fsm"], "g3")] {
         let world = World::new();
@@ -176,7 +176,7 @@ fn example_e5_a_cluster_that_is_drained_is_no_backup_but_one_of_weight_0_as_upst
 }
 
 #[test]
-fn example_e7_providers_come_before_the_policy() {
+fn example_e7_provider_clusters_limit_the_policy() {
     let world = World::new();
     let proxy = world.proxy(Setup {
         policy: "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 50}, {clusterKey: c3, weight: 50}]}",
@@ -189,7 +189,7 @@ fn example_e7_providers_come_before_the_policy() {
 }
 
 #[test]
-fn scenario_23_a_cluster_that_recovers_has_everything_again() {
+fn scenario_23_a_recovered_cluster_gets_its_traffic_back() {
     let world = World::new();
     let proxy = world.proxy(Setup {
         policy: BACKUPS,

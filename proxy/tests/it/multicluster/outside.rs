@@ -53,7 +53,7 @@ fn asked(address: &str, port: u16, host: &str) -> String {
 }
 
 #[test]
-fn addresses_of_services_outside_are_for_them() {
+fn addresses_of_external_services_route_to_them() {
     let world = World::new();
     let port = free_port();
     let addresses = "addresses: [127.201.9.20, 127.202.0.0/16]";
@@ -92,7 +92,7 @@ fn addresses_of_services_outside_are_for_them() {
 }
 
 #[test]
-fn connections_to_addresses_go_to_their_services() {
+fn tcp_connections_to_addresses_go_to_their_services() {
     let world = World::new();
     let port = free_port();
     let tcp = |name: &str, host: &str| {
@@ -141,7 +141,7 @@ fn connections_to_addresses_go_to_their_services() {
 }
 
 #[test]
-fn of_several_for_one_host_the_nearest_then_the_oldest_has_it() {
+fn nearest_then_oldest_definition_owns_a_host() {
     let world = World::new();
     let hosts = "hosts: [ext.example]";
     let aged = |name: &str, day: u8| {
@@ -197,7 +197,7 @@ fn of_several_for_one_host_the_nearest_then_the_oldest_has_it() {
 }
 
 #[test]
-fn federated_hosts_have_the_addresses_that_gloo_gives_them() {
+fn federated_hosts_have_their_gloo_addresses() {
     let world = World::new();
     let start = Start::new();
     let host = "web.ns1.svc.c2.global";

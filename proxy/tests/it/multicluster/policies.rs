@@ -37,7 +37,7 @@ fn paths(world: &World, proxy: &Proxy, path: &str) -> Vec<String> {
 }
 
 #[test]
-fn scenario_44_of_two_groups_the_newer_rules() {
+fn scenario_44_the_newer_of_two_api_groups_is_used() {
     let only = |cluster: &str, group: &str| {
         let spec = format!("{{lbType: ActiveActive, targets: [{{clusterKey: {cluster}}}]}}");
         policy(&spec).replace("flomesh.io/v1alpha1", &format!("{group}/v1alpha1"))
@@ -57,7 +57,7 @@ fn scenario_44_of_two_groups_the_newer_rules() {
 }
 
 #[test]
-fn scenario_45_the_prefix_comes_before_the_path_and_the_host_stays() {
+fn scenario_45_the_path_prefix_is_prepended_and_the_host_kept() {
     let world = World::new();
     let slash = [("path: /c2/web", "path: /c2/web/")];
     let only = "{lbType: ActiveActive, targets: [{clusterKey: c2}]}";
@@ -68,7 +68,7 @@ fn scenario_45_the_prefix_comes_before_the_path_and_the_host_stays() {
 }
 
 #[test]
-fn scenario_46_a_path_without_a_prefix_stays_as_it_is() {
+fn scenario_46_without_a_prefix_the_path_is_unchanged() {
     let world = World::new();
     let bare = [("path: /c2/web", "path: ''"), ("path: /c3/web", "path: /")];
     let proxy = changed(&world, setup(0, HALVES), &bare);
@@ -76,7 +76,7 @@ fn scenario_46_a_path_without_a_prefix_stays_as_it_is() {
 }
 
 #[test]
-fn scenario_66_ports_that_are_not_exposed_stay_at_home() {
+fn scenario_66_unexposed_ports_stay_local() {
     let world = World::new();
     let remote = Site::new("P1");
     let both = |text: String, at: SocketAddr| {
@@ -106,7 +106,7 @@ fn scenario_66_ports_that_are_not_exposed_stay_at_home() {
 }
 
 #[test]
-fn scenario_69_a_gateway_at_the_edge_uses_every_provider() {
+fn scenario_69_an_edge_gateway_uses_every_provider() {
     let world = World::new();
     let exposed = "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n\
                    metadata: {namespace: ns1, name: web}\n\
@@ -120,7 +120,7 @@ fn scenario_69_a_gateway_at_the_edge_uses_every_provider() {
 }
 
 #[test]
-fn scenario_78_rules_split_before_clusters_do() {
+fn scenario_78_route_weights_apply_before_cluster_weights() {
     let world = World::new();
     let canary = Site::new("canary");
     let at = canary.address();
@@ -146,7 +146,7 @@ fn scenario_78_rules_split_before_clusters_do() {
 }
 
 #[test]
-fn scenario_80_gateways_have_the_labels_of_their_place_only() {
+fn scenario_80_gateways_have_locality_labels_only() {
     let with = |labels: &str| {
         let world = World::new();
         let rule = format!(
@@ -174,7 +174,7 @@ fn scenario_80_gateways_have_the_labels_of_their_place_only() {
 }
 
 #[test]
-fn scenario_84_a_port_without_paths_leaves_out_gateways_that_want_a_prefix() {
+fn scenario_84_tcp_ports_exclude_gateways_with_a_path_prefix() {
     let world = World::new();
     let opaque = ("{name: http, port", "{name: tcp, port");
     let proxy = changed(&world, setup(2, "{lbType: ActiveActive}"), &[opaque]);
@@ -182,7 +182,7 @@ fn scenario_84_a_port_without_paths_leaves_out_gateways_that_want_a_prefix() {
 }
 
 #[test]
-fn scenario_86_a_port_is_served_by_the_clusters_that_have_it() {
+fn scenario_86_a_port_is_served_only_by_clusters_that_have_it() {
     let world = World::new();
     let at = world.g3.address();
     let alt = format!(
@@ -198,7 +198,7 @@ fn scenario_86_a_port_is_served_by_the_clusters_that_have_it() {
 }
 
 #[test]
-fn scenario_93_an_address_stands_for_the_service_among_clusters() {
+fn scenario_93_an_import_address_routes_to_its_service() {
     let shares = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 80}, {clusterKey: c3, weight: 20}]}";
     let ports = "spec: {ports: [{name: http, port: 80, endpoints: [";
     let with = |more: &str| ports.replacen("spec: {", &format!("spec: {{{more}, "), 1);

@@ -22,7 +22,7 @@ fn of(counts: &[(&str, usize)]) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn scenario_35_a_failover_without_backups_is_not_loaded() {
+fn scenario_35_a_failover_policy_without_targets_is_rejected() {
     let counts = with_policy(2, "{lbType: FailOver}");
     assert_eq!(counts, of(&[("L1", 50), ("L2", 50)]));
     let counts = with_policy(0, "{lbType: FailOver}");
@@ -30,14 +30,14 @@ fn scenario_35_a_failover_without_backups_is_not_loaded() {
 }
 
 #[test]
-fn scenario_38_the_target_of_locality_gets_nothing() {
+fn scenario_38_targets_of_a_locality_policy_get_no_traffic() {
     let spec = "{lbType: Locality, targets: [{clusterKey: c2}]}";
     let counts = with_policy(0, spec);
     assert_eq!(counts, of(&[("503", 100)]));
 }
 
 #[test]
-fn scenarios_39_and_42_a_policy_with_errors_is_not_loaded() {
+fn scenarios_39_and_42_a_policy_with_errors_is_rejected() {
     for spec in [
         "{lbType: Locality, targets: [{clusterKey: c2}, {clusterKey: c3}]}",
         "{lbType: ActiveActive, targets: [{clusterKey: bare}, {clusterKey: c2}]}",
@@ -67,7 +67,7 @@ fn among_slices(world: &World, host: &str, more: &[String]) -> BTreeMap<String, 
 }
 
 #[test]
-fn what_is_refused_and_never_was_good_leaves_the_own_cluster_alone() {
+fn a_policy_that_was_never_valid_keeps_traffic_local() {
     let world = World::new();
     let exposed = |spec: &str| {
         format!(

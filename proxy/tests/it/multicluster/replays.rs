@@ -64,7 +64,7 @@ fn without_replays_default_retries_work_in_every_tier() {
 }
 
 #[test]
-fn what_no_tier_is_to_mend_is_tried_again_in_its_own() {
+fn outcomes_that_do_not_fail_over_are_retried_in_their_tier() {
     let world = World::new();
     let cancelling = Origin::start(Back::H1, |_| async {
         let mut response = Response::new(full("cancelled"));
@@ -79,7 +79,7 @@ fn what_no_tier_is_to_mend_is_tried_again_in_its_own() {
 }
 
 #[test]
-fn a_try_without_a_response_is_replayed_with_any_method_as_upstream_has_it() {
+fn an_attempt_without_a_response_is_replayed_with_any_method() {
     let world = World::new();
     let local = silent();
     let retries = "retries: {attempts: 1, perTryTimeout: 50ms, retryOn: connect-failure}, ";
@@ -91,7 +91,7 @@ fn a_try_without_a_response_is_replayed_with_any_method_as_upstream_has_it() {
 }
 
 #[test]
-fn a_request_that_tiers_refuse_goes_through_them_in_their_order() {
+fn a_refused_request_goes_through_the_tiers_in_order() {
     let world = World::new();
     let closed = [free_address(), free_address()];
     let (c2, closed_c2) = (at(world.g2.address()), at(free_address()));
@@ -112,7 +112,7 @@ fn a_request_that_tiers_refuse_goes_through_them_in_their_order() {
 }
 
 #[test]
-fn a_limit_of_our_own_sends_nobody_to_the_next_tier() {
+fn a_local_circuit_breaker_does_not_cause_failover() {
     let world = World::new();
     let local = silent();
     let proxy = proxy_with(&world, &[local.address], &[], |text| {
@@ -142,7 +142,7 @@ fn assert_reason(proxy: &Proxy, reason: &str) {
 }
 
 #[test]
-fn scenarios_15_and_25_the_log_says_that_all_are_ejected() {
+fn scenarios_15_and_25_the_log_has_all_ejected_as_reason() {
     let weighted = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 100}, {clusterKey: c3, weight: 0}]}";
     let unordered = "{lbType: FailOver, targets: [{clusterKey: c2}, {clusterKey: c3}]}";
     let all: &[&str] = &["L1", "L2", "g2", "g3"];
@@ -160,7 +160,7 @@ fn scenarios_15_and_25_the_log_says_that_all_are_ejected() {
 }
 
 #[test]
-fn the_log_says_whether_health_checks_or_names_keep_all_from_serving() {
+fn the_log_distinguishes_failed_health_checks_from_unresolved_names() {
     let world = World::new();
     let both = [at(world.g2.address()), at(world.g3.address())];
     let of = |change: &dyn Fn(String) -> String| {
@@ -200,7 +200,7 @@ fn the_log_says_whether_health_checks_or_names_keep_all_from_serving() {
 }
 
 #[test]
-fn scenarios_65_and_66_the_log_says_who_is_left_out() {
+fn scenarios_65_and_66_the_log_names_excluded_clusters() {
     let world = World::new();
     let exposed = |spec: &str| {
         format!(
@@ -228,7 +228,7 @@ fn scenarios_65_and_66_the_log_says_who_is_left_out() {
 }
 
 #[test]
-fn without_a_policy_too_the_log_says_why_nobody_serves() {
+fn the_log_has_the_reason_without_a_policy_too() {
     let world = World::new();
     let rule = |subset: &str| {
         format!(
@@ -262,7 +262,7 @@ fn without_a_policy_too_the_log_says_why_nobody_serves() {
 }
 
 #[test]
-fn retries_leave_a_cluster_in_trouble_for_one_that_was_not_asked() {
+fn retries_prefer_a_cluster_that_was_not_attempted() {
     let world = World::new();
     world.l1.answers(503);
     world.l2.answers(503);

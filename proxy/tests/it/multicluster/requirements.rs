@@ -102,7 +102,7 @@ fn scenario_74_a_shift_of_one_service_is_executed() {
 }
 
 #[test]
-fn a_shift_counts_where_its_policy_is_attached_and_nothing_else_routes_the_host() {
+fn a_shift_applies_only_where_its_policy_is_attached() {
     let local = [("L1", 500), ("L2", 500)];
     let shares = [("P1", 750), ("L1", 150), ("L2", 100)];
     let applied = |spec: &str| {
@@ -133,7 +133,7 @@ fn a_shift_counts_where_its_policy_is_attached_and_nothing_else_routes_the_host(
 }
 
 #[test]
-fn scenario_74_a_shift_of_some_requests_leaves_the_others_alone() {
+fn scenario_74_a_shift_with_a_match_changes_matching_requests_only() {
     let (world, other) = (World::new(), Site::new("P1"));
     let applied = |spec: &str| {
         shift(&format!(
@@ -172,7 +172,7 @@ fn scenario_74_a_shift_of_some_requests_leaves_the_others_alone() {
 }
 
 #[test]
-fn scenario_73_labels_of_workloads_make_a_subset_that_nothing_else_defines() {
+fn scenario_73_workload_labels_define_a_subset_without_a_rule() {
     let world = World::new();
     let locals = [(&world.l1, "v1", "a"), (&world.l2, "v2", "a")];
     let here = Of {
@@ -205,7 +205,7 @@ fn scenario_73_labels_of_workloads_make_a_subset_that_nothing_else_defines() {
 }
 
 #[test]
-fn scenario_75_zones_of_a_destination_fail_over_by_what_is_left_of_them() {
+fn scenario_75_zones_of_a_destination_fail_over_by_their_capacity() {
     let world = World::new();
     let sites = ["A1", "A2", "B1", "B2"].map(Site::new);
     let [a1, a2, b1, b2] = &sites;
@@ -255,7 +255,7 @@ fn probed_in(to: SocketAddr) -> Option<u64> {
 }
 
 #[test]
-fn scenario_94_connections_to_another_cluster_are_probed_as_its_destination_says() {
+fn scenario_94_tcp_keepalive_of_a_destination_probes_remote_connections() {
     let run = |more: &str| {
         let world = World::new();
         let other = Site::new("P1");

@@ -36,7 +36,7 @@ const C2_80_C3_20: &str =
     "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 80}, {clusterKey: c3, weight: 20}]}";
 
 #[test]
-fn without_a_policy_imports_serve_only_the_host_of_the_cluster_set() {
+fn without_a_policy_imports_serve_only_the_clusterset_host() {
     let cluster_set = Setup {
         host: "web.ns1.svc.clusterset.local",
         ..Setup::default()
@@ -60,7 +60,7 @@ fn without_a_policy_imports_serve_only_the_host_of_the_cluster_set() {
 }
 
 #[test]
-fn active_clusters_share_by_weight() {
+fn active_active_clusters_share_traffic_by_weight() {
     let all = "{lbType: ActiveActive}";
     let both = "{lbType: ActiveActive, targets: [{clusterKey: c2}, {clusterKey: c3}]}";
     let drained_own = "{lbType: ActiveActive, targets: [{clusterKey: c1, weight: 0}, \
@@ -93,7 +93,7 @@ fn active_clusters_share_by_weight() {
 }
 
 #[test]
-fn a_cluster_whose_endpoints_are_all_out_leaves_its_share_to_the_others() {
+fn a_cluster_with_all_endpoints_ejected_yields_its_share() {
     let three = "{lbType: ActiveActive, targets: [{clusterKey: c1, weight: 50}, \
                  {clusterKey: c2, weight: 30}, {clusterKey: c3, weight: 20}]}";
     play(&[
@@ -114,7 +114,7 @@ fn a_cluster_whose_endpoints_are_all_out_leaves_its_share_to_the_others() {
 }
 
 #[test]
-fn scenario_20_endpoints_of_one_cluster_share_its_part() {
+fn scenario_20_endpoints_of_one_cluster_split_its_share() {
     let world = World::new();
     let second = format!(
         "apiVersion: multicluster.flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {{namespace: ns1, name: web}}\n\
@@ -132,7 +132,7 @@ fn scenario_20_endpoints_of_one_cluster_share_its_part() {
 }
 
 #[test]
-fn weight_0_drains_a_cluster() {
+fn weight_0_sends_a_cluster_no_traffic() {
     let drained = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 100}, {clusterKey: c3, weight: 0}]}";
     let none = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 0}, {clusterKey: c3, weight: 0}]}";
     let upstream = Setup {
@@ -148,7 +148,7 @@ fn weight_0_drains_a_cluster() {
 }
 
 #[test]
-fn locality_stays_in_the_own_cluster() {
+fn locality_policy_stays_in_the_local_cluster() {
     play(&[
         (
             "36",
@@ -162,7 +162,7 @@ fn locality_stays_in_the_own_cluster() {
 }
 
 #[test]
-fn scenario_79_localities_share_what_their_cluster_has() {
+fn scenario_79_localities_split_the_share_of_their_cluster() {
     let world = World::new();
     let zoned = |number, zone: &str, site: &Site| {
         let plain = slice(number, "", site.address());
@@ -183,7 +183,7 @@ fn scenario_79_localities_share_what_their_cluster_has() {
 }
 
 #[test]
-fn the_log_says_why_nobody_serves_a_request() {
+fn the_log_has_the_reason_for_a_request_without_an_endpoint() {
     let drained = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 0}, {clusterKey: c3, weight: 0}]}";
     let unknown = "{lbType: ActiveActive, targets: [{clusterKey: c9}]}";
     for (policy, reason) in [(drained, "drained"), (unknown, "no_matching_cluster")] {

@@ -43,7 +43,7 @@ fn all_clusters() -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn short_destinations_mean_the_own_cluster_unless_told() {
+fn short_destinations_mean_the_local_cluster_by_default() {
     let world = World::new();
     let rows = [
         ("web", "L1"),
@@ -75,7 +75,7 @@ fn short_destinations_mean_the_own_cluster_unless_told() {
 }
 
 #[test]
-fn short_hosts_of_requests_mean_all_clusters_when_told() {
+fn short_request_hosts_mean_all_clusters_with_the_flag() {
     let world = World::new();
     let get = |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
     let hosts = "[web.ns1.svc.clusterset.local]";

@@ -55,7 +55,7 @@ fn slices_of_other_clusters_serve_an_import_without_a_service() {
 }
 
 #[test]
-fn consumers_have_the_host_of_the_cluster_set() {
+fn consumer_clusters_have_the_clusterset_host() {
     let world = World::new();
     let exposed = |spec: &str| {
         format!(
@@ -112,7 +112,7 @@ fn endpoints_of_slices_are_in_the_network_of_their_cluster() {
 }
 
 #[test]
-fn log_names_the_cluster_that_was_asked() {
+fn log_has_the_cluster_of_the_endpoint() {
     let world = World::new();
     let proxy = world.proxy(Setup {
         local: 1,
@@ -132,7 +132,7 @@ fn log_names_the_cluster_that_was_asked() {
 }
 
 #[test]
-fn endpoints_of_two_clusters_at_one_address_count_for_both() {
+fn endpoints_of_two_clusters_at_one_address_belong_to_both() {
     let world = World::new();
     let turns = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {namespace: ns1, name: web}\n\
         spec: {host: web, trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}\n";

@@ -56,7 +56,7 @@ fn answers(proxy: &Proxy, clients: std::ops::Range<u8>) -> Vec<String> {
 }
 
 #[test]
-fn scenario_58_a_client_stays_with_its_cluster_whatever_the_weights_become() {
+fn scenario_58_session_affinity_survives_weight_changes() {
     let world = World::new();
     let proxy = proxy(&world, STICKY, "");
     let counts = count(&proxy, RUN);
@@ -105,7 +105,7 @@ fn scenario_58_a_client_stays_with_its_cluster_whatever_the_weights_become() {
 }
 
 #[test]
-fn scenario_59_a_client_of_an_ejected_gateway_moves_once() {
+fn scenario_59_a_sticky_client_of_an_ejected_gateway_moves_once() {
     let world = World::new();
     let proxy = proxy(&world, STICKY, DETECTS);
     let (home, other) = match count(&proxy, 1).contains_key("g2") {
@@ -126,7 +126,7 @@ fn scenario_59_a_client_of_an_ejected_gateway_moves_once() {
 }
 
 #[test]
-fn clients_of_a_cluster_that_is_gone_are_served_by_another() {
+fn sticky_clients_of_a_removed_cluster_move_to_another() {
     let world = World::new();
     let (gone, address) = (free_address(), world.g2.address());
     let start = Start::new();
@@ -145,7 +145,7 @@ fn clients_of_a_cluster_that_is_gone_are_served_by_another() {
 }
 
 #[test]
-fn explain_follows_a_key_to_the_cluster_that_it_belongs_to() {
+fn explain_shows_the_cluster_of_an_affinity_key() {
     let world = World::new();
     let proxy = proxy(
         &world,

@@ -20,7 +20,7 @@ fn detecting<'a>(local: usize, policy: &'a str, rule: &'a str) -> Setup<'a> {
 }
 
 #[test]
-fn backups_serve_while_the_own_cluster_does_not() {
+fn backups_serve_while_the_local_cluster_is_unavailable() {
     let weighted =
         "{lbType: FailOver, targets: [{clusterKey: c2, weight: 75}, {clusterKey: c3, weight: 25}]}";
     type Row<'a> = (&'a str, Setup<'a>, &'a [&'a str], &'a [(&'a str, usize)]);
@@ -63,7 +63,7 @@ fn backups_serve_while_the_own_cluster_does_not() {
 }
 
 #[test]
-fn scenario_27_a_failing_cluster_costs_no_client_anything() {
+fn scenario_27_a_failing_cluster_causes_no_client_error() {
     let world = World::new();
     let proxy = world.proxy(setup(2, BACKUPS));
     world.l1.answers(503);
@@ -76,7 +76,7 @@ fn scenario_27_a_failing_cluster_costs_no_client_anything() {
 }
 
 #[test]
-fn a_retry_that_finds_nobody_left_in_its_cluster_goes_to_the_next_one() {
+fn a_retry_without_endpoints_in_its_cluster_goes_to_the_next() {
     let world = World::new();
     let start = Start::new();
     let setup = detecting(1, BACKUPS, EJECTS_AT_ONCE);
@@ -94,7 +94,7 @@ fn a_retry_that_finds_nobody_left_in_its_cluster_goes_to_the_next_one() {
 }
 
 #[test]
-fn scenario_28_what_no_endpoint_of_the_own_cluster_took_is_sent_to_a_backup() {
+fn scenario_28_requests_refused_by_all_local_endpoints_go_to_a_backup() {
     let world = World::new();
     let gone = free_address();
     let closed = Setup {
@@ -114,7 +114,7 @@ fn scenario_28_what_no_endpoint_of_the_own_cluster_took_is_sent_to_a_backup() {
 }
 
 #[test]
-fn scenarios_29_and_30_only_outcomes_that_another_cluster_may_mend_fail_over() {
+fn scenarios_29_and_30_only_listed_outcomes_fail_over() {
     let world = World::new();
     let proxy = world.proxy(setup(1, BACKUPS));
     let post = "POST / HTTP/1.1\r\nHost: web.example\r\nContent-Length: 2\r\n\r\nhi";
@@ -147,7 +147,7 @@ fn scenarios_29_and_30_only_outcomes_that_another_cluster_may_mend_fail_over() {
 }
 
 #[test]
-fn scenario_31_a_long_body_goes_once() {
+fn scenario_31_a_body_over_the_limit_is_sent_once() {
     let world = World::new();
     let proxy = world.proxy(setup(1, BACKUPS));
     world.l1.answers(503);
@@ -161,7 +161,7 @@ fn scenario_31_a_long_body_goes_once() {
 }
 
 #[test]
-fn as_long_a_body_is_sent_again_as_is_asked_for() {
+fn failover_body_limit_is_configurable() {
     let world = World::new();
     world.l1.answers(503);
     let answer = |arguments: &'static [&'static str], length: usize| {
@@ -221,7 +221,7 @@ fn scenario_32_each_gateway_sees_its_own_prefix() {
 }
 
 #[test]
-fn scenario_33_ordered_backups_come_one_after_the_other() {
+fn scenario_33_backups_are_used_in_order() {
     let world = World::new();
     let ordered = policy("{lbType: FailOver, targets: [{clusterKey: c3}, {clusterKey: c2}]}")
         .replace(
@@ -255,7 +255,7 @@ fn without_c2(world: &World, setup: Setup<'_>) -> Proxy {
 }
 
 #[test]
-fn scenario_87_retries_find_another_cluster() {
+fn scenario_87_retries_reach_another_cluster() {
     let world = World::new();
     let policy = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 80}, {clusterKey: c3, weight: 20}]}";
     let proxy = without_c2(&world, setup(0, policy));
@@ -264,7 +264,7 @@ fn scenario_87_retries_find_another_cluster() {
 }
 
 #[test]
-fn the_last_tier_tries_again_what_came_from_an_earlier_one() {
+fn the_last_tier_retries_replayed_requests() {
     let world = World::new();
     let local = slice(7, "", free_address());
     let closed = Setup {
@@ -276,7 +276,7 @@ fn the_last_tier_tries_again_what_came_from_an_earlier_one() {
 }
 
 #[test]
-fn scenario_47_a_rewrite_comes_before_the_prefix() {
+fn scenario_47_a_rewrite_applies_before_the_path_prefix() {
     let world = World::new();
     let start = Start::new();
     let policy = "{lbType: ActiveActive, targets: [{clusterKey: c2}]}";

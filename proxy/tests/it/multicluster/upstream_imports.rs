@@ -51,7 +51,7 @@ fn counts(all: &[(&str, usize)]) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn slices_serve_an_import_of_upstream() {
+fn endpoint_slices_serve_an_upstream_service_import() {
     let world = World::new();
     let mut documents = vec![
         copied("c2", world.g2.address()),
@@ -78,7 +78,7 @@ fn slices_serve_an_import_of_upstream() {
 }
 
 #[test]
-fn both_kinds_of_import_serve_one_service() {
+fn both_kinds_of_service_import_serve_one_service() {
     // of c2 the workloads, and its gateway is not needed; of c3 the gateway
     let rows = [
         (false, true, [("g2", 500), ("g3", 500)], "/c2/web/"),
@@ -103,7 +103,7 @@ fn both_kinds_of_import_serve_one_service() {
 }
 
 #[test]
-fn an_address_of_upstreams_import_is_for_its_service() {
+fn an_address_of_an_upstream_service_import_routes_to_its_service() {
     let world = World::new();
     let start = Start::new();
     let host = "web.ns1.svc.cluster.local";

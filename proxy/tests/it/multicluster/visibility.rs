@@ -25,7 +25,7 @@ fn run(spec: &str, setup: Setup<'_>) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn scenarios_61_to_63_and_68_providers_serve_and_consumers_use() {
+fn scenarios_61_to_63_and_68_only_providers_serve_and_only_consumers_use() {
     let only_c2 =
         "{types: [CrossCluster], providerClusters: [{name: c2}], consumerClusters: [{name: c1}]}";
     let thirds: &[(&str, usize)] = &[("P1", 333), ("P2", 333), ("P3", 333)];
@@ -48,7 +48,7 @@ fn scenarios_61_to_63_and_68_providers_serve_and_consumers_use() {
 }
 
 #[test]
-fn older_names_of_consumers_count_where_newer_ones_are_absent() {
+fn older_consumer_fields_apply_without_the_newer_ones() {
     let used: &[&str] = &["L1", "L2", "P1", "P2", "P3"];
     let own: &[&str] = &["L1", "L2"];
     for (consumers, expected) in [
@@ -82,7 +82,7 @@ fn older_names_of_consumers_count_where_newer_ones_are_absent() {
 }
 
 #[test]
-fn scenarios_64_and_65_a_policy_never_widens_what_may_be_used() {
+fn scenarios_64_and_65_a_policy_never_adds_clusters() {
     let not_us = "{types: [CrossCluster], consumerClusters: [{name: c2}]}";
     let half = Setup {
         policy: "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 50}]}",
@@ -99,7 +99,7 @@ fn scenarios_64_and_65_a_policy_never_widens_what_may_be_used() {
 }
 
 #[test]
-fn scenario_67_a_policy_picks_among_the_providers() {
+fn scenario_67_a_policy_selects_among_the_providers() {
     let world = World::new();
     let both = "{lbType: ActiveActive, targets: [{clusterKey: c2, weight: 50}, {clusterKey: c3, weight: 50}]}";
     let counts = world.run(Setup {
@@ -112,7 +112,7 @@ fn scenario_67_a_policy_picks_among_the_providers() {
 }
 
 #[test]
-fn scenario_70_types_stay_as_they_are_until_the_object_is_gone() {
+fn scenario_70_changed_types_apply_after_the_object_is_recreated() {
     let world = World::new();
     let remote = Site::new("P1");
     let proxy = world.proxy(Setup {

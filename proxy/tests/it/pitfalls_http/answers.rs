@@ -5,7 +5,7 @@ use crate::support::client::{Client, Front};
 use crate::support::mesh::routes;
 
 #[tokio::test]
-async fn rewrites_replace_what_matched_literally() {
+async fn rewrites_replace_the_matched_prefix_literally() {
     let slash = to_one("match: [{uri: {prefix: /foo}}]\nrewrite: {uri: /}");
     let both = to_one("match: [{uri: {prefix: /foo/}}]\nrewrite: {uri: /}");
     let whole = to_one("rewrite: {uri: /x}");
@@ -36,7 +36,7 @@ async fn rewrites_replace_what_matched_literally() {
 }
 
 #[tokio::test]
-async fn authority_of_the_rewrite_wins_over_those_of_headers() {
+async fn rewrite_authority_wins_over_header_edits() {
     let destination = |more: &str| {
         format!(
             "- {more}\n  route:\n  - destination: {{host: one.test}}\n    headers: {{request: {{set: {{Host: c.com}}}}}}"
@@ -55,7 +55,7 @@ async fn authority_of_the_rewrite_wins_over_those_of_headers() {
 }
 
 #[tokio::test]
-async fn redirects_lead_where_they_say() {
+async fn redirects_have_the_configured_location() {
     let prefix = "- match: [{uri: {prefix: /old}}]\n  redirect: {uri: /new}";
     World::new()
         .check(&[
@@ -102,7 +102,7 @@ async fn redirects_lead_where_they_say() {
 }
 
 #[tokio::test]
-async fn port_of_a_redirect_can_follow_the_listener() {
+async fn redirect_port_can_be_derived_from_the_listener() {
     let world = World::new();
     let rule = "- redirect: {derivePort: FROM_REQUEST_PORT}";
     let proxy = world.proxy(&[routes("a", "[a.com]", rule)]);
@@ -112,7 +112,7 @@ async fn port_of_a_redirect_can_follow_the_listener() {
 }
 
 #[tokio::test]
-async fn direct_response_is_sent_once_and_as_it_is() {
+async fn direct_response_is_sent_unchanged() {
     let world = World::new();
     let rules = "\
 - match: [{uri: {exact: /busy}}]

@@ -16,7 +16,7 @@ fn rule(edits: &str, destinations: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn edits_of_rule_and_destination_meet() {
+async fn header_edits_of_rule_and_destination_are_combined() {
     let one = |edits: &str, destination: &str| rule(edits, &[destination]);
     let two = |edits: &str, destination: &str| rule(edits, &[destination, destination]);
     World::new()
@@ -61,7 +61,7 @@ async fn edits_of_rule_and_destination_meet() {
 }
 
 #[tokio::test]
-async fn values_are_computed_before_anything_is_set() {
+async fn operators_are_evaluated_before_any_header_is_set() {
     let values = [
         ("50%%", "200 one /p HOST x=50%"),
         ("%REQ(x)%-%REQ(none?:path)%", "200 one /p HOST x=9-/p"),
@@ -117,7 +117,7 @@ async fn response_edits_reach_local_replies_of_matched_rules_only() {
 }
 
 #[tokio::test]
-async fn response_values_know_what_became_of_the_request() {
+async fn response_operators_have_the_values_of_the_sent_request() {
     let world = World::new();
     let set = "headers: {response: {set: {x: '%PROTOCOL% %REQ(:method)% %REQ(:authority)% %REQ(:path)% \
                %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %UPSTREAM_REMOTE_ADDRESS%'}}}";

@@ -29,7 +29,7 @@ async fn check(proxy: &Proxy, asked: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn most_specific_host_decides_alone() {
+async fn only_the_most_specific_host_is_used() {
     let world = World::new();
     let proxy = world.proxy(&[
         vs(
@@ -64,7 +64,7 @@ async fn most_specific_host_decides_alone() {
 }
 
 #[tokio::test]
-async fn several_for_one_host_follow_each_other_by_age_and_catch_alls_come_last() {
+async fn rules_for_one_host_are_ordered_by_age_with_catch_alls_last() {
     let world = World::new();
     let new = says("young", "match: [{uri: {prefix: /new}}], ");
     let same = |name| says(name, "match: [{uri: {prefix: /x}}], ");
@@ -86,7 +86,7 @@ async fn several_for_one_host_follow_each_other_by_age_and_catch_alls_come_last(
 }
 
 #[tokio::test]
-async fn what_a_gateway_does_not_see_it_does_not_serve() {
+async fn virtual_services_not_visible_to_the_gateway_are_not_served() {
     let start = Start::new().args(["--namespace", "istio-system"]);
     let edge = start.edge();
     let teams = gateway(&[edge]).replace(
@@ -134,7 +134,7 @@ async fn what_a_gateway_does_not_see_it_does_not_serve() {
 }
 
 #[tokio::test]
-async fn short_names_take_the_namespace_of_their_rule_and_names_with_a_dot_none() {
+async fn short_hosts_get_the_namespace_of_their_rule_and_dotted_hosts_do_not() {
     let world = World::new();
     let cart = |namespace: &str, address: std::net::SocketAddr| {
         format!(
@@ -169,7 +169,7 @@ async fn short_names_take_the_namespace_of_their_rule_and_names_with_a_dot_none(
 }
 
 #[tokio::test]
-async fn of_one_age_the_first_by_name_then_namespace_wins_whatever_file_it_is_in() {
+async fn objects_of_one_age_are_ordered_by_name_then_namespace() {
     let x = |says_name: &str| says(says_name, "match: [{uri: {prefix: /x}}], ");
     let of =
         |name, namespace, says_name: &str| vs(name, namespace, 7, &host("a.com", &x(says_name)));

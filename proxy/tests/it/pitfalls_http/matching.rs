@@ -19,7 +19,7 @@ async fn check(cases: &[(&str, &[&str], &[&str])]) {
 }
 
 #[tokio::test]
-async fn paths() {
+async fn uri_conditions_match_the_listed_paths() {
     check(&[
         (
             "{uri: {prefix: /foo}}",
@@ -57,21 +57,25 @@ async fn paths() {
 }
 
 #[tokio::test]
-async fn headers() {
+async fn header_conditions_match_the_listed_headers() {
     check(&[
         (
-            "{headers: {h: {exact: a}}}",
+            "{header_conditions_match_the_listed_headers: {h: {exact: a}}}",
             &["HOST/ | h: a", "HOST/ | H: a"],
             &["HOST/ | h: A", "HOST/"],
         ),
         (
-            "{headers: {h: {exact: 'a,b'}}}",
+            "{header_conditions_match_the_listed_headers: {h: {exact: 'a,b'}}}",
             &["HOST/ | h: a,b"],
             &["HOST/ | h: a | h: b"],
         ),
-        ("{headers: {h: {exact: b}}}", &["HOST/ | h: a | h: b"], &[]),
         (
-            "{headers: {h: {}}}",
+            "{header_conditions_match_the_listed_headers: {h: {exact: b}}}",
+            &["HOST/ | h: a | h: b"],
+            &[],
+        ),
+        (
+            "{header_conditions_match_the_listed_headers: {h: {}}}",
             &["HOST/ | h: ", "HOST/ | h: a"],
             &["HOST/"],
         ),
@@ -91,12 +95,12 @@ async fn headers() {
             &["HOST/ | h: ", "HOST/ | h: a"],
         ),
         (
-            "{headers: {':method': {exact: PUT}}}",
+            "{header_conditions_match_the_listed_headers: {':method': {exact: PUT}}}",
             &["PUT HOST/"],
             &["GET HOST/"],
         ),
         (
-            "{headers: {':path': {exact: '/a?b'}}}",
+            "{header_conditions_match_the_listed_headers: {':path': {exact: '/a?b'}}}",
             &["HOST/a?b"],
             &["HOST/a"],
         ),
@@ -120,12 +124,12 @@ async fn every_part_of_a_request_matches_by_every_kind_of_condition() {
         ("{authority: {prefix: x}}", &[], &["HOST/"]),
         ("{authority: {regex: '[^:]*'}}", &["HOST/"], &["HOST:80/"]),
         (
-            "{headers: {h: {prefix: a}}}",
+            "{header_conditions_match_the_listed_headers: {h: {prefix: a}}}",
             &["HOST/ | h: ab"],
             &["HOST/ | h: ba", "HOST/"],
         ),
         (
-            "{headers: {h: {regex: 'a.'}}}",
+            "{header_conditions_match_the_listed_headers: {h: {regex: 'a.'}}}",
             &["HOST/ | h: ab"],
             &["HOST/ | h: abc", "HOST/"],
         ),
@@ -149,7 +153,7 @@ async fn every_part_of_a_request_matches_by_every_kind_of_condition() {
 }
 
 #[tokio::test]
-async fn query_parameters() {
+async fn query_conditions_match_the_listed_parameters() {
     check(&[
         (
             "{queryParams: {q: {exact: ''}}}",
@@ -186,7 +190,7 @@ async fn authority_is_compared_with_its_port_and_port_with_the_listener() {
 #[tokio::test]
 async fn conditions_of_a_block_are_anded_and_blocks_are_ored() {
     check(&[(
-        "{uri: {prefix: /a}, headers: {h: {exact: x}}}, {uri: {prefix: /b}}",
+        "{uri: {prefix: /a}, header_conditions_match_the_listed_headers: {h: {exact: x}}}, {uri: {prefix: /b}}",
         &["HOST/a | h: x", "HOST/b"],
         &["HOST/a", "HOST/c | h: x"],
     )])
@@ -194,7 +198,7 @@ async fn conditions_of_a_block_are_anded_and_blocks_are_ored() {
 }
 
 #[tokio::test]
-async fn first_rule_that_matches_is_taken_and_nothing_follows_a_catch_all() {
+async fn first_matching_rule_is_used_and_rules_after_a_catch_all_are_not() {
     let says = |name: &str| format!("directResponse: {{status: 200, body: {{string: {name}}}}}");
     let without = format!(
         "- {}\n- match: [{{uri: {{prefix: /x}}}}]\n  {}",
@@ -215,7 +219,7 @@ async fn first_rule_that_matches_is_taken_and_nothing_follows_a_catch_all() {
 }
 
 #[tokio::test]
-async fn case_that_does_not_count_is_cut_off_by_length() {
+async fn ignore_uri_case_rewrites_by_the_length_of_the_prefix() {
     let rule = to_one("match: [{uri: {prefix: /foo}, ignoreUriCase: true}]\nrewrite: {uri: /x}");
     World::new()
         .check(&[(&rule, &[("HOST/FOO/bar", "200 one /x/bar HOST")])])

@@ -16,7 +16,7 @@ fn root(name: &str, matches: &str) -> String {
 }
 
 #[tokio::test]
-async fn delegates_take_what_both_match_and_lose_what_conflicts() {
+async fn delegate_matches_are_intersected_and_conflicts_are_dropped() {
     let world = World::new();
     let proxy = world.proxy(&[
         root("a", "match: [{uri: {prefix: /a}}], "),

@@ -24,7 +24,7 @@ async fn outcomes(proxy: &Proxy, host: &str, requests: usize) -> Vec<(String, us
 }
 
 #[tokio::test]
-async fn weights_are_shares_and_zero_takes_nothing() {
+async fn weights_are_relative_shares_and_zero_gets_no_traffic() {
     let world = World::new();
     let to = |destinations: &[(&str, u32)]| {
         let mut text = "- route:\n".to_owned();

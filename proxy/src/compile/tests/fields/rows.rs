@@ -471,14 +471,14 @@ pub(in crate::compile) const HEAD: &[(&str, Shows)] = &[
         "exportTo[]",
         Test(
             "tests/it/destination_rules.rs",
-            "t92_rule_of_the_client_counts_alone",
+            "t92_rule_in_the_client_namespace_replaces_all_others",
         ),
     ),
     (
         "workloadSelector.matchLabels.*",
         Test(
             "tests/it/destination_rules.rs",
-            "rule_for_some_workloads_counts_for_them_alone",
+            "rule_with_a_workload_selector_applies_to_those_workloads_only",
         ),
     ),
 ];

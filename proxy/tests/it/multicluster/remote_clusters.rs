@@ -41,7 +41,7 @@ pub(super) fn proxy(more: &[String], arguments: &[&str]) -> Proxy {
 }
 
 #[test]
-fn gateways_of_imports_are_spoken_to_as_the_proxy_was_told() {
+fn gateways_of_imports_use_the_tls_of_the_remote_clusters_file() {
     let ca = Authority::new("c2");
     let own = ca.issue(Leaf::default());
     let directory = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn gateways_of_imports_are_spoken_to_as_the_proxy_was_told() {
 }
 
 #[test]
-fn workloads_are_spoken_to_in_the_meshs_tls_beside_gateways_in_plain_text() {
+fn workloads_use_mesh_tls_while_gateways_use_plain_text() {
     let mesh = Mesh::new();
     let workload = mesh.workload(Speaks::H1);
     let of_c2 = Site::new("g2");
@@ -105,7 +105,7 @@ fn workloads_are_spoken_to_in_the_meshs_tls_beside_gateways_in_plain_text() {
 }
 
 #[test]
-fn workloads_of_an_import_are_those_of_its_service_account() {
+fn workloads_of_an_import_must_have_its_service_account() {
     let mesh = Mesh::new();
     let workload = mesh.workload(Speaks::H1);
     let of_c2 = slice(0, "c2", workload.address);
@@ -142,7 +142,7 @@ fn workloads_of_an_import_are_those_of_its_service_account() {
 }
 
 #[test]
-fn a_file_of_clusters_with_a_mistake_is_refused_with_its_place() {
+fn an_invalid_remote_clusters_file_is_rejected_with_a_location() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name).display().to_string();
     std::fs::write(at("mesh.yaml"), SERVICE).unwrap();
@@ -174,7 +174,7 @@ fn a_file_of_clusters_with_a_mistake_is_refused_with_its_place() {
 }
 
 #[test]
-fn gateways_of_imports_are_asked_by_their_own_name_where_a_rule_wants_tls() {
+fn gateways_of_imports_get_their_own_sni_with_a_tls_rule() {
     let ca = Authority::new("c2");
     let directory = tempfile::tempdir().unwrap();
     files(directory.path(), &[("ca.pem", &ca.pem())]);
@@ -196,7 +196,7 @@ fn gateways_of_imports_are_asked_by_their_own_name_where_a_rule_wants_tls() {
 }
 
 #[test]
-fn check_knows_its_cluster_and_those_that_it_is_told_of() {
+fn check_knows_the_local_and_remote_clusters() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name).display().to_string();
     let backups = policy(
@@ -230,7 +230,7 @@ fn check_knows_its_cluster_and_those_that_it_is_told_of() {
 }
 
 #[test]
-fn the_log_of_a_proxy_has_findings_for_its_own_cluster() {
+fn the_log_has_diagnostics_for_the_local_cluster() {
     let backups = policy("{lbType: FailOver, targets: [{clusterKey: c1}, {clusterKey: c2}]}");
     let of_c2 = "apiVersion: flomesh.io/v1alpha1\nkind: ServiceImport\nmetadata: {namespace: ns1, name: web}\n\
                  spec: {ports: [{name: http, port: 80, endpoints: [{clusterKey: default/default/default/c2, \

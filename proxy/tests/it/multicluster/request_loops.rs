@@ -56,7 +56,7 @@ fn pair(kind: &str, of_c1: &[String], of_c2: &[String]) -> [Proxy; 2] {
 }
 
 #[test]
-fn gateways_with_one_virtual_service_share_traffic_and_send_nothing_back() {
+fn gateways_with_one_virtual_service_never_return_remote_traffic() {
     let world = World::new();
     let [of_c1, _of_c2] = pair(
         "ActiveActive",
@@ -76,7 +76,7 @@ fn gateways_with_one_virtual_service_share_traffic_and_send_nothing_back() {
 }
 
 #[test]
-fn request_from_another_cluster_is_served_at_home_or_not_at_all() {
+fn request_from_a_remote_cluster_is_served_locally_or_fails() {
     let world = World::new();
     // nothing is exported, so that the VirtualService applies to requests from the other cluster
     let local = slice(0, "", world.l2.address());
@@ -93,7 +93,7 @@ fn request_from_another_cluster_is_served_at_home_or_not_at_all() {
 }
 
 #[test]
-fn what_fails_at_home_is_not_sent_back() {
+fn failed_request_from_a_remote_cluster_is_not_sent_back() {
     let local = slice(0, "", free_address());
     let [of_c1, of_c2] = pair("FailOver", &[], &[local]);
     assert_eq!(count(&of_c1, 10), BTreeMap::from([("503".to_owned(), 10)]));
@@ -103,7 +103,7 @@ fn what_fails_at_home_is_not_sent_back() {
 }
 
 #[test]
-fn what_a_cluster_sends_names_it() {
+fn request_to_a_remote_cluster_names_its_source_cluster() {
     let world = World::new();
     let proxy = world.proxy(Setup {
         local: 0,

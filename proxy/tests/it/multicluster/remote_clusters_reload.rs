@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::hops::{HOST, Mesh, caller_with};
-use super::told::{import, proxy as importer};
+use super::remote_clusters::{import, proxy as importer};
 use super::*;
 use crate::support::pki::Authority;
 use crate::support::tls::files;
@@ -86,7 +86,7 @@ fn answers(proxy: &Proxy, who: &str) -> bool {
 }
 
 #[test]
-fn a_gateway_moves_under_traffic_and_no_request_fails() {
+fn a_changed_gateway_address_fails_no_request() {
     let mesh = Mesh::new();
     let (one, two) = (behind(&mesh, "one"), behind(&mesh, "two"));
     let told = Told::new(&c2(one.address, ""));
@@ -114,7 +114,7 @@ fn a_gateway_moves_under_traffic_and_no_request_fails() {
 }
 
 #[test]
-fn what_is_wrong_with_the_file_is_told_and_what_it_said_last_stays_in_force() {
+fn an_invalid_remote_clusters_file_keeps_the_last_good_version() {
     let mesh = Mesh::new();
     let (one, two) = (behind(&mesh, "one"), behind(&mesh, "two"));
     let told = Told::new(&c2(one.address, ""));
@@ -162,7 +162,7 @@ fn what_is_wrong_with_the_file_is_told_and_what_it_said_last_stays_in_force() {
 }
 
 #[test]
-fn a_file_in_a_mounted_config_map_is_followed() {
+fn a_remote_clusters_file_in_a_config_map_is_reloaded() {
     let mesh = Mesh::new();
     let (one, two) = (behind(&mesh, "one"), behind(&mesh, "two"));
     let told = Told::new(&c2(one.address, ""));
@@ -190,7 +190,7 @@ fn simple(directory: &Path, authorities: &str, more: &str) -> String {
 }
 
 #[test]
-fn gateways_of_imports_are_spoken_to_as_the_file_says_now() {
+fn changed_tls_in_the_remote_clusters_file_applies_to_gateways() {
     let ca = Authority::new("c2");
     let directory = tempfile::tempdir().unwrap();
     files(directory.path(), &[("ca.pem", &ca.pem())]);

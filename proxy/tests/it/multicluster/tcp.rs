@@ -92,7 +92,7 @@ fn ask_bytes(proxy: &Proxy) -> Vec<u8> {
 }
 
 #[test]
-fn scenario_95_a_connection_goes_to_the_next_cluster_only_when_none_was_made() {
+fn scenario_95_tcp_fails_over_only_before_a_connection_is_established() {
     let backup = says("c2");
     let proxy = before(free_address(), backup.address);
     (0..100).for_each(|_| assert_eq!(ask_bytes(&proxy), b"c2"));
@@ -104,7 +104,7 @@ fn scenario_95_a_connection_goes_to_the_next_cluster_only_when_none_was_made() {
 }
 
 #[test]
-fn explain_says_where_connections_go_and_where_clients_stay() {
+fn explain_shows_tcp_destinations_and_affinity() {
     let (local, backup) = (says("c1"), says("c2"));
     let to = || policy("{lbType: FailOver, targets: [{clusterKey: c2}]}");
     let (locals, backups) = ([local.address, free_address()], [backup.address]);
@@ -147,7 +147,7 @@ fn without_replays_a_connection_stays_in_its_tier() {
 }
 
 #[test]
-fn a_connection_is_tried_in_every_tier_after_three_tries_in_the_first() {
+fn a_connection_fails_over_to_every_tier_after_three_attempts() {
     let last = says("c3");
     let ordered = policy("{lbType: FailOver, targets: [{clusterKey: c2}, {clusterKey: c3}]}")
         .replace(
@@ -170,7 +170,7 @@ fn a_connection_is_tried_in_every_tier_after_three_tries_in_the_first() {
 }
 
 #[test]
-fn the_log_says_why_nobody_takes_a_connection() {
+fn the_log_has_the_reason_for_a_connection_without_an_endpoint() {
     let to = |weight: u8, key: &str| {
         policy(&format!(
             "{{lbType: ActiveActive, targets: [{{clusterKey: {key}, weight: {weight}}}]}}"
@@ -195,7 +195,7 @@ fn the_log_says_why_nobody_takes_a_connection() {
 }
 
 #[test]
-fn connections_are_shifted_by_policies_that_are_for_everything() {
+fn policies_without_a_request_match_shift_tcp_connections() {
     let (one, two) = (says("v1"), says("v2"));
     let answers_for = |hosts: &str, policies: &str| {
         let start = Start::new();
@@ -261,7 +261,7 @@ fn connections_are_shifted_by_policies_that_are_for_everything() {
 }
 
 #[test]
-fn a_line_names_the_cluster_that_took_the_connection() {
+fn tcp_log_line_has_the_destination_cluster() {
     let backup = says("c2");
     let proxy = before(free_address(), backup.address);
     assert_eq!(ask_bytes(&proxy), b"c2");

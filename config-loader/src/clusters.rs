@@ -14,6 +14,7 @@ use crate::diagnostic::codes::multicluster::{CLS001, CLS002, CLS003, CLS004, CLS
 use crate::diagnostic::{Diagnostic, Locator, Severity};
 use crate::kind::{Kind, ObjectRef};
 use crate::load::text_of;
+use crate::options::RemoteCluster;
 use crate::parse::{self, Reader, Value};
 use crate::raw::Field;
 use crate::resource::flomesh::ClusterKey;
@@ -33,6 +34,15 @@ pub struct ClusterSettings {
     pub locality: Arc<str>,
     /// Its gateway.
     pub gateway: Option<GatewaySettings>,
+}
+
+impl From<&ClusterSettings> for RemoteCluster {
+    fn from(told: &ClusterSettings) -> Self {
+        Self {
+            key: told.key.clone(),
+            has_gateway: told.gateway.is_some(),
+        }
+    }
 }
 
 /// The gateway of a cluster.
@@ -173,7 +183,7 @@ fn parse_clusters(file: &Arc<str>, text: &str) -> Result<Said, Vec<Diagnostic>> 
         clusters = all(&raw.clusters, &mut check);
         found.append(&mut check.into_found());
     }
-    crate::load::place_all(&mut found, root.as_ref(), &locator);
+    parse::place_all(&mut found, root.as_ref(), &locator);
     match found.iter().any(|one| one.severity == Severity::Error) {
         true => Err(found),
         false => Ok((clusters, found)),

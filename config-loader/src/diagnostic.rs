@@ -5,44 +5,17 @@
 pub mod codes;
 mod location;
 pub mod render;
+mod severity;
 pub mod suggest;
 
-use std::fmt;
 use std::sync::Arc;
 
 pub use codes::Code;
 pub use location::{Location, Locator};
+pub use severity::Severity;
 
 use crate::kind::ObjectRef;
 use crate::span::Span;
-
-/// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Severity {
-    /// The object is refused.
-    Error,
-    /// The object is used, but not as its author will have meant.
-    Warning,
-    /// Worth knowing; nothing is wrong.
-    Note,
-}
-
-impl Severity {
-    /// The word that the renderers print.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        }
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// How many findings are kept about one resource: hostile input must not fill the memory with them.
 pub const FINDINGS_MAX: usize = 1_000;

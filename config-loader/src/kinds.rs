@@ -5,39 +5,15 @@
 mod core;
 mod istio;
 mod multicluster;
+mod row;
 pub mod unsupported;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+
+pub use row::Row;
 
 use crate::kind::Kind;
-use crate::load::Draft;
-use crate::parse::FieldInfo;
-use crate::resource::AnyObject;
-
-/// How one kind is read.
-#[derive(Debug)]
-pub struct Row {
-    /// The kind.
-    pub kind: Kind,
-    /// The apiVersions that are read, the preferred one first.
-    pub api_versions: &'static [&'static str],
-    /// Which part of a document the raw type is.
-    pub body: Body,
-    /// From the draft to the checked object; none if it is refused.
-    pub(crate) read: fn(&mut Draft<'_>) -> Option<Arc<dyn AnyObject>>,
-    /// The fields of the raw type.
-    pub fields: fn() -> Vec<FieldInfo>,
-}
-
-/// Which part of a document a raw type is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Body {
-    /// The content of `spec`.
-    Spec,
-    /// The fields beside `apiVersion`, `kind` and `metadata`.
-    Whole,
-}
+pub use crate::load::Body;
 
 /// Every row.
 pub fn rows() -> impl Iterator<Item = &'static Row> {

@@ -12,8 +12,8 @@ mod unsupported;
 
 use std::sync::Arc;
 
-pub(crate) use document::{DocumentObject, place_all};
-pub(crate) use draft::Draft;
+pub use draft::Body;
+pub(crate) use draft::{DocumentObject, Draft};
 pub(crate) use file::{FileReading, read_file};
 
 use crate::diagnostic::codes::common::{YAML005, YAML010};

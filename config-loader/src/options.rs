@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::catalog::Naming;
-use crate::clusters::ClusterSettings;
 use crate::resource::flomesh::ClusterKey;
 use crate::resource::gloo::MeshRef;
 
@@ -48,13 +47,4 @@ pub struct RemoteCluster {
     pub key: ClusterKey,
     /// Whether its gateway is told, too.
     pub has_gateway: bool,
-}
-
-impl From<&ClusterSettings> for RemoteCluster {
-    fn from(told: &ClusterSettings) -> Self {
-        Self {
-            key: told.key.clone(),
-            has_gateway: told.gateway.is_some(),
-        }
-    }
 }

@@ -12,16 +12,17 @@ mod mapping;
 mod node;
 mod offsets;
 mod path;
+mod reader;
 mod scalar;
 mod schema;
 mod split;
 mod surrogates;
 
 pub use builder::tree;
-pub use de::Reader;
 pub use node::{Entry, Key, Node, Value};
 pub use path::locate;
-pub(crate) use path::push_key;
+pub(crate) use path::place_all;
+pub use reader::Reader;
 pub use schema::{FieldInfo, fields_of};
 pub use split::{Chunk, split};
 

@@ -13,13 +13,12 @@ mod class;
 mod escape;
 mod groups;
 mod pieces;
-
-use std::iter::Peekable;
-use std::str::CharIndices;
+mod text;
 
 use regex::bytes::{Regex, RegexBuilder};
 
 use pieces::{Frame, Piece, Repeat};
+use text::{Flags, Text};
 
 /// How many bytes an expression may compile to. Half of what the crate `regex` allows by default.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
@@ -86,71 +85,6 @@ pub fn translate(source: &str) -> Result<String, String> {
         return Err("`(` is not closed; add `)`, or write `\\(` for the character".to_owned());
     };
     Ok(frame.text())
-}
-
-/// What `(?ims)` turned on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Flags {
-    /// `i`
-    fold: bool,
-    /// `m`
-    lines: bool,
-    /// `s`
-    dot_is_all: bool,
-    /// `U`
-    swap_greed: bool,
-}
-
-/// What of an expression is not parsed yet.
-#[derive(Clone, Debug)]
-struct Text<'a> {
-    source: &'a str,
-    rest: Peekable<CharIndices<'a>>,
-}
-
-impl<'a> Text<'a> {
-    fn new(source: &'a str) -> Text<'a> {
-        Text {
-            source,
-            rest: source.char_indices().peekable(),
-        }
-    }
-
-    fn next(&mut self) -> Option<(usize, char)> {
-        self.rest.next()
-    }
-
-    fn peek(&mut self) -> Option<char> {
-        self.rest.peek().map(|(_, c)| *c)
-    }
-
-    /// Where the rest begins.
-    fn at(&mut self) -> usize {
-        self.rest.peek().map_or(self.source.len(), |(at, _)| *at)
-    }
-
-    /// The rest.
-    fn rest(&mut self) -> &'a str {
-        let at = self.at();
-        &self.source[at..]
-    }
-
-    /// Takes this character if it is the next one.
-    fn eat(&mut self, wanted: char) -> bool {
-        self.rest.next_if(|(_, c)| *c == wanted).is_some()
-    }
-
-    /// Takes so many bytes.
-    fn skip(&mut self, bytes: usize) {
-        let end = self.at() + bytes;
-        while self.rest.next_if(|(at, _)| *at < end).is_some() {}
-    }
-
-    /// What was taken since `start`.
-    fn since(&mut self, start: usize) -> &'a str {
-        let at = self.at();
-        &self.source[start..at]
-    }
 }
 
 struct Parser<'a> {

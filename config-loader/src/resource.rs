@@ -12,11 +12,13 @@ pub mod karmada;
 mod object;
 pub mod port_protocol;
 mod set;
+mod spec;
 mod values;
 
 pub use health_check::{HealthCheck, HealthChecked, Probe};
-pub use object::{Age, AnyObject, Object, Order, Provenance, Spec};
+pub use object::{Age, Object, Order, Provenance};
 pub use set::{Objects, ResourceSet};
+pub use spec::{AnyObject, Spec};
 pub use values::{ExportTo, Percent};
 
 pub use crate::kind::{Kind, Name, ObjectRef};

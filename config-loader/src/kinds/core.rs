@@ -1,7 +1,8 @@
 //! The Kubernetes core kinds.
 
-use super::{Body, Row};
+use super::row::Row;
 use crate::kind::Kind;
+use crate::load::Body;
 use crate::parse::fields_of;
 use crate::{raw, validate};
 

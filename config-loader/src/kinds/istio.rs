@@ -1,7 +1,8 @@
 //! The networking.istio.io kinds.
 
-use super::{Body, Row};
+use super::row::Row;
 use crate::kind::Kind;
+use crate::load::Body;
 use crate::parse::fields_of;
 use crate::{raw, validate};
 

@@ -5,17 +5,16 @@ use std::sync::Arc;
 
 use twox_hash::XxHash64;
 
-use super::draft::Draft;
+use super::draft::{DocumentObject, Draft};
 use super::layout::Layout;
 use crate::ReadOptions;
 use crate::diagnostic::codes::common::{CM021, CM025, CM026, CM027, CM032, CM036, CM037, YAML006};
-use crate::diagnostic::{Diagnostic, Location, Locator, Severity, suggest};
-use crate::kind::ObjectRef;
+use crate::diagnostic::{Diagnostic, Locator, Severity, suggest};
 use crate::kinds::unsupported::{self, Unsupported};
-use crate::kinds::{self, Found, Row};
-use crate::parse::{self, Chunk, Node, Value, locate, push_key};
+use crate::kinds::{self, Found, Row, distinct_group};
+use crate::parse::{self, Chunk, Node, Value, place_all};
 use crate::resource::istio::VirtualService;
-use crate::resource::{AnyObject, Object, Order};
+use crate::resource::{Object, Order};
 use crate::span::{Lines, Span};
 use crate::validate::istio::all_reached;
 
@@ -51,16 +50,6 @@ impl Reading {
             unreadable: true,
         }
     }
-}
-
-/// An object that stands in a document.
-#[derive(Clone, Debug)]
-pub(crate) struct DocumentObject {
-    pub(crate) id: ObjectRef,
-    /// Where its name is written.
-    pub(crate) location: Location,
-    /// The object, if it is good.
-    pub(crate) object: Option<Arc<dyn AnyObject>>,
 }
 
 /// Where a document comes from, and how it is read.
@@ -182,21 +171,6 @@ fn read(source: &Source<'_>, locator: Locator<'_>) -> (Reading, Option<Node>) {
 /// Whether a text may be a Secret, whose lines must not be shown. Asked before anything is parsed.
 fn may_hold_secrets(text: &str) -> bool {
     text.contains("Secret") && text.contains("kind")
-}
-
-/// Works out places and paths. A field that is known already is one of the mapping in which the place is.
-pub(crate) fn place_all(found: &mut [Diagnostic], root: Option<&Node>, locator: &Locator<'_>) {
-    for diagnostic in found {
-        let (mut field, marked) = match root {
-            Some(root) if !diagnostic.span.is_none() => locate(root, diagnostic.span),
-            _ => (String::new(), diagnostic.span),
-        };
-        if !diagnostic.field.is_empty() {
-            push_key(&mut field, &diagnostic.field);
-        }
-        diagnostic.field = field;
-        diagnostic.location = locator.location(marked);
-    }
 }
 
 struct Document<'a> {
@@ -346,12 +320,12 @@ impl Document<'_> {
             // not that of `---`, or of comments
             false => self.locator.lines.line(first_key(node).start),
         };
-        let draft = Draft::new(row, node, self.locator, order, own)
-            .at(start)
-            .of_version(claim.api_version)
+        let draft = Draft::new(row.kind, row.body, node, self.locator, own)
+            .at(order, start)
+            .in_group(distinct_group(row, claim.api_version))
             .read_with(self.source.options);
         self.reading.unreadable |= !draft.has_good_name();
-        let (slot, mut diagnostics) = draft.finish(self.fingerprint(node));
+        let (slot, mut diagnostics) = draft.finish(row.read, self.fingerprint(node));
         self.reading.diagnostics.append(&mut diagnostics);
         self.reading.slots.extend(slot);
     }
@@ -376,8 +350,8 @@ impl Document<'_> {
                 .with_help(Some(help)),
         );
         // The object is known by name, so that its last good version can stay.
-        let draft = Draft::new(row, node, self.locator, Order::default(), Vec::new())
-            .of_version(claim.api_version);
+        let draft = Draft::new(row.kind, row.body, node, self.locator, Vec::new())
+            .in_group(distinct_group(row, claim.api_version));
         self.reading.unreadable |= !draft.has_good_name();
         self.reading.slots.extend(draft.refuse());
     }

@@ -5,19 +5,26 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::document::{DocumentObject, place_all};
 use super::metadata::{self, Metadata};
 use super::unsupported;
 use crate::ReadOptions;
 use crate::diagnostic::codes::common::CM021;
-use crate::diagnostic::{Diagnostic, Locator, Severity};
+use crate::diagnostic::{Diagnostic, Location, Locator, Severity};
 use crate::kind::{Kind, ObjectRef};
-use crate::kinds::{Body, Row, distinct_group};
-use crate::parse::{Node, Reader};
+use crate::parse::{Node, Reader, place_all};
 use crate::raw::{Field, ObjectMeta};
 use crate::resource::{AnyObject, Object, Order, Provenance, Spec};
-use crate::span::{Line, Span};
+use crate::span::Line;
 use crate::validate::{Check, annotations};
+
+/// Which part of a document a raw type is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// The content of `spec`.
+    Spec,
+    /// The fields beside `apiVersion`, `kind` and `metadata`.
+    Whole,
+}
 
 /// The fields around `spec`.
 #[derive(Debug, Default, Deserialize)]
@@ -41,10 +48,21 @@ struct Head {
     metadata: Field<ObjectMeta>,
 }
 
+/// An object that stands in a document.
+#[derive(Clone, Debug)]
+pub(crate) struct DocumentObject {
+    pub(crate) id: ObjectRef,
+    /// Where its name is written.
+    pub(crate) location: Location,
+    /// The object, if it is good.
+    pub(crate) object: Option<Arc<dyn AnyObject>>,
+}
+
 /// An object that is being read.
 #[derive(Debug)]
 pub(crate) struct Draft<'a> {
-    row: &'static Row,
+    kind: Kind,
+    body: Body,
     node: &'a Node,
     locator: Locator<'a>,
     order: Order,
@@ -60,15 +78,15 @@ pub(crate) struct Draft<'a> {
 impl<'a> Draft<'a> {
     /// Reads the envelope of the object at `node`; `found` holds what is malformed in its text.
     pub(super) fn new(
-        row: &'static Row,
+        kind: Kind,
+        body: Body,
         node: &'a Node,
         mut locator: Locator<'a>,
-        order: Order,
         mut found: Vec<Diagnostic>,
     ) -> Draft<'a> {
-        locator.secret = row.kind == Kind::Secret;
+        locator.secret = kind == Kind::Secret;
         let reader = Reader::new(locator);
-        let meta = match row.body {
+        let meta = match body {
             Body::Spec => reader.read::<Envelope>(node, &[]).metadata,
             Body::Whole => {
                 let others: Vec<&str> = node
@@ -84,15 +102,17 @@ impl<'a> Draft<'a> {
             }
         };
         found.append(&mut reader.into_found());
-        let metadata = metadata::check(row.kind, &meta, node, locator, &mut found);
-        let id = metadata.name.as_ref().map(|name| {
-            ObjectRef::new(row.kind, Arc::clone(&metadata.namespace), Arc::clone(name))
-        });
+        let metadata = metadata::check(kind, &meta, node, locator, &mut found);
+        let id = metadata
+            .name
+            .as_ref()
+            .map(|name| ObjectRef::new(kind, Arc::clone(&metadata.namespace), Arc::clone(name)));
         Draft {
-            row,
+            kind,
+            body,
             node,
             locator,
-            order,
+            order: Order::default(),
             found,
             metadata,
             id,
@@ -107,8 +127,9 @@ impl<'a> Draft<'a> {
         self.metadata.has_good_name
     }
 
-    /// Says on which line of its document the object starts.
-    pub(super) fn at(mut self, start: Line) -> Draft<'a> {
+    /// Says where in its file the object stands, and on which line of its document it starts.
+    pub(super) fn at(mut self, order: Order, start: Line) -> Draft<'a> {
+        self.order = order;
         self.start = start;
         self
     }
@@ -128,18 +149,21 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Says of which API version the object is.
-    pub(super) fn of_version(mut self, api_version: &str) -> Draft<'a> {
-        let group = distinct_group(self.row, api_version);
+    /// Says of which API group the object is; empty if its kind has only one.
+    pub(super) fn in_group(mut self, group: &'static str) -> Draft<'a> {
         self.id = self.id.map(|id| id.in_group(group));
         self
     }
 
     /// Reads and checks the body. The object is refused if anything in it is an error.
-    pub(super) fn finish(mut self, fingerprint: u64) -> (Option<DocumentObject>, Vec<Diagnostic>) {
+    pub(super) fn finish(
+        mut self,
+        read: fn(&mut Draft<'_>) -> Option<Arc<dyn AnyObject>>,
+        fingerprint: u64,
+    ) -> (Option<DocumentObject>, Vec<Diagnostic>) {
         self.fingerprint = fingerprint;
-        let object = (self.row.read)(&mut self);
-        unsupported::report(self.row.kind, self.node, &mut self.found);
+        let object = read(&mut self);
+        unsupported::report(self.kind, self.node, &mut self.found);
         place_all(&mut self.found, Some(self.node), &self.locator);
         for found in &mut self.found {
             found.object.clone_from(&self.id);
@@ -179,7 +203,7 @@ impl<'a> Draft<'a> {
         T: Spec,
     {
         let reader = Reader::new(self.locator);
-        let (raw, body) = match self.row.body {
+        let (raw, body) = match self.body {
             Body::Spec => match self.node.get("spec") {
                 Some(spec) => (reader.read::<R>(spec, &[]), spec.span),
                 None => (R::default(), self.metadata.name_span),
@@ -195,7 +219,7 @@ impl<'a> Draft<'a> {
         let id = self
             .id
             .clone()
-            .unwrap_or_else(|| ObjectRef::new(self.row.kind, "default", ""));
+            .unwrap_or_else(|| ObjectRef::new(self.kind, "default", ""));
         let mut check = Check::new(&id, self.locator, body)
             .with_metadata(self.metadata.name_span, &self.metadata.labels)
             .with_annotations(&self.metadata.own_annotations)
@@ -231,12 +255,4 @@ impl<'a> Draft<'a> {
             spec: Arc::new(spec),
         }))
     }
-}
-
-/// The span of the key `key` of a mapping.
-pub(super) fn key_span(node: &Node, key: &str) -> Span {
-    node.entries()
-        .iter()
-        .find(|entry| &*entry.key.text == key)
-        .map_or(node.span, |entry| entry.key.span)
 }

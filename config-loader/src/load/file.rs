@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use twox_hash::XxHash64;
 
-use super::document::{DocumentObject, Reading, Source, read_changed, read_document};
+use super::document::{Reading, Source, read_changed, read_document};
+use super::draft::DocumentObject;
 use super::layout::Layout;
 use crate::ReadOptions;
 use crate::diagnostic::{Diagnostic, Location};

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::draft::key_span;
 use crate::diagnostic::codes::common::{CM020, CM030, CM031};
 use crate::diagnostic::{Diagnostic, Locator};
 use crate::kind::{Kind, ObjectRef};
@@ -41,17 +40,14 @@ pub(super) fn check(
     found: &mut Vec<Diagnostic>,
 ) -> Metadata {
     let unnamed = ObjectRef::new(kind, DEFAULT_NAMESPACE, "");
-    let mut check = Check::new(&unnamed, locator, key_span(node, "kind"));
+    let mut check = Check::new(&unnamed, locator, node.key_span("kind"));
     let empty = ObjectMeta::default();
     let meta = field.get().unwrap_or(&empty);
-    let metadata_key = key_span(
-        node,
-        if field.is_written() {
-            "metadata"
-        } else {
-            "kind"
-        },
-    );
+    let metadata_key = node.key_span(if field.is_written() {
+        "metadata"
+    } else {
+        "kind"
+    });
     let name = name(meta, metadata_key, &mut check);
     let namespace = namespace(&meta.namespace, &mut check);
     let metadata = Metadata {

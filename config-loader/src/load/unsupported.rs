@@ -19,7 +19,7 @@ fn report_row(row: &Row, root: &Node, found: &mut Vec<Diagnostic>) {
     if row.path.is_empty() {
         warn(
             found,
-            super::draft::key_span(root, "kind"),
+            root.key_span("kind"),
             format!("not supported yet: {kind} has no effect"),
         );
         return;
@@ -53,7 +53,7 @@ fn report_row(row: &Row, root: &Node, found: &mut Vec<Diagnostic>) {
     });
     match row.when {
         When::Is([absent, default, ..]) if absent.is_empty() && !visited => {
-            let span = super::draft::key_span(root, "spec");
+            let span = root.key_span("spec");
             warn(
                 found,
                 span,

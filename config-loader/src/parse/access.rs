@@ -4,8 +4,8 @@ use serde::de::value::{BoolDeserializer, StrDeserializer, U32Deserializer};
 use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
-use super::de::{Error, From, Reader};
 use super::node::{Entry, Key, Node, Value};
+use super::reader::{Error, From, Reader};
 use crate::diagnostic::codes::common::{CM021, CM023, YAML002};
 use crate::diagnostic::{Diagnostic, Severity, suggest};
 use crate::raw::FIELD;

@@ -57,6 +57,14 @@ impl Node {
             .map(|entry| &entry.value)
     }
 
+    /// The span of the key `key`, or of the whole node if it has none.
+    pub fn key_span(&self, key: &str) -> Span {
+        self.entries()
+            .iter()
+            .find(|entry| &*entry.key.text == key)
+            .map_or(self.span, |entry| entry.key.span)
+    }
+
     /// The entries, none if this is no mapping.
     pub fn entries(&self) -> &[Entry] {
         match &self.value {

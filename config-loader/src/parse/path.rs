@@ -3,7 +3,23 @@
 use std::fmt::Write as _;
 
 use super::node::{Entry, Node, Value};
+use crate::diagnostic::{Diagnostic, Locator};
 use crate::span::Span;
+
+/// Works out places and paths. A field that is known already is one of the mapping in which the place is.
+pub(crate) fn place_all(found: &mut [Diagnostic], root: Option<&Node>, locator: &Locator<'_>) {
+    for diagnostic in found {
+        let (mut field, marked) = match root {
+            Some(root) if !diagnostic.span.is_none() => locate(root, diagnostic.span),
+            _ => (String::new(), diagnostic.span),
+        };
+        if !diagnostic.field.is_empty() {
+            push_key(&mut field, &diagnostic.field);
+        }
+        diagnostic.field = field;
+        diagnostic.location = locator.location(marked);
+    }
+}
 
 /// The path of the node at `span`, and the part of it to mark: the key, where it is a block of several lines.
 ///

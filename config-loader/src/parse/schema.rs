@@ -9,7 +9,7 @@ use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializ
 use serde::forward_to_deserialize_any;
 
 use super::access::field_head;
-use super::de::Error;
+use super::reader::Error;
 use crate::raw::FIELD;
 use crate::span::Span;
 

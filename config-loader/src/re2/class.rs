@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::escape::{self, CODE_MAX};
-use super::{Text, groups};
+use super::groups;
+use super::text::Text;
 
 /// Halves of surrogate pairs, which are no characters.
 const SURROGATES: (u32, u32) = (0xd800, 0xdfff);

@@ -1,6 +1,7 @@
 //! What a backslash begins: a character, or a group of characters.
 
-use super::{Text, groups};
+use super::groups;
+use super::text::Text;
 
 /// Largest code point.
 pub(super) const CODE_MAX: u32 = 0x10_ffff;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::Flags;
 use super::class::NOTHING;
+use super::text::Flags;
 
 /// How often something is repeated.
 #[derive(Clone, Copy, Debug)]

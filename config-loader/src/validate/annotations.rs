@@ -2,20 +2,20 @@
 //!
 //! One key for each setting, so that a mistake is reported at its own place and `kubectl annotate` can change one.
 
+mod own;
+
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+
+pub use own::Annotations;
 
 use super::{Check, scalar};
 use crate::diagnostic::codes::common::{CM033, CM034};
 use crate::diagnostic::suggest;
 use crate::kind::Kind;
-use crate::raw::{Field, Map};
+use crate::raw::Field;
 use crate::resource::flomesh::GlobalTrafficPolicy;
 use crate::resource::{HealthCheck, HealthChecked, Probe};
-use crate::span::Span;
-
-/// What all of ours begin with.
-const PREFIX: &str = "strait.io/";
 
 /// Whether and how endpoints are health-checked.
 const HEALTH_CHECK: &str = "strait.io/health-check";
@@ -40,36 +40,6 @@ const PROXY_PROTOCOL: (&str, [&str; 3]) =
 /// The most bytes of a path.
 const PATH_BYTES_MAX: usize = 1_024;
 
-/// The annotations of one object that mean something here, as they were written.
-#[derive(Debug, Default)]
-pub struct Annotations(Vec<(String, Span, Field<String>)>);
-
-impl Annotations {
-    /// None of them.
-    pub const NONE: Self = Self(Vec::new());
-
-    /// Takes the annotations of Strait, and foreign ones with an effect.
-    pub fn of(all: &Field<Map<String>>) -> Self {
-        let entries = all.get().into_iter().flat_map(Map::iter);
-        let counts =
-            |key: &str| key.starts_with(PREFIX) || key == GlobalTrafficPolicy::FAILOVER_ORDER;
-        let own = entries.filter(|(key, ..)| counts(key));
-        Self(
-            own.map(|(key, at, value)| (key.to_owned(), at.span(), value.clone()))
-                .collect(),
-        )
-    }
-
-    /// The one of this key, if its value is a text.
-    pub fn get(&self, key: &str) -> Option<&Field<String>> {
-        let mut entries = self.0.iter();
-        entries
-            .find(|(name, ..)| name == key)
-            .map(|(.., value)| value)
-            .filter(|value| value.get().is_some())
-    }
-}
-
 /// Whether annotations about health checks mean anything on a kind.
 fn checks_health(kind: Kind) -> bool {
     matches!(kind, Kind::DestinationRule | Kind::ServiceEntry)
@@ -78,7 +48,7 @@ fn checks_health(kind: Kind) -> bool {
 /// Warns of annotations that have no effect, and checks the ones that no validator looks at.
 pub fn report_strange(check: &mut Check<'_>) {
     let kind = check.kind();
-    for (key, span, _) in &check.annotations().0 {
+    for (key, span, _) in check.annotations().iter() {
         let details = HEALTH_CHECK_DETAILS.iter().map(|(key, _)| *key);
         let of_health = || details.clone().chain([HEALTH_CHECK]);
         let here: Vec<&str> = match kind {
@@ -87,11 +57,11 @@ pub fn report_strange(check: &mut Check<'_>) {
             kind if checks_health(kind) => of_health().collect(),
             _ => Vec::new(),
         };
-        if here.contains(&&**key) {
+        if here.contains(&key) {
             continue;
         }
         let message = format!("annotation `{key}` has no effect on a {kind}");
-        let found = check.warning(CM033, *span, message);
+        let found = check.warning(CM033, span, message);
         if of_health().any(|known| known == key) {
             found.help("write it on a ServiceEntry or a DestinationRule");
         } else if key == PROXY_PROTOCOL.0 {
@@ -122,10 +92,10 @@ pub fn health_check(check: &mut Check<'_>) -> HealthChecked {
     let annotations = check.annotations();
     let Some(asked) = annotations.get(HEALTH_CHECK) else {
         let of_ours = |key: &str| HEALTH_CHECK_DETAILS.iter().any(|(known, _)| *known == key);
-        if let Some((key, span, _)) = annotations.0.iter().find(|(key, ..)| of_ours(key)) {
+        if let Some((key, span, _)) = annotations.iter().find(|(key, ..)| of_ours(key)) {
             let message = format!("annotation `{key}` without `{HEALTH_CHECK}` checks nothing");
             check
-                .error(CM034, *span, message)
+                .error(CM034, span, message)
                 .help(format!("add `{HEALTH_CHECK}: http`, `tcp` or `grpc`"));
         }
         return HealthChecked::Unsaid;

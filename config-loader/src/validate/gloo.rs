@@ -6,5 +6,6 @@ mod external_service;
 mod kube_service;
 mod status;
 mod traffic_policy;
+mod values;
 
 pub use destination::destination;

@@ -1,8 +1,6 @@
 //! Destination, checked.
 
-use std::sync::Arc;
-
-use super::{DestinationStatus, ExternalService, KubeService};
+use super::{DestinationStatus, ExternalService, KubeService, MeshRef};
 
 /// A checked Destination: something in some cluster that takes requests.
 #[derive(Clone, Debug, Default)]
@@ -25,13 +23,4 @@ pub enum Backing {
     /// Nothing: neither was written, and the object has no effect.
     #[default]
     Nothing,
-}
-
-/// An object of the management plane by its name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct MeshRef {
-    /// Its name.
-    pub name: Arc<str>,
-    /// Its namespace.
-    pub namespace: Arc<str>,
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use super::object_ref::ClusterRef;
 use crate::resource::core::Host;
 use crate::span::Line;
 
@@ -48,37 +48,6 @@ impl KubeService {
             KubeTargetPort::Number(number) => numbered(*number),
             KubeTargetPort::Same => named(&port.name).or_else(|| numbered(port.port)),
         }
-    }
-}
-
-/// An object of one of the clusters.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ClusterRef {
-    /// Its name.
-    pub name: Arc<str>,
-    /// Its namespace.
-    pub namespace: Arc<str>,
-    /// The bare name of its cluster.
-    pub cluster: Arc<str>,
-}
-
-impl ClusterRef {
-    /// The address that represents the federated host of the service, as Gloo allocates it: a hash (FNV-1 of 32 bits)
-    /// in the class of reserved addresses, 240.0.0.0/4.
-    pub fn federated_address(&self) -> Ipv4Addr {
-        let parts = [
-            &*self.name,
-            &*self.namespace,
-            &*self.cluster,
-            "kube-service",
-        ];
-        let bytes = parts.iter().flat_map(|part| part.bytes());
-        let hash = bytes.fold(0x811c_9dc5_u32, |hash, byte| {
-            hash.wrapping_mul(0x0100_0193) ^ u32::from(byte)
-        });
-        let [first, rest @ ..] = hash.to_le_bytes();
-        let [second, third, fourth] = rest;
-        Ipv4Addr::new(first | 240, second, third, fourth)
     }
 }
 
@@ -163,21 +132,4 @@ pub enum KubeServiceType {
     LoadBalancer,
     /// `NODE_PORT`
     NodePort,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn federated_hosts_have_their_gloo_addresses() {
-        let service = |cluster: &str| ClusterRef {
-            name: "some-svc".into(),
-            namespace: "some-ns".into(),
-            cluster: cluster.into(),
-        };
-        let address = service("cluster").federated_address();
-        assert_eq!(address, Ipv4Addr::new(243, 21, 204, 125));
-        assert_ne!(address, service("other").federated_address());
-    }
 }

@@ -42,6 +42,13 @@ pub struct HttpRule {
     pub line: Line,
 }
 
+impl HttpRule {
+    /// Whether the requests that the rule takes are all those that its matches name: not if it leaves them to others.
+    pub(crate) fn keeps_all(&self) -> bool {
+        !matches!(self.action, HttpAction::Delegate(_))
+    }
+}
+
 /// `rewrite`
 #[derive(Clone, Debug)]
 pub struct Rewrite {

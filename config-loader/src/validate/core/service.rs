@@ -1,8 +1,11 @@
 //! Service: what Kubernetes itself would refuse.
 
 mod address;
+mod service_type;
 
 use std::sync::Arc;
+
+use service_type::Type;
 
 use crate::diagnostic::codes::core::{
     SVC001, SVC002, SVC003, SVC004, SVC005, SVC006, SVC007, SVC011, SVC012, SVC013, SVC014, SVC015,
@@ -16,15 +19,6 @@ use crate::resource::core::{
 };
 use crate::span::Span;
 use crate::validate::{Check, api, api_status, scalar};
-
-/// The types by their names; the one that carries more is made elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Type {
-    ClusterIp,
-    ExternalName,
-    LoadBalancer,
-    NodePort,
-}
 
 const TYPES: [(&str, Type); 4] = [
     ("ClusterIP", Type::ClusterIp),

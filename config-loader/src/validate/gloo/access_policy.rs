@@ -1,7 +1,6 @@
 //! `appliedAccessPolicies` of a Destination.
 
-use super::destination::{cluster_ref, list, mesh_ref, texts};
-use super::status::generation;
+use super::values::{cluster_ref, generation, list, mesh_ref, texts};
 use crate::raw::Field;
 use crate::raw::gloo as raw;
 use crate::resource::gloo::{

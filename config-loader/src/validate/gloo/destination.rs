@@ -1,14 +1,11 @@
 //! Destination: what its API refuses, and what no routing can do without.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
+use super::values::mesh_ref;
 use super::{external_service, kube_service, status};
 use crate::diagnostic::codes::multicluster::{GD001, GD002};
 use crate::raw::gloo as raw;
-use crate::raw::{Field, Map};
-use crate::resource::gloo::{Backing, ClusterRef, Destination, MeshRef};
-use crate::validate::{Check, api};
+use crate::resource::gloo::{Backing, Destination};
+use crate::validate::Check;
 
 /// Checks a Destination.
 pub fn destination(raw: &raw::Destination, check: &mut Check<'_>) -> Destination {
@@ -52,37 +49,6 @@ pub fn destination(raw: &raw::Destination, check: &mut Check<'_>) -> Destination
         mesh: spec.mesh.get().map(mesh_ref),
         status,
     }
-}
-
-pub(super) fn mesh_ref(raw: &raw::ObjectRef) -> MeshRef {
-    MeshRef {
-        name: api::text(&raw.name),
-        namespace: api::text(&raw.namespace),
-    }
-}
-
-pub(super) fn cluster_ref(raw: &raw::ClusterObjectRef) -> ClusterRef {
-    ClusterRef {
-        name: api::text(&raw.name),
-        namespace: api::text(&raw.namespace),
-        cluster: api::text(&raw.cluster_name),
-    }
-}
-
-/// The entries of a map of texts. Label keys of other systems are taken as they are.
-pub(super) fn texts(field: &Field<Map<String>>) -> BTreeMap<String, String> {
-    let entries = field.get().into_iter().flat_map(Map::iter);
-    entries
-        .map(|(key, _, value)| (key.to_owned(), value.get().cloned().unwrap_or_default()))
-        .collect()
-}
-
-/// The texts of a list.
-pub(super) fn list(entries: Vec<(&Field<String>, &String)>) -> Vec<Arc<str>> {
-    entries
-        .into_iter()
-        .map(|(_, text)| Arc::from(text.as_str()))
-        .collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::destination::list;
+use super::values::list;
 use crate::diagnostic::codes::multicluster::{
     GD003, GD005, GD006, GD007, GD008, GD009, GD010, GD016,
 };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::destination::{cluster_ref, list, texts};
+use super::values::{cluster_ref, list, texts};
 use crate::diagnostic::codes::common::{CM017, CM029};
 use crate::diagnostic::codes::multicluster::{GD003, GD004, GD005, GD006};
 use crate::raw::gloo as raw;

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use super::access_policy::access_policies;
-use super::destination::{list, mesh_ref, texts};
 use super::traffic_policy;
-use crate::diagnostic::codes::common::CM022;
+use super::values::{generation, list, mesh_ref, texts};
 use crate::diagnostic::codes::multicluster::{GD003, GD011, GD012, GD013, GD014, GD015};
+use crate::raw::Field;
 use crate::raw::gloo as raw;
-use crate::raw::{Field, IntOrString};
 use crate::resource::gloo::{
     AppliedTrafficPolicy, Backing, ClusterRef, DestinationStatus, Federation, HeaderManipulation,
     KubeService, MeshRef, RequiredSubsets, ShiftTarget, TcpKeepalive, TrafficShift,
@@ -59,20 +58,6 @@ pub(super) fn status(
 
 fn reference(field: &Field<raw::ObjectRef>) -> MeshRef {
     field.get().map(mesh_ref).unwrap_or_default()
-}
-
-/// A generation, 0 if none is written. Protobuf's JSON mapping writes numbers of 64 bits as texts.
-pub(super) fn generation(field: &Field<IntOrString>, check: &mut Check<'_>) -> i64 {
-    let text = match field.get() {
-        None => return 0,
-        Some(IntOrString::Int(value)) => return *value,
-        Some(IntOrString::String(text)) => text,
-    };
-    text.parse().unwrap_or_else(|_| {
-        let message = format!("Invalid value: {text:?}: must be a whole number");
-        check.error(CM022, field.span(), message);
-        0
-    })
 }
 
 fn host_name(field: &Field<String>, check: &mut Check<'_>) -> Option<Arc<str>> {

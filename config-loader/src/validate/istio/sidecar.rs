@@ -2,14 +2,14 @@
 
 mod egress;
 mod ingress;
+mod values;
 
 use super::destination_rule::connection_pool;
-use super::gateway::{known_protocol, no_target_port};
 use super::virtual_service::destination;
 use super::{Check, shared};
-use crate::diagnostic::codes::istio::{SC222, SC225, SC226, SC227, SC246, SC247, SC248, SC301};
+use crate::diagnostic::codes::istio::{SC222, SC246, SC247, SC248, SC301};
 use crate::raw::{self, Field};
-use crate::resource::istio::{CaptureMode, OutboundPolicy, Protocol, Sidecar};
+use crate::resource::istio::{OutboundPolicy, Sidecar};
 use crate::validate::scalar;
 
 /// Checks a Sidecar.
@@ -109,31 +109,6 @@ fn egress_proxy(
             )
             .help("write `port: {number: ...}`");
     }
-}
-
-/// What a port of a listener speaks, and whether the rest of it is fine.
-fn protocol(port: &raw::istio::Port, check: &mut Check<'_>) -> Protocol {
-    if let Some(name) = shared::text(&port.name).filter(|name| !scalar::is_dns_label(name)) {
-        check
-            .error(
-                SC226,
-                port.name.span(),
-                format!("`{name}` is not a port name"),
-            )
-            .help("use letters, digits and inner `-`");
-    }
-    no_target_port(port, SC227, check);
-    known_protocol(&port.protocol, SC225, check).unwrap_or_default()
-}
-
-fn capture_mode(field: &Field<String>, check: &mut Check<'_>) -> CaptureMode {
-    let modes = [
-        ("DEFAULT", CaptureMode::Default),
-        ("IPTABLES", CaptureMode::Iptables),
-        ("NONE", CaptureMode::None),
-    ];
-    let mode = shared::text(field).and_then(|_| scalar::enum_of(field, &modes, check));
-    mode.unwrap_or_default()
 }
 
 #[cfg(test)]

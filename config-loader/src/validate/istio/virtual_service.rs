@@ -5,6 +5,7 @@ mod cors;
 mod destination;
 mod fault;
 mod gateways;
+mod head;
 mod headers;
 mod hosts;
 mod http_match;
@@ -14,6 +15,7 @@ mod mirror;
 mod reachability;
 mod retries;
 mod rewrite;
+mod source;
 mod string_match;
 
 use super::{Check, shared};
@@ -24,23 +26,10 @@ use crate::resource::istio::VirtualService;
 use crate::span::Span;
 use crate::validate::scalar;
 
+use head::Head;
+
 pub(super) use destination::destination;
 pub(crate) use reachability::{Earlier, Hidden, all_reached};
-
-/// What the rules of a VirtualService must know of its head.
-#[derive(Clone, Copy, Debug)]
-struct Head<'a> {
-    /// Whether it only lends its rules.
-    delegate: bool,
-    /// Whether it is for gateways, and for them only.
-    gateways_only: bool,
-    /// Whether it is for a gateway, and maybe for the mesh, too.
-    at_gateway: bool,
-    /// Its hosts, in lower case.
-    hosts: &'a [String],
-    /// The same, to look up what they cover.
-    covering: &'a hosts::Covering<'a>,
-}
 
 /// Checks a VirtualService.
 pub fn virtual_service(raw: &raw::istio::VirtualService, check: &mut Check<'_>) -> VirtualService {

@@ -14,7 +14,6 @@ const OPEN_RINGS: &[(&str, &str)] = &[
     ("proxy", "cluster"),
     ("proxy", "codec"),
     ("proxy", "command"),
-    ("proxy", "compile"),
     ("proxy", "control"),
     ("proxy", "exchange"),
     ("proxy", "explain"),
@@ -27,13 +26,7 @@ const OPEN_RINGS: &[(&str, &str)] = &[
     ("proxy", "telemetry"),
     ("proxy", "tls"),
     ("proxy", "upstream"),
-    ("config-loader", "diagnostic"),
-    ("config-loader", "parse"),
-    ("config-loader", "raw"),
-    ("config-loader", "re2"),
-    ("config-loader", "resource"),
     ("config-loader", "validate"),
-    ("config-loader", "*"),
     ("benches", "compare"),
 ];
 

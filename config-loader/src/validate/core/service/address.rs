@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::Type;
+use super::service_type::Type;
 use crate::diagnostic::codes::core::{SVC008, SVC009, SVC010};
 use crate::raw::Field;
 use crate::raw::core::ServiceSpec;

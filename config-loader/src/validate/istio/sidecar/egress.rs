@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{capture_mode, protocol};
+use super::values::{capture_mode, protocol};
 use crate::diagnostic::codes::istio::{
     GW203, SC236, SC237, SC238, SC239, SC240, SC241, SC242, SC243, SC244, SC245,
 };

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{capture_mode, protocol};
+use super::values::{capture_mode, protocol};
 use crate::diagnostic::codes::istio::{
     SC223, SC224, SC228, SC229, SC230, SC231, SC232, SC233, SC234, SC235,
 };

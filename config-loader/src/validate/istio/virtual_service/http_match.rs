@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use super::gateways;
+use super::head::Head;
+use super::source::source_namespace;
 use super::string_match::{Allow, of_present, string_match};
-use super::{Head, gateways};
-use crate::diagnostic::codes::istio::{VS035, VS049, VS050, VS051, VS059, VS311};
+use crate::diagnostic::codes::istio::{VS035, VS049, VS050, VS051, VS311};
 use crate::raw::{self, Field, Map};
 use crate::resource::istio::{HeaderKey, HeaderMatch, HttpMatch, QueryMatch, StringMatch};
 use crate::validate::istio::shared;
@@ -73,21 +75,6 @@ fn without_effect_beside_gateways(raw: &raw::istio::HttpMatchRequest, check: &mu
             )
             .help("remove it, or write a block of its own without `gateways`");
     }
-}
-
-/// The namespace of the workloads that a block is for.
-pub(super) fn source_namespace(field: &Field<String>, check: &mut Check<'_>) -> Option<Arc<str>> {
-    let namespace = shared::text(field)?;
-    if !scalar::is_dns_label(namespace) {
-        check
-            .error(
-                VS059,
-                field.span(),
-                format!("`{namespace}` is not a namespace"),
-            )
-            .help("write up to 63 letters, digits and `-`");
-    }
-    Some(Arc::from(namespace))
 }
 
 /// Which of the two maps of headers is meant.

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Head, action, cors, fault, headers, http_match, mirror, retries, rewrite};
+use super::head::Head;
+use super::{action, cors, fault, headers, http_match, mirror, retries, rewrite};
 use crate::diagnostic::codes::istio::{
     VS036, VS037, VS038, VS039, VS040, VS041, VS042, VS043, VS045, VS046, VS047,
 };
 use crate::raw::{self, Field};
-use crate::resource::istio::{HttpAction, HttpRule};
+use crate::resource::istio::HttpRule;
 use crate::span::Span;
 use crate::validate::istio::shared::{self, exclude};
 use crate::validate::{Check, scalar};
@@ -110,9 +111,4 @@ fn authority_once(raw: &raw::istio::HttpRoute, check: &mut Check<'_>) {
     headers::authority_places(&raw.headers, &mut places);
     places.sort_by_key(|(_, span)| *span);
     headers::set_once(&places, check);
-}
-
-/// Whether the requests that a rule takes are all those that its matches name: not if it leaves them to others.
-pub(super) fn keeps_all(rule: &HttpRule) -> bool {
-    !matches!(rule.action, HttpAction::Delegate(_))
 }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::http_match::source_namespace;
-use super::{Head, destination, gateways, hosts};
+use super::head::Head;
+use super::source::source_namespace;
+use super::{destination, gateways, hosts};
 use crate::diagnostic::codes::istio::{
     VS108, VS109, VS110, VS111, VS112, VS113, VS115, VS118, VS310,
 };

@@ -7,10 +7,10 @@ mod conditions;
 mod earlier;
 mod http;
 mod l4;
+mod never_reached;
 
 use std::sync::Arc;
 
-use crate::diagnostic::Location;
 use crate::diagnostic::codes::istio::{VS119, VS120, VS121, VS122};
 use crate::raw::{self, Field};
 use crate::resource::istio::HttpRule;
@@ -19,6 +19,7 @@ use crate::validate::Check;
 pub(crate) use earlier::{Earlier, Hidden};
 use http::{Finding, Spot, Why};
 pub(super) use l4::{tcp, tls};
+use never_reached::never_reached;
 
 /// Whether every `http` rule and block can be reached, as far as can be told.
 pub(crate) fn all_reached(rules: &[Arc<HttpRule>]) -> bool {
@@ -56,7 +57,7 @@ fn report(
     let location = check.location(span_of(field, by));
     let block = |spot: Spot| spot.block.unwrap_or(0);
     match &finding.why {
-        Why::RuleTaken => never_reached(at.rule, span, (by.rule, location), check),
+        Why::RuleTaken => never_reached(at.rule, span, by.rule, location, check),
         Why::RuleRepeated => {
             let text = format!(
                 "rule {} is never reached: its matches repeat earlier ones",
@@ -103,17 +104,4 @@ fn report(
                 .related(location, format!("prefix `{prefix}` is matched here"));
         }
     }
-}
-
-fn never_reached(
-    rule: usize,
-    span: Span,
-    (all, location): (usize, Location),
-    check: &mut Check<'_>,
-) {
-    let text = format!("rule {rule} is never reached: rule {all} matches everything");
-    check
-        .warning(VS119, span, text)
-        .help("the first rule that matches is taken: put the rule that matches everything last")
-        .related(location, "this matches everything");
 }

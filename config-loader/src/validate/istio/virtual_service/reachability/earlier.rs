@@ -2,7 +2,6 @@
 
 use super::http::{Block, Seen, Spot};
 use crate::resource::istio::HttpRule;
-use crate::validate::istio::virtual_service::http_rule::keeps_all;
 
 /// Rules so far, numbered by the caller.
 #[derive(Default)]
@@ -47,7 +46,7 @@ impl<'a> Earlier<'a> {
 
     /// Adds a rule.
     pub(crate) fn add(&mut self, number: usize, rule: &'a HttpRule) {
-        if !keeps_all(rule) {
+        if !rule.keeps_all() {
             return;
         }
         if rule.matches.is_empty() {

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound::{Included, Unbounded};
 use std::sync::Arc;
 
-use super::super::http_rule::keeps_all;
 use super::conditions::{Conditions, Text};
 use crate::resource::istio::{HttpMatch, HttpRule};
 
@@ -75,7 +74,7 @@ pub(super) fn find(rules: &[Arc<HttpRule>]) -> Vec<Finding<'_>> {
             .map(|(block, parsed)| Block::new(index, block, parsed))
             .collect();
         let taken = hidden_blocks(at, &blocks, &seen, &mut found);
-        if keeps_all(rule) {
+        if rule.keeps_all() {
             all = if blocks.is_empty() { Some(at) } else { taken };
             for block in blocks {
                 seen.add(block);

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Debug;
 
-use super::never_reached;
+use super::never_reached::never_reached;
 use crate::diagnostic::Location;
 use crate::diagnostic::codes::istio::{VS120, VS121};
 use crate::raw::{self, Field};
@@ -170,7 +170,7 @@ fn report(rules: &[Rule], check: &mut Check<'_>) {
     for rule in rules {
         if let Some(all) = all {
             let location = check.location(all.span);
-            never_reached(rule.index, rule.span, (all.index, location), check);
+            never_reached(rule.index, rule.span, all.index, location, check);
             continue;
         }
         let mut entries = rule.blocks.iter().flat_map(|block| &block.entries);

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn protocol_is_told_as_soon_as_bytes_allow() {
+    fn protocol_is_detected_with_the_fewest_bytes() {
         for (bytes, expected) in [
             (&b""[..], None),
             (b"G", Some(Protocol::Http1)),

@@ -408,7 +408,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rotations_begin_as_their_name_and_the_seed_have_it() {
+    fn rotation_start_depends_on_name_and_seed() {
         assert_eq!(Registry::default().first_turn("web"), 0);
         let first = |seed, name: &str| Registry::seeded(seed).first_turn(name);
         assert_eq!(first(7, "web"), first(7, "web"));

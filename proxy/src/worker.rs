@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn futures_of_requests_do_not_grow() {
+    fn futures_of_requests_stay_small() {
         let size = answer_bytes(answer_with);
         assert!(size <= ANSWER_BYTES_MAX, "{size} bytes");
     }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn format_with_greatest_weight_is_chosen() {
+    fn format_with_the_highest_quality_is_chosen() {
         for (value, open_metrics) in [
             (
                 // Prometheus 2 and 3
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_chosen_unless_refused_or_liked_less() {
+    fn gzip_is_chosen_unless_rejected_or_lower_in_quality() {
         for (value, gzip) in [
             ("gzip", true),
             ("deflate, GZIP;q=0.5", true),

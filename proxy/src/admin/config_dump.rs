@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_secret_is_blanked_and_the_rest_stays() {
+    fn credentials_are_redacted_and_other_values_kept() {
         let pem = "x\n-----BEGIN RSA PRIVATE KEY-----\nabc";
         let mut dump = json!({
             "routes": [{"name": "a", "match": {"key_prefix": "k"}}],

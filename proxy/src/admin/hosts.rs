@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_localhost_and_named_hosts_are_allowed() {
+    fn ip_addresses_localhost_and_configured_hosts_are_allowed() {
         let hosts: AdminHosts = ["Strait.mesh.svc".to_owned()].into_iter().collect();
         for (host, allowed) in [
             ("127.0.0.1:15000", true),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn every_host_of_a_request_counts() {
+    fn every_host_of_a_request_must_be_allowed() {
         let hosts = AdminHosts::default();
         let head = |target: &str, values: &[&str]| {
             let mut request = http::Request::get(target);

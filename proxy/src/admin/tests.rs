@@ -229,7 +229,7 @@ fn quarantine() -> QuarantineView {
 }
 
 #[tokio::test]
-async fn every_page_of_the_list_answers() {
+async fn every_listed_page_is_served() {
     let admin = Admin::start().await;
     for page in pages::PAGES {
         let answer = match page.method.as_str() {
@@ -246,7 +246,7 @@ async fn every_page_of_the_list_answers() {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_as_text_or_json() {
+async fn explain_page_answers_as_text_or_json() {
     let admin = Admin::start().await;
     let text = admin
         .get("/explain?url=http%3A%2F%2Fa.com%2Fx&header=a:+b")
@@ -316,7 +316,7 @@ async fn an_unknown_page_is_answered_with_the_list() {
 }
 
 #[tokio::test]
-async fn readiness_follows_start_and_drain_while_liveness_stays() {
+async fn readiness_follows_start_and_drain_while_liveness_stays_ok() {
     let admin = Admin::start().await;
     for (readiness, status, text) in [
         (
@@ -382,7 +382,7 @@ async fn a_page_of_another_site_cannot_quit_the_proxy() {
 }
 
 #[tokio::test]
-async fn the_log_level_can_be_shown_and_set() {
+async fn log_level_can_be_read_and_set() {
     let admin = Admin::start().await;
     assert_eq!(admin.get("/logging").await.body, "level: info\n");
     let set = admin.post("/logging?level=warn%2Cproxy::pool=trace").await;
@@ -430,7 +430,7 @@ async fn metrics_have_a_second_path() {
 }
 
 #[tokio::test]
-async fn metrics_are_open_metrics_where_a_client_prefers_it() {
+async fn metrics_are_open_metrics_when_the_client_prefers_it() {
     let admin = Admin::start().await;
     let accept = "accept: application/openmetrics-text;version=1.0.0;q=0.5, */*;q=0.1\r\n";
     for target in ["/metrics", "/stats/prometheus"] {
@@ -457,7 +457,7 @@ async fn metrics_are_open_metrics_where_a_client_prefers_it() {
 }
 
 #[tokio::test]
-async fn metrics_are_compressed_where_a_client_accepts_it() {
+async fn metrics_are_compressed_when_the_client_accepts_it() {
     let admin = Admin::start().await;
     let mut stream = TcpStream::connect(admin.address).await.expect("connection");
     // HTTP/1.0, so that the body comes without chunks around it.
@@ -484,7 +484,7 @@ async fn metrics_are_compressed_where_a_client_accepts_it() {
 }
 
 #[tokio::test]
-async fn clusters_show_as_text_and_as_json() {
+async fn clusters_page_has_text_and_json() {
     let admin = Admin::start().await;
     assert_eq!(
         admin.get("/clusters").await.body,
@@ -524,7 +524,7 @@ async fn clusters_show_as_text_and_as_json() {
 }
 
 #[tokio::test]
-async fn listeners_show() {
+async fn listeners_page_lists_listeners() {
     let admin = Admin::start().await;
     assert_eq!(
         admin.get("/listeners").await.body,
@@ -546,7 +546,7 @@ async fn the_dump_shows_no_secrets() {
 }
 
 #[tokio::test]
-async fn the_first_page_names_refused_resources_and_escapes_them() {
+async fn index_page_lists_rejected_resources_escaped() {
     let admin = Admin::start().await;
     let answer = admin.get("/").await;
     assert!(
@@ -586,7 +586,7 @@ async fn head_is_answered_without_a_body() {
 }
 
 #[tokio::test]
-async fn requests_beyond_the_limits_are_refused() {
+async fn requests_over_the_limits_are_rejected() {
     let admin = Admin::start().await;
     let long = format!("x: {}\r\n", "a".repeat(20 << 10));
     assert_eq!(admin.send(&request("GET", "/", &long)).await.status, 431);
@@ -602,7 +602,7 @@ async fn requests_beyond_the_limits_are_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_says_nothing_is_let_go_and_makes_room() {
+async fn a_silent_client_times_out_and_frees_its_slot() {
     let limits = AdminLimits {
         connections_max: 1,
         connection_time_max: Duration::from_millis(50),
@@ -619,7 +619,7 @@ async fn a_client_that_says_nothing_is_let_go_and_makes_room() {
 }
 
 #[tokio::test]
-async fn stopping_finishes_the_request_that_runs_and_closes_idle_connections() {
+async fn stopping_completes_active_requests_and_closes_idle_connections() {
     let limits = AdminLimits {
         stop_time_max: LIMIT,
         ..AdminLimits::default()
@@ -666,7 +666,7 @@ async fn stopping_finishes_the_request_that_runs_and_closes_idle_connections() {
 }
 
 #[tokio::test]
-async fn requests_by_the_name_of_another_site_change_and_show_nothing() {
+async fn requests_with_a_foreign_host_are_rejected() {
     let change = |state: &mut AdminState| {
         state.hosts = ["strait.test".to_owned()].into_iter().collect();
     };
@@ -693,7 +693,7 @@ async fn requests_by_the_name_of_another_site_change_and_show_nothing() {
 }
 
 #[tokio::test]
-async fn health_pages_are_for_everybody_and_nothing_else_is() {
+async fn only_health_pages_are_public() {
     let limits = AdminLimits::default();
     let admin = Admin::start_offering(Offer::Health, limits, |_| {}).await;
     let ask = async |method: &str, target: &str| {
@@ -726,7 +726,7 @@ async fn health_pages_are_for_everybody_and_nothing_else_is() {
 }
 
 #[tokio::test]
-async fn idle_connections_give_way_to_others() {
+async fn idle_connections_are_closed_for_new_ones() {
     let limits = AdminLimits {
         connections_max: 4,
         ..AdminLimits::default()

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn proxy_is_ready_when_all_is_open_and_then_while_anything_is() {
+    fn proxy_becomes_ready_when_all_listeners_open_and_stays_while_one_is() {
         let open = |port| status(port, &["open", "open"]);
         let half = |port| status(port, &["open"]);
         let failed = |port| status(port, &["in use", "in use"]);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn reason_names_the_listener_with_its_error_or_what_is_refused() {
+    fn reason_names_the_failed_listener_or_rejected_resource() {
         let listeners = [status(80, &["open", "open"]), status(81, &["in use"; 2])];
         let found = waits_for(&[80, 81], &listeners, (false, false)).expect("not ready");
         assert_eq!(

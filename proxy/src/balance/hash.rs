@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_those_of_the_reference() {
+    fn hashes_equal_the_reference_vectors() {
         for (text, seed, hash) in [
             ("", 0, 0xef46_db37_51d8_e999),
             ("abc", 0, 0x44bc_2cf5_ad77_0999),

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn cookie_says_what_it_was_told_to() {
+    fn cookie_has_the_configured_attributes() {
         let cookie = |path: Option<&str>, ttl: Option<u64>| CookieKey {
             name: "sid".into(),
             path: path.map(Arc::from),

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn small_tables_are_filled_as_by_hand() {
+    fn small_tables_equal_manual_results() {
         let turns = three_hosts([1; 3])
             .iter()
             .map(|(_, host)| Turn::of(host.key, 11))
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_follow_the_weights() {
+    fn slot_counts_follow_the_weights() {
         for (weights, counts) in [
             ([1, 1, 1], [21846, 21846, 21845]),
             ([1, 2, 4], [9363, 18725, 37449]),
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn host_that_may_not_be_used_is_passed_over() {
+    fn unavailable_host_is_skipped() {
         let table = table([1, 1, 1], 65537);
         let hash = xx_hash(b"alice");
         let other = table.pick(hash, 0, |host| host.0 != 2).unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_numbers_are_what_was_put_in() {
+    fn packed_numbers_round_trip() {
         for limit in [1, 2, 3, 500, 70_000, 1 << 20] {
             let numbers: Vec<u32> = (0..1000).map(|index| index * 7919 % limit).collect();
             let packed = Packed::of(&numbers, limit as usize);

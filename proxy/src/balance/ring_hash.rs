@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_a_small_ring_stand_in_the_order_of_their_hashes() {
+    fn entries_of_a_small_ring_are_sorted_by_hash() {
         let ring = ring([1, 1, 1], 6);
         assert_eq!(*ring.hosts, [2, 1, 3, 2, 3, 1]);
         let tops: Vec<u64> = ring.hashes.iter().map(|hash| hash >> 48).collect();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_follow_the_weights() {
+    fn entry_counts_follow_the_weights() {
         let count = |ring: &RingHash, host| ring.hosts.iter().filter(|one| **one == host).count();
         let equal = ring([1, 1, 1], 1024);
         assert_eq!([1, 2, 3].map(|host| count(&equal, host)), [342; 3]);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn index_finds_what_a_search_finds() {
+    fn index_agrees_with_a_binary_search() {
         for size in [1, 2, 3, 100, 5000] {
             let ring = ring([1, 3, 7], size);
             let edges = ring
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn host_that_may_not_be_used_is_passed_over() {
+    fn unavailable_host_is_skipped() {
         let ring = ring([1, 1, 1], 6);
         // the order is 2 1 3 2 3 1
         let hash = xx_hash(b"alice");

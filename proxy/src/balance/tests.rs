@@ -145,7 +145,7 @@ fn least_request_weighs_active_requests() {
 }
 
 #[test]
-fn shares_are_those_of_the_weights() {
+fn shares_follow_the_weights() {
     for policy in [Simple::LeastRequest, Simple::Random, Simple::RoundRobin] {
         for weights in [&[1, 1, 1][..], &[1, 2, 4], &[7, 0, 3, 9]] {
             let sum: u32 = weights.iter().map(|weight| (*weight).max(1)).sum();

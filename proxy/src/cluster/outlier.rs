@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_in_a_row_are_counted_by_sort() {
+    fn consecutive_errors_are_counted_by_kind() {
         use Cause::{GatewayErrors, LocalErrors, ServerErrors};
         let three = OutlierPolicy {
             server_errors: 3,
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn cap_holds_but_for_the_first() {
+    fn max_ejection_percent_applies_except_to_the_first_ejection() {
         let policy = OutlierPolicy::default();
         for (out, all, others, allowed) in [
             (0, 10, true, true),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_counted_anew_after_an_ejection() {
+    fn ejection_resets_the_error_counts() {
         let policy = OutlierPolicy {
             server_errors: 3,
             gateway_errors: 3,
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn time_grows_with_each_ejection_and_shrinks_with_good_conduct() {
+    fn ejection_time_grows_with_each_ejection_and_shrinks_afterwards() {
         let policy = OutlierPolicy::default();
         let health = Health::default();
         let seconds = |seconds: u64| Moment(1 + seconds * 1000);

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn panic_needs_a_threshold_and_too_little_capacity() {
+    fn panic_mode_needs_a_threshold_and_too_little_capacity() {
         // 80 percent of one priority can take everything
         assert_eq!(of(&[(8, 10)], 90), [(100, false)]);
         assert_eq!(of(&[(7, 10)], 90), [(100, true)]);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn priorities_are_left_out_after_every_two_attempts() {
+    fn tried_priorities_are_skipped_after_every_two_attempts() {
         let rows: &[(&[u32], &[u32], &[u32])] = &[
             (&[], &[2, 2, 2], &[]),
             (&[0], &[2, 2, 2], &[]),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn priorities_that_are_left_out_get_nothing() {
+    fn skipped_priorities_get_no_traffic() {
         let levels = [(2, 2), (1, 4), (1, 4)].map(|(healthy, total)| Health { healthy, total });
         let loads = |left_out: &[u32]| {
             let shares = shares_without(left_out, &levels);
@@ -219,7 +219,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shares_sum_to_all(
+        fn shares_add_up_to_the_total(
             levels in proptest::collection::vec((0_u32..50, 1_u32..50), 1..6),
             panic_percent in 0_u8..=100,
         ) {

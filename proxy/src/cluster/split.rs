@@ -85,13 +85,13 @@ mod tests {
     use super::Split;
 
     #[test]
-    fn one_entry_takes_all_whatever_its_weight() {
+    fn a_single_entry_gets_all_traffic_with_any_weight() {
         let split = Split::build(vec![(0, "a")]).unwrap();
         assert_eq!(split.pick(&mut SmallRng::seed_from_u64(1)), &"a");
     }
 
     #[test]
-    fn entries_of_weight_zero_take_nothing() {
+    fn entries_of_weight_zero_get_no_traffic() {
         let mut rng = SmallRng::seed_from_u64(1);
         let split = Split::build(vec![(0, "a"), (5, "b"), (0, "c")]).unwrap();
         assert!((0..1_000).all(|_| split.pick(&mut rng) == &"b"));

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t121_weight_grows_to_the_whole() {
+    fn t121_weight_grows_to_its_full_value() {
         let warmup = |least, aggression| Warmup {
             duration: Duration::from_secs(10),
             least,

@@ -406,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_lack_a_part_are_shown_whole() {
+    fn incomplete_addresses_are_rejected_with_a_complete_example() {
         let whole = socket_address("[::1]:80").map(|address| address.to_string());
         assert_eq!(whole.as_deref(), Ok("[::1]:80"));
         for (wrong, error) in [
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn meshes_have_a_name_and_a_namespace() {
+    fn mesh_argument_needs_a_name_and_a_namespace() {
         let mesh = mesh_name("istiod.1-23.gloo-mesh").unwrap();
         assert_eq!(
             (&*mesh.name, &*mesh.namespace),
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_pairs() {
+    fn labels_are_parsed_as_pairs() {
         let pair = |key: &str, value: &str| Ok(Some((key.to_owned(), value.to_owned())));
         assert_eq!(
             label("istio=ingressgateway"),

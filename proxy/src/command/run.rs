@@ -430,7 +430,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_are_written_with_a_prefix_or_as_one_address() {
+    fn networks_are_parsed_with_a_prefix_or_as_one_address() {
         for (text, network) in [
             ("10.0.0.0/8", Some("10.0.0.0/8")),
             (" fd00::/8", Some("fd00::/8")),
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_written_as_go_writes_them() {
+    fn durations_are_parsed_in_go_syntax() {
         for (text, milliseconds) in [
             ("30s", 30_000),
             ("1m30s", 90_000),

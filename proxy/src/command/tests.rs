@@ -6,7 +6,7 @@ use super::*;
 
 /// Writes, or compares, the reference page that is made from the help texts. `UPDATE_DOCS=1` writes it.
 #[test]
-fn reference_page_is_what_help_says() {
+fn reference_page_equals_the_help_texts() {
     let mut page = String::from(
         "# Command line\n\nMade from the help texts of the binary, which a test compares with this page.\n",
     );
@@ -44,7 +44,7 @@ fn arguments_are_consistent() {
 }
 
 #[test]
-fn mistakes_in_usage_are_refused() {
+fn usage_errors_are_rejected() {
     for wrong in [
         &["strait"][..],
         &["strait", "fly"],

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_returned_when_load_has_fallen_by_half() {
+    fn memory_is_returned_when_load_falls_by_half() {
         let quiet = false;
         for (loads, expected) in [
             (&[0, 100, 255, 0, 0][..], &[][..]),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn peak_between_two_looks_counts() {
+    fn peak_between_two_samples_counts() {
         let mut watch = LoadWatch::default();
         assert!(!watch.look(0, false));
         watch.sample(1_000);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_returned_once_a_configuration_has_settled() {
+    fn memory_is_returned_after_a_configuration_change_settles() {
         let mut looks = [(1_000, false); 20];
         (looks[1].1, looks[3].1) = (true, true);
         assert_eq!(returns(&looks), [8]);

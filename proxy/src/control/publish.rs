@@ -170,7 +170,7 @@ mod tests {
     use crate::telemetry::{AccessLog, BuildInfo, Exposition, TextFormat};
 
     #[test]
-    fn fault_while_compiling_leaves_the_snapshot_before_in_force() {
+    fn panic_while_compiling_keeps_the_last_snapshot() {
         let telemetry = Telemetry::new(1, BuildInfo::default());
         let slot: SnapshotSlot = Arc::new(ArcSwap::default());
         let mut publisher = Publisher::new(

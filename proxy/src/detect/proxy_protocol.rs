@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_told_at_once() {
+    fn bytes_other_than_a_header_are_rejected_at_once() {
         for bytes in [
             &b"GET / HTTP/1.1"[..],
             b"PR ",

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_opens_doors_is_hidden_and_what_tells_requests_apart_is_not() {
+    fn credentials_are_redacted_and_other_values_shown() {
         let of = |field: &str| wanted(field, "value".to_owned());
         for hidden in [
             "headers[authorization].exact",

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_hit_or_none() {
+    fn percentage_100_hits_all_requests_and_0_hits_none() {
         assert_eq!(hits(&fault(WHOLE, WHOLE), 1000), (1000, 1000, 1000));
         assert_eq!(hits(&fault(WHOLE, 0), 1000), (1000, 0, 0));
         assert_eq!(hits(&fault(0, WHOLE), 1000), (0, 1000, 0));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn delay_and_abort_are_drawn_independently() {
+    fn delay_and_abort_are_sampled_independently() {
         let (delayed, aborted, both) = hits(&fault(WHOLE / 2, WHOLE / 2), 100_000);
         for (count, expected) in [(delayed, 50_000), (aborted, 50_000), (both, 25_000)] {
             // three standard deviations are under 475
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn fault_that_never_happens_is_empty() {
+    fn fault_with_percentage_zero_is_dropped() {
         assert!(Fault::default().is_empty());
         assert!(fault(0, 0).is_empty());
         assert!(!fault(1, 0).is_empty());
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn same_seed_draws_the_same_plans() {
+    fn same_seed_gives_the_same_plans() {
         let plans = |seed| {
             let mut rng = SmallRng::seed_from_u64(seed);
             let fault = fault(WHOLE / 3, WHOLE / 3);

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_draw_serves_all_mirrors() {
+    fn one_sample_decides_for_all_mirrors() {
         let mirrors = Mirrors::build([(500_000, 'a'), (200_000, 'b'), (0, 'c'), (1, 'd')]).unwrap();
         let at = |draw| mirrors.at(draw).collect::<String>();
         let rows = [
@@ -68,14 +68,14 @@ mod tests {
     }
 
     #[test]
-    fn whole_share_takes_every_draw_and_none_at_all_is_no_mirror() {
+    fn percentage_100_mirrors_all_requests_and_0_is_dropped() {
         let mirrors = Mirrors::build([(WHOLE, ())]).unwrap();
         assert_eq!(mirrors.at(WHOLE - 1).count(), 1);
         assert!(Mirrors::build([(0, ())]).is_none());
     }
 
     #[test]
-    fn shadow_goes_before_the_port() {
+    fn shadow_suffix_is_added_before_the_port() {
         for (authority, expected) in [
             ("cart", "cart-shadow"),
             ("cart:8080", "cart-shadow:8080"),

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn send_window_may_go_below_nothing_but_not_above_the_top() {
+    fn send_window_may_be_negative_but_never_exceeds_its_maximum() {
         let mut window = SendWindow::new(100);
         window.take(60);
         assert_eq!(window.available(), 40);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn receive_window_gives_back_half_at_a_time_and_never_more_than_it_had() {
+    fn receive_window_is_updated_in_halves_and_never_grows() {
         let mut window = ReceiveWindow::new(100);
         let mut known = 100;
         for bytes in (1..=30).cycle().take(1000) {

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heads_come_back() {
+    fn frame_headers_round_trip() {
         for code in 0..=255 {
             let bytes = [0, 0x40, 0, code, 0x25, 0x80, 0, 1, 2];
             for cut in 0..HEAD_BYTES {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_must_fit() {
+    fn padding_must_fit_into_the_frame() {
         let padded = Head::parse(&head(0, Kind::Data, flag::PADDED, 1)).unwrap();
         let plain = Head::parse(&head(0, Kind::Data, 0, 1)).unwrap();
         assert_eq!(unpad(&plain, b"\x09abc"), Ok(0..4));

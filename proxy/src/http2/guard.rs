@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flood_ends_and_honest_traffic_does_not() {
+    fn flood_exceeds_the_limits_and_normal_traffic_does_not() {
         let mut guard = Guard::new(1, 1);
         let ended = (0..10_000).position(|_| guard.idle_frame().is_err());
         assert_eq!(ended, Some(PURSE as usize));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn resets_are_counted_for_good_but_pending_ones_until_the_next_look() {
+    fn reset_count_is_cumulative_and_pending_resets_are_per_interval() {
         let mut guard = Guard::new(2, 2);
         for tick in 0..10 {
             guard.pending_reset().unwrap();

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_come_out_in_order_however_they_are_taken() {
+    fn output_keeps_order_with_any_read_sizes() {
         for step in [1, 7, 1000, 5000, usize::MAX] {
             let mut output = Output::default();
             let mut expected = Vec::new();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn buffer_does_not_grow_while_something_always_waits() {
+    fn buffer_stays_bounded_under_constant_load() {
         let mut output = Output::default();
         let (mut next, mut read) = (0_u8, 0_u8);
         for round in 0..20_000_usize {

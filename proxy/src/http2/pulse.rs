@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silent_peer_is_asked_and_given_up_when_it_does_not_answer() {
+    fn silent_peer_gets_a_ping_and_times_out() {
         let at = Duration::from_secs;
         let settings = KeepAlive {
             interval: at(10),

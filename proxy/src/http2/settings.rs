@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_checked() {
+    fn invalid_values_are_rejected() {
         for (pairs, expected) in [
             (&[(1, 0), (4, 7)][..], Ok((0, 7))),
             (&[(4, 7), (4, 8)], Ok((4096, 8))),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_can_be_read() {
+    fn written_settings_can_be_parsed() {
         let settings = Settings {
             concurrent_streams_max: 1,
             header_list_bytes_max: 2,

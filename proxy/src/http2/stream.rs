@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_follow_the_standard() {
+    fn stream_states_follow_the_rfc() {
         use State::{Closed, HalfClosedLocal, HalfClosedRemote, Idle, Open};
         // state, may receive, may send, then after: opened, end received, end sent
         for (state, receives, sends, opened, received, sent) in [
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn body_is_as_long_as_the_request_said() {
+    fn body_length_must_equal_content_length() {
         for (expected, pieces, fits) in [
             (None, &[(5, false), (0, true)][..], true),
             (Some(5), &[(5, true)], true),

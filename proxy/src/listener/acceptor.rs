@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_client_of_ipv4_has_an_address_of_ipv4_on_a_socket_for_both() {
+    async fn dual_stack_listener_reports_ipv4_peer_address() {
         let listener = std::net::TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn plan_names_only_what_differs() {
+    fn plan_has_only_changed_listeners() {
         for (have, want, open, close) in [
             (&[][..], &[][..], &[][..], &[][..]),
             (&[], &[80, 81], &[80, 81], &[]),

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refused_privileged_port_names_the_right_that_lacks() {
+    fn privileged_port_error_names_the_missing_capability() {
         let refused = |port: u16, kind: io::ErrorKind| {
             refusal(
                 SocketAddr::from(([0, 0, 0, 0], port)),
@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn workers_share_a_port() {
+    fn workers_bind_one_port() {
         let first = listen(SocketAddr::from(([127, 0, 0, 1], 0)), 16).unwrap();
         let second = listen(first.local_addr().unwrap(), 16).unwrap();
         assert_eq!(first.local_addr().unwrap(), second.local_addr().unwrap());
     }
 
     #[test]
-    fn probe_refuses_a_port_that_somebody_listens_on() {
+    fn probe_fails_for_a_port_in_use() {
         let first = listen(SocketAddr::from(([127, 0, 0, 1], 0)), 16).unwrap();
         let address = first.local_addr().unwrap();
         let error = probe(address).unwrap_err();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_door_keeps_out_who_has_not_begun() {
+    fn socket_that_refuses_handshakes_serves_queued_connections_only() {
         let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)), 16).unwrap();
         let address = listener.local_addr().unwrap();
         let _queued = TcpStream::connect(address).unwrap();

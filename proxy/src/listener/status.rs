@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn unix_socket_is_shared_and_refuses_connections_once_its_last_worker_closes() {
+    fn unix_socket_is_shared_until_its_last_worker_closes_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.sock");
         let key = ListenerKey {
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_and_all_addresses_share_a_port() {
+    fn specific_and_wildcard_addresses_share_a_port() {
         let ours = |status_table: &ListenerStatusTable, ip: [u8; 4], port| {
             let opened = status_table.open(0, &key(SocketAddr::from((ip, port))), 16);
             address(&opened.expect("the port is free"))
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn listener_that_reopens_while_it_closes_stays() {
+    fn listener_reopened_while_closing_stays_open() {
         let status_table = ListenerStatusTable::default();
         let any = key(SocketAddr::from(([127, 0, 0, 1], 0)));
         let first = status_table.open(0, &any, 16).unwrap();

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn stale_socket_file_is_replaced_and_nothing_else_is() {
+    fn only_a_stale_socket_file_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.sock");
         let path = path.to_str().unwrap();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn file_of_another_socket_stays() {
+    fn socket_file_of_another_process_is_not_removed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.sock");
         let shared = SharedUnixListener::open(path.to_str().unwrap()).unwrap();

@@ -277,7 +277,7 @@ mod models {
     }
 
     #[test]
-    fn of_two_workers_that_move_a_client_one_has_its_way() {
+    fn concurrent_moves_of_one_client_agree_on_one_endpoint() {
         loom::model(|| {
             let set = Arc::new(Set::default());
             set.put(asked(1), endpoint(5), None);
@@ -301,7 +301,7 @@ mod models {
     }
 
     #[test]
-    fn clients_that_come_together_are_remembered_each() {
+    fn concurrent_clients_are_all_remembered() {
         loom::model(|| {
             let set = Arc::new(Set::default());
             let threads = [1, 2].map(|tag| {
@@ -318,7 +318,7 @@ mod models {
     }
 
     #[test]
-    fn a_pin_that_was_replaced_does_not_come_back() {
+    fn replaced_entry_does_not_reappear() {
         loom::model(|| {
             let set = Arc::new(Set::default());
             let earlier = EntryQuery {

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn standing_tells_how_many_in_a_row_and_what_was_said() {
+    fn status_has_the_consecutive_count_and_the_last_result() {
         let fail = || (false, "503".into());
         let one = Checked::after(None, fail(), THRESHOLDS, Moment(1));
         let two = Checked::after(Some(&one), fail(), THRESHOLDS, Moment(2));

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endpoint_is_usable_when_every_reason_is_gone() {
+    fn endpoint_is_available_when_no_reason_is_left() {
         let health = Health::default();
         assert!(health.is_usable());
         assert!(health.exclude(why::EJECTED));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn warm_up_begins_when_an_endpoint_is_first_looked_at() {
+    fn warm_up_starts_at_the_first_pick() {
         let health = Health::default();
         assert_eq!(health.fresh_since(Moment(3)), Moment(3));
         assert_eq!(health.fresh_since(Moment(9)), Moment(3));
@@ -249,7 +249,7 @@ mod models {
     }
 
     #[test]
-    fn one_of_two_threads_learns_that_it_took_an_endpoint_out() {
+    fn exactly_one_thread_reports_an_ejection() {
         loom::model(|| {
             let (health, news) = twice(|health| health.exclude(why::EJECTED));
             assert_eq!(news.iter().filter(|news| **news).count(), 1);
@@ -258,7 +258,7 @@ mod models {
     }
 
     #[test]
-    fn no_error_in_a_row_is_lost() {
+    fn no_consecutive_error_is_lost() {
         loom::model(|| {
             let (health, counts) = twice(|health| health.server_errors.add());
             assert!(counts.contains(&2), "one of them is the second");
@@ -267,7 +267,7 @@ mod models {
     }
 
     #[test]
-    fn what_is_out_for_two_reasons_is_out_until_both_are_gone() {
+    fn endpoint_with_two_reasons_is_out_until_both_are_gone() {
         loom::model(|| {
             let health = Arc::new(Health::default());
             health.exclude(why::EJECTED);

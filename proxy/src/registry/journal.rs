@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn journal_keeps_the_last_events_and_rings() {
+    async fn journal_keeps_the_latest_events_and_notifies() {
         let journal = Journal::default();
         let cluster: Arc<str> = "a".into();
         for at in 0..EVENTS_MAX as u64 + 2 {

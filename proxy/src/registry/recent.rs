@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_counts_for_the_time_and_a_tenth_longer_at_most() {
+    fn started_requests_count_for_the_interval_and_at_most_a_tenth_longer() {
         let recent = Recent::new(Duration::from_secs(1));
         for _ in 0..3 {
             recent.count(at(50));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn each_time_is_counted_as_long_as_it_is() {
+    fn each_interval_uses_its_own_length() {
         for (millis, until) in [(1, 1), (5, 5), (10, 10), (25, 26), (3_600_000, 3_600_000)] {
             let recent = Recent::new(Duration::from_millis(millis));
             recent.count(at(0));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_behind_loses_nothing() {
+    fn a_lagging_clock_loses_no_count() {
         let recent = Recent::new(Duration::from_secs(1));
         recent.count(at(1_150));
         recent.count(at(1_050));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_parts_may_start_anew() {
+    fn slot_numbers_may_wrap_around() {
         let recent = Recent::new(Duration::from_millis(1));
         let last = u64::from(u32::MAX);
         recent.count(at(last));
@@ -146,7 +146,7 @@ mod models {
     use super::*;
 
     #[test]
-    fn none_that_begins_is_lost_when_several_begin_a_part() {
+    fn concurrent_starts_of_a_slot_lose_no_count() {
         loom::model(|| {
             let recent = Arc::new(Recent::new(Duration::from_secs(1)));
             // the cell holds what is a round old

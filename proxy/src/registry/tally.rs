@@ -117,7 +117,7 @@ mod tests {
     use crate::registry::Registry;
 
     #[test]
-    fn permits_are_counted_out_when_dropped() {
+    fn dropped_permits_are_released() {
         let registry = Registry::default();
         let cluster = registry.cluster("outbound|80||a");
         let first = RetryPermit::acquire(&cluster, 2).unwrap();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn each_sort_counts_for_itself() {
+    fn each_limit_is_counted_separately() {
         let registry = Registry::default();
         let cluster = registry.cluster("outbound|80||a");
         let request = RequestPermit::acquire(&cluster, 1).unwrap();
@@ -153,7 +153,7 @@ mod models {
     use super::*;
 
     #[test]
-    fn no_order_of_events_lets_in_more_than_allowed_or_refuses_without_need() {
+    fn limit_is_exact_under_every_interleaving() {
         loom::model(|| {
             let tally = Arc::new(Tally::default());
             let threads: Vec<_> = (0..3)

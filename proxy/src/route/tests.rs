@@ -164,7 +164,7 @@ fn uri_prefix_is_a_plain_string_prefix() {
 }
 
 #[test]
-fn uri_exact_leaves_the_query_out() {
+fn uri_exact_ignores_the_query() {
     check(
         &with_uri(uri_exact("/foo", false)),
         &[
@@ -194,7 +194,7 @@ fn uri_regex_matches_the_whole_path() {
 }
 
 #[test]
-fn ignored_case_is_ascii_case_of_exact_and_prefix() {
+fn ignore_uri_case_applies_to_ascii_exact_and_prefix() {
     check(
         &with_uri(uri_prefix("/Foo", true)),
         &[
@@ -214,7 +214,7 @@ fn ignored_case_is_ascii_case_of_exact_and_prefix() {
 }
 
 #[test]
-fn escaped_slashes_are_no_slashes() {
+fn escaped_slashes_are_not_separators() {
     check(
         &with_uri(uri_exact("/a%2Fb", false)),
         &[(get("/a%2Fb"), true), (get("/a/b"), false)],
@@ -282,7 +282,7 @@ fn header_names_ignore_case_and_values_do_not() {
 }
 
 #[test]
-fn one_fitting_line_of_a_header_is_enough() {
+fn one_matching_header_line_is_enough() {
     let lines = get("/").header("h", "a").header("h", "b");
     check(&with_header("h", exact("a,b")), &[(lines.clone(), false)]);
     check(&with_header("h", exact("b")), &[(lines.clone(), true)]);
@@ -302,7 +302,7 @@ fn a_present_header_may_be_empty_and_a_missing_one_never_matches() {
 }
 
 #[test]
-fn pseudo_headers_are_keys() {
+fn pseudo_headers_can_be_matched() {
     let request = get("/p?q=1").authority("a.com:81");
     for (key, value) in [
         (":method", exact("GET")),
@@ -323,7 +323,7 @@ fn pseudo_headers_are_keys() {
 }
 
 #[test]
-fn without_headers_takes_a_missing_header_for_an_empty_one() {
+fn without_headers_treats_a_missing_header_as_empty() {
     check(
         &without_header("h", exact("a")),
         &[
@@ -337,7 +337,7 @@ fn without_headers_takes_a_missing_header_for_an_empty_one() {
 }
 
 #[test]
-fn without_headers_by_presence_wants_the_header_away() {
+fn without_headers_by_presence_requires_absence() {
     check(
         &without_header("h", TextMatch::Present),
         &[(get("/").header("h", ""), false), (get("/"), true)],
@@ -353,7 +353,7 @@ fn without_headers_by_presence_wants_the_header_away() {
 }
 
 #[test]
-fn query_parameters_are_raw_and_the_first_one_counts() {
+fn query_parameters_are_raw_and_the_first_is_used() {
     check(
         &with_parameter("q", exact("")),
         &[
@@ -406,7 +406,7 @@ fn all_conditions_of_a_block_must_hold() {
 }
 
 #[test]
-fn catch_alls_ask_for_nothing_but_any_path() {
+fn catch_alls_match_any_path_without_conditions() {
     for (conditions, expected) in [
         (Conditions::default(), true),
         (with_uri(uri_prefix("/", false)), true),

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn limit_holds_and_slots_come_back() {
+    fn limit_holds_and_slots_are_released() {
         let admission = Admission::new(1, 2);
         let first = admission.admit(0).unwrap();
         let _second = admission.admit(0).unwrap();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn imbalance_is_handed_off_beyond_a_quarter() {
+    fn connections_are_handed_off_above_25_percent_imbalance() {
         for (counts, expected) in [
             (&[1, 0][..], None),
             (&[2, 0], Some(1)),
@@ -183,7 +183,7 @@ mod models {
     use super::*;
 
     #[test]
-    fn limit_is_never_exceeded_and_slots_come_back() {
+    fn limit_is_never_exceeded_and_all_slots_are_released() {
         loom::model(|| {
             let admission = Admission::new(2, 1);
             let held = Arc::new(AtomicUsize::new(0));

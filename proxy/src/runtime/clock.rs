@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn clock_moves_when_advanced() {
+    async fn clock_moves_only_when_advanced() {
         let clock = Clock::new();
         tokio::time::advance(Duration::from_millis(350)).await;
         assert_eq!(clock.now(), Tick(0));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn deadline_is_never_early() {
+    fn deadline_never_fires_early() {
         assert_eq!(Tick(5).after(Duration::from_millis(100)), Tick(7));
         assert_eq!(Tick(5).after(Duration::from_millis(101)), Tick(8));
         assert_eq!(Tick(5).after(Duration::MAX), Tick::NEVER);

@@ -199,7 +199,7 @@ mod models {
     use super::*;
 
     #[test]
-    fn last_one_out_is_noticed() {
+    fn drop_of_the_last_guard_is_noticed() {
         loom::model(|| {
             let (trigger, watch) = pair();
             let mut ended = trigger.ended.clone();

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn small_pieces_are_sent_together_and_large_ones_are_not_copied() {
+    async fn small_chunks_are_coalesced_and_large_ones_are_not_copied() {
         let large = vec![7; TOGETHER_BYTES_MAX];
         for (pieces, expected) in [
             (&[&b"head"[..]][..], 0),

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_a_reserve() {
+    fn connection_limit_keeps_a_reserve_of_files() {
         for (limit, connections) in [
             (None, usize::MAX),
             (Some(0), 0),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn soft_limit_becomes_the_hard_one() {
+    fn soft_limit_is_raised_to_the_hard_limit() {
         let raised = raise_limit().unwrap();
         assert_eq!(getrlimit(Resource::Nofile).current, raised);
     }

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn panic_is_counted_and_other_tasks_go_on() {
+    async fn panic_is_counted_and_other_tasks_continue() {
         let panics = Rc::new(Cell::new(0));
         let counted = Rc::clone(&panics);
         let supervisor = Supervisor::new(move || counted.set(counted.get() + 1));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn message_of_formatted_panic_is_kept() {
+    fn message_of_a_formatted_panic_is_kept() {
         let panic = panic::catch_unwind(|| panic!("number {}", 7)).unwrap_err();
         assert_eq!(message(&*panic), "number 7");
     }

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_add_up_over_workers_by_protocol() {
+    fn connections_are_summed_over_workers_by_protocol() {
         let stats = ListenerStats::new("edge".into(), 2);
         stats.opened(WorkerId(0), ConnectionProtocol::Http1);
         stats.opened(WorkerId(1), ConnectionProtocol::Http1);

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_reload_leaves_the_last_success_in_place() {
+    fn a_failed_reload_keeps_the_last_success_time() {
         let stats = ControlStats::new(BuildInfo::default());
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         stats.reloaded(Reload::Succeeded {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_recovered_stays_at_zero() {
+    fn a_recovered_kind_is_exposed_as_zero() {
         let stats = ControlStats::new(BuildInfo::default());
         stats.set_quarantined(["VirtualService", "Gateway", "VirtualService"]);
         stats.set_quarantined(["Gateway"]);

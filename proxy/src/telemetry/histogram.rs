@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_are_cumulative_and_count_what_is_beyond_the_last_bound() {
+    fn totals_are_cumulative_and_include_values_above_the_last_bound() {
         let histogram = Histogram::default();
         for micros in [400, 500, 501, 1_000, 4_999_000, 7_200_000_000] {
             histogram.observe_duration(Duration::from_micros(micros), Writers::One);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_add_up() {
+    fn buckets_of_workers_are_summed() {
         let (one, two) = (Histogram::default(), Histogram::default());
         one.observe_bytes(0, Writers::One);
         two.observe_bytes(7, Writers::Many);

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_add_up_over_workers_by_value() {
+    fn counts_are_summed_over_workers_by_value() {
         let tally: ShiftTally = Tally::new("web".into(), 2);
         assert!(!tally.is_used());
         assert_eq!(tally.totals(), [0; 4]);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_values_are_their_places() {
+    fn value_numbers_equal_their_positions() {
         for (number, cause) in ReplayCause::ALL.into_iter().enumerate() {
             assert_eq!(cause as usize, number);
         }

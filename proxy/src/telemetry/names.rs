@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_well_formed_and_explained() {
+    fn every_name_is_valid_and_has_help() {
         let families = all_series().into_iter().map(|series| series.family);
         for family in families.chain(FAMILIES.iter().copied()) {
             assert!(family.help.ends_with('.'), "{}", family.name);
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn series_of_one_family_are_neighbours_with_one_help_text_and_one_label() {
+    fn series_of_one_family_are_adjacent_with_one_help_and_one_label() {
         let mut done: Vec<Series> = Vec::new();
         for series in all_series() {
             let Some(last) = done.iter().rfind(|s| s.family.name == series.family.name) else {

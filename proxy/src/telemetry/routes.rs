@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_add_up_over_workers_by_class() {
+    fn requests_are_summed_over_workers_by_class() {
         let stats = RouteStats::new("cart".into(), 2);
         for (worker, code) in [(0, 200), (1, 204), (1, 503), (0, 0), (0, 101), (1, 404)] {
             stats.record(WorkerId(worker), code);

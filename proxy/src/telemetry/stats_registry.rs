@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handle_that_counted_nothing_goes_with_its_last_user() {
+    fn unused_handle_is_dropped_with_its_last_user() {
         let registry = StatsRegistry::new(1);
         let now = Instant::now();
         let kept = registry.request_stats(&labels("a"));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_used_handle_stays_for_the_retention_and_continues_when_it_comes_back() {
+    fn used_handle_is_retained_and_continues_when_requested_again() {
         let registry = StatsRegistry::new(1);
         let start = Instant::now();
         registry

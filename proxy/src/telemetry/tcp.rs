@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_add_up_over_workers_by_flags() {
+    fn connections_are_summed_over_workers_by_flags() {
         let stats = TcpStats::new(2);
         assert!(!stats.is_used());
         for worker in [0, 1] {

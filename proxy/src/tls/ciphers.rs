@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_suite_that_is_spoken_has_its_name_of_openssl() {
+    fn every_supported_suite_has_its_openssl_name() {
         for suite in rustls::crypto::aws_lc_rs::ALL_CIPHER_SUITES {
             let name = suite.suite().as_str().unwrap();
             let named = openssl_name(name);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_openssl() {
+    fn names_equal_the_openssl_names() {
         for (name, expected) in [
             (
                 "ECDHE-RSA-AES128-GCM-SHA256",

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digest_is_that_of_the_standard() {
+    fn digest_equals_the_fips_test_vectors() {
         assert_eq!(
             hex(&sha256(b"abc")),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -48,7 +48,7 @@ fn address(number: u32) -> String {
 }
 
 #[test]
-fn keys_find_the_endpoints_that_envoy_finds() {
+fn keys_pick_the_same_endpoints_as_envoy() {
     let text = include_str!("../../../testdata/envoy_picks/picks.json");
     let recorded: Recorded = serde_json::from_str(text).unwrap();
     assert!(recorded.cases.len() > 100);

@@ -118,7 +118,7 @@ fn build(registry: &Registry, spread: Spread, endpoints: &[(u32, &str)]) -> Clus
 }
 
 #[test]
-fn clients_stay_when_endpoints_are_added() {
+fn clients_keep_their_endpoint_when_others_are_added() {
     let mut one = One::new(&[1, 2]);
     let before = one.round(10);
     one.reload(&[1, 2, 3, 4, 5, 6, 7, 8]);
@@ -133,7 +133,7 @@ fn clients_stay_when_endpoints_are_added() {
 }
 
 #[test]
-fn clients_of_an_endpoint_that_goes_move_once_and_no_others() {
+fn only_clients_of_a_removed_endpoint_move_and_only_once() {
     let mut one = One::new(&[1, 2, 3]);
     let before = one.round(10);
     one.reload(&[1, 3]);
@@ -147,7 +147,7 @@ fn clients_of_an_endpoint_that_goes_move_once_and_no_others() {
 }
 
 #[test]
-fn clients_of_an_ejected_endpoint_move_once_and_no_others() {
+fn only_clients_of_an_ejected_endpoint_move_and_only_once() {
     let one = One::new(&[1, 2, 3]);
     let before = one.round(10);
     set_health(&one.cluster, "10.0.0.2:80", false);
@@ -161,7 +161,7 @@ fn clients_of_an_ejected_endpoint_move_once_and_no_others() {
 }
 
 #[test]
-fn who_did_not_come_while_its_endpoint_was_out_finds_it_again() {
+fn client_without_requests_during_an_ejection_keeps_its_endpoint() {
     let one = One::new(&[1, 2, 3]);
     let before = one.round(10);
     set_health(&one.cluster, "10.0.0.2:80", false);
@@ -170,7 +170,7 @@ fn who_did_not_come_while_its_endpoint_was_out_finds_it_again() {
 }
 
 #[test]
-fn a_lifetime_after_the_last_request_the_hash_decides_again() {
+fn expired_affinity_entry_is_replaced_by_the_hash() {
     let one = One::new(&[1, 2, 3]);
     let home = one.round(0);
     set_health(&one.cluster, "10.0.0.2:80", false);
@@ -184,7 +184,7 @@ fn a_lifetime_after_the_last_request_the_hash_decides_again() {
 }
 
 #[test]
-fn an_endpoint_that_is_used_for_want_of_others_is_not_remembered() {
+fn endpoint_picked_in_panic_mode_is_not_remembered() {
     let mut balance = balance(Spread::Flat);
     balance.panic_percent = 100;
     let registry = Registry::default();
@@ -202,7 +202,7 @@ fn an_endpoint_that_is_used_for_want_of_others_is_not_remembered() {
 }
 
 #[test]
-fn clients_go_back_to_a_nearer_priority() {
+fn clients_return_to_a_higher_priority() {
     let nearest_first = || Spread::Failover {
         regions: Vec::new(),
         labels: Vec::new(),
@@ -223,7 +223,7 @@ fn clients_go_back_to_a_nearer_priority() {
 }
 
 #[test]
-fn clients_leave_a_locality_that_has_no_share_any_more() {
+fn clients_leave_a_locality_without_a_share() {
     use crate::cluster::locality::Pattern;
     let to = |zones: &[&str]| {
         let pattern = |zone: &&str| (Pattern(vec!["r".into(), (*zone).into()]), 50);
@@ -246,7 +246,7 @@ fn clients_leave_a_locality_that_has_no_share_any_more() {
 }
 
 #[test]
-fn clients_are_forgotten_when_nothing_asks_for_them_any_more() {
+fn affinity_entries_are_dropped_when_affinity_is_turned_off() {
     let mut one = One::new(&[1, 2]);
     one.round(10);
     assert_eq!(
@@ -363,7 +363,7 @@ fn in_member(round: &Round, name: &str) -> usize {
 }
 
 #[test]
-fn clients_stay_whatever_the_weights_of_clusters_become() {
+fn clients_keep_their_cluster_when_weights_change() {
     let mut several = Several::new(&[("c2", 0, 50, &[1, 2]), ("c3", 0, 50, &[1, 2])]);
     let before = several.round(10);
     let (two, three) = (in_member(&before, "c2"), in_member(&before, "c3"));
@@ -407,7 +407,7 @@ fn clients_of_an_ejected_gateway_move_once() {
 }
 
 #[test]
-fn clients_go_back_to_an_earlier_tier() {
+fn clients_return_to_an_earlier_tier() {
     let several = Several::new(&[
         ("c1", 0, 100, &[1]),
         ("c2", 1, 50, &[2]),

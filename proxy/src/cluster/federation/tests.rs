@@ -69,7 +69,7 @@ fn any_window_of_one_cycle_is_exact() {
 }
 
 #[test]
-fn replays_share_a_later_tier_exactly_whatever_first_tries_do() {
+fn replays_split_a_later_tier_exactly_independent_of_first_attempts() {
     let federation = federation(&[(0, 1), (0, 1), (1, 75), (1, 25)]);
     let mut counts = [0; 4];
     for _ in 0..400 {
@@ -81,7 +81,7 @@ fn replays_share_a_later_tier_exactly_whatever_first_tries_do() {
 }
 
 #[test]
-fn only_the_last_available_pool_may_panic() {
+fn only_the_last_available_pool_enters_panic_mode() {
     let federation = federation(&[(0, 1), (1, 1)]);
     let is_last = |available| federation.pick(available, None).map(|pick| pick.is_last);
     assert_eq!(is_last(set(&[0, 1])), Some(false));
@@ -100,7 +100,7 @@ fn only_the_last_available_pool_may_panic() {
 }
 
 #[test]
-fn a_key_leaves_its_pool_only_while_that_is_not_available() {
+fn a_key_leaves_its_pool_only_while_the_pool_is_unavailable() {
     let federation = federation(&[(0, 50), (0, 30), (0, 20)]);
     let at = |available, key| federation.pick(available, Some(key)).unwrap().at;
     let (all, two) = (set(&[0, 1, 2]), set(&[0, 2]));
@@ -119,7 +119,7 @@ fn a_key_leaves_its_pool_only_while_that_is_not_available() {
 }
 
 #[test]
-fn a_shift_of_tiers_is_told_once_and_not_for_the_first_one() {
+fn tier_shift_is_reported_once_and_not_for_the_initial_tier() {
     let federation = federation(&[(0, 1), (1, 1)]);
     let (all, backup) = (set(&[0, 1]), set(&[1]));
     let shifted = |available| federation.pick(available, None).unwrap().shifted_from;
@@ -137,7 +137,7 @@ fn a_shift_of_tiers_is_told_once_and_not_for_the_first_one() {
 
 proptest! {
     #[test]
-    fn what_is_picked_is_available_and_of_the_first_tier_that_is(
+    fn pick_is_an_available_pool_of_the_first_available_tier(
         rows in prop::collection::vec((0_u8..4, 1_u32..1000), 1..12),
         bits in any::<u16>(),
         hash in any::<Option<u64>>(),
@@ -161,7 +161,7 @@ proptest! {
 }
 
 #[test]
-fn a_rotation_begins_anywhere_and_is_exact_from_there() {
+fn rotation_is_exact_from_any_start() {
     let rows = [(0, 5), (0, 2), (0, 1)];
     let all = set(&[0, 1, 2]);
     let mut firsts = std::collections::BTreeSet::new();

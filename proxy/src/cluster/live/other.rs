@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_picked_where_the_load_distribution_leads() {
+    fn retry_endpoints_follow_the_load_distribution() {
         let hash = Policy::Hash(HashPolicy {
             key: HashKey::SourceIp,
             algorithm: HashAlgorithm::RingHash { size_min: 1024 },

@@ -59,7 +59,7 @@ fn fail(cluster: &Cluster, endpoint: u32, now: Moment) {
 }
 
 #[test]
-fn ejected_endpoint_gets_nothing_before_tables_are_made_anew_and_after() {
+fn ejected_endpoint_gets_no_traffic_before_and_after_table_rebuild() {
     for policy in [Simple::RoundRobin, Simple::Random, Simple::LeastRequest] {
         let cluster = cluster(balance(policy), &["", "", ""]);
         assert!(picks(&cluster, 3000)[1] > 800);
@@ -73,7 +73,7 @@ fn ejected_endpoint_gets_nothing_before_tables_are_made_anew_and_after() {
 }
 
 #[test]
-fn t101_endpoint_comes_back_at_the_first_sweep_after_its_time() {
+fn t101_endpoint_is_unejected_at_the_first_sweep_after_its_time() {
     let cluster = cluster(balance(Simple::RoundRobin), &["", ""]);
     fail(&cluster, 0, Moment(1000));
     cluster.sweep(Moment(30_000));
@@ -125,7 +125,7 @@ fn t104_first_ejection_needs_another_endpoint_and_the_second_the_cap() {
 }
 
 #[test]
-fn t106_t107_all_ejected_is_nobody_or_panic() {
+fn t106_t107_all_ejected_gives_no_endpoint_or_panic_mode() {
     for (panic_percent, none) in [(0, 300), (50, 0)] {
         let balance = Balance {
             panic_percent,
@@ -143,7 +143,7 @@ fn t106_t107_all_ejected_is_nobody_or_panic() {
 }
 
 #[test]
-fn t109_t110_near_endpoints_come_first_and_spill_over() {
+fn t109_t110_near_endpoints_are_preferred_and_spill_over() {
     let balance = Balance {
         spread: nearest_first(),
         ..balance(Simple::RoundRobin)
@@ -168,7 +168,7 @@ fn t109_t110_near_endpoints_come_first_and_spill_over() {
 }
 
 #[test]
-fn t111_distribution_goes_by_weights_of_localities() {
+fn t111_distribution_follows_locality_weights() {
     let pattern = |text: &str| locality::Pattern(text.split('/').map(Arc::from).collect());
     let balance = Balance {
         spread: Spread::Distribute(vec![(pattern("r/a"), 80), (pattern("r/b"), 20)]),
@@ -214,7 +214,7 @@ fn of_keys(cluster: &Cluster) -> Vec<u32> {
 }
 
 #[test]
-fn ejection_moves_the_keys_of_the_ejected_and_no_others() {
+fn ejection_moves_only_the_keys_of_the_ejected_endpoint() {
     for algorithm in [
         HashAlgorithm::RingHash { size_min: 1024 },
         HashAlgorithm::Maglev { size: 65_537 },
@@ -241,7 +241,7 @@ fn ejection_moves_the_keys_of_the_ejected_and_no_others() {
 }
 
 #[test]
-fn endpoint_that_leaves_moves_few_other_keys() {
+fn removed_endpoint_moves_few_other_keys() {
     for (algorithm, most) in [
         (HashAlgorithm::RingHash { size_min: 1024 }, 0.10),
         (HashAlgorithm::Maglev { size: 65_537 }, 0.05),
@@ -299,7 +299,7 @@ fn zone_aware(policy: Simple) -> Balance {
 }
 
 #[test]
-fn zones_share_by_endpoints_that_may_be_used() {
+fn zones_share_by_available_endpoints() {
     for policy in [Simple::Random, Simple::RoundRobin, Simple::LeastRequest] {
         let zones = ["r/a", "r/a", "r/a", "r/b", "r/b", "r/b"];
         let cluster = cluster(zone_aware(policy), &zones);
@@ -336,7 +336,7 @@ fn checked_cluster(endpoints: usize) -> Cluster {
 }
 
 #[test]
-fn endpoint_is_out_while_it_fails_its_checks() {
+fn endpoint_gets_no_traffic_while_it_fails_health_checks() {
     let cluster = checked_cluster(3);
     let check = |endpoint, passed, at| {
         cluster.checked(EndpointIdx(endpoint), (passed, "said".into()), Moment(at));
@@ -364,7 +364,7 @@ fn endpoint_is_out_while_it_fails_its_checks() {
 }
 
 #[test]
-fn new_endpoint_waits_for_its_first_check_beside_healthy_ones() {
+fn new_endpoint_gets_no_traffic_before_its_first_check_beside_healthy_ones() {
     let cluster = checked_cluster(3);
     let usable = |cluster: &Cluster| {
         let health = |endpoint: &Endpoint| endpoint.state.health.is_usable();
@@ -386,7 +386,7 @@ fn new_endpoint_waits_for_its_first_check_beside_healthy_ones() {
 }
 
 #[test]
-fn nobody_is_out_for_checks_that_are_not_made() {
+fn without_health_checks_no_endpoint_is_unhealthy() {
     let mut cluster = checked_cluster(2);
     cluster.checked(EndpointIdx(0), (false, "no".into()), Moment(1));
     cluster.adopt(Moment(2));
@@ -405,7 +405,7 @@ fn nobody_is_out_for_checks_that_are_not_made() {
 }
 
 #[test]
-fn an_ejection_whose_time_is_over_is_told_as_that() {
+fn expired_ejection_is_reported_as_expired() {
     let cluster = cluster(balance(Simple::Random), &["r/a", "r/a"]);
     let outlier = cluster.balance.outlier.as_ref();
     let out = |policy, now| cluster.endpoint(EndpointIdx(0)).why_out(policy, now);
@@ -418,7 +418,7 @@ fn an_ejection_whose_time_is_over_is_told_as_that() {
 }
 
 #[test]
-fn a_pool_panics_only_for_requests_that_have_no_other() {
+fn panic_mode_applies_only_to_requests_without_another_pool() {
     let balance = Balance {
         panic_percent: 80,
         ..balance(Simple::RoundRobin)
@@ -461,7 +461,7 @@ fn a_pool_panics_only_for_requests_that_have_no_other() {
 }
 
 #[test]
-fn an_ejection_says_whether_there_was_a_response() {
+fn ejection_reports_whether_there_was_a_response() {
     for (outcome, told) in [
         (
             Outcome::Status(503),

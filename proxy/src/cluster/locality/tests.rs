@@ -77,7 +77,7 @@ fn failing_over(regions: &[&str], keys: &[&str]) -> Spread {
 }
 
 #[test]
-fn nearer_endpoints_come_first() {
+fn nearer_endpoints_have_higher_priority() {
     let near = failing_over(&[], &[]);
     let world = [
         ("r/z/s", 1),
@@ -99,7 +99,7 @@ fn nearer_endpoints_come_first() {
 }
 
 #[test]
-fn region_that_takes_over_comes_before_the_others() {
+fn failover_region_comes_before_other_regions() {
     let spread = failing_over(&["r>p", "x>y"], &[]);
     let world = [("q/a", 1), ("p/a", 1), ("r/a", 1)];
     assert_eq!(planned(&spread, "r/z/s", &world), "1:2 / 1:1 / 1:0");
@@ -108,7 +108,7 @@ fn region_that_takes_over_comes_before_the_others() {
 }
 
 #[test]
-fn labels_order_endpoints_by_the_first_that_differs() {
+fn failover_priority_orders_by_the_first_differing_label() {
     let spread = failing_over(&[], &["a", "b", "c"]);
     let world = [
         ("||a=1,b=1,c=1", 1),
@@ -128,7 +128,7 @@ fn labels_order_endpoints_by_the_first_that_differs() {
 }
 
 #[test]
-fn t112_other_network_is_farther_than_other_region() {
+fn t112_other_network_ranks_after_other_region() {
     let spread = failing_over(
         &[],
         &["topology.istio.io/network", "topology.kubernetes.io/region"],
@@ -153,7 +153,7 @@ fn labels_and_regions_together_put_labels_first() {
 }
 
 #[test]
-fn traffic_is_distributed_as_told_and_nowhere_else() {
+fn distribution_covers_only_the_listed_localities() {
     let pattern = |text: &str| Pattern(text.split('/').map(Arc::from).collect());
     let spread = Spread::Distribute(vec![(pattern("r/z"), 80), (pattern("r"), 20)]);
     let world = [
@@ -169,7 +169,7 @@ fn traffic_is_distributed_as_told_and_nowhere_else() {
 }
 
 #[test]
-fn pattern_matches_what_it_does_not_say() {
+fn locality_pattern_matches_any_value_of_missing_parts() {
     for (pattern, locality, matches) in [
         ("r", "r/z/s", true),
         ("r/z", "r/z/s", true),
@@ -182,7 +182,7 @@ fn pattern_matches_what_it_does_not_say() {
 }
 
 #[test]
-fn zones_of_the_own_region_are_groups_and_other_regions_priorities() {
+fn local_zones_are_groups_and_other_regions_are_priorities() {
     let spread = |regions: &[(&str, &str)]| Spread::ZoneAware {
         size_min: 6,
         regions: regions
@@ -211,7 +211,7 @@ fn zones_of_the_own_region_are_groups_and_other_regions_priorities() {
 }
 
 #[test]
-fn own_zone_keeps_what_is_its_share() {
+fn local_zone_keeps_its_share() {
     for (healthy, size_min, shares) in [
         (&[3, 3][..], 6, Some(vec![1, 0])),
         (&[4, 2], 6, Some(vec![1, 0])),
@@ -228,7 +228,7 @@ fn own_zone_keeps_what_is_its_share() {
 }
 
 #[test]
-fn what_tells_members_apart_has_no_say_within_one() {
+fn cluster_labels_do_not_order_endpoints_of_one_cluster() {
     let within = |spread: &Spread, endpoints: &[(&str, u32)]| {
         written(plan_within_member, spread, "r1/a|n1|", endpoints)
     };

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_match_as_in_a_shell() {
+    fn glob_patterns_match_as_in_a_shell() {
         let matches = |pattern: &str, name: &str| {
             let [pattern, name] = [pattern, name].map(|text| text.chars().collect::<Vec<_>>());
             super::matches(&pattern, &name)
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_stand_for_the_paths_that_are_there() {
+    fn glob_patterns_expand_to_existing_paths() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         for name in ["a", "b"] {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn dash_is_standard_input() {
+    fn dash_reads_standard_input() {
         let paths = Paths::of(["-", "a.yaml"].map(PathBuf::from)).unwrap();
         assert!(paths.stdin);
         assert_eq!(paths.files, [PathBuf::from("a.yaml")]);

@@ -30,7 +30,7 @@ golden! {
 }
 
 #[test]
-fn json_and_annotations_hold_what_the_text_holds() {
+fn json_and_annotations_have_all_fields_of_the_text() {
     let text = findings(Output::Text);
     let json: serde_json::Value = serde_json::from_str(&findings(Output::Json)).unwrap();
     let json = json.as_array().unwrap();

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn backends_are_those_of_the_resources() {
+    fn backends_come_from_the_resources() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
         let of = |example: &str| backends(&config_loader::load_files(&[root.join(example)]).set);
         let named = |list: &[(u16, &str)]| -> BTreeMap<SocketAddr, String> {

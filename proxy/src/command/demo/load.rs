@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_and_lines_show_what_came_of_late() {
+    fn tables_and_lines_show_recent_answers() {
         let map = |rows: &[(&str, u64)]| -> BTreeMap<String, u64> {
             let rows = rows.iter();
             rows.map(|(name, count)| ((*name).to_owned(), *count))

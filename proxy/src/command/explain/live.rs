@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn question_is_encoded_and_answer_read_back() {
+    fn explain_request_is_encoded_and_its_answer_decoded() {
         let question = Question::parse("GET", "http://a.com/x?y=1&z").unwrap();
         let (resources, identity) = Default::default();
         let survey = Survey::new(&resources, &identity);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_name_the_address() {
+    fn connection_failures_name_the_address() {
         let args = args(&["GET", "/"]);
         let (address, thread) = serve("400 Bad Request", "the query has no url\nmore".to_owned());
         let error = ask(&address, &args).unwrap_err();

@@ -122,7 +122,7 @@ fn probabilities_sum_to_one() {
 }
 
 #[test]
-fn json_has_what_the_text_has() {
+fn json_has_all_fields_of_the_text() {
     let answer = explain_with(
         "shop",
         &[

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn sources_are_clusters_with_their_paths() {
+fn from_arguments_are_clusters_with_paths() {
     let read = |text: &str| source(text).map(|(key, path)| (key, path.display().to_string()));
     let c1 = || "default/default/default/c1".to_owned();
     assert_eq!(read("c1=./a"), Ok((c1(), "./a".to_owned())));

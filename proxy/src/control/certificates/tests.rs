@@ -10,7 +10,7 @@ fn text(path: &Path) -> Arc<str> {
 }
 
 #[test]
-fn files_that_cannot_be_read_are_told_apart() {
+fn unreadable_files_have_distinct_errors() {
     let directory = tempfile::tempdir().unwrap();
     let huge = directory.path().join("huge");
     fs::write(&huge, vec![b'a'; FILE_BYTES_MAX as usize + 1]).unwrap();
@@ -37,7 +37,7 @@ fn files_that_cannot_be_read_are_told_apart() {
 }
 
 #[test]
-fn directories_of_links_and_of_what_they_lead_to_are_watched() {
+fn directories_of_symlinks_and_their_targets_are_watched() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     fs::create_dir(root.join("..data")).unwrap();

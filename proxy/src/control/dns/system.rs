@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn names_are_resolved_by_hosts_until_servers_are_named() {
+    async fn without_name_servers_only_the_hosts_file_is_used() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("resolv.conf");
         for text in [None, Some(""), Some("search ns.test\n")] {

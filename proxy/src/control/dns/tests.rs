@@ -57,7 +57,7 @@ fn names(name: &str) -> BTreeMap<Arc<str>, Renewal> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_are_renewed_at_their_ttl_and_only_changes_are_told() {
+async fn answers_are_renewed_at_their_ttl_and_only_changes_are_reported() {
     let (lookup, asked) = scripted(vec![
         found(vec![ip(1)], Duration::from_secs(30)),
         found(vec![ip(1)], Duration::from_secs(1)),
@@ -86,7 +86,7 @@ async fn answers_are_renewed_at_their_ttl_and_only_changes_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_of_imports_are_renewed_without_haste() {
+async fn names_of_imports_are_renewed_at_a_slower_rate() {
     let answers = (1..=4).map(|last| found(vec![ip(last)], Duration::from_secs(1)));
     let (lookup, asked) = scripted(answers.collect());
     let (sender, mut changed) = mpsc::channel(8);
@@ -106,7 +106,7 @@ async fn names_of_imports_are_renewed_without_haste() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_lookup_keeps_the_last_addresses_and_is_tried_again_ever_later() {
+async fn failed_lookup_keeps_the_last_addresses_and_backs_off() {
     let failures = (0..8).map(|_| Err("no such host".to_owned()));
     let answers = std::iter::once(found(vec![ip(1)], Duration::from_secs(10)))
         .chain(failures)
@@ -128,7 +128,7 @@ async fn failed_lookup_keeps_the_last_addresses_and_is_tried_again_ever_later() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_that_are_no_longer_used_are_no_longer_looked_up() {
+async fn unused_names_are_no_longer_resolved() {
     let (lookup, asked) = scripted(
         (0..100)
             .map(|_| found(vec![ip(1)], Duration::from_secs(5)))
@@ -146,7 +146,7 @@ async fn names_that_are_no_longer_used_are_no_longer_looked_up() {
 }
 
 #[tokio::test]
-async fn names_are_completed_as_the_system_says() {
+async fn search_domains_of_the_system_apply() {
     let server = server::Dns::start();
     server.set("svc.ns.test", &[(30, server::at("10.0.0.1"))]);
     server.set("svc", &[(30, server::at("10.0.0.2"))]);
@@ -177,7 +177,7 @@ async fn names_are_completed_as_the_system_says() {
 }
 
 #[tokio::test]
-async fn time_of_an_answer_is_that_of_its_shortest_record_and_nothing_is_cached() {
+async fn ttl_of_an_answer_is_the_minimum_of_its_records() {
     let server = server::Dns::start();
     server.set("a.test", &[(7, server::Data::Alias("b.test"))]);
     server.set(
@@ -194,7 +194,7 @@ async fn time_of_an_answer_is_that_of_its_shortest_record_and_nothing_is_cached(
 }
 
 #[tokio::test]
-async fn family_that_fails_keeps_its_addresses_beside_new_ones_of_the_other() {
+async fn failed_address_family_keeps_its_addresses() {
     let server = server::Dns::start();
     server.set("a.test", &[(30, server::at("10.0.0.1"))]);
     let lookup = lookup_by(asking(&[server.address], Default::default())).unwrap();
@@ -217,7 +217,7 @@ async fn family_that_fails_keeps_its_addresses_beside_new_ones_of_the_other() {
 }
 
 #[tokio::test]
-async fn servers_are_not_asked_for_names_that_hosts_lists() {
+async fn names_in_the_hosts_file_cause_no_query() {
     let server = server::Dns::start();
     server.set("a.test", &[(30, server::at("10.0.0.1"))]);
     server.set("b.test", &[(30, server::at("10.0.0.2"))]);

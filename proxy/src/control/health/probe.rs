@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grpc_question_is_framed_protobuf() {
+    fn grpc_health_request_is_framed_protobuf() {
         assert_eq!(&*grpc_question(""), [0, 0, 0, 0, 0]);
         assert_eq!(&*grpc_question("ab"), [0, 0, 0, 0, 4, 10, 2, b'a', b'b']);
         let long = grpc_question(&"x".repeat(300));
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn grpc_answer_is_read_and_nonsense_is_none() {
+    fn grpc_health_response_is_parsed_and_invalid_bytes_are_none() {
         let framed = |message: &[u8]| [&[0, 0, 0, 0, message.len() as u8], message].concat();
         for (message, status) in [
             (&[8, 1][..], Some(1)),

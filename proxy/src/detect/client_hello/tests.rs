@@ -63,7 +63,7 @@ fn name_of(bytes: &[u8]) -> Result<Option<Option<String>>, HelloError> {
 }
 
 #[test]
-fn real_client_is_understood() {
+fn real_client_hello_is_parsed() {
     let bytes = rustls_hello("Shop.Example", &[b"h2", b"http/1.1"]);
     let parsed = parse(&bytes).unwrap().unwrap();
     assert_eq!(parsed.server_name.as_deref(), Some("shop.example"));
@@ -76,7 +76,7 @@ fn real_client_is_understood() {
 }
 
 #[test]
-fn old_clients_without_extensions_are_understood() {
+fn client_hello_without_extensions_is_parsed() {
     let parsed = parse(&hello(None)).unwrap().unwrap();
     assert_eq!(
         parsed,
@@ -88,7 +88,7 @@ fn old_clients_without_extensions_are_understood() {
 }
 
 #[test]
-fn names_are_put_into_one_form_or_refused() {
+fn server_names_are_normalized_or_rejected() {
     for (name, expected) in [
         (&b"a.com"[..], Ok("a.com")),
         (b"A.Com.", Ok("a.com")),
@@ -110,7 +110,7 @@ fn names_are_put_into_one_form_or_refused() {
 }
 
 #[test]
-fn what_is_no_first_message_is_told_apart() {
+fn bytes_other_than_a_client_hello_have_distinct_errors() {
     let too_long = [&[22, 3, 1, 0x40, 0, 1][..], &[0, 0x40, 0]].concat();
     let mut alert_inside = record(&handshake(None)[..10]);
     alert_inside.extend([21, 3, 3, 0, 2, 1, 0]);
@@ -149,7 +149,7 @@ fn endless_records_are_too_large() {
 
 proptest! {
     #[test]
-    fn any_cut_needs_more_and_any_fragments_say_the_same(
+    fn truncated_hello_needs_more_bytes_and_fragments_parse_the_same(
         cut in 0_usize..10_000,
         sizes in prop::collection::vec(1_usize..300, 1..4),
     ) {

@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn grpc_is_told_by_its_content_type() {
+    fn grpc_is_detected_by_content_type() {
         for (value, expected) in [
             ("application/grpc", true),
             ("application/grpc+proto", true),

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn urls_are_read_as_clients_send_them() {
+fn urls_are_parsed_as_clients_send_them() {
     for (url, host, target, port) in [
         ("http://a.com", Some("a.com"), "/", Some(80)),
         ("http://a.com:80/x", Some("a.com"), "/x", Some(80)),
@@ -30,7 +30,7 @@ fn urls_are_read_as_clients_send_them() {
 }
 
 #[test]
-fn nonsense_is_refused_in_words() {
+fn invalid_questions_are_rejected_with_a_message() {
     for (method, url) in [
         ("G T", "/"),
         ("GET", "ftp://a.com/"),

@@ -24,7 +24,7 @@ fn check(rule: &HeaderScopes, destinations: &[HeaderScopes], before: &[&str], af
 }
 
 #[test]
-fn one_destination_shares_the_scope_of_its_rule() {
+fn edits_of_a_single_destination_are_merged_with_its_rule() {
     let sets = |value: &str| request_scopes(&[], &[&format!("x={value}")], &[]);
     check(&sets("1"), &[sets("2")], &[], &["x=2"]);
     check(
@@ -38,7 +38,7 @@ fn one_destination_shares_the_scope_of_its_rule() {
 }
 
 #[test]
-fn among_several_destinations_the_rule_has_the_last_word() {
+fn edits_of_the_rule_follow_edits_of_one_of_several_destinations() {
     let sets = |value: &str| request_scopes(&[], &[&format!("x={value}")], &[]);
     let removes = request_scopes(&["x"], &[], &[]);
     check(&sets("1"), &[sets("2"), sets("2")], &[], &["x=1"]);
@@ -52,7 +52,7 @@ fn among_several_destinations_the_rule_has_the_last_word() {
 }
 
 #[test]
-fn replies_from_before_the_pick_get_the_edits_of_the_rule() {
+fn local_replies_before_the_pick_get_the_edits_of_the_rule() {
     let rule = response_scopes(&[], &["x=rule"], &[]);
     let destination = response_scopes(&[], &["y=destination"], &[]);
     let filters = RouteFilters::new(&rule, &[destination.clone(), destination], None).unwrap();

@@ -44,7 +44,7 @@ fn preflight_of_an_allowed_origin_is_answered_with_all_that_is_configured() {
 }
 
 #[test]
-fn preflight_is_told_nothing_that_is_not_configured() {
+fn preflight_reply_has_only_configured_headers() {
     let bare = Cors {
         origins: Box::new([OriginMatch::Any]),
         ..Cors::default()
@@ -55,7 +55,7 @@ fn preflight_is_told_nothing_that_is_not_configured() {
 }
 
 #[test]
-fn star_echoes_what_a_preflight_asks_for() {
+fn wildcard_echoes_the_requested_values() {
     let star = Cors {
         origins: Box::new([OriginMatch::Any]),
         methods: Listed::new(&["*"]),
@@ -72,7 +72,7 @@ fn star_echoes_what_a_preflight_asks_for() {
 }
 
 #[test]
-fn preflight_of_another_origin_goes_upstream_or_is_answered_without_the_origin() {
+fn preflight_of_an_origin_that_is_not_allowed_is_forwarded_or_answered_without_origin() {
     let other = preflight("http://other");
     assert_eq!(policy().judge(&Method::OPTIONS, &other), CorsVerdict::Pass);
     let ignoring = Cors {
@@ -141,7 +141,7 @@ fn origins_are_compared_as_written() {
 }
 
 #[test]
-fn shared_response_says_so_whatever_it_said_itself() {
+fn cors_headers_replace_those_of_the_endpoint() {
     let mut response = headers(&[
         ("access-control-allow-origin", "*"),
         ("access-control-allow-origin", "http://x"),
@@ -158,7 +158,7 @@ fn shared_response_says_so_whatever_it_said_itself() {
 }
 
 #[test]
-fn response_is_told_nothing_that_is_not_configured() {
+fn response_has_only_configured_cors_headers() {
     let mut response = headers(&[("access-control-expose-headers", "x-own")]);
     let bare = Cors::default();
     bare.share(HeaderValue::from_static("http://o"), &mut response);

@@ -87,12 +87,12 @@ fn removes_come_before_sets_before_adds() {
 }
 
 #[test]
-fn an_add_is_a_further_line() {
+fn add_appends_another_header_line() {
     check(&scope(&[], &[], &["x=b"]), &["x=a"], &["x=a", "x=b"]);
 }
 
 #[test]
-fn an_empty_value_does_nothing() {
+fn an_empty_value_changes_nothing() {
     check(
         &scope(&[], &["x="], &["y=%REQ(missing)%"]),
         &["x=1"],
@@ -101,7 +101,7 @@ fn an_empty_value_does_nothing() {
 }
 
 #[test]
-fn values_are_made_after_the_removes_and_before_the_sets() {
+fn values_are_evaluated_after_removes_and_before_sets() {
     check(
         &scope(
             &["gone"],
@@ -133,7 +133,7 @@ fn response_templates_read_the_edited_response() {
 }
 
 #[test]
-fn what_the_proxy_answers_for_cannot_be_set() {
+fn headers_owned_by_the_proxy_cannot_be_set() {
     check(
         &scope(
             &[],
@@ -150,7 +150,7 @@ fn what_the_proxy_answers_for_cannot_be_set() {
 }
 
 #[test]
-fn host_becomes_the_authority() {
+fn host_edit_sets_the_authority() {
     for name in ["Host", ":authority"] {
         let set =
             RequestHeaderOps::compile(&[&scope(&[], &[&format!("{name}=b.com")], &[])]).unwrap();
@@ -163,7 +163,7 @@ fn host_becomes_the_authority() {
 }
 
 #[test]
-fn unusable_names_and_values_do_not_compile() {
+fn invalid_names_and_values_are_rejected() {
     let name = |name: &str| HeaderError::Name(name.to_owned());
     for (scope, expected) in [
         (scope(&[], &[":path=x"], &[]), name(":path")),

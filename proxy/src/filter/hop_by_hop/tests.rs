@@ -25,7 +25,7 @@ fn headers_of_one_connection_are_removed() {
 }
 
 #[test]
-fn what_connection_names_is_removed_from_all_its_lines() {
+fn headers_named_by_any_connection_line_are_removed() {
     let mut headers = map(&[
         ("connection", "X-One, close"),
         ("connection", " ,x-two,no name"),
@@ -49,7 +49,7 @@ fn the_message_keeps_its_host_and_length() {
 }
 
 #[test]
-fn trailers_are_asked_for_further_on() {
+fn te_trailers_is_forwarded() {
     for te in ["trailers", "gzip, Trailers"] {
         let mut headers = map(&[("connection", "te"), ("te", te)]);
         strip_request(&mut headers, false).unwrap();
@@ -58,7 +58,7 @@ fn trailers_are_asked_for_further_on() {
 }
 
 #[test]
-fn an_upgrade_is_passed_on() {
+fn an_upgrade_is_forwarded() {
     let mut headers = map(&[
         ("connection", "keep-alive, Upgrade, x"),
         ("upgrade", "websocket"),
@@ -75,7 +75,7 @@ fn an_upgrade_is_passed_on() {
 }
 
 #[test]
-fn connection_must_not_name_what_proxies_live_by() {
+fn connection_naming_a_protected_header_is_rejected() {
     let ten = ["x"; 10].join(",");
     for value in [
         "x-forwarded-for",
@@ -99,7 +99,7 @@ fn connection_must_not_name_what_proxies_live_by() {
 }
 
 #[test]
-fn a_response_is_never_refused() {
+fn a_response_is_never_rejected() {
     let mut headers = map(&[
         ("connection", "x-forwarded-for, x"),
         ("x", "1"),
@@ -119,7 +119,7 @@ fn a_response_is_never_refused() {
 }
 
 #[test]
-fn other_headers_are_left_alone() {
+fn other_headers_are_kept() {
     let lines = [
         ("host", "a"),
         ("accept", "*/*"),

@@ -90,7 +90,7 @@ fn authority_replaces_the_host_with_its_port() {
 }
 
 #[test]
-fn the_host_loses_a_port_that_only_the_old_scheme_had() {
+fn default_port_of_the_old_scheme_is_removed() {
     for (host, expected) in [
         ("a.com", "https://a.com/p"),
         ("a.com:80", "https://a.com/p"),
@@ -119,7 +119,7 @@ fn the_host_loses_a_port_that_only_the_old_scheme_had() {
 }
 
 #[test]
-fn a_new_port_drives_the_old_one_out_and_default_ports_are_not_written() {
+fn new_port_replaces_the_old_one_and_default_ports_are_omitted() {
     let with = |scheme, port| Redirect {
         scheme,
         port,
@@ -172,7 +172,7 @@ fn a_new_port_drives_the_old_one_out_and_default_ports_are_not_written() {
 }
 
 #[test]
-fn path_and_query_stay_when_nothing_is_said_of_them() {
+fn path_and_query_are_kept_by_default() {
     assert_eq!(
         location(&none(), "a.com", "/a//b?q=%20"),
         "http://a.com/a//b?q=%20"
@@ -182,7 +182,7 @@ fn path_and_query_stay_when_nothing_is_said_of_them() {
 }
 
 #[test]
-fn an_authority_that_no_header_may_hold_gives_no_location() {
+fn an_authority_invalid_in_a_header_gives_no_location() {
     let request = RedirectRequest {
         scheme: "http",
         authority: "a\n",

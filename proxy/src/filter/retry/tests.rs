@@ -44,7 +44,7 @@ const FAILURES: [Kind; 13] = [
 
 /// Each word, and the failures that it tries again after, once the request was sent.
 #[test]
-fn each_condition_knows_its_failures() {
+fn each_condition_matches_its_failures() {
     use Kind as K;
     let any: &[Kind] = &[
         K::ConnectFailed,
@@ -91,7 +91,7 @@ fn each_condition_knows_its_failures() {
 
 /// Each word, and what responses it tries again after.
 #[test]
-fn each_condition_knows_its_responses() {
+fn each_condition_matches_its_responses() {
     let fives: Vec<u16> = (500..600).collect();
     let rows: &[(&str, &[u16])] = &[
         ("5xx", &fives),
@@ -128,7 +128,7 @@ fn each_condition_knows_its_responses() {
 }
 
 #[test]
-fn grpc_conditions_look_at_the_status_in_headers() {
+fn grpc_conditions_match_the_status_in_headers() {
     let rows = [
         ("cancelled", 1),
         ("deadline-exceeded", 4),
@@ -152,7 +152,7 @@ fn grpc_conditions_look_at_the_status_in_headers() {
 }
 
 #[test]
-fn rate_limited_response_is_tried_again_only_where_that_is_said() {
+fn rate_limited_response_is_retried_only_with_its_condition() {
     let limited = headers(&[("x-envoy-ratelimited", "true"), ("grpc-status", "14")]);
     for (words, expected) in [
         ("5xx,503,unavailable", None),
@@ -168,7 +168,7 @@ fn rate_limited_response_is_tried_again_only_where_that_is_said() {
 }
 
 #[test]
-fn listed_headers_count_with_their_word_alone() {
+fn listed_headers_need_the_retriable_headers_condition() {
     let mut without = Conditions::default();
     without.list_header("x-again".parse().unwrap());
     let with = without.clone().with(&conditions("retriable-headers"));
@@ -180,7 +180,7 @@ fn listed_headers_count_with_their_word_alone() {
 }
 
 #[test]
-fn listed_statuses_count_with_their_word_alone() {
+fn listed_statuses_need_the_retriable_status_codes_condition() {
     let mut listed = Conditions::default();
     listed.list_status(500);
     let ask = |conditions: &Conditions| {
@@ -192,7 +192,7 @@ fn listed_statuses_count_with_their_word_alone() {
 }
 
 #[test]
-fn mesh_default_tries_again_what_was_not_processed() {
+fn mesh_default_retries_unprocessed_requests() {
     let policy = RetryPolicy::mesh_default(false);
     assert_eq!(policy.attempts, 2);
     let words = "connect-failure,refused-stream,cancelled,unavailable";
@@ -221,7 +221,7 @@ fn mesh_default_tries_again_what_was_not_processed() {
 }
 
 #[test]
-fn pauses_grow_up_to_ten_times_the_base() {
+fn back_off_grows_up_to_ten_times_the_base() {
     let rows = [
         (1, 25),
         (2, 75),
@@ -240,7 +240,7 @@ fn pauses_grow_up_to_ten_times_the_base() {
 
 proptest! {
     #[test]
-    fn pauses_are_below_their_limit_and_spread_over_all_of_it(
+    fn back_off_is_uniform_below_its_limit(
         retry in 1_u32..80,
         base in 1_u64..100_000,
         seed: u64,
@@ -257,7 +257,7 @@ proptest! {
 }
 
 #[test]
-fn controls_are_taken_out_of_the_headers() {
+fn control_headers_are_removed_from_the_request() {
     let mut lines = headers(&[
         (
             "x-envoy-retry-on",
@@ -290,7 +290,7 @@ fn controls_are_taken_out_of_the_headers() {
 }
 
 #[test]
-fn controls_add_to_the_policy_of_the_route() {
+fn control_headers_extend_the_policy_of_the_route() {
     let route = RetryPolicy {
         attempts: 3,
         conditions: conditions("503"),
@@ -319,7 +319,7 @@ fn controls_add_to_the_policy_of_the_route() {
 }
 
 #[test]
-fn zero_switches_a_timeout_off_and_nonsense_does_not_count() {
+fn zero_disables_a_timeout_and_invalid_values_are_ignored() {
     let route = Some(Duration::from_secs(1));
     for (value, expected) in [
         ("0", None),

@@ -41,7 +41,7 @@ fn without_a_condition_the_first_slash_is_replaced() {
 }
 
 #[test]
-fn exact_and_regex_matches_lose_the_whole_path() {
+fn exact_and_regex_matches_replace_the_whole_path() {
     let rewrite = PathRewrite::uri(MatchedUri::Whole, "/z");
     assert_eq!(applied(&rewrite, "/v1/a?q=1").unwrap(), "/z?q=1");
     assert_eq!(applied(&rewrite, "/v1/a?").unwrap(), "/z?");
@@ -76,7 +76,7 @@ fn every_match_of_an_expression_is_replaced_outside_the_query() {
 }
 
 #[test]
-fn a_lone_backslash_stands_for_itself() {
+fn a_lone_backslash_is_literal() {
     assert_eq!(
         Substitution::parse(r"a\b\"),
         Substitution([Part::Text(r"a\b\".into())].into())

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trace_is_that_of_the_first_header_that_names_one() {
+    fn trace_id_comes_from_the_first_trace_header() {
         let w3c = (
             "traceparent",
             "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_printed_as_the_program_date_prints_them() {
+    fn times_print_like_the_date_command() {
         let format = "%a %A %b %B %h|%C %d %e %j %m %y %Y|%g %G %V %U %W %u %w|%H %I %k %l %M %S %p|%c|%D %x %F|%r|%R %T %X|%z %Z %% %s";
         for (seconds, wanted) in [
             (
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn specifiers_are_those_of_strftime() {
+    fn specifiers_follow_strftime() {
         let known = (' '..='~').filter(|specifier| printed(&format!("%{specifier}"), 0).is_some());
         let known: String = known.collect();
         assert_eq!(known, "%ABCDFGHIMRSTUVWXYZabcdefghjklmprstuwxyz");

@@ -58,7 +58,7 @@ fn print(text: &str) -> Option<String> {
 }
 
 #[test]
-fn operators_print_what_they_name() {
+fn operators_print_their_values() {
     for (text, expected) in [
         ("plain", "plain"),
         ("50%% of %%", "50% of %"),
@@ -126,7 +126,7 @@ fn operators_print_what_they_name() {
 }
 
 #[test]
-fn what_is_not_known_prints_as_nothing() {
+fn unknown_values_print_as_empty() {
     for text in [
         "%REQ(missing)%",
         "%RESP(missing)%",
@@ -145,7 +145,7 @@ fn what_is_not_known_prints_as_nothing() {
 }
 
 #[test]
-fn faults_are_found_when_a_template_is_read() {
+fn invalid_templates_are_rejected_when_parsed() {
     let argument = |operator: &str, problem| TemplateError::Argument(operator.to_owned(), problem);
     for (text, expected) in [
         ("50%", TemplateError::Open(2)),

@@ -50,7 +50,7 @@ fn grpc_timeouts_print_in_the_finest_unit_that_fits() {
 }
 
 #[test]
-fn the_shorter_timeout_is_in_force() {
+fn the_shorter_timeout_applies() {
     let [one, two] = [1, 2].map(Duration::from_secs);
     for (route, client, expected) in [
         (Some(two), Some(one), Some(one)),
@@ -64,7 +64,7 @@ fn the_shorter_timeout_is_in_force() {
 }
 
 #[test]
-fn grpc_is_told_by_its_content_type() {
+fn grpc_is_detected_by_content_type() {
     for (content_type, expected) in [
         ("application/grpc", true),
         ("application/grpc+proto", true),
@@ -80,7 +80,7 @@ fn grpc_is_told_by_its_content_type() {
 }
 
 #[test]
-fn milliseconds_are_whole_and_never_none() {
+fn milliseconds_are_rounded_up_to_at_least_one() {
     assert_eq!(millis(Duration::from_micros(1_500)), "1");
     assert_eq!(millis(Duration::ZERO), "1");
     assert_eq!(millis(Duration::from_secs(2)), "2000");

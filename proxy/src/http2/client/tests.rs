@@ -81,7 +81,7 @@ fn resets(client: &mut Client) -> Vec<(u32, Reason)> {
 }
 
 #[test]
-fn greeting_says_what_we_allow_and_that_we_want_no_push() {
+fn client_preface_has_our_settings_and_disables_push() {
     let mut client = Client::new(SETTINGS, 1000);
     let greeting = bytes_said(&mut client);
     let rest = greeting.strip_prefix(PREFACE).expect("the preface");
@@ -100,7 +100,7 @@ fn greeting_says_what_we_allow_and_that_we_want_no_push() {
 }
 
 #[test]
-fn limit_of_streams_is_what_the_peer_said_last() {
+fn stream_limit_follows_the_latest_settings_of_the_peer() {
     let mut client = Client::new(SETTINGS, 1000);
     for (payload, expected) in [
         (&[][..], STREAM_MAX as usize),
@@ -115,7 +115,7 @@ fn limit_of_streams_is_what_the_peer_said_last() {
 }
 
 #[test]
-fn request_is_answered_and_its_place_kept_until_it_is_given_back() {
+fn stream_slot_is_kept_until_it_is_vacated() {
     let mut client = greeted(SETTINGS);
     for stream in [1, 3, 5] {
         let place = post(&mut client);
@@ -155,7 +155,7 @@ fn request_is_answered_and_its_place_kept_until_it_is_given_back() {
 }
 
 #[test]
-fn what_is_said_of_a_request_becomes_short_when_it_is_said_again() {
+fn repeated_headers_are_indexed() {
     let mut client = greeted(SETTINGS);
     let mut headers = HeaderMap::new();
     headers.insert("content-type", "application/grpc".parse().unwrap());
@@ -178,7 +178,7 @@ fn what_is_said_of_a_request_becomes_short_when_it_is_said_again() {
 }
 
 #[test]
-fn what_breaks_the_connection() {
+fn violations_that_are_connection_errors() {
     let protocol = Reason::PROTOCOL_ERROR;
     let size = Reason::FRAME_SIZE_ERROR;
     let rows: &[(&str, Vec<u8>, Reason)] = &[
@@ -253,7 +253,7 @@ fn what_breaks_the_connection() {
 }
 
 #[test]
-fn what_breaks_a_stream() {
+fn violations_that_are_stream_errors() {
     let length = |value| block(&[(":status", "200"), ("content-length", value)]);
     let head = |payload: &[u8]| frame(Kind::Headers, HEAD, 1, payload);
     let ends = |payload: &[u8]| frame(Kind::Headers, BOTH, 1, payload);
@@ -331,7 +331,7 @@ fn what_breaks_a_stream() {
 }
 
 #[test]
-fn bodies_that_no_head_can_announce() {
+fn bodies_that_do_not_match_content_length_are_stream_errors() {
     for (method, status, ends, fits) in [
         (Method::HEAD, "200", true, true),
         (Method::HEAD, "200", false, false),
@@ -379,7 +379,7 @@ fn interim_responses_come_before_the_final_one() {
 }
 
 #[test]
-fn streams_that_a_leaving_peer_did_not_look_at_are_over_and_the_others_go_on() {
+fn goaway_ends_unprocessed_streams_and_keeps_the_others() {
     let mut client = greeted(SETTINGS);
     let places: Vec<usize> = (0..3).map(|_| post(&mut client)).collect();
     let leave = |last: u32| {
@@ -417,7 +417,7 @@ fn streams_that_a_leaving_peer_did_not_look_at_are_over_and_the_others_go_on() {
 }
 
 #[test]
-fn reset_says_by_whom_and_why() {
+fn reset_has_its_origin_and_error_code() {
     let mut client = greeted(SETTINGS);
     let place = post(&mut client);
     let refused = Reason::REFUSED_STREAM.0.to_be_bytes();
@@ -438,7 +438,7 @@ fn reset_says_by_whom_and_why() {
 }
 
 #[test]
-fn request_is_sent_once_its_first_byte_is_written() {
+fn request_counts_as_sent_from_its_first_written_byte() {
     let mut client = greeted(SETTINGS);
     let first = get(&mut client);
     let len = client.output().len();
@@ -453,7 +453,7 @@ fn request_is_sent_once_its_first_byte_is_written() {
 }
 
 #[test]
-fn what_is_not_consumed_counts_against_the_window_also_after_the_end() {
+fn unread_data_counts_against_the_window_after_end_of_stream() {
     let mut client = greeted(SETTINGS);
     let mut places = Vec::new();
     for stream in [1, 3] {
@@ -484,7 +484,7 @@ fn what_is_not_consumed_counts_against_the_window_also_after_the_end() {
 }
 
 #[test]
-fn bodies_wait_for_windows_also_for_those_that_shrink() {
+fn bodies_wait_for_windows_that_may_shrink() {
     let mut client = greeted(SETTINGS);
     let place = post(&mut client);
     client.data(place, Bytes::from(vec![0; 20_000]), false);
@@ -512,7 +512,7 @@ fn bodies_wait_for_windows_also_for_those_that_shrink() {
 }
 
 #[test]
-fn body_ends_once_whatever_windows_do_afterwards() {
+fn body_ends_once_despite_later_window_updates() {
     let mut client = greeted(SETTINGS);
     let place = post(&mut client);
     client.data(place, Bytes::from_static(b"body"), true);
@@ -526,7 +526,7 @@ fn body_ends_once_whatever_windows_do_afterwards() {
 }
 
 #[test]
-fn what_comes_late_for_a_stream_that_was_given_up_is_not_held_against_the_peer() {
+fn late_frames_on_a_cancelled_stream_are_no_error() {
     let mut client = greeted(SETTINGS);
     for number in 0..500_u32 {
         let stream = 2 * number + 1;
@@ -578,7 +578,7 @@ fn floods_end_the_connection() {
 }
 
 #[test]
-fn end_of_the_connection_is_the_end_of_all_streams() {
+fn end_of_the_connection_ends_all_streams() {
     let mut client = greeted(SETTINGS);
     let places = [get(&mut client), post(&mut client)];
     client.end();

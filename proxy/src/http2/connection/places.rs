@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_found_however_far_apart_their_numbers_are() {
+    fn streams_are_found_with_sparse_ids() {
         let mut places = Places::default();
         let mut streams: Vec<Stream> = Vec::new();
         assert_eq!(places.find(1, &streams), None);

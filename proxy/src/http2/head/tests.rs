@@ -27,7 +27,7 @@ const GET: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn request_has_its_parts() {
+fn request_head_is_parsed_into_its_parts() {
     let made = request(&[&GET[..], &[("x-a", "1"), ("x-a", "2"), ("te", "trailers")]].concat());
     let made = made.unwrap();
     assert_eq!(made.method, Method::GET);
@@ -49,7 +49,7 @@ fn request_has_its_parts() {
 }
 
 #[test]
-fn what_breaks_a_rule_is_malformed() {
+fn invalid_heads_are_malformed() {
     for without in 0..4 {
         let mut fields = GET.to_vec();
         let (name, _) = fields.remove(without);
@@ -149,7 +149,7 @@ fn trailers_have_no_pseudo_headers() {
 }
 
 #[test]
-fn size_counts_each_field_and_its_overhead() {
+fn header_list_size_includes_overhead_per_field() {
     let size: usize = GET
         .iter()
         .map(|(name, value)| name.len() + value.len() + 32)
@@ -164,7 +164,7 @@ fn size_counts_each_field_and_its_overhead() {
 }
 
 #[test]
-fn protocol_of_an_extended_connect_is_one_token() {
+fn extended_connect_protocol_must_be_one_token() {
     for (protocol, fits) in [
         ("websocket", true),
         ("connect-udp", true),

@@ -413,7 +413,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_have_their_static_indexes() {
+    fn known_names_use_the_static_table() {
         for (place, name) in NAMES.iter().enumerate() {
             assert_eq!(static_index(name.as_str()), FIRST_NAME + place, "{name}");
         }
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn field_is_added_when_it_comes_again_and_secrets_never() {
+    fn repeated_field_is_indexed_and_credentials_never_are() {
         let mut encoder = Encoder::new();
         let mut sizes = |name: HeaderName, value: &'static str| {
             let value = HeaderValue::from_static(value);
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_repeat_stay_short_among_those_that_differ() {
+    fn repeated_fields_stay_indexed_among_changing_ones() {
         let mut encoder = Encoder::new();
         let mut output = Vec::new();
         let mut sizes = Vec::new();
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_differ_each_time_are_not_added() {
+    fn changing_values_are_not_indexed() {
         let mut encoder = Encoder::new();
         for number in 0..10_000_u32 {
             encoder.header(

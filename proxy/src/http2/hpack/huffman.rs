@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_the_standard() {
+    fn codes_equal_the_rfc_examples() {
         for (byte, code) in [
             (b'0', 0),
             (b' ', 0x14),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_of_bytes_comes_back() {
+    fn every_pair_of_bytes_round_trips() {
         for first in 0..=255 {
             for second in 0..=255 {
                 let text = [first, second, first];

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_of_the_standard() {
+    fn integers_equal_the_rfc_examples() {
         // RFC 7541, appendix C.1
         for (value, prefix, bytes) in [
             (10, 5, &[0b01010][..]),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_come_back_and_are_bounded() {
+    fn integers_round_trip_and_are_bounded() {
         for prefix in 1..=8 {
             for value in (0..2000).chain([65_535, 1 << 20, MAX]) {
                 let mut output = Vec::new();

@@ -60,7 +60,7 @@ fn check(limit: usize, blocks: &[Block<'_>]) {
 }
 
 #[test]
-fn single_fields_of_the_standard() {
+fn single_fields_equal_the_rfc_examples() {
     // RFC 7541, appendix C.2
     for (hex, field, table) in [
         (
@@ -85,7 +85,7 @@ fn single_fields_of_the_standard() {
 }
 
 #[test]
-fn requests_of_the_standard() {
+fn requests_equal_the_rfc_examples() {
     let first = [
         (":method", "GET"),
         (":scheme", "http"),
@@ -133,7 +133,7 @@ fn requests_of_the_standard() {
 }
 
 #[test]
-fn responses_of_the_standard() {
+fn responses_equal_the_rfc_examples() {
     let location = ("location", "https://www.example.com");
     let date = ("date", "Mon, 21 Oct 2013 20:13:21 GMT");
     let private = ("cache-control", "private");
@@ -193,7 +193,7 @@ fn responses_of_the_standard() {
 }
 
 #[test]
-fn what_cannot_be_decoded_is_refused() {
+fn invalid_blocks_are_rejected() {
     for hex in [
         "80",                   // index 0
         "be",                   // an entry that is not there
@@ -216,7 +216,7 @@ fn what_cannot_be_decoded_is_refused() {
 }
 
 #[test]
-fn table_stays_within_its_size_and_follows_the_peer() {
+fn dynamic_table_stays_within_its_size_and_follows_updates() {
     let mut decoder = Decoder::new(4096);
     for number in 0..1000 {
         let mut block = bytes("40 04");
@@ -241,7 +241,7 @@ fn table_stays_within_its_size_and_follows_the_peer() {
 }
 
 #[test]
-fn malformed_names_count_in_the_table_as_they_are() {
+fn malformed_names_occupy_the_dynamic_table() {
     let mut decoder = Decoder::new(4096);
     // "X-Up" is no name, but the peer has it in its table all the same, and may use it again
     let made = decode(&mut decoder, &bytes("40 04 58 2d 55 70 01 79 7e 01 7a"));
@@ -255,7 +255,7 @@ fn malformed_names_count_in_the_table_as_they_are() {
 }
 
 #[test]
-fn sink_that_wants_no_more_does_not_stop_the_table() {
+fn table_is_updated_after_the_sink_stops() {
     struct None;
     impl Sink for None {
         fn wants(&mut self, _: usize) -> bool {
@@ -282,7 +282,7 @@ fn lists() -> impl Strategy<Value = Vec<List>> {
 
 proptest! {
     #[test]
-    fn decoder_understands_encoder(lists in lists()) {
+    fn decoder_decodes_encoder_output(lists in lists()) {
         let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(4096));
         for (size, list) in lists {
             if let Some(size) = size {
@@ -313,7 +313,7 @@ proptest! {
     }
 
     #[test]
-    fn huffman_code_comes_back(text: Vec<u8>) {
+    fn huffman_code_round_trips(text: Vec<u8>) {
         let mut coded = Vec::new();
         huffman::encode(&text, &mut coded);
         let mut plain = Vec::new();
@@ -322,7 +322,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_decoded_or_refused(block: Vec<u8>) {
+    fn any_bytes_are_decoded_or_rejected(block: Vec<u8>) {
         let mut decoder = Decoder::new(4096);
         let _ = decode(&mut decoder, &block);
         prop_assert!(decoder.table_bytes() <= 4096);

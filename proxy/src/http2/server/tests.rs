@@ -66,7 +66,7 @@ fn resets(server: &mut Server) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn greeting_says_what_we_allow() {
+fn server_preface_has_our_settings() {
     let mut server = Server::new(SETTINGS, 1000);
     let greeting = said(&mut server);
     assert_eq!(greeting.len(), 2);
@@ -85,7 +85,7 @@ fn greeting_says_what_we_allow() {
 }
 
 #[test]
-fn request_is_answered_and_its_place_used_again() {
+fn stream_slot_is_reused_after_the_response() {
     let mut server = greeted(SETTINGS);
     for stream in [1, 3, 5] {
         let events = take(&mut server, &get(stream)).unwrap();
@@ -112,7 +112,7 @@ fn request_is_answered_and_its_place_used_again() {
 }
 
 #[test]
-fn what_breaks_the_connection() {
+fn violations_that_are_connection_errors() {
     let close = |frames: &[Vec<u8>]| {
         let mut server = greeted(SETTINGS);
         take(&mut server, &get(1)).unwrap();
@@ -205,7 +205,7 @@ fn what_breaks_the_connection() {
 }
 
 #[test]
-fn what_resets_a_stream_leaves_the_others() {
+fn violations_that_are_stream_errors_keep_other_streams() {
     let length = |digit: u8| [&[0x83], &GET[1..], &[0x0f, 0x0d, 1, digit]].concat();
     let with_length =
         |stream, digit| frame(Kind::Headers, flag::END_HEADERS, stream, &length(digit));
@@ -336,7 +336,7 @@ fn floods_end_the_connection() {
 }
 
 #[test]
-fn header_block_is_bounded_and_too_large_lists_are_told_so() {
+fn header_block_is_bounded_and_too_large_lists_are_reported() {
     let field = [&[0x00, 1, b'x', 100][..], &[b'y'; 100]].concat();
     // eleven fields of 133 bytes
     let block = [GET, &field.repeat(11)].concat();
@@ -363,7 +363,7 @@ fn header_block_is_bounded_and_too_large_lists_are_told_so() {
 }
 
 #[test]
-fn streams_over_the_limit_are_refused() {
+fn streams_over_the_limit_get_refused_stream() {
     let mut server = greeted(SETTINGS);
     for stream in [1, 3, 5, 7] {
         take(&mut server, &get(stream)).unwrap();
@@ -377,7 +377,7 @@ fn streams_over_the_limit_are_refused() {
 }
 
 #[test]
-fn broken_priority_of_a_stream_that_is_over_is_told() {
+fn invalid_priority_of_a_closed_stream_resets_it() {
     let own = [0, 0, 0, 1, 0];
     for (payload, reason) in [
         (&[0; 4][..], Reason::FRAME_SIZE_ERROR),
@@ -393,7 +393,7 @@ fn broken_priority_of_a_stream_that_is_over_is_told() {
 }
 
 #[test]
-fn resets_that_the_peer_provokes_are_counted() {
+fn resets_provoked_by_the_peer_are_counted() {
     let mut server = greeted(SETTINGS);
     let mut ended = None;
     for number in 0..20 {
@@ -405,7 +405,7 @@ fn resets_that_the_peer_provokes_are_counted() {
 }
 
 #[test]
-fn window_of_the_connection_is_given_back_whatever_becomes_of_the_stream() {
+fn connection_window_is_released_for_every_stream_outcome() {
     let mut server = greeted(SETTINGS);
     let data = |stream| frame(Kind::Data, 0, stream, &[0; 10_000]);
     let mut stream = 1;
@@ -443,7 +443,7 @@ fn window_of_the_connection_is_given_back_whatever_becomes_of_the_stream() {
 }
 
 #[test]
-fn more_than_the_window_allows_is_a_fault() {
+fn data_beyond_the_window_is_a_flow_control_error() {
     let mut server = greeted(SETTINGS);
     take(&mut server, &post(1)).unwrap();
     let data = frame(Kind::Data, 0, 1, &[0; 10_000]);
@@ -463,7 +463,7 @@ fn more_than_the_window_allows_is_a_fault() {
 }
 
 #[test]
-fn body_waits_for_windows_and_goes_on() {
+fn body_waits_for_windows_and_resumes() {
     let mut server = greeted(SETTINGS);
     take(&mut server, &get(1)).unwrap();
     server.respond(0, StatusCode::OK, &HeaderMap::new(), false);
@@ -529,7 +529,7 @@ fn settings_change_the_windows_of_open_streams() {
 }
 
 #[test]
-fn output_stays_within_its_bound_and_streams_take_turns() {
+fn output_is_bounded_and_streams_are_served_round_robin() {
     let mut server = greeted(SETTINGS);
     let wide = frame(Kind::Settings, 0, 0, &[0, 4, 0x7f, 0, 0, 0]);
     let wider = frame(Kind::WindowUpdate, 0, 0, &[0x7f, 0, 0, 0]);
@@ -553,7 +553,7 @@ fn output_stays_within_its_bound_and_streams_take_turns() {
 }
 
 #[test]
-fn leaving_serves_what_comes_before_the_peer_knows() {
+fn graceful_goaway_serves_streams_opened_meanwhile() {
     let mut server = greeted(SETTINGS);
     take(&mut server, &get(1)).unwrap();
     server.leave();
@@ -585,7 +585,7 @@ fn leaving_serves_what_comes_before_the_peer_knows() {
 }
 
 #[test]
-fn interim_responses_go_before_the_final_one_and_not_after() {
+fn interim_responses_are_sent_only_before_the_final_one() {
     let mut server = greeted(SETTINGS);
     take(&mut server, &get(1)).unwrap();
     server.interim(0, StatusCode::EARLY_HINTS, &HeaderMap::new());
@@ -596,7 +596,7 @@ fn interim_responses_go_before_the_final_one_and_not_after() {
 }
 
 #[test]
-fn large_head_goes_out_in_several_frames() {
+fn large_head_is_sent_in_continuation_frames() {
     let mut server = greeted(SETTINGS);
     take(&mut server, &get(1)).unwrap();
     let mut headers = HeaderMap::new();

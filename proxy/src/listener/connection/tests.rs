@@ -19,7 +19,7 @@ use crate::telemetry::{BuildInfo, Telemetry, WorkerId};
 const PARKED_BYTES_MAX: usize = 848;
 
 #[tokio::test]
-async fn futures_of_parked_connections_do_not_grow() {
+async fn futures_of_idle_connections_stay_small() {
     LocalSet::new().run_until(check_sizes()).await;
 }
 

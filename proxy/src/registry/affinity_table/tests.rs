@@ -35,7 +35,7 @@ fn put(affinity_table: &AffinityTable, client: u64, millis: u64, id: u64) {
 }
 
 #[test]
-fn pin_holds_for_its_lifetime_and_a_second_longer_at_most() {
+fn entry_lasts_its_lifetime_and_at_most_one_second_longer() {
     // the second of its last use starts again in the midst of the last row
     for start in [1, 999, 5_500, (SECONDS - 3) * 1000 + 1] {
         let affinity_table = AffinityTable::default();
@@ -50,7 +50,7 @@ fn pin_holds_for_its_lifetime_and_a_second_longer_at_most() {
 }
 
 #[test]
-fn every_visit_begins_the_lifetime_anew() {
+fn every_request_renews_the_lifetime() {
     let affinity_table = AffinityTable::default();
     put(&affinity_table, 7, 1_000, 3);
     for at in (1..20).map(|number| number * 9_000) {
@@ -71,7 +71,7 @@ fn every_visit_begins_the_lifetime_anew() {
 }
 
 #[test]
-fn another_lifetime_counts_for_pins_that_are_there() {
+fn changed_lifetime_applies_to_existing_entries() {
     let affinity_table = AffinityTable::default();
     put(&affinity_table, 7, 1_000, 3);
     let at = visit(7, 61_000);
@@ -80,7 +80,7 @@ fn another_lifetime_counts_for_pins_that_are_there() {
 }
 
 #[test]
-fn a_request_that_began_before_others_finds_their_pin_and_leaves_it_as_young() {
+fn older_request_does_not_shorten_a_newer_entry() {
     let affinity_table = AffinityTable::default();
     put(&affinity_table, 7, 60_000, 3);
     let late = visit(7, 50_000);
@@ -92,7 +92,7 @@ fn a_request_that_began_before_others_finds_their_pin_and_leaves_it_as_young() {
 }
 
 #[test]
-fn of_two_that_move_a_client_the_first_has_its_way() {
+fn first_of_two_moves_of_a_client_wins() {
     let affinity_table = AffinityTable::default();
     put(&affinity_table, 7, 1_000, 3);
     let now = visit(7, 2_000);
@@ -108,7 +108,7 @@ fn of_two_that_move_a_client_the_first_has_its_way() {
 }
 
 #[test]
-fn in_a_full_set_the_pin_goes_that_was_not_used_for_longest() {
+fn full_set_evicts_the_least_recently_used_entry() {
     let affinity_table = AffinityTable::default();
     let ways = WAYS as u64;
     for tag in 1..=ways {
@@ -130,7 +130,7 @@ fn in_a_full_set_the_pin_goes_that_was_not_used_for_longest() {
 }
 
 #[test]
-fn table_never_holds_more_than_its_bound() {
+fn table_never_exceeds_its_capacity() {
     let affinity_table = AffinityTable::default();
     let clients = (0..2 * AFFINITY_ENTRIES_MAX as u64)
         .map(|client| client.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -145,7 +145,7 @@ fn table_never_holds_more_than_its_bound() {
 }
 
 #[test]
-fn numbers_are_those_of_one_endpoint_each() {
+fn each_endpoint_has_its_own_number() {
     let last = (1 << NUMBER_BITS) - 2;
     for (id, has_one) in [
         (0, true),

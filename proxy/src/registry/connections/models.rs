@@ -21,7 +21,7 @@ fn come_and_go(connections: &Connections) {
 }
 
 #[test]
-fn everybody_gets_a_turn_and_never_two_at_once() {
+fn every_waiter_is_served_and_the_limit_holds() {
     loom::model(|| {
         let connections = of(1);
         let other = Arc::clone(&connections);
@@ -34,7 +34,7 @@ fn everybody_gets_a_turn_and_never_two_at_once() {
 }
 
 #[test]
-fn one_who_leaves_takes_no_turn_along() {
+fn cancelled_waiter_passes_on_its_permit() {
     loom::model(|| {
         let connections = of(1);
         connections.join(1).unwrap();
@@ -55,7 +55,7 @@ fn one_who_leaves_takes_no_turn_along() {
 }
 
 #[test]
-fn one_who_waits_and_one_who_parks_do_not_miss_each_other() {
+fn waiter_and_releaser_never_miss_each_other() {
     loom::model(|| {
         let connections = of(1);
         connections.join(1).unwrap();

@@ -33,7 +33,7 @@ fn own(places: &[&QueueTicket]) -> VecDeque<u64> {
 }
 
 #[test]
-fn closed_connection_makes_room_for_the_first_in_line() {
+fn closed_connection_serves_the_first_waiter() {
     let cluster = cluster(2);
     let (one, two) = (acquire(&cluster, 1), acquire(&cluster, 1));
     assert!(one.is_some() && two.is_some() && acquire(&cluster, 1).is_none());
@@ -51,7 +51,7 @@ fn closed_connection_makes_room_for_the_first_in_line() {
 }
 
 #[test]
-fn one_who_leaves_the_line_passes_its_turn_on() {
+fn cancelled_waiter_passes_on_its_turn() {
     let cluster = cluster(1);
     let held = acquire(&cluster, 1);
     let (first, second, third) = (join(&cluster, 1), join(&cluster, 1), join(&cluster, 1));
@@ -65,7 +65,7 @@ fn one_who_leaves_the_line_passes_its_turn_on() {
 }
 
 #[test]
-fn endpoint_without_a_connection_gets_one_in_spite_of_the_limit() {
+fn endpoint_without_a_connection_gets_one_despite_the_limit() {
     let cluster = cluster(1);
     let (one, other) = (acquire(&cluster, 1), acquire(&cluster, 2));
     assert!(one.is_some() && other.is_some());
@@ -80,7 +80,7 @@ fn endpoint_without_a_connection_gets_one_in_spite_of_the_limit() {
 }
 
 #[test]
-fn first_in_line_is_passed_over_a_few_times_only() {
+fn first_waiter_is_skipped_a_limited_number_of_times() {
     let cluster = cluster(1);
     let held = acquire(&cluster, 1);
     let elsewhere = join(&cluster, 1);
@@ -100,7 +100,7 @@ fn first_in_line_is_passed_over_a_few_times_only() {
 }
 
 #[test]
-fn shared_connection_is_given_up_for_who_is_passed_over_too_often() {
+fn shared_connection_is_released_for_a_waiter_skipped_too_often() {
     let cluster = cluster(1);
     let _held = acquire(&cluster, 1);
     let more = join(&cluster, 1);
@@ -116,7 +116,7 @@ fn shared_connection_is_given_up_for_who_is_passed_over_too_often() {
 }
 
 #[test]
-fn no_more_connections_are_closed_than_there_are_who_wait() {
+fn no_more_connections_are_closed_than_there_are_waiters() {
     let cluster = cluster(3);
     let held: Vec<_> = (0..3).map(|_| acquire(&cluster, 1)).collect();
     let _waits = join(&cluster, 1);
@@ -128,7 +128,7 @@ fn no_more_connections_are_closed_than_there_are_who_wait() {
 }
 
 #[test]
-fn lower_limit_closes_what_is_too_many_and_a_higher_one_lets_in_who_waits() {
+fn lower_limit_closes_excess_connections_and_higher_limit_serves_waiters() {
     let cluster = cluster(usize::MAX);
     let mut held: Vec<_> = (0..4).filter_map(|_| acquire(&cluster, 1)).collect();
     assert!(!cluster.connections.is_crowded());
@@ -150,7 +150,7 @@ fn lower_limit_closes_what_is_too_many_and_a_higher_one_lets_in_who_waits() {
 }
 
 #[tokio::test]
-async fn bell_rings_when_connections_without_a_request_are_needed() {
+async fn wake_signal_fires_when_idle_connections_are_needed() {
     let cluster = cluster(1);
     let wake_signal = Arc::new(WakeSignal::default());
     cluster.connections.attend(&wake_signal);

@@ -14,7 +14,7 @@ fn lines(conditions: Conditions, request: &crate::route::tests::Request) -> Vec<
 }
 
 #[test]
-fn every_condition_tells_what_it_wanted_and_got() {
+fn every_condition_shows_expected_and_actual_values() {
     let conditions = Conditions {
         uri: uri_prefix("/a", true),
         scheme: Some(exact("https")),
@@ -58,6 +58,6 @@ fn every_condition_tells_what_it_wanted_and_got() {
 }
 
 #[test]
-fn a_rule_without_conditions_has_no_lines() {
+fn a_rule_without_conditions_prints_no_conditions() {
     assert!(explain(&rule(Conditions::default()), &get("/").head()).is_empty());
 }

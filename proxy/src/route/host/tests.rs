@@ -26,7 +26,7 @@ fn the_most_specific_pattern_wins() {
 }
 
 #[test]
-fn a_wildcard_stands_for_at_least_one_character() {
+fn a_wildcard_matches_at_least_one_character() {
     let hosts = index(&["*.a.com", "*foo.com"]);
     for host in ["a.com", ".a.com", "foo.com", "", "x.org"] {
         assert_eq!(hosts.find(host), None, "{host}");
@@ -34,7 +34,7 @@ fn a_wildcard_stands_for_at_least_one_character() {
 }
 
 #[test]
-fn the_first_of_two_equal_patterns_stands() {
+fn the_first_of_two_equal_patterns_wins() {
     let hosts = HostIndex::new([
         ("A.com", 1),
         ("a.com.", 2),
@@ -53,14 +53,14 @@ fn the_first_of_two_equal_patterns_stands() {
 }
 
 #[test]
-fn an_empty_index_knows_no_host() {
+fn an_empty_index_finds_no_host() {
     let hosts = HostIndex::<()>::default();
     assert!(hosts.is_empty());
     assert_eq!(hosts.find("a.com"), None);
 }
 
 #[test]
-fn hosts_lose_port_dot_and_case() {
+fn hosts_are_normalized_without_port_trailing_dot_and_case() {
     for (authority, expected) in [
         ("a.com", "a.com"),
         ("A.COM:8080", "a.com"),
@@ -102,7 +102,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn the_index_agrees_with_a_naive_search(
+    fn the_index_agrees_with_a_linear_search(
         patterns in proptest::collection::btree_set(r"(\*|(\*[.-]?)?[ab]{1,2})(\.[ab]{1,2}){0,3}", 0..24),
         hosts in proptest::collection::vec(r"[ab]{0,3}(\.[ab]{1,2}){0,4}", 1..24),
     ) {

@@ -51,7 +51,7 @@ fn most_specific_name_wins_and_the_first_of_equals() {
 }
 
 #[test]
-fn without_a_catch_all_nothing_else_is_taken() {
+fn without_a_catch_all_other_names_do_not_match() {
     let table = OpaqueTable::compile(vec![rule(&["a.com"], &[], &[])]);
     assert_eq!(table.find(&head("a.com", "", "")), Some(RuleIdx(0)));
     assert_eq!(table.find(&head("b.com", "", "")), None);
@@ -60,7 +60,7 @@ fn without_a_catch_all_nothing_else_is_taken() {
 }
 
 #[test]
-fn rule_whose_addresses_do_not_hold_gives_way_to_a_wider_name() {
+fn rule_with_other_addresses_falls_back_to_a_wider_name() {
     let table = OpaqueTable::compile(vec![
         rule(&["a.com"], &["10.0.0.0/8"], &[]),
         rule(&["a.com"], &[], &["192.0.2.0/24", "2001:db8::/32"]),

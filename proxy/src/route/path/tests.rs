@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn paths_take_their_normal_form() {
+fn paths_are_normalized() {
     for (path, expected) in [
         ("/", "/"),
         ("/a/b", "/a/b"),
@@ -47,7 +47,7 @@ fn paths_take_their_normal_form() {
 }
 
 #[test]
-fn normal_paths_are_borrowed() {
+fn normalized_paths_are_borrowed() {
     for path in [
         "/a//b.c/.well-known/%2F%20?",
         "/a.b/...",
@@ -62,7 +62,7 @@ fn normal_paths_are_borrowed() {
 }
 
 #[test]
-fn an_escaped_nul_has_no_normal_form() {
+fn an_escaped_nul_is_rejected() {
     for path in ["/%00", "/a/%00../b", "/AA%%0000/b"] {
         let error = Err(InvalidPath::EscapedNul);
         assert_eq!(normalize_path(path), error, "{path}");
@@ -70,7 +70,7 @@ fn an_escaped_nul_has_no_normal_form() {
 }
 
 #[test]
-fn a_dot_segment_with_parameters_has_no_normal_form() {
+fn a_dot_segment_with_parameters_is_rejected() {
     for path in [
         "/x/..;/admin",
         "/x/..;a=b/admin",
@@ -97,7 +97,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn the_normal_form_is_final_and_has_no_dots_or_backslashes(
+    fn normalization_is_idempotent_and_removes_dots_and_backslashes(
         path in r"/([ab.%/\\ü|;]|\.\.|/\.|%2e|%2F|%41|%3b){0,12}",
     ) {
         let Ok(normal) = normalize_path(&path) else {

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_all_matches_begin_with() {
+    fn finds_the_literal_prefix_of_all_matches() {
         for (expression, expected) in [
             (r"\A(?:/v[0-9]+/.*)\z", "/v"),
             (r"\A(?:/api/(users|orders)/[^/]+)\z", "/api/"),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_longest_text_behind_the_beginning() {
+    fn finds_the_longest_literal_after_the_prefix() {
         for (expression, expected) in [
             (r"\A(?:/v[0-9]+/users/[^/]+/cart)\z", Some("/users/")),
             (r"\A(?:/v[0-9]+/us)\z", Some("/us")),

@@ -32,7 +32,7 @@ fn found(table: &Table, request: &Request) -> Option<u32> {
 }
 
 #[test]
-fn the_first_matching_rule_wins_and_not_the_longest() {
+fn the_first_matching_rule_wins_over_a_longer_prefix() {
     let table = indexed(path_rules([
         uri_exact("/a/b/c", false),
         uri_prefix("/A", true),
@@ -106,7 +106,7 @@ fn one_path_with_many_header_values_is_split_by_value() {
 }
 
 #[test]
-fn rules_that_want_no_value_keep_their_place_among_those_that_do() {
+fn rules_without_a_value_keep_their_order_among_rules_with_one() {
     let mut rules: Vec<Rule> = (0..20)
         .map(|number| {
             rule(Conditions {
@@ -133,7 +133,7 @@ fn rules_that_want_no_value_keep_their_place_among_those_that_do() {
 }
 
 #[test]
-fn five_thousand_routes_take_little_memory() {
+fn five_thousand_routes_use_little_memory() {
     assert!(size_of::<Rule>() <= 256, "{}", size_of::<Rule>());
     assert!(size_of::<Candidate>() <= 12);
     assert!(size_of::<Table>() <= 32);

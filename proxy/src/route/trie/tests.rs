@@ -34,7 +34,7 @@ fn an_empty_tree_visits_nothing() {
 }
 
 #[test]
-fn the_first_of_two_equal_keys_stands() {
+fn the_first_of_two_equal_keys_wins() {
     assert_eq!(visited(&trie(&["/a", "/a"]), "/a"), [(0, true)]);
 }
 
@@ -48,7 +48,7 @@ fn case_is_ignored_on_request() {
 }
 
 #[test]
-fn long_chains_neither_recurse_nor_explode() {
+fn long_chains_do_not_overflow_the_stack() {
     let keys: Vec<String> = (0..3_000).map(|length| "a".repeat(length)).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let trie = trie(&keys);

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_has_no_spaces() {
+    fn escaped_words_have_no_spaces() {
         assert_eq!(
             escaped(word, b"reset reason: overflow\t"),
             r"reset_reason:_overflow\x09"
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn json_strings_keep_unicode_and_replace_what_is_not() {
+    fn json_strings_keep_unicode_and_replace_invalid_bytes() {
         assert_eq!(
             escaped(json, "é\"\\\n\u{7f}".as_bytes()),
             "é\\\"\\\\\\u000A\\u007F"
@@ -158,14 +158,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn escaped_text_is_printable_ascii_and_tells_values_apart(a: Vec<u8>, b: Vec<u8>) {
+        fn escaped_text_is_printable_ascii_and_unambiguous(a: Vec<u8>, b: Vec<u8>) {
             let (printed_a, printed_b) = (escaped(text, &a), escaped(text, &b));
             prop_assert!(printed_a.bytes().all(|byte| (0x20..0x7f).contains(&byte) && byte != b'"'));
             prop_assert_eq!(a == b, printed_a == printed_b);
         }
 
         #[test]
-        fn the_fast_way_gives_what_the_slow_way_gives(value: Vec<u8>) {
+        fn fast_and_slow_escaping_agree(value: Vec<u8>) {
             let mut slow = Vec::new();
             copy(&mut slow, &value, &TEXT, hex);
             prop_assert_eq!(escaped(text, &value).into_bytes(), slow);
@@ -173,7 +173,7 @@ mod tests {
         }
 
         #[test]
-        fn escaped_json_reads_back(value: String) {
+        fn escaped_json_parses_back(value: String) {
             let quoted = format!("\"{}\"", escaped(json, value.as_bytes()));
             prop_assert_eq!(serde_json::from_str::<String>(&quoted).expect("valid JSON"), value);
         }

@@ -38,7 +38,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_log_that_is_off_takes_nothing() {
+fn disabled_log_records_nothing() {
     let log = AccessLog::off();
     let logger = log.logger(WorkerId(0));
     assert!(!logger.is_on());
@@ -48,7 +48,7 @@ fn a_log_that_is_off_takes_nothing() {
 }
 
 #[test]
-fn lines_reach_the_file_while_the_log_runs() {
+fn lines_are_written_while_the_log_runs() {
     let dir = tempfile::tempdir().expect("dir");
     let file = dir.path().join("access.log");
     let log = AccessLog::start(settings(&file)).expect("log");
@@ -206,7 +206,7 @@ fn a_worker_never_waits_for_the_writer() {
 }
 
 #[test]
-fn a_renamed_file_is_followed_by_a_new_one() {
+fn a_renamed_file_is_replaced_by_a_new_one() {
     let dir = tempfile::tempdir().expect("dir");
     let (file, old) = (
         dir.path().join("access.log"),
@@ -231,7 +231,7 @@ fn a_renamed_file_is_followed_by_a_new_one() {
 }
 
 #[test]
-fn reopening_when_asked_needs_no_line() {
+fn reopen_request_works_without_a_new_line() {
     let dir = tempfile::tempdir().expect("dir");
     let file = dir.path().join("access.log");
     let log = AccessLog::start(settings(&file)).expect("log");
@@ -242,7 +242,7 @@ fn reopening_when_asked_needs_no_line() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_an_error_at_the_start() {
+fn unopenable_file_is_a_startup_error() {
     let dir = tempfile::tempdir().expect("dir");
     let file = dir.path().join("missing").join("access.log");
     let error = AccessLog::start(settings(&file)).expect_err("no such folder");
@@ -251,7 +251,7 @@ fn a_file_that_cannot_be_opened_is_an_error_at_the_start() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn lines_that_cannot_be_written_are_counted() {
+fn unwritable_lines_are_counted() {
     let log = AccessLog::start(settings(Path::new("/dev/full"))).expect("log");
     let logger = log.logger(WorkerId(0));
     logger.log(&entry("r"));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds_change_within_a_kept_second() {
+    fn milliseconds_change_within_a_cached_second() {
         let mut timestamp = Timestamp::default();
         assert_eq!(
             printed(&mut timestamp, 1_704_067_200_007),

@@ -3,7 +3,7 @@ use std::sync::atomic::AtomicBool;
 use super::*;
 
 #[test]
-fn workers_add_up() {
+fn cells_of_workers_are_summed() {
     let counters = WorkerCounters::new(3);
     counters.increment(WorkerId(0), Counter::UpstreamOpened);
     counters.add(WorkerId(2), Counter::UpstreamOpened, 4);
@@ -13,7 +13,7 @@ fn workers_add_up() {
 }
 
 #[test]
-fn a_gauge_taken_by_one_worker_and_let_go_by_another_comes_back_to_zero() {
+fn gauge_raised_and_lowered_by_different_workers_returns_to_zero() {
     let counters = WorkerCounters::new(2);
     counters.raise(WorkerId(0), Gauge::PoolIdle);
     counters.raise(WorkerId(0), Gauge::PoolIdle);
@@ -35,7 +35,7 @@ fn local_replies_count_under_each_flag() {
 }
 
 #[test]
-fn a_worker_without_a_cell_of_its_own_counts_in_the_shared_one() {
+fn a_worker_without_its_own_cell_uses_the_shared_cell() {
     let counters = WorkerCounters::new(1);
     std::thread::scope(|scope| {
         for worker in [1, 2, u16::MAX] {

@@ -89,7 +89,7 @@ mod tests {
         "4242 (a (b) c) S 1 4242 4242 0 -1 4194560 1 2 3 4 250 50 0 0 20 0 5 0 123456 99 7";
 
     #[test]
-    fn fields_are_found_behind_a_name_with_parentheses() {
+    fn fields_are_parsed_after_a_name_with_parentheses() {
         assert_eq!(cpu_seconds(STAT), Some(3.0));
         assert_eq!(
             start_after_boot(STAT),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_found_at_the_beginning_of_lines() {
+    fn keys_are_matched_at_line_starts() {
         let status = "Name:\tVmRSS: 1\nVmRSS:\t    2048 kB\nThreads:\t5\n";
         assert_eq!(resident_bytes(status), Some(2_097_152.0));
         assert_eq!(status_field(status, "Threads:"), Some(5.0));
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn this_process_is_seen() {
+    fn metrics_of_this_process_are_read() {
         let families: Vec<MetricFamily> = families().collect();
         assert_eq!(families.len(), 6);
         let memory = &families[1].get_metric()[0];

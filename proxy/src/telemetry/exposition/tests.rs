@@ -99,7 +99,7 @@ const ISTIO_LABELS: [&str; 24] = [
 ];
 
 #[test]
-fn requests_have_istios_names_and_labels() {
+fn requests_have_the_istio_names_and_labels() {
     let telemetry = Telemetry::new(1, build());
     telemetry
         .stats
@@ -141,7 +141,7 @@ fn requests_have_istios_names_and_labels() {
 }
 
 #[test]
-fn durations_are_exposed_in_milliseconds_with_istios_buckets() {
+fn durations_are_exposed_in_milliseconds_with_istio_buckets() {
     let telemetry = Telemetry::new(1, build());
     let stats = telemetry.stats.request_stats(&labels("a"));
     stats.record(W0, &record());
@@ -180,7 +180,7 @@ fn durations_are_exposed_in_milliseconds_with_istios_buckets() {
 }
 
 #[test]
-fn grpc_requests_carry_their_status_and_messages() {
+fn grpc_requests_have_status_and_message_counts() {
     let telemetry = Telemetry::new(1, build());
     let stats = telemetry.stats.request_stats(&labels("a"));
     let grpc = RequestRecord {
@@ -206,7 +206,7 @@ fn grpc_requests_carry_their_status_and_messages() {
 }
 
 #[test]
-fn an_unused_label_set_costs_no_series() {
+fn an_unused_label_set_has_no_series() {
     let telemetry = Telemetry::new(1, build());
     let _held = telemetry.stats.request_stats(&labels("a"));
     let scrape = exposed(&telemetry);
@@ -215,7 +215,7 @@ fn an_unused_label_set_costs_no_series() {
 }
 
 #[test]
-fn a_label_set_continues_over_a_reload() {
+fn a_label_set_continues_after_a_reload() {
     let telemetry = Telemetry::new(1, build());
     telemetry
         .stats
@@ -260,7 +260,7 @@ fn label_values_are_escaped() {
 }
 
 #[test]
-fn counters_of_workers_are_there_from_the_start() {
+fn worker_counters_are_exposed_from_the_start() {
     let telemetry = Telemetry::new(2, build());
     let scrape = exposed(&telemetry);
     for counter in Counter::ALL {
@@ -457,7 +457,7 @@ fn open_metrics_has_the_same_samples_under_families_without_total() {
 }
 
 #[test]
-fn many_label_sets_come_in_pieces_that_are_one_text() {
+fn many_label_sets_are_written_in_chunks_of_one_text() {
     let telemetry = Telemetry::new(1, build());
     let hosts: Vec<String> = (0..40).map(|index| format!("s{index}")).collect();
     for host in &hosts {

@@ -44,7 +44,7 @@ fn flags_print_in_order_however_they_were_added() {
 }
 
 #[test]
-fn every_flag_survives_bits_and_text() {
+fn every_flag_round_trips_through_bits_and_text() {
     for index in 0..ResponseFlags::COUNT {
         let flag = ResponseFlags::from_bits(1 << index);
         assert_eq!(parse(&flag.to_string()), flag);
@@ -55,7 +55,7 @@ fn every_flag_survives_bits_and_text() {
 }
 
 #[test]
-fn bits_that_are_no_flag_are_dropped() {
+fn unknown_bits_are_dropped() {
     assert_eq!(
         ResponseFlags::from_bits(u32::MAX).names().count(),
         ResponseFlags::COUNT
@@ -64,7 +64,7 @@ fn bits_that_are_no_flag_are_dropped() {
 }
 
 #[test]
-fn sets_know_what_they_contain() {
+fn sets_report_their_flags() {
     let both = ResponseFlags::UF | ResponseFlags::URX;
     assert!(both.contains(ResponseFlags::UF));
     assert!(both.contains(ResponseFlags::NONE));
@@ -77,7 +77,7 @@ fn sets_know_what_they_contain() {
 }
 
 #[test]
-fn unknown_words_are_refused_by_name() {
+fn unknown_flag_names_are_rejected_by_name() {
     for (text, word) in [("XX", "XX"), ("UF,", ""), ("uf", "uf"), ("UF, UC", " UC")] {
         let refused = text.parse::<ResponseFlags>().expect_err("no such flag");
         assert_eq!(refused, UnknownFlag(word.to_owned()));

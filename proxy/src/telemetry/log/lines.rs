@@ -147,7 +147,7 @@ mod tests {
     };
 
     #[test]
-    fn lines_come_in_order_and_whole() {
+    fn lines_are_whole_and_in_order() {
         let (mut reader, writer) = io::pipe().expect("a pipe");
         let mut lines = Lines::start(writer).expect("a thread");
         let mut expected = String::new();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_read_stops_nobody_and_is_told_what_is_missing() {
+    fn slow_reader_does_not_block_and_gets_the_count_of_dropped_lines() {
         let (mut reader, writer) = io::pipe().expect("a pipe");
         let mut lines = Lines::start(writer).expect("a thread");
         for _ in 0..5_000 {

@@ -65,7 +65,7 @@ fn the_level_can_be_changed_while_running() {
 }
 
 #[test]
-fn a_filter_that_cannot_be_read_changes_nothing() {
+fn an_invalid_filter_changes_nothing() {
     let (_subscriber, control) = LogControl::subscriber("info", Kept::default()).expect("filter");
     for bad in [
         "debg",

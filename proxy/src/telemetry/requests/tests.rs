@@ -47,7 +47,7 @@ fn counts(stats: &RequestStats) -> Vec<(u16, u64)> {
 }
 
 #[test]
-fn a_variant_gives_back_what_it_was_packed_from() {
+fn variants_round_trip_through_packing() {
     for flags in [
         ResponseFlags::NONE,
         ResponseFlags::LH,
@@ -81,7 +81,7 @@ fn a_variant_gives_back_what_it_was_packed_from() {
 }
 
 #[test]
-fn requests_are_told_apart_by_variant_and_added_up_over_workers() {
+fn requests_are_counted_by_variant_and_summed_over_workers() {
     let stats = stats(2);
     stats.record(WorkerId(0), &http(200));
     stats.record(WorkerId(1), &http(503));
@@ -163,7 +163,7 @@ fn an_unused_handle_holds_no_cells() {
 }
 
 #[test]
-fn made_up_codes_end_in_one_overflow_cell() {
+fn unknown_codes_share_one_overflow_cell() {
     let stats = stats(1);
     let codes = 2 * VARIANTS_MAX as u16;
     for code in 0..codes {
@@ -186,7 +186,7 @@ fn made_up_codes_end_in_one_overflow_cell() {
 }
 
 #[test]
-fn threads_without_a_worker_share_a_table_without_losing_requests() {
+fn threads_without_a_worker_share_one_exact_table() {
     let stats = stats(1);
     std::thread::scope(|scope| {
         for thread in 0..4_u16 {
@@ -205,7 +205,7 @@ fn threads_without_a_worker_share_a_table_without_losing_requests() {
 }
 
 #[test]
-fn scrapes_while_workers_record_never_see_a_count_go_backwards() {
+fn counts_never_decrease_during_concurrent_scrapes() {
     const EACH: u64 = 20_000;
     let stats = stats(2);
     let done = AtomicBool::new(false);

@@ -37,7 +37,7 @@ fn alpn(tls: &ClientTls, inside: Inside) -> Vec<String> {
 }
 
 #[test]
-fn protocols_are_offered_by_mode_and_by_what_is_inside() {
+fn alpn_protocols_follow_mode_and_port_protocol() {
     let ca = Authority::new("ca");
     for (mode, inside, expected) in [
         (ClientMode::Simple, Inside::Http1, &[][..]),
@@ -71,7 +71,7 @@ fn protocols_are_offered_by_mode_and_by_what_is_inside() {
 }
 
 #[test]
-fn agreement_on_http2_is_by_alpn_but_among_sidecars() {
+fn http2_is_negotiated_by_alpn_except_between_sidecars() {
     let ca = Authority::new("ca");
     for (mode, agreed, expected) in [
         (ClientMode::Simple, Some(&b"h2"[..]), true),
@@ -91,7 +91,7 @@ fn agreement_on_http2_is_by_alpn_but_among_sidecars() {
 }
 
 #[test]
-fn name_is_that_of_the_rule_or_of_the_request() {
+fn sni_comes_from_the_rule_or_the_request() {
     let ca = Authority::new("ca");
     let fixed = settings(Naming::Fixed(
         "outbound_.80_._.b.default.svc.cluster.local".into(),
@@ -116,7 +116,7 @@ fn name_is_that_of_the_rule_or_of_the_request() {
 }
 
 #[test]
-fn what_is_missing_or_refused_is_never_got_around() {
+fn missing_or_invalid_material_prevents_connections() {
     let ca = Authority::new("ca");
     let own = IdentitySource::Secret {
         namespace: "a".into(),
@@ -153,7 +153,7 @@ fn what_is_missing_or_refused_is_never_got_around() {
 }
 
 #[test]
-fn keys_are_not_shown() {
+fn private_keys_are_not_shown() {
     let ca = Authority::new("ca");
     let pair = ca.server(&["a.test"]);
     let identity = Identity::read(IdentityPem {
@@ -174,7 +174,7 @@ fn keys_are_not_shown() {
 }
 
 #[test]
-fn pages_say_whom_it_asks_for_and_what_it_verifies() {
+fn pages_show_sni_and_verified_names() {
     let ca = Authority::new("ca");
     let system = settings(Naming::Host);
     let named = ClientSettings {

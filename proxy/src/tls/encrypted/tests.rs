@@ -98,7 +98,7 @@ async fn both<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) -> (
 const VERSIONS: [Version; 2] = [Version::Tls12, Version::Tls13];
 
 #[tokio::test]
-async fn bytes_go_both_ways_whatever_the_pipe_holds() {
+async fn bytes_pass_in_both_directions_with_any_pipe_size() {
     let sent: Vec<u8> = (0..300_000_u32).map(|n| (n % 251) as u8).collect();
     for version in VERSIONS {
         for pipe in [700, 20_000, 1_000_000] {
@@ -133,7 +133,7 @@ async fn bytes_go_both_ways_whatever_the_pipe_holds() {
 }
 
 #[tokio::test]
-async fn connection_that_waits_holds_no_buffer() {
+async fn idle_connection_holds_no_buffer() {
     let (mut theirs, mut ours) = pair(Version::Tls13, 1 << 20).await;
     theirs.write_all(b"ping").await.unwrap();
     theirs.flush().await.unwrap();
@@ -153,7 +153,7 @@ async fn connection_that_waits_holds_no_buffer() {
 }
 
 #[tokio::test]
-async fn farewell_is_an_end_and_a_cut_is_an_error() {
+async fn close_notify_is_end_of_stream_and_truncation_is_an_error() {
     for version in VERSIONS {
         let (mut theirs, mut ours) = pair(version, 1 << 20).await;
         theirs.write_all(b"last").await.unwrap();
@@ -175,7 +175,7 @@ async fn farewell_is_an_end_and_a_cut_is_an_error() {
 }
 
 #[tokio::test]
-async fn pieces_that_fit_are_one_record() {
+async fn small_chunks_are_sent_in_one_record() {
     for (lengths, expected) in [
         (&[100, 200][..], &[300][..]),
         (&[5, 0, 5], &[10]),
@@ -199,7 +199,7 @@ async fn pieces_that_fit_are_one_record() {
 }
 
 #[tokio::test]
-async fn nonsense_and_silence_fail_the_handshake() {
+async fn invalid_bytes_and_timeouts_fail_the_handshake() {
     for (bytes, expected) in [
         (&b"GET / HTTP/1.1\r\n\r\n"[..], Reason::Protocol),
         (&[0x16, 3, 1, 0xff, 0xff, 1], Reason::Protocol),
@@ -231,7 +231,7 @@ async fn client_of_a_socket() -> (
 }
 
 #[tokio::test]
-async fn ticket_is_nothing_to_read_and_a_farewell_is() {
+async fn session_ticket_is_no_data_and_close_notify_is_end_of_stream() {
     let (mut ours, mut theirs) = client_of_a_socket().await;
     let mut look = |space: &mut [u8]| {
         ours.try_read(space, |socket, space| {
@@ -268,7 +268,7 @@ async fn read_soon(
 }
 
 #[tokio::test]
-async fn client_and_server_of_ours_understand_each_other() {
+async fn client_and_server_complete_a_handshake() {
     let (near, far) = duplex(4096);
     let name = ServerName::try_from("a.example").unwrap();
     let (ours, theirs) = tokio::join!(

@@ -62,7 +62,7 @@ fn leaf(years: (i32, i32)) -> Pair {
 }
 
 #[test]
-fn nothing_bad_takes_the_place_of_a_good_certificate() {
+fn invalid_certificate_never_replaces_a_valid_one() {
     let good = leaf((2020, 2030));
     let other = leaf((2020, 2031));
     for (chain, key, expected) in [
@@ -102,7 +102,7 @@ fn nothing_bad_takes_the_place_of_a_good_certificate() {
 }
 
 #[test]
-fn certificate_out_of_its_time_waits_while_there_is_a_better_one() {
+fn expired_or_future_certificate_does_not_replace_a_valid_one() {
     let good = leaf((2020, 2028));
     let early = leaf((2027, 2040));
     let expired = leaf((2020, 2022));
@@ -127,7 +127,7 @@ fn certificate_out_of_its_time_waits_while_there_is_a_better_one() {
 }
 
 #[test]
-fn expired_certificate_is_used_when_there_is_nothing_better() {
+fn expired_certificate_is_used_without_an_alternative() {
     let store = Store::default();
     assert!(store.update(of(&leaf((2020, 2022))), NOW));
     let (problems, serial, kept) = state(&store);
@@ -136,7 +136,7 @@ fn expired_certificate_is_used_when_there_is_nothing_better() {
 }
 
 #[test]
-fn source_that_disappears_changes_nothing() {
+fn removed_source_keeps_the_certificate() {
     let store = Store::default();
     store.update(of(&leaf((2020, 2030))), NOW);
     let server = store.server(&settings()).unwrap();
@@ -217,7 +217,7 @@ fn server_that_verifies_clients_needs_authorities() {
 }
 
 #[test]
-fn certificates_are_told_about_and_keys_are_not() {
+fn certificates_are_shown_and_private_keys_are_not() {
     let pair = leaf((2020, 2030));
     let store = Store::default();
     store.update(of(&pair), NOW);
@@ -271,7 +271,7 @@ fn client_settings() -> ClientSettings {
 }
 
 #[test]
-fn clients_change_with_their_material_and_with_nothing_else() {
+fn clients_change_only_with_their_material() {
     let store = Store::default();
     let refused = store.client(&client_settings());
     assert!(refused.refusal().is_some());

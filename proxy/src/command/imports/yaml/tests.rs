@@ -111,7 +111,7 @@ fn said(spec: &ServiceImport) -> String {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_as_it_was_meant(specs in prop::collection::btree_map(label(), spec(), 0..4)) {
+    fn written_yaml_parses_to_the_same_values(specs in prop::collection::btree_map(label(), spec(), 0..4)) {
         let import = |(name, spec): (String, ServiceImport)| Import {
             name: Name::new("ns1", name),
             group: "flomesh.io",

@@ -96,7 +96,7 @@ fn check(settings: &str, directory: &Path) {
 }
 
 #[test]
-fn findings_point_at_the_field_that_is_at_fault() {
+fn diagnostics_point_at_the_invalid_field() {
     let directory = tempfile::tempdir().unwrap();
     write_files(directory.path());
     let good = "privateKey: DIR/good.key\nserverCertificate: DIR/good.crt";
@@ -161,7 +161,7 @@ fn mesh_identity_need_not_name_the_hosts() {
 }
 
 #[test]
-fn mesh_identity_that_is_missing_is_told_at_the_mode() {
+fn missing_mesh_identity_is_reported_at_the_tls_mode() {
     let text = gateway(
         "minProtocolVersion: TLSV1_3\nmode: ISTIO_MUTUAL",
         Path::new(""),
@@ -223,7 +223,7 @@ fn credential_at_a_sidecar_needs_a_selector() {
 }
 
 #[test]
-fn what_is_wrong_with_certificates_for_gateways_of_clusters_is_told_in_their_file() {
+fn invalid_gateway_certificates_are_reported_in_the_remote_clusters_file() {
     let directory = tempfile::tempdir().unwrap();
     write_files(directory.path());
     let path = directory.path().join("clusters.yaml");

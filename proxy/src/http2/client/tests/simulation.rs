@@ -356,7 +356,7 @@ fn simulate(seed: u64) -> usize {
 }
 
 #[test]
-fn bodies_come_back_whole_and_windows_lose_nothing() {
+fn random_traffic_keeps_bodies_and_windows_exact() {
     let seeds = std::env::var("STRAIT_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok());

@@ -5,7 +5,7 @@ use crate::http2::hpack::TABLE_BYTES_DEFAULT;
 use crate::http2::hpack::decoder::Decoder;
 
 #[test]
-fn what_was_on_its_way_to_a_reset_stream_is_no_flood() {
+fn frames_in_flight_to_a_reset_stream_are_no_flood() {
     let mut server = greeted(SETTINGS);
     take(&mut server, &post(1)).unwrap();
     server.respond(0, StatusCode::FORBIDDEN, &HeaderMap::new(), true);
@@ -32,7 +32,7 @@ fn empty_frames_to_a_reset_stream_are_a_flood() {
 }
 
 #[test]
-fn peer_that_never_acknowledges_settings_cannot_be_refused_for_ever() {
+fn peer_that_never_acknowledges_settings_is_closed() {
     let mut server = Server::new(SETTINGS, 64 * 1024);
     take(&mut server, PREFACE).unwrap();
     take(&mut server, &frame(Kind::Settings, 0, 0, &[])).unwrap();
@@ -44,7 +44,7 @@ fn peer_that_never_acknowledges_settings_cannot_be_refused_for_ever() {
 }
 
 #[test]
-fn table_that_shrinks_and_grows_in_one_frame_is_emptied() {
+fn table_that_shrinks_and_grows_in_one_settings_frame_is_emptied() {
     let mut server = greeted(SETTINGS);
     let mut headers = HeaderMap::new();
     headers.insert("x-same", "value".parse().unwrap());

@@ -216,7 +216,7 @@ async fn simulate(seed: u64) {
 }
 
 #[tokio::test]
-async fn bodies_come_back_whatever_the_windows() {
+async fn random_windows_keep_bodies_intact() {
     for seed in 1..=12 {
         let simulated = tokio::time::timeout(std::time::Duration::from_secs(60), simulate(seed));
         assert!(simulated.await.is_ok(), "seed {seed} hangs");

@@ -61,7 +61,7 @@ fn a_proxied_request_prints_as_istio_prints_it() {
 }
 
 #[test]
-fn what_is_missing_prints_a_dash() {
+fn missing_values_print_a_dash() {
     assert_eq!(
         text_line(&Entry::default()),
         "[1970-01-01T00:00:00.000Z] \"- - -\" 0 - - - \"-\" 0 0 0 - \"-\" \"-\" \"-\" \"-\" \"-\" - - - - - -\n"
@@ -94,7 +94,7 @@ fn a_failed_request_prints_flags_and_details_without_spaces() {
 }
 
 #[test]
-fn no_value_from_the_wire_can_forge_a_field_or_a_line() {
+fn untrusted_values_cannot_forge_a_field_or_a_line() {
     let evil: &[u8] =
         b"x\" 200 - via_upstream\r\n[2024-01-01T00:00:00.000Z] \"GET /admin \\x22\x1b[2J\xff";
     let evil_name = "sni\n - default";
@@ -134,7 +134,7 @@ fn an_empty_value_does_not_shift_the_fields_after_it() {
 }
 
 #[test]
-fn json_has_istios_keys_in_order_and_ours_after_them_with_numbers_and_nulls() {
+fn json_has_the_istio_keys_first_and_strait_keys_after() {
     assert_eq!(
         json_line(&Entry {
             upstream_transport_failure_reason: Some("a \"b\""),
@@ -160,7 +160,7 @@ fn json_has_istios_keys_in_order_and_ours_after_them_with_numbers_and_nulls() {
 }
 
 #[test]
-fn json_lines_read_back_whatever_the_wire_held() {
+fn json_lines_with_untrusted_values_parse_back() {
     let entry = Entry {
         path: Some(b"/\xc3\xa9\xff\"\\\n"),
         response_code_details: Some("reset reason: overflow"),

@@ -4,6 +4,7 @@
 //! index. Random numbers and the shared cursor are passed in, so that every pick can be replayed. A pick never fails:
 //! a balancer is only built for a set that is not empty.
 
+mod endpoint_idx;
 pub mod hash;
 mod key;
 mod least_request;
@@ -17,6 +18,7 @@ use std::collections::BTreeMap;
 
 use rand::Rng;
 
+pub use endpoint_idx::EndpointIdx;
 pub use key::{CookieKey, HashKey, Source, client_hash, combined, of_address};
 pub use least_request::LeastRequest;
 pub use maglev::Maglev;
@@ -26,10 +28,6 @@ pub use round_robin::{RoundRobin, SCHEDULE_LEN_MAX};
 pub use weights::Weights;
 
 use crate::registry::{Cursor, EndpointState};
-
-/// Number of an endpoint within its cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct EndpointIdx(pub u32);
 
 /// Which balancer a policy asks for.
 ///

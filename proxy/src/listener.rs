@@ -23,6 +23,7 @@ use crate::snapshot::ListenerKey;
 use crate::telemetry::Counter;
 
 pub use handoff::Handoff;
+use handoff::{HandedOff, Receiver};
 pub use status::{ListenerStatus, ListenerStatusTable, State};
 
 /// Settings of listeners that do not come from resources.
@@ -113,5 +114,21 @@ impl<A: Handler> ListenerContext<A> {
         self.codec
             .supervisor()
             .spawn("connection", connection::serve(fresh));
+    }
+}
+
+/// Serves what other workers hand over, for as long as the worker runs.
+pub async fn receive<A: Handler>(context: Rc<ListenerContext<A>>, mut receiver: Receiver) {
+    while let Some(HandedOff {
+        socket,
+        listener,
+        remote,
+        slot,
+    }) = receiver.recv().await
+    {
+        match socket.attach() {
+            Ok(transport) => context.serve(transport, listener, remote, slot),
+            Err(error) => tracing::debug!(%error, %remote, "connection lost between workers"),
+        }
     }
 }

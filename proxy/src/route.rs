@@ -7,12 +7,11 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, Method};
-
 use crate::provenance::Provenance;
 
 mod byte_map;
 pub mod explain;
+mod head;
 pub mod header;
 pub mod host;
 pub mod method;
@@ -24,6 +23,7 @@ pub mod table;
 pub mod text;
 mod trie;
 
+pub use head::RequestHead;
 pub use header::{HeaderKey, HeaderMatch};
 pub use host::{HostIndex, normalize_host};
 pub use opaque::{OpaqueConditions, OpaqueHead, OpaqueRule, OpaqueTable};
@@ -31,25 +31,6 @@ pub use path::{UriMatch, normalize_path};
 pub use query::QueryMatch;
 pub use table::Table;
 pub use text::TextMatch;
-
-/// The part of a request that rules look at, borrowed from it.
-#[derive(Clone, Copy, Debug)]
-pub struct RequestHead<'a> {
-    /// Request method.
-    pub method: &'a Method,
-    /// `http` or `https`: of `x-forwarded-proto` when that is trusted, otherwise of the connection.
-    pub scheme: &'a str,
-    /// Host header or `:authority` as sent: with its port, in its own case.
-    pub authority: &'a str,
-    /// The authority lower-cased, without port and without a trailing dot; see [`normalize_host`].
-    pub host: &'a str,
-    /// Path without query, after [`normalize_path`].
-    pub path: &'a str,
-    /// The raw query, behind the first `?`; `None` without a `?`.
-    pub query: Option<&'a str>,
-    /// Header fields.
-    pub headers: &'a HeaderMap,
-}
 
 /// Position of a rule in its [`Table`]; the order of the rules is the order of the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,18 +14,17 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 mod service;
+mod virtual_host;
 
 pub use service::{
     Addresses, Chain, Chains, Federated, Handling, HttpHosts, OpaqueRoute, OpaqueRoutes, Security,
     Service, Then,
 };
+pub use virtual_host::{Destination, Route, VirtualHost};
 
-use crate::cluster::{Cluster, Split};
-use crate::filter::{Mirrors, RouteFilters};
+use crate::cluster::Cluster;
 use crate::provenance::Provenance;
 use crate::registry::{ClusterId, Moment};
-use crate::route::{RuleIdx, Table};
-use crate::telemetry::RouteStats;
 
 /// How soon the addresses of a DNS name are looked up again whose lifetime is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,67 +167,6 @@ impl Listener {
         });
         plain.into_iter().chain(inside)
     }
-}
-
-/// A host name of a listener, and the routes that share it.
-#[derive(Debug)]
-pub struct VirtualHost {
-    /// The host, exact or with a wildcard.
-    pub name: Arc<str>,
-    /// Finds the first route that takes a request.
-    pub table: Table,
-    /// What each rule of the table does, by rule number.
-    pub routes: Box<[Route]>,
-    /// Hash over everything that the routes follow from.
-    pub fingerprint: u64,
-}
-
-impl VirtualHost {
-    /// What a rule of the table does.
-    pub fn route(&self, rule: RuleIdx) -> &Route {
-        &self.routes[rule.index()]
-    }
-}
-
-/// What is done with a request that a rule took.
-#[derive(Debug)]
-pub struct Route {
-    /// Name for log and metrics: `rule.match`, or `default`.
-    pub name: Arc<str>,
-    /// The rule that this was made from.
-    pub provenance: Provenance,
-    /// Where a rule with a `statPrefix` counts its requests.
-    pub stats: Option<Arc<RouteStats>>,
-    /// How the rule answers, its header edits and rewrites, and its timeout.
-    pub filters: RouteFilters,
-    /// Where a rule that forwards sends its requests; `None` for other rules.
-    pub split: Option<Split<Destination>>,
-    /// Who gets copies of its requests.
-    pub mirrors: Option<Mirrors<Destination>>,
-}
-
-impl Route {
-    /// Every destination, those of mirrors included.
-    pub fn destinations(&self) -> impl Iterator<Item = &Destination> {
-        let split = self.split.iter().flat_map(Split::entries);
-        let mirrors = self.mirrors.iter().flat_map(Mirrors::entries);
-        split
-            .map(|(_, destination)| destination)
-            .chain(mirrors.map(|(_, mirror)| mirror))
-    }
-}
-
-/// One weighted destination of a route.
-#[derive(Clone, Debug)]
-pub struct Destination {
-    /// Name of the cluster: `outbound|PORT|SUBSET|HOST`.
-    pub name: Arc<str>,
-    /// Number of the cluster. The snapshot may have no cluster under it: the host or subset is unknown.
-    pub cluster: ClusterId,
-    /// Position in the rule, by which the filters know its edits.
-    pub position: usize,
-    /// The destination as it was written.
-    pub provenance: Provenance,
 }
 
 /// A compiled configuration.

@@ -214,7 +214,7 @@ async fn run<A: Handler>(parts: Parts, make: impl Fn(WorkerId) -> A) {
     let supervisor = server.supervisor();
     supervisor.spawn(
         "handoff",
-        handoff::receive(Rc::clone(&context), parts.handed_off),
+        listener::receive(Rc::clone(&context), parts.handed_off),
     );
     let to_the_end = async {
         reconcile::run(Rc::clone(&context), shared.wanted, shared.drain.clone()).await;

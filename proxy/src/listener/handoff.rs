@@ -7,8 +7,6 @@ use std::rc::Rc;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::ListenerContext;
-use crate::codec::Handler;
 use crate::codec::transport::{Detached, Transport};
 use crate::runtime::admission::AdmissionPermit;
 use crate::snapshot::ListenerKey;
@@ -30,10 +28,10 @@ impl fmt::Debug for Handoff {
 /// A connection between two workers.
 #[derive(Debug)]
 pub struct HandedOff {
-    socket: Detached,
-    listener: ListenerKey,
-    remote: SocketAddr,
-    slot: AdmissionPermit,
+    pub(super) socket: Detached,
+    pub(super) listener: ListenerKey,
+    pub(super) remote: SocketAddr,
+    pub(super) slot: AdmissionPermit,
 }
 
 /// Where a worker receives connections.
@@ -69,21 +67,5 @@ impl Handoff {
         // A worker that is gone drops the connection, as it would have dropped its own.
         let sent = self.workers[worker].send(handed_off);
         sent.map_err(|_| io::ErrorKind::ConnectionAborted.into())
-    }
-}
-
-/// Serves what other workers hand over, for as long as the worker runs.
-pub async fn receive<A: Handler>(context: Rc<ListenerContext<A>>, mut receiver: Receiver) {
-    while let Some(HandedOff {
-        socket,
-        listener,
-        remote,
-        slot,
-    }) = receiver.recv().await
-    {
-        match socket.attach() {
-            Ok(transport) => context.serve(transport, listener, remote, slot),
-            Err(error) => tracing::debug!(%error, %remote, "connection lost between workers"),
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Connections to one cluster, over all workers: how many are open, how many may be, and the queue for one.
 //!
 //! The lock is taken when a connection is made or closed, and by waiting requests; a request that finds a connection takes
-//! none. A connection without a request is announced where the cluster has a limit ([`IdleMark`]), so that one who
+//! none. A connection without a request is announced where the cluster has a limit (see [`super::IdleMark`]), so that one who
 //! waits on another worker can call it in: workers have a [`WakeSignal`] for that.
 //!
 //! Invariants: while anyone waits, there are as many connections as there may be. Of those who wait the first is served
@@ -15,7 +15,6 @@ use std::task::{Context, Poll, Waker};
 use smallvec::SmallVec;
 use tokio::sync::Notify;
 
-use super::ClusterState;
 use crate::runtime::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// How often the first waiter is passed over in favor of a request that can reuse a connection.
@@ -70,7 +69,7 @@ struct Waiter {
 
 /// What one who waited gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Given {
+pub(super) enum Given {
     /// Leave to make a connection, which is counted already.
     Leave,
     /// A connection of its own pool.
@@ -164,8 +163,18 @@ impl Connections {
         is_crowded(self.crowd.load(Ordering::Relaxed))
     }
 
+    /// Announces a connection without a request; whether it is to be offered now.
+    pub(super) fn enter_idle(&self) -> bool {
+        is_crowded(self.crowd.fetch_add(1, Ordering::AcqRel))
+    }
+
+    /// The connection has a request again, or is closed.
+    pub(super) fn leave_idle(&self) {
+        self.crowd.fetch_sub(1, Ordering::AcqRel);
+    }
+
     /// Counts a connection in, if there may be one more. An endpoint that has none may have one in any case if `always`.
-    fn enter(&self, endpoint: u64, always: bool) -> bool {
+    pub(super) fn enter(&self, endpoint: u64, always: bool) -> bool {
         let mut state = self.lock();
         let entered =
             state.open < self.max() || always && !state.by_endpoint.contains_key(&endpoint);
@@ -177,7 +186,7 @@ impl Connections {
     }
 
     /// Counts a connection out, and gives its place to the first waiter.
-    fn leave(&self, endpoint: u64, promised: Option<Closing>) {
+    pub(super) fn leave(&self, endpoint: u64, promised: Option<Closing>) {
         let mut state = self.lock();
         match promised {
             Some(Closing::ForAnother) => state.promised -= 1,
@@ -191,7 +200,7 @@ impl Connections {
     }
 
     /// As [`Connections::enter`], or gets in line; then idle connections are called in.
-    fn join(&self, endpoint: u64) -> Result<(), u64> {
+    pub(super) fn join(&self, endpoint: u64) -> Result<(), u64> {
         let mut state = self.lock();
         if state.open < self.max() || !state.by_endpoint.contains_key(&endpoint) {
             state.add(endpoint);
@@ -214,7 +223,7 @@ impl Connections {
     }
 
     /// What the one with this ticket gets, once it is its turn.
-    fn poll_turn(&self, ticket: u64, cx: &Context<'_>) -> Poll<Given> {
+    pub(super) fn poll_turn(&self, ticket: u64, cx: &Context<'_>) -> Poll<Given> {
         let mut state = self.lock();
         if let Some((given, _)) = state.turns.remove(&ticket) {
             return Poll::Ready(given);
@@ -226,7 +235,7 @@ impl Connections {
     }
 
     /// The one with this ticket goes; a turn that it has not taken is the next one's.
-    fn abandon(&self, ticket: u64) {
+    pub(super) fn abandon(&self, ticket: u64) {
         let mut state = self.lock();
         if state.line.remove(&ticket).is_some() {
             self.crowd.fetch_sub(ONE_WAITS, Ordering::AcqRel);
@@ -388,124 +397,6 @@ impl State {
         for wake_signal in &self.bells {
             wake_signal.0.notify_one();
         }
-    }
-}
-
-/// A connection that there is or is about to be; counted out when dropped, which is to be after its socket is closed.
-#[derive(Debug)]
-pub struct ConnectionPermit {
-    cluster: Arc<ClusterState>,
-    endpoint: u64,
-    promised: Option<Closing>,
-}
-
-impl ConnectionPermit {
-    fn new(cluster: &Arc<ClusterState>, endpoint: u64) -> Self {
-        Self {
-            cluster: Arc::clone(cluster),
-            endpoint,
-            promised: None,
-        }
-    }
-
-    /// A permit for one more connection, if there may be one. An endpoint that has none may have one in spite of the
-    /// limit, so that its requests can go on.
-    pub fn acquire(cluster: &Arc<ClusterState>, endpoint: u64) -> Option<Self> {
-        let entered = cluster.connections.enter(endpoint, true);
-        entered.then(|| Self::new(cluster, endpoint))
-    }
-
-    /// The same, with no exception.
-    pub fn acquire_strictly(cluster: &Arc<ClusterState>, endpoint: u64) -> Option<Self> {
-        let entered = cluster.connections.enter(endpoint, false);
-        entered.then(|| Self::new(cluster, endpoint))
-    }
-
-    /// The connection is about to be closed, as [`Connections::offer`] wanted.
-    pub fn promise(&mut self, closing: Closing) {
-        debug_assert!(self.promised.is_none(), "a connection is promised once");
-        self.promised = Some(closing);
-    }
-}
-
-impl Drop for ConnectionPermit {
-    fn drop(&mut self) {
-        let connections = &self.cluster.connections;
-        connections.leave(self.endpoint, self.promised);
-    }
-}
-
-/// A connection that no request uses, announced to those who wait on other workers; until it is dropped.
-#[derive(Debug)]
-pub struct IdleMark(Arc<ClusterState>);
-
-impl IdleMark {
-    /// Announces one; also whether it is to be offered now.
-    pub fn new(cluster: &Arc<ClusterState>) -> (Self, bool) {
-        let before = cluster.connections.crowd.fetch_add(1, Ordering::AcqRel);
-        (Self(Arc::clone(cluster)), is_crowded(before))
-    }
-}
-
-impl Drop for IdleMark {
-    fn drop(&mut self) {
-        self.0.connections.crowd.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// A place in the line for connections, given up when dropped.
-#[derive(Debug)]
-pub struct QueueTicket {
-    cluster: Arc<ClusterState>,
-    endpoint: u64,
-    ticket: u64,
-}
-
-/// The result of waiting.
-#[derive(Debug)]
-pub enum Turn {
-    /// A connection may be made.
-    Connect(ConnectionPermit),
-    /// The pool has put a connection aside for this ticket.
-    Reuse,
-}
-
-impl QueueTicket {
-    /// Gets in line.
-    ///
-    /// # Errors
-    ///
-    /// With a permit, if there is room for a connection after all.
-    pub fn join(cluster: &Arc<ClusterState>, endpoint: u64) -> Result<Self, ConnectionPermit> {
-        match cluster.connections.join(endpoint) {
-            Ok(()) => Err(ConnectionPermit::new(cluster, endpoint)),
-            Err(ticket) => Ok(Self {
-                cluster: Arc::clone(cluster),
-                endpoint,
-                ticket,
-            }),
-        }
-    }
-
-    /// The number that it is known by.
-    pub fn ticket(&self) -> u64 {
-        self.ticket
-    }
-
-    /// Waits until it is its turn.
-    pub async fn turn(&self) -> Turn {
-        let connections = &self.cluster.connections;
-        let given = std::future::poll_fn(|cx| connections.poll_turn(self.ticket, cx));
-        match given.await {
-            Given::Leave => Turn::Connect(ConnectionPermit::new(&self.cluster, self.endpoint)),
-            Given::Connection => Turn::Reuse,
-        }
-    }
-}
-
-impl Drop for QueueTicket {
-    fn drop(&mut self) {
-        self.cluster.connections.abandon(self.ticket);
     }
 }
 

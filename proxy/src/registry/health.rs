@@ -7,22 +7,8 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 
-use super::Checked;
+use super::{Checked, Moment};
 use crate::runtime::sync::{AtomicU32, AtomicU64, Ordering};
-
-/// Milliseconds since the process started, and one: 0 is no time at all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Moment(pub u64);
-
-impl Moment {
-    /// What has not happened.
-    pub const NEVER: Self = Self(0);
-
-    /// Time gone by since an earlier moment.
-    pub fn since(self, earlier: Self) -> std::time::Duration {
-        std::time::Duration::from_millis(self.0.saturating_sub(earlier.0))
-    }
-}
 
 /// Why an endpoint is not used.
 pub mod why {

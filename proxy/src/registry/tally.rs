@@ -1,9 +1,5 @@
 //! How much of one sort is in flight to a cluster, over all workers: retries, requests, requests that wait.
 
-use std::marker::PhantomData;
-use std::sync::Arc;
-
-use super::ClusterState;
 use crate::runtime::sync::{AtomicUsize, Ordering};
 
 /// Counts what is in flight; never admits more than the caller allows.
@@ -19,7 +15,7 @@ impl Tally {
     /// Counts one in, unless that would make more than `max`.
     ///
     /// Counting up and down again would let a refused one keep out another that has room, so it is one step.
-    fn enter(&self, max: usize) -> bool {
+    pub(super) fn enter(&self, max: usize) -> bool {
         let mut active = self.active();
         while active < max {
             let next = self.0.compare_exchange_weak(
@@ -36,120 +32,16 @@ impl Tally {
         false
     }
 
-    fn leave(&self) {
+    pub(super) fn leave(&self) {
         let before = self.0.fetch_sub(1, Ordering::Relaxed);
         debug_assert!(before > 0, "leave without enter");
     }
 }
 
-/// What a [`Permit`] is for.
-pub trait Sort {
-    /// Where it is counted.
-    fn tally(cluster: &ClusterState) -> &Tally;
-}
-
-/// Requests that have a connection, until the end of their response.
-#[derive(Debug)]
-pub enum Active {}
-
-/// Requests that wait for a connection, or for a stream of one.
-#[derive(Debug)]
-pub enum Pending {}
-
-/// Requests that are being tried again.
-#[derive(Debug)]
-pub enum Retrying {}
-
-impl Sort for Active {
-    fn tally(cluster: &ClusterState) -> &Tally {
-        &cluster.requests
-    }
-}
-
-impl Sort for Pending {
-    fn tally(cluster: &ClusterState) -> &Tally {
-        &cluster.pending
-    }
-}
-
-impl Sort for Retrying {
-    fn tally(cluster: &ClusterState) -> &Tally {
-        &cluster.retries
-    }
-}
-
-/// One of its sort in flight; counted out when dropped.
-#[derive(Debug)]
-pub struct Permit<S: Sort> {
-    cluster: Arc<ClusterState>,
-    sort: PhantomData<S>,
-}
-
-/// A request in flight.
-pub type RequestPermit = Permit<Active>;
-
-/// A request that waits.
-pub type PendingPermit = Permit<Pending>;
-
-/// A retry in flight.
-pub type RetryPermit = Permit<Retrying>;
-
-impl<S: Sort> Permit<S> {
-    /// A permit for one more to this cluster, unless `max` are in progress.
-    pub fn acquire(cluster: &Arc<ClusterState>, max: usize) -> Option<Self> {
-        let entered = S::tally(cluster).enter(max);
-        entered.then(|| Self {
-            cluster: Arc::clone(cluster),
-            sort: PhantomData,
-        })
-    }
-}
-
-impl<S: Sort> Drop for Permit<S> {
-    fn drop(&mut self) {
-        S::tally(&self.cluster).leave();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::registry::Registry;
-
-    #[test]
-    fn dropped_permits_are_released() {
-        let registry = Registry::default();
-        let cluster = registry.cluster("outbound|80||a");
-        let first = RetryPermit::acquire(&cluster, 2).unwrap();
-        let second = RetryPermit::acquire(&cluster, 2).unwrap();
-        assert!(RetryPermit::acquire(&cluster, 2).is_none());
-        drop(first);
-        let third = RetryPermit::acquire(&cluster, 2).unwrap();
-        assert_eq!(cluster.retries.active(), 2);
-        drop((second, third));
-        assert_eq!(cluster.retries.active(), 0);
-        assert!(RetryPermit::acquire(&cluster, 0).is_none());
-    }
-
-    #[test]
-    fn each_limit_is_counted_separately() {
-        let registry = Registry::default();
-        let cluster = registry.cluster("outbound|80||a");
-        let request = RequestPermit::acquire(&cluster, 1).unwrap();
-        let pending = PendingPermit::acquire(&cluster, 1).unwrap();
-        assert!(RequestPermit::acquire(&cluster, 1).is_none());
-        drop(pending);
-        assert_eq!(
-            (cluster.requests.active(), cluster.pending.active()),
-            (1, 0)
-        );
-        drop(request);
-        assert_eq!(cluster.requests.active(), 0);
-    }
-}
-
 #[cfg(all(test, feature = "models"))]
 mod models {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::*;
 use crate::pattern::Pattern;

@@ -3,7 +3,7 @@ use std::task::Poll;
 use proptest::prelude::*;
 
 use super::*;
-use crate::registry::Registry;
+use crate::registry::{ClusterState, ConnectionPermit, IdleMark, QueueTicket, Registry, Turn};
 
 fn cluster(max: usize) -> Arc<ClusterState> {
     let cluster = Registry::default().cluster("outbound|80||a");

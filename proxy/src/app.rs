@@ -39,7 +39,7 @@ use crate::control::members::ClustersFile;
 use crate::control::memory::MemoryReturn;
 use crate::control::publish::Publisher;
 use crate::control::{Control, DNS_CHANGES_MAX, Found, Quarantine, Told};
-use crate::exchange::request::ExchangeSettings;
+use crate::exchange::settings::ExchangeSettings;
 use crate::exchange::{Worker, WorkerParts};
 use crate::identity::Identity;
 use crate::listener::ListenerStatusTable;

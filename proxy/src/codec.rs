@@ -32,9 +32,9 @@ use bytes::Bytes;
 use hyper::body::Body;
 use hyper::{Request, Response, StatusCode};
 
+use crate::exchange::downstream::connection::DownstreamProtocol;
 use crate::exchange::downstream::connection::Handshake;
 use crate::exchange::record::log::Unserved;
-use crate::exchange::request::DownstreamProtocol;
 use crate::exchange::tcp::{DownstreamTcp, Opened};
 use crate::exchange::{Connection, DownstreamBody};
 use crate::runtime::admission::AdmissionPermit;

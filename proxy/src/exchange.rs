@@ -10,26 +10,28 @@ pub mod early;
 pub mod forward;
 pub mod message;
 pub mod record;
-pub mod request;
 pub mod select;
+pub mod settings;
 pub mod tcp;
+pub mod worker;
 
 use std::rc::Rc;
 
 use hyper::header::{CONNECTION, HeaderValue, SERVER};
 use hyper::{Request, Response};
 
-pub use body::ReplyBody;
 pub use downstream::body::DownstreamBody;
-pub use request::{Connection, Worker, WorkerParts};
+pub use downstream::connection::Connection;
+pub use forward::reply_body::ReplyBody;
+pub use worker::{Worker, WorkerParts};
 
 use crate::filter::Action;
 use crate::telemetry::Counter;
+use downstream::connection::DownstreamProtocol;
 use downstream::origin::Origin;
 use forward::Forward;
 use message::local_reply;
 use record::{Ending, Record};
-use request::DownstreamProtocol;
 use select::find_route;
 
 /// Answers one request: the whole order of a request, read from top to bottom.

@@ -19,7 +19,7 @@ use crate::codec::{self, handshake, http1};
 use crate::exchange::downstream::origin::{
     INTERNAL_ADDRESSES_MAX, InternalAddresses, TRUSTED_HOPS_MAX,
 };
-use crate::exchange::request::{
+use crate::exchange::settings::{
     ExchangeSettings, FAILOVER_BODY_BYTES_MAX, REPLAY_BODY_BYTES_MAX, REPLAY_BYTES_MAX,
 };
 use crate::runtime::threads;

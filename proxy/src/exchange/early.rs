@@ -6,12 +6,12 @@ use std::time::Duration;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, Response};
 
-use crate::exchange::body::ReplyBody;
 use crate::exchange::downstream::body::DownstreamBody;
+use crate::exchange::forward::reply_body::ReplyBody;
 use crate::exchange::forward::{self, Forward};
 use crate::exchange::message::local_reply::{self, LocalReply};
 use crate::exchange::record::{Ending, Record};
-use crate::exchange::request::Worker;
+use crate::exchange::worker::Worker;
 use crate::filter::{Abort, CorsVerdict, Early, Fault};
 use crate::telemetry::{Counter, Gauge, ResponseFlags};
 

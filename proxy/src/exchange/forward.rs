@@ -2,6 +2,7 @@
 
 mod edits;
 pub mod mirror;
+pub mod reply_body;
 pub mod upgrade;
 
 use std::rc::Rc;
@@ -18,18 +19,22 @@ use crate::exchange::attempt::deadline::Deadline;
 use crate::exchange::attempt::policy::RequestPolicy;
 use crate::exchange::attempt::retries;
 use crate::exchange::attempt::send::{Outgoing, SendOptions};
-use crate::exchange::body::{Extras, Progress, ReplyBody, StreamBody, UpstreamBody};
+use crate::exchange::body::progress::Progress;
+use crate::exchange::body::upstream::{Extras, UpstreamBody};
 use crate::exchange::downstream::body::DownstreamBody;
+use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Origin;
+use crate::exchange::forward::reply_body::{ReplyBody, StreamBody};
 use crate::exchange::message::headers::{
     self, X_ENVOY_UPSTREAM_SERVICE_TIME, X_STRAIT_FROM_CLUSTER,
 };
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::message::readdress::readdress;
 use crate::exchange::record::{Ending, Record};
-use crate::exchange::request::{Connection, PickedEndpoint, RequestTarget, SnapshotRef, Worker};
 use crate::exchange::select::affinity::Affinity;
 use crate::exchange::select::find_route::Found;
+use crate::exchange::select::target::{PickedEndpoint, RequestTarget};
+use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::filter::retry::Controls;
 use crate::filter::{RetryPolicy, hop_by_hop};
 use crate::pool;

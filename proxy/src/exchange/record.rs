@@ -20,11 +20,14 @@ use tokio::time::Instant;
 
 use self::log::{End, LogFields};
 use crate::error::Kind;
-use crate::exchange::body::{Progress, ReplyBody};
+use crate::exchange::body::progress::Progress;
+use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Origin;
+use crate::exchange::forward::reply_body::ReplyBody;
 use crate::exchange::message::grpc_messages::Messages;
 use crate::exchange::message::local_reply::{self, LocalReply};
-use crate::exchange::request::{Connection, PickedEndpoint, RequestTarget, Worker};
+use crate::exchange::select::target::{PickedEndpoint, RequestTarget};
+use crate::exchange::worker::Worker;
 use crate::filter::timeout;
 use crate::snapshot::Route;
 use crate::telemetry::{

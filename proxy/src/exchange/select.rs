@@ -3,3 +3,4 @@
 pub mod affinity;
 mod federation;
 pub mod find_route;
+pub mod target;

@@ -6,7 +6,7 @@ use http::Request;
 
 use super::answer::{Action, Change, Edit, Edits, MirrorChoice, Outcome, Retries};
 use super::{early, secret};
-use crate::exchange::request::Connection;
+use crate::exchange::downstream::connection::Connection;
 use crate::exchange::select::find_route;
 use crate::filter::mirror::WHOLE;
 use crate::filter::{self, HeaderEdit, Mirrors, RetryPolicy, RouteFilters};

@@ -11,7 +11,7 @@ use crate::cluster::federation::{Pool, PoolSet};
 use crate::cluster::priorities::Health;
 use crate::cluster::{Cluster, Federation};
 use crate::exchange::message::local_reply::LocalReply;
-use crate::exchange::request::FAILOVER_BODY_BYTES_MAX;
+use crate::exchange::settings::FAILOVER_BODY_BYTES_MAX;
 use crate::identity::Replay;
 use crate::registry::{ClusterId, why};
 use crate::snapshot::Snapshot;

@@ -16,9 +16,10 @@ use super::{Question, cluster, connection, effect, secret};
 use crate::compile::Survey;
 use crate::compile::survey::{Idle, Part, nearest_host};
 use crate::exchange::downstream::connection::Handshake;
+use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::message::local_reply::LocalReply;
-use crate::exchange::request::{Connection, DownstreamProtocol, SnapshotRef};
 use crate::exchange::select::find_route::{self, Found};
+use crate::exchange::worker::SnapshotRef;
 use crate::filter::Scheme;
 use crate::route::{self, Rule, RuleIdx, normalize_host};
 use crate::snapshot::{

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
 use crate::error::Kind;
-use crate::exchange::body::Progress;
+use crate::exchange::body::progress::Progress;
 
 /// How long a request may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,13 +9,15 @@ use hyper::{Request, Response, Version};
 
 use crate::cluster::Hop;
 use crate::error::{Error, Retry};
-use crate::exchange::body::UpstreamBody;
 use crate::exchange::body::replay::Source;
+use crate::exchange::body::upstream::UpstreamBody;
+use crate::exchange::downstream::connection::Connection;
 use crate::exchange::forward::Forward;
 use crate::exchange::message::headers::TryHeaders;
 use crate::exchange::message::readdress;
 use crate::exchange::message::saved_head::SavedHead;
-use crate::exchange::request::{Connection, PickedEndpoint, Worker};
+use crate::exchange::select::target::PickedEndpoint;
+use crate::exchange::worker::Worker;
 use crate::pool::{Choice, Failed, Incoming, PoolTarget};
 use crate::telemetry::Counter;
 use crate::upstream::http1::{Interim, Message};

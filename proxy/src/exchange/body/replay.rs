@@ -15,9 +15,9 @@ use hyper::body::{Body, Frame};
 use smallvec::SmallVec;
 
 use crate::error::BoxError;
-use crate::exchange::body::Progress;
+use crate::exchange::body::feed::Feed;
+use crate::exchange::body::progress::Progress;
 use crate::exchange::downstream::body::DownstreamBody;
-use crate::exchange::forward::mirror::Feed;
 
 /// What a piece of a body costs apart from its bytes.
 const PIECE_BYTES: usize = 64;

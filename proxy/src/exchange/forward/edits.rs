@@ -7,12 +7,12 @@ use hyper::header::{HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, Uri, Version};
 
-use crate::exchange::body::ReplyBody;
 use crate::exchange::forward::Forward;
+use crate::exchange::forward::reply_body::ReplyBody;
 use crate::exchange::message::headers::{X_FORWARDED_HOST, X_REQUEST_ID};
 use crate::exchange::record::Record;
-use crate::exchange::request::PickedEndpoint;
 use crate::exchange::select::find_route;
+use crate::exchange::select::target::PickedEndpoint;
 use crate::filter::rewrite::ORIGINAL_PATH;
 use crate::filter::{Redirect, TemplateContext, TlsContext};
 use crate::snapshot::Destination;

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional_with_sizes};
 
 use crate::exchange::downstream::body::{DownstreamBody, Tunnel};
 use crate::exchange::record::{Ending, Record};
-use crate::exchange::request::Worker;
+use crate::exchange::worker::Worker;
 use crate::telemetry::Gauge;
 use crate::upstream::http1::Upgraded;
 

@@ -11,7 +11,7 @@ use rand::Rng;
 
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::{Origin, Trust, X_FORWARDED_FOR, X_FORWARDED_PROTO};
-use crate::exchange::request::ExchangeSettings;
+use crate::exchange::settings::ExchangeSettings;
 use crate::filter::{Scheme, timeout, uuid};
 
 /// Request id, forwarded and logged.

@@ -11,7 +11,7 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 
 use crate::error::{Error, Kind};
-use crate::exchange::body::ReplyBody;
+use crate::exchange::forward::reply_body::ReplyBody;
 use crate::filter::DirectResponse;
 use crate::telemetry::ResponseFlags;
 

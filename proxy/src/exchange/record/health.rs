@@ -5,7 +5,7 @@ use hyper::Response;
 
 use crate::cluster::Outcome;
 use crate::error::{Error, Kind};
-use crate::exchange::request::PickedEndpoint;
+use crate::exchange::select::target::PickedEndpoint;
 
 /// The outcome of an attempt, as far as the endpoint caused it.
 pub fn outcome<B>(tried: &Result<Response<B>, Error>, grpc: bool) -> Option<Outcome> {

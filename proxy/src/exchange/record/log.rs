@@ -12,9 +12,11 @@ use hyper::{Method, Request, Uri, Version};
 use rand::Rng;
 
 use crate::exchange::downstream::body::DownstreamBody;
+use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::downstream::origin::X_FORWARDED_FOR;
 use crate::exchange::message::headers::{X_REQUEST_ID, request_id};
-use crate::exchange::request::{Connection, DownstreamProtocol, PickedEndpoint, Worker};
+use crate::exchange::select::target::PickedEndpoint;
+use crate::exchange::worker::Worker;
 use crate::filter::rewrite::ORIGINAL_PATH;
 use crate::registry::Address;
 use crate::telemetry::{

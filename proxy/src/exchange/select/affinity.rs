@@ -11,7 +11,8 @@ use crate::balance::hash::{combine, xx_hash};
 use crate::balance::{CookieKey, HashKey, Source, client_hash};
 use crate::cluster::{Ask, Split, Stay};
 use crate::exchange::forward::Forward;
-use crate::exchange::request::{PickedEndpoint, RequestTarget, Worker};
+use crate::exchange::select::target::{PickedEndpoint, RequestTarget};
+use crate::exchange::worker::Worker;
 use crate::registry::Visit;
 
 /// What a request brings to balancers by hash.

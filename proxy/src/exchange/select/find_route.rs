@@ -7,10 +7,11 @@ use http::uri::PathAndQuery;
 use hyper::header::{HOST, LOCATION};
 use hyper::{Method, Request, Response, Uri};
 
-use crate::exchange::body::ReplyBody;
+use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
+use crate::exchange::forward::reply_body::ReplyBody;
 use crate::exchange::message::headers::X_STRAIT_FROM_CLUSTER;
 use crate::exchange::message::local_reply::LocalReply;
-use crate::exchange::request::{Connection, DownstreamProtocol, SnapshotRef};
+use crate::exchange::worker::SnapshotRef;
 use crate::filter::{Redirect, RedirectRequest, Scheme};
 use crate::route::{RequestHead, RuleIdx, normalize_host, normalize_path};
 use crate::snapshot::{HttpHosts, Listener, Route, Security, VirtualHost};

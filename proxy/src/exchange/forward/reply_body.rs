@@ -1,0 +1,136 @@
+//! The body of a response on its way to the client: streamed, with back pressure from the client.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+
+use crate::error::Error;
+use crate::exchange::attempt::deadline::Deadline;
+use crate::exchange::record::{Ending, Record};
+use crate::pool;
+
+/// The body of a response to the downstream peer.
+pub enum ReplyBody {
+    /// No bytes.
+    Empty,
+    /// A local reply's bytes, sent as one frame.
+    Full(Bytes),
+    /// Streamed from upstream as the downstream peer takes it.
+    Stream(Box<StreamBody>),
+}
+
+/// A response body on its way downstream, with all that its end must settle.
+pub struct StreamBody {
+    incoming: pool::Incoming,
+    /// Taken when the exchange ends; records a downstream disconnect if it is dropped before.
+    record: Option<Box<Record>>,
+    deadline: Option<Box<Deadline>>,
+}
+
+impl StreamBody {
+    /// Wraps the upstream's body.
+    pub fn new(
+        incoming: pool::Incoming,
+        record: Box<Record>,
+        deadline: Option<Box<Deadline>>,
+    ) -> Self {
+        Self {
+            incoming,
+            record: Some(record),
+            deadline,
+        }
+    }
+
+    fn end(&mut self, ending: Ending) {
+        if let Some(record) = self.record.take() {
+            record.finish(ending);
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        match Pin::new(&mut self.incoming).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                if let Some(record) = &mut self.record {
+                    record.saw_frame(&frame);
+                }
+                if self.incoming.is_end_stream() {
+                    self.end(Ending::Complete);
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => {
+                self.end(Ending::UpstreamBroke(error.kind()));
+                Poll::Ready(Some(Err(error)))
+            }
+            Poll::Ready(None) => {
+                self.end(Ending::Complete);
+                Poll::Ready(None)
+            }
+            Poll::Pending => {
+                let Some(deadline) = &mut self.deadline else {
+                    return Poll::Pending;
+                };
+                let kind = ready!(deadline.poll(cx, true));
+                self.end(Ending::TimedOut);
+                Poll::Ready(Some(Err(Error::new(kind))))
+            }
+        }
+    }
+}
+
+impl Drop for StreamBody {
+    fn drop(&mut self) {
+        if self.incoming.is_end_stream() {
+            self.end(Ending::Complete);
+        }
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let this = self.get_mut();
+        match this {
+            ReplyBody::Empty => Poll::Ready(None),
+            ReplyBody::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *this = ReplyBody::Empty;
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            ReplyBody::Stream(stream) => stream.poll(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            ReplyBody::Empty => true,
+            ReplyBody::Full(_) => false,
+            ReplyBody::Stream(stream) => stream.incoming.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            ReplyBody::Empty => SizeHint::with_exact(0),
+            ReplyBody::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            ReplyBody::Stream(stream) => stream.incoming.size_hint(),
+        }
+    }
+}
+
+impl std::fmt::Debug for ReplyBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            ReplyBody::Empty => "Empty",
+            ReplyBody::Full(_) => "Full",
+            ReplyBody::Stream(_) => "Stream",
+        })
+    }
+}

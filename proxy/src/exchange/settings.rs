@@ -1,0 +1,66 @@
+//! Settings of the request path that do not come from resources.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hyper::header::HeaderValue;
+
+use super::downstream::origin::InternalAddresses;
+
+/// Default of [`ExchangeSettings::replay_body_bytes_max`]: Envoy's limit of a request's buffer.
+pub const REPLAY_BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// Default of [`ExchangeSettings::failover_body_bytes_max`].
+pub const FAILOVER_BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// Most bytes of request bodies that all workers together keep for other attempts, by default.
+pub const REPLAY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Settings of the request path that do not come from resources.
+#[derive(Clone, Debug)]
+pub struct ExchangeSettings {
+    /// Value of the `server` response header; `None` leaves the upstream's. Default: `istio-envoy`, which
+    /// dashboards and tests expect.
+    pub server_name: Option<HeaderValue>,
+    /// Whether an external client's `x-request-id` is kept instead of replaced. Default: no.
+    pub keep_external_request_id: bool,
+    /// Networks whose clients are internal. Default: none. Source: `--internal-addresses`.
+    pub internal_addresses: InternalAddresses,
+    /// How many proxies in front of this one are trusted: what they say of the client's address and scheme is
+    /// believed. Default: 0. Source: `--trusted-hops`.
+    pub trusted_hops: usize,
+    /// Whether the client's host is told in `x-forwarded-host` when a rule changes it. Default: no. Source:
+    /// `--forwarded-host`.
+    pub forwarded_host: bool,
+    /// Whether the host of a mirror's copy has `-shadow` behind its name, as older Istio had it. Default: no.
+    pub shadow_host_suffix: bool,
+    /// Most bytes of one request body that are kept for another try. Default: 1 MiB.
+    pub replay_body_bytes_max: usize,
+    /// Most bytes of request bodies that one worker keeps for other attempts. Default: its part of 64 MiB.
+    pub replay_bytes_max: usize,
+    /// Most bytes of one request body that may be sent again to the next tier of clusters; no more than are kept for
+    /// another try. Default: 64 KiB. Source: `--failover-replay-bytes`.
+    pub failover_body_bytes_max: usize,
+    /// Name of this machine, for `%HOSTNAME%`.
+    pub hostname: Arc<str>,
+    /// The process's environment as it was at the start, for `%ENVIRONMENT(X)%`.
+    pub environment: Arc<BTreeMap<String, String>>,
+}
+
+impl Default for ExchangeSettings {
+    fn default() -> Self {
+        Self {
+            server_name: Some(HeaderValue::from_static("istio-envoy")),
+            keep_external_request_id: false,
+            internal_addresses: InternalAddresses::default(),
+            trusted_hops: 0,
+            forwarded_host: false,
+            shadow_host_suffix: false,
+            replay_body_bytes_max: REPLAY_BODY_BYTES_MAX,
+            replay_bytes_max: REPLAY_BYTES_MAX,
+            failover_body_bytes_max: FAILOVER_BODY_BYTES_MAX,
+            hostname: Arc::from(""),
+            environment: Arc::default(),
+        }
+    }
+}

@@ -17,6 +17,7 @@ pub mod worker;
 
 use std::rc::Rc;
 
+use bytes::Bytes;
 use hyper::header::{CONNECTION, HeaderValue, SERVER};
 use hyper::{Request, Response};
 
@@ -51,7 +52,7 @@ pub async fn run(
         Err(refusal) => {
             let response = record.reply(&refusal);
             record.finish(Ending::Complete);
-            response
+            response.map(ReplyBody::from)
         }
         Ok(found) => {
             record.routed(found.route());
@@ -89,13 +90,13 @@ pub async fn run(
 fn answer(
     forward: &Forward<'_>,
     request: &Request<DownstreamBody>,
-    mut response: Response<ReplyBody>,
+    mut response: Response<Bytes>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
     record.answered(&response);
     forward.edit_reply(request, &record, &mut response);
     record.finish(Ending::Complete);
-    response
+    response.map(ReplyBody::from)
 }
 
 /// Headers of every response, local replies included.

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, Response};
 
@@ -38,11 +39,11 @@ pub async fn run(
     };
     match (&early.cors, verdict) {
         (_, CorsVerdict::Answer(headers)) => {
-            let mut response = Response::new(ReplyBody::Empty);
+            let mut response = Response::new(Bytes::new());
             *response.headers_mut() = headers;
             record.answered_as(&response, "cors_response");
             record.finish(Ending::Complete);
-            response
+            response.map(ReplyBody::from)
         }
         (Some(cors), CorsVerdict::Share(origin)) => {
             let mut response = forward::run(forward, request, record).await;
@@ -117,5 +118,5 @@ fn aborted(
         forward.edit_reply(request, &record, &mut response);
     }
     record.finish(Ending::Complete);
-    response
+    response.map(ReplyBody::from)
 }

@@ -330,7 +330,7 @@ fn refuse(
         forward.edit_response((destination, None), &kept, &record, &mut response);
     }
     record.finish(Ending::Complete);
-    response
+    response.map(ReplyBody::from)
 }
 
 /// Passes the upstream's response on: hop-by-hop headers out, our own in, then the route's edits; the body streams.

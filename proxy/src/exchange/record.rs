@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use hyper::body::{Body, Frame};
+use hyper::body::Frame;
 use hyper::header::{HeaderMap, HeaderName};
 use hyper::{Method, Request, Response};
 use tokio::time::Instant;
@@ -23,7 +23,6 @@ use crate::error::Kind;
 use crate::exchange::body::progress::Progress;
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Origin;
-use crate::exchange::forward::reply_body::ReplyBody;
 use crate::exchange::message::grpc_messages::Messages;
 use crate::exchange::message::local_reply::{self, LocalReply};
 use crate::exchange::select::target::{PickedEndpoint, RequestTarget};
@@ -242,7 +241,7 @@ impl Record {
     }
 
     /// Makes a local reply and notes it.
-    pub fn reply(&mut self, local: &LocalReply) -> Response<ReplyBody> {
+    pub fn reply(&mut self, local: &LocalReply) -> Response<Bytes> {
         self.connection.answered_here.set(true);
         let mut response = local.response(self.grpc);
         if self.head {
@@ -251,7 +250,7 @@ impl Record {
         self.log_answered();
         self.responded(response.status().as_u16(), local.flags, local.details);
         self.saw_headers(response.headers());
-        self.sent_bytes = response.body().size_hint().exact().unwrap_or(0);
+        self.sent_bytes = response.body().len() as u64;
         self.count_local_reply(local.flags);
         response
     }
@@ -270,18 +269,18 @@ impl Record {
     }
 
     /// Notes a response that a route made by itself.
-    pub fn answered(&mut self, response: &Response<ReplyBody>) {
+    pub fn answered(&mut self, response: &Response<Bytes>) {
         self.answered_as(response, "direct_response");
     }
 
     /// Notes a response that a rule made by itself, with these details.
-    pub fn answered_as(&mut self, response: &Response<ReplyBody>, details: &'static str) {
+    pub fn answered_as(&mut self, response: &Response<Bytes>, details: &'static str) {
         self.connection.answered_here.set(true);
         self.log_answered();
         let code = response.status().as_u16();
         self.responded(code, ResponseFlags::NONE, details);
         self.count_local_reply(ResponseFlags::NONE);
-        self.sent_bytes = response.body().size_hint().exact().unwrap_or(0);
+        self.sent_bytes = response.body().len() as u64;
     }
 
     /// Notes the route that took the request.

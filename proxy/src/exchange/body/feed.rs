@@ -198,6 +198,8 @@ impl Drop for CopyBody {
 
 #[cfg(test)]
 mod tests {
+    use hyper::header::HeaderValue;
+
     use super::*;
 
     fn poll(body: &mut CopyBody) -> Poll<Option<Result<Bytes, String>>> {

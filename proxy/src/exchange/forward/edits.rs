@@ -2,13 +2,13 @@
 
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use http::uri::{Authority, PathAndQuery};
 use hyper::header::{HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, Uri, Version};
 
 use crate::exchange::forward::Forward;
-use crate::exchange::forward::reply_body::ReplyBody;
 use crate::exchange::message::headers::{X_FORWARDED_HOST, X_REQUEST_ID};
 use crate::exchange::record::Record;
 use crate::exchange::select::find_route;
@@ -159,7 +159,7 @@ impl Forward<'_> {
     }
 
     /// The response of a redirect rule.
-    pub fn redirect<B>(&self, redirect: &Redirect, request: &Request<B>) -> Response<ReplyBody> {
+    pub fn redirect<B>(&self, redirect: &Redirect, request: &Request<B>) -> Response<Bytes> {
         find_route::redirect(redirect, self.connection, self.origin.scheme, request)
     }
 
@@ -168,7 +168,7 @@ impl Forward<'_> {
         &self,
         request: &Request<B>,
         record: &Record,
-        response: &mut Response<ReplyBody>,
+        response: &mut Response<Bytes>,
     ) {
         let filters = &self.found.route().filters;
         if !filters.leaves_response_headers() {

@@ -21,6 +21,15 @@ pub enum ReplyBody {
     Stream(Box<StreamBody>),
 }
 
+impl From<Bytes> for ReplyBody {
+    fn from(bytes: Bytes) -> Self {
+        match bytes.is_empty() {
+            true => ReplyBody::Empty,
+            false => ReplyBody::Full(bytes),
+        }
+    }
+}
+
 /// A response body on its way downstream, with all that its end must settle.
 pub struct StreamBody {
     incoming: pool::Incoming,

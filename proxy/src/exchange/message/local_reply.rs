@@ -11,7 +11,6 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 
 use crate::error::{Error, Kind};
-use crate::exchange::forward::reply_body::ReplyBody;
 use crate::filter::DirectResponse;
 use crate::telemetry::ResponseFlags;
 
@@ -213,14 +212,13 @@ impl LocalReply {
     }
 
     /// The response itself, in the form that the client understands.
-    pub fn response(&self, grpc: bool) -> Response<ReplyBody> {
+    pub fn response(&self, grpc: bool) -> Response<Bytes> {
         if grpc {
             return self.grpc_response();
         }
         let body = match self.text() {
-            Cow::Borrowed("") => ReplyBody::Empty,
-            Cow::Borrowed(text) => ReplyBody::Full(Bytes::from_static(text.as_bytes())),
-            Cow::Owned(text) => ReplyBody::Full(Bytes::from(text)),
+            Cow::Borrowed(text) => Bytes::from_static(text.as_bytes()),
+            Cow::Owned(text) => Bytes::from(text),
         };
         let mut response = Response::new(body);
         *response.status_mut() = self.status;
@@ -249,8 +247,8 @@ impl LocalReply {
         }
     }
 
-    fn grpc_response(&self) -> Response<ReplyBody> {
-        let mut response = Response::new(ReplyBody::Empty);
+    fn grpc_response(&self) -> Response<Bytes> {
+        let mut response = Response::new(Bytes::new());
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, APPLICATION_GRPC);
         headers.insert(
@@ -270,12 +268,8 @@ impl LocalReply {
 }
 
 /// The response of a rule that answers by itself; HEAD gets its headers only.
-pub fn direct(direct: &DirectResponse, method: &Method) -> Response<ReplyBody> {
-    let body = match direct.body.len() {
-        0 => ReplyBody::Empty,
-        _ => ReplyBody::Full(direct.body.clone()),
-    };
-    let mut response = Response::new(body);
+pub fn direct(direct: &DirectResponse, method: &Method) -> Response<Bytes> {
+    let mut response = Response::new(direct.body.clone());
     *response.status_mut() = direct.status;
     if let Some(content_type) = direct.content_type() {
         response.headers_mut().insert(CONTENT_TYPE, content_type);
@@ -288,23 +282,23 @@ pub fn direct(direct: &DirectResponse, method: &Method) -> Response<ReplyBody> {
 }
 
 /// Takes the body out of a response whose status has none (RFC 9110, sections 15.3.5 and 15.4.5).
-pub fn drop_forbidden_body(response: &mut Response<ReplyBody>) {
+pub fn drop_forbidden_body(response: &mut Response<Bytes>) {
     if matches!(
         response.status(),
         StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED
     ) {
-        *response.body_mut() = ReplyBody::Empty;
+        *response.body_mut() = Bytes::new();
         response.headers_mut().remove(CONTENT_TYPE);
         response.headers_mut().remove(CONTENT_LENGTH);
     }
 }
 
 /// Takes the body out of the response to a HEAD request and leaves its length (RFC 9110, section 9.3.2).
-pub fn headers_only(response: &mut Response<ReplyBody>) {
-    if let ReplyBody::Full(body) = response.body() {
-        let length = HeaderValue::from(body.len());
+pub fn headers_only(response: &mut Response<Bytes>) {
+    if !response.body().is_empty() {
+        let length = HeaderValue::from(response.body().len());
         response.headers_mut().insert(CONTENT_LENGTH, length);
-        *response.body_mut() = ReplyBody::Empty;
+        *response.body_mut() = Bytes::new();
     }
 }
 

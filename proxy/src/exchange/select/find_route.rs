@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::uri::PathAndQuery;
 use hyper::header::{HOST, LOCATION};
 use hyper::{Method, Request, Response, Uri};
 
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
-use crate::exchange::forward::reply_body::ReplyBody;
 use crate::exchange::message::headers::X_STRAIT_FROM_CLUSTER;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::worker::SnapshotRef;
@@ -170,7 +170,7 @@ pub fn redirect<B>(
     connection: &Connection,
     scheme: Scheme,
     request: &Request<B>,
-) -> Response<ReplyBody> {
+) -> Response<Bytes> {
     let location = redirect.location(&RedirectRequest {
         scheme: scheme.as_str(),
         authority: authority(request).unwrap_or_default(),
@@ -178,7 +178,7 @@ pub fn redirect<B>(
         query: request.uri().query(),
         listener_port: connection.listener.address.port(),
     });
-    let mut response = Response::new(ReplyBody::Empty);
+    let mut response = Response::new(Bytes::new());
     *response.status_mut() = redirect.code;
     if let Some(location) = location {
         response.headers_mut().insert(LOCATION, location);

@@ -30,9 +30,9 @@ use crate::filter::Action;
 use crate::telemetry::Counter;
 use downstream::connection::DownstreamProtocol;
 use downstream::origin::Origin;
-use forward::Forward;
 use message::local_reply;
 use record::{Ending, Record};
+use select::context::RequestContext;
 use select::find_route;
 
 /// Answers one request: the whole order of a request, read from top to bottom.
@@ -56,7 +56,7 @@ pub async fn run(
         }
         Ok(found) => {
             record.routed(found.route());
-            let forward = Forward {
+            let context = RequestContext {
                 worker,
                 connection,
                 origin: &origin,
@@ -65,21 +65,21 @@ pub async fn run(
             };
             let made = match &found.route().filters.action {
                 Action::Forward => None,
-                Action::Redirect(redirect) => Some(forward.redirect(redirect, &request)),
+                Action::Redirect(redirect) => Some(context.redirect(redirect, &request)),
                 Action::DirectResponse(direct) => {
                     Some(local_reply::direct(direct, request.method()))
                 }
             };
             match made {
                 None => match &found.route().filters.early {
-                    None => forward::run(forward, &mut Some(request), record).await,
+                    None => forward::run(context, &mut Some(request), record).await,
                     // boxed: few rules have one, and all others would carry it
                     Some(early) => {
                         let request = &mut Some(request);
-                        Box::pin(early::run(early, forward, request, record)).await
+                        Box::pin(early::run(early, context, request, record)).await
                     }
                 },
-                Some(response) => answer(&forward, &request, response, record),
+                Some(response) => answer(&context, &request, response, record),
             }
         }
     };
@@ -88,13 +88,13 @@ pub async fn run(
 
 /// Finishes a response that the route itself made.
 fn answer(
-    forward: &Forward<'_>,
+    context: &RequestContext<'_>,
     request: &Request<DownstreamBody>,
     mut response: Response<Bytes>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
     record.answered(&response);
-    forward.edit_reply(request, &record, &mut response);
+    context.edit_reply(request, &record, &mut response);
     record.finish(Ending::Complete);
     response.map(ReplyBody::from)
 }

@@ -8,10 +8,11 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Request, Response};
 
 use crate::exchange::downstream::body::DownstreamBody;
+use crate::exchange::forward;
 use crate::exchange::forward::reply_body::ReplyBody;
-use crate::exchange::forward::{self, Forward};
 use crate::exchange::message::local_reply::{self, LocalReply};
 use crate::exchange::record::{Ending, Record};
+use crate::exchange::select::context::RequestContext;
 use crate::exchange::worker::Worker;
 use crate::filter::{Abort, CorsVerdict, Early, Fault};
 use crate::telemetry::{Counter, Gauge, ResponseFlags};
@@ -24,14 +25,14 @@ const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 /// Applies faults and CORS around the forwarding of a request.
 pub async fn run(
     early: &Early,
-    forward: Forward<'_>,
+    context: RequestContext<'_>,
     request: &mut Option<Request<DownstreamBody>>,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
     if let Some(fault) = &early.fault
-        && let Some(abort) = suffer(fault, forward.worker, &mut record).await
+        && let Some(abort) = suffer(fault, context.worker, &mut record).await
     {
-        return aborted(&forward, request.as_ref(), abort, record);
+        return aborted(&context, request.as_ref(), abort, record);
     }
     let verdict = match (&early.cors, &*request) {
         (Some(cors), Some(request)) => cors.judge(request.method(), request.headers()),
@@ -46,11 +47,11 @@ pub async fn run(
             response.map(ReplyBody::from)
         }
         (Some(cors), CorsVerdict::Share(origin)) => {
-            let mut response = forward::run(forward, request, record).await;
+            let mut response = forward::run(context, request, record).await;
             cors.share(origin, response.headers_mut());
             response
         }
-        _ => forward::run(forward, request, record).await,
+        _ => forward::run(context, request, record).await,
     }
 }
 
@@ -99,12 +100,12 @@ impl Drop for DelayPermit<'_> {
 
 /// Answers an aborted request, with the rule's response edits.
 fn aborted(
-    forward: &Forward<'_>,
+    context: &RequestContext<'_>,
     request: Option<&Request<DownstreamBody>>,
     abort: Abort,
     mut record: Box<Record>,
 ) -> Response<ReplyBody> {
-    forward.worker.count(Counter::FaultAborts);
+    context.worker.count(Counter::FaultAborts);
     let mut response = record.reply(&LocalReply::fault(abort.status));
     local_reply::drop_forbidden_body(&mut response);
     if let Some(status) = abort.grpc
@@ -115,7 +116,7 @@ fn aborted(
         record.saw_headers(headers);
     }
     if let Some(request) = request {
-        forward.edit_reply(request, &record, &mut response);
+        context.edit_reply(request, &record, &mut response);
     }
     record.finish(Ending::Complete);
     response.map(ReplyBody::from)

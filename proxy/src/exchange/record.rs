@@ -25,7 +25,7 @@ use crate::exchange::downstream::connection::Connection;
 use crate::exchange::downstream::origin::Origin;
 use crate::exchange::message::grpc_messages::Messages;
 use crate::exchange::message::local_reply::{self, LocalReply};
-use crate::exchange::select::target::{PickedEndpoint, RequestTarget};
+use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::exchange::worker::Worker;
 use crate::filter::timeout;
 use crate::snapshot::Route;
@@ -58,7 +58,7 @@ pub struct Record {
     /// The endpoint that the request went to; counted as active until the record ends.
     picked: Option<PickedEndpoint>,
     /// The cluster that it is for.
-    target: Option<RequestTarget>,
+    target: Option<Target>,
     /// Counts the requests of a rule with a `statPrefix`.
     route_stats: Option<Arc<RouteStats>>,
     progress: Option<Rc<Progress>>,
@@ -68,9 +68,9 @@ pub struct Record {
     /// What else is said of it, however it ends.
     added: ResponseFlags,
     /// How often the request was sent to an endpoint.
-    tries: u32,
+    attempts: u32,
     /// Status of the last of these attempts; 0 for none.
-    try_code: u16,
+    attempt_code: u16,
     details: &'static str,
     grpc: bool,
     /// Whether the method is HEAD.
@@ -111,8 +111,8 @@ impl Record {
             code: 0,
             flags: ResponseFlags::DC,
             added: ResponseFlags::NONE,
-            tries: 0,
-            try_code: 0,
+            attempts: 0,
+            attempt_code: 0,
             details: "downstream_remote_disconnect",
             grpc: timeout::is_grpc(request.headers()),
             head: request.method() == Method::HEAD,
@@ -148,7 +148,7 @@ impl Record {
     }
 
     /// Notes the cluster that the request is for.
-    pub fn target(&mut self, target: &RequestTarget) {
+    pub fn target(&mut self, target: &Target) {
         if let Some(log) = &mut self.log {
             log.target(target.cluster().name());
         }
@@ -157,32 +157,32 @@ impl Record {
 
     /// Notes the endpoint that the request goes to, and counts the request in there.
     pub fn went_to(&mut self, picked: PickedEndpoint, progress: &Rc<Progress>) {
-        self.tries_again(picked);
+        self.attempt_begins(picked);
         if self.grpc {
             progress.count_messages();
         }
         self.progress = Some(Rc::clone(progress));
     }
 
-    /// Notes the endpoint that another try goes to, and counts the request in there instead.
-    pub fn tries_again(&mut self, picked: PickedEndpoint) {
-        self.tries += 1;
+    /// Notes the endpoint that an attempt goes to, and counts the request as active there instead of at the one before.
+    pub fn attempt_begins(&mut self, picked: PickedEndpoint) {
+        self.attempts += 1;
         picked.enter();
         if let Some(before) = self.picked.replace(picked) {
-            before.tried(std::mem::take(&mut self.try_code), &self.worker);
+            before.attempted(std::mem::take(&mut self.attempt_code), &self.worker);
             before.endpoint().state.leave();
         }
     }
 
-    /// Notes the status that a try got, if it got one.
-    pub fn try_got<B, E>(&mut self, tried: &Result<Response<B>, E>) {
-        let status = tried.as_ref().map(Response::status);
-        self.try_code = status.map_or(0, |status| status.as_u16());
+    /// Notes the status of an attempt, if it got a response.
+    pub fn attempt_ended<B, E>(&mut self, attempted: &Result<Response<B>, E>) {
+        let status = attempted.as_ref().map(Response::status);
+        self.attempt_code = status.map_or(0, |status| status.as_u16());
     }
 
     /// How often the request was sent to an endpoint.
-    pub fn tries(&self) -> u32 {
-        self.tries
+    pub fn attempts(&self) -> u32 {
+        self.attempts
     }
 
     /// What the access log line will say, if there will be one.
@@ -395,7 +395,7 @@ impl Record {
             let end = End {
                 record: &record,
                 details: self.details,
-                attempts: self.tries,
+                attempts: self.attempts,
                 upstream_time: self.upstream_time,
             };
             log.write(
@@ -406,7 +406,7 @@ impl Record {
             );
         }
         if let Some(picked) = &self.picked {
-            picked.tried(self.try_code, worker);
+            picked.attempted(self.attempt_code, worker);
             picked.endpoint().state.leave();
         }
     }

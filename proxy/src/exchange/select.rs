@@ -1,6 +1,8 @@
 //! Where a request goes: its route, its cluster, and one of the cluster's endpoints.
 
 pub mod affinity;
+pub mod context;
 mod federation;
 pub mod find_route;
+pub mod pick;
 pub mod target;

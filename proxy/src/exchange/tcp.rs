@@ -13,25 +13,18 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::balance::{HashKey, of_address};
-use crate::cluster::federation::Federation;
-use crate::cluster::{Ask, Avoid, Cluster, Outcome};
+use crate::cluster::{Ask, Outcome};
 use crate::error::{Error, Kind};
-use crate::exchange::attempt::retries::endpoints_of;
 use crate::exchange::message::local_reply::LocalReply;
 use crate::exchange::record::health;
 use crate::exchange::record::log::host;
-use crate::exchange::select::target::{EndpointRef, PickedEndpoint, RequestTarget};
+use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::exchange::worker::{SnapshotRef, Worker};
-use crate::identity::Replay;
-use crate::registry::{Address, ConnectionPermit, EndpointState, Visit};
+use crate::registry::{Address, ConnectionPermit, EndpointState};
 use crate::route::OpaqueHead;
 use crate::snapshot::{Destination, Federated, OpaqueRoutes};
-use crate::telemetry::{Counter, Entry, ReplayCause, RequestStats, ResponseFlags};
+use crate::telemetry::{Counter, Entry, RequestStats, ResponseFlags};
 use crate::upstream::{Client, Dialed, Ends, Tunnel, dial};
-
-/// Endpoints that one connection is tried on; where clusters stand in tiers, in the first of them and in the last, and
-/// one in each between. Envoy's default is 1; TCP has no retry policy to ask.
-pub const CONNECT_ATTEMPTS_MAX: usize = 3;
 
 /// A downstream TCP connection to proxy.
 #[derive(Clone, Debug)]
@@ -87,7 +80,7 @@ fn target(
     snapshot: &SnapshotRef,
     asked: &DownstreamTcp,
     record: &mut Record,
-) -> Result<(RequestTarget, Option<Arc<Tunnel>>), End> {
+) -> Result<(Target, Option<Arc<Tunnel>>), End> {
     let no_route = || End {
         flags: ResponseFlags::NR,
         details: "filter_chain_not_found",
@@ -108,9 +101,8 @@ fn target(
     let split = route.split.as_ref().ok_or_else(no_route)?;
     let destination: &Destination = worker.random(|rng| split.pick(rng));
     record.cluster = Some(Arc::clone(&destination.name));
-    let target = RequestTarget::find(snapshot, destination.cluster).ok_or_else(|| {
-        let LocalReply { flags, details, .. } =
-            RequestTarget::unknown(snapshot, destination.cluster);
+    let target = Target::find(snapshot, destination.cluster).ok_or_else(|| {
+        let LocalReply { flags, details, .. } = Target::unknown(snapshot, destination.cluster);
         End { flags, details }
     })?;
     record.stats = Arc::clone(&target.cluster().stats);
@@ -150,14 +142,14 @@ const UNKNOWN_INTERVAL: Duration = Duration::from_secs(1);
 /// Connects to an endpoint, and to others when that fails.
 async fn connect(
     worker: &Rc<Worker>,
-    target: &RequestTarget,
+    target: &Target,
     tunnel: Option<Arc<Tunnel>>,
     mut record: Record,
 ) -> Option<Opened> {
     let mut tried = Vec::new();
     let asking = target.clone().asking(ask(target, &record));
     let visit = target.visit(record.client.source.ip(), record.started);
-    while let Some(picked) = asking.pick_other(worker, visit, &mut tried) {
+    while let Some(picked) = asking.pick_for_connection(worker, visit, &mut tried) {
         record.goes_to(&picked);
         let pool_target = picked.pool_target(&record.client, target.cluster().protocol);
         let counts = worker.pools.counts();
@@ -224,87 +216,13 @@ fn failure(error: &Error) -> Box<str> {
 }
 
 /// The key of a connection, which is its client's address or none.
-fn ask(target: &RequestTarget, record: &Record) -> Ask {
+fn ask(target: &Target, record: &Record) -> Ask {
     let by_address = matches!(target.cluster().hash_key(), Some(HashKey::SourceIp));
     let client = by_address.then(|| record.client.source.ip());
     Ask {
         hash: client.map(of_address),
         ..Ask::default()
     }
-}
-
-impl RequestTarget {
-    /// Picks an endpoint that has not been tried, and notes it as tried; `None` when there is none left, or enough
-    /// were. The first one is that of the client's visit, if the client stays with one.
-    fn pick_other(
-        &self,
-        worker: &Worker,
-        visit: Option<Visit>,
-        tried: &mut Vec<EndpointRef>,
-    ) -> Option<PickedEndpoint> {
-        let picked = match (&self.cluster().federation, tried.as_slice()) {
-            (_, []) => self.pick_for(visit, worker),
-            (None, _) if tried.len() < CONNECT_ATTEMPTS_MAX => {
-                self.untried(self.cluster(), worker, tried)
-            }
-            (None, _) => None,
-            (Some(federation), [first, ..]) => {
-                let at = |endpoint_ref: &EndpointRef| {
-                    self.at_pool(endpoint_ref.cluster, endpoint_ref.endpoint)
-                };
-                let tier = |endpoint_ref: &EndpointRef| at(endpoint_ref).tier(federation);
-                let last = tried.last().unwrap_or(first);
-                let in_tier = tried
-                    .iter()
-                    .filter(|endpoint_ref| tier(endpoint_ref) == tier(last));
-                let more = in_tier.count() < CONNECT_ATTEMPTS_MAX;
-                let is_first_tier = tier(last) == tier(first);
-                let last = at(last);
-                let same = match more && (is_first_tier || !last.has_next_tier()) {
-                    true => last.of_same_tier(worker, tried),
-                    false => None,
-                };
-                let same = same.and_then(|next| self.untried(next.cluster(), worker, tried));
-                same.or_else(|| of_tier_after(&last, federation, worker))
-            }
-        }?;
-        tried.push(picked.endpoint_ref());
-        Some(picked)
-    }
-
-    /// An endpoint of this cluster that may be picked now and has not been tried.
-    fn untried(
-        &self,
-        cluster: &Cluster,
-        worker: &Worker,
-        tried: &[EndpointRef],
-    ) -> Option<PickedEndpoint> {
-        let here = endpoints_of(cluster.id(), tried);
-        let ask = Ask {
-            calm: !self.is_last_resort(cluster.id()),
-            ..self.ask()
-        };
-        let avoid = Avoid {
-            endpoints: &here,
-            priorities: &[],
-        };
-        let endpoint = worker.random(|rng| cluster.pick_other(ask, &avoid, rng))?;
-        (!here.contains(&endpoint)).then(|| self.at_pool(cluster.id(), endpoint))
-    }
-}
-
-/// An endpoint of the next tier that has one, if connections may go there.
-fn of_tier_after(
-    last: &PickedEndpoint,
-    federation: &Federation,
-    worker: &Worker,
-) -> Option<PickedEndpoint> {
-    if federation.replay == Replay::Off {
-        return None;
-    }
-    let next = last.of_next_tier(worker)?;
-    last.moves_on(&next, ReplayCause::Connect, worker);
-    Some(next)
 }
 
 /// Everything that the end of a connection reports; told when it is dropped.
@@ -375,7 +293,7 @@ impl Record {
             None => (Arc::clone(endpoint.stats.cluster()), None),
         });
         self.attempts += 1;
-        picked.tried(0, &self.worker);
+        picked.attempted(0, &self.worker);
         if !self.counted {
             self.stats = Arc::clone(&endpoint.stats);
             self.stats.tcp().opened(self.worker.id);

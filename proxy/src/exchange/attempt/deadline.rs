@@ -15,22 +15,26 @@ use crate::exchange::body::progress::Progress;
 /// How long a request may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// All tries together.
+    /// All attempts together.
     pub request: Option<Duration>,
-    /// Each try.
-    pub per_try: Option<Duration>,
+    /// Each attempt.
+    pub per_attempt: Option<Duration>,
 }
 
 impl Times {
-    /// Times of which that of a try counts only if it is the shorter one.
-    pub fn new(request: Option<Duration>, per_try: Option<Duration>) -> Self {
-        let per_try = per_try.filter(|per_try| request.is_none_or(|request| *per_try < request));
-        Self { request, per_try }
+    /// The time of an attempt counts only if it is shorter than that of the request.
+    pub fn new(request: Option<Duration>, per_attempt: Option<Duration>) -> Self {
+        let per_attempt =
+            per_attempt.filter(|per_attempt| request.is_none_or(|request| *per_attempt < request));
+        Self {
+            request,
+            per_attempt,
+        }
     }
 
-    /// How long the first try may take.
-    pub fn first_try(&self) -> Option<Duration> {
-        self.per_try.or(self.request)
+    /// How long the first attempt may take.
+    pub fn first_attempt(&self) -> Option<Duration> {
+        self.per_attempt.or(self.request)
     }
 
     /// A watch over these times, if there are any.
@@ -40,7 +44,7 @@ impl Times {
                 progress: Rc::clone(progress),
                 times: self,
                 request: None,
-                per_try: None,
+                per_attempt: None,
             })
         })
     }
@@ -51,39 +55,39 @@ pub struct Deadline {
     progress: Rc<Progress>,
     times: Times,
     request: Option<Pin<Box<Sleep>>>,
-    per_try: Option<Pin<Box<Sleep>>>,
+    per_attempt: Option<Pin<Box<Sleep>>>,
 }
 
 impl Deadline {
-    /// Ready when a time is over, and which. `connected` is whether the try has its connection, which its time is
-    /// counted from.
+    /// Ready when a timeout expires; returns which one. `connected` is whether the attempt has its connection: its
+    /// time starts then.
     pub fn poll(&mut self, cx: &mut Context<'_>, connected: bool) -> Poll<Kind> {
-        if self.request.is_none() && self.per_try.is_none() {
+        if self.request.is_none() && self.per_attempt.is_none() {
             ready!(self.progress.poll_complete(cx));
         }
         let request = self.times.request;
         if poll_sleep(&mut self.request, request, cx).is_ready() {
             return Poll::Ready(Kind::RequestTimeout);
         }
-        let per_try = self.times.per_try.filter(|_| connected);
-        poll_sleep(&mut self.per_try, per_try, cx).map(|()| Kind::TryTimeout)
+        let per_attempt = self.times.per_attempt.filter(|_| connected);
+        poll_sleep(&mut self.per_attempt, per_attempt, cx).map(|()| Kind::TryTimeout)
     }
 
-    /// Another try begins.
-    pub fn next_try(&mut self) {
-        self.per_try = None;
+    /// A further attempt begins.
+    pub fn next_attempt(&mut self) {
+        self.per_attempt = None;
     }
 
-    /// How long the next try may take.
+    /// How long the next attempt may take.
     pub fn left(&self) -> Option<Duration> {
         let left = self
             .request
             .as_ref()
             .map(|sleep| sleep.deadline().saturating_duration_since(Instant::now()));
         let request = left.or(self.times.request);
-        match (request, self.times.per_try) {
-            (Some(request), Some(per_try)) => Some(request.min(per_try)),
-            (request, per_try) => request.or(per_try),
+        match (request, self.times.per_attempt) {
+            (Some(request), Some(per_attempt)) => Some(request.min(per_attempt)),
+            (request, per_attempt) => request.or(per_attempt),
         }
     }
 }

@@ -3,30 +3,30 @@
 use hyper::header::HeaderMap;
 
 use crate::exchange::attempt::deadline::Times;
-use crate::exchange::forward::Forward;
 use crate::exchange::record::Record;
+use crate::exchange::select::context::RequestContext;
 use crate::filter::retry::Controls;
 use crate::filter::{RetryPolicy, timeout};
 
 /// Timeouts and retries that the route and a trusted client ask for.
 pub struct RequestPolicy {
-    /// How long it may take, and each try.
+    /// How long it may take, and each attempt.
     pub times: Times,
-    /// In place of the route's policy.
+    /// The client's policy, in place of the route's.
     pub policy: Option<Box<RetryPolicy>>,
-    /// Whether it may be tried more than once.
+    /// Whether more than one attempt may be made.
     pub retriable: bool,
 }
 
 impl RequestPolicy {
-    /// Puts the two together, and tells the upstream how long it has.
+    /// Combines the two, and sets the header that tells the upstream its time.
     pub fn of(
-        forward: &Forward<'_>,
+        context: &RequestContext<'_>,
         controls: Option<&Controls>,
         headers: &mut HeaderMap,
         record: &Record,
     ) -> Self {
-        let filters = &forward.found.route().filters;
+        let filters = &context.found.route().filters;
         let route = filters.retry.as_deref();
         let own = controls.and_then(|controls| controls.policy(route));
         let policy = own.as_ref().or(route);
@@ -43,7 +43,7 @@ impl RequestPolicy {
             None
         };
         let times = Times::new(timeout::effective(timeout, client), per_try);
-        if let Some(time) = times.first_try() {
+        if let Some(time) = times.first_attempt() {
             headers.insert(timeout::EXPECTED_TIMEOUT, timeout::millis(time));
             if grpc {
                 headers.insert(timeout::GRPC_TIMEOUT, timeout::format_grpc_timeout(time));

@@ -12,10 +12,10 @@ use crate::error::{Error, Retry};
 use crate::exchange::body::replay::Source;
 use crate::exchange::body::upstream::UpstreamBody;
 use crate::exchange::downstream::connection::Connection;
-use crate::exchange::forward::Forward;
-use crate::exchange::message::headers::TryHeaders;
+use crate::exchange::message::headers::AttemptHeaders;
 use crate::exchange::message::readdress;
 use crate::exchange::message::saved_head::SavedHead;
+use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::exchange::worker::Worker;
 use crate::pool::{Choice, Failed, Incoming, PoolTarget};
@@ -47,7 +47,7 @@ enum Form {
         /// Taken when the request is handed on for good.
         message: Option<Message<UpstreamBody>>,
         /// For one with a body: one without can be sent again as it is.
-        again: Option<Box<Again>>,
+        saved: Option<Box<SavedRequest>>,
     },
     Http2(Box<Http2>),
 }
@@ -55,19 +55,19 @@ enum Form {
 struct Http2 {
     /// Taken when the request is handed on.
     request: Option<Request<UpstreamBody>>,
-    again: Option<Again>,
+    saved: Option<SavedRequest>,
     /// Who takes interim responses.
     interim: Option<Arc<dyn Interim>>,
 }
 
-/// What a request can be made from once more.
-struct Again {
+/// The saved request, for a further attempt.
+struct SavedRequest {
     saved_head: SavedHead,
     /// Its body, if it has one.
     source: Option<Rc<Source>>,
 }
 
-impl Again {
+impl SavedRequest {
     fn body(&self) -> Option<UpstreamBody> {
         match &self.source {
             None => Some(UpstreamBody::Empty),
@@ -83,18 +83,18 @@ pub struct SendOptions {
     pub version: Version,
     /// What the endpoint speaks.
     pub protocol: Protocol,
-    /// Whether it may be tried more than once.
+    /// Whether more than one attempt may be made.
     pub retriable: bool,
     /// The host that its TLS is for, where requests say that.
     pub host: Option<Rc<Host>>,
-    /// Whether another try may need another path: several members serve it.
+    /// Whether a further attempt may need another path: several clusters serve it.
     pub moves: bool,
 }
 
 impl Outgoing {
-    /// A request that goes out in that manner.
+    /// A request that is sent with these options.
     pub fn new(
-        forward: &Forward<'_>,
+        context: &RequestContext<'_>,
         options: SendOptions,
         head: (Parts, Option<&Arc<Hop>>),
         body: UpstreamBody,
@@ -112,29 +112,29 @@ impl Outgoing {
         let repeatable = bodiless && idempotent;
         // a body that is not buffered cannot be sent again
         let is_whole = bodiless || body.source().is_some();
-        let saved_head = |parts: &Parts| Again {
-            saved_head: SavedHead::of(&forward.worker.buffers, parts),
+        let saved_head = |parts: &Parts| SavedRequest {
+            saved_head: SavedHead::of(&context.worker.buffers, parts),
             source: body.source(),
         };
         let form = match protocol {
             Protocol::Http1 => {
                 let wanted = (retriable && !bodiless || moves) && is_whole;
-                let again = wanted.then(|| Box::new(saved_head(&parts)));
+                let saved = wanted.then(|| Box::new(saved_head(&parts)));
                 let parts = by(hop, parts);
                 Form::Http1 {
-                    message: Some(message(forward, version, parts, body)),
-                    again,
+                    message: Some(message(context, version, parts, body)),
+                    saved,
                 }
             }
             Protocol::Http2 => {
                 // of several requests that wait for a new connection one goes first, so that any may meet a used one
                 let wanted = (retriable || repeatable || moves) && is_whole;
-                let again = wanted.then(|| saved_head(&parts));
+                let saved = wanted.then(|| saved_head(&parts));
                 let request = Some(Request::from_parts(by(hop, parts), body));
-                let interim = interim(forward.connection, version);
+                let interim = interim(context.connection, version);
                 Form::Http2(Box::new(Http2 {
                     request,
-                    again,
+                    saved,
                     interim,
                 }))
             }
@@ -154,18 +154,18 @@ impl Outgoing {
         self.idempotent
     }
 
-    /// Whether it can go to another cluster: none of it was sent, or all of its body is kept and no longer than this.
+    /// Whether it can go to another cluster: none of it was sent, or its whole body is buffered and at most this long.
     pub fn can_move(&self, body_max: usize) -> bool {
-        let again = match &self.form {
-            Form::Http1 { again, .. } => again.as_deref(),
-            Form::Http2(http2) => http2.again.as_ref(),
+        let saved = match &self.form {
+            Form::Http1 { saved, .. } => saved.as_deref(),
+            Form::Http2(http2) => http2.saved.as_ref(),
         };
-        let source = again.and_then(|again| again.source.as_ref());
+        let source = saved.and_then(|saved| saved.source.as_ref());
         let fits = source.is_none_or(|source| source.is_within(body_max));
-        self.can_go_again() && (fits || !self.is_sent())
+        self.can_rewind() && (fits || !self.is_sent())
     }
 
-    /// Whether any byte of it went to an endpoint, in any try.
+    /// Whether any byte of it went to an endpoint, in any attempt.
     pub fn is_sent(&self) -> bool {
         let begun = match &self.form {
             Form::Http1 { message, .. } => message.as_ref().is_none_or(Message::is_begun),
@@ -175,65 +175,65 @@ impl Outgoing {
     }
 
     /// Whether it can be sent again.
-    pub fn can_go_again(&self) -> bool {
-        let again = match &self.form {
+    pub fn can_rewind(&self) -> bool {
+        let saved = match &self.form {
             Form::Http1 {
                 message: Some(message),
-                again: None,
+                saved: None,
             } => return message.can_rewind(),
-            Form::Http1 { again, .. } => again.as_deref(),
-            Form::Http2(http2) => http2.again.as_ref(),
+            Form::Http1 { saved, .. } => saved.as_deref(),
+            Form::Http2(http2) => http2.saved.as_ref(),
         };
-        again.is_some_and(|again| again.source.as_ref().is_none_or(|body| body.is_whole()))
+        saved.is_some_and(|saved| saved.source.as_ref().is_none_or(|body| body.is_whole()))
     }
 
-    /// Makes ready for another try, at an endpoint that wants this prefix, which says this of itself; false if it cannot
-    /// be sent again.
-    pub fn go_again(
+    /// Makes the request ready for a further attempt, with these headers, at an endpoint that is reached this way; false
+    /// if it cannot be sent again.
+    pub fn rewind(
         &mut self,
-        forward: &Forward<'_>,
+        context: &RequestContext<'_>,
         hop: Option<&Arc<Hop>>,
-        told: &TryHeaders,
+        headers: &AttemptHeaders,
     ) -> bool {
         self.sent = self.is_sent();
-        let remade = |again: &Again| {
-            let body = again.body()?;
-            let mut parts = again.saved_head.parts();
-            told.tell(&mut parts.headers);
+        let remade = |saved: &SavedRequest| {
+            let body = saved.body()?;
+            let mut parts = saved.saved_head.parts();
+            headers.apply(&mut parts.headers);
             Some((by(hop, parts), body))
         };
         match &mut self.form {
             Form::Http1 {
                 message: Some(message),
-                again: None,
+                saved: None,
             } => {
                 let rewound = message.rewind();
-                told.each(|name, value| message.set_header(&name, &value));
+                headers.each(|name, value| message.set_header(&name, &value));
                 rewound
             }
             Form::Http1 {
                 message: slot,
-                again,
+                saved,
             } => {
-                let made = again.as_deref().and_then(remade);
-                *slot = made.map(|(parts, body)| message(forward, self.version, parts, body));
+                let made = saved.as_deref().and_then(remade);
+                *slot = made.map(|(parts, body)| message(context, self.version, parts, body));
                 slot.is_some()
             }
             Form::Http2(http2) => {
-                let made = http2.again.as_ref().and_then(remade);
+                let made = http2.saved.as_ref().and_then(remade);
                 http2.request = made.map(|(parts, body)| Request::from_parts(parts, body));
                 http2.request.is_some()
             }
         }
     }
 
-    /// There will be no other try.
+    /// No further attempt follows: frees what was kept for one.
     pub fn settle(&mut self) {
-        let again = match &self.form {
-            Form::Http1 { again, .. } => again.as_deref(),
-            Form::Http2(http2) => http2.again.as_ref(),
+        let saved = match &self.form {
+            Form::Http1 { saved, .. } => saved.as_deref(),
+            Form::Http2(http2) => http2.saved.as_ref(),
         };
-        if let Some(source) = again.and_then(|again| again.source.as_ref()) {
+        if let Some(source) = saved.and_then(|saved| saved.source.as_ref()) {
             source.release();
         }
     }
@@ -248,13 +248,13 @@ fn by(hop: Option<&Arc<Hop>>, mut parts: Parts) -> Parts {
 }
 
 fn message(
-    forward: &Forward<'_>,
+    context: &RequestContext<'_>,
     version: Version,
     parts: Parts,
     body: UpstreamBody,
 ) -> Message<UpstreamBody> {
-    let interim = interim(forward.connection, version);
-    Message::new(forward.worker.buffers.take(), parts, body).with_interim(interim)
+    let interim = interim(context.connection, version);
+    Message::new(context.worker.buffers.take(), parts, body).with_interim(interim)
 }
 
 /// Who takes interim responses: all clients but those of HTTP/1.0, which must not (RFC 9110, section 15.2).
@@ -272,14 +272,14 @@ fn interim(connection: &Connection, version: Version) -> Option<Arc<dyn Interim>
 ///
 /// The reason why there is no response.
 pub async fn run(
-    forward: &Forward<'_>,
+    context: &RequestContext<'_>,
     picked: &PickedEndpoint,
     outgoing: &mut Outgoing,
     connected: &Cell<bool>,
 ) -> Result<Response<Incoming>, Error> {
     let way = Way {
-        worker: forward.worker,
-        client: &forward.connection.client,
+        worker: context.worker,
+        client: &context.connection.client,
         picked,
         host: outgoing.host.as_ref(),
         connected,
@@ -296,7 +296,7 @@ pub async fn run(
     }
 }
 
-/// Where a try goes.
+/// Where an attempt goes.
 #[derive(Clone, Copy)]
 struct Way<'a> {
     worker: &'a Worker,
@@ -332,8 +332,8 @@ async fn over_http1(
             Err(failed) => failed,
         };
         *sent |= failed.sent;
-        let again = choice == Choice::Any && repeatable && may_replay(&failed);
-        if !(again && message.as_mut().is_some_and(Message::rewind)) {
+        let replays = choice == Choice::Any && repeatable && may_replay(&failed);
+        if !(replays && message.as_mut().is_some_and(Message::rewind)) {
             return Err(failed.error);
         }
         worker.count(Counter::StaleConnectionRetries);
@@ -350,7 +350,7 @@ async fn over_http2(
     let worker = way.worker;
     let Http2 {
         request,
-        again,
+        saved,
         interim,
     } = http2;
     let mut choice = Choice::Any;
@@ -366,11 +366,11 @@ async fn over_http2(
         };
         *sent |= failed.sent;
         let replays = choice == Choice::Any && repeatable && may_replay(&failed);
-        let Some(again) = again.as_ref().filter(|_| replays) else {
+        let Some(saved) = saved.as_ref().filter(|_| replays) else {
             return Err(failed.error);
         };
         worker.count(Counter::StaleConnectionRetries);
-        let parts = by(way.picked.endpoint().hop.as_ref(), again.saved_head.parts());
+        let parts = by(way.picked.endpoint().hop.as_ref(), saved.saved_head.parts());
         *request = Some(Request::from_parts(parts, UpstreamBody::Empty));
         choice = Choice::Fresh;
     }

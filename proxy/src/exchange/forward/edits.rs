@@ -8,9 +8,9 @@ use hyper::header::{HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, Uri, Version};
 
-use crate::exchange::forward::Forward;
 use crate::exchange::message::headers::{X_FORWARDED_HOST, X_REQUEST_ID};
 use crate::exchange::record::Record;
+use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::find_route;
 use crate::exchange::select::target::PickedEndpoint;
 use crate::filter::rewrite::ORIGINAL_PATH;
@@ -21,17 +21,17 @@ use crate::upstream::{Ends, Protocol};
 
 /// The route's header edits and path; returns the authority for the upstream, unless it is what Host says.
 pub(in crate::exchange) fn request(
-    forward: &Forward<'_>,
+    context: &RequestContext<'_>,
     (destination, picked): (&Destination, &PickedEndpoint),
     (parts, record): (&mut Parts, &Record),
     authority: Option<HeaderValue>,
 ) -> Option<HeaderValue> {
-    let filters = &forward.found.route().filters;
+    let filters = &context.found.route().filters;
     if !filters.leaves_request_headers() {
         let sent_to = authority.as_ref().or(parts.headers.get(HOST)).cloned();
         let sent_to = sent_to.as_ref();
         let request_id = parts.headers.get(X_REQUEST_ID).cloned();
-        let context = TemplateContext {
+        let template_context = TemplateContext {
             attempts: 1,
             duration: record.started().elapsed(),
             request_id: request_id.as_ref(),
@@ -44,9 +44,9 @@ pub(in crate::exchange) fn request(
             authority: sent_to
                 .and_then(|value| value.to_str().ok())
                 .unwrap_or_default(),
-            ..forward.context(record.start_time(), SystemTime::now())
+            ..context.template_context(record.start_time(), SystemTime::now())
         };
-        filters.edit_request(destination.position, &mut parts.headers, &context);
+        filters.edit_request(destination.position, &mut parts.headers, &template_context);
     }
     if let Some(path) = filters.rewrite_path(parts.uri.path(), parts.uri.query()) {
         let before = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
@@ -60,7 +60,7 @@ pub(in crate::exchange) fn request(
     let Some(rewritten) = filters.authority(destination.position) else {
         return authority;
     };
-    if forward.worker.settings.forwarded_host
+    if context.worker.settings.forwarded_host
         && let Some(asked_for) = authority.or_else(|| parts.headers.get(HOST).cloned())
         && asked_for != *rewritten
     {
@@ -89,11 +89,11 @@ pub(in crate::exchange) struct SentRequest {
 impl SentRequest {
     /// Keeps it, if the route edits responses.
     pub(in crate::exchange) fn of(
-        forward: &Forward<'_>,
+        context: &RequestContext<'_>,
         parts: &Parts,
         protocol: Protocol,
     ) -> Self {
-        if forward.found.route().filters.leaves_response_headers() {
+        if context.found.route().filters.leaves_response_headers() {
             return Self::default();
         }
         Self {
@@ -118,9 +118,9 @@ impl RequestSnapshot {
     }
 }
 
-impl Forward<'_> {
+impl RequestContext<'_> {
     /// What is known of the request whatever became of it.
-    fn context(&self, start_time: SystemTime, now: SystemTime) -> TemplateContext<'_> {
+    fn template_context(&self, start_time: SystemTime, now: SystemTime) -> TemplateContext<'_> {
         TemplateContext {
             downstream_remote: Some(self.origin.client),
             downstream_direct_remote: Some(self.connection.client.source),
@@ -191,13 +191,13 @@ impl Forward<'_> {
     ) {
         let host = || kept.headers.get(HOST)?.to_str().ok();
         let authority = kept.uri.authority().map(Authority::as_str);
-        let context = TemplateContext {
+        let template_context = TemplateContext {
             protocol: kept.version,
             duration: record.started().elapsed(),
             request_duration: record.request_took(),
             response_duration: ends.map(|_| record.started().elapsed()),
             bytes_received: record.received(),
-            attempts: record.tries(),
+            attempts: record.attempts(),
             request_id: kept
                 .sent
                 .request_id
@@ -216,13 +216,14 @@ impl Forward<'_> {
             path: kept.uri.path_and_query().map_or("/", PathAndQuery::as_str),
             authority: authority.or_else(host).unwrap_or_default(),
             request_headers: Some(&kept.headers),
-            ..self.context(record.start_time(), SystemTime::now())
+            ..self.template_context(record.start_time(), SystemTime::now())
         };
         let position = destination.map(|destination| destination.position);
-        self.found
-            .route()
-            .filters
-            .edit_response(position, response.headers_mut(), &context);
+        self.found.route().filters.edit_response(
+            position,
+            response.headers_mut(),
+            &template_context,
+        );
     }
 }
 

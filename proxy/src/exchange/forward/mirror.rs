@@ -20,9 +20,9 @@ use smallvec::SmallVec;
 use crate::error::Error;
 use crate::exchange::body::feed::{Broken, CopyBody, Feed};
 use crate::exchange::body::upstream::UpstreamBody;
-use crate::exchange::forward::Forward;
 use crate::exchange::message::readdress::{self, readdress};
-use crate::exchange::select::target::{PickedEndpoint, RequestTarget};
+use crate::exchange::select::context::RequestContext;
+use crate::exchange::select::target::{PickedEndpoint, Target};
 use crate::exchange::worker::Worker;
 use crate::filter::mirror::{WHOLE, shadow};
 use crate::pool::Choice;
@@ -40,22 +40,22 @@ pub const MIRROR_TIME_MAX: Duration = Duration::from_secs(300);
 /// Begins the copies of a request as it is forwarded, before it gets the form of its upstream's protocol. Returns where
 /// its body must be copied to; `bodiless` requests have none.
 pub fn begin(
-    forward: &Forward<'_>,
+    context: &RequestContext<'_>,
     parts: &Parts,
     authority: Option<&HeaderValue>,
     bodiless: bool,
 ) -> SmallVec<[Rc<Feed>; 1]> {
     let mut feeds = SmallVec::new();
-    let Some(mirrors) = &forward.found.route().mirrors else {
+    let Some(mirrors) = &context.found.route().mirrors else {
         return feeds;
     };
     if parts.method == Method::CONNECT {
         return feeds;
     }
-    let worker = forward.worker;
+    let worker = context.worker;
     let draw = worker.random(|rng| rng.random_range(0..WHOLE));
     for mirror in mirrors.at(draw) {
-        let Some(picked) = pick(forward, mirror) else {
+        let Some(picked) = pick(context, mirror) else {
             continue;
         };
         let feed = (!bodiless).then(|| Feed::new(&worker.mirroring));
@@ -64,12 +64,12 @@ pub fn begin(
             None => UpstreamBody::Empty,
         };
         let protocol = picked.protocol(parts.version, false);
-        let mut parts = copy(forward, parts, authority, protocol);
+        let mut parts = copy(context, parts, authority, protocol);
         if let Some(hop) = &picked.endpoint().hop {
             readdress::by_gateway(&mut parts, hop);
         }
-        let time = forward.found.route().filters.timeout;
-        let copying = Copying::new(forward, (picked, protocol), feed.clone());
+        let time = context.found.route().filters.timeout;
+        let copying = Copying::new(context, (picked, protocol), feed.clone());
         tokio::task::spawn_local(copying.run(parts, body, time.unwrap_or(MIRROR_TIME_MAX)));
         feeds.extend(feed);
     }
@@ -77,13 +77,13 @@ pub fn begin(
 }
 
 /// The endpoint that a copy goes to, if there is one and there is room for one more copy.
-fn pick(forward: &Forward<'_>, mirror: &Destination) -> Option<PickedEndpoint> {
-    let worker = forward.worker;
+fn pick(context: &RequestContext<'_>, mirror: &Destination) -> Option<PickedEndpoint> {
+    let worker = context.worker;
     if worker.mirroring.active.get() >= MIRRORS_MAX {
         worker.count(Counter::MirrorsOverflowed);
         return None;
     }
-    let target = RequestTarget::find(forward.snapshot, mirror.cluster);
+    let target = Target::find(context.snapshot, mirror.cluster);
     let picked = target.and_then(|target| target.pick(worker));
     if picked.is_none() {
         worker.count(Counter::MirrorsWithoutUpstream);
@@ -93,7 +93,7 @@ fn pick(forward: &Forward<'_>, mirror: &Destination) -> Option<PickedEndpoint> {
 
 /// The head of a copy.
 fn copy(
-    forward: &Forward<'_>,
+    context: &RequestContext<'_>,
     parts: &Parts,
     authority: Option<&HeaderValue>,
     protocol: Protocol,
@@ -104,14 +104,14 @@ fn copy(
     copy.version = parts.version;
     copy.headers.clone_from(&parts.headers);
     let mut authority = authority.cloned();
-    if forward.worker.settings.shadow_host_suffix {
+    if context.worker.settings.shadow_host_suffix {
         let host = authority.as_ref().or(parts.headers.get(HOST));
         let host = host.and_then(|host| host.to_str().ok()).map(shadow);
         authority = host
             .and_then(|host| HeaderValue::try_from(host).ok())
             .or(authority);
     }
-    readdress(&mut copy, protocol, forward.origin.scheme, authority);
+    readdress(&mut copy, protocol, context.origin.scheme, authority);
     copy
 }
 
@@ -126,18 +126,18 @@ struct Copying {
 
 impl Copying {
     fn new(
-        forward: &Forward<'_>,
+        context: &RequestContext<'_>,
         (picked, protocol): (PickedEndpoint, Protocol),
         feed: Option<Rc<Feed>>,
     ) -> Self {
-        let worker = Rc::clone(forward.worker);
+        let worker = Rc::clone(context.worker);
         let active = &worker.mirroring.active;
         active.set(active.get() + 1);
         worker.raise(Gauge::MirrorsActive);
         picked.enter();
         Self {
             worker,
-            client: forward.connection.client,
+            client: context.connection.client,
             picked,
             protocol,
             feed,

@@ -101,18 +101,18 @@ fn address(connection: &Connection, origin: &Origin) -> HeaderValue {
     HeaderValue::try_from(ip.to_string()).expect("an IP address is visible ASCII")
 }
 
-/// What the headers of a try after the first say of it.
+/// Headers that describe a retry or a failover replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TryHeaders {
+pub struct AttemptHeaders {
     /// Its number, from 1.
     pub number: u32,
-    /// How long it may take.
+    /// Its timeout.
     pub time: Option<Duration>,
     /// Whether the client speaks gRPC.
     pub grpc: bool,
 }
 
-impl TryHeaders {
+impl AttemptHeaders {
     /// Gives each header, with its value, to `set`.
     pub fn each(&self, mut set: impl FnMut(HeaderName, HeaderValue)) {
         set(X_ENVOY_ATTEMPT_COUNT, HeaderValue::from(self.number));
@@ -125,7 +125,7 @@ impl TryHeaders {
     }
 
     /// Changes the headers that exist: a rule may have removed one.
-    pub fn tell(&self, headers: &mut HeaderMap) {
+    pub fn apply(&self, headers: &mut HeaderMap) {
         self.each(|name, value| {
             if headers.contains_key(&name) {
                 headers.insert(name, value);

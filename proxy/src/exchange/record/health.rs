@@ -5,16 +5,15 @@ use hyper::Response;
 
 use crate::cluster::Outcome;
 use crate::error::{Error, Kind};
-use crate::exchange::select::target::PickedEndpoint;
 
 /// The outcome of an attempt, as far as the endpoint caused it.
-pub fn outcome<B>(tried: &Result<Response<B>, Error>, grpc: bool) -> Option<Outcome> {
-    match tried {
+pub fn outcome<B>(attempted: &Result<Response<B>, Error>, grpc: bool) -> Option<Outcome> {
+    match attempted {
         Ok(response) => {
             let status = response.status().as_u16();
-            let told = || grpc_status(response.headers());
+            let grpc_status = || grpc_status(response.headers());
             let status = if grpc {
-                told().unwrap_or(status)
+                grpc_status().unwrap_or(status)
             } else {
                 status
             };
@@ -58,20 +57,6 @@ fn grpc_status(headers: &HeaderMap) -> Option<u16> {
         16 => 401,
         _ => 500,
     })
-}
-
-impl PickedEndpoint {
-    /// Counts in a try that goes there; its endpoint's state counts it out.
-    pub fn enter(&self) {
-        let cluster = self.cluster();
-        cluster.enter(self.index(), || cluster.state.journal.now());
-    }
-
-    /// Reports the outcome to outlier detection.
-    pub fn report(&self, outcome: Outcome) {
-        let cluster = self.cluster();
-        cluster.report(self.index(), outcome, || cluster.state.journal.now());
-    }
 }
 
 #[cfg(test)]

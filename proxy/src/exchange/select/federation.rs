@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
+use super::target::{EndpointRef, PickedEndpoint, Target, endpoints_of};
 use crate::cluster::Cluster;
 use crate::cluster::federation::{Choice, Federation, Pool, PoolSet};
 use crate::error::Kind;
-use crate::exchange::attempt::retries::endpoints_of;
 use crate::exchange::message::local_reply::LocalReply;
-use crate::exchange::select::target::{EndpointRef, PickedEndpoint, RequestTarget};
 use crate::exchange::worker::Worker;
 use crate::registry::{ClusterId, why};
 use crate::snapshot::Snapshot;
 use crate::telemetry::{ReplayCause, ShiftReason};
 
-impl RequestTarget {
+impl Target {
     /// Picks a member, and an endpoint of it.
     pub(in crate::exchange) fn pick_member(
         &self,
@@ -47,14 +46,14 @@ impl RequestTarget {
         let federation = cluster.federation.as_ref()?;
         federation.position(cluster.id())?;
         let endpoint = worker.random(|rng| cluster.pick(self.ask(), rng))?;
-        Some(self.clone().staying().at(endpoint))
+        Some(self.clone().local_only().at(endpoint))
     }
 
     /// Whether the request has no other pool than this one to go to.
     pub(in crate::exchange) fn is_last_resort(&self, pool: ClusterId) -> bool {
         let federation = self.cluster().federation.as_ref();
         federation
-            .filter(|_| !self.stays())
+            .filter(|_| !self.is_local_only())
             .is_none_or(|federation| {
                 let available = federation.available(|id| self.snapshot().cluster(id));
                 federation.last_resorts(available).any(|last| last == pool)
@@ -166,7 +165,7 @@ impl PickedEndpoint {
     pub(in crate::exchange) fn federation(&self) -> Option<&Arc<Federation>> {
         let target = self.target();
         let federation = target.cluster().federation.as_ref();
-        federation.filter(|_| !target.stays())
+        federation.filter(|_| !target.is_local_only())
     }
 
     /// Whether the request has no other pool to go to: then, and only then, its pool may panic.
@@ -175,7 +174,7 @@ impl PickedEndpoint {
     }
 
     /// Counts a try that was sent to it and got this status, 0 for none, where several members serve what it is for.
-    pub(in crate::exchange) fn tried(&self, code: u16, worker: &Worker) {
+    pub(in crate::exchange) fn attempted(&self, code: u16, worker: &Worker) {
         if let Some((federation, at)) = self.place() {
             federation.count_try(worker.id, at, code);
         }

@@ -7,9 +7,10 @@ use http::request::Parts;
 use http::uri::Authority;
 use hyper::Version;
 use hyper::header::HOST;
+use smallvec::SmallVec;
 
 use crate::balance::EndpointIdx;
-use crate::cluster::{Ask, Avoid, Cluster, Endpoint};
+use crate::cluster::{Ask, Cluster, Endpoint, Outcome};
 use crate::exchange::worker::{SnapshotRef, Worker};
 use crate::pool::PoolTarget;
 use crate::registry::{Address, ClusterId};
@@ -18,15 +19,15 @@ use crate::upstream::{Client, Host, Protocol, Reach, TlsTarget, tls};
 
 /// The cluster that a request is for, held through the snapshot that names it.
 #[derive(Clone)]
-pub struct RequestTarget {
+pub struct Target {
     snapshot: SnapshotRef,
     cluster: ClusterId,
     ask: Ask,
-    /// Whether no other member may be asked.
-    stays: bool,
+    /// Whether only the local cluster may serve the request.
+    local_only: bool,
 }
 
-impl RequestTarget {
+impl Target {
     /// The cluster with this number; `None` when the snapshot has none.
     pub fn find(snapshot: &SnapshotRef, cluster: ClusterId) -> Option<Self> {
         snapshot.cluster(cluster)?;
@@ -34,25 +35,25 @@ impl RequestTarget {
             snapshot: Rc::clone(snapshot),
             cluster,
             ask: Ask::default(),
-            stays: false,
+            local_only: false,
         })
     }
 
-    /// With no other member asked, now or later.
+    /// The target with the local cluster only, for retries and replays as well.
     #[must_use]
-    pub fn staying(self) -> Self {
+    pub fn local_only(self) -> Self {
         Self {
-            stays: true,
+            local_only: true,
             ..self
         }
     }
 
-    /// Whether no other member may be asked.
-    pub fn stays(&self) -> bool {
-        self.stays
+    /// Whether only the local cluster may serve the request.
+    pub fn is_local_only(&self) -> bool {
+        self.local_only
     }
 
-    /// The cluster. Where several members serve it, the one that represents them all.
+    /// The upstream cluster. Of a service of several Kubernetes clusters, the one that stands for all of them.
     pub fn cluster(&self) -> &Arc<Cluster> {
         self.snapshot
             .cluster(self.cluster)
@@ -72,16 +73,6 @@ impl RequestTarget {
             pool: self.cluster,
             endpoint,
         }
-    }
-
-    /// Picks an endpoint; `None` when there is none that may be used.
-    pub fn pick(&self, worker: &Worker) -> Option<PickedEndpoint> {
-        let cluster = self.cluster();
-        if let Some(federation) = &cluster.federation {
-            return self.pick_member(federation, worker);
-        }
-        let endpoint = worker.random(|rng| cluster.pick(self.ask, rng))?;
-        Some(self.at(endpoint))
     }
 
     /// The snapshot that names it.
@@ -111,7 +102,7 @@ impl RequestTarget {
 /// The endpoint that a request goes to, held through the snapshot that it was picked from.
 #[derive(Clone)]
 pub struct PickedEndpoint {
-    target: RequestTarget,
+    target: Target,
     /// The cluster that it belongs to: the destined one, or that of a member.
     pool: ClusterId,
     endpoint: EndpointIdx,
@@ -124,6 +115,12 @@ pub struct EndpointRef {
     pub cluster: ClusterId,
     /// Its number there.
     pub endpoint: EndpointIdx,
+}
+
+/// The endpoints among these that belong to a cluster.
+pub(super) fn endpoints_of(cluster: ClusterId, refs: &[EndpointRef]) -> SmallVec<[EndpointIdx; 4]> {
+    let of_cluster = refs.iter().filter(|of| of.cluster == cluster);
+    of_cluster.map(|of| of.endpoint).collect()
 }
 
 impl PickedEndpoint {
@@ -144,7 +141,7 @@ impl PickedEndpoint {
     }
 
     /// What the request is for.
-    pub(in crate::exchange) fn target(&self) -> &RequestTarget {
+    pub(in crate::exchange) fn target(&self) -> &Target {
         &self.target
     }
 
@@ -159,24 +156,6 @@ impl PickedEndpoint {
     /// Number of the endpoint within its cluster.
     pub fn index(&self) -> EndpointIdx {
         self.endpoint
-    }
-
-    /// Picks an endpoint of the same cluster, this one perhaps, which avoids what it may.
-    pub(in crate::exchange) fn again(&self, worker: &Worker, avoid: &Avoid<'_>) -> Option<Self> {
-        let ask = Ask {
-            calm: !self.is_last_resort(),
-            ..self.target.ask
-        };
-        let endpoint = worker.random(|rng| self.cluster().pick_other(ask, avoid, rng))?;
-        Some(Self {
-            endpoint,
-            ..self.clone()
-        })
-    }
-
-    /// Whether the client stays with this endpoint where there is no reason to leave it.
-    pub(in crate::exchange) fn is_kept(&self) -> bool {
-        self.cluster().remembers().is_some() && self.endpoint().state.health.is_usable()
     }
 
     /// The endpoint.
@@ -226,5 +205,17 @@ impl PickedEndpoint {
         let asked = || parts.headers.get(HOST)?.to_str().ok();
         let authority = parts.uri.authority().map(Authority::as_str);
         Some(worker.pools.host(tls::bare(authority.or_else(asked)?)))
+    }
+
+    /// Counts an attempt as active at the endpoint, until `leave` is called on the endpoint's state.
+    pub fn enter(&self) {
+        let cluster = self.cluster();
+        cluster.enter(self.index(), || cluster.state.journal.now());
+    }
+
+    /// Reports the outcome to outlier detection.
+    pub fn report(&self, outcome: Outcome) {
+        let cluster = self.cluster();
+        cluster.report(self.index(), outcome, || cluster.state.journal.now());
     }
 }

@@ -14,7 +14,6 @@ const OPEN_RINGS: &[(&str, &str)] = &[
     ("proxy", "codec"),
     ("proxy", "command"),
     ("proxy", "control"),
-    ("proxy", "exchange"),
     ("proxy", "explain"),
     ("proxy", "filter"),
     ("proxy", "pool"),

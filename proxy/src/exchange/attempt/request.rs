@@ -1,0 +1,110 @@
+//! A request on its way upstream, and one attempt to send it.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use hyper::Response;
+use hyper::body::Body;
+
+use super::deadline::Deadline;
+use super::send::{self, Outgoing};
+use crate::error::Error;
+use crate::exchange::message::headers::AttemptHeaders;
+use crate::exchange::record::{Record, health};
+use crate::exchange::select::context::RequestContext;
+use crate::exchange::select::target::PickedEndpoint;
+use crate::filter::RetryPolicy;
+use crate::pool;
+use crate::snapshot::Destination;
+
+/// Most bytes that are read of a response that is not passed on, so that its connection can be used again. The proxy does
+/// not wait for further bytes: if the response is not complete, its connection is closed.
+const DRAIN_BYTES_MAX: usize = 64 * 1024;
+
+/// The result of an attempt.
+pub type AttemptResult = Result<Response<pool::Incoming>, Error>;
+
+/// A request that is sent upstream, with what its attempts need.
+pub struct ForwardedRequest<'a> {
+    /// The destination of the route.
+    pub destination: &'a Destination,
+    /// The endpoint that it goes to.
+    pub picked: PickedEndpoint,
+    /// The request.
+    pub outgoing: Outgoing,
+    /// Its timeouts, if it has any.
+    pub deadline: Option<Box<Deadline>>,
+    /// The client's retry policy, in place of the route's.
+    pub policy: Option<Box<RetryPolicy>>,
+}
+
+impl ForwardedRequest<'_> {
+    /// Makes one attempt, and reports its outcome to outlier detection.
+    pub async fn attempt(&mut self, context: &RequestContext<'_>, grpc: bool) -> AttemptResult {
+        let attempted = self.within_deadline(context).await;
+        if let Some(outcome) = health::outcome(&attempted, grpc) {
+            self.picked.report(outcome);
+        }
+        attempted
+    }
+
+    /// Makes one attempt, within the timeouts of the request.
+    async fn within_deadline(&mut self, context: &RequestContext<'_>) -> AttemptResult {
+        let connected = Cell::new(false);
+        let Self {
+            picked,
+            outgoing,
+            deadline,
+            ..
+        } = self;
+        let mut attempt = pin!(send::run(context, picked, outgoing, &connected));
+        let within = poll_fn(|cx| match (attempt.as_mut().poll(cx), deadline.as_mut()) {
+            (Poll::Pending, Some(deadline)) => deadline
+                .poll(cx, connected.get())
+                .map(|kind| Err(Error::new(kind))),
+            (polled, _) => polled,
+        });
+        within.await
+    }
+
+    /// Directs the request to another endpoint; false if it cannot be sent again.
+    pub fn redirect(
+        &mut self,
+        context: &RequestContext<'_>,
+        picked: PickedEndpoint,
+        record: &mut Record,
+    ) -> bool {
+        record.attempt_begins(picked.clone());
+        self.picked = picked;
+        if let Some(deadline) = &mut self.deadline {
+            deadline.next_attempt();
+        }
+        let headers = AttemptHeaders {
+            number: record.attempts(),
+            time: self.deadline.as_ref().and_then(|deadline| deadline.left()),
+            grpc: record.is_grpc(),
+        };
+        let hop = self.picked.endpoint().hop.as_ref();
+        self.outgoing.rewind(context, hop, &headers)
+    }
+}
+
+/// Reads the received part of a response that is not passed on, so that its connection can be used again.
+pub(super) async fn drain(mut response: Response<pool::Incoming>) {
+    let mut bytes = 0;
+    let body = response.body_mut();
+    poll_fn(|cx| {
+        while bytes <= DRAIN_BYTES_MAX && !body.is_end_stream() {
+            match Pin::new(&mut *body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    bytes += frame.data_ref().map_or(0, |data| data.len())
+                }
+                _ => break,
+            }
+        }
+        Poll::Ready(())
+    })
+    .await;
+}

@@ -1,0 +1,242 @@
+//! Prepares a request for its first attempt: destination, endpoint, head and body as they go upstream.
+
+use std::rc::Rc;
+
+use hyper::body::Body;
+use hyper::header::{EXPECT, HeaderValue, UPGRADE};
+use hyper::{Request, Version};
+use smallvec::SmallVec;
+
+use super::edits::{self, RequestSnapshot, SentRequest};
+use super::mirror;
+use super::upgrade::{self, Switch};
+use crate::error::Kind;
+use crate::exchange::attempt::deadline::Deadline;
+use crate::exchange::attempt::policy::RequestPolicy;
+use crate::exchange::attempt::request::ForwardedRequest;
+use crate::exchange::attempt::send::{Outgoing, SendOptions};
+use crate::exchange::body::upstream::{Extras, UpstreamBody};
+use crate::exchange::downstream::body::DownstreamBody;
+use crate::exchange::message::headers::{self, X_STRAIT_FROM_CLUSTER};
+use crate::exchange::message::local_reply::LocalReply;
+use crate::exchange::message::readdress::readdress;
+use crate::exchange::record::Record;
+use crate::exchange::select::affinity::Affinity;
+use crate::exchange::select::context::RequestContext;
+use crate::exchange::select::target::{PickedEndpoint, Target};
+use crate::filter::retry::Controls;
+use crate::filter::{RetryPolicy, hop_by_hop};
+use crate::snapshot::Destination;
+use crate::upstream::Protocol;
+
+/// A request that is ready for its first attempt.
+pub(super) struct Prepared<'a> {
+    /// The request.
+    pub(super) forwarded: ForwardedRequest<'a>,
+    /// What its response needs.
+    pub(super) response: ResponseContext,
+}
+
+/// What the response to a forwarded request needs.
+pub(super) struct ResponseContext {
+    /// The request that response edits refer to, if the route has any.
+    pub(super) snapshot: Option<Box<RequestSnapshot>>,
+    /// The downstream side of an upgrade.
+    pub(super) switch: Option<Switch>,
+    /// Whether a timeout is answered with 204.
+    pub(super) alt_response: bool,
+    /// The cookie that the response sets.
+    pub(super) cookie: Option<Box<HeaderValue>>,
+}
+
+/// A request that is not sent upstream.
+pub(super) struct Refused<'a> {
+    /// The destination that was drawn.
+    pub(super) destination: Option<&'a Destination>,
+    /// The request that response edits refer to, if the route has any.
+    pub(super) snapshot: Option<Box<RequestSnapshot>>,
+    /// What the client gets.
+    pub(super) reply: LocalReply,
+}
+
+/// Draws a destination, picks an endpoint and makes the request that goes there.
+pub(super) fn prepare<'a>(
+    context: &RequestContext<'a>,
+    request: Option<Request<DownstreamBody>>,
+    record: &mut Record,
+) -> Result<Prepared<'a>, Refused<'a>> {
+    let route = context.found.route();
+    let keeps_responses = route.filters.leaves_response_headers();
+    let mut snapshot = match &request {
+        Some(request) if !keeps_responses => Some(Box::new(RequestSnapshot::of(request))),
+        _ => None,
+    };
+    let (Some(request), Some(split)) = (request, &route.split) else {
+        return Err(Refused {
+            destination: None,
+            snapshot,
+            reply: LocalReply::from_kind(Kind::NoCluster),
+        });
+    };
+    let destination = context.worker.random(|rng| split.pick(rng));
+    let upstream = pick(context, destination, &request, record).and_then(|(picked, cookie)| {
+        let upstream = upstream_request(context, destination, &picked, request, record)?;
+        Ok((picked, upstream, cookie))
+    });
+    match upstream {
+        Ok((picked, upstream, cookie)) => {
+            if let Some(snapshot) = &mut snapshot {
+                snapshot.sent = upstream.sent;
+            }
+            Ok(Prepared {
+                forwarded: ForwardedRequest {
+                    destination,
+                    picked,
+                    outgoing: upstream.outgoing,
+                    deadline: upstream.deadline,
+                    policy: upstream.policy,
+                },
+                response: ResponseContext {
+                    snapshot,
+                    switch: upstream.switch,
+                    alt_response: upstream.alt_response,
+                    cookie,
+                },
+            })
+        }
+        Err(reply) => Err(Refused {
+            destination: Some(destination),
+            snapshot,
+            reply,
+        }),
+    }
+}
+
+/// Finds the destination's cluster and picks one of its endpoints; also makes the session affinity cookie.
+fn pick<B>(
+    context: &RequestContext<'_>,
+    destination: &Destination,
+    request: &Request<B>,
+    record: &mut Record,
+) -> Result<(PickedEndpoint, Option<Box<HeaderValue>>), LocalReply> {
+    let Some(target) = Target::find(context.snapshot, destination.cluster) else {
+        return Err(Target::unknown(context.snapshot, destination.cluster));
+    };
+    record.target(&target);
+    let Affinity { ask, cookie, visit } = Affinity::of(context, &target, request, record.started());
+    let target = target.asking(ask);
+    let was_sent = || request.headers().contains_key(X_STRAIT_FROM_CLUSTER);
+    if target.cluster().federation.is_some() && was_sent() {
+        let at_home = target.at_home(context.worker);
+        return Ok((at_home.ok_or(LocalReply::LOOP)?, cookie));
+    }
+    let picked = target
+        .pick_for(visit, context.worker)
+        .ok_or_else(|| target.no_endpoint_reply())?;
+    // without a federation policy, endpoints of remote clusters are endpoints of the one cluster
+    if picked.endpoint().hop.is_some() && was_sent() {
+        return Err(LocalReply::LOOP);
+    }
+    Ok((picked, cookie))
+}
+
+/// The request as it goes upstream.
+struct UpstreamRequest {
+    /// For edits of the response.
+    sent: SentRequest,
+    outgoing: Outgoing,
+    switch: Option<Switch>,
+    deadline: Option<Box<Deadline>>,
+    policy: Option<Box<RetryPolicy>>,
+    alt_response: bool,
+}
+
+/// The protocol for the endpoint; an upgrade that it cannot carry is refused.
+fn upstream_protocol<B>(
+    picked: &PickedEndpoint,
+    request: &Request<B>,
+    upgrading: bool,
+) -> Result<Protocol, LocalReply> {
+    let version = request.version();
+    let protocol = picked.protocol(version, upgrading);
+    // by HTTP/2 an upgrade is all that a CONNECT was for
+    let refused =
+        !upgrading && version == Version::HTTP_2 && request.headers().contains_key(UPGRADE);
+    if refused || (upgrading && protocol != Protocol::Http1) {
+        return Err(LocalReply::UPGRADE_REFUSED);
+    }
+    Ok(protocol)
+}
+
+/// Turns the downstream request into the one that goes upstream: hop-by-hop headers out, our own in, then the
+/// route's edits, the authority and the path.
+fn upstream_request(
+    context: &RequestContext<'_>,
+    destination: &Destination,
+    picked: &PickedEndpoint,
+    mut request: Request<DownstreamBody>,
+    record: &mut Record,
+) -> Result<UpstreamRequest, LocalReply> {
+    let version = request.version();
+    let upgrading = version >= Version::HTTP_11 && upgrade::requested(request.headers());
+    let protocol = upstream_protocol(picked, &request, upgrading)?;
+    let switch = upgrading.then(|| Switch::of(&mut request));
+    // without one, Host stays as it is
+    let authority = request.uri().authority();
+    let authority = authority.and_then(|text| HeaderValue::from_str(text.as_str()).ok());
+    let (mut parts, incoming) = request.into_parts();
+    hop_by_hop::strip_request(&mut parts.headers, upgrading)
+        .map_err(|_| LocalReply::BAD_CONNECTION_HEADER)?;
+    // answered by our own codec once the body is wanted
+    parts.headers.remove(EXPECT);
+    let (worker, connection) = (context.worker, context.connection);
+    let headers = &mut parts.headers;
+    let trust = worker
+        .random(|rng| headers::forward(headers, connection, context.origin, &worker.settings, rng));
+    let controls = if trust.controls {
+        Controls::take(&mut parts.headers)
+    } else {
+        None
+    };
+    let request_policy = RequestPolicy::of(context, controls.as_ref(), &mut parts.headers, record);
+    let authority = edits::request(
+        context,
+        (destination, picked),
+        (&mut parts, record),
+        authority,
+    );
+    let sent = SentRequest::of(context, &parts, protocol);
+    let bodiless = incoming.is_end_stream();
+    let copies = if upgrading {
+        SmallVec::new()
+    } else {
+        mirror::begin(context, &parts, authority.as_ref(), bodiless)
+    };
+    readdress(&mut parts, protocol, context.origin.scheme, authority);
+    if let Some(log) = record.log_mut() {
+        log.forwarded(&parts);
+    }
+    let extras = Extras {
+        memory: (request_policy.retriable || picked.is_member())
+            .then(|| Rc::clone(&context.worker.replay)),
+        copies,
+    };
+    let (body, progress) = UpstreamBody::new(incoming, extras);
+    let options = SendOptions {
+        version,
+        protocol,
+        retriable: request_policy.retriable,
+        host: picked.host(worker, &parts),
+        moves: picked.is_member(),
+    };
+    let head = (parts, picked.endpoint().hop.as_ref());
+    record.went_to(picked.clone(), &progress);
+    Ok(UpstreamRequest {
+        sent,
+        outgoing: Outgoing::new(context, options, head, body),
+        deadline: request_policy.times.watch(&progress),
+        switch,
+        policy: request_policy.policy,
+        alt_response: controls.is_some_and(|controls| controls.alt_response),
+    })
+}

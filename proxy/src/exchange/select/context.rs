@@ -1,0 +1,22 @@
+//! What is known of a request once a route has taken it.
+
+use std::rc::Rc;
+
+use super::find_route::Found;
+use crate::exchange::downstream::connection::Connection;
+use crate::exchange::downstream::origin::Origin;
+use crate::exchange::worker::{SnapshotRef, Worker};
+
+/// A request's surroundings: the worker, the client, the snapshot and the route.
+pub struct RequestContext<'a> {
+    /// The worker's parts.
+    pub worker: &'a Rc<Worker>,
+    /// The connection that the request came on.
+    pub connection: &'a Rc<Connection>,
+    /// The client's address and scheme, as far as they can be trusted.
+    pub origin: &'a Origin,
+    /// The snapshot that the request began with.
+    pub snapshot: &'a SnapshotRef,
+    /// The route that took it.
+    pub found: &'a Found,
+}

@@ -14,7 +14,7 @@ use crate::telemetry::{ReplayCause, ShiftReason};
 
 impl Target {
     /// Picks a member, and an endpoint of it.
-    pub(in crate::exchange) fn pick_member(
+    pub(super) fn pick_member(
         &self,
         federation: &Federation,
         worker: &Worker,
@@ -27,7 +27,7 @@ impl Target {
     }
 
     /// Takes what was chosen for a first try, and says so if it brought another tier into use.
-    pub(in crate::exchange) fn follow(
+    pub(super) fn follow(
         &self,
         federation: &Federation,
         choice: Choice,
@@ -50,7 +50,7 @@ impl Target {
     }
 
     /// Whether the request has no other pool than this one to go to.
-    pub(in crate::exchange) fn is_last_resort(&self, pool: ClusterId) -> bool {
+    pub(super) fn is_last_resort(&self, pool: ClusterId) -> bool {
         let federation = self.cluster().federation.as_ref();
         federation
             .filter(|_| !self.is_local_only())
@@ -169,7 +169,7 @@ impl PickedEndpoint {
     }
 
     /// Whether the request has no other pool to go to: then, and only then, its pool may panic.
-    pub(in crate::exchange) fn is_last_resort(&self) -> bool {
+    pub(super) fn is_last_resort(&self) -> bool {
         self.target().is_last_resort(self.endpoint_ref().cluster)
     }
 
@@ -193,18 +193,14 @@ impl PickedEndpoint {
     }
 
     /// The tier of its pool.
-    pub(in crate::exchange) fn tier(&self, federation: &Federation) -> u8 {
+    pub(super) fn tier(&self, federation: &Federation) -> u8 {
         let at = federation.position(self.endpoint_ref().cluster);
         at.map_or(0, |at| federation.pools()[at].tier)
     }
 
     /// For a retry: an endpoint of the same tier, of a pool of which none was tried, else of one that has one that was not, if there
     /// is such a pool.
-    pub(in crate::exchange) fn of_same_tier(
-        &self,
-        worker: &Worker,
-        tried: &[EndpointRef],
-    ) -> Option<Self> {
+    pub(super) fn of_same_tier(&self, worker: &Worker, tried: &[EndpointRef]) -> Option<Self> {
         let target = self.target();
         let Some(federation) = &target.cluster().federation else {
             return Some(self.clone());

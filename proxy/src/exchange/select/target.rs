@@ -67,7 +67,7 @@ impl Target {
     }
 
     /// One of its endpoints by number.
-    pub fn at(&self, endpoint: EndpointIdx) -> PickedEndpoint {
+    pub(super) fn at(&self, endpoint: EndpointIdx) -> PickedEndpoint {
         PickedEndpoint {
             target: self.clone(),
             pool: self.cluster,
@@ -76,7 +76,7 @@ impl Target {
     }
 
     /// The snapshot that names it.
-    pub(in crate::exchange) fn snapshot(&self) -> &Snapshot {
+    pub(super) fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
@@ -86,11 +86,7 @@ impl Target {
     }
 
     /// An endpoint of one of its pools.
-    pub(in crate::exchange) fn at_pool(
-        &self,
-        pool: ClusterId,
-        endpoint: EndpointIdx,
-    ) -> PickedEndpoint {
+    pub(super) fn at_pool(&self, pool: ClusterId, endpoint: EndpointIdx) -> PickedEndpoint {
         PickedEndpoint {
             target: self.clone(),
             pool,
@@ -112,9 +108,9 @@ pub struct PickedEndpoint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndpointRef {
     /// The cluster that it belongs to.
-    pub cluster: ClusterId,
+    pub(super) cluster: ClusterId,
     /// Its number there.
-    pub endpoint: EndpointIdx,
+    pub(super) endpoint: EndpointIdx,
 }
 
 /// The endpoints among these that belong to a cluster.
@@ -154,7 +150,7 @@ impl PickedEndpoint {
     }
 
     /// Number of the endpoint within its cluster.
-    pub fn index(&self) -> EndpointIdx {
+    pub(super) fn index(&self) -> EndpointIdx {
         self.endpoint
     }
 

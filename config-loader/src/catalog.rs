@@ -3,11 +3,19 @@
 //! Findings about references and the compiler of snapshots ask these functions and nothing else, so that `check` and traffic
 //! agree about every host.
 
+mod describes;
+mod differences;
+
 pub mod hostname;
 
 mod index;
 
 mod naming;
+mod services;
+mod source;
 
+pub use differences::{Change, differences};
 pub use index::HostIndex;
 pub use naming::{Naming, ShortNames};
+pub use services::{HostEntry, Seen, Services};
+pub use source::Source;

@@ -5,10 +5,12 @@
 mod claims;
 mod clusters;
 mod destinations;
+mod endpoints;
 mod entries;
 mod exports;
 mod exposures;
 mod federation;
+mod finding;
 mod gateways;
 mod groups;
 mod inherited;
@@ -17,22 +19,25 @@ mod policies;
 mod pools;
 mod routes;
 mod rules;
-mod services;
+mod served;
 mod shadowed;
 
-use crate::diagnostic::{Code, Diagnostic, Location, Severity};
-use crate::resource::{Object, ResourceSet};
-use crate::span::{Line, Span};
+use endpoints::Endpoints;
+
+use crate::catalog::Services;
+use crate::diagnostic::Diagnostic;
+use crate::resource::ResourceSet;
 use crate::{Fleet, ReadOptions};
 
 /// Inconsistencies between objects, for a proxy in this fleet.
 pub fn check(set: &ResourceSet, options: ReadOptions, fleet: &Fleet) -> Vec<Diagnostic> {
-    let mut routes = routes::Routes::new(set, fleet);
+    let services = Services::new(set, &fleet.naming.domain);
+    let endpoints = Endpoints::new(set);
+    let mut routes = routes::Routes::new(set, fleet, &services);
     for object in set.virtual_services.values() {
         routes.check(object);
     }
     let routes::Routes {
-        services,
         implicit,
         mut found,
         ..
@@ -41,10 +46,11 @@ pub fn check(set: &ResourceSet, options: ReadOptions, fleet: &Fleet) -> Vec<Diag
     routes::check_owners(set, domain, &mut found);
     merged::check(set, domain, &mut found);
     gateways::check(set, &mut found);
-    rules::check((set, domain), &services, &mut found);
+    rules::check((set, domain), &services, &endpoints, &mut found);
     entries::check(set, &mut found);
     let world = policies::World {
         services: &services,
+        endpoints: &endpoints,
         implicit: &implicit,
         domain,
         first_ejection_is_capped: options.first_ejection_is_capped,
@@ -61,30 +67,6 @@ pub fn check(set: &ResourceSet, options: ReadOptions, fleet: &Fleet) -> Vec<Diag
     claims::check(set, &mut found);
     destinations::check(set, &clusters, &mut found);
     found
-}
-
-/// A finding about a line of an object, whose text is gone.
-fn warning<T>(
-    object: &Object<T>,
-    code: Code,
-    line: Line,
-    field: String,
-    message: String,
-) -> Diagnostic {
-    let mut found = Diagnostic::at(Severity::Warning, code, Span::NONE, message);
-    found.object = Some(object.id.clone());
-    found.location = location(object, line);
-    found.field = field;
-    found
-}
-
-/// The place of a line of an object.
-fn location<T>(object: &Object<T>, line: Line) -> Location {
-    let mut location = Location::whole_file(object.provenance.file.clone());
-    location.line = object.line_of(line);
-    location.column = 1;
-    location.len = 1;
-    location
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::{location, warning};
+use super::finding::{location, warning};
 use crate::diagnostic::codes::references::{X302, X315};
 use crate::diagnostic::{Code, Diagnostic, Location};
 use crate::kind::{Kind, ObjectRef};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::warning;
+use super::finding::warning;
 use crate::Fleet;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::X308;

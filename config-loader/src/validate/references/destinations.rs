@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::clusters::{Clusters, last, of_all_groups};
-use super::{location, warning};
+use super::finding::{location, warning};
 use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X304, X305, X306};

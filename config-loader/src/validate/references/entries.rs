@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{location, warning};
+use super::finding::{location, warning};
 use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::X317;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{location, warning};
+use super::finding::{location, warning};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X298, X299, X300};
 use crate::resource::core::{Protocol, Service};

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::clusters::Clusters;
-use super::warning;
+use super::finding::warning;
 use crate::diagnostic::codes::references::{X309, X310};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::kind::Name;

@@ -3,21 +3,20 @@
 //! Which cluster the proxy is in may not be known here: then, where the service has endpoints without a cluster, one
 //! key that nothing else names may be that of the local cluster.
 
-use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::clusters::{Clusters, last};
+use super::finding::warning;
+use super::pools;
 use super::rules::Rules;
-use super::{pools, warning};
+use super::served::{Served, served};
 use crate::diagnostic::codes::references::{X293, X294, X295, X297, X307, X311};
 use crate::diagnostic::{Diagnostic, suggest};
-use crate::kind::Name;
 use crate::kinds::MCS_API;
 use crate::resource::core::{Service, ServicePort};
 use crate::resource::flomesh::{
     ClusterBalancing, ClusterKey, GlobalTrafficPolicy, ImportPort, ServiceImport, TrafficTarget,
 };
-use crate::resource::gloo::Backing;
 use crate::resource::{Object, ResourceSet, port_protocol};
 use crate::span::Line;
 
@@ -48,102 +47,6 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
     }
     for (name, import) in imports.iter().chain(imports.all_beside()) {
         check_paths(import, set.services.get(name), found);
-    }
-}
-
-/// The clusters that serve a service, as far as resources say.
-#[derive(Default)]
-pub(super) struct Served<'a> {
-    /// Whether a resource describes it.
-    exists: bool,
-    /// Whether the local cluster may serve it.
-    is_native: bool,
-    /// Endpoints of the local cluster.
-    pub(super) native: usize,
-    /// Clusters by their keys, or by their names where nothing else is written.
-    clusters: BTreeMap<&'a str, Endpoints>,
-}
-
-/// How many endpoints another cluster has.
-#[derive(Clone, Copy, Default)]
-struct Endpoints {
-    /// Workloads that are reached directly.
-    direct: usize,
-    /// Endpoints of imports, at the port that has the most; not used where workloads are.
-    imported: usize,
-}
-
-/// All services.
-fn served(set: &ResourceSet) -> HashMap<Name, Served<'_>> {
-    let mut all: HashMap<Name, Served<'_>> = HashMap::new();
-    for name in set.services.keys() {
-        let service = all.entry(name.clone()).or_default();
-        (service.exists, service.is_native) = (true, true);
-    }
-    let imports = &set.service_imports;
-    for (name, import) in imports.iter().chain(imports.all_beside()) {
-        let service = all.entry(name.clone()).or_default();
-        service.exists = true;
-        for port in &import.spec.ports {
-            let mut here: BTreeMap<&str, usize> = BTreeMap::new();
-            for endpoint in &port.endpoints {
-                *here.entry(endpoint.cluster.as_str()).or_default() += 1;
-            }
-            for (cluster, count) in here {
-                let of = service.clusters.entry(cluster).or_default();
-                of.imported = of.imported.max(count);
-            }
-        }
-    }
-    for slice in set.endpoint_slices.values() {
-        let Some(name) = &slice.spec.service else {
-            continue;
-        };
-        let name = Name::new(slice.id.namespace.clone(), name.clone());
-        let service = all.entry(name).or_default();
-        match slice.source_cluster() {
-            Some(cluster) => {
-                let of = service.clusters.entry(cluster).or_default();
-                of.direct += slice.spec.endpoints.len();
-            }
-            None => service.native += slice.spec.endpoints.len(),
-        }
-    }
-    for object in set.destinations.values() {
-        if let Backing::Kube(kube) = &object.spec.backing {
-            let at = &kube.service;
-            let name = Name::new(at.namespace.clone(), at.name.clone());
-            let service = all.entry(name).or_default();
-            service.exists = true;
-            let of = service.clusters.entry(&at.cluster).or_default();
-            let federation = object.spec.status.federation.as_ref();
-            if federation.is_some_and(|federation| federation.flat_network) {
-                let subsets = kube.endpoint_subsets.iter();
-                of.direct += subsets.map(|one| one.endpoints.len()).sum::<usize>();
-            }
-        }
-    }
-    all
-}
-
-impl Served<'_> {
-    /// Whether a cluster serves it.
-    pub(super) fn has(&self, key: &ClusterKey) -> bool {
-        self.known(key).next().is_some()
-    }
-
-    /// How many endpoints of one group it has in another cluster.
-    pub(super) fn count(&self, key: &ClusterKey) -> usize {
-        let direct: usize = self.known(key).map(|of| of.direct).sum();
-        match direct {
-            0 => self.known(key).map(|of| of.imported).sum(),
-            direct => direct,
-        }
-    }
-
-    fn known(&self, key: &ClusterKey) -> impl Iterator<Item = &Endpoints> {
-        let names = [key.as_str(), key.name()].into_iter();
-        names.filter_map(|name| self.clusters.get(name))
     }
 }
 

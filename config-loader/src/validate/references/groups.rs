@@ -1,6 +1,6 @@
 //! Objects of one name in two API groups: one rules, and the other should not say something else.
 
-use super::{location, warning};
+use super::finding::{location, warning};
 use crate::diagnostic::codes::multicluster::{GTP008, SX010};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::resource::flomesh::{GlobalTrafficPolicy, ServiceExport};

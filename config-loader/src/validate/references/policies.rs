@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::services::{At, Endpoint, Services};
-use super::{location, warning};
-use crate::catalog::hostname;
+use super::endpoints::{At, Endpoint, Endpoints};
+use super::finding::{location, warning};
+use crate::catalog::{Services, hostname};
 use crate::diagnostic::codes::references::{X285, X286, X289, X290, X291, X292};
 use crate::diagnostic::{Code, Diagnostic, Location, Severity};
 use crate::resource::istio::{
@@ -64,7 +64,8 @@ impl ByHost {
 /// What policies are compared with.
 #[derive(Clone, Copy)]
 pub(super) struct World<'a> {
-    pub(super) services: &'a Services<'a>,
+    pub(super) services: &'a Services,
+    pub(super) endpoints: &'a Endpoints<'a>,
     pub(super) implicit: &'a ImplicitPorts,
     pub(super) domain: &'a str,
     pub(super) first_ejection_is_capped: bool,
@@ -73,12 +74,14 @@ pub(super) struct World<'a> {
 pub(super) fn check(set: &ResourceSet, world: &World<'_>, found: &mut Vec<Diagnostic>) {
     for object in set.destination_rules.values() {
         let host = hostname::complete(&object.spec.host, &object.id.namespace, world.domain);
-        let service = world.services.find(&host);
+        let seen = world.services.find_from(&host, &object.id.namespace);
+        let endpoints = seen.as_ref().and_then(|seen| world.endpoints.of(seen));
+        let ports = seen.as_ref().map_or_else(Vec::new, |seen| seen.ports());
         let mut checker = Checker {
             object,
             host: &host,
-            endpoints: service.and_then(|service| service.endpoints.as_deref()),
-            ports: service.map_or(&[], |service| &service.ports),
+            endpoints: endpoints.as_deref(),
+            ports: &ports,
             world,
             found,
         };

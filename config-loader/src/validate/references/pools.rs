@@ -2,9 +2,9 @@
 //! one cluster.
 
 use super::clusters::Clusters;
-use super::federation::Served;
+use super::finding::{location, warning};
 use super::rules::Rules;
-use super::{location, warning};
+use super::served::Served;
 use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X296, X312};

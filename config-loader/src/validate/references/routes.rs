@@ -1,15 +1,14 @@
 //! VirtualServices: where their rules lead, and whether anything leads to them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
+use super::finding::{SUGGESTIONS_MAX, location, nearest_host, warning};
 use super::gateways::Gateways;
 use super::policies::ImplicitPorts;
 use super::rules::Rules;
-use super::services::{Named, Service, Services};
-use super::{location, warning};
 use crate::Fleet;
-use crate::catalog::{Naming, hostname};
+use crate::catalog::{Naming, Seen, Services, hostname};
 use crate::diagnostic::codes::references::{X275, X276, X277, X278, X279, X280, X281, X303};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::kind::{Kind, ObjectRef};
@@ -19,16 +18,13 @@ use crate::resource::istio::{
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 
-/// How many unknown hosts are compared with all known ones: the work is bounded when nothing is known.
-pub(super) const SUGGESTIONS_MAX: usize = 100;
-
 /// What VirtualServices may refer to, and the findings about them.
 pub(super) struct Routes<'a> {
     pub(super) set: &'a ResourceSet,
     naming: &'a Naming,
     /// That of the proxy, if it is known.
     namespace: Option<&'a str>,
-    pub(super) services: Services<'a>,
+    services: &'a Services,
     pub(super) rules: Rules<'a>,
     pub(super) gateways: Gateways<'a>,
     pub(super) implicit: ImplicitPorts,
@@ -45,12 +41,16 @@ fn is_at_gateway(object: &Vs) -> bool {
 }
 
 impl<'a> Routes<'a> {
-    pub(super) fn new(set: &'a ResourceSet, fleet: &'a Fleet) -> Routes<'a> {
+    pub(super) fn new(
+        set: &'a ResourceSet,
+        fleet: &'a Fleet,
+        services: &'a Services,
+    ) -> Routes<'a> {
         Routes {
             set,
             naming: &fleet.naming,
             namespace: fleet.namespace.as_deref(),
-            services: Services::new(set, &fleet.naming.domain),
+            services,
             rules: Rules::new(set, &fleet.naming.domain),
             gateways: Gateways::new(set),
             implicit: ImplicitPorts::default(),
@@ -122,24 +122,25 @@ impl<'a> Routes<'a> {
         destination: &Destination,
         path: &dyn Fn() -> String,
     ) {
-        let host = self
-            .naming
-            .destination(&destination.host, &object.id.namespace, |host| {
-                self.services.has(host)
-            });
-        let line = destination.line;
         // A gateway sees what its own namespace sees, a sidecar what that of the resource does.
         let namespace = self.namespace.filter(|_| is_at_gateway(object));
         let namespace = namespace.unwrap_or(&object.id.namespace);
+        let host = self
+            .naming
+            .destination(&destination.host, &object.id.namespace, |host| {
+                self.services.has(host, namespace)
+            });
+        let line = destination.line;
         let service = match self.services.find_from(&host, namespace) {
-            Named::Known(service) => service,
-            Named::Hidden(by) => {
+            Some(Seen::Hidden(by)) => {
                 let found = hidden_service((object, destination), by, namespace, path);
                 return self.found.push(found);
             }
-            Named::Unknown => return self.unknown_service(object, destination, &host, path),
+            Some(service) => service,
+            None => return self.unknown_service(object, destination, &host, path),
         };
-        if service.is_where_dialled && is_at_gateway(object) {
+        let ports = service.ports();
+        if service.has_dialled_address() && is_at_gateway(object) {
             let message = format!(
                 "`{}` has resolution NONE, and a gateway does not know where its clients dialled; requests will get 502 NR",
                 destination.host
@@ -151,10 +152,10 @@ impl<'a> Routes<'a> {
             self.found.push(diagnostic);
         }
         if destination.port.is_none() {
-            let of_several = service.port_count() > 1;
+            let of_several = count(&ports) > 1;
             self.implicit.add(object, destination, &host, of_several);
         }
-        if let Some((message, help)) = check_port(service, destination) {
+        if let Some((message, help)) = check_port(&ports, destination) {
             let line = match destination.port {
                 Some(_) => destination.port_line,
                 None => line,
@@ -201,7 +202,7 @@ impl<'a> Routes<'a> {
         );
         self.suggestions += 1;
         let near = if self.suggestions <= SUGGESTIONS_MAX {
-            self.services.near(host)
+            nearest_host(self.services, host)
         } else {
             None
         };
@@ -356,23 +357,29 @@ fn hidden_service(
     found
 }
 
+/// How many different ports these are.
+fn count(ports: &[(u16, &str)]) -> usize {
+    let numbers: BTreeSet<u16> = ports.iter().map(|(number, _)| *number).collect();
+    numbers.len()
+}
+
 /// What is wrong with the port of a destination, and what to write.
-fn check_port(service: &Service<'_>, destination: &Destination) -> Option<(String, String)> {
+fn check_port(known_ports: &[(u16, &str)], destination: &Destination) -> Option<(String, String)> {
     let host = &destination.host;
-    let known = |port: u16| service.ports.iter().any(|(number, _)| *number == port);
+    let known = |port: u16| known_ports.iter().any(|(number, _)| *number == port);
     let ports = || {
         let port = |(number, name): &(u16, &str)| format!("{number} {name}").trim_end().to_owned();
-        let mut ports: Vec<String> = service.ports.iter().map(port).collect();
+        let mut ports: Vec<String> = known_ports.iter().map(port).collect();
         ports.dedup();
         ports.join(", ")
     };
     match destination.port {
-        _ if service.ports.is_empty() => None,
+        _ if known_ports.is_empty() => None,
         Some(port) if !known(port) => Some((
             format!("{host} has no port `{port}`"),
             format!("its ports are {}", ports()),
         )),
-        None if service.port_count() > 1 => Some((
+        None if count(known_ports) > 1 => Some((
             format!("`{host}` has several ports, and the route names none"),
             format!("write port.number; its ports are {}", ports()),
         )),
@@ -427,3 +434,6 @@ pub(super) fn check_owners(set: &ResourceSet, domain: &str, found: &mut Vec<Diag
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use super::routes::SUGGESTIONS_MAX;
-use super::services::Services;
-use super::{destinations, location, warning};
-use crate::catalog::{HostIndex, hostname};
+use super::destinations;
+use super::endpoints::Endpoints;
+use super::finding::{SUGGESTIONS_MAX, location, nearest_host, warning};
+use crate::catalog::{HostIndex, Services, hostname};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X283, X284, X316};
 use crate::resource::istio::DestinationRule;
@@ -71,14 +71,15 @@ impl<'a> Rules<'a> {
 
 pub(super) fn check(
     (set, domain): (&ResourceSet, &str),
-    services: &Services<'_>,
+    services: &Services,
+    endpoints: &Endpoints<'_>,
     found: &mut Vec<Diagnostic>,
 ) {
     let mut suggestions = 0;
     for object in set.destination_rules.values() {
         let host = hostname::complete(&object.spec.host, &object.id.namespace, domain);
         check_host((object, &host), services, (domain, &mut suggestions), found);
-        check_subsets((object, &host), services, found);
+        check_subsets((object, &host), (services, endpoints), found);
     }
     check_hidden((set, domain), found);
 }
@@ -86,7 +87,7 @@ pub(super) fn check(
 /// A rule must be for a host that there is. What a wildcard matches is not known from files.
 fn check_host(
     (object, host): (&Object<DestinationRule>, &str),
-    services: &Services<'_>,
+    services: &Services,
     (domain, suggestions): (&str, &mut usize),
     found: &mut Vec<Diagnostic>,
 ) {
@@ -105,7 +106,7 @@ fn check_host(
     let mut diagnostic = warning(object, X316, line, field, message);
     *suggestions += 1;
     let near = match *suggestions <= SUGGESTIONS_MAX {
-        true => services.near(host),
+        true => nearest_host(services, host),
         false => None,
     };
     diagnostic.help(match near {
@@ -121,13 +122,11 @@ fn check_host(
 /// A subset must select an endpoint, where all endpoints are known.
 fn check_subsets(
     (object, host): (&Object<DestinationRule>, &str),
-    services: &Services<'_>,
+    (services, endpoints): (&Services, &Endpoints<'_>),
     found: &mut Vec<Diagnostic>,
 ) {
-    let Some(endpoints) = services
-        .find(host)
-        .and_then(|service| service.endpoints.as_ref())
-    else {
+    let seen = services.find_from(host, &object.id.namespace);
+    let Some(endpoints) = seen.and_then(|seen| endpoints.of(&seen)) else {
         return;
     };
     for (index, subset) in object.spec.subsets.iter().enumerate() {

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::clusters::Clusters;
-use super::{destinations, location, warning};
+use super::destinations;
+use super::finding::{location, warning};
 use crate::catalog::hostname;
 use crate::diagnostic::codes::references::X301;
 use crate::diagnostic::{Diagnostic, Location};

@@ -10,13 +10,12 @@
 //!
 //! After any other change everything is compiled; what turns out the same is kept nevertheless.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use config_loader::catalog::{HostIndex, hostname};
+use config_loader::catalog::{HostIndex, differences, hostname};
+use config_loader::resource::Object;
 use config_loader::resource::istio::{HttpAction, VirtualService};
-use config_loader::resource::{Object, Objects};
 use config_loader::{Name, ResourceSet};
 
 use crate::identity::Identity;
@@ -122,37 +121,4 @@ fn is_attached_alike(gone: &Object<VirtualService>, came: &Object<VirtualService
         && hosts(gone) == hosts(came)
         && gone.spec.gateways.len() == came.spec.gateways.len()
         && gateways.all(|(gone, came)| gone.value == came.value)
-}
-
-/// Versions of an object before and after a change.
-type Change<'a, T> = (Option<&'a Arc<Object<T>>>, Option<&'a Arc<Object<T>>>);
-
-/// The objects that differ between both: changed, added and removed ones.
-pub(in crate::compile) fn differences<'a, T>(
-    before: &'a Objects<T>,
-    now: &'a Objects<T>,
-) -> impl Iterator<Item = Change<'a, T>> {
-    let is_same = before.same(now);
-    let mut old = before.iter().take_while(move |_| !is_same).peekable();
-    let mut new = now.iter().take_while(move |_| !is_same).peekable();
-    std::iter::from_fn(move || {
-        loop {
-            let order = match (old.peek(), new.peek()) {
-                (None, None) => return None,
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (Some((gone, _)), Some((came, _))) => gone.cmp(came),
-            };
-            let gone = if order.is_le() { old.next() } else { None };
-            let came = if order.is_ge() { new.next() } else { None };
-            let change = (
-                gone.map(|(_, object)| object),
-                came.map(|(_, object)| object),
-            );
-            match change {
-                (Some(gone), Some(came)) if Arc::ptr_eq(gone, came) => {}
-                change => return Some(change),
-            }
-        }
-    })
 }

@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
+use config_loader::catalog::differences;
 use config_loader::resource::core::EndpointSlice;
 use config_loader::resource::{Object, Objects};
 
@@ -19,7 +20,6 @@ use crate::compile::service::Service;
 use crate::compile::services::Services;
 use crate::compile::services::collector::Names;
 use crate::compile::update::changes::Changes;
-use crate::compile::update::changes::differences;
 use crate::identity::Identity;
 use crate::snapshot::Snapshot;
 

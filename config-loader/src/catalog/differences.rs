@@ -1,0 +1,40 @@
+//! What differs between two versions of the objects of one kind.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::resource::{Object, Objects};
+
+/// Versions of an object before and after a change.
+pub type Change<'a, T> = (Option<&'a Arc<Object<T>>>, Option<&'a Arc<Object<T>>>);
+
+/// The objects that differ between both: changed, added and removed ones, in the order of their names. Objects that did not
+/// change are the same `Arc` in both. Objects beside others of their name are not compared.
+pub fn differences<'a, T>(
+    before: &'a Objects<T>,
+    now: &'a Objects<T>,
+) -> impl Iterator<Item = Change<'a, T>> {
+    let is_same = before.same(now);
+    let mut old = before.iter().take_while(move |_| !is_same).peekable();
+    let mut new = now.iter().take_while(move |_| !is_same).peekable();
+    std::iter::from_fn(move || {
+        loop {
+            let order = match (old.peek(), new.peek()) {
+                (None, None) => return None,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((gone, _)), Some((came, _))) => gone.cmp(came),
+            };
+            let gone = if order.is_le() { old.next() } else { None };
+            let came = if order.is_ge() { new.next() } else { None };
+            let change = (
+                gone.map(|(_, object)| object),
+                came.map(|(_, object)| object),
+            );
+            match change {
+                (Some(gone), Some(came)) if Arc::ptr_eq(gone, came) => {}
+                change => return Some(change),
+            }
+        }
+    })
+}

@@ -1,0 +1,240 @@
+//! Which resources describe a host, and which of them count for a namespace.
+//!
+//! One index for `check`, for the compiler of snapshots, and for explanations. It is the same for every proxy; what a proxy
+//! sees of a host follows from its namespace ([`HostEntry::seen_from`]). An object touches only the hosts that it describes, so
+//! that a change of one is a change of a few entries ([`Services::update`]).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::describes::Describes;
+use super::source::Source;
+use super::{HostIndex, differences};
+use crate::kind::ObjectRef;
+use crate::resource::istio::Resolution;
+use crate::resource::{Object, Objects, ResourceSet};
+
+/// Every host that resources describe, with the resources that do.
+#[derive(Clone, Debug)]
+pub struct Services {
+    domain: Arc<str>,
+    by_host: HostIndex<HostEntry>,
+}
+
+/// What resources say about one host.
+#[derive(Clone, Debug, Default)]
+pub struct HostEntry {
+    /// In order of precedence: services of clusters before hosts outside, and the oldest first.
+    sources: Vec<Source>,
+}
+
+/// What a namespace sees of a host.
+#[derive(Clone, Debug)]
+pub enum Seen<'s> {
+    /// A service of Kubernetes clusters. What ServiceEntries say about its host adds nothing.
+    Cluster(Vec<&'s Source>),
+    /// A host outside of all clusters. The first source decides; the endpoints of all are joined.
+    Outside(Vec<&'s Source>),
+    /// Nothing: the object that describes the host is not exported to the namespace.
+    Hidden(&'s ObjectRef),
+}
+
+impl<'s> Seen<'s> {
+    /// The sources that count.
+    pub fn sources(&self) -> &[&'s Source] {
+        match self {
+            Seen::Cluster(sources) | Seen::Outside(sources) => sources,
+            Seen::Hidden(_) => &[],
+        }
+    }
+
+    /// Ports by number and name; a port may occur twice. Empty if the ports are not known.
+    pub fn ports(&self) -> Vec<(u16, &'s str)> {
+        match self {
+            Seen::Cluster(sources) => sources.iter().flat_map(|source| source.ports()).collect(),
+            Seen::Outside(sources) => sources
+                .first()
+                .map_or_else(Vec::new, |source| source.ports()),
+            Seen::Hidden(_) => Vec::new(),
+        }
+    }
+
+    /// Whether requests go to the address that the client dialled (`resolution: NONE`).
+    pub fn has_dialled_address(&self) -> bool {
+        match self {
+            Seen::Outside(sources) => matches!(
+                sources.first(),
+                Some(Source::Entry(entry)) if entry.spec.resolution == Resolution::None
+            ),
+            Seen::Cluster(_) | Seen::Hidden(_) => false,
+        }
+    }
+}
+
+impl HostEntry {
+    /// Every resource that describes the host, whoever sees it.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// What proxies of a namespace see of the host: a service of clusters, else what a ServiceEntry of the namespace says,
+    /// else what the oldest resource says. ServiceEntries of one namespace are joined.
+    pub fn seen_from(&self, namespace: &str) -> Seen<'_> {
+        let seen = || {
+            self.sources
+                .iter()
+                .filter(|source| source.is_seen_from(namespace))
+        };
+        let cluster: Vec<_> = seen().filter(|source| source.is_of_cluster()).collect();
+        if !cluster.is_empty() {
+            return Seen::Cluster(cluster);
+        }
+        let is_near = |source: &&Source| {
+            source
+                .entry()
+                .is_some_and(|entry| *entry.id.namespace == *namespace)
+        };
+        let Some(first) = seen().find(is_near).or_else(|| seen().next()) else {
+            return self.hidden();
+        };
+        let Some(entry) = first.entry() else {
+            return Seen::Outside(vec![first]);
+        };
+        let is_joined = |source: &&Source| {
+            source
+                .entry()
+                .is_some_and(|other| other.id.namespace == entry.id.namespace)
+        };
+        Seen::Outside(seen().filter(is_joined).collect())
+    }
+
+    fn hidden(&self) -> Seen<'_> {
+        match self.sources.first() {
+            Some(source) => Seen::Hidden(source.id()),
+            None => Seen::Outside(Vec::new()),
+        }
+    }
+
+    /// Adds a source; an object that names the host twice is one.
+    fn add(&mut self, source: Source) {
+        if self.sources.iter().any(|known| known.id() == source.id()) {
+            return;
+        }
+        let at = self
+            .sources
+            .partition_point(|known| known.precedence() <= source.precedence());
+        self.sources.insert(at, source);
+    }
+}
+
+impl Services {
+    /// Indexes all resources that describe hosts, in a mesh with this domain.
+    pub fn new(set: &ResourceSet, domain: &Arc<str>) -> Self {
+        let mut services = Self {
+            domain: Arc::clone(domain),
+            by_host: HostIndex::new(),
+        };
+        services.update(&ResourceSet::default(), set);
+        services
+    }
+
+    /// Follows a change of the resources that were indexed; returns the hosts whose description changed.
+    pub fn update(&mut self, before: &ResourceSet, now: &ResourceSet) -> BTreeSet<Arc<str>> {
+        let mut touched = BTreeSet::new();
+        self.follow(&before.services, &now.services, &mut touched);
+        self.follow(&before.service_entries, &now.service_entries, &mut touched);
+        self.follow(&before.service_imports, &now.service_imports, &mut touched);
+        self.follow(&before.destinations, &now.destinations, &mut touched);
+        self.follow(
+            &before.multi_cluster_services,
+            &now.multi_cluster_services,
+            &mut touched,
+        );
+        touched
+    }
+
+    fn follow<T: Describes>(
+        &mut self,
+        before: &Objects<T>,
+        now: &Objects<T>,
+        touched: &mut BTreeSet<Arc<str>>,
+    ) {
+        let changes: Vec<_> = differences(before, now).collect();
+        for (gone, came) in changes {
+            if let Some(gone) = gone {
+                self.remove(gone, touched);
+            }
+            if let Some(came) = came {
+                self.add(came, touched);
+            }
+        }
+        if before.same(now) {
+            return;
+        }
+        for (_, gone) in before.all_beside() {
+            self.remove(gone, touched);
+        }
+        for (_, came) in now.all_beside() {
+            self.add(came, touched);
+        }
+    }
+
+    fn add<T: Describes>(&mut self, object: &Arc<Object<T>>, touched: &mut BTreeSet<Arc<str>>) {
+        T::sources(object, &self.domain, &mut |host, source| {
+            self.by_host.entry(host).add(source);
+            touched.insert(host.into());
+        });
+    }
+
+    fn remove<T: Describes>(&mut self, object: &Arc<Object<T>>, touched: &mut BTreeSet<Arc<str>>) {
+        T::sources(object, &self.domain, &mut |host, _| {
+            touched.insert(host.into());
+            let Some(entry) = self.by_host.get_mut(host) else {
+                return;
+            };
+            entry.sources.retain(|source| *source.id() != object.id);
+            if entry.sources.is_empty() {
+                self.by_host.remove(host);
+            }
+        });
+    }
+
+    /// What resources say about this very host or wildcard.
+    pub fn get(&self, host: &str) -> Option<&HostEntry> {
+        self.by_host.get(host)
+    }
+
+    /// What is said about a host: by its own name, else by the longest wildcard that covers it.
+    pub fn find(&self, host: &str) -> Option<&HostEntry> {
+        self.by_host.find(host)
+    }
+
+    /// What a namespace sees of a host: by its own name, else by the longest wildcard that covers it and is seen. `None` if no
+    /// resource describes it.
+    pub fn find_from(&self, host: &str, namespace: &str) -> Option<Seen<'_>> {
+        let mut hidden = None;
+        for entry in self.by_host.covering(host) {
+            match entry.seen_from(namespace) {
+                Seen::Hidden(by) => {
+                    hidden.get_or_insert(Seen::Hidden(by));
+                }
+                seen => return Some(seen),
+            }
+        }
+        hidden
+    }
+
+    /// Whether a resource that the namespace sees describes this very host.
+    pub fn has(&self, host: &str, namespace: &str) -> bool {
+        self.get(host)
+            .is_some_and(|entry| !matches!(entry.seen_from(namespace), Seen::Hidden(_)))
+    }
+
+    /// Every host and wildcard with what is said about it, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &HostEntry)> {
+        self.by_host.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! Findings about lines of objects, and suggestions for them.
+
+use crate::catalog::Services;
+use crate::diagnostic::{Code, Diagnostic, Location, Severity, suggest};
+use crate::resource::Object;
+use crate::span::{Line, Span};
+
+/// How many unknown hosts are compared with all known ones: the work is bounded when nothing is known.
+pub(super) const SUGGESTIONS_MAX: usize = 100;
+
+/// A finding about a line of an object, whose text is gone.
+pub(super) fn warning<T>(
+    object: &Object<T>,
+    code: Code,
+    line: Line,
+    field: String,
+    message: String,
+) -> Diagnostic {
+    let mut found = Diagnostic::at(Severity::Warning, code, Span::NONE, message);
+    found.object = Some(object.id.clone());
+    found.location = location(object, line);
+    found.field = field;
+    found
+}
+
+/// The place of a line of an object.
+pub(super) fn location<T>(object: &Object<T>, line: Line) -> Location {
+    let mut location = Location::whole_file(object.provenance.file.clone());
+    location.line = object.line_of(line);
+    location.column = 1;
+    location.len = 1;
+    location
+}
+
+/// The host that was most likely meant by an unknown one: either its first label or the rest is misspelt.
+pub(super) fn nearest_host<'s>(services: &'s Services, host: &str) -> Option<&'s str> {
+    let (first, rest) = host.split_once('.').unwrap_or((host, ""));
+    let hosts = services.iter().map(|(host, _)| &**host);
+    let alike = hosts.filter(|known| {
+        known
+            .strip_prefix(first)
+            .is_some_and(|known| known.starts_with('.'))
+            || known
+                .strip_suffix(rest)
+                .is_some_and(|known| known.ends_with('.'))
+    });
+    let mut alike: Vec<&str> = alike.collect();
+    alike.sort_unstable();
+    let labels = alike
+        .iter()
+        .filter_map(|known| Some((known.strip_suffix(rest)?.strip_suffix('.')?, *known)));
+    let labels: Vec<(&str, &str)> = labels.collect();
+    let label = suggest::nearest(first, labels.iter().map(|(label, _)| *label));
+    let by_label = label
+        .and_then(|near| labels.iter().find(|(label, _)| *label == near))
+        .map(|(_, known)| *known);
+    by_label.or_else(|| {
+        alike
+            .into_iter()
+            .find(|known| known.split('.').next() == Some(first))
+    })
+}

@@ -42,6 +42,8 @@ pub(in crate::compile) struct Service {
     pub affinity: Option<Duration>,
     /// Whether it is no part of the mesh.
     pub external: bool,
+    /// Whether a ServiceEntry or a Destination describes it as a host outside of all clusters.
+    pub is_outside: bool,
     /// Whether and how its endpoints are health-checked.
     pub health_check: HealthChecked,
     /// Which of its endpoints are preferred, where no rule says so.

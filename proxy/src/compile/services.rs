@@ -15,7 +15,11 @@ mod imports;
 
 mod kube;
 
+mod outside;
+
 mod policies;
+
+pub(in crate::compile) mod renewal;
 
 pub(in crate::compile) mod vips;
 
@@ -24,17 +28,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
-use config_loader::catalog::{HostIndex, hostname};
 
 use crate::compile::members::Members;
 use crate::compile::service::Service;
-use crate::compile::services::collector::{Collector, Names};
+use crate::compile::services::collector::Collector;
 use crate::identity::Identity;
-use config_loader::catalog::{Naming, ShortNames};
+use config_loader::catalog::{HostIndex, Naming, Services as Catalog, ShortNames, hostname};
 pub(in crate::compile) use vips::Vips;
 
 /// All services by host.
 pub(in crate::compile) struct Services {
+    /// Which resources describe which host.
+    catalog: Catalog,
     by_host: HostIndex<Arc<Service>>,
     vips: Vips,
     members: Members,
@@ -46,6 +51,8 @@ pub(in crate::compile) struct Services {
 impl Services {
     /// Collects the services that a proxy of this identity can see.
     pub(in crate::compile) fn collect(resources: &ResourceSet, identity: &Identity) -> Self {
+        let naming = identity.naming();
+        let catalog = Catalog::new(resources, &naming.domain);
         let mut collector = Collector {
             resources,
             identity,
@@ -58,7 +65,7 @@ impl Services {
         kube::collect(&mut collector);
         gloo::collect(&mut collector);
         imports::collect(&mut collector);
-        add_outside(&mut collector);
+        outside::collect(&mut collector, &catalog);
         let Collector {
             by_host,
             claims,
@@ -70,71 +77,13 @@ impl Services {
             services.insert(host, Arc::new(draft.finish()));
         }
         Self {
-            by_host: services,
             vips: Vips::settle(claims),
+            catalog,
+            by_host: services,
             members,
-            naming: identity.naming(),
+            naming,
             namespace: identity.namespace.as_str().into(),
         }
-    }
-
-    /// With the services of these names made anew, after a change of EndpointSlices, and the hosts of those. Nothing if other
-    /// hosts or ports came of it, or if something else has one of theirs.
-    pub(in crate::compile) fn renewed(
-        self,
-        resources: &ResourceSet,
-        identity: &Identity,
-        names: &Names<'_>,
-    ) -> Option<(Self, Vec<Arc<str>>)> {
-        let Self {
-            mut by_host,
-            vips,
-            members,
-            naming,
-            namespace,
-        } = self;
-        let mut collector = Collector {
-            resources,
-            identity,
-            domain: &identity.domain,
-            members,
-            only: Some(names),
-            by_host: HashMap::new(),
-            claims: Vec::new(),
-        };
-        kube::collect(&mut collector);
-        imports::collect(&mut collector);
-        let Collector {
-            by_host: renewed,
-            members,
-            ..
-        } = collector;
-        let is_one = |service: &Service| names.contains(&(&*service.namespace, &*service.name));
-        let before = by_host
-            .iter()
-            .filter(|(_, service)| is_one(service))
-            .count();
-        if before != renewed.len() {
-            return None;
-        }
-        let mut hosts = Vec::with_capacity(renewed.len());
-        for (host, draft) in renewed {
-            let place = by_host.get_mut(&host).filter(|service| is_one(service))?;
-            let service = Arc::new(draft.finish());
-            if !service.has_ports_of(place) {
-                return None;
-            }
-            *place = service;
-            hosts.push(host);
-        }
-        let services = Self {
-            by_host,
-            vips,
-            members,
-            naming,
-            namespace,
-        };
-        Some((services, hosts))
     }
 
     /// Without the lists of endpoints that were made when somebody asked.
@@ -197,21 +146,5 @@ impl Services {
     /// The service that answers to a host: by its own name, else by the longest wildcard that covers it.
     pub(in crate::compile) fn find(&self, host: &str) -> Option<&Arc<Service>> {
         self.by_host.find(host)
-    }
-}
-
-/// Adds the services outside of all clusters: a ServiceEntry in the proxy's namespace before others, then the
-/// oldest.
-fn add_outside<'a>(collector: &mut Collector<'a>) {
-    let mut outside = entry::collect(collector);
-    outside.extend(gloo::external(collector));
-    outside.sort_by(|a, b| (!a.is_near, &a.age).cmp(&(!b.is_near, &b.age)));
-    for one in outside {
-        let host = Arc::clone(&one.draft.service.host);
-        if collector.add(one.draft) {
-            for (age, net) in one.addresses {
-                collector.claim(age, net, &host);
-            }
-        }
     }
 }

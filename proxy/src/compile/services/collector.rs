@@ -32,16 +32,6 @@ pub(in crate::compile) struct Collector<'a> {
     pub claims: Vec<Claim<'a>>,
 }
 
-/// A service outside of all clusters, as one kind of resource describes it.
-pub(in crate::compile) struct Outside<'a> {
-    /// Whether it is a ServiceEntry in the proxy's namespace.
-    pub is_near: bool,
-    pub age: Age<'a>,
-    pub draft: Draft,
-    /// The addresses that represent it, each with the age of what says so.
-    pub addresses: Vec<(Age<'a>, IpNet)>,
-}
-
 /// Whether a service is wanted; without a list, all are.
 pub(in crate::compile) fn is_wanted(only: Option<&Names<'_>>, namespace: &str, name: &str) -> bool {
     only.is_none_or(|names| names.contains(&(namespace, name)))
@@ -101,6 +91,7 @@ impl Draft {
                 original_destination: false,
                 affinity: None,
                 external: false,
+                is_outside: false,
                 health_check: HealthChecked::Unsaid,
                 distribution: TrafficDistribution::Any,
                 subject_alt_names: Vec::new(),

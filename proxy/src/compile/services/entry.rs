@@ -19,49 +19,25 @@ use crate::compile::service::workload::Workload;
 use crate::compile::service::workload::WorkloadHost;
 use crate::compile::services::collector::Collector;
 use crate::compile::services::collector::Draft;
-use crate::compile::services::collector::Outside;
 use crate::upstream::Protocol;
 
-/// What every ServiceEntry that this proxy may see says, oldest first: of several for one host in one namespace the oldest
-/// decides about ports, and endpoints are joined.
-pub(in crate::compile) fn collect<'a>(collector: &Collector<'a>) -> Vec<Outside<'a>> {
-    let own = &collector.identity.namespace;
-    let mut objects: Vec<&'a Arc<Object<ServiceEntry>>> = collector
-        .resources
-        .service_entries
-        .values()
-        .filter(|object| object.spec.export_to.includes(own))
-        .collect();
-    objects.sort_by(|a, b| a.age().cmp(&b.age()));
-    let mut all: Vec<Outside<'a>> = Vec::new();
-    let mut by_host: BTreeMap<(Arc<str>, Arc<str>), usize> = BTreeMap::new();
-    for object in objects {
-        for host in &object.spec.hosts {
-            let key = (
-                Arc::from(host.value.to_ascii_lowercase()),
-                Arc::clone(&object.id.namespace),
-            );
-            let index = *by_host.entry(key).or_insert_with(|| {
-                all.push(Outside {
-                    is_near: *object.id.namespace == **own,
-                    age: object.age(),
-                    draft: draft(&host.value, object),
-                    addresses: Vec::new(),
-                });
-                all.len() - 1
-            });
-            let one = &mut all[index];
-            let addresses = object.spec.addresses.iter();
-            one.addresses
-                .extend(addresses.map(|net| (object.age(), *net)));
-            add_endpoints(collector, &mut one.draft, object, &host.value);
-        }
+/// A host as the ServiceEntries of one namespace describe it, oldest first: the oldest decides about ports, and endpoints are
+/// joined.
+pub(in crate::compile) fn outside(
+    collector: &Collector<'_>,
+    host: &str,
+    entries: &[&Arc<Object<ServiceEntry>>],
+) -> Option<Draft> {
+    let mut draft = draft(host, entries.first()?);
+    for object in entries {
+        add_endpoints(collector, &mut draft, object, host);
     }
-    all
+    Some(draft)
 }
 
 fn draft(host: &str, object: &Object<ServiceEntry>) -> Draft {
     let mut draft = Draft::new(host, host, &object.id.namespace);
+    draft.service.is_outside = true;
     draft.service.ports = object.spec.ports.iter().map(port).collect();
     draft.service.original_destination = object.spec.resolution == Resolution::None;
     draft.service.health_check = object.spec.health_check.clone();

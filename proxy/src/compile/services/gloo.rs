@@ -14,8 +14,7 @@ use std::sync::Arc;
 use config_loader::ResourceSet;
 use config_loader::resource::Object;
 use config_loader::resource::gloo::{
-    Backing, Destination, ExternalPort, ExternalProtocol, ExternalService, Federation, KubeService,
-    MeshRef,
+    Backing, Destination, ExternalPort, ExternalProtocol, Federation, KubeService, MeshRef,
 };
 
 use crate::compile::members::Member;
@@ -27,7 +26,6 @@ use crate::compile::service::workload::Workload;
 use crate::compile::service::workload::WorkloadHost;
 use crate::compile::services::collector::Collector;
 use crate::compile::services::collector::Draft;
-use crate::compile::services::collector::Outside;
 use crate::compile::services::gloo::endpoints::ByGateways;
 use crate::compile::services::gloo::endpoints::Objects;
 use crate::compile::services::gloo::endpoints::Remote;
@@ -79,17 +77,6 @@ fn allocate<'a>(
             collector.claim(one.object.age(), IpAddr::from(address).into(), &host);
         }
     }
-}
-
-/// What Destinations say of hosts outside.
-pub(in crate::compile) fn external<'a>(collector: &Collector<'a>) -> Vec<Outside<'a>> {
-    let mut all = Vec::new();
-    for object in collector.resources.destinations.values() {
-        if let Backing::External(external) = &object.spec.backing {
-            all.extend(external_service(object, external));
-        }
-    }
-    all
 }
 
 fn by_age(resources: &ResourceSet) -> Vec<&Arc<Object<Destination>>> {
@@ -221,51 +208,41 @@ fn own_meshes(collector: &Collector<'_>) -> BTreeSet<MeshRef> {
         .collect()
 }
 
-/// A service for each name that it has.
-fn external_service<'a>(
-    object: &'a Arc<Object<Destination>>,
-    external: &'a ExternalService,
-) -> impl Iterator<Item = Outside<'a>> {
-    external.hosts.iter().map(|name| {
-        let mut draft = Draft::new(name, name, &object.id.namespace);
-        draft.saw(object);
-        draft.service.external = true;
-        draft.service.ports = external.ports.iter().map(external_port).collect();
-        let federation = object.spec.status.federation.as_ref();
-        let keepalive = federation
-            .and_then(|found| found.tcp_keepalive)
-            .map(keepalive);
-        draft.service.endpoints = external
-            .endpoints
-            .iter()
-            .map(|endpoint| {
-                let ports = endpoint.ports.iter();
-                let facts = Facts {
-                    ports: ports
-                        .map(|(name, port)| (name.to_string(), *port))
-                        .collect(),
-                    keepalive,
-                    ..Facts::default()
-                };
-                Workload::new(host(&endpoint.address), facts)
-            })
-            .collect();
-        if draft.service.endpoints.is_empty() && !name.starts_with('*') {
-            let facts = Facts {
-                keepalive,
-                ..Facts::default()
-            };
-            let at = WorkloadHost::Name(Arc::clone(name));
-            draft.service.endpoints.push(Workload::new(at, facts));
-        }
-        let addresses = external.addresses.iter();
-        Outside {
-            is_near: false,
-            age: object.age(),
-            draft,
-            addresses: addresses.map(|net| (object.age(), *net)).collect(),
-        }
-    })
+/// A host outside of all clusters, as a Destination describes it.
+pub(in crate::compile) fn external(name: &str, object: &Arc<Object<Destination>>) -> Option<Draft> {
+    let Backing::External(external) = &object.spec.backing else {
+        return None;
+    };
+    let mut draft = Draft::new(name, name, &object.id.namespace);
+    draft.saw(object);
+    draft.service.external = true;
+    draft.service.is_outside = true;
+    draft.service.ports = external.ports.iter().map(external_port).collect();
+    let federation = object.spec.status.federation.as_ref();
+    let keepalive = federation
+        .and_then(|found| found.tcp_keepalive)
+        .map(keepalive);
+    let endpoints = external.endpoints.iter().map(|endpoint| {
+        let ports = endpoint.ports.iter();
+        let facts = Facts {
+            ports: ports
+                .map(|(name, port)| (name.to_string(), *port))
+                .collect(),
+            keepalive,
+            ..Facts::default()
+        };
+        Workload::new(host(&endpoint.address), facts)
+    });
+    draft.service.endpoints = endpoints.collect();
+    if draft.service.endpoints.is_empty() && !name.starts_with('*') {
+        let facts = Facts {
+            keepalive,
+            ..Facts::default()
+        };
+        let at = WorkloadHost::Name(name.into());
+        draft.service.endpoints.push(Workload::new(at, facts));
+    }
+    Some(draft)
 }
 
 fn external_port(port: &ExternalPort) -> Port {

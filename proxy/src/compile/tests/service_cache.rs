@@ -51,9 +51,37 @@ enum Edit {
     Route(usize, Option<usize>),
     /// A DestinationRule becomes one of [`RULES`], or goes.
     Rule(usize, Option<usize>),
+    /// A ServiceEntry becomes one of [`ENTRIES`], or goes.
+    Entry(usize, Option<usize>),
+    /// A Service becomes one of [`SERVICES`], or goes.
+    Service(char, Option<usize>),
     /// Something else becomes another object, though it says the same.
     Else,
 }
+
+/// What ServiceEntries say: of hosts that routes name, that others or Services have, and with addresses.
+const ENTRIES: &[&str] = &[
+    "{hosts: [gone.example], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, \
+     endpoints: [{address: 10.7.0.1}]}",
+    "{hosts: [gone.example, other.example], ports: [{number: 81, name: http, protocol: HTTP}], resolution: STATIC, \
+     endpoints: [{address: 10.7.0.2}, {address: 10.7.0.3}]}",
+    "{hosts: ['*.example'], ports: [{number: 80, name: http, protocol: HTTP}, {number: 82, name: h2, protocol: HTTP2}], \
+     resolution: STATIC, endpoints: [{address: 10.7.0.4}]}",
+    "{hosts: [a.ns1.svc.cluster.local], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, \
+     endpoints: [{address: 10.7.0.5}]}",
+    "{hosts: [gone.example], addresses: [10.8.0.1], ports: [{number: 80, name: http, protocol: HTTP}], \
+     resolution: STATIC, endpoints: [{address: 10.7.0.6}]}",
+    "{hosts: [b.ns1.svc.clusterset.local], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, \
+     endpoints: [{address: 10.7.0.7}]}",
+    "{hosts: [gone.example], exportTo: [.], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS}",
+];
+
+/// What Services say.
+const SERVICES: &[&str] = &[
+    "{ports: [{name: http, port: 80}]}",
+    "{ports: [{name: http, port: 80}, {name: more, port: 81}]}",
+    "{ports: [{name: http, port: 81}], sessionAffinity: ClientIP}",
+];
 
 /// What VirtualServices say: with the same hosts and others, sharing hosts with each other, with delegates and shared
 /// destinations, some of which are not there.
@@ -91,6 +119,11 @@ fn edit() -> impl Strategy<Value = Edit> {
             .prop_map(|(number, text)| Edit::Route(number, text)),
         3 => (0..2_usize, prop::option::weighted(0.8, 0..RULES.len()))
             .prop_map(|(number, text)| Edit::Rule(number, text)),
+        6 => (0..3_usize, prop::option::weighted(0.7, 0..ENTRIES.len()))
+            .prop_map(|(number, text)| Edit::Entry(number, text)),
+        4 => (prop_oneof![Just('a'), Just('b'), Just('c'), Just('d')],
+            prop::option::weighted(0.7, 0..SERVICES.len()))
+            .prop_map(|(name, text)| Edit::Service(name, text)),
         1 => Just(Edit::Else),
     ]
 }
@@ -144,7 +177,27 @@ fn apply(edit: &Edit, set: &mut ResourceSet) {
             let name = Name::new("ns1", format!("r{number}"));
             set.destination_rules.remove(&name);
         }
-        Edit::Else => set.services = load(REST).services,
+        Edit::Entry(number, text) => {
+            // two namespaces, so that one is near to the proxy
+            let namespace = ["default", "ns1", "ns2"][*number];
+            set.service_entries
+                .remove(&Name::new(namespace, format!("e{number}")));
+            if let Some(text) = text {
+                let object = format!("ServiceEntry {namespace}/e{number} {}", ENTRIES[*text]);
+                let loaded = load(&[&object]).service_entries;
+                let (name, object) = loaded.iter().next().expect("it is good");
+                set.service_entries.insert(name.clone(), Arc::clone(object));
+            }
+        }
+        Edit::Service(name, text) => {
+            set.services.remove(&Name::new("ns1", name.to_string()));
+            if let Some(text) = text {
+                let loaded = load(&[&format!("Service ns1/{name} {}", SERVICES[*text])]).services;
+                let (name, object) = loaded.iter().next().expect("it is good");
+                set.services.insert(name.clone(), Arc::clone(object));
+            }
+        }
+        Edit::Else => set.service_imports = load(REST).service_imports,
     }
 }
 

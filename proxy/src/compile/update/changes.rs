@@ -6,7 +6,8 @@
 //!
 //! - A VirtualService that keeps its hosts and gateways touches the virtual hosts that it is attached to.
 //! - A DestinationRule touches the clusters of the hosts that it is for.
-//! - EndpointSlices touch the clusters of the services that they belong to.
+//! - EndpointSlices, Services and ServiceEntries touch the clusters of their hosts, and where a host comes, goes or gets other
+//!   ports, the VirtualServices that send requests there.
 //!
 //! After any other change everything is compiled; what turns out the same is kept nevertheless.
 
@@ -15,9 +16,10 @@ use std::sync::Arc;
 
 use config_loader::catalog::{HostIndex, differences, hostname};
 use config_loader::resource::Object;
-use config_loader::resource::istio::{HttpAction, VirtualService};
+use config_loader::resource::istio::{Destination, HttpAction, VirtualService};
 use config_loader::{Name, ResourceSet};
 
+use crate::compile::services::renewal::Touched;
 use crate::identity::Identity;
 
 /// What a change touches.
@@ -35,17 +37,16 @@ impl Changes {
         Self::default()
     }
 
-    /// What differs between two sets of resources whose services are the same, but for the endpoints of services with these
-    /// `hosts`.
-    pub(in crate::compile) fn between<'h>(
+    /// What differs between two sets of resources whose services are the same, but for those that are `touched`.
+    pub(in crate::compile) fn between(
         before: &ResourceSet,
         now: &ResourceSet,
         identity: &Identity,
-        hosts: impl IntoIterator<Item = &'h str>,
+        touched: &Touched,
     ) -> Self {
         let mut clusters = HostIndex::new();
-        for host in hosts {
-            clusters.insert(host, ());
+        for host in touched.changed.iter().chain(&touched.reshaped) {
+            clusters.insert(Arc::clone(host), ());
         }
         for (gone, came) in differences(&before.destination_rules, &now.destination_rules) {
             for rule in [gone, came].into_iter().flatten() {
@@ -55,7 +56,8 @@ impl Changes {
             }
         }
         let is_same = before.gateways.same(&now.gateways) && before.sidecars.same(&now.sidecars);
-        let routes = is_same.then(|| routes(before, now)).flatten();
+        let routes = is_same.then(|| routes(before, now, identity, touched));
+        let routes = routes.flatten();
         Self {
             routes,
             clusters: Some(clusters),
@@ -82,8 +84,13 @@ impl Changes {
 
 /// The VirtualServices that changed, with the roots that delegate to them; none if one came, went, or is for other hosts,
 /// gateways or namespaces than before.
-fn routes(before: &ResourceSet, now: &ResourceSet) -> Option<BTreeSet<Name>> {
-    let mut touched = BTreeSet::new();
+fn routes(
+    before: &ResourceSet,
+    now: &ResourceSet,
+    identity: &Identity,
+    services: &Touched,
+) -> Option<BTreeSet<Name>> {
+    let mut touched = naming(now, identity, services)?;
     for change in differences(&before.virtual_services, &now.virtual_services) {
         let (Some(gone), Some(came)) = change else {
             return None;
@@ -107,6 +114,39 @@ fn routes(before: &ResourceSet, now: &ResourceSet) -> Option<BTreeSet<Name>> {
     let roots: Vec<Name> = roots.map(|root| root.id.to_name()).collect();
     touched.extend(roots);
     Some(touched)
+}
+
+/// The VirtualServices that send requests to hosts that came, went or have other ports; none if that may be any.
+fn naming(now: &ResourceSet, identity: &Identity, services: &Touched) -> Option<BTreeSet<Name>> {
+    let mut reshaped = HostIndex::new();
+    for host in &services.reshaped {
+        // short names and aliases of hosts depend on which of these there are
+        if host.ends_with(hostname::CLUSTER_SET) {
+            return None;
+        }
+        reshaped.insert(Arc::clone(host), ());
+    }
+    if reshaped.is_empty() {
+        return Some(BTreeSet::new());
+    }
+    let names_one = |object: &&Arc<Object<VirtualService>>| {
+        let namespace = &object.id.namespace;
+        let is_one = |destination: &Destination| {
+            let host = hostname::complete(&destination.host, namespace, &identity.domain);
+            reshaped.find(&host).is_some()
+        };
+        object.spec.http.iter().any(|rule| {
+            let routes = match &rule.action {
+                HttpAction::Route(routes) => &routes[..],
+                _ => &[],
+            };
+            let mut routes = routes.iter().map(|route| &route.destination);
+            let mut mirrors = rule.mirrors.iter().map(|mirror| &mirror.destination);
+            routes.any(is_one) || mirrors.any(is_one) || rule.mirror.iter().any(|to| is_one(to))
+        })
+    };
+    let objects = now.virtual_services.values().filter(names_one);
+    Some(objects.map(|object| object.id.to_name()).collect())
 }
 
 /// Whether two versions of a VirtualService have the same virtual hosts, in the same order among others.

@@ -1,8 +1,8 @@
 //! What one compile leaves for the next: services, so that those of which nothing changed need not be put together
 //! again.
 //!
-//! Endpoints change much more often than anything else. Where they alone did, in EndpointSlices, the services that
-//! these belong to are rebuilt and all others are taken as they are.
+//! After a change of Services, EndpointSlices and ServiceEntries alone, the services that these describe are made anew and all
+//! others are taken as they are.
 
 #[cfg(test)]
 use std::collections::BTreeMap;
@@ -19,6 +19,7 @@ use crate::compile::Inputs;
 use crate::compile::service::Service;
 use crate::compile::services::Services;
 use crate::compile::services::collector::Names;
+use crate::compile::services::renewal::Touched;
 use crate::compile::update::changes::Changes;
 use crate::identity::Identity;
 use crate::snapshot::Snapshot;
@@ -56,16 +57,11 @@ impl ServiceCache {
         let is_plain = previous.retired.is_empty();
         let is_known = is_plain && kept.certificates == inputs.certificates.revision();
         let before = kept.resources.clone();
-        let Some((services, hosts)) = kept.services(resources, identity) else {
+        let Some((services, touched)) = kept.services(resources, identity) else {
             return fresh();
         };
         let changes = match is_known {
-            true => Changes::between(
-                &before,
-                resources,
-                identity,
-                hosts.iter().map(|host| &**host),
-            ),
+            true => Changes::between(&before, resources, identity, &touched),
             false => Changes::everything(),
         };
         (services, changes)
@@ -105,30 +101,27 @@ impl ServiceCache {
 }
 
 impl CachedServices {
-    /// The services of these resources, if they can be told from those that there were, and the hosts of those with other
-    /// endpoints.
-    fn services(
-        self,
-        resources: &ResourceSet,
-        identity: &Identity,
-    ) -> Option<(Services, Vec<Arc<str>>)> {
+    /// The services of these resources, if they can be told from those that there were, and what the change touches.
+    fn services(self, resources: &ResourceSet, identity: &Identity) -> Option<(Services, Touched)> {
+        let before = &self.resources;
+        if !is_renewable(before, resources) {
+            return None;
+        }
+        let mut names = changed_slices(&before.endpoint_slices, &resources.endpoint_slices)?;
+        for (gone, came) in differences(&before.services, &resources.services) {
+            let both = [gone, came].into_iter().flatten();
+            names.extend(both.map(|service| (&*service.id.namespace, &*service.id.name)));
+        }
         // what Destinations say of services is found by looking at all of them
-        if !only_slices_differ(&self.resources, resources) {
+        if !names.is_empty() && !resources.destinations.is_empty() {
             return None;
         }
-        let names = changed(&self.resources.endpoint_slices, &resources.endpoint_slices)?;
-        if names.is_empty() {
-            return Some((self.services, Vec::new()));
-        }
-        if !resources.destinations.is_empty() {
-            return None;
-        }
-        self.services.renewed(resources, identity, &names)
+        self.services.renewed((before, resources), identity, &names)
     }
 }
 
-/// Whether everything that services are made from is the same, but for EndpointSlices.
-fn only_slices_differ(before: &ResourceSet, now: &ResourceSet) -> bool {
+/// Whether everything that services are made from is the same, but for Services, EndpointSlices and ServiceEntries.
+fn is_renewable(before: &ResourceSet, now: &ResourceSet) -> bool {
     // every field is named, so that a new kind is not forgotten
     let ResourceSet {
         revision: _,
@@ -136,7 +129,7 @@ fn only_slices_differ(before: &ResourceSet, now: &ResourceSet) -> bool {
         destination_rules: _,
         gateways: _,
         sidecars: _,
-        service_entries,
+        service_entries: _,
         workload_entries,
         clusters,
         global_traffic_policies,
@@ -144,26 +137,24 @@ fn only_slices_differ(before: &ResourceSet, now: &ResourceSet) -> bool {
         service_exports,
         multi_cluster_services,
         destinations,
-        services,
+        services: _,
         endpoint_slices: _,
         secrets: _,
         withheld,
     } = now;
-    before.service_entries.same(service_entries)
-        && before.workload_entries.same(workload_entries)
+    before.workload_entries.same(workload_entries)
         && before.clusters.same(clusters)
         && before.global_traffic_policies.same(global_traffic_policies)
         && before.service_imports.same(service_imports)
         && before.service_exports.same(service_exports)
         && before.multi_cluster_services.same(multi_cluster_services)
         && before.destinations.same(destinations)
-        && before.services.same(services)
         && before.withheld == *withheld
 }
 
 /// The services to which slices belong that changed. Nothing if slices of other clusters came or went: those clusters may be
 /// known by nothing else.
-fn changed<'a>(
+fn changed_slices<'a>(
     before: &'a Objects<EndpointSlice>,
     now: &'a Objects<EndpointSlice>,
 ) -> Option<Names<'a>> {

@@ -1,0 +1,91 @@
+//! Services after a change of Services, EndpointSlices and ServiceEntries: those that the change touches are made anew.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use config_loader::ResourceSet;
+
+use crate::compile::service::Service;
+use crate::compile::services::collector::{Collector, Names};
+use crate::compile::services::{Services, imports, kube, outside};
+use crate::identity::Identity;
+
+/// The hosts whose services a change touches.
+#[derive(Debug, Default)]
+pub(in crate::compile) struct Touched {
+    /// Hosts of services with other endpoints or settings.
+    pub changed: BTreeSet<Arc<str>>,
+    /// Hosts of services that came, went, or have other ports: what names them is compiled again.
+    pub reshaped: BTreeSet<Arc<str>>,
+}
+
+impl Services {
+    /// The services after a change from `before` to `now`, in which only Services, EndpointSlices and ServiceEntries differ, and
+    /// `names` are those of the Services that the change touches. `None` if addresses that represent services may have changed:
+    /// of several services with one address the oldest has it, so that all have to be looked at.
+    pub(in crate::compile) fn renewed(
+        mut self,
+        (before, now): (&ResourceSet, &ResourceSet),
+        identity: &Identity,
+        names: &Names<'_>,
+    ) -> Option<(Self, Touched)> {
+        let mut hosts = self.catalog.update(before, now);
+        let is_one = |service: &Service| {
+            !service.is_outside && names.contains(&(&*service.namespace, &*service.name))
+        };
+        if !names.is_empty() {
+            let old = self.by_host.iter().filter(|(_, service)| is_one(service));
+            hosts.extend(old.map(|(host, _)| Arc::clone(host)));
+        }
+        let mut collector = Collector {
+            resources: now,
+            identity,
+            domain: &identity.domain,
+            members: self.members,
+            only: Some(names),
+            by_host: HashMap::new(),
+            claims: Vec::new(),
+        };
+        if !names.is_empty() {
+            kube::collect(&mut collector);
+            imports::collect(&mut collector);
+        }
+        hosts.extend(collector.by_host.keys().cloned());
+        let mut touched = Touched::default();
+        for host in hosts {
+            let old = self.by_host.get(&host);
+            let new = match collector.take(&host) {
+                Some(draft) => Some(draft),
+                // a service of a cluster that the change does not touch has the host
+                None if old.is_some_and(|old| !old.is_outside && !is_one(old)) => continue,
+                None => {
+                    let entry = self.catalog.get(&host);
+                    let found = entry.and_then(|entry| outside::of_host(&collector, &host, entry));
+                    match found {
+                        Some(found) if !found.addresses.is_empty() => return None,
+                        found => found.map(|found| found.draft),
+                    }
+                }
+            };
+            if !self.vips.of(&host).is_empty() && old.is_some_and(|old| old.is_outside) {
+                return None;
+            }
+            let new = new.map(|draft| Arc::new(draft.finish()));
+            let is_reshaped = match (old, &new) {
+                (Some(old), Some(new)) => !new.has_ports_of(old),
+                (None, None) => continue,
+                _ => true,
+            };
+            match is_reshaped {
+                true => touched.reshaped.insert(Arc::clone(&host)),
+                false => touched.changed.insert(Arc::clone(&host)),
+            };
+            match new {
+                Some(new) => drop(self.by_host.insert(host, new)),
+                None => drop(self.by_host.remove(&host)),
+            }
+        }
+        self.members = collector.members;
+        Some((self, touched))
+    }
+}

@@ -20,7 +20,6 @@ const OPEN_RINGS: &[(&str, &str)] = &[
     ("proxy", "telemetry"),
     ("proxy", "tls"),
     ("proxy", "upstream"),
-    ("config-loader", "validate"),
     ("benches", "compare"),
 ];
 

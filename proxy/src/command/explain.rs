@@ -39,7 +39,7 @@ Examples:
   strait explain --admin 127.0.0.1:15000 GET http://shop.example/cart
   strait explain -o json GET http://shop.example/ | jq .destinations
 
-Exit codes: 0 a rule takes the request (even if no endpoint can serve it), 1 no rule does, nothing listens or --admin cannot be reached, 2 the usage is wrong.";
+Exit codes: 0 a rule matches the request (even if no endpoint can serve it), 1 no rule does, nothing listens or --admin cannot be reached, 2 the usage is wrong.";
 
 /// Arguments of `strait explain`.
 #[derive(Debug, Args)]

@@ -134,7 +134,7 @@ impl<'a> Survey<'a> {
             let here = here.into_iter().collect::<Vec<_>>().join(", ");
             let named = named.join(", ");
             return Some(format!(
-                "its gateways are {named}; the listener is made of {here}"
+                "its gateways are {named}; the gateways of this listener are {here}"
             ));
         }
         let taken = of_listener
@@ -149,7 +149,7 @@ impl<'a> Survey<'a> {
             .collect();
         let hosts = hosts.into_iter().collect::<Vec<_>>().join(", ");
         Some(format!(
-            "the server's hosts ({hosts}) do not let its hosts in"
+            "its hosts are not among the server's hosts ({hosts})"
         ))
     }
 
@@ -209,8 +209,8 @@ impl<'a> Survey<'a> {
 
     fn reason(&self, why: &LeftOut, scope: &RuleScope<'_>) -> String {
         match why {
-            LeftOut::Behind(end) => format!("never reached: {end} takes every request before it"),
-            LeftOut::Claims => "asks for claims of a token; there are none".to_owned(),
+            LeftOut::Behind(end) => format!("never reached: {end} matches every request before it"),
+            LeftOut::Claims => "matches JWT claims, which are not supported".to_owned(),
             LeftOut::Elsewhere("port") => {
                 format!("match.port is not the listener's, {}", scope.port)
             }

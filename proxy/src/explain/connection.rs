@@ -115,8 +115,8 @@ fn rules(
         })
         .collect();
     let Some(won) = won else {
-        let asked = sni.unwrap_or("a connection without a name");
-        answer.outcome = closed(format!("no rule takes {asked}"));
+        let asked = sni.unwrap_or("a connection without SNI");
+        answer.outcome = closed(format!("no rule matches {asked}"));
         return;
     };
     answer.rules_not_tried = all.len() - won.index() - 1;

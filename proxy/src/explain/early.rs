@@ -21,11 +21,11 @@ pub(super) fn of(early: &Early, action: &mut Action, request: &Request<()>) -> O
     };
     let (verdict, outcome) = match cors.judge(request.method(), request.headers()) {
         CorsVerdict::Answer(_) => (
-            "this request is a preflight, and answered here",
+            "this request is a preflight; the proxy answers it",
             Outcome::DirectResponse { status: 200 },
         ),
         CorsVerdict::Share(_) => (
-            "the response says that the request's origin may read it",
+            "the response allows the request's origin",
             Outcome::Forwarded,
         ),
         CorsVerdict::Pass => return Outcome::Forwarded,
@@ -69,7 +69,7 @@ fn cors(cors: &Cors) -> Vec<String> {
     for (what, listed) in [("methods", &cors.methods), ("headers", &cors.headers)] {
         match listed {
             Listed::Nothing => (),
-            Listed::Requested => lines.push(format!("{what}: whatever is asked for")),
+            Listed::Requested => lines.push(format!("{what}: any that the preflight requests")),
             Listed::These(names) => lines.push(format!("{what}: {}", lossy(names))),
         }
     }
@@ -77,13 +77,13 @@ fn cors(cors: &Cors) -> Vec<String> {
         lines.push(format!("exposes {}", lossy(names)));
     }
     if let Some(age) = &cors.max_age {
-        lines.push(format!("preflights hold for {} s", lossy(age)));
+        lines.push(format!("clients may cache preflights for {} s", lossy(age)));
     }
     if cors.credentials {
-        lines.push("credentials may be sent".to_owned());
+        lines.push("allows credentials".to_owned());
     }
     if cors.answers_unmatched {
-        lines.push("answers preflights of other origins as well".to_owned());
+        lines.push("also answers preflights of origins that are not allowed".to_owned());
     }
     lines
 }
@@ -94,7 +94,7 @@ fn origin(wanted: &OriginMatch) -> String {
         OriginMatch::Exact(value) => value.to_string(),
         OriginMatch::Prefix(value) => format!("{value}..."),
         OriginMatch::Regex(regex) => {
-            format!("what matches {}", regex.written())
+            format!("origins that match {}", regex.written())
         }
     }
 }

@@ -130,7 +130,7 @@ pub(super) fn failover(
     }
     let fails = match request {
         Some(request) => format!("if tier {tier} fails ({})", failures(federation, request)),
-        None => format!("if tier {tier} takes no connection"),
+        None => format!("if no connection to tier {tier} succeeds"),
     };
     let available = available(federation, snapshot);
     let later = tiers.range(tier.saturating_add(1)..).filter_map(|later| {
@@ -141,27 +141,27 @@ pub(super) fn failover(
     });
     let later: Vec<String> = later.collect();
     let nothing = if federation.replay == Replay::Off {
-        "--failover-replay=off keeps it from the next"
+        "--failover-replay=off turns replays off"
     } else if tiers.last() == Some(&tier) {
-        "no tier comes after it"
+        "it is the last tier"
     } else if later.is_empty() {
-        "no tier after it has an endpoint that may be used"
+        "no later tier has an available endpoint"
     } else {
         let (later, most) = (later.join(", then "), FAILOVER_BODY_BYTES_MAX / 1024);
         return Some(match request {
             Some(_) => format!(
-                "{fails}, a request is replayed in {later}, with up to {most} KiB of body, or what --failover-replay-bytes says"
+                "{fails}, a request is replayed in {later}, with a body of up to {most} KiB (or --failover-replay-bytes)"
             ),
-            None => format!("{fails}, it is made to {later}"),
+            None => format!("{fails}, the connection is made to {later}"),
         });
     };
     Some(match request {
-        Some(_) => format!("if tier {tier} fails, nothing is replayed: {nothing}"),
-        None => format!("{fails}, none is made elsewhere: {nothing}"),
+        Some(_) => format!("if tier {tier} fails, no request is replayed: {nothing}"),
+        None => format!("{fails}, no connection is made to another tier: {nothing}"),
     })
 }
 
-/// Gives all that another cluster has sent to the endpoints of the local one. What is answered instead, if it has none.
+/// Sends requests of a remote cluster to endpoints of the local cluster only. Returns the local reply if it has none.
 pub(super) fn at_home(
     used: &mut ClusterUsed,
     (cluster, federation): (&Cluster, &Federation),
@@ -190,8 +190,8 @@ pub(super) fn at_home(
         }
     }
     used.failover = Some(
-        "sent by another cluster (x-strait-from-cluster): the local cluster answers it, whatever the policy says, and \
-         nothing is replayed elsewhere"
+        "sent by a remote cluster (x-strait-from-cluster): only the local cluster serves it, whatever the policy says, \
+         and it is not replayed"
             .to_owned(),
     );
     let serves = own.is_some() && cluster.live().is_available();
@@ -200,7 +200,7 @@ pub(super) fn at_home(
     (!serves).then(|| format!("unavailable: requests get {status} {flags}; {why}"))
 }
 
-/// After what a request is sent to the next tier.
+/// The failures after which a request is replayed in the next tier.
 fn failures(federation: &Federation, request: &Request<()>) -> String {
     let method = request.method();
     match federation.replay {
@@ -212,7 +212,7 @@ fn failures(federation: &Federation, request: &Request<()>) -> String {
     }
 }
 
-/// Endpoints that may be used, and all of them.
+/// Number of available endpoints, and of all.
 fn health(cluster: &Cluster) -> (u32, u32) {
     let live = cluster.live();
     let sum = |of: fn(&Health) -> u32| live.health.iter().map(of).sum();

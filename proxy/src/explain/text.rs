@@ -1,4 +1,4 @@
-//! The answer for a person at a terminal: what decided stands in the left column, details are indented below it.
+//! The answer for a person at a terminal: labels in the left column, details indented below them.
 //!
 //! Stable and without colours, so that it can be compared and pasted.
 
@@ -12,8 +12,8 @@ use super::answer::{
 /// Width of the left column.
 const LABEL_WIDTH: usize = 14;
 
-/// Losing rules up to this many are all shown; of more, rules that differ in the path are only counted.
-const LOSERS_SHOWN_MAX: usize = 12;
+/// Rules without a match up to this many are all shown; of more, rules that differ in the path are only counted.
+const MISMATCHES_SHOWN_MAX: usize = 12;
 
 /// Most things left out that are shown.
 const NOTES_SHOWN_MAX: usize = 8;
@@ -86,11 +86,11 @@ impl Page {
     fn outcome(&mut self, answer: &Explanation) {
         let failures = failures(&answer.destinations);
         let text = match &answer.outcome {
-            Outcome::DirectResponse { status } => format!("answered here with {status}"),
+            Outcome::DirectResponse { status } => format!("local reply with {status}"),
             Outcome::Forwarded => match &*failures {
                 [] => "forwarded".to_owned(),
                 all if all.contains(&None) => {
-                    "forwarded, but not every destination can answer; see below".to_owned()
+                    "forwarded, but not every destination is available; see below".to_owned()
                 }
                 all => {
                     let all: Vec<&str> = all.iter().copied().flatten().collect();
@@ -110,7 +110,7 @@ impl Page {
                 status: Some(status),
                 flags,
                 reason,
-            } => format!("refused with {status} {flags}: {reason}"),
+            } => format!("rejected with {status} {flags}: {reason}"),
         };
         self.row("outcome", &text);
     }
@@ -122,7 +122,7 @@ impl Page {
             self.sources(2, &listener.sources);
             if !listener.others.is_empty() {
                 let others = listener.others.join(", ");
-                self.under(2, &format!("others: {others} (--listener chooses)"));
+                self.under(2, &format!("others: {others} (select one with --listener)"));
             }
         }
         if let Some(host) = &answer.virtual_host {
@@ -132,12 +132,12 @@ impl Page {
 
     fn rules(&mut self, answer: &Explanation, detail: Detail) {
         let mut label = "rules";
-        let losers = answer.rules.iter().filter(|rule| !rule.matched).count();
-        let fold = detail == Detail::Brief && losers > LOSERS_SHOWN_MAX;
+        let mismatches = answer.rules.iter().filter(|rule| !rule.matched).count();
+        let fold = detail == Detail::Brief && mismatches > MISMATCHES_SHOWN_MAX;
         let digits = answer.rules.len().to_string().len();
         let mut folded = 0;
         for rule in &answer.rules {
-            if fold && !rule.matched && lost_by_path(rule) {
+            if fold && !rule.matched && differs_in_path(rule) {
                 folded += 1;
                 continue;
             }
@@ -149,7 +149,7 @@ impl Page {
         if answer.rules_not_tried > 0 {
             let more = answer.rules_not_tried;
             let rules = if more == 1 { "rule" } else { "rules" };
-            self.under(0, &format!("{more} {rules} behind it not tried"));
+            self.under(0, &format!("{more} later {rules} not evaluated"));
         }
     }
 
@@ -164,7 +164,7 @@ impl Page {
     }
 
     fn rule(&mut self, label: &str, rule: &RuleTried, digits: usize, detail: Detail) {
-        let verdict = if rule.matched { "won " } else { "lost" };
+        let verdict = if rule.matched { "matched " } else { "no match" };
         let (number, name, source) = (rule.number, &rule.name, place(&rule.source));
         self.row(
             label,
@@ -175,9 +175,9 @@ impl Page {
             .iter()
             .filter(|condition| rule.matched || detail == Detail::All || !condition.matched)
             .collect();
-        let indent = digits + 8;
+        let indent = digits + 12;
         if rule.conditions.is_empty() {
-            self.under(indent, "no conditions: takes every request");
+            self.under(indent, "no conditions: matches every request");
         }
         let width = shown.iter().map(|one| one.field.len()).max().unwrap_or(0);
         for condition in shown {
@@ -357,7 +357,7 @@ impl Page {
             _ => "",
         };
         for name in &cluster.unresolved_hosts {
-            self.under(8, &format!("     ?  {name}  resolved when running{until}"));
+            self.under(8, &format!("     ?  {name}  resolved at run time{until}"));
         }
     }
 
@@ -368,8 +368,8 @@ impl Page {
     }
 }
 
-/// What the destinations that get something give in place of an answer, each once, with `None` if one of them can answer;
-/// nothing if all can.
+/// Failures of the destinations with a share of the traffic, each once, with `None` if one of them can answer; empty if all
+/// can.
 fn failures(destinations: &[DestinationChoice]) -> Vec<Option<&str>> {
     let in_use = destinations
         .iter()
@@ -386,7 +386,7 @@ fn failures(destinations: &[DestinationChoice]) -> Vec<Option<&str>> {
     if all == [None] { Vec::new() } else { all }
 }
 
-fn lost_by_path(rule: &RuleTried) -> bool {
+fn differs_in_path(rule: &RuleTried) -> bool {
     let mut uris = rule.conditions.iter();
     uris.any(|condition| condition.field.starts_with("uri.") && !condition.matched)
 }
@@ -400,7 +400,7 @@ fn priority_line(number: usize, priority: &PriorityUsed) -> String {
         localities,
     } = priority;
     let panics = if *panic_mode {
-        ", in panic: all are used"
+        ", in panic mode: all endpoints are used"
     } else {
         ""
     };
@@ -444,8 +444,8 @@ fn member_line(member: &MemberUsed) -> String {
     };
     let names = match unresolved_hosts {
         0 => String::new(),
-        1 => ", 1 name of an endpoint".to_owned(),
-        count => format!(", {count} names of endpoints"),
+        1 => ", 1 unresolved name".to_owned(),
+        count => format!(", {count} unresolved names"),
     };
     format!(
         "cluster {cluster_key}: tier {tier}, weight {weight}, {share} of the traffic{endpoints}{names}"
@@ -461,8 +461,8 @@ fn condition_line(condition: &Condition, width: usize) -> String {
     let without = condition.field.starts_with("withoutHeaders");
     let wanted = match (condition.expected.as_str(), without) {
         ("", _) if condition.field.ends_with(".present") => String::new(),
-        (wanted, false) => format!("wanted {wanted:?}, "),
-        (wanted, true) => format!("wanted all but {wanted:?}, "),
+        (wanted, false) => format!("expected {wanted:?}, "),
+        (wanted, true) => format!("expected anything but {wanted:?}, "),
     };
     // writing to memory does not fail
     let _ = write!(line, "{wanted}{got}");

@@ -175,10 +175,10 @@ fn choose_listener<'s>(
     let (listener, reason) = match (question.listener, question.port) {
         (Some(ListenerWish::Address(address)), _) => {
             let listener = all().find(|listener| listener.key.address.ip() == Some(address))?;
-            (listener, "asked for by --listener".to_owned())
+            (listener, "selected by --listener".to_owned())
         }
         (Some(ListenerWish::Port(port)), _) => {
-            (with_port(port)?, "asked for by --listener".to_owned())
+            (with_port(port)?, "selected by --listener".to_owned())
         }
         (None, port) => match port.and_then(|port| Some((port, with_port(port)?))) {
             Some((port, listener)) => (listener, format!("the URL leads to port {port}")),
@@ -241,9 +241,9 @@ fn without_listener(
 
 fn host_choice(host: &VirtualHost) -> HostChoice {
     let reason = match &*host.name {
-        "*" => "takes every host that has none of its own",
-        wildcard if wildcard.starts_with('*') => "the longest wildcard that covers the host",
-        _ => "the host itself",
+        "*" => "serves hosts without a virtual host of their own",
+        wildcard if wildcard.starts_with('*') => "longest wildcard that matches",
+        _ => "exact match",
     };
     HostChoice {
         name: host.name.to_string(),
@@ -334,7 +334,7 @@ fn refused(
         "CONNECT is not served".to_owned()
     } else if let Some(found) = virtual_host {
         answer.rules = tried(found, None, scheme, request);
-        format!("no rule of virtual host {} takes the request", found.name)
+        format!("no rule of virtual host {} matches the request", found.name)
     } else {
         format!("no virtual host serves {}", answer.request.host)
     };

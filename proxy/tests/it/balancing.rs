@@ -417,7 +417,7 @@ fn t106_t107_ejecting_all_endpoints_gives_503_or_panic_mode() {
                 "in panic",
             ),
             _ => (
-                "0 of 2 endpoints healthy, in panic: all are used",
+                "0 of 2 endpoints healthy, in panic mode: all endpoints are used",
                 "unavailable",
             ),
         };

@@ -123,7 +123,7 @@ fn name_has_no_endpoint_until_it_first_resolves() {
     let page = proxy.page("/clusters");
     assert!(page.contains("::unresolved_host::svc.dns.test:"), "{page}");
     let explained = proxy.page(&format!("/explain?url=http://{}/", proxy.edge));
-    let says = "resolved when running; until then requests get 503 UH";
+    let says = "resolved at run time; until then requests get 503 UH";
     assert!(explained.contains(says), "{explained}");
     eventually("the log says so", || {
         proxy

@@ -53,6 +53,6 @@ fn regular_expressions_are_those_of_re2() {
         assert_eq!(status(&proxy, &path, no), 404, "{expression} {no}");
     }
     let explained = proxy.page(&format!("/explain?url=http://{}/a/x", proxy.edge));
-    let written = format!("wanted {:?}", PATHS[0][0]);
+    let written = format!("expected {:?}", PATHS[0][0]);
     assert!(explained.contains(&written), "{explained}");
 }

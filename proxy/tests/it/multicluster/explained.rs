@@ -1,4 +1,4 @@
-//! What `explain` says of tiers, of endpoints that are out, and of clients that stay.
+//! `explain` on tiers, unavailable endpoints and session affinity.
 
 use super::*;
 
@@ -21,13 +21,13 @@ fn explain_shows_which_failures_a_tier_replays_in_the_next() {
     });
     let said = explained(&proxy);
     let expected = "if tier 0 fails (no connection or response; 5xx, since GET may be repeated), a request is replayed in \
-                    tier 1 (default/default/default/c2, default/default/default/c3), with up to 64 KiB of body, or what --failover-replay-bytes says";
+                    tier 1 (default/default/default/c2, default/default/default/c3), with a body of up to 64 KiB (or --failover-replay-bytes)";
     assert!(said.contains(expected), "{said}");
     // an ejected endpoint takes no replays
     eject(&proxy, &[&world.l1, &world.g2]);
     let said = explained(&proxy);
     assert!(
-        said.contains("if tier 1 fails, nothing is replayed: no tier comes after it"),
+        said.contains("if tier 1 fails, no request is replayed: it is the last tier"),
         "{said}"
     );
 }
@@ -98,7 +98,7 @@ fn explain_shows_that_remote_requests_stay_local() {
     };
     let said = sent(1);
     assert!(
-        said.contains("sent by another cluster (x-strait-from-cluster)"),
+        said.contains("sent by a remote cluster (x-strait-from-cluster)"),
         "{said}"
     );
     let own = format!("100%  {}", world.l1.address());

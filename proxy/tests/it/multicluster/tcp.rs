@@ -113,14 +113,13 @@ fn explain_shows_tcp_destinations_and_affinity() {
         proxy.page(&format!("/explain?url=tcp://127.0.0.1:{port}{more}"))
     };
     let said = ask(&among(&locals, &backups, to(), &[]), "");
-    let expected =
-        "if tier 0 takes no connection, it is made to tier 1 (default/default/default/c2)";
+    let expected = "if no connection to tier 0 succeeds, the connection is made to tier 1 (default/default/default/c2)";
     assert!(said.contains(expected), "{said}");
     assert!(!said.contains("sticky"), "{said}");
     assert!(said.contains(" over TCP, connect timeout"), "{said}");
     let off = ["--failover-replay", "off"];
     let said = ask(&among(&locals, &backups, to(), &off), "");
-    let expected = "none is made elsewhere: --failover-replay=off keeps it from the next";
+    let expected = "no connection is made to another tier: --failover-replay=off turns replays off";
     assert!(said.contains(expected), "{said}");
     let proxy = kept_among("ClientIP", &locals[..1], &backups, to(), &[]);
     let said = ask(&proxy, "");

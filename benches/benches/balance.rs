@@ -154,7 +154,7 @@ fn builds(criterion: &mut Criterion) {
     }
 }
 
-/// One of many endpoints is ejected, and the tables are made anew.
+/// One of many endpoints is ejected, and the tables are rebuilt.
 fn ejection(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("refresh/10000");
     for (name, policy) in policies() {

@@ -80,7 +80,7 @@ fn change(texts: [&str; 2], count: u64) -> Duration {
     let mut previous = compiler.snapshot(&first, &Snapshot::default());
     let watching = watch(&roots, WatchSettings::default(), move |update| {
         let snapshot = compiler.snapshot(&update.set, &previous);
-        // Nobody waits after the last change.
+        // The receiver is gone after the last change.
         let _ = sender.send(Instant::now());
         previous = snapshot;
     })

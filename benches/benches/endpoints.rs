@@ -1,7 +1,7 @@
 //! Services of very many endpoints: what one of them takes of memory, and how long a change of one takes.
 //!
 //! Not by statistics: it prints two tables. Memory is what stays allocated, as the allocator counts it. A change is the
-//! rename of a file into its place; it is in force once its snapshot is compiled.
+//! rename of a file into its place; it is in effect once its snapshot is compiled.
 
 use std::fmt::Write as _;
 use std::io;
@@ -189,7 +189,8 @@ fn main() -> io::Result<()> {
     }
     writeln!(
         out,
-        "\n| one of {CHANGED_OF} changes | ms in force | ms compiling |"
+        "
+        | one of {CHANGED_OF} changes | ms until in effect | ms compiling |"
     )?;
     writeln!(out, "| --- | ---: | ---: |")?;
     for layout in Layout::ALL {

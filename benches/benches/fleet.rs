@@ -112,7 +112,7 @@ fn main() -> io::Result<()> {
     writeln!(out, "| resident bytes per endpoint | {grown:.0} |")?;
     let times: Vec<[f64; 2]> = (0..CHANGES).map(|_| running.change()).collect();
     let [whole, compiling] = [0, 1].map(|at| spread(times.iter().map(move |time| time[at])));
-    writeln!(out, "| a change of one in force, ms | {whole} |")?;
+    writeln!(out, "| a change of one in effect, ms | {whole} |")?;
     writeln!(out, "| of that compiling, ms | {compiling} |")?;
     Ok(())
 }

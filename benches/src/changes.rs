@@ -23,7 +23,7 @@ const SETTLED: Duration = Duration::from_millis(200);
 /// How long a change may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What compiling needs besides resources.
+/// What compiling needs in addition to resources.
 #[derive(Debug)]
 pub struct Compiler {
     registry: Registry,
@@ -129,7 +129,7 @@ impl Running {
         let (sender, updates) = mpsc::channel();
         let roots = [mesh.directory.path().to_owned()];
         let (loaded, watch) = watch(&roots, WatchSettings::default(), move |update| {
-            // Nobody waits after the last change.
+            // The receiver is gone after the last change.
             let _ = sender.send(update.set);
         })
         .expect("a directory can be watched");

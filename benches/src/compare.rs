@@ -5,7 +5,7 @@
 //! | `arguments` | the command line |
 //! | `tool` | the programs needed, their versions, how to install them |
 //! | `process`, `accounting` | starting programs on a core, what the kernel says they used |
-//! | `upstream`, `client`, `tls` | who answers, a small client, the certificate |
+//! | `upstream`, `client`, `tls` | the server behind the proxies, a small client, the certificate |
 //! | `load`, `generator` | wrk and h2load, and our own load where they lack control |
 //! | `probe` | whether a proxy does what it shall, before it is measured |
 //! | `configure` | equivalent configurations, as text |

@@ -173,7 +173,7 @@ impl World {
         healthy as usize == self.planned().filter(|one| self.usable(*one)).count()
     }
 
-    /// One request: whom its attempts go to, and what is learnt of that. Some widen after every two attempts.
+    /// One request: picks endpoints for its attempts and records the outcomes. Some widen after every two attempts.
     fn request(&mut self) {
         let ask = Ask {
             hash: Some(self.rng.random()),
@@ -199,7 +199,7 @@ impl World {
             let Some(picked) = picked else {
                 assert!(
                     !self.any_usable(),
-                    "nobody was picked, though one may be used"
+                    "no endpoint was picked, though one is available"
                 );
                 return;
             };

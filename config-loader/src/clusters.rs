@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_read() {
+    fn remote_clusters_file_is_parsed() {
         let text = "clusters:\n\
             - key: eu/a/b/c2\n  network: n2\n  locality: eu/a/rack-1\n\
             \x20 gateway:\n    host: gw.c2.example\n    port: 443\n\
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_told_with_its_place() {
+    fn every_mistake_is_reported_with_its_location() {
         let text = "clusters:\n\
             - key: c2\n  gatway: {}\n\
             - {key: a/b/c/d, gateway: {host: 'a b', port: 0}}\n\

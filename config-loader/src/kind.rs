@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether objects of this kind say who may serve whom: without one of them more would be allowed than with it.
+    /// Whether objects of this kind restrict which clusters serve which: without such an object more would be allowed.
     pub fn narrows_routing(self) -> bool {
         matches!(self, Kind::GlobalTrafficPolicy | Kind::MultiClusterService)
     }
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_found_by_their_names() {
+    fn kinds_are_parsed_by_name() {
         for kind in Kind::ALL {
             assert_eq!(Kind::from_name(kind.as_str()), Some(kind));
         }

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_flomesh_moved_to_rules_and_upstream_comes_last() {
+    fn newer_flomesh_group_is_preferred_and_upstream_is_last() {
         let imports = ["multicluster.flomesh.io", "flomesh.io", MCS_API];
         assert_eq!(groups(Kind::ServiceImport), imports);
         assert_eq!(groups(Kind::GlobalTrafficPolicy), imports[..2]);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_apart_by_their_groups() {
+    fn kinds_are_distinguished_by_group() {
         let found = |kind, api_version| match find(kind, api_version) {
             Found::Known(row) => format!("{}", row.kind),
             Found::WrongVersion(row) => format!("not {}", row.kind),

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_count_those_that_were_cut_out() {
+    fn line_numbers_include_cut_out_lines() {
         let text = "a\nb\nc\nd";
         let gap = |before, lines| Gap { before, lines };
         let lines = Lines::with_gaps(text, vec![gap(1, 10), gap(3, 15)]);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_written_is_on_the_first_line() {
+    fn empty_span_is_on_the_first_line() {
         assert_eq!(Lines::new("a\nb").line(Span::NONE.start), Line(0));
         assert_eq!(Span::NONE.text("abc"), "");
     }

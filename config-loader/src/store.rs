@@ -9,7 +9,7 @@
 //!
 //! - Of several objects with one name the one in effect stays in effect as long as its file has it; else the first by
 //!   file and document is used.
-//! - What says who may serve whom and never was good is *withheld*: the reader of the set knows that it is meant to be
+//! - An object that restricts routing and was never valid is *withheld*: the reader of the set knows that it should be
 //!   there.
 //!
 //! When nothing is broken, the set depends only on the files as they are, not on what was before.

@@ -305,7 +305,7 @@ fn missing(of: &kinds::Row) -> String {
 }
 
 #[test]
-fn the_front_page_says_what_has_no_effect_yet() {
+fn readme_lists_unsupported_kinds_and_fields() {
     let (open, close) = ("<!-- fields: kept true by a test -->\n", "<!-- /fields -->");
     let page = fs::read_to_string(root().join("README.md")).expect("there is a README");
     let (before, rest) = page

@@ -1,4 +1,4 @@
-//! Any bytes as the contents of certificate files: they are refused or used, and whatever is told of them holds no key.
+//! Any bytes as the contents of certificate files: they are rejected or used, and every reported property holds no key.
 
 use std::sync::Arc;
 

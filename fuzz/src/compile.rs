@@ -1,4 +1,4 @@
-//! Any bytes as a configuration file that is put in force: compiling never panics, an update reuses what did not change,
+//! Any bytes as a configuration file that is applied: compiling never panics, an update reuses what did not change,
 //! and what is updated is the same as what is compiled afresh.
 
 use std::collections::BTreeMap;

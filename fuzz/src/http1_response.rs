@@ -1,7 +1,7 @@
 //! Any bytes as what an endpoint sends over HTTP/1: what we read does not depend on how the bytes arrive, nothing is
 //! read past the end of the response, and no length is taken from a head that could be read in two ways.
 //!
-//! The first byte says what was asked; the rest is the response.
+//! The first byte selects the request; the rest is the response.
 
 use bytes::BytesMut;
 use hyper::HeaderMap;

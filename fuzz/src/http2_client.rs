@@ -38,7 +38,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// A client, and what came and was said as text and bytes.
+/// A client, with its input and output as text and bytes.
 struct World {
     client: Client,
     log: String,
@@ -87,7 +87,7 @@ fn read(bytes: &[u8], piece: usize) -> (String, Vec<u8>) {
 }
 
 impl World {
-    /// Keeps as many requests under way as may be; every other one has a body.
+    /// Keeps as many requests in flight as allowed; every second one has a body.
     fn ask(&mut self) {
         let uri = Uri::from_static("http://a.test/b");
         while self.client.open() < STREAMS && self.asked < REQUESTS {

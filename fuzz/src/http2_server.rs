@@ -33,7 +33,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// What came and what was said, as text and bytes.
+/// Input and output, as text and bytes.
 fn read(bytes: &[u8], piece: usize) -> (String, Vec<u8>) {
     let mut server = Server::new(SETTINGS, 1 << 20);
     let (mut log, mut said) = (String::new(), Vec::new());

@@ -5,7 +5,7 @@ use config_loader::{Diagnostic, Diagnostics, ResourceSet, load_bytes};
 
 const FILE: &str = "fuzz.yaml";
 
-/// Loads the bytes and checks what comes out.
+/// Loads the bytes and checks the result.
 pub fn run(bytes: &[u8]) {
     let (set, found) = load(bytes);
     let (again, found_again) = load(bytes);

@@ -14,7 +14,7 @@ const TICKS_PER_SECOND: u64 = 100;
 pub struct Stat {
     /// Parent process.
     pub parent: u32,
-    /// User plus system time of all threads, those that ended included, in clock ticks.
+    /// User plus system time of all threads, including ended ones, in clock ticks.
     pub ticks: u64,
 }
 

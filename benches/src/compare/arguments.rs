@@ -31,7 +31,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub connections: u32,
 
-    /// Where to write the Markdown tables, besides standard output.
+    /// File that gets the Markdown tables, in addition to standard output.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
@@ -56,7 +56,7 @@ pub struct Arguments {
     pub command: Option<Command>,
 }
 
-/// What the program can do besides measuring.
+/// Subcommands other than measuring.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Be the upstream: print the ports, then answer every request until killed.

@@ -33,7 +33,7 @@ const LOOKS_MAX: u32 = 60;
 /// The setting of one run.
 #[derive(Debug)]
 pub struct Bench {
-    /// What was asked for.
+    /// The arguments of the command line.
     pub arguments: Arguments,
     /// What is installed.
     pub tools: Tools,

@@ -1,5 +1,5 @@
 //! A minimal HTTP/1.1 client over blocking sockets: enough to see whether a proxy answers, to hold idle
-//! connections, and to notice when a changed route is in force.
+//! connections, and to notice when a changed route is in effect.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

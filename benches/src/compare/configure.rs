@@ -72,7 +72,7 @@ pub enum Work {
     Tcp,
 }
 
-/// Routes beside those that are measured (Strait only).
+/// Routes in addition to the measured one (Strait only).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
     /// None.
@@ -88,7 +88,7 @@ pub enum Others {
 pub struct Plan {
     /// Port of 127.0.0.1 to listen on.
     pub listen: u16,
-    /// Port of 127.0.0.1 for the admin page, of those that have one.
+    /// Port of 127.0.0.1 for the admin page, of proxies with one.
     pub admin: u16,
     /// Port of the upstream on 127.0.0.1.
     pub upstream: u16,
@@ -98,7 +98,7 @@ pub struct Plan {
     pub prefixes_per_object: usize,
     /// What passes.
     pub work: Work,
-    /// Whether downstream speaks HTTP/2, for those that have to be told.
+    /// Whether downstream speaks HTTP/2, for proxies that do not detect it.
     pub http2: bool,
     /// The certificate to show, if downstream speaks TLS.
     pub tls: Option<Credentials>,
@@ -117,7 +117,7 @@ impl Plan {
     }
 }
 
-/// Streams that a peer may have open at once, in those that have to be told.
+/// Maximum concurrent streams of a connection, for proxies with another default.
 const STREAMS_MAX: u32 = 128;
 
 /// A prefix of the routing scenarios.

@@ -250,7 +250,7 @@ fn judge_call(answer: &Whole) -> Verdict {
     Verdict::Right
 }
 
-/// Sends bytes and ends its side, and returns what comes back until the other side ends.
+/// Sends bytes and ends its side, and returns the bytes received until the other side ends.
 fn echo(port: u16, sent: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut stream = connect(port)?;
     let mut writer = stream.try_clone()?;

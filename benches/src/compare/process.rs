@@ -139,7 +139,7 @@ impl Drop for Process {
 /// Kills a process and its descendants: a worker would otherwise outlive its master.
 fn kill_tree(root: u32) {
     let tree = accounting::tree(root);
-    // Fails only for those that have ended meanwhile.
+    // Fails only for processes that ended meanwhile.
     let _ = Command::new("sh")
         .args(["-c", "kill -KILL \"$@\"", "sh"])
         .args(tree.iter().map(u32::to_string))

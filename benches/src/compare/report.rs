@@ -8,7 +8,7 @@ use crate::compare::target;
 /// A quantity that is compared between proxies, or with a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Figure {
-    /// Time until a changed route is in force, in ms; the route is in one of many VirtualServices.
+    /// Time until a changed route is in effect, in ms; the route is in one of many VirtualServices.
     ChangeMillis,
     /// The same, with all routes in one VirtualService.
     ChangeOneObjectMillis,

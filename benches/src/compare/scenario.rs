@@ -43,7 +43,7 @@ pub enum Scenario {
     Connections,
     /// Memory per slow reader, stalled upload and unanswered request.
     Slow,
-    /// 5,000 routes: memory, time to load, time until a change is in force.
+    /// 5,000 routes: memory, time to load, time until a change is in effect.
     Loaded,
 }
 

@@ -132,7 +132,7 @@ const TARGETS: [Target; 26] = [
         base: Base::Unit("MiB", 1024.0),
     },
     Target {
-        what: "one-route change at 5,000 routes in force",
+        what: "one-route change at 5,000 routes in effect",
         figure: Figure::ChangeMillis,
         limit: 50.0,
         base: Base::Unit("ms", 1.0),

@@ -99,7 +99,7 @@ pub struct Found {
     pub version: String,
 }
 
-/// What is there and what is not.
+/// Installed and missing tools.
 #[derive(Clone, Debug, Default)]
 pub struct Tools {
     found: BTreeMap<Tool, Found>,

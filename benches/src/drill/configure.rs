@@ -47,7 +47,7 @@ impl Retries {
         match self {
             Retries::Default => "default",
             Retries::None => "none",
-            Retries::ShortTries => "`5xx`, tries of 50 ms",
+            Retries::ShortTries => "`5xx`, attempts of 50 ms",
         }
     }
 }

@@ -32,7 +32,7 @@ const REQUESTS: usize = 25;
 /// Most picks that are counted to compare shares.
 const WINDOW_MAX: u64 = 2_000;
 
-/// What came to pass, so that a test can say that the play was not an idle one.
+/// Counts of events, so that a test can assert that the simulation covered them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Told {
     requests: usize,
@@ -88,7 +88,7 @@ impl Play {
         self.snapshot = Arc::new(snapshot);
     }
 
-    /// What requests are for. Its host is unknown where nobody may use it.
+    /// The cluster that requests go to; `None` where no viewer may use its host.
     fn web(&self) -> Option<Arc<Cluster>> {
         let name = format!("outbound|80||{}", self.world.host());
         named(&self.snapshot, &name).cloned()
@@ -132,7 +132,7 @@ impl Play {
         all
     }
 
-    /// One request: whom it goes to, whether it may, and what is learnt of it.
+    /// One request: picks an endpoint, checks that it is allowed, and records the outcome.
     fn request(&mut self, tiers: &Tiers) {
         let usable = self.usable();
         self.told.requests += 1;
@@ -140,7 +140,10 @@ impl Play {
         let Some((_, pool, endpoint)) = web.and_then(|web| self.choose(&web)) else {
             self.told.unanswered += 1;
             let left = tiers.first_usable(&usable);
-            assert!(left.is_none(), "nobody was picked, though {left:?} may be");
+            assert!(
+                left.is_none(),
+                "no endpoint was picked, though {left:?} is available"
+            );
             return;
         };
         let endpoint = &pool.endpoints()[endpoint as usize];
@@ -205,7 +208,7 @@ impl Play {
         self.told.windows += 1;
     }
 
-    /// What a tier fails goes to the next one that has somebody, and to nobody else.
+    /// A failed request is replayed only in the next tier with an available endpoint.
     fn check_replays(&mut self, tiers: &Tiers) {
         let Some(web) = self.web() else {
             return;
@@ -255,7 +258,7 @@ impl Play {
         );
         let exported = named(&self.snapshot, &name.unwrap_or_default());
         let exported = exported.expect("the exported route has a cluster");
-        assert!(exported.federation.is_none(), "it is nobody else's");
+        assert!(exported.federation.is_none(), "it has no other clusters");
         for endpoint in exported.endpoints() {
             let place = place(&endpoint.address);
             assert_eq!((place.member, place.kind), (own, Kind::Workload));

@@ -123,8 +123,8 @@ impl Tiers {
         Some(first.iter().map(|member| (*member, tier[member])).collect())
     }
 
-    /// A request was sent there: it is somebody who may serve, of a member that is not drained, of the first tier that
-    /// has anybody; one who is out only if that is a panic, when nobody else is left.
+    /// Checks the endpoint of a request: available, in a cluster with a share, of the first available tier; an ejected
+    /// endpoint only in panic mode.
     pub(crate) fn check_pick(
         &self,
         place: EndpointSite,

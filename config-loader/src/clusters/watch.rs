@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_leaves_in_force_what_the_file_said_last() {
+    fn invalid_file_keeps_its_last_good_version() {
         let known = super::super::parse_clusters(&"told".into(), "clusters: [{key: a/b/c/d}]\n");
         let mut followed = Followed {
             name: "told".into(),

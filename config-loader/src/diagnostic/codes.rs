@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_code_is_given_twice() {
+    fn codes_are_unique() {
         let mut codes: Vec<Code> = all().map(|row| row.0).collect();
         let count = codes.len();
         codes.sort_unstable();

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_written_with_their_line_if_they_have_one() {
+    fn locations_print_a_line_only_if_known() {
         let whole = Location::whole_file("a.yaml".into());
         assert_eq!(whole.to_string(), "a.yaml");
         let location = location("a: b\nc: d\n", Span { start: 8, end: 9 });
@@ -165,13 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn a_span_over_several_lines_is_shown_on_its_first() {
+    fn a_multi_line_span_is_shown_on_its_first_line() {
         let found = location("a:\n  b: 1\n  c: 2\n", Span::new(5, 17));
         assert_eq!((found.line, found.column, found.len), (11, 3, 4));
     }
 
     #[test]
-    fn a_huge_line_is_cut_around_the_place() {
+    fn a_long_line_is_cut_around_the_location() {
         let text = "x".repeat(100_000);
         let found = location(&text, Span::new(50_000, 50_003));
         assert_eq!(found.column, 50_001);

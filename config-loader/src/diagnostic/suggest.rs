@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_was_meant() {
+    fn suggests_the_closest_name() {
         let known = [
             "match", "mirror", "prefix", "retries", "rewrite", "route", "timeout",
         ];

@@ -440,7 +440,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fault_of_the_program_is_a_finding_at_the_document() {
+    fn panic_is_reported_at_the_document() {
         let chunk = Chunk {
             text: "---\nkind: Secret\n",
             first_line: 7,

@@ -45,7 +45,7 @@ pub(super) struct Short {
     guard: Option<u32>,
     /// How many bytes were cut out in front.
     cut_before: usize,
-    /// How many bytes further on the rules after those that are left stand.
+    /// By how many bytes the rules after the removed ones have moved.
     bytes_moved: i64,
 }
 

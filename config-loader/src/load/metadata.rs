@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read() {
+    fn timestamps_are_parsed() {
         for (text, wanted) in [
             ("1970-01-01T00:00:00Z", Some(0)),
             ("2000-02-29T12:34:56Z", Some(951_827_696)),

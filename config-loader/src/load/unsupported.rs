@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_of_datagrams_have_no_effect() {
+    fn udp_ports_are_reported_as_unsupported() {
         let import = |api_version: &str, protocol: &str| {
             format!(
                 "apiVersion: {api_version}\nkind: ServiceImport\nmetadata: {{name: dns}}\nspec:\n  type: ClusterSetIP\n  ports:\n  \

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quick_findings_go_with_each_change_and_slow_ones_follow_within_their_part_of_the_time() {
+    fn slow_checks_are_deferred_within_their_time_budget() {
         let ms = Duration::from_millis;
         let start = Instant::now();
         let mut pace = Pace::default();

@@ -52,7 +52,7 @@ fn load_text(text: impl AsRef<[u8]>) -> (ResourceSet, String) {
 }
 
 #[test]
-fn lists_hold_objects() {
+fn items_of_lists_are_loaded() {
     let item = "{apiVersion: v1, kind: Secret, metadata: {name: NAME, labels: {v: \"1\"}}}";
     let list = |kind: &str, items: &[&str]| {
         let items: Vec<String> = items
@@ -115,7 +115,7 @@ fn policy(group: &str, spec: &str) -> String {
 }
 
 #[test]
-fn of_two_api_groups_one_rules() {
+fn preferred_of_two_api_groups_is_used() {
     let old = |spec: &str| policy("flomesh.io", spec);
     let new = |spec: &str| policy("multicluster.flomesh.io", spec);
     let active = "lbType: ActiveActive, targets: [{clusterKey: a/b/c/d, weight: 1}]";
@@ -144,7 +144,7 @@ fn of_two_api_groups_one_rules() {
 }
 
 #[test]
-fn when_the_ruling_object_goes_the_other_rules() {
+fn removing_the_preferred_object_uses_the_other_group() {
     let mut store = Store::new();
     let file: Arc<str> = Arc::from("a.yaml");
     let both =
@@ -168,7 +168,7 @@ fn when_the_ruling_object_goes_the_other_rules() {
 }
 
 #[test]
-fn what_may_pass_passes_when_asked() {
+fn unknown_fields_are_warnings_with_the_option() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.yaml");
     let text = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a, nmae: b}\nspec:\n  \
@@ -204,7 +204,7 @@ fn what_may_pass_passes_when_asked() {
 }
 
 #[test]
-fn source_subnet_counts_when_asked() {
+fn source_subnet_is_used_with_the_option() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.yaml");
     let text = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}\nspec:\n  \
@@ -227,14 +227,14 @@ fn source_subnet_counts_when_asked() {
 }
 
 #[test]
-fn json_files_hold_objects() {
+fn json_files_are_loaded() {
     let text = "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\": \"Secret\",\n\t\"metadata\": {\"name\": \"a\", \"labels\": {\"v\": \"1\"}}\n}\n";
     let (set, found) = load_text(text);
     assert_eq!((names(&set), found.as_str()), (vec!["a=1".to_owned()], ""));
 }
 
 #[test]
-fn a_broken_document_leaves_the_others_alone() {
+fn a_malformed_document_does_not_affect_others() {
     let text = format!(
         "{}---\na: [\n{}---\n\tb\n",
         secret("a", "x"),
@@ -246,7 +246,7 @@ fn a_broken_document_leaves_the_others_alone() {
 }
 
 #[test]
-fn documents_that_are_no_resources_are_told_apart() {
+fn documents_that_are_not_resources_have_distinct_diagnostics() {
     for (text, wanted) in [
         (
             "3\n",
@@ -321,7 +321,7 @@ fn documents_that_are_no_resources_are_told_apart() {
 }
 
 #[test]
-fn invalid_utf8_is_refused_with_its_offset() {
+fn invalid_utf8_is_rejected_with_its_offset() {
     let mut bytes = secret("a", "x").into_bytes();
     bytes.extend_from_slice(b"# caf\xe9\n");
     let (set, found) = load_text(&bytes);
@@ -344,7 +344,7 @@ fn a_byte_order_mark_is_skipped() {
 }
 
 #[test]
-fn a_file_of_50_mb_is_refused_by_its_size() {
+fn a_file_of_50_mb_is_rejected_by_size() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("huge.yaml");
     fs::File::create(&path)
@@ -362,7 +362,7 @@ fn a_file_of_50_mb_is_refused_by_its_size() {
 }
 
 #[test]
-fn two_resources_with_one_name_are_reported_with_both_places() {
+fn duplicate_resources_are_reported_with_both_locations() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("a.yaml"), secret("a", "x")).expect("written");
     fs::write(folder.path().join("b.yaml"), secret("a", "w")).expect("written");
@@ -378,7 +378,7 @@ fn two_resources_with_one_name_are_reported_with_both_places() {
 }
 
 #[test]
-fn missing_paths_are_errors_and_the_others_load() {
+fn missing_paths_are_errors_and_other_paths_load() {
     let folder = tempfile::tempdir().expect("a folder");
     let there = folder.path().join("a.yaml");
     fs::write(&there, secret("a", "x")).expect("written");
@@ -391,7 +391,7 @@ fn missing_paths_are_errors_and_the_others_load() {
 }
 
 #[test]
-fn what_cannot_be_read_is_an_error_that_names_it() {
+fn unreadable_file_is_an_error_with_its_path() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().expect("a folder");
     let closed = folder.path().join("closed");
@@ -418,7 +418,7 @@ fn what_cannot_be_read_is_an_error_that_names_it() {
 }
 
 #[test]
-fn directories_too_deep_and_what_is_no_file_are_errors() {
+fn too_deep_directories_and_special_files_are_errors() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("a.yaml"), secret("a", "x")).expect("written");
     let deep: PathBuf = (0..40).map(|level| level.to_string()).collect();
@@ -437,7 +437,7 @@ fn directories_too_deep_and_what_is_no_file_are_errors() {
 }
 
 #[test]
-fn timestamp_that_is_no_time_is_a_warning() {
+fn invalid_timestamp_is_a_warning() {
     let text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a, creationTimestamp: yesterday}\n";
     let (_, found) = load_text(text);
     assert_eq!(
@@ -465,7 +465,7 @@ fn directories_are_read_recursively_without_following_loops() {
 }
 
 #[test]
-fn secrets_are_never_shown() {
+fn secret_values_are_never_shown() {
     let text = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {tls.key: c2VjcmV0}\nstringData: [c2VjcmV0]\nc2VjcmV0: c2VjcmV0\n";
     for text in [
         text.to_owned(),
@@ -483,7 +483,7 @@ fn secrets_are_never_shown() {
 }
 
 #[test]
-fn findings_come_in_file_order() {
+fn diagnostics_are_in_file_order() {
     let text = format!(
         "{}---\nkind: X\n{}a: [\n",
         secret("B", "x"),
@@ -497,7 +497,7 @@ fn findings_come_in_file_order() {
 }
 
 #[test]
-fn a_mistake_brings_no_findings_that_follow_from_it() {
+fn an_error_suppresses_diagnostics_that_follow_from_it() {
     let text = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}\nspec:\n  hosts: [a.com]\n  http:\n  \
                 - match: [{uri: {prefx: /a}}]\n    directResponse: {status: 200}\n  - directResponse: {status: 201}\n";
     assert_eq!(
@@ -507,7 +507,7 @@ fn a_mistake_brings_no_findings_that_follow_from_it() {
 }
 
 #[test]
-fn findings_about_one_resource_are_bounded() {
+fn diagnostics_per_resource_are_bounded() {
     let keys = |count: usize| {
         (0..count)
             .map(|index| format!("  a_{index}: 1\n"))
@@ -589,7 +589,7 @@ impl Watched {
 }
 
 #[test]
-fn edits_in_place_and_by_rename_are_seen() {
+fn edits_in_place_and_by_rename_are_detected() {
     let mut watched =
         Watched::new(|folder| fs::write(folder.join("a.yaml"), secret("a", "x")).expect("written"));
     assert_eq!(names(&watched.set), ["a=x"]);
@@ -602,7 +602,7 @@ fn edits_in_place_and_by_rename_are_seen() {
 }
 
 #[test]
-fn new_files_new_folders_and_deletions_are_seen() {
+fn new_files_new_directories_and_deletions_are_detected() {
     let mut watched = Watched::new(|_| {});
     watched.write("a.yaml", &secret("a", "x"));
     watched.until_names(&["a=x"]);
@@ -621,7 +621,7 @@ fn new_files_new_folders_and_deletions_are_seen() {
 }
 
 #[test]
-fn a_config_map_is_swapped_as_a_whole() {
+fn a_mounted_config_map_is_updated_atomically() {
     let version = |folder: &Path, name: &str, label: &str| {
         fs::create_dir(folder.join(name)).expect("a folder");
         fs::write(folder.join(name).join("a.yaml"), secret("a", label)).expect("written");
@@ -689,7 +689,7 @@ fn burst(watched: &mut Watched, round: usize) -> usize {
 }
 
 #[test]
-fn bad_edits_change_nothing_and_are_told() {
+fn invalid_edits_keep_the_last_version_and_are_reported() {
     let mut watched = Watched::new(|folder| {
         fs::write(folder.join("a.yaml"), secret("a", "x") + &secret("b", "x")).expect("written");
     });
@@ -711,7 +711,7 @@ fn bad_edits_change_nothing_and_are_told() {
 }
 
 #[test]
-fn a_root_that_vanishes_changes_nothing() {
+fn a_removed_root_keeps_its_resources() {
     let mut watched =
         Watched::new(|folder| fs::write(folder.join("a.yaml"), secret("a", "x")).expect("written"));
     fs::remove_dir_all(watched.folder.path()).expect("removed");
@@ -730,7 +730,7 @@ fn a_root_that_vanishes_changes_nothing() {
 }
 
 #[test]
-fn a_file_written_in_pieces_is_never_seen_half() {
+fn a_file_written_in_chunks_is_read_when_complete() {
     use std::io::Write as _;
     let mut watched = Watched::new(|folder| {
         fs::write(folder.join("a.yaml"), secret("a", "x") + &secret("b", "x")).expect("written");
@@ -797,7 +797,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn name_of_an_object_has_253_characters_at_most_whatever_its_labels_are() {
+fn object_name_is_limited_to_253_characters() {
     let named = |name: &str| {
         let text = format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: '{name}'}}\n");
         load_text(text).1

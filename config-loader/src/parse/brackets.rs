@@ -1,8 +1,8 @@
-//! Brackets that close a flow collection at the indentation of its key, which kubectl reads and our parser refuses.
+//! Brackets that close a flow collection at the indentation of its key, which kubectl accepts and our parser rejects.
 //!
-//! Line ends and comments between such a bracket and the text before it are blanked out: the bracket is on a
-//! line that is indented, and no byte moves. Only a document that was refused for such a bracket comes here; whoever uses
-//! the result makes sure that the parser took each of the brackets for one.
+//! Line ends and comments between such a bracket and the text before it are blanked out: the bracket is on a line that
+//! is indented, and no byte moves. Only a document that was rejected for such a bracket comes here; the caller makes sure
+//! that the parser read each of the brackets as one.
 
 /// A text in which brackets do not begin lines, and where these brackets are.
 #[derive(Debug, PartialEq, Eq)]
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_that_begin_lines_are_joined() {
+    fn leading_brackets_are_joined_to_the_previous_line() {
         for (text, wanted) in [
             ("a: [\n  b\n]\nc: d\n", "a: [\n  b ~]\nc: d\n"),
             ("a: {\n  b: c,\n}\n", "a: {\n  b: c, ~}\n"),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_in_texts_stay() {
+    fn brackets_in_strings_are_unchanged() {
         for text in [
             "a: |\n  b: [\n  ]\nc: d\n",
             "- a: >-\n    {\n\n    }\n  c: [d]\n",

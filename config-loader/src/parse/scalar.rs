@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_scalars_are_read_as_kubernetes_reads_them() {
+    fn plain_scalars_are_typed_like_kubernetes() {
         let text = |text: &str| Value::Text(text.into());
         for (written, wanted) in [
             ("", Value::Null),

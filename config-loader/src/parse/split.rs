@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_cut_at_their_markers() {
+    fn documents_are_split_at_markers() {
         check("", &[]);
         check("a: 1", &[(1, "a: 1")]);
         check("a: 1\n---\nb: 2\n", &[(1, "a: 1\n"), (2, "---\nb: 2\n")]);

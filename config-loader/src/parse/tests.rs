@@ -90,7 +90,7 @@ fn check_read(text: &str, wanted: &str) {
 }
 
 #[test]
-fn values_arrive_with_their_places() {
+fn values_have_their_spans() {
     let text = "text: a\nflag: true\ncount: 3\nshare: 1\nport: http\nlabels:\n  b: c\nlist: [x, \"y\"]\ninner: {maxSize: 1}\n";
     let (sample, found) = read(text);
     assert_eq!(found, "");
@@ -116,7 +116,7 @@ fn values_arrive_with_their_places() {
 }
 
 #[test]
-fn a_list_of_one_is_told_apart_from_its_item() {
+fn a_list_of_one_is_distinct_from_its_item() {
     for text in [
         "many:\n- name: 1\n",
         "many:\n  - name: 1\n",
@@ -132,7 +132,7 @@ fn a_list_of_one_is_told_apart_from_its_item() {
 }
 
 #[test]
-fn null_absent_and_wrong_are_told_apart() {
+fn null_absent_and_wrong_types_are_distinguished() {
     let (sample, found) = read("text: ~\ncount: x\nflag:\nlist: [~, a]\ninner: {}\n");
     assert!(sample.text.is_null() && sample.text.is_written() && !sample.text.is_set());
     assert!(sample.count.is_invalid() && sample.count.is_set());
@@ -147,7 +147,7 @@ fn null_absent_and_wrong_are_told_apart() {
 }
 
 #[test]
-fn all_wrong_types_are_found_at_once() {
+fn all_wrong_types_are_reported_at_once() {
     check_read(
         "text: [a]\nflag: \"yes\"\ncount: 1.5\nshare: \"1\"\nport: {a: 1}\nlabels: [a]\nlist: {a: b}\ninner: 3\nsmall: 300\n",
         "CM022 1:1 text: expected a text, found a list\n\
@@ -163,7 +163,7 @@ fn all_wrong_types_are_found_at_once() {
 }
 
 #[test]
-fn number_for_a_duration_lacks_its_unit() {
+fn number_for_a_duration_is_reported_as_lacking_a_unit() {
     check_read(
         "labels:\n  timeout: 10\n  \"maxAge\" : 1.5\n  message: 4\n",
         "CM028 2:12 labels.timeout: expected a text, but YAML reads `10` as a number (write the unit, too: `10s`)\n\
@@ -173,7 +173,7 @@ fn number_for_a_duration_lacks_its_unit() {
 }
 
 #[test]
-fn unquoted_booleans_and_numbers_are_no_texts() {
+fn unquoted_booleans_and_numbers_are_not_strings() {
     check_read(
         "text: no\nlabels: {a: on, b: 1.10, c: y, d: \"on\"}\nlist: [0755, 1e3]\n",
         "CM028 1:7 text: expected a text, but YAML reads `no` as a boolean (quote it: `\"no\"`)\n\
@@ -208,7 +208,7 @@ fn unknown_and_misspelt_fields_are_errors() {
 }
 
 #[test]
-fn duplicate_keys_are_refused_with_the_place_of_the_first() {
+fn duplicate_keys_are_rejected_with_the_location_of_the_first() {
     with_locator("a: 1\nb: {c: 1, c: 2}\na: 2\na: 3\n", |locator| {
         let mut found = Vec::new();
         let root = tree(locator, &mut found).expect("there is a tree");
@@ -228,7 +228,7 @@ fn duplicate_keys_are_refused_with_the_place_of_the_first() {
 }
 
 #[test]
-fn malformed_texts_are_refused_where_they_go_wrong() {
+fn malformed_documents_are_rejected_at_the_location_of_the_error() {
     check_tree(
         "a:\n\t- b\n",
         "YAML001 2:2 : tabs disallowed within this context (block indentation) (indent with spaces, not with tabs)",
@@ -271,7 +271,7 @@ fn malformed_texts_are_refused_where_they_go_wrong() {
 }
 
 #[test]
-fn numbers_are_keys_as_they_are_written() {
+fn number_keys_keep_their_spelling() {
     let (sample, found) = read("labels: {1: a, 2.50: b}\n");
     assert_eq!(found, "");
     let keys: Vec<&str> = sample
@@ -285,7 +285,7 @@ fn numbers_are_keys_as_they_are_written() {
 }
 
 #[test]
-fn aliases_and_merge_keys_stand_for_what_they_name() {
+fn aliases_and_merge_keys_are_resolved() {
     let (sample, found) = read(
         "inner: &one {maxSize: 1, name: a}\nmany:\n- *one\n- <<: *one\n  name: b\n- <<: [{name: c}, *one]\n",
     );
@@ -304,7 +304,7 @@ fn aliases_and_merge_keys_stand_for_what_they_name() {
 }
 
 #[test]
-fn an_alias_bomb_is_refused() {
+fn an_alias_bomb_is_rejected() {
     let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
@@ -317,7 +317,7 @@ fn an_alias_bomb_is_refused() {
 }
 
 #[test]
-fn a_merge_bomb_is_refused() {
+fn a_merge_bomb_is_rejected() {
     let mut text = "a0: &a0 {k0: 1, k1: 1, k2: 1, k3: 1, k4: 1, k5: 1}\n".to_owned();
     for level in 1..20 {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
@@ -335,7 +335,7 @@ fn a_merge_bomb_is_refused() {
 }
 
 #[test]
-fn deep_nesting_is_refused() {
+fn deep_nesting_is_rejected() {
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     check_tree(&deep(64), "");
     check_tree(&deep(65), "YAML004 1:65 : nested more than 64 levels deep");
@@ -353,7 +353,7 @@ fn deep_nesting_is_refused() {
 }
 
 #[test]
-fn a_huge_document_is_refused() {
+fn a_huge_document_is_rejected() {
     let text = "- 1\n".repeat(DOCUMENT_NODES_MAX + 1);
     check_tree(
         &text,
@@ -362,7 +362,7 @@ fn a_huge_document_is_refused() {
 }
 
 #[test]
-fn json_is_read_by_the_same_reader() {
+fn json_is_parsed_by_the_yaml_parser() {
     let (sample, found) = read(
         "{\n\t\"text\": \"a\\/\\ud83d\\ude00\\u00e4\",\n\t\"count\": 3,\n\t\"list\": [\"x\"]\n}\n",
     );
@@ -376,7 +376,7 @@ fn json_is_read_by_the_same_reader() {
 }
 
 #[test]
-fn places_after_wide_characters_are_right() {
+fn spans_after_wide_characters_are_correct() {
     check_read(
         "labels: {ä: \"€𝄞\"}\nflag: ö\n",
         "CM022 2:7 flag: expected a boolean, found the text `ö` (write `true` or `false`)",
@@ -427,7 +427,7 @@ fn plain(node: &Node) -> serde_json::Value {
 }
 
 #[test]
-fn closing_bracket_may_stand_at_the_indentation_of_its_key() {
+fn closing_bracket_may_have_the_indentation_of_its_key() {
     // The brackets that begin lines are indented in the second text of each pair.
     for (text, indented) in [
         ("a: [\n  b\n]\nc: d\n", "a: [\n  b\n ]\nc: d\n"),
@@ -462,7 +462,7 @@ fn closing_bracket_may_stand_at_the_indentation_of_its_key() {
 }
 
 #[test]
-fn places_stay_where_a_bracket_is_at_the_indentation_of_its_key() {
+fn leading_brackets_do_not_move_spans() {
     let text = "flag: true\nlist: [\n  é, # [\n  b\n]\nfleg: 1\n";
     with_locator(text, |locator| {
         let mut found = Vec::new();
@@ -484,7 +484,7 @@ fn places_stay_where_a_bracket_is_at_the_indentation_of_its_key() {
 }
 
 #[test]
-fn mistakes_after_such_a_bracket_are_told_where_they_are() {
+fn errors_after_a_leading_bracket_have_their_location() {
     check_tree("a: [\n]\nb: [\nc: d\n", "YAML001 4:1 : invalid indentation");
     // What is no bracket of a list at all stays a mistake.
     check_tree("a: b\n]\n", "YAML001 2:1 : misplaced bracket");

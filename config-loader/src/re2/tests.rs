@@ -8,7 +8,7 @@ fn matches(source: &str, value: &str) -> bool {
 }
 
 #[test]
-fn plain_expressions_stay_as_they_are() {
+fn plain_expressions_are_unchanged() {
     for source in [
         "",
         ".*",
@@ -23,7 +23,7 @@ fn plain_expressions_stay_as_they_are() {
 }
 
 #[test]
-fn what_only_re2_knows_is_translated() {
+fn re2_only_syntax_is_translated() {
     for (source, yes, no) in [
         (r"[\w-.]+", "a-b.c", "a/b"),
         (r"[^\w-/]+", ".:", "a"),
@@ -46,7 +46,7 @@ fn what_only_re2_knows_is_translated() {
 }
 
 #[test]
-fn what_the_engine_reads_differently_means_what_it_means_in_re2() {
+fn syntax_with_another_meaning_in_the_engine_is_translated() {
     for (source, yes, no) in [
         ("[a&&b]", "&", "c"),
         ("[a~~b]", "~", "c"),
@@ -73,7 +73,7 @@ fn what_the_engine_reads_differently_means_what_it_means_in_re2() {
 }
 
 #[test]
-fn what_re2_refuses_is_refused_with_a_reason() {
+fn syntax_that_re2_rejects_is_rejected_with_a_reason() {
     for (source, reason) in [
         ("a++", "`++` repeats a repetition"),
         ("a**", "`**` repeats a repetition"),
@@ -149,7 +149,7 @@ fn size_and_depth_are_bounded() {
 /// Lines of `generate.py`: an expression alone if RE2 refuses it; otherwise with what it matches as a whole, what it
 /// matches in part only, and what it does not match.
 #[test]
-fn expressions_do_what_a_real_re2_does() {
+fn expressions_match_like_re2() {
     let lines = include_str!("../../tests/re2/corpus.jsonl").lines();
     let mut compared = 0;
     for line in lines {

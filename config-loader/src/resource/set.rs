@@ -135,7 +135,7 @@ pub struct ResourceSet {
     pub endpoint_slices: Objects<EndpointSlice>,
     /// Secret objects.
     pub secrets: Objects<Secret>,
-    /// Objects that say who may serve whom ([`Kind::narrows_routing`]), are refused, and of which there never was a
+    /// Rejected objects that restrict routing ([`Kind::narrows_routing`]) and of which there never was a
     /// good version.
     pub withheld: Arc<BTreeSet<ObjectRef>>,
 }

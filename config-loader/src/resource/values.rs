@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percents_are_counted_in_a_million() {
+    fn percentages_are_stored_in_parts_per_million() {
         for (percent, parts) in [
             (0.0, 0),
             (0.0001, 1),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn export_to_names_who_may_use_it() {
+    fn export_to_decides_visibility_by_namespace() {
         assert!(ExportTo::All.includes("a"));
         assert!(ExportTo::Namespaces(vec!["a".into()]).includes("a"));
         assert!(!ExportTo::Namespaces(vec!["a".into()]).includes("b"));

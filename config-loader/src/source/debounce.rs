@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_change_waits_for_a_short_silence() {
+    fn a_single_change_is_reported_after_a_quiet_period() {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         assert_eq!(debounce.deadline(), None);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_moved_into_its_place_hardly_waits() {
+    fn a_renamed_file_is_reported_almost_at_once() {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         debounce.file(Path::new("a"), Happened::Replaced, start);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_becomes_one_look() {
+    fn a_burst_causes_one_scan() {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         for index in 0..1_000 {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_burst_is_looked_at_all_the_same() {
+    fn an_endless_burst_is_scanned_after_the_maximum_delay() {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         for index in 0..1_000 {
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_being_written_is_given_time() {
+    fn an_open_file_is_not_read_at_once() {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         debounce.file(Path::new("a"), Happened::Written, start);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_is_written_for_long_is_left_alone_until_it_is_closed() {
+    fn file_open_for_long_is_read_when_closed() {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         for index in 0..20 {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_is_written_without_end_is_read_all_the_same() {
+    fn file_that_is_never_closed_is_read_after_the_maximum_delay() {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         for index in 0..100 {
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn new_file_that_is_being_written_is_given_time() {
+    fn new_open_file_is_not_read_at_once() {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         debounce.new_file(Path::new("a"), Happened::Other, start);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_removed_may_come_back() {
+    fn a_removed_file_may_reappear() {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         debounce.file(Path::new("a"), Happened::Removed, start);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_was_asked_for_does_not_cut_a_burst() {
+    fn a_requested_scan_does_not_end_a_burst() {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         debounce.again(start);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn another_look_that_was_asked_for_looks_at_everything() {
+    fn a_second_requested_scan_covers_all_files() {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         debounce.again(start + ms(60));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_is_not_settled_is_looked_at_alone() {
+    fn unsettled_file_is_rescanned_alone() {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         let files = |names: &[&str]| names.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn new_file_that_is_moved_over_a_known_one_is_not_waited_for() {
+    fn new_file_renamed_over_a_known_one_is_read_at_once() {
         let start = Instant::now();
         let mut debounce = Debounce::new(QUIET);
         debounce.file(Path::new("next"), Happened::Written, start);

@@ -99,8 +99,8 @@ impl FileSource {
         Some(directory.join(event.file_name()?))
     }
 
-    /// Walks everything, but leaves files for later that changed a moment ago: what the system tells of them may be on its
-    /// way, and then says whether they are still being written.
+    /// Walks everything, but leaves files for later that changed a moment ago: their events may still be on the
+    /// way, and tell whether they are still being written.
     pub(crate) fn look_unprompted(&mut self) -> Look {
         self.patient = true;
         let look = self.look();
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_that_changed_a_moment_ago_is_left_for_later_by_a_look_that_nothing_caused() {
+    fn periodic_scan_skips_files_changed_a_moment_ago() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("a.yaml");
         let write = |modified: SystemTime| {
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn new_file_is_read_without_a_walk_unless_it_is_no_plain_file() {
+    fn new_regular_file_is_read_without_a_directory_walk() {
         let directory = tempfile::tempdir().expect("a directory");
         let at = |name: &str| directory.path().join(name);
         fs::write(at("a.yaml"), "one").expect("a file");

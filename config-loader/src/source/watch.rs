@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_can_be_watched_changes_are_found_by_looking_now_and_then() {
+    fn without_watches_changes_are_found_by_polling() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("a.yaml");
         write(&path, "one");
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn file_that_is_being_written_is_known_by_whatever_path_it_was_named() {
+    fn open_file_is_tracked_under_all_of_its_paths() {
         let directory = tempfile::tempdir().expect("a directory");
         let real = directory.path().canonicalize().expect("a path");
         let folder = real.join("folder");

@@ -71,7 +71,7 @@ fn unreadable(file: &str) -> Change {
 }
 
 #[test]
-fn objects_come_change_move_and_go() {
+fn objects_are_added_changed_moved_and_removed() {
     let mut store = Store::new();
     let delta = write(&mut store, "a", &[Item::Good(1, 1), Item::Good(2, 1)]);
     assert_eq!(
@@ -132,7 +132,7 @@ fn objects_come_change_move_and_go() {
 }
 
 #[test]
-fn a_change_without_effect_makes_no_revision() {
+fn a_change_without_effect_keeps_the_revision() {
     let mut store = Store::new();
     write(&mut store, "a", &[Item::Good(1, 1)]);
     let before = Arc::clone(store.set());
@@ -141,7 +141,7 @@ fn a_change_without_effect_makes_no_revision() {
 }
 
 #[test]
-fn a_refused_object_keeps_its_last_good_version_and_the_others_change() {
+fn a_rejected_object_keeps_its_last_good_version_and_others_change() {
     let mut store = Store::new();
     write(&mut store, "a", &[Item::Good(1, 1), Item::Good(2, 1)]);
     let delta = write(&mut store, "a", &[Item::Refused(1), Item::Good(2, 2)]);
@@ -161,7 +161,7 @@ fn a_refused_object_keeps_its_last_good_version_and_the_others_change() {
 }
 
 #[test]
-fn an_object_that_never_was_good_is_not_in_force() {
+fn an_object_that_was_never_valid_is_not_applied() {
     let mut store = Store::new();
     assert!(write(&mut store, "a", &[Item::Refused(1)]).is_empty());
     let quarantined = store.quarantined();
@@ -174,7 +174,7 @@ fn an_object_that_never_was_good_is_not_in_force() {
 }
 
 #[test]
-fn objects_behind_a_syntax_error_stay() {
+fn objects_after_a_syntax_error_are_kept() {
     let mut store = Store::new();
     write(&mut store, "a", &[Item::Good(1, 1), Item::Good(2, 1)]);
     write(&mut store, "b", &[Item::Good(3, 1)]);
@@ -226,7 +226,7 @@ fn a_file_that_cannot_be_read_keeps_its_objects() {
 }
 
 #[test]
-fn of_two_objects_with_one_name_the_first_is_used() {
+fn first_of_two_objects_with_one_name_is_used() {
     let mut store = Store::new();
     let file = |name: &str, items: &[Item]| (Arc::from(name), Change::Text(text(items)));
     store.apply(vec![
@@ -249,7 +249,7 @@ fn of_two_objects_with_one_name_the_first_is_used() {
 }
 
 #[test]
-fn who_repeats_an_object_does_not_replace_it() {
+fn a_duplicate_does_not_replace_the_object() {
     let mut store = Store::new();
     write(&mut store, "b", &[Item::Good(1, 1)]);
     let delta = write(&mut store, "a", &[Item::Good(1, 2)]);
@@ -271,12 +271,12 @@ fn who_repeats_an_object_does_not_replace_it() {
 }
 
 #[test]
-fn what_narrows_routing_and_never_was_good_is_withheld() {
+fn routing_restriction_that_was_never_valid_is_withheld() {
     let mut store = Store::new();
     let name = ObjectRef::new(Kind::MultiClusterService, "default", "web").to_name();
     let withheld = |store: &Store| store.set().is_withheld(Kind::MultiClusterService, &name);
     let revision = store.set().revision;
-    let delta = exposure(&mut store, "a", "Nobody");
+    let delta = exposure(&mut store, "a", "Unknown");
     assert_eq!(delta.withheld.len(), 1);
     assert!(store.set().revision > revision);
     assert!(withheld(&store));
@@ -285,11 +285,11 @@ fn what_narrows_routing_and_never_was_good_is_withheld() {
     assert_eq!((delta.withheld.len(), delta.added.len()), (1, 1));
     assert!(!withheld(&store));
     // with a good version from before there is nothing to withhold
-    exposure(&mut store, "a", "Nobody");
+    exposure(&mut store, "a", "Unknown");
     assert_eq!(exposed(&store).0, Some("CrossCluster"));
     assert!(!withheld(&store));
     exposure(&mut store, "a", "");
-    exposure(&mut store, "a", "Nobody");
+    exposure(&mut store, "a", "Unknown");
     assert!(withheld(&store));
     exposure(&mut store, "a", "");
     assert!(!withheld(&store));
@@ -297,7 +297,7 @@ fn what_narrows_routing_and_never_was_good_is_withheld() {
 }
 
 #[test]
-fn what_stood_where_nobody_can_tell_what_stands_stays_in_force() {
+fn unreadable_document_keeps_last_good_version() {
     let good = "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n\
                 metadata: {name: web}\nspec: {types: [CrossCluster]}\n";
     let item = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: networking.karmada.io/v1alpha1\n  kind: MultiClusterService\n  \
@@ -347,7 +347,7 @@ fn what_stood_where_nobody_can_tell_what_stands_stays_in_force() {
 }
 
 #[test]
-fn a_broken_first_definition_does_not_let_a_duplicate_take_over() {
+fn invalid_first_definition_is_not_replaced_by_its_duplicate() {
     let mut store = Store::new();
     write(&mut store, "a", &[Item::Good(1, 1)]);
     write(&mut store, "b", &[Item::Good(1, 2)]);
@@ -464,7 +464,7 @@ fn exposed(store: &Store) -> (Option<&'static str>, Vec<String>) {
 }
 
 #[test]
-fn scenario_70_types_of_an_object_never_change_while_it_is_there() {
+fn scenario_70_types_of_an_existing_object_never_change() {
     let mut store = Store::new();
     exposure(&mut store, "a", "CrossCluster");
     assert_eq!(exposed(&store), (Some("CrossCluster"), vec![]));
@@ -493,7 +493,7 @@ fn scenario_70_types_of_an_object_never_change_while_it_is_there() {
 }
 
 #[test]
-fn an_object_that_was_made_later_is_another_one() {
+fn an_object_with_a_later_creation_time_is_a_new_object() {
     let mut store = Store::new();
     exposure(&mut store, "a", "CrossCluster@2020");
     exposure(&mut store, "a", "LoadBalancer@2020");
@@ -503,7 +503,7 @@ fn an_object_that_was_made_later_is_another_one() {
 }
 
 #[test]
-fn types_of_an_object_in_another_file_are_those_of_the_same_object() {
+fn types_are_kept_when_an_object_moves_to_another_file() {
     let mut store = Store::new();
     exposure(&mut store, "b", "CrossCluster");
     exposure(&mut store, "a", "LoadBalancer");

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_say_how_endpoints_are_checked() {
+    fn annotations_configure_health_checks() {
         let (set, found) = testing::load(&entry(
             "strait.io/health-check: http\nstrait.io/health-check-path: /healthz?deep=1\n\
              strait.io/health-check-host: live.test:8080\nstrait.io/health-check-statuses: 200, 204-299\n\
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_in_annotations_are_found() {
+    fn invalid_annotations_are_reported() {
         let cases: &[(&str, &[&str])] = &[
             (
                 "strait.io/health-check: grpc\nstrait.io/health-check-service: pkg.S",
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_has_its_bounds() {
+    fn every_value_is_checked_against_its_bounds() {
         for (text, code) in [
             ("strait.io/health-check-interval: 1s", "E CM034"),
             (

@@ -198,7 +198,7 @@ mod tests {
     use crate::kinds::{self, Body};
 
     #[test]
-    fn every_row_names_a_field_that_its_kind_has() {
+    fn every_row_names_an_existing_field() {
         let for_others = FOR_OTHERS
             .iter()
             .flat_map(|(kind, paths)| paths.iter().map(|path| (*kind, String::from(*path))));

@@ -12,7 +12,7 @@ pub(super) fn tables() -> Vec<Table> {
 }
 
 /// A DestinationRule for services of which one has two endpoints in the regions `r` and `q`, and one has two ports.
-/// What comes after `---` stands beside it.
+/// Documents after `---` are appended.
 fn policy(text: &str) -> String {
     let (spec, beside) = text.split_once("---\n").unwrap_or((text, ""));
     let endpoints = "endpoints: [{address: 10.0.0.2, locality: r/a, labels: {version: v1}}, \

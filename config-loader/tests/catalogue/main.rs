@@ -1,5 +1,5 @@
-//! The rules of VirtualService, DestinationRule and Gateway, one by one: what breaks a rule is found, with the right code and at the
-//! right words, and is told with a remedy; its neighbour that keeps the rule has no finding at all.
+//! The rules of VirtualService, DestinationRule and Gateway: each violation gives a diagnostic with the right code,
+//! location and fix; the valid text beside it gives none.
 //!
 //! A case is YAML whose comments say what is to be found on their line: `# E VS024 ns/` is an error VS024 that marks the
 //! word `ns/`. An object with an error is refused, one with warnings is used.
@@ -156,7 +156,7 @@ fn load(text: &str, with_references: bool) -> Loaded {
 }
 
 #[test]
-fn what_breaks_a_rule_is_told_where_it_stands_and_its_neighbour_is_good() {
+fn violations_are_reported_at_their_location_and_valid_texts_pass() {
     let mut failures = Vec::new();
     for table in tables() {
         for (rows, bad, good) in table.cases {
@@ -172,7 +172,7 @@ fn what_breaks_a_rule_is_told_where_it_stands_and_its_neighbour_is_good() {
             for found in &loaded.diagnostics {
                 if found.help.is_none() {
                     failures.push(format!(
-                        "{rows:?} {} has no remedy: {}",
+                        "{rows:?} {} has no fix: {}",
                         found.code, found.message
                     ));
                 }
@@ -219,9 +219,9 @@ fn every_row_has_a_case() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// What is said about each case of a DestinationRule, with its field path and its remedy.
+/// The diagnostic of each case of a DestinationRule, with its field path and its fix.
 #[test]
-fn findings_about_destination_rules_say_what_to_write() {
+fn diagnostics_of_destination_rules_have_fixes() {
     let mut text = String::new();
     let tables = policies::tables().into_iter().chain(effects::tables());
     let mut once = tables.filter(|table| matches!(table.path, "spec" | "spec.trafficPolicy"));

@@ -1,4 +1,4 @@
-//! Rows 275 to 282: what VirtualServices and Gateways name, and who has what first.
+//! Rows 275 to 282: what VirtualServices and Gateways name, and which of two conflicting objects wins.
 
 use super::{Table, document, service};
 
@@ -107,7 +107,7 @@ http:
 - OK
   mirrors:
   - percentage: {value: 1}
-    destination: {host: nobody} # W X275 nobody",
+    destination: {host: missing} # W X275 missing",
         "
 hosts: [b.com]
 http:
@@ -167,7 +167,7 @@ tls:
 tcp:
 - match:
   - port: 1
-    gateways: [nobody] # W X278 nobody
+    gateways: [missing] # W X278 missing
   OK",
         "
 hosts: [x.a.com]
@@ -207,7 +207,7 @@ http:
 - match: [{uri: {prefix: /d}}]
   delegate:
     namespace: ns
-    name: nobody # W X280 nobody
+    name: missing # W X280 missing
 - OK",
         "
 hosts: [x.a.com]

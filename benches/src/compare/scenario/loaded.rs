@@ -1,4 +1,4 @@
-//! 5,000 routes: memory, time until the last of them answers, and for Strait the time until a change is in force.
+//! 5,000 routes: memory, time until the last of them answers, and for Strait the time until a change is in effect.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ const CHANGES: usize = 5;
 /// How long a change may take until it counts as lost.
 const CHANGE_LIMIT: Duration = Duration::from_secs(10);
 
-/// Time between two requests that look whether a change is in force; also the error of the figure.
+/// Time between two requests that test whether a change is in effect; also the error of the figure.
 const CHANGE_INTERVAL: Duration = Duration::from_micros(500);
 
 /// One way to load the routes.
@@ -158,7 +158,7 @@ fn change(bench: &Bench, running: &mut Running, number: usize) -> Result<Duratio
     bench
         .launcher
         .cancel()
-        .poll(limits, "the change is not in force", || {
+        .poll(limits, "the change is not in effect", || {
             match connection.get(&changed) {
                 Ok(200) => Ok(Some(begin.elapsed())),
                 Ok(_) => Ok(None),
@@ -192,7 +192,7 @@ fn section(layouts: &[Layout], results: &[Seen]) -> Section {
         "proxy",
         "MiB",
         "load ms",
-        "change in force ms",
+        "change in effect ms",
         "slowest change ms",
     ];
     Section {

@@ -167,7 +167,7 @@ pub(super) fn measure(bench: &Bench, report: &mut Report, course: &Course) -> Re
     let rounds = bench.arguments.rounds as usize;
     for round in 0..rounds {
         for place in 0..entrants.len() {
-            // Nobody always comes after the same neighbour, nor always first.
+            // No proxy always runs first, nor always after the same one.
             let index = (place + round) % entrants.len();
             let entrant = &mut entrants[index];
             let turn = turn(bench, course, entrant, bench.arguments.turn());
@@ -199,7 +199,7 @@ pub(super) fn measure(bench: &Bench, report: &mut Report, course: &Course) -> Re
     Ok(())
 }
 
-/// Starts every installed proxy in every variant. They stay up for all rounds; those that wait use no CPU time.
+/// Starts every installed proxy in every variant. They stay up for all rounds; idle ones use no CPU time.
 fn start(bench: &Bench, report: &mut Report, course: &Course) -> Result<Vec<Entrant>, Failure> {
     let mut entrants = Vec::new();
     if course.has_direct() {

@@ -40,7 +40,7 @@ fn found() -> Vec<Diagnostic> {
 }
 
 #[test]
-fn text_shows_the_place() {
+fn text_shows_the_source_line() {
     insta::assert_snapshot!(text(&found(), Style::Plain));
 }
 
@@ -73,7 +73,7 @@ fn github_commands_are_escaped() {
 }
 
 #[test]
-fn whole_files_and_huge_lines_are_shown_in_bounds() {
+fn whole_files_and_long_lines_are_shown_with_bounded_length() {
     let about = Diagnostic::about_file(
         Severity::Error,
         SRC001,
@@ -96,13 +96,13 @@ fn whole_files_and_huge_lines_are_shown_in_bounds() {
 }
 
 #[test]
-fn colours_are_only_for_terminals() {
+fn colors_are_only_for_terminals() {
     assert!(text(&found(), Style::Coloured).contains('\u{1b}'));
     assert!(!text(&found(), Style::Plain).contains('\u{1b}'));
 }
 
 #[test]
-fn findings_are_counted() {
+fn diagnostics_are_counted() {
     assert_eq!(summary(&found()), "9 errors, 1 note");
     assert_eq!(summary(&[]), "no findings");
 }

@@ -82,7 +82,7 @@ fn service(reading: &Reading) -> Arc<Object<VirtualService>> {
 }
 
 #[test]
-fn rules_that_did_not_change_are_shared() {
+fn unchanged_rules_are_shared() {
     let old = full(&document((0..20).map(rule), ""));
     let new = document((0..20).map(rule), "").replace("s10", "other");
     let (new, in_short) = both(&old, &new);
@@ -109,7 +109,7 @@ fn check_edit(tail: &str, rules: Range<usize>, with: &str, wanted: bool) {
 }
 
 #[test]
-fn edits_of_a_few_rules_are_read_in_short() {
+fn edits_of_a_few_rules_are_parsed_partially() {
     let one = "  - {match: [{uri: {exact: /x}}], route: [{destination: {host: x}}]}\n";
     for tail in ["", "  exportTo: ['.']\n", "# the end\n"] {
         check_edit(tail, 10..11, one, true);
@@ -133,7 +133,7 @@ fn edits_of_a_few_rules_are_read_in_short() {
 }
 
 #[test]
-fn what_rules_depend_on_is_read_in_full() {
+fn changes_outside_of_rules_are_parsed_in_full() {
     let text = document((0..20).map(rule), "");
     let old = full(&text);
     for (new, wanted) in [
@@ -281,7 +281,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
-    fn read_in_short_is_read_in_full(
+    fn partial_and_full_parsing_agree(
         rules in proptest::collection::vec(a_rule(), 6..24),
         tail in select(vec!["", "  gateways: [gw]\n", "# end\n", "  exportTo:\n  - '.'\n"]),
         edits in proptest::collection::vec(edit(), 1..6),

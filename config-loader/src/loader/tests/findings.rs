@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn slow_findings_follow_the_change_that_they_are_about() {
+fn deferred_diagnostics_follow_their_change() {
     let text = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}\nspec:\n  hosts: [a.example]\n  \
                 gateways: [missing]\n  http: [{route: [{destination: {host: b.example}}]}]\n";
     let look = || Look {

@@ -55,7 +55,7 @@ fn file_replaced_by_something_unreadable_keeps_its_last_good_version() {
 
 /// Editors leave links to nowhere as locks, and a name that never was a file cannot have been misread.
 #[test]
-fn entry_that_never_was_a_file_is_left_out() {
+fn entry_that_was_never_a_file_is_ignored() {
     let watched = Watched::new(|folder| {
         fs::write(folder.join("a.yaml"), secret("a", "x")).expect("written");
         symlink("me@host.1", folder.join(".#a.yaml")).expect("a link");

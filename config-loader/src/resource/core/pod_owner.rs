@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owner_name_undoes_what_controllers_add() {
+    fn owner_name_strips_controller_suffixes() {
         for (pod, owner) in [
             // Deployments
             ("web-6c9f8d7b54-x2b7k", "web"),

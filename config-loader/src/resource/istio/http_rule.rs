@@ -43,7 +43,7 @@ pub struct HttpRule {
 }
 
 impl HttpRule {
-    /// Whether the requests that the rule takes are all those that its matches name: not if it leaves them to others.
+    /// Whether the requests that the rule takes are all that its matches name: not if it leaves them to others.
     pub(crate) fn keeps_all(&self) -> bool {
         !matches!(self.action, HttpAction::Delegate(_))
     }

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_match_what_they_do_not_say() {
+    fn patterns_match_any_value_of_missing_parts() {
         for (pattern, locality, wanted) in [
             ("r", "r/z/s", true),
             ("r/*", "r/z/s", true),

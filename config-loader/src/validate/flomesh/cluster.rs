@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_has_a_key_and_perhaps_a_gateway() {
+    fn cluster_key_and_optional_gateway_are_parsed() {
         for (spec, expected) in [
             ("{}", "default/default/default/c2 None 80"),
             (

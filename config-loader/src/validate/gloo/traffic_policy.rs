@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn matchers_are_read_in_every_form() {
+    fn matchers_are_parsed_in_every_form() {
         for (written, expected) in [
             (json!([{"uri": {"prefix": "/a"}}]), "uri /a*"),
             (
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_are_read_in_every_form() {
+    fn sources_are_parsed_in_every_form() {
         let fields =
             json!({"labels": {"app": "edge"}, "namespaces": ["ns1"], "clusters": ["c1", "c2"]});
         for written in [json!([{"kubeWorkloadMatcher": fields}]), json!([fields])] {
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_said_with_its_place() {
+    fn unsupported_matchers_are_reported_with_their_location() {
         for (spec, expected) in [
             (
                 json!({"httpRequestMatchers": [{"uri": {"regex": "/(?=a)"}}]}),

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn socket_paths_are_absolute_files_or_abstract() {
+    fn socket_paths_must_be_absolute_or_abstract() {
         for (path, wanted) in [
             ("/run/a.sock", true),
             ("@a", true),

@@ -163,7 +163,7 @@ mod tests {
     use crate::validate::istio::testing::{check, document, load};
 
     #[test]
-    fn workloads_have_addresses_and_ports() {
+    fn workload_addresses_and_ports_are_checked() {
         for (body, code) in [
             ("address: 10.0.0.1", None),
             ("address: a.com\nports: {http: 8080}", None),

@@ -49,7 +49,7 @@ fn help(name: &str, names: &BTreeSet<&str>) -> String {
     }
 }
 
-/// A port that is exposed is one of those that the service has, wherever it is known from.
+/// An exposed port must be a port of the service, from whichever resource that is known.
 fn check_ports(set: &ResourceSet, name: &Name, object: &Exposed, found: &mut Vec<Diagnostic>) {
     let known = ports(set, name);
     if known.is_empty() {

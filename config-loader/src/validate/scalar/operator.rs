@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operators_are_checked_with_their_arguments() {
+    fn operators_and_their_arguments_are_checked() {
         let check = |text: &str, wanted: &[&str]| {
             let found = operator_problems(text);
             let found: Vec<String> = found

@@ -13,7 +13,7 @@ use crate::span::{Lines, Span};
 use crate::validate::Check;
 
 #[test]
-fn durations_are_read_as_go_reads_them() {
+fn durations_are_parsed_like_go() {
     let ms = 1_000_000;
     for (text, wanted) in [
         ("1s", Ok(1_000 * ms)),
@@ -49,7 +49,7 @@ fn durations_are_read_as_go_reads_them() {
 }
 
 #[test]
-fn domain_names_are_told_from_others() {
+fn domain_names_are_recognized() {
     let long = "a".repeat(64);
     for (text, fqdn, wildcard) in [
         ("a", true, true),
@@ -97,7 +97,7 @@ fn label_keys_and_values_follow_kubernetes() {
 }
 
 #[test]
-fn header_values_have_closed_operators() {
+fn unclosed_operators_in_header_values_are_rejected() {
     let open = |text: &str| Some(HeaderValueProblem::OpenOperator(text.to_owned()));
     for (text, wanted) in [
         ("plain", None),
@@ -124,7 +124,7 @@ fn header_values_have_closed_operators() {
 }
 
 #[test]
-fn subnets_are_addresses_or_blocks() {
+fn subnets_must_be_addresses_or_cidr_blocks() {
     for (text, wanted) in [
         ("10.0.0.1", Some("10.0.0.1/32")),
         ("10.0.0.0/8", Some("10.0.0.0/8")),
@@ -142,7 +142,7 @@ fn subnets_are_addresses_or_blocks() {
 }
 
 #[test]
-fn header_names_are_tokens() {
+fn header_names_must_be_tokens() {
     for (text, wanted) in [
         ("x-user", true),
         ("X_y", true),
@@ -206,7 +206,7 @@ fn map(entries: &[(&str, &str)]) -> Field<Map<String>> {
 }
 
 #[test]
-fn durations_are_whole_milliseconds() {
+fn durations_must_be_whole_milliseconds() {
     let ms = |count| Some(Duration::from_millis(count));
     for (text, wanted, found) in [
         ("1.5s", ms(1_500), ""),
@@ -256,7 +256,7 @@ fn durations_are_whole_milliseconds() {
 }
 
 #[test]
-fn numbers_are_within_their_ranges() {
+fn numbers_must_be_in_range() {
     for (value, wanted) in [
         (1, Some(1)),
         (65_535, Some(65_535)),
@@ -302,7 +302,7 @@ fn numbers_are_within_their_ranges() {
 }
 
 #[test]
-fn enums_suggest_the_name_that_was_meant() {
+fn unknown_enum_values_suggest_the_closest_name() {
     let names = &[("ROUND_ROBIN", 1), ("RANDOM", 2)];
     assert_eq!(
         run(|check| enum_of(&field("RANDOM".to_owned()), names, check)),
@@ -319,7 +319,7 @@ fn enums_suggest_the_name_that_was_meant() {
 }
 
 #[test]
-fn regular_expressions_match_whole_values_of_any_bytes() {
+fn regular_expressions_match_whole_values_including_invalid_utf8() {
     let codes = RegexCodes {
         empty: CM001,
         long: CM002,
@@ -376,7 +376,7 @@ fn regular_expressions_match_whole_values_of_any_bytes() {
 }
 
 #[test]
-fn export_to_follows_its_rules() {
+fn export_to_values_are_checked() {
     let names =
         |list: &[&str]| ExportTo::Namespaces(list.iter().map(|name| Arc::from(*name)).collect());
     let tilde = "CM006 exportTo `~` is only allowed on ServiceEntry (write `.` to keep it to its own namespace)";
@@ -420,7 +420,7 @@ fn export_to_follows_its_rules() {
 }
 
 #[test]
-fn selectors_have_no_wildcards() {
+fn selectors_must_not_have_wildcards() {
     for (entries, wanted) in [
         (&[("app", "a")][..], ""),
         (
@@ -442,7 +442,7 @@ fn selectors_have_no_wildcards() {
 }
 
 #[test]
-fn at_most_one_member_of_a_oneof_is_set() {
+fn at_most_one_field_of_a_oneof_may_be_set() {
     let at = Span::new(0, 0);
     assert!(run(|check| at_most_one(&[("a", at), ("b", Span::NONE)], CM019, check)).0);
     assert_eq!(

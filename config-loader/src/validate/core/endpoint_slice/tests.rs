@@ -74,7 +74,7 @@ ports:
 }
 
 #[test]
-fn endpoints_know_the_workloads_of_their_pods() {
+fn endpoints_have_the_workload_of_their_pod() {
     let slice = slice(&around(
         "addressType: IPv4
 endpoints:
@@ -103,7 +103,7 @@ ports: [{port: 80}]",
 }
 
 #[test]
-fn workloads_beyond_255_of_a_slice_are_not_known() {
+fn workloads_beyond_255_of_a_slice_are_dropped() {
     let endpoints = (0..300).map(|number| {
         format!(
             "- {{addresses: [10.0.1.{}], targetRef: {{kind: Pod, name: pod{number}}}}}\n",
@@ -121,7 +121,7 @@ fn workloads_beyond_255_of_a_slice_are_not_known() {
 }
 
 #[test]
-fn unknown_conditions_are_read_as_kubernetes_reads_them() {
+fn missing_conditions_have_the_kubernetes_defaults() {
     for (written, ready, serving) in [
         ("addresses: [10.0.0.1]", true, true),
         ("addresses: [10.0.0.1], conditions: {}", true, true),
@@ -152,7 +152,7 @@ fn unknown_conditions_are_read_as_kubernetes_reads_them() {
 }
 
 #[test]
-fn the_old_topology_names_the_zone() {
+fn deprecated_topology_labels_set_the_zone() {
     let body = "addresses: [10.0.0.1], deprecatedTopology: {topology.kubernetes.io/zone: eu-1b}";
     assert_eq!(
         slice(&endpoint(body)).endpoints[0].zone.as_deref(),
@@ -161,7 +161,7 @@ fn the_old_topology_names_the_zone() {
 }
 
 #[test]
-fn names_are_addresses_of_their_own_type() {
+fn fqdn_slices_have_names_as_addresses() {
     let slice = slice(&around(
         "addressType: FQDN\nendpoints: [{addresses: [a.example.com]}]",
     ));
@@ -172,7 +172,7 @@ fn names_are_addresses_of_their_own_type() {
 }
 
 #[test]
-fn slices_tell_their_service_and_their_source() {
+fn slice_labels_name_service_and_source_cluster() {
     for (metadata, service, source) in [
         (
             "labels: {kubernetes.io/service-name: web}",

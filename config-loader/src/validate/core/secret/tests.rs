@@ -16,7 +16,7 @@ fn secret(body: &str) -> Arc<Secret> {
 }
 
 #[test]
-fn values_are_decoded_and_plain_texts_win() {
+fn string_data_overrides_decoded_data() {
     let secret = secret(
         "immutable: true\ndata: {a: aHVudGVyMg==, b: YQ==, c: null}\nstringData: {b: plain}",
     );
@@ -108,7 +108,7 @@ fn keys_and_values_are_checked() {
 }
 
 #[test]
-fn no_finding_shows_a_value() {
+fn diagnostics_show_no_secret_value() {
     for body in [
         "data: {a: hunter2!}",
         "data: {a: 98765432}",

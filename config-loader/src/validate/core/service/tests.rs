@@ -92,7 +92,7 @@ ports:
 }
 
 #[test]
-fn what_is_not_written_has_its_default() {
+fn missing_fields_have_their_defaults() {
     let service = service(&around("ports: [{port: 80}]"));
     assert_eq!(service.service_type, ServiceType::ClusterIp);
     assert_eq!(service.session_affinity, SessionAffinity::None);
@@ -105,7 +105,7 @@ fn what_is_not_written_has_its_default() {
 }
 
 #[test]
-fn an_external_name_is_a_name_or_an_address() {
+fn an_external_name_may_be_a_name_or_an_address() {
     for (written, host) in [
         ("db.example.com", Host::Dns("db.example.com".into())),
         ("db.example.com.", Host::Dns("db.example.com".into())),
@@ -131,7 +131,7 @@ fn a_headless_service_needs_no_ports() {
 }
 
 #[test]
-fn tcp_comes_first_among_ports_of_one_number() {
+fn tcp_port_is_preferred_among_ports_of_one_number() {
     let service = service(&around(
         "ports: [{name: a, port: 53, protocol: UDP}, {name: b, port: 53}]",
     ));
@@ -381,7 +381,7 @@ fn affinity_and_policies_are_checked() {
 }
 
 #[test]
-fn the_name_is_a_label() {
+fn the_name_must_be_a_dns_label() {
     let yaml =
         "apiVersion: v1\nkind: Service\nmetadata:\n  name: a.b\nspec: {ports: [{port: 80}]}\n";
     let (_, found) = testing::load(yaml);

@@ -42,7 +42,7 @@ fn every_field_of_a_policy_is_read() {
 }
 
 #[test]
-fn scenario_42_all_errors_of_a_policy_are_told_at_once() {
+fn scenario_42_all_errors_of_a_policy_are_reported_at_once() {
     let targets = "[{clusterKey: c2}, {clusterKey: a/b/c/d, weight: -1}, {clusterKey: a/b/c/d}]";
     let (set, found) = testing::load(&around(&format!("lbType: foo\ntargets: {targets}")));
     assert!(set.global_traffic_policies.is_empty());
@@ -191,7 +191,7 @@ fn policies_are_checked() {
 }
 
 #[test]
-fn the_order_of_backups_is_said_as_it_is_read() {
+fn failover_order_is_reported_as_parsed() {
     let ordered = |balancing: &str, order: &str| {
         let backups = match balancing {
             "Locality" => "",

@@ -65,7 +65,7 @@ serviceAccountName: '*'",
 }
 
 #[test]
-fn both_spellings_of_an_algorithm_are_read() {
+fn both_spellings_of_an_algorithm_are_accepted() {
     for (name, algorithm) in [
         ("RoundRobinLoadBalancer", Algorithm::RoundRobin),
         ("round-robin", Algorithm::RoundRobin),
@@ -83,7 +83,7 @@ fn both_spellings_of_an_algorithm_are_read() {
 }
 
 #[test]
-fn groups_are_named_as_the_replacement_has_them() {
+fn rewrite_groups_are_translated() {
     for (to, expected) in [
         ("/", "/"),
         ("/$1", "/${1}"),

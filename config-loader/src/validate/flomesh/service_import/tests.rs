@@ -99,7 +99,7 @@ ports:
 }
 
 #[test]
-fn what_is_not_written_has_its_default() {
+fn missing_fields_have_their_defaults() {
     let import = import(&around("ports: [{port: 80, endpoints: []}]"));
     assert_eq!(import.import_type, ImportType::ClusterSetIp);
     assert_eq!(import.session_affinity, SessionAffinity::None);

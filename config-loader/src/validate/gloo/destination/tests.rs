@@ -149,7 +149,7 @@ endpoints:
 }
 
 #[test]
-fn types_are_names_or_numbers() {
+fn service_types_are_accepted_as_names_or_numbers() {
     for (written, expected) in [
         ("CLUSTER_IP", KubeServiceType::ClusterIp),
         ("0", KubeServiceType::ClusterIp),
@@ -180,7 +180,7 @@ fn types_are_names_or_numbers() {
 }
 
 #[test]
-fn a_destination_is_of_one_type() {
+fn a_destination_has_exactly_one_type() {
     testing::check(
         around,
         &[

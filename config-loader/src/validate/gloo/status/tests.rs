@@ -242,7 +242,7 @@ fn traffic_shifts_are_checked() {
 }
 
 #[test]
-fn a_status_about_an_older_generation_is_used_and_warned_of() {
+fn a_status_of_an_older_generation_is_used_with_a_warning() {
     let with = |generation: &str, observed: &str| {
         let yaml = around(&format!("{observed}localFqdn: a.b"));
         testing::load(&yaml.replace(

@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_prime_that_is_near_can_be_the_size_of_a_table() {
+    fn suggested_prime_is_a_valid_table_size() {
         for (size, near) in [
             (1, 3),
             (2, 3),

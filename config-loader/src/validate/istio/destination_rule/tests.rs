@@ -28,7 +28,7 @@ fn policy(cases: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn hosts_subsets_and_ports_are_named() {
+fn hosts_subsets_and_ports_need_names() {
     rule(&[
         ("host: a", &[]),
         ("host: '*.a.com'", &[]),
@@ -78,7 +78,7 @@ fn hosts_subsets_and_ports_are_named() {
 }
 
 #[test]
-fn rules_for_some_workloads_stay_at_home() {
+fn rules_with_a_workload_selector_must_not_be_exported() {
     let body = |export: &str| {
         format!("host: a\nworkloadSelector: {{matchLabels: {{app: a}}}}\nexportTo: {export}")
     };
@@ -102,7 +102,7 @@ fn rules_for_some_workloads_stay_at_home() {
 }
 
 #[test]
-fn outlier_detection_counts_and_shares() {
+fn outlier_detection_values_are_checked() {
     for (settings, code) in [
         ("", None),
         (
@@ -131,7 +131,7 @@ fn outlier_detection_counts_and_shares() {
 }
 
 #[test]
-fn connection_pools_have_limits_and_times() {
+fn connection_pool_values_are_checked() {
     for (settings, code) in [
         ("", Some("E DR137")),
         ("tcp: {}", None),
@@ -179,7 +179,7 @@ fn connection_pools_have_limits_and_times() {
 }
 
 #[test]
-fn balancers_choose_in_one_way() {
+fn load_balancers_have_one_algorithm() {
     for (settings, code) in [
         ("simple: ROUND_ROBIN", None),
         ("simple: SOMEHOW", Some("E CM017")),
@@ -280,7 +280,7 @@ fn balancers_choose_in_one_way() {
 }
 
 #[test]
-fn localities_are_weighted_or_ordered() {
+fn localities_are_either_distributed_or_ordered() {
     let region = "topology.kubernetes.io/region";
     for (settings, code) in [
         ("localityLbSetting: {distribute: [{from: a/*, to: {a/b: 80, 'c': 20}}]}".to_owned(), None),
@@ -332,7 +332,7 @@ fn localities_are_weighted_or_ordered() {
 }
 
 #[test]
-fn tunnels_and_budgets_are_for_whole_policies() {
+fn tunnels_and_retry_budgets_are_only_in_top_level_policies() {
     let on = |block: &str| format!("host: a\ntrafficPolicy: {{{block}}}");
     let tunnel = |settings: &str| on(&format!("tunnel: {{{settings}}}"));
     rule(&[
@@ -375,7 +375,7 @@ fn tunnels_and_budgets_are_for_whole_policies() {
 }
 
 #[test]
-fn upstream_tls_has_certificates_or_a_credential() {
+fn upstream_tls_needs_certificates_or_a_credential() {
     for (settings, codes) in [
         ("mode: DISABLE", vec![]),
         ("mode: ISTIO_MUTUAL", vec![]),

@@ -27,7 +27,7 @@ fn tls(cases: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn a_gateway_is_named_and_has_servers() {
+fn a_gateway_needs_servers() {
     gateway(&[
         ("selector: {app: a}", &["E GW188 4"]),
         ("servers: []", &["E GW188 5"]),
@@ -46,7 +46,7 @@ fn a_gateway_is_named_and_has_servers() {
 }
 
 #[test]
-fn ports_have_numbers_names_and_protocols() {
+fn ports_need_number_name_and_protocol() {
     server(&[
         ("port: {number: 80, name: http, protocol: HTTP}", &[]),
         ("port: {number: 80, name: http, protocol: grpc-web}", &[]),
@@ -84,7 +84,7 @@ fn ports_have_numbers_names_and_protocols() {
 }
 
 #[test]
-fn servers_bind_to_addresses_or_sockets() {
+fn bind_must_be_an_address_or_a_socket_path() {
     let on = |bind: &str, number: u32| {
         format!("bind: '{bind}', port: {{number: {number}, name: a, protocol: HTTP}}")
     };
@@ -101,7 +101,7 @@ fn servers_bind_to_addresses_or_sockets() {
 }
 
 #[test]
-fn hosts_are_qualified() {
+fn hosts_must_be_qualified() {
     let port = "port: {number: 80, name: a, protocol: HTTP}";
     for (hosts, code) in [
         (
@@ -129,7 +129,7 @@ fn hosts_are_qualified() {
 }
 
 #[test]
-fn tls_is_where_the_protocol_wants_it() {
+fn tls_is_required_or_forbidden_by_protocol() {
     let on = |protocol: &str, tls: &str| {
         format!("port: {{number: 443, name: a, protocol: {protocol}}}{tls}")
     };
@@ -155,7 +155,7 @@ fn tls_is_where_the_protocol_wants_it() {
 }
 
 #[test]
-fn certificates_fit_the_mode() {
+fn certificates_must_fit_the_tls_mode() {
     tls(&[
         ("mode: ISTIO_MUTUAL", &[]),
         ("mode: ISTIO_MUTUAL, serverCertificate: a", &["E GW208 6"]),
@@ -238,7 +238,7 @@ fn certificates_fit_the_mode() {
 }
 
 #[test]
-fn ciphers_versions_and_hashes_are_known() {
+fn unknown_ciphers_versions_and_hashes_are_rejected() {
     let with = |settings: &str| format!("mode: SIMPLE, credentialName: a, {settings}");
     let hash = "ab:".repeat(31) + "ab";
     tls(&[

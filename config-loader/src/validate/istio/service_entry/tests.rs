@@ -14,7 +14,7 @@ fn with_host(cases: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn hosts_are_names() {
+fn hosts_must_be_dns_names() {
     let many: Vec<String> = (0..257).map(|index| format!("h{index}.com")).collect();
     let (most, more) = (many[..256].join(", "), many.join(", "));
     entry(&[
@@ -34,7 +34,7 @@ fn hosts_are_names() {
 }
 
 #[test]
-fn addresses_are_subnets() {
+fn addresses_must_be_ip_addresses_or_cidr_blocks() {
     with_host(&[
         ("addresses: [10.0.0.1, 10.1.0.0/16, '2001:db8::/32']", &[]),
         ("addresses: [a.com]", &["E SE253 6"]),
@@ -46,7 +46,7 @@ fn addresses_are_subnets() {
 }
 
 #[test]
-fn ports_are_named_and_unique() {
+fn ports_need_unique_names_and_numbers() {
     let http = "number: 80, name: http, protocol: HTTP";
     with_host(&[
         (
@@ -87,7 +87,7 @@ fn ports_are_named_and_unique() {
 }
 
 #[test]
-fn endpoints_fit_the_resolution() {
+fn endpoints_must_fit_the_resolution() {
     let port = "ports: [{number: 80, name: http, protocol: HTTP}]";
     for (rest, expected) in [
         (
@@ -173,7 +173,7 @@ fn endpoints_fit_the_resolution() {
 }
 
 #[test]
-fn names_can_be_resolved() {
+fn dns_resolution_needs_resolvable_names() {
     entry(&[
         ("hosts: ['*.a.com']\nresolution: DNS", &["E SE263 5"]),
         (
@@ -208,7 +208,7 @@ fn names_can_be_resolved() {
 }
 
 #[test]
-fn tcp_ports_serve_one_host_at_an_address() {
+fn tcp_ports_need_distinct_addresses() {
     let port = |protocol: &str| format!("ports: [{{number: 80, name: a, protocol: {protocol}}}]");
     let two = |rest: &str| format!("hosts: [a.com, b.com]\n{rest}");
     entry(&[

@@ -26,7 +26,7 @@ fn egress(cases: &[(&[&str], &[&str])]) {
 }
 
 #[test]
-fn a_sidecar_says_something() {
+fn an_empty_sidecar_is_rejected() {
     sidecar(&[
         ("workloadSelector: {labels: {app: a}}", &["E SC222 4"]),
         ("ingress: []\negress: []", &["E SC222 4"]),
@@ -46,7 +46,7 @@ fn a_sidecar_says_something() {
 }
 
 #[test]
-fn ingress_ports_are_known() {
+fn ingress_ports_must_be_valid() {
     ingress(&[
         ("port: {number: 80, protocol: HTTP, name: http}", &[]),
         ("port: {number: 80}", &[]),
@@ -86,7 +86,7 @@ fn ingress_ports_are_known() {
 }
 
 #[test]
-fn default_endpoints_are_local() {
+fn default_endpoints_must_be_local() {
     for (endpoint, code) in [
         ("127.0.0.1:8080", None),
         ("0.0.0.0:8080", None),
@@ -112,7 +112,7 @@ fn default_endpoints_are_local() {
 }
 
 #[test]
-fn ingress_tls_takes_files() {
+fn ingress_tls_needs_files() {
     let files = "serverCertificate: /c, privateKey: /k";
     let with = |protocol: &str, tls: &str| {
         format!("port: {{number: 443, protocol: {protocol}}}, tls: {{{tls}}}")
@@ -159,7 +159,7 @@ fn ingress_tls_takes_files() {
 }
 
 #[test]
-fn egress_listeners_do_not_clash() {
+fn conflicting_egress_listeners_are_rejected() {
     let all = "hosts: ['./*']";
     let port = |rest: &str| format!("{all}, port: {{{rest}}}");
     let socket = |capture: &str| {
@@ -205,7 +205,7 @@ fn egress_listeners_do_not_clash() {
 }
 
 #[test]
-fn egress_hosts_are_qualified() {
+fn egress_hosts_must_be_qualified() {
     for (hosts, code) in [
         (
             "['./*', 'ns1/a.com', '*/b.com', '~ns2/*', 'ns3/*.c.com']",
@@ -233,7 +233,7 @@ fn egress_hosts_are_qualified() {
 }
 
 #[test]
-fn unknown_destinations_go_through_one_service() {
+fn outbound_traffic_policy_egress_proxy_is_checked() {
     let with = |policy: &str| format!("outboundTrafficPolicy: {{{policy}}}");
     let proxy = "egressProxy: {host: egress.ns.svc.cluster.local, port: {number: 443}}";
     sidecar(&[

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_cover_names_by_suffix() {
+    fn wildcard_hosts_match_by_suffix() {
         for (host, sni, wanted) in [
             ("a.com", "a.com", true),
             ("*.com", "a.com", true),

@@ -29,7 +29,7 @@ fn with_route(cases: &[(&str, &[&str])]) {
 }
 
 #[test]
-fn match_blocks_name_headers_and_values() {
+fn match_blocks_are_checked() {
     let long = format!("headers: {{a: {{regex: '{}'}}}}", "a".repeat(1025));
     let longest = format!("headers: {{a: {{regex: '{}'}}}}", "a".repeat(1024));
     for (block, code) in [
@@ -83,7 +83,7 @@ fn match_blocks_name_headers_and_values() {
 }
 
 #[test]
-fn tls_and_tcp_rules_say_what_for_and_where_to() {
+fn tls_and_tcp_rules_need_matches_and_routes() {
     let route = "route: [{destination: {host: a}}]";
     let service_with = |rules: &str| format!("hosts: [a.com, '*.b.com']\n{rules}");
     for (rules, expected) in [
@@ -179,7 +179,7 @@ fn tls_and_tcp_rules_say_what_for_and_where_to() {
 }
 
 #[test]
-fn what_an_earlier_rule_takes_is_never_reached() {
+fn unreachable_rules_are_reported() {
     let to = "route: [{destination: {host: a}}]";
     let http = |rules: &[&str]| {
         let rules: Vec<String> = rules.iter().map(|rule| format!("- {{{rule}}}")).collect();

@@ -69,7 +69,7 @@ serviceConsumptionClusters: []",
 }
 
 #[test]
-fn deprecated_fields_stand_in_for_their_successors() {
+fn deprecated_fields_replace_missing_successors() {
     for (fields, providers, consumers, deprecated) in [
         (
             "serviceProvisionClusters: [a]",
@@ -252,7 +252,7 @@ fn the_status_is_checked() {
 }
 
 #[test]
-fn a_condition_about_an_older_generation_is_warned_of() {
+fn a_condition_of_an_older_generation_is_a_warning() {
     let condition = |observed: u8| {
         let yaml = cross_cluster("")
             + &format!(

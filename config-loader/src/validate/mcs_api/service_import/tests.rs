@@ -59,7 +59,7 @@ ports:
 }
 
 #[test]
-fn what_the_api_refuses_is_refused_in_its_words() {
+fn values_rejected_by_the_api_have_the_api_message() {
     let found = |spec: &str| testing::load(&around(spec)).1.join("\n");
     let rows = [
         ("type: ClusterSetIP", "Required value"),

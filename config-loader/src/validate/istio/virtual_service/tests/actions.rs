@@ -3,7 +3,7 @@
 use super::{rule, with_route};
 
 #[test]
-fn a_rule_does_one_thing() {
+fn a_rule_has_exactly_one_action() {
     let redirect = "redirect: {uri: /x}";
     let direct = "directResponse: {status: 200}";
     let delegate = "delegate: {name: d}";
@@ -47,7 +47,7 @@ fn a_rule_does_one_thing() {
 }
 
 #[test]
-fn durations_are_whole_milliseconds() {
+fn durations_must_be_whole_milliseconds() {
     for (field, code) in [
         ("timeout: 1ms", None),
         ("timeout: 1h2m3.004s", None),
@@ -79,7 +79,7 @@ fn durations_are_whole_milliseconds() {
 }
 
 #[test]
-fn header_edits_have_names_and_values() {
+fn header_edits_need_valid_names_and_values() {
     for (edit, code) in [
         ("request: {set: {x-a: b, Host: c.com}}", None),
         ("request: {add: {':authority': c.com}}", None),
@@ -142,7 +142,7 @@ fn header_edits_have_names_and_values() {
 }
 
 #[test]
-fn rewrites_change_something_once() {
+fn empty_and_conflicting_rewrites_are_rejected() {
     for (field, code) in [
         ("rewrite: {uri: /x}", None),
         ("rewrite: {authority: a.com}", None),
@@ -194,7 +194,7 @@ fn rewrites_change_something_once() {
 }
 
 #[test]
-fn redirects_lead_elsewhere() {
+fn empty_redirects_are_rejected() {
     for (fields, code) in [
         ("redirect: {authority: b.com}", None),
         ("redirect: {uri: /a, prefixRewrite: /b}", Some("VS071")),
@@ -231,7 +231,7 @@ fn redirects_lead_elsewhere() {
 }
 
 #[test]
-fn direct_responses_have_a_status_and_a_bounded_body() {
+fn direct_responses_need_a_status_and_a_bounded_body() {
     let body = |bytes: usize| {
         format!(
             "directResponse: {{status: 200, body: {{string: '{}'}}}}",
@@ -261,7 +261,7 @@ fn direct_responses_have_a_status_and_a_bounded_body() {
 }
 
 #[test]
-fn faults_say_what_happens_how_often() {
+fn faults_need_an_action_and_a_percentage() {
     with_route(&[
         (
             "fault: {delay: {fixedDelay: 1s, percentage: {value: 0.0001}}}",
@@ -329,7 +329,7 @@ fn faults_say_what_happens_how_often() {
 }
 
 #[test]
-fn cors_policies_name_origins_methods_and_headers() {
+fn cors_policies_are_checked() {
     with_route(&[
         (
             "corsPolicy: {allowOrigins: [{exact: '*'}, {prefix: 'https://a'}, {regex: '.*'}]}",
@@ -354,7 +354,7 @@ fn cors_policies_name_origins_methods_and_headers() {
 }
 
 #[test]
-fn mirrors_have_shares_and_destinations() {
+fn mirrors_need_percentages_and_destinations() {
     with_route(&[
         ("mirror: {host: b}\nmirrorPercentage: {value: 12.5}", &[]),
         (
@@ -384,7 +384,7 @@ fn mirrors_have_shares_and_destinations() {
 }
 
 #[test]
-fn retries_are_on_or_off() {
+fn retry_settings_without_attempts_are_reported() {
     with_route(&[
         ("retries: {}", &[]),
         ("retries: {attempts: 0}", &[]),
@@ -414,7 +414,7 @@ fn retries_are_on_or_off() {
 }
 
 #[test]
-fn destinations_are_services_with_weights() {
+fn destinations_need_services_and_weights() {
     rule(&[
         (
             "route: [{destination: {host: a, subset: v1, port: {number: 80}}, weight: 0}]",

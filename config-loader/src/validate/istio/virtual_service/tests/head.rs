@@ -3,7 +3,7 @@
 use super::{GOOD, service};
 
 #[test]
-fn a_delegate_has_only_http_rules() {
+fn a_delegate_may_only_have_http_rules() {
     let http = format!("http:\n{GOOD}\n");
     let tls = "tls:\n- match: [{sniHosts: [a.com]}]\n  route: [{destination: {host: a}}]";
     let tcp = "tcp:\n- route: [{destination: {host: a}}]";
@@ -25,7 +25,7 @@ fn a_delegate_has_only_http_rules() {
 }
 
 #[test]
-fn gateways_are_named() {
+fn gateway_names_are_checked() {
     for (gateway, code) in [
         ("mesh", None),
         ("gw", None),
@@ -51,7 +51,7 @@ fn gateways_are_named() {
 }
 
 #[test]
-fn hosts_are_names_that_do_not_overlap() {
+fn hosts_must_be_names_that_do_not_overlap() {
     let http = format!("http:\n{GOOD}");
     for (head, expected) in [
         ("hosts: [a.com]", vec![]),
@@ -81,7 +81,7 @@ fn hosts_are_names_that_do_not_overlap() {
 }
 
 #[test]
-fn outbound_hosts_are_for_tls_at_gateways() {
+fn outbound_hosts_need_tls_at_a_gateway() {
     let rules = |host: &str, gateway: &str| {
         format!(
             "hosts: ['{host}']\n{gateway}tls:\n- match: [{{sniHosts: ['{host}']}}]\n  route: [{{destination: {{host: a}}}}]"
@@ -108,7 +108,7 @@ fn outbound_hosts_are_for_tls_at_gateways() {
 }
 
 #[test]
-fn there_are_rules() {
+fn a_virtual_service_needs_rules() {
     service(&[
         ("hosts: [a.com]", &["E VS034 4"]),
         ("hosts: [a.com]\nhttp: []", &["E VS034 6"]),
@@ -120,7 +120,7 @@ fn there_are_rules() {
 }
 
 #[test]
-fn claims_are_matched_at_gateways() {
+fn jwt_claims_match_only_at_gateways() {
     let rules = |gateways: &str, key: &str| {
         format!(
             "hosts: [a.com]\ngateways: [{gateways}]\nhttp:\n- match: [{{headers: {{'{key}': {{exact: a}}}}}}]\n  route: [{{destination: {{host: a}}}}]"
@@ -138,7 +138,7 @@ fn claims_are_matched_at_gateways() {
 }
 
 #[test]
-fn export_to_names_namespaces() {
+fn export_to_must_name_namespaces() {
     let http = format!("hosts: [a.com]\nhttp:\n{GOOD}\nexportTo: ");
     for (entries, code) in [
         ("['.']", None),

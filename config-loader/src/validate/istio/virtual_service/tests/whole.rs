@@ -22,7 +22,7 @@ fn good(body: &str) -> Arc<VirtualService> {
 }
 
 #[test]
-fn findings_say_what_to_write() {
+fn diagnostics_have_fixes() {
     let rule = |fields: &str| {
         format!("hosts: [a.com]\nhttp: [{{{fields}, route: [{{destination: {{host: a}}}}]}}]")
     };
@@ -66,7 +66,7 @@ fn findings_say_what_to_write() {
 }
 
 #[test]
-fn the_head_and_its_matches_are_read() {
+fn hosts_gateways_and_matches_are_parsed() {
     let service = good(
         "hosts: [reviews, '*.a.com']
 gateways: [mesh, ./gw, other/gw]
@@ -143,7 +143,7 @@ http:
 }
 
 #[test]
-fn a_forwarding_rule_is_read() {
+fn a_forwarding_rule_is_parsed() {
     let service = good(
         "hosts: [a.com]
 http:
@@ -242,7 +242,7 @@ http:
 }
 
 #[test]
-fn what_is_not_written_has_its_default() {
+fn missing_fields_have_their_defaults() {
     let service = good(
         "hosts: [a.com]
 http:
@@ -332,7 +332,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn rules_that_are_good_alone_are_good_together(rules in rules(), gateways in select(vec!["", "gateways: [gw]\n"])) {
+    fn valid_rules_combine_without_diagnostics(rules in rules(), gateways in select(vec!["", "gateways: [gw]\n"])) {
         let list: Vec<String> = rules.iter().map(|rule| format!("- {rule}")).collect();
         let body = format!("hosts: [a.com, '*.b.com']\n{gateways}http:\n{}", list.join("\n"));
         let (set, found) = load(&document("VirtualService", &body));
@@ -346,7 +346,7 @@ proptest! {
 }
 
 #[test]
-fn many_rules_and_hosts_are_checked_in_time_that_grows_with_them() {
+fn checking_time_grows_linearly_with_rules_and_hosts() {
     let hosts: Vec<String> = (0..2_000).map(|index| format!("h{index}.com")).collect();
     let rules: Vec<String> = (0..2_000)
         .map(|index| format!("- {{match: [{{uri: {{prefix: /p{index}/}}}}], route: [{{destination: {{host: a}}}}]}}"))

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use benches::clusters::{balance, by_client, cluster, endpoints, policies};
+use benches::clusters::{balance, by_client, cluster, endpoints, policies, report};
 use benches::fleet::{Fleet, WEB, named, shared};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use proxy::balance::{EndpointIdx, HashAlgorithm, Policy, Simple};
@@ -118,7 +118,12 @@ fn outcomes(criterion: &mut Criterion) {
     criterion.bench_function("outcome/success", |bencher| {
         bencher.iter(|| {
             number = (number + 1) % 1_000;
-            cluster.report(EndpointIdx(number), Outcome::Status(200), || Moment(1));
+            report(
+                &cluster,
+                EndpointIdx(number),
+                Outcome::Status(200),
+                Moment(1),
+            );
         });
     });
 }

@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use benches::clusters::{balance, cluster, endpoints};
+use benches::clusters::{self, balance, cluster, endpoints};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use proxy::balance::{EndpointIdx, Policy, Simple};
 use proxy::cluster::{Cluster, Outcome};
@@ -22,7 +22,7 @@ fn report(cluster: &Cluster, count: u64, period: u64) {
     for _ in 0..count {
         let failed = period > 0 && round % period == 0;
         let outcome = Outcome::Status(if failed { 503 } else { 200 });
-        cluster.report(EndpointIdx(endpoint), outcome, || Moment(1));
+        clusters::report(cluster, EndpointIdx(endpoint), outcome, Moment(1));
         endpoint += 1;
         if endpoint == ENDPOINTS {
             (endpoint, round) = (0, round + 1);

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proxy::balance::{HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
+use proxy::balance::{EndpointIdx, HashAlgorithm, HashKey, HashPolicy, Policy, Simple};
 use proxy::cluster::locality::{self, TopologyLabels};
 use proxy::cluster::{
-    Balance, Cluster, Common, Endpoint, EndpointTls, Locality, OutlierPolicy, Parts, RetryLimit,
+    Balance, Cluster, Common, Endpoint, EndpointTls, Locality, Outcome, OutlierPolicy, Parts,
+    RetryLimit,
 };
 use proxy::pool::PoolSettings;
 use proxy::registry::{Address, Moment, Registry};
@@ -97,9 +98,9 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
         host: "a.test".into(),
         protocol: Protocol::Http1,
         balance,
-        endpoints,
+        endpoints: endpoints.into(),
         plan,
-        unresolved: Vec::new(),
+        unresolved: Box::default(),
         stats,
         pool: PoolSettings::default(),
         retry_limit: RetryLimit::default(),
@@ -112,6 +113,13 @@ pub fn cluster(balance: Balance, of: &[(String, u32)]) -> Cluster {
         fingerprint: 0,
     };
     Cluster::build(parts, Moment(1))
+}
+
+/// Records an outcome, and ejects the endpoint if it has failed often enough, as requests do.
+pub fn report(cluster: &Cluster, endpoint: EndpointIdx, outcome: Outcome, now: Moment) {
+    if let Some(verdict) = cluster.report(endpoint, outcome) {
+        cluster.decide(endpoint, verdict, &cluster.state.ejections.turn(), now);
+    }
 }
 
 /// Endpoints over three zones, of equal weights or not.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use allocation_counter::measure;
-use benches::clusters::{balance, by_client, cluster, endpoints, policies};
+use benches::clusters::{balance, by_client, cluster, endpoints, policies, report};
 use benches::fleet::{Fleet, WEB, named, shared};
 use proxy::cluster::{Ask, Outcome, Spread};
 use proxy::registry::{Moment, Visit};
@@ -39,9 +39,9 @@ fn picks_and_outcomes_allocate_nothing() {
                     Outcome::Status(503),
                     Outcome::TimedOut,
                 ] {
-                    cluster.report(picked, outcome, || Moment(1));
+                    report(&cluster, picked, outcome, Moment(1));
                 }
-                cluster.report(picked, Outcome::Status(200), || Moment(1));
+                report(&cluster, picked, Outcome::Status(200), Moment(1));
             };
             // what a thread allocates once, it has allocated then
             once(0);

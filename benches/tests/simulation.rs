@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use benches::clusters::{cluster, policies};
+use benches::clusters::{cluster, policies, report};
 use proxy::balance::{EndpointIdx, HashAlgorithm, Policy};
 use proxy::cluster::locality::Pattern;
 use proxy::cluster::{Ask, Avoid, Balance, Cluster, Outcome, OutlierPolicy, Spread, Warmup};
@@ -153,7 +153,7 @@ impl World {
 
     /// The endpoints that may have traffic at all.
     fn planned(&self) -> impl Iterator<Item = usize> {
-        let groups = self.cluster.plan().iter().flatten();
+        let groups = self.cluster.plan.iter().flatten();
         groups.flat_map(|group| group.members.iter().map(|member| *member as usize))
     }
 
@@ -212,7 +212,7 @@ impl World {
             tried.push(picked);
             let outcome = self.outcome(picked);
             let now = self.now;
-            self.cluster.report(picked, outcome, || now);
+            report(&self.cluster, picked, outcome, now);
             if outcome == Outcome::Status(200) {
                 return;
             }
@@ -258,7 +258,8 @@ impl World {
         self.now = Moment(self.now.0 + self.rng.random_range(50..3000));
         self.cluster.refresh(self.now);
         if self.now.since(self.swept) >= self.policy.interval {
-            self.cluster.sweep(self.now);
+            let turn = self.cluster.state.ejections.turn();
+            self.cluster.sweep(&turn, self.now);
             self.swept = self.now;
         }
         self.shares = self.cluster.shares();
@@ -296,7 +297,8 @@ impl World {
                 self.request();
             }
             self.now = Moment(self.now.0 + 10_000);
-            self.cluster.sweep(self.now);
+            let turn = self.cluster.state.ejections.turn();
+            self.cluster.sweep(&turn, self.now);
             self.shares = self.cluster.shares();
         }
         assert!((0..self.conduct.len()).all(|one| self.usable(one)));

@@ -30,7 +30,7 @@ pub use affinity_table::{
     AFFINITY_ENTRIES_MAX, AffinityEntry, AffinityTable, EndpointNumber, Visit,
 };
 pub use checked::{Checked, Thresholds};
-pub use cluster::{CURSORS, ClusterId, ClusterState, Cursor, Ejections, Flips};
+pub use cluster::{CURSORS, ClusterId, ClusterState, Cursor, EjectionTurn, Ejections, Flips};
 pub use connection_permits::{ConnectionPermit, IdleMark, QueueTicket, Turn};
 pub use connections::{Closing, Connections, Offer, PASSED_OVER_MAX, WakeSignal};
 pub use health::{Health, Streak, why};

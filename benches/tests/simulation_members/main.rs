@@ -21,6 +21,7 @@ use proxy::snapshot::{Security, Snapshot};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
+use benches::clusters::report;
 use benches::fleet::{Fleet, named};
 use oracle::Tiers;
 use world::{EndpointSite, Kind, World};
@@ -160,7 +161,7 @@ impl Play {
             .position(|other| other.address == endpoint.address);
         let number = number.expect("it is one of them") as u32;
         let now = self.now;
-        pool.report(proxy::balance::EndpointIdx(number), outcome, || now);
+        report(&pool, proxy::balance::EndpointIdx(number), outcome, now);
         self.told.ejections += usize::from(!endpoint.state.health.is_usable());
     }
 
@@ -176,7 +177,7 @@ impl Play {
         self.now = Moment(self.now.0 + self.rng.random_range(50..2500));
         for cluster in self.snapshot.clusters.iter().flatten() {
             cluster.refresh(self.now);
-            cluster.sweep(self.now);
+            cluster.sweep(&cluster.state.ejections.turn(), self.now);
         }
         self.check_shares(&tiers);
         self.check_replays(&tiers);

@@ -27,7 +27,7 @@ pub fn parts(
         service: Arc::default(),
     });
     let labels = Arc::default();
-    let endpoints: Vec<Endpoint> = endpoints
+    let endpoints: Box<[Endpoint]> = endpoints
         .iter()
         .map(|(number, locality)| {
             let [.., high, low] = number.to_be_bytes();
@@ -70,7 +70,7 @@ pub fn parts(
         balance,
         endpoints,
         plan,
-        unresolved: Vec::new(),
+        unresolved: Box::default(),
         stats,
         pool: PoolSettings::default(),
         retry_limit: RetryLimit::default(),

@@ -1,6 +1,6 @@
-//! Taking endpoints of a cluster out and letting them back, one decision at a time, and saying so.
+//! Taking endpoints of a cluster out and letting them back, and saying so. The caller makes sure that there is one decision at
+//! a time.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::outlier::{OutlierPolicy, Verdict};
@@ -9,7 +9,6 @@ use crate::balance::EndpointIdx;
 use crate::registry::{EventKind, Moment, why};
 
 /// An endpoint has failed often enough: takes it out, if the cap allows it.
-#[cold]
 pub(super) fn decide(
     cluster: &Cluster,
     policy: &OutlierPolicy,
@@ -18,8 +17,6 @@ pub(super) fn decide(
     now: Moment,
 ) {
     let state = &cluster.state;
-    let _deciding = state.ejections.deciding.lock();
-    let _deciding = _deciding.unwrap_or_else(PoisonError::into_inner);
     let health = &cluster.endpoint(endpoint).state.health;
     if health.is_ejected() {
         return;
@@ -67,8 +64,6 @@ fn census(cluster: &Cluster, endpoint: EndpointIdx) -> (u32, bool) {
 /// Lets endpoints back whose time is over.
 pub(super) fn sweep(cluster: &Cluster, policy: &OutlierPolicy, now: Moment) {
     let state = &cluster.state;
-    let deciding = state.ejections.deciding.lock();
-    let _deciding = deciding.unwrap_or_else(PoisonError::into_inner);
     state.ejections.spared.store(false, Ordering::Release);
     for endpoint in cluster.endpoints() {
         if let Some(out_for) = policy.sweep(&endpoint.state.health, now) {

@@ -21,31 +21,14 @@ mod choose;
 
 mod counts;
 
+mod pool;
+
 pub use choose::Choice;
 use counts::Counts;
+pub use pool::Pool;
 
 /// Most pools that one service may have; those beyond are left out, and the log says so.
 pub const POOLS_MAX: usize = 64;
-
-/// The endpoints of one member.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Pool {
-    /// Key of the member: `region/zone/group/cluster`.
-    pub member: Arc<str>,
-    /// The cluster that has them.
-    pub cluster: ClusterId,
-    /// When its turn comes: 0 first.
-    pub tier: u8,
-    /// Its part of the sum over the available pools of its tier; never 0.
-    pub weight: u32,
-}
-
-impl Pool {
-    /// The name of the member: the last part of its key.
-    pub fn name(&self) -> &str {
-        self.member.rsplit('/').next().unwrap_or_default()
-    }
-}
 
 /// Why a service has no endpoints for this proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use rand::{Rng, RngExt};
 
 use super::Endpoint;
-use super::locality::{self, Group, Plan};
+use super::locality::{self, Group};
+use super::parts::Parts;
 use super::priorities::{self, Health, OVERPROVISIONING_PERCENT, Share, Shares};
-use super::warmup::{PRECISION, Warmup};
+use super::warmup::PRECISION;
 use crate::balance::{Balancer, EndpointIdx, HashTable, Simple, Weights};
-use crate::registry::{CURSORS, Cursor, Moment};
+use crate::registry::{CURSORS, Moment};
 
 pub use other::Avoid;
 
@@ -30,34 +31,6 @@ pub struct Ask {
     pub attempt: u32,
     /// Whether endpoints that may not be used stay so even where a pool panics, since another pool may be asked.
     pub calm: bool,
-}
-
-/// What tables speak of.
-#[derive(Clone, Copy, Debug)]
-pub struct Members<'a> {
-    /// What they were made from.
-    pub base: &'a Base,
-    /// All endpoints of the cluster.
-    pub endpoints: &'a [Endpoint],
-    /// Turns of its rotations.
-    pub cursors: &'a [Cursor; CURSORS],
-}
-
-/// What tables are made from, apart from the state of endpoints.
-#[derive(Debug)]
-pub struct Base {
-    /// Endpoints by priority and group.
-    pub plan: Plan,
-    /// How endpoints of a group are picked.
-    pub method: Method,
-    /// The part of a priority's endpoints below which all are used, in percent; 0 for never.
-    pub panic_percent: u8,
-    /// Whether there may be other pools: then this one panics only for requests that have no other.
-    pub is_pool: bool,
-    /// How new endpoints begin.
-    pub warmup: Option<Warmup>,
-    /// The fewest endpoints for which zones, which then are the groups, matter; none where groups have weights.
-    pub zones_from: Option<u32>,
 }
 
 /// How endpoints of one priority are picked.
@@ -121,12 +94,12 @@ impl Pool {
     }
 
     #[inline]
-    fn pick(&self, members: &Members<'_>, panic: bool, rng: &mut impl Rng) -> Option<EndpointIdx> {
-        let state = |local| &*members.endpoints[self.global(local).0 as usize].state;
+    fn pick(&self, parts: &Parts, panic: bool, rng: &mut impl Rng) -> Option<EndpointIdx> {
+        let state = |local| &*parts.endpoints[self.global(local).0 as usize].state;
         for _ in 0..DRAWS_MAX {
             let local = self
                 .balancer
-                .pick(state, &members.cursors[self.cursor], rng);
+                .pick(state, &parts.state.cursors[self.cursor], rng);
             if panic || state(local).health.is_usable() {
                 return Some(self.global(local));
             }
@@ -137,31 +110,31 @@ impl Pool {
 
 impl Live {
     /// Makes tables for the endpoints as they are now.
-    pub fn build(base: &Base, endpoints: &[Endpoint], now: Moment) -> Self {
-        let tables = |panic_percent| Self::with(base, endpoints, now, panic_percent);
-        if !base.is_pool || base.panic_percent == 0 {
-            return tables(base.panic_percent);
+    pub(super) fn build(parts: &Parts, method: &Method, now: Moment) -> Self {
+        let tables = |panic_percent| Self::with(parts, method, now, panic_percent);
+        if !parts.is_pool || parts.balance.panic_percent == 0 {
+            return tables(parts.balance.panic_percent);
         }
-        let last_resort = tables(base.panic_percent);
+        let last_resort = tables(parts.balance.panic_percent);
         Self {
             last_resort: last_resort.panics().then(|| Box::new(last_resort)),
             ..tables(0)
         }
     }
 
-    fn with(base: &Base, endpoints: &[Endpoint], now: Moment, panic_percent: u8) -> Self {
-        let health: Box<[Health]> = base
+    fn with(parts: &Parts, method: &Method, now: Moment, panic_percent: u8) -> Self {
+        let health: Box<[Health]> = parts
             .plan
             .iter()
             .map(|groups| {
                 let all = groups.iter().flat_map(|group| &group.members);
-                of_members(endpoints, all.copied())
+                of_members(&parts.endpoints, all.copied())
             })
             .collect();
         let shares = priorities::shares(&health, panic_percent);
         let mut builder = Builder {
-            base,
-            endpoints,
+            parts,
+            method,
             now,
             is_warming: false,
             pools: 0,
@@ -185,10 +158,14 @@ impl Live {
             spare,
             shares,
             health,
-            warms_at: base.warmup.filter(|_| builder.is_warming).map(|warmup| {
-                let step = u64::try_from(warmup.step().as_millis()).unwrap_or(u64::MAX);
-                Moment(now.0.saturating_add(step))
-            }),
+            warms_at: parts
+                .balance
+                .warmup
+                .filter(|_| builder.is_warming)
+                .map(|warmup| {
+                    let step = u64::try_from(warmup.step().as_millis()).unwrap_or(u64::MAX);
+                    Moment(now.0.saturating_add(step))
+                }),
             last_resort: None,
         }
     }
@@ -214,7 +191,7 @@ impl Live {
 
     /// Picks an endpoint; `None` when there is none that may be used.
     #[inline]
-    pub fn pick(&self, members: &Members<'_>, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
+    pub fn pick(&self, parts: &Parts, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
         let level = match &*self.for_last(!ask.calm).levels {
             [] => None,
             [level] => Some(level),
@@ -227,8 +204,8 @@ impl Live {
                 found.or(levels.last())
             }
         };
-        let picked = level.and_then(|level| level.pick(members, ask, rng));
-        picked.or_else(|| any(members, rng))
+        let picked = level.and_then(|level| level.pick(parts, ask, rng));
+        picked.or_else(|| any(parts, rng))
     }
 
     /// Probability of each endpoint to be picked next, while all are equally busy and keys are evenly spread.
@@ -246,19 +223,19 @@ impl Live {
 
 impl Level {
     #[inline]
-    fn pick(&self, members: &Members<'_>, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
+    fn pick(&self, parts: &Parts, ask: Ask, rng: &mut impl Rng) -> Option<EndpointIdx> {
         let panic = self.panic;
         match &self.choice {
-            Choice::One(pool) => pool.pick(members, panic, rng),
+            Choice::One(pool) => pool.pick(parts, panic, rng),
             Choice::Groups(weights, pools) => {
                 let group = weights.draw(rng).0 as usize;
-                pools[group].pick(members, panic, rng)
+                pools[group].pick(parts, panic, rng)
             }
             Choice::Hash(table) => {
                 let hash = ask.hash.unwrap_or_else(|| rng.random());
                 table.pick(hash, ask.attempt, |endpoint| {
                     panic
-                        || members.endpoints[endpoint.0 as usize]
+                        || parts.endpoints[endpoint.0 as usize]
                             .state
                             .health
                             .is_usable()
@@ -292,14 +269,14 @@ impl Level {
 
 /// Any endpoint that may be used, those of the first priority before others.
 #[cold]
-fn any(of: &Members<'_>, rng: &mut impl Rng) -> Option<EndpointIdx> {
-    of.base.plan.iter().find_map(|groups| {
+fn any(parts: &Parts, rng: &mut impl Rng) -> Option<EndpointIdx> {
+    parts.plan.iter().find_map(|groups| {
         let members = || groups.iter().flat_map(|group| &group.members);
         let count = members().count();
         let from = rng.random_range(0..count.max(1));
         let turned = members().skip(from).chain(members().take(from));
         let mut turned = turned.map(|member| EndpointIdx(*member));
-        turned.find(|member| of.endpoints[member.0 as usize].state.health.is_usable())
+        turned.find(|member| parts.endpoints[member.0 as usize].state.health.is_usable())
     })
 }
 
@@ -315,8 +292,8 @@ fn of_members(endpoints: &[Endpoint], members: impl Iterator<Item = u32>) -> Hea
 
 /// Makes the tables of one cluster.
 struct Builder<'a> {
-    base: &'a Base,
-    endpoints: &'a [Endpoint],
+    parts: &'a Parts,
+    method: &'a Method,
     now: Moment,
     is_warming: bool,
     /// Pools made so far.
@@ -325,21 +302,21 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn choice(&mut self, level: usize, panic: bool) -> Option<Choice> {
-        let simple = match &self.base.method {
+        let simple = match self.method {
             Method::Simple(simple) => *simple,
             Method::Hash(tables) => return Some(Choice::Hash(Arc::clone(tables.get(level)?))),
         };
-        let groups = &self.base.plan[level];
+        let groups = &self.parts.plan[level];
         if let [group] = &**groups {
             return self.pool(simple, &group.members, panic).map(Choice::One);
         }
-        if let Some(size_min) = self.base.zones_from {
+        if let Some(size_min) = self.parts.balance.zones_from() {
             return self.zones(simple, groups, panic, size_min);
         }
         let mut pools = Vec::new();
         let mut weights = Vec::new();
         for group in groups {
-            let health = of_members(self.endpoints, group.members.iter().copied());
+            let health = of_members(&self.parts.endpoints, group.members.iter().copied());
             let capacity = OVERPROVISIONING_PERCENT * u64::from(health.healthy);
             let capacity = (capacity / u64::from(health.total).max(1)).min(100) as u32;
             let weight = group
@@ -369,7 +346,7 @@ impl Builder<'_> {
     ) -> Option<Choice> {
         let healthy = |group: &Group| {
             let members = group.members.iter().copied();
-            of_members(self.endpoints, members).healthy
+            of_members(&self.parts.endpoints, members).healthy
         };
         let healthy: Vec<u32> = groups.iter().map(healthy).collect();
         let shares = locality::zone_shares(&healthy, size_min).filter(|_| !panic);
@@ -396,15 +373,20 @@ impl Builder<'_> {
     }
 
     fn pool(&mut self, simple: Simple, members: &[u32], panic: bool) -> Option<Pool> {
-        let usable =
-            |member: &u32| panic || self.endpoints[*member as usize].state.health.is_usable();
+        let usable = |member: &u32| {
+            panic
+                || self.parts.endpoints[*member as usize]
+                    .state
+                    .health
+                    .is_usable()
+        };
         let members: Vec<u32> = members.iter().copied().filter(usable).collect();
         let weights = self.weights(&members, simple);
         let balancer = Balancer::build(simple, &weights)?;
         let cursor = self.pools % CURSORS;
         self.pools += 1;
         Some(Pool {
-            members: (members.len() < self.endpoints.len()).then(|| members.into()),
+            members: (members.len() < self.parts.endpoints.len()).then(|| members.into()),
             balancer,
             cursor,
         })
@@ -412,15 +394,15 @@ impl Builder<'_> {
 
     /// Weights, as far as they are warm.
     fn weights(&mut self, members: &[u32], simple: Simple) -> Vec<u32> {
-        let weight = |member: &u32| self.endpoints[*member as usize].weight;
+        let weight = |member: &u32| self.parts.endpoints[*member as usize].weight;
         let plain = || members.iter().map(weight).collect();
-        let Some(warmup) = self.base.warmup.filter(|_| simple.warms_up()) else {
+        let Some(warmup) = self.parts.balance.warmup.filter(|_| simple.warms_up()) else {
             return plain();
         };
         let factors: Vec<Option<f64>> = members
             .iter()
             .map(|member| {
-                let health = &self.endpoints[*member as usize].state.health;
+                let health = &self.parts.endpoints[*member as usize].state.health;
                 warmup.factor(self.now.since(health.fresh_since(self.now)))
             })
             .collect();
@@ -429,7 +411,7 @@ impl Builder<'_> {
         }
         self.is_warming = true;
         let scaled = members.iter().zip(factors).map(|(member, factor)| {
-            let weight = f64::from(self.endpoints[*member as usize].weight);
+            let weight = f64::from(self.parts.endpoints[*member as usize].weight);
             ((weight * factor.unwrap_or(1.0) * PRECISION).round() as u32).max(1)
         });
         scaled.collect()

@@ -3,11 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::Cluster;
-use super::live::Method;
-use crate::balance::EndpointIdx;
-use crate::registry::Moment;
-
 /// How endpoints are warmed up.
 ///
 /// Source: DestinationRule `trafficPolicy.loadBalancer.warmup`.
@@ -63,20 +58,6 @@ impl Warmup {
     /// After how long weights are to be looked at again.
     pub fn step(&self) -> Duration {
         (self.duration / STEPS).clamp(Duration::from_millis(50), Duration::from_secs(5))
-    }
-}
-
-impl Cluster {
-    /// How warm an endpoint is; `None` when it is warm, or may not be used at all. The tables follow in steps.
-    pub fn warming(&self, endpoint: EndpointIdx, now: Moment) -> Option<Warming> {
-        let simple = match &self.base.method {
-            Method::Simple(simple) => *simple,
-            Method::Hash(_) => return None,
-        };
-        let warmup = self.base.warmup.filter(|_| simple.warms_up())?;
-        let health = &self.endpoint(endpoint).state.health;
-        let since = health.is_usable().then(|| health.fresh_since(now))?;
-        warmup.warming(now.since(since))
     }
 }
 

@@ -191,7 +191,8 @@ impl MonitoredCluster {
             self.cluster.refresh(now);
             return;
         }
-        self.cluster.sweep(now);
+        self.cluster
+            .sweep(&self.cluster.state.ejections.turn(), now);
         let interval = u64::try_from(self.interval.as_millis()).unwrap_or(u64::MAX);
         self.due = Moment(now.0.saturating_add(interval.max(1)));
     }

@@ -1,7 +1,7 @@
 //! What workers share about one cluster.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -57,12 +57,23 @@ impl Flips {
 /// sweeps; never by a request that goes well.
 #[derive(Debug, Default)]
 pub struct Ejections {
-    /// One decision at a time, so that the cap holds exactly.
-    pub deciding: Mutex<()>,
+    deciding: Mutex<()>,
     /// Whether something happened that the tables do not show yet.
     pub stale: AtomicBool,
     /// Whether an ejection overflow was reported since the last sweep.
     pub spared: AtomicBool,
+}
+
+/// The turn to decide about the ejections of one cluster: one decision at a time, so that the limit holds exactly.
+#[derive(Debug)]
+pub struct EjectionTurn<'a>(#[expect(dead_code, reason = "held, not read")] MutexGuard<'a, ()>);
+
+impl Ejections {
+    /// Waits for the turn to decide.
+    pub fn turn(&self) -> EjectionTurn<'_> {
+        let deciding = self.deciding.lock();
+        EjectionTurn(deciding.unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// What workers share about one cluster.

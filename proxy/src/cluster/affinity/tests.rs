@@ -9,9 +9,9 @@ use rand::rngs::SmallRng;
 use super::*;
 use crate::balance::{HashAlgorithm, HashKey, HashPolicy, Policy};
 use crate::cluster::federation::Pool;
-use crate::cluster::{Balance, Federation, Parts, Spread, by_hand};
+use crate::cluster::{Ask, Balance, Cluster, Federation, Parts, Spread, by_hand};
 use crate::identity::Replay;
-use crate::registry::{ClusterId, Registry, why};
+use crate::registry::{ClusterId, Moment, Registry, why};
 
 const LIFETIME: Duration = Duration::from_secs(60);
 

@@ -3,8 +3,9 @@
 use rand::seq::IteratorRandom;
 use rand::{Rng, RngExt};
 
-use super::{Ask, Choice, Level, Live, Members, Pool, any};
+use super::{Ask, Choice, Level, Live, Pool, any};
 use crate::balance::EndpointIdx;
+use crate::cluster::parts::Parts;
 use crate::cluster::priorities::{Shares, shares_without};
 
 /// How often another endpoint is drawn to avoid endpoints that were already tried, before all that may be picked are looked through.
@@ -25,7 +26,7 @@ impl Live {
     #[cold]
     pub fn pick_other(
         &self,
-        members: &Members<'_>,
+        parts: &Parts,
         ask: Ask,
         avoid: &Avoid<'_>,
         rng: &mut impl Rng,
@@ -40,13 +41,11 @@ impl Live {
         for attempt in 0..=REDRAWS_MAX {
             let level = tables.level(&shares, ask.hash, rng);
             let ask = Ask { attempt, ..ask };
-            let picked = level.and_then(|level| level.pick(members, ask, rng));
-            let picked = picked.or_else(|| any(members, rng))?;
+            let picked = level.and_then(|level| level.pick(parts, ask, rng));
+            let picked = picked.or_else(|| any(parts, rng))?;
             // where there is no other, further draws would only take turns from other requests
             let is_last = || {
-                let mut usable = tables
-                    .loaded(&shares)
-                    .flat_map(|level| level.usable(members));
+                let mut usable = tables.loaded(&shares).flat_map(|level| level.usable(parts));
                 attempt == 0 && usable.all(|endpoint| is_tried(&endpoint))
             };
             if !is_tried(&picked) || is_last() {
@@ -58,18 +57,18 @@ impl Live {
         let (level, picked) = last?;
         let levels = level.into_iter().chain(tables.loaded(&shares));
         let mut others = levels.filter_map(|level| {
-            let untried = level.usable(members);
+            let untried = level.usable(parts);
             untried.filter(|endpoint| !is_tried(endpoint)).choose(rng)
         });
         others.next().or(Some(picked))
     }
 
     /// Whether an endpoint other than these may be picked, without panic.
-    pub fn has_other(&self, members: &Members<'_>, than: &[EndpointIdx]) -> bool {
+    pub fn has_other(&self, parts: &Parts, than: &[EndpointIdx]) -> bool {
         let tables = self.for_last(false);
         let mut usable = tables
             .loaded(&tables.shares)
-            .flat_map(|level| level.usable(members));
+            .flat_map(|level| level.usable(parts));
         usable.any(|endpoint| !than.contains(&endpoint))
     }
 
@@ -102,21 +101,21 @@ impl Live {
 
 impl Level {
     /// The endpoints that this level may pick.
-    fn usable<'a>(&'a self, members: &'a Members<'_>) -> impl Iterator<Item = EndpointIdx> + 'a {
+    fn usable<'a>(&'a self, parts: &'a Parts) -> impl Iterator<Item = EndpointIdx> + 'a {
         let (pools, hashed): (&[Pool], &[_]) = match &self.choice {
             Choice::One(pool) => (std::slice::from_ref(pool), &[]),
             Choice::Groups(_, pools) => (pools, &[]),
-            Choice::Hash(_) => (&[], &members.base.plan[self.priority]),
+            Choice::Hash(_) => (&[], &parts.plan[self.priority]),
         };
         let of_pools = pools.iter().flat_map(|pool| {
-            let all = members.endpoints.len();
+            let all = parts.endpoints.len();
             let count = pool.members.as_ref().map_or(all, |members| members.len());
             (0..count as u32).map(|local| pool.global(EndpointIdx(local)))
         });
         let hashed = hashed.iter().flat_map(|group| &group.members);
         let all = of_pools.chain(hashed.map(|member| EndpointIdx(*member)));
         all.filter(|endpoint| {
-            let state = &members.endpoints[endpoint.0 as usize].state;
+            let state = &parts.endpoints[endpoint.0 as usize].state;
             self.panic || state.health.is_usable()
         })
     }

@@ -9,7 +9,8 @@ use rand::rngs::SmallRng;
 use super::*;
 use crate::balance::{HashAlgorithm, HashKey, HashPolicy, Policy};
 use crate::cluster::{
-    Balance, Cluster, HealthCheck, Outcome, OutlierPolicy, Parts, Probe, Spread, by_hand, locality,
+    Balance, Cluster, HealthCheck, Outcome, OutlierPolicy, Parts, Probe, Spread, Warmup, by_hand,
+    locality,
 };
 use crate::registry::{EventKind, Registry, Thresholds};
 
@@ -52,9 +53,15 @@ fn picks(cluster: &Cluster, count: usize) -> Vec<usize> {
     picks
 }
 
+fn report(cluster: &Cluster, endpoint: EndpointIdx, outcome: Outcome, now: Moment) {
+    if let Some(verdict) = cluster.report(endpoint, outcome) {
+        cluster.decide(endpoint, verdict, &cluster.state.ejections.turn(), now);
+    }
+}
+
 fn fail(cluster: &Cluster, endpoint: u32, now: Moment) {
     for _ in 0..5 {
-        cluster.report(EndpointIdx(endpoint), Outcome::Status(500), || now);
+        report(cluster, EndpointIdx(endpoint), Outcome::Status(500), now);
     }
 }
 
@@ -76,15 +83,15 @@ fn ejected_endpoint_gets_no_traffic_before_and_after_table_rebuild() {
 fn t101_endpoint_is_unejected_at_the_first_sweep_after_its_time() {
     let cluster = cluster(balance(Simple::RoundRobin), &["", ""]);
     fail(&cluster, 0, Moment(1000));
-    cluster.sweep(Moment(30_000));
+    cluster.sweep(&cluster.state.ejections.turn(), Moment(30_000));
     assert_eq!(picks(&cluster, 100), [0, 100, 0]);
-    cluster.sweep(Moment(31_000));
+    cluster.sweep(&cluster.state.ejections.turn(), Moment(31_000));
     assert_eq!(picks(&cluster, 100), [50, 50, 0]);
     // t102: twice as long
     fail(&cluster, 0, Moment(32_000));
-    cluster.sweep(Moment(91_999));
+    cluster.sweep(&cluster.state.ejections.turn(), Moment(91_999));
     assert_eq!(picks(&cluster, 100), [0, 100, 0]);
-    cluster.sweep(Moment(92_000));
+    cluster.sweep(&cluster.state.ejections.turn(), Moment(92_000));
     assert_eq!(picks(&cluster, 100), [50, 50, 0]);
     let names: Vec<&str> = cluster
         .state
@@ -279,7 +286,7 @@ fn new_endpoint_warms_up() {
     assert_eq!(picks(&cluster, 1000), [500, 500, 0]);
     cluster.refresh(Moment(20_000));
     fail(&cluster, 1, Moment(21_000));
-    cluster.sweep(Moment(52_000));
+    cluster.sweep(&cluster.state.ejections.turn(), Moment(52_000));
     assert_eq!(picks(&cluster, 1100), [1000, 100, 0]);
     cluster.refresh(Moment(57_000));
     assert_eq!(picks(&cluster, 1500), [1000, 500, 0]);
@@ -322,7 +329,7 @@ fn zones_share_by_available_endpoints() {
 /// A cluster that is checked, with these endpoints.
 fn checked_cluster(endpoints: usize) -> Cluster {
     let mut cluster = cluster(balance(Simple::RoundRobin), &vec![""; endpoints]);
-    cluster.check = Some(Arc::new(HealthCheck {
+    cluster.parts.check = Some(Arc::new(HealthCheck {
         probe: Probe::Tcp,
         port: None,
         interval: Duration::from_secs(1),
@@ -391,7 +398,7 @@ fn without_health_checks_no_endpoint_is_unhealthy() {
     cluster.checked(EndpointIdx(0), (false, "no".into()), Moment(1));
     cluster.adopt(Moment(2));
     assert_eq!(picks(&cluster, 4), [0, 4, 0]);
-    cluster.check = None;
+    cluster.parts.check = None;
     cluster.adopt(Moment(3));
     assert_eq!(picks(&cluster, 4), [2, 2, 0]);
     let last = cluster.state.journal.since(0).pop().unwrap();
@@ -474,7 +481,7 @@ fn ejection_reports_whether_there_was_a_response() {
     ] {
         let cluster = cluster(balance(Simple::RoundRobin), &["", ""]);
         for _ in 0..5 {
-            cluster.report(EndpointIdx(0), outcome, || Moment(1));
+            report(&cluster, EndpointIdx(0), outcome, Moment(1));
         }
         let events = cluster.state.journal.since(0);
         assert_eq!(events[0].what.to_string(), told);

@@ -153,7 +153,7 @@ pub(in crate::compile) fn dump(snapshot: &Snapshot) -> String {
         )
         .unwrap();
         let pools = cluster.federation.as_ref().map(|one| one.pools());
-        let (absence, check, plan) = (cluster.absence, &cluster.check, cluster.plan());
+        let (absence, check, plan) = (cluster.absence, &cluster.check, &cluster.plan);
         writeln!(out, " {pools:?} {absence:?} {check:?} {plan:?}").unwrap();
         for endpoint in cluster.endpoints() {
             let (address, weight) = (&endpoint.address, endpoint.weight);

@@ -212,6 +212,9 @@ impl PickedEndpoint {
     /// Reports the outcome to outlier detection.
     pub fn report(&self, outcome: Outcome) {
         let cluster = self.cluster();
-        cluster.report(self.index(), outcome, || cluster.state.journal.now());
+        if let Some(verdict) = cluster.report(self.index(), outcome) {
+            let turn = cluster.state.ejections.turn();
+            cluster.decide(self.index(), verdict, &turn, cluster.state.journal.now());
+        }
     }
 }

@@ -10,7 +10,6 @@ use super::{root, rust_files};
 const OPEN_RINGS: &[(&str, &str)] = &[
     ("proxy", "admin"),
     ("proxy", "app"),
-    ("proxy", "cluster"),
     ("proxy", "codec"),
     ("proxy", "command"),
     ("proxy", "control"),

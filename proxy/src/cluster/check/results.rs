@@ -1,0 +1,78 @@
+//! What follows from the results of health checks.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::balance::EndpointIdx;
+use crate::cluster::{Cluster, Endpoint};
+use crate::registry::{Checked, EventKind, Moment, why};
+
+impl Cluster {
+    /// Notes what a check of an endpoint came to: whether it passed, and what was said.
+    pub fn checked(&self, endpoint: EndpointIdx, result: (bool, Box<str>), now: Moment) {
+        let Some(check) = &self.check else {
+            return;
+        };
+        let endpoint = self.endpoint(endpoint);
+        let state = &endpoint.state;
+        let before = state.checked();
+        let checked = Checked::after(before.as_deref(), result, check.thresholds, now);
+        let what = match checked.healthy {
+            true => EventKind::Healthy,
+            false => EventKind::Unhealthy {
+                error: checked.to_string().into(),
+            },
+        };
+        let healthy = checked.healthy;
+        // what is shown comes before what it shows
+        state.set_checked(Some(Arc::new(checked)));
+        let is_news = match healthy {
+            true => state.health.admit(why::UNHEALTHY, now),
+            false => state.health.exclude(why::UNHEALTHY),
+        };
+        if is_news {
+            self.turned(endpoint, what, now);
+        }
+    }
+
+    /// Endpoints that nobody has asked yet take no traffic while others have said that they are well. To be called
+    /// before the cluster takes effect.
+    pub fn hold_new(&self) {
+        let known_well = |endpoint: &Endpoint| {
+            let checked = endpoint.state.checked();
+            checked.is_some_and(|checked| checked.healthy)
+        };
+        if self.check.is_none() || !self.endpoints().iter().any(known_well) {
+            return;
+        }
+        for endpoint in self.endpoints() {
+            if endpoint.state.checked().is_none() {
+                endpoint.state.health.exclude(why::UNHEALTHY);
+            }
+        }
+    }
+
+    /// Endpoints that fail their health checks, or wait for the first.
+    pub fn unhealthy(&self) -> usize {
+        let fails = |endpoint: &&Endpoint| endpoint.state.health.reasons() & why::UNHEALTHY != 0;
+        self.endpoints().iter().filter(fails).count()
+    }
+
+    /// Lets back who failed checks that are not made any more.
+    pub(in crate::cluster) fn pardon_unchecked(&self, now: Moment) {
+        for endpoint in self.endpoints() {
+            endpoint.state.set_checked(None);
+            if endpoint.state.health.admit(why::UNHEALTHY, now) {
+                self.turned(endpoint, EventKind::HealthCheckRemoved, now);
+            }
+        }
+    }
+
+    fn turned(&self, endpoint: &Endpoint, what: EventKind, now: Moment) {
+        let address = &*endpoint.address.to_string();
+        let journal = &self.state.journal;
+        journal.note(now, &self.state.name, Some(address), what);
+        self.state.ejections.stale.store(true, Ordering::Release);
+        journal.ring();
+    }
+}

@@ -85,22 +85,29 @@ impl Conditions {
 
     /// Whether everything but `uri` holds for `head`.
     pub fn matches_beyond_uri(&self, head: &RequestHead<'_>) -> bool {
+        // every field is named, so that a new condition is not forgotten
+        let Self {
+            uri: _,
+            scheme,
+            method,
+            authority,
+            headers,
+            without_headers,
+            query,
+            of_policy,
+        } = self;
         let holds = |wanted: &Option<TextMatch>, got: &str| {
             wanted.as_ref().is_none_or(|w| w.matches(got.as_bytes()))
         };
-        holds(&self.method, head.method.as_str())
-            && holds(&self.scheme, head.scheme)
-            && holds(&self.authority, head.authority)
-            && self.headers.iter().all(|wanted| wanted.matches(head))
-            && self
-                .without_headers
+        holds(method, head.method.as_str())
+            && holds(scheme, head.scheme)
+            && holds(authority, head.authority)
+            && headers.iter().all(|wanted| wanted.matches(head))
+            && without_headers
                 .iter()
                 .all(|unwanted| unwanted.is_absent(head))
-            && self.query.iter().all(|wanted| wanted.matches(head.query))
-            && self
-                .of_policy
-                .as_ref()
-                .is_none_or(|more| more.matches(head))
+            && query.iter().all(|wanted| wanted.matches(head.query))
+            && of_policy.as_ref().is_none_or(|more| more.matches(head))
     }
 
     /// The same, asking for what a policy asks, too.
@@ -119,12 +126,22 @@ impl Conditions {
     }
 
     fn rule_asks_only_uri(&self) -> bool {
-        self.scheme.is_none()
-            && self.method.is_none()
-            && self.authority.is_none()
-            && self.headers.is_empty()
-            && self.without_headers.is_empty()
-            && self.query.is_empty()
+        let Self {
+            uri: _,
+            scheme,
+            method,
+            authority,
+            headers,
+            without_headers,
+            query,
+            of_policy: _,
+        } = self;
+        scheme.is_none()
+            && method.is_none()
+            && authority.is_none()
+            && headers.is_empty()
+            && without_headers.is_empty()
+            && query.is_empty()
     }
 
     /// Whether this is a catch-all: rules behind it are never reached; see [`UriMatch::is_catch_all`].

@@ -12,31 +12,44 @@ use crate::route::{Conditions, HeaderKey, HeaderMatch, QueryMatch, TextMatch, Ur
 
 /// What a block asks of a request; `None` when it asks for what this proxy never has: claims of a token.
 pub(in crate::compile) fn conditions(block: &HttpMatch) -> Option<Conditions> {
-    let claims = block
-        .headers
-        .iter()
-        .any(|header| matches!(header.key, RawHeaderKey::Claim(_)));
-    if claims {
+    // every field is named, so that a new condition is not forgotten
+    let HttpMatch {
+        name: _,
+        uri,
+        ignore_uri_case,
+        scheme,
+        method,
+        authority,
+        headers,
+        without_headers,
+        query_params,
+        // `RuleScope` decides about these: they need no request
+        port: _,
+        source_labels: _,
+        source_namespace: _,
+        gateways: _,
+        gateway_lines: _,
+        stat_prefix: _,
+        line: _,
+    } = block;
+    let is_claim = |header: &RawHeaderMatch| matches!(header.key, RawHeaderKey::Claim(_));
+    if headers.iter().any(is_claim) {
         return None;
     }
+    let query = query_params.iter().map(|query| QueryMatch {
+        name: (*query.name).into(),
+        value: text(&query.value),
+    });
     Some(Conditions {
-        uri: block
-            .uri
+        uri: uri
             .as_ref()
-            .map_or(UriMatch::Any, |uri| uri_match(uri, block.ignore_uri_case)),
-        scheme: block.scheme.as_ref().map(text),
-        method: block.method.as_ref().map(text),
-        authority: block.authority.as_ref().map(text),
-        headers: block.headers.iter().filter_map(header).collect(),
-        without_headers: block.without_headers.iter().filter_map(header).collect(),
-        query: block
-            .query_params
-            .iter()
-            .map(|query| QueryMatch {
-                name: (*query.name).into(),
-                value: text(&query.value),
-            })
-            .collect(),
+            .map_or(UriMatch::Any, |uri| uri_match(uri, *ignore_uri_case)),
+        scheme: scheme.as_ref().map(text),
+        method: method.as_ref().map(text),
+        authority: authority.as_ref().map(text),
+        headers: headers.iter().filter_map(header).collect(),
+        without_headers: without_headers.iter().filter_map(header).collect(),
+        query: query.collect(),
         of_policy: None,
     })
 }

@@ -40,12 +40,23 @@ pub fn explain(rule: &Rule, head: &RequestHead<'_>) -> Vec<Explained> {
 }
 
 fn of_conditions(conditions: &Conditions, head: &RequestHead<'_>) -> Vec<Explained> {
+    // every field is named, so that a new condition is not forgotten
+    let Conditions {
+        uri,
+        scheme,
+        method,
+        authority,
+        headers,
+        without_headers,
+        query: queries,
+        of_policy: _,
+    } = conditions;
     let mut lines = Vec::new();
-    lines.extend(explain_uri(&conditions.uri, head.path));
+    lines.extend(explain_uri(uri, head.path));
     let texts = [
-        ("scheme", &conditions.scheme, head.scheme),
-        ("method", &conditions.method, head.method.as_str()),
-        ("authority", &conditions.authority, head.authority),
+        ("scheme", scheme, head.scheme),
+        ("method", method, head.method.as_str()),
+        ("authority", authority, head.authority),
     ];
     for (field, condition, got) in texts {
         if let Some(condition) = condition {
@@ -58,7 +69,7 @@ fn of_conditions(conditions: &Conditions, head: &RequestHead<'_>) -> Vec<Explain
             ));
         }
     }
-    for condition in &conditions.headers {
+    for condition in headers {
         let field = format!("headers[{}]", condition.key.as_str());
         lines.push(line(
             field,
@@ -67,7 +78,7 @@ fn of_conditions(conditions: &Conditions, head: &RequestHead<'_>) -> Vec<Explain
             condition.matches(head),
         ));
     }
-    for condition in &conditions.without_headers {
+    for condition in without_headers {
         let field = format!("withoutHeaders[{}]", condition.key.as_str());
         lines.push(line(
             field,
@@ -76,7 +87,7 @@ fn of_conditions(conditions: &Conditions, head: &RequestHead<'_>) -> Vec<Explain
             condition.is_absent(head),
         ));
     }
-    for condition in &conditions.query {
+    for condition in queries {
         let field = format!("queryParams[{}]", condition.name);
         let got = query::first_value(head.query, &condition.name).map(str::to_owned);
         lines.push(line(

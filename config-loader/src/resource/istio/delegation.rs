@@ -1,14 +1,33 @@
 //! Whether the match blocks of a root rule and of its delegate can be put together.
 
-use super::{HeaderMatch, HttpMatch, StringMatch};
+use super::{HeaderMatch, HttpMatch, QueryMatch, StringMatch};
 
 /// The first field by which a block of a delegate conflicts with a block of its root; none if both can hold.
 pub fn conflict(root: &HttpMatch, inner: &HttpMatch) -> Option<&'static str> {
+    // every field is named, so that a new condition is not forgotten
+    let HttpMatch {
+        name: _,
+        uri,
+        ignore_uri_case,
+        scheme,
+        method,
+        authority,
+        headers: with_headers,
+        without_headers,
+        query_params,
+        port,
+        source_labels,
+        source_namespace,
+        gateways,
+        gateway_lines: _,
+        stat_prefix: _,
+        line: _,
+    } = root;
     let texts = [
-        ("uri", &root.uri, &inner.uri),
-        ("scheme", &root.scheme, &inner.scheme),
-        ("method", &root.method, &inner.method),
-        ("authority", &root.authority, &inner.authority),
+        ("uri", uri, &inner.uri),
+        ("scheme", scheme, &inner.scheme),
+        ("method", method, &inner.method),
+        ("authority", authority, &inner.authority),
     ];
     let mut texts = texts.into_iter();
     if let Some((field, ..)) = texts.find(|(_, root, inner)| match (root, inner) {
@@ -22,32 +41,29 @@ pub fn conflict(root: &HttpMatch, inner: &HttpMatch) -> Option<&'static str> {
         other.is_some_and(|other| other != value)
     };
     let checks = [
-        ("headers", headers(&root.headers, &inner.headers)),
+        ("headers", headers(with_headers, &inner.headers)),
         (
             "withoutHeaders",
-            headers(&root.without_headers, &inner.without_headers),
+            headers(without_headers, &inner.without_headers),
         ),
-        ("queryParams", queries(root, inner)),
-        (
-            "ignoreUriCase",
-            root.ignore_uri_case != inner.ignore_uri_case,
-        ),
+        ("queryParams", queries(query_params, &inner.query_params)),
+        ("ignoreUriCase", *ignore_uri_case != inner.ignore_uri_case),
         (
             "port",
-            matches!((root.port, inner.port), (Some(a), Some(b)) if a != b),
+            matches!((port, inner.port), (Some(a), Some(b)) if *a != b),
         ),
-        ("sourceLabels", root.source_labels.iter().any(labels)),
+        ("sourceLabels", source_labels.iter().any(labels)),
         (
             "sourceNamespace",
-            root.source_namespace.is_some() && inner.source_namespace != root.source_namespace,
+            source_namespace.is_some() && inner.source_namespace != *source_namespace,
         ),
         (
             "gateways",
-            !root.gateways.is_empty()
+            !gateways.is_empty()
                 && inner
                     .gateways
                     .iter()
-                    .any(|gateway| !root.gateways.contains(gateway)),
+                    .any(|gateway| !gateways.contains(gateway)),
         ),
     ];
     let found = checks.into_iter().find(|(_, conflicts)| *conflicts);
@@ -61,9 +77,9 @@ fn headers(root: &[HeaderMatch], inner: &[HeaderMatch]) -> bool {
     })
 }
 
-fn queries(root: &HttpMatch, inner: &HttpMatch) -> bool {
-    root.query_params.iter().any(|a| {
-        let mut same = inner.query_params.iter().filter(|b| a.name == b.name);
+fn queries(root: &[QueryMatch], inner: &[QueryMatch]) -> bool {
+    root.iter().any(|a| {
+        let mut same = inner.iter().filter(|b| a.name == b.name);
         same.any(|b| conflicting(&a.value, &b.value))
     })
 }

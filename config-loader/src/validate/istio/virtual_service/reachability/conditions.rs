@@ -42,19 +42,38 @@ pub(super) struct Conditions<'a> {
 
 impl<'a> Conditions<'a> {
     pub(super) fn but_uri(block: &'a HttpMatch) -> Conditions<'a> {
-        let query = block.query_params.iter();
+        // every field is named, so that a new condition is not forgotten
+        let HttpMatch {
+            name: _,
+            uri,
+            ignore_uri_case,
+            scheme,
+            method,
+            authority,
+            headers: with_headers,
+            without_headers,
+            query_params,
+            port,
+            source_labels,
+            source_namespace,
+            gateways,
+            gateway_lines: _,
+            stat_prefix: _,
+            line: _,
+        } = block;
+        let query = query_params.iter();
         Conditions {
-            scheme: block.scheme.as_ref().map(Text::of),
-            method: block.method.as_ref().map(Text::of),
-            authority: block.authority.as_ref().map(Text::of),
-            ignore_uri_case: block.ignore_uri_case && block.uri.is_some(),
-            headers: headers(&block.headers),
-            without_headers: headers(&block.without_headers),
+            scheme: scheme.as_ref().map(Text::of),
+            method: method.as_ref().map(Text::of),
+            authority: authority.as_ref().map(Text::of),
+            ignore_uri_case: *ignore_uri_case && uri.is_some(),
+            headers: headers(with_headers),
+            without_headers: headers(without_headers),
             query_params: sorted(query.map(|query| (&*query.name, Text::of(&query.value)))),
-            port: block.port,
-            source_namespace: block.source_namespace.as_deref(),
-            source_labels: Some(&block.source_labels).filter(|labels| !labels.is_empty()),
-            gateways: sorted(block.gateways.iter()),
+            port: *port,
+            source_namespace: source_namespace.as_deref(),
+            source_labels: Some(source_labels).filter(|labels| !labels.is_empty()),
+            gateways: sorted(gateways.iter()),
         }
     }
 

@@ -34,7 +34,8 @@ pub struct WatchSettings {
     /// Changes of several files that follow each other within 60 ms become one update, after 750 ms at most. A file
     /// whose writer has not closed it is read 500 ms after the last write, and 5 s after the first at the latest.
     pub debounce: Duration,
-    /// How often all files are looked at although nothing was reported. Default: 5 s.
+    /// How often all files are looked at although nothing was reported. Default: 5 s. Where such a look takes long, the next one
+    /// waits for 100 times as long, unless a directory cannot be watched.
     pub poll: Duration,
     /// How strictly the files are read.
     pub read: ReadOptions,
@@ -49,6 +50,9 @@ impl Default for WatchSettings {
         }
     }
 }
+
+/// A look at all files that nothing caused takes one part in this many of the time, at most.
+const POLL_PARTS: u32 = 100;
 
 /// How long what can wait is put off by things that happen.
 const CATCH_UP_DELAY_MAX: Duration = Duration::from_secs(1);
@@ -244,6 +248,14 @@ impl<F: Follow> Watching<F> {
         due.is_some()
     }
 
+    /// Puts the next look at all files off after one that took this long. Changes that the system reports do not wait for it.
+    fn put_off_poll(&mut self, now: Instant, took: Duration) {
+        if self.trouble.is_none() {
+            let pause = self.settings.poll.max(took * POLL_PARTS);
+            self.next_poll = Some(now + pause);
+        }
+    }
+
     fn note(&mut self, event: notify::Result<Event>, now: Instant) {
         let Ok(event) = event else {
             return self.debounce.other(now);
@@ -293,7 +305,12 @@ impl<F: Follow> Watching<F> {
     fn look(&mut self, due: &Due, now: Instant) {
         let mut look = match due {
             Due::All => self.source.look(),
-            Due::Unprompted => self.source.look_unprompted(),
+            Due::Unprompted => {
+                let start = Instant::now();
+                let look = self.source.look_unprompted();
+                self.put_off_poll(now, start.elapsed());
+                look
+            }
             Due::Files(paths) => self.source.look_at(paths),
             Due::Again(paths) => self.source.look_again_at(paths),
         };
@@ -454,6 +471,34 @@ mod tests {
             looks,
             ["SRC004", "and two SRC004", "SRC004", "gone SRC006 SRC004"]
         );
+    }
+
+    #[test]
+    fn slow_look_at_all_files_puts_off_the_next_one_where_directories_are_watched() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let settings = WatchSettings::default();
+        let ms = Duration::from_millis;
+        let now = Instant::now();
+        for (is_watched, took, pause) in [
+            (true, ms(1), settings.poll),
+            (true, ms(50), settings.poll),
+            (true, ms(250), ms(25_000)),
+            (false, ms(250), settings.poll),
+        ] {
+            let source = FileSource::new(&[directory.path().to_owned()], 1_000);
+            let watcher = match is_watched {
+                true => notify::recommended_watcher(|_| {}),
+                false => Err(notify::Error::generic("No Watches Left.")),
+            };
+            let mut watching = Watching::new(source, settings, watcher, |_: Look| {});
+            watching.begin(now);
+            watching.put_off_poll(now, took);
+            assert_eq!(
+                watching.next_poll,
+                Some(now + pause),
+                "{is_watched} {took:?}"
+            );
+        }
     }
 
     /// A path from the working directory to `path`, which is absolute.

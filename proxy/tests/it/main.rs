@@ -51,6 +51,7 @@ mod path_corpus;
 mod pitfalls_gateways;
 mod pitfalls_http;
 mod process;
+mod prometheus;
 mod protocols;
 mod proxy_protocol;
 mod regexes;

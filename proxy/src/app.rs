@@ -376,8 +376,8 @@ fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
     AccessLog::start(log).map_err(failed(&what))
 }
 
-/// Lets go of a worker's upstream connections: those that waited too long, about once a second, and at once those that
-/// requests on other workers wait for.
+/// Closes upstream connections of a worker: connections idle for too long, about once a second, and at once connections
+/// that requests on other workers wait for.
 async fn sweep(worker: Weak<Worker>, wake_signal: Arc<WakeSignal>) {
     let mut ticks = tokio::time::interval(SWEEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

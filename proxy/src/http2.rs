@@ -3,7 +3,7 @@
 //! [`server::Server`] is the downstream side of a connection, [`client::Client`] the upstream side; [`connection`] is what
 //! they share. The driver feeds the received bytes, takes events one by one, calls back with responses or requests,
 //! and writes what is in [`output::Output`]. All that a peer can make it hold is bounded: streams by our settings or our
-//! own requests, header blocks by their list's limit, output by whoever writes it (it stops to feed the machine while much
+//! own requests, header blocks by their list's limit, output by its writer (it stops to feed the machine while much
 //! waits), frames that ask for nothing by [`guard`].
 
 pub mod client;

@@ -253,7 +253,8 @@ pub(crate) struct EndpointPool {
     cluster: Arc<ClusterState>,
     endpoint: Weak<EndpointState>,
     endpoint_id: u64,
-    /// What its connections were made with; once nobody else has it, other settings or other material are in effect.
+    /// The TLS settings of its connections; once no other owner is left, other settings or other material are in
+    /// effect.
     tls: Option<Weak<ClientTls>>,
     counts: Rc<Counts>,
     memory: Rc<WorkerBuffers>,
@@ -319,7 +320,7 @@ impl Pools {
         http1::send(&pool, &target, message, choice).await
     }
 
-    /// Sends one request over HTTP/2. The request is taken once something was done with it; `interim` is told of
+    /// Sends one request over HTTP/2. The request is taken once something was done with it; `interim` is called with
     /// interim responses, if their client may see them.
     ///
     /// # Errors

@@ -106,7 +106,7 @@ mod tests {
         match standing.readiness(was_ready) {
             Readiness::Ready => None,
             Readiness::Starting { waiting_for } => Some(waiting_for),
-            Readiness::Draining => panic!("nobody drains"),
+            Readiness::Draining => panic!("the test never drains"),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Where configuration comes from: files of resources, and the file of `--clusters`. Both are followed, and told of by one
-//! channel.
+//! The sources of the configuration: resource files, and the remote clusters file (`--clusters`). Both are watched, and
+//! one channel reports their changes.
 
 use config_loader::{Diagnostic, Severity, Watch, WatchSettings};
 use tokio::sync::watch;

@@ -49,8 +49,8 @@ impl Cluster {
     }
 
     /// Rebuilds the tables whatever they show: of a cluster that has just taken effect, something may have happened
-    /// since it was compiled. Without outlier detection nobody stays ejected, since nobody would let them back, and
-    /// without health checks nobody is out for failing them.
+    /// since it was compiled. Without outlier detection no endpoint stays ejected, since no sweep would uneject it, and
+    /// without health checks no endpoint is unhealthy.
     pub fn adopt(&self, now: Moment) {
         if self.check.is_none() {
             self.pardon_unchecked(now);

@@ -198,8 +198,8 @@ impl Shares {
         }
     }
 
-    /// The pool of a key: among all of the tier, and if that one is not available, among those that are, so that only
-    /// the keys of a pool that goes have to move.
+    /// The pool of a key: hashed among all pools of the tier, and if that one is unavailable, among the available ones,
+    /// so that only the keys of an unavailable pool move.
     fn of_key(&self, hash: u64) -> usize {
         let at = |split: &Option<Split<u8>>, point: u64| {
             let split = split.as_ref()?;
@@ -213,7 +213,7 @@ impl Shares {
             .unwrap_or_default()
     }
 
-    /// Nobody's, until the first request shows who is available.
+    /// No tier in use, until the first request determines which pools are available.
     fn unused(tier: Option<u8>) -> Self {
         let none = Self::of(&[], PoolSet::default());
         Self { tier, ..none }

@@ -129,7 +129,7 @@ fn load(args: &CheckArgs) -> Result<(Loaded, Option<NamedText>), String> {
     Ok((loaded, text))
 }
 
-/// Whom resources are for, and of whom that one is told.
+/// The viewer of the resources: its local cluster and its remote clusters.
 fn fleet(args: &CheckArgs) -> Fleet {
     let members = &args.identity.members;
     let mesh = members.gloo_mesh.as_ref();

@@ -101,7 +101,8 @@ pub fn run(args: &ImportsArgs) -> u8 {
     }
 }
 
-/// The resources of each cluster, in the order of the arguments, and what is wrong with those that count.
+/// The resources of each cluster, in the order of the arguments, and the diagnostics of resources that imports follow
+/// from.
 fn load(args: &ImportsArgs) -> Option<(Vec<Source>, Vec<Diagnostic>)> {
     let mut paths: Vec<(&str, Vec<PathBuf>)> = Vec::new();
     for (key, path) in &args.sources {
@@ -150,7 +151,7 @@ fn nothing_of(key: &str, paths: &[PathBuf]) -> Diagnostic {
     found
 }
 
-/// Whether a finding is of something that imports follow from: of documents that nobody can read, too, which may be
+/// Whether a diagnostic is about something that imports follow from; documents that cannot be parsed may be
 /// exports.
 fn counts(found: &Diagnostic, loaded: &Loaded) -> bool {
     let Some(object) = &found.object else {
@@ -195,7 +196,7 @@ fn text(importer: &ClusterKey, imports: &[Import]) -> String {
     )
 }
 
-/// Puts a file in place of what is there, all at once: a proxy that watches it sees the one or the other.
+/// Replaces a file atomically: a proxy that watches it sees either the old or the new text.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let Some(name) = path.file_name() else {
         return Err(io::ErrorKind::IsADirectory.into());

@@ -66,7 +66,7 @@ pub struct Imported {
 }
 
 /// The ServiceImports that a cluster needs: of each service that others export to it a port for each port that some
-/// of them export, with the gateways of those that do.
+/// of them export, with the gateways of the exporting clusters.
 pub fn imports(importing: &Importing<'_>) -> Imported {
     let mut imported = Imported::default();
     for source in importing.sources {

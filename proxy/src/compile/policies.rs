@@ -308,7 +308,7 @@ impl<'a> Effective<'a> {
                 effective.connection_pool = port.connection_pool.as_deref();
                 effective.outlier_detection = port.outlier_detection.as_deref();
                 effective.tls = port.tls.as_deref();
-                // those that a port cannot set are gone with the rest
+                // fields that a port cannot set are not inherited either
                 effective.proxy_protocol = None;
             }
         }

@@ -1,6 +1,6 @@
 //! Every host that requests can be sent to, in one index, whatever kind of resource describes it.
 //!
-//! Services of clusters come first, whether Kubernetes, Destinations or ServiceImports tell of them: what a
+//! Services of clusters come first, whether Kubernetes, Destinations or ServiceImports define them: what a
 //! ServiceEntry or a Destination says of a host outside adds nothing to them. Among ServiceEntries for one host in one
 //! namespace endpoints are joined and the oldest decides about the rest. Of others for one host a ServiceEntry in the
 //! proxy's namespace counts, else the oldest.

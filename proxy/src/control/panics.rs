@@ -7,8 +7,7 @@ use crate::cluster::Cluster;
 use crate::registry::{ClusterId, EventKind, Moment};
 use crate::snapshot::Snapshot;
 
-/// What was told of pools. A pool's own endpoints do not tell whether it panics: it does only while no other pool of its
-/// service is available.
+/// The last reported panic mode of pools. A pool is in panic mode only while no other pool of its service is available.
 #[derive(Debug, Default)]
 pub(super) struct Panics {
     snapshot: Arc<Snapshot>,

@@ -76,7 +76,7 @@ impl Publisher {
         differs
     }
 
-    /// Whether these very resources are in force.
+    /// Whether these very resources are in effect.
     pub fn has_published(&self, resources: &Arc<ResourceSet>) -> bool {
         *self.generation.borrow() > 0 && Arc::ptr_eq(&self.resources, resources)
     }

@@ -1,4 +1,4 @@
-//! What comes from the client: its connection, who it is, and the body of its request.
+//! The downstream side of an exchange: the connection, the client's identity, and the request body.
 
 pub mod body;
 pub mod client_cert;

@@ -1,7 +1,7 @@
 //! How an exchange ended: told once, in one place, to metrics and access log.
 //!
-//! A [`Record`] begins with the request's head and starts as a downstream disconnect; whoever ends the exchange
-//! says how. A future that is dropped half-way thus still counts as what it was.
+//! A [`Record`] begins with the request's head and starts as a downstream disconnect; the end of the exchange
+//! sets the outcome. A future that is dropped half-way thus still counts as what it was.
 
 pub mod health;
 pub mod log;

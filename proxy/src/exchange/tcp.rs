@@ -1,6 +1,6 @@
 //! Walks one raw TCP connection: rule, destination, endpoint, attempts; and tells its end, once.
 //!
-//! The same walk as that of a request, without a head. What comes out is a connected stream with a [`Record`], which
+//! The same steps as for a request, without a head. The result is a connected stream with a [`Record`], which
 //! the codec fills while bytes move. A connection may stay for days, so that a record holds no snapshot.
 
 use std::io;

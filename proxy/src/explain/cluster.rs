@@ -337,7 +337,7 @@ fn failure(
     })
 }
 
-/// That none of the endpoints may be used, if so. Those that wait for their first health check are not spoken of.
+/// The reason why no endpoint is available, if none is. Endpoints that wait for their first health check are left out.
 fn no_endpoint_reason(cluster: &Cluster) -> Option<String> {
     let endpoints = cluster.endpoints();
     let may_be = |endpoint: &Endpoint| {

@@ -113,8 +113,8 @@ pub(super) fn no_endpoint_reason(federation: &Federation, snapshot: &Snapshot) -
     )
 }
 
-/// What becomes of a request that the tier in use fails, or of a connection where nothing is asked. None where there is
-/// only one tier, or nobody serves.
+/// What happens to a request that fails in the tier in use, or to a connection. `None` if there is only one tier, or no
+/// cluster serves.
 pub(super) fn failover(
     federation: &Federation,
     snapshot: &Snapshot,

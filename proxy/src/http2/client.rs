@@ -1,6 +1,6 @@
 //! The client's side of a connection: requests go, responses come.
 //!
-//! The place of a stream stays its own until [`Client::vacate`], also when the stream is over: what came may still be
+//! The slot of a stream is kept until [`Client::vacate`], also when the stream is closed: received data may still be
 //! read, and counts against the connection's window until it is.
 
 use std::ops::Range;

@@ -42,7 +42,7 @@ pub fn listen(address: SocketAddr, backlog: u16) -> io::Result<TcpListener> {
 
 /// Drops what would begin a new connection on a listening socket; connections that have begun are completed.
 ///
-/// A client that is kept out sends its SYN again after a second, and finds another process there, or nobody. It would be
+/// A refused client sends its SYN again after a second, and reaches another process, if there is one. It would be
 /// reset if its connection came between our last accept and the close.
 ///
 /// # Errors

@@ -20,7 +20,7 @@ pub(super) struct SharedUnixListener {
 impl SharedUnixListener {
     /// Listens on a path, or on a name in the abstract namespace if it begins with `@`.
     ///
-    /// A socket file that nobody listens on any more, as a killed process leaves it, is replaced. Who may connect follows
+    /// A stale socket file, as a killed process leaves it, is replaced. Who may connect follows
     /// from the permissions of the directory and the process's umask, as for any file.
     ///
     /// # Errors

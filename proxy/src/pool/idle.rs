@@ -72,8 +72,8 @@ impl Stack {
         }
     }
 
-    /// Drops what waited too long or was closed; all of it if the endpoint is gone. What came before its cluster had a
-    /// limit is announced.
+    /// Drops what waited too long or was closed; all of it if the endpoint is gone. Connections parked before their
+    /// cluster had a limit are announced.
     pub(super) fn sweep(&self, pool: &EndpointPool, now: Instant, gone: bool) {
         let idle_timeout = pool.terms.get().idle_timeout;
         let limited = pool.cluster.connections.max() < usize::MAX;
@@ -154,7 +154,7 @@ impl EndpointPool {
             self.http1.push(self, idle(None));
             return;
         }
-        // announced first: whoever gets in line from now on sees it, and who is in line already is seen here
+        // announced first: requests queued from now on see it, and requests queued before are seen here
         let (mark, crowded) = IdleMark::new(&self.cluster);
         let idle = idle(Some(mark));
         let kept = match crowded {

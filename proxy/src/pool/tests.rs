@@ -137,7 +137,7 @@ fn origin() -> SocketAddr {
     address
 }
 
-/// An address that refuses: nobody else binds to a loopback address of its own.
+/// An address that refuses connections: no other test binds to this loopback address.
 fn refuses(last: u8) -> SocketAddr {
     let listener = TcpListener::bind(SocketAddr::from(([127, 9, 9, last], 0))).expect("a port");
     listener.local_addr().expect("an address")

@@ -249,8 +249,8 @@ impl Connections {
         wake(wakers);
     }
 
-    /// What becomes of a connection to this endpoint that its request has left. `own` are the tickets of those who wait
-    /// for one of its pool, first come first; tickets that are done with are dropped from it. Whoever is told to close it
+    /// What happens to a connection to this endpoint after its request. `own` are the tickets of requests that wait for
+    /// one of its pool, oldest first; finished tickets are dropped from it. A caller that gets the order to close it
     /// must mark its permit ([`ConnectionPermit::promise`]) and do so.
     pub fn offer(&self, endpoint: u64, own: &mut VecDeque<u64>) -> Offer {
         let mut state = self.lock();

@@ -1,13 +1,13 @@
 //! HTTP/2 to an endpoint: many requests at a time on a connection, each driven by itself.
 //!
-//! A request talks to the machine (`crate::http2::client`) in place: it opens its stream, hands over its body, and takes
-//! what came of the response. One task per connection, the driver, moves the bytes: it reads, tells those whose streams
-//! got something, and writes what all requests that ran since had to say in one go. So a request costs no task, no channel
-//! and no lock; only a body that is still on its way when the response begins goes on in a task.
+//! A request talks to the machine (`crate::http2::client`) in place: it opens its stream, hands over its body, and
+//! takes the received response. One task per connection, the driver, moves the bytes: it reads, wakes the requests
+//! whose streams got data, and writes what all requests that ran since had to say in one go. So a request costs no
+//! task, no channel and no lock; only a body that is still on its way when the response begins goes on in a task.
 //!
-//! Back pressure: a body is taken further only when all of it so far went out; what came of a response counts against
-//! the windows until it is taken. The driver always reads, also while the peer takes nothing, so that two proxies never
-//! wait for each other.
+//! Back pressure: a body is taken further only when all of it so far went out; received data of a response counts
+//! against the windows until it is taken. The driver always reads, also while the peer takes nothing, so that two
+//! proxies never wait for each other.
 
 mod call;
 mod driver;

@@ -13,6 +13,10 @@ fn deploy(file: &str) -> PathBuf {
 
 /// Runs `promtool` and checks that it succeeds. Does nothing but print the reason where `promtool` is not installed.
 #[track_caller]
+#[allow(
+    clippy::print_stderr,
+    reason = "the reason of a skipped test is printed"
+)]
 fn promtool(arguments: &[&str], file: &Path) {
     match Command::new("promtool").args(arguments).arg(file).output() {
         Err(error) => eprintln!("skipped: promtool cannot be run: {error}"),

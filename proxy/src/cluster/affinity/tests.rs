@@ -97,7 +97,7 @@ impl One {
         let mut rng = SmallRng::seed_from_u64(client);
         let picked = self.cluster.pick_for(&stay, ask(visit), &mut rng);
         let picked = picked.map(|picked| self.cluster.endpoint(picked).address.to_string());
-        picked.unwrap_or_else(|| "nobody".to_owned())
+        picked.unwrap_or_else(|| "none".to_owned())
     }
 
     fn round(&self, second: u64) -> Round {
@@ -176,7 +176,7 @@ fn expired_affinity_entry_is_replaced_by_the_hash() {
     set_health(&one.cluster, "10.0.0.2:80", false);
     let moved = one.round(10);
     set_health(&one.cluster, "10.0.0.2:80", true);
-    // whoever comes in time stays for as long as it likes
+    // a client that returns within the lifetime keeps its endpoint
     for second in [70, 130, 190] {
         assert_eq!(one.round(second), moved, "after {second} s");
     }
@@ -195,7 +195,7 @@ fn endpoint_picked_in_panic_mode_is_not_remembered() {
     set_health(&one.cluster, "10.0.0.1:80", false);
     set_health(&one.cluster, "10.0.0.2:80", false);
     let in_panic = one.round(20);
-    assert!(in_panic.values().all(|place| place != "nobody"));
+    assert!(in_panic.values().all(|place| place != "none"));
     set_health(&one.cluster, "10.0.0.1:80", true);
     set_health(&one.cluster, "10.0.0.2:80", true);
     assert_eq!(one.round(30), before);
@@ -216,7 +216,7 @@ fn clients_return_to_a_higher_priority() {
     set_health(&one.cluster, "10.0.0.1:80", false);
     let far = one.round(20);
     assert_eq!(at(&far, "10.0.0.1:80").count(), 0);
-    // those that are there stay there as long as they must
+    // clients of the far locality stay there while the near one is out
     assert_eq!(one.round(25), far);
     set_health(&one.cluster, "10.0.0.1:80", true);
     assert!(is_near(&one.round(30)));
@@ -304,7 +304,7 @@ impl Several {
         let pools = (1, |id| self.pools.get(&id));
         let mut rng = SmallRng::seed_from_u64(client);
         match federation.choose_for(&stay, pools, ask(visit), &mut rng) {
-            None => "nobody".to_owned(),
+            None => "none".to_owned(),
             Some(choice) => {
                 let pool = &federation.pools()[choice.at];
                 let endpoint = self.pools[&pool.cluster].endpoint(choice.endpoint);

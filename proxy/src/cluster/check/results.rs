@@ -35,8 +35,8 @@ impl Cluster {
         }
     }
 
-    /// Endpoints that nobody has asked yet take no traffic while others have said that they are well. To be called
-    /// before the cluster takes effect.
+    /// Endpoints without a health check result take no traffic while other endpoints are healthy. To be called before
+    /// the cluster takes effect.
     pub fn hold_new(&self) {
         let known_well = |endpoint: &Endpoint| {
             let checked = endpoint.state.checked();

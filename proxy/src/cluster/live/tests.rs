@@ -377,7 +377,7 @@ fn new_endpoint_gets_no_traffic_before_its_first_check_beside_healthy_ones() {
         let health = |endpoint: &Endpoint| endpoint.state.health.is_usable();
         cluster.endpoints().iter().map(health).collect::<Vec<_>>()
     };
-    // nobody knows anything: all take part
+    // without any health check result all take part
     cluster.hold_new();
     assert_eq!(usable(&cluster), [true; 3]);
     cluster.checked(EndpointIdx(0), (false, "no".into()), Moment(1));
@@ -456,7 +456,7 @@ fn panic_mode_applies_only_to_requests_without_another_pool() {
         }
         picks
     };
-    // evenly among those that are left, too
+    // evenly among the remaining endpoints, too
     assert_eq!(picks(true), [0, 150, 150]);
     assert_eq!(picks(false), [100, 100, 100]);
     let live = cluster.live();

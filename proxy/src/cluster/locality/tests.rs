@@ -87,7 +87,7 @@ fn nearer_endpoints_have_higher_priority() {
         ("", 1),
     ];
     assert_eq!(planned(&near, "r/z/s", &world), "1:0 / 1:1 / 1:2 / 1:34");
-    // levels that nobody is in vanish
+    // levels without endpoints vanish
     let rest = &world[2..];
     assert_eq!(planned(&near, "r/z/s", rest), "1:0 / 1:12");
     assert_eq!(
@@ -120,7 +120,7 @@ fn failover_priority_orders_by_the_first_differing_label() {
         planned(&spread, "||a=1,b=1,c=1", &world),
         "1:0 / 1:1 / 1:2 / 1:3"
     );
-    // who has no labels is not ordered by them
+    // a proxy without labels does not order by them
     assert_eq!(planned(&spread, "", &world), "1:0123");
     let fixed = failing_over(&[], &["version=v2"]);
     let world = [("||version=v1", 1), ("||version=v2", 1)];
@@ -206,7 +206,7 @@ fn local_zones_are_groups_and_other_regions_are_priorities() {
         planned(&spread(&[("r", "p")]), "r/a", &endpoints),
         "5:13 1:0 / 1:4 / 1:2"
     );
-    // a region in which the local zone has nobody
+    // a region in which the local zone has no endpoint
     assert_eq!(planned(&spread(&[]), "r/c", &endpoints), "1:013 / 1:24");
 }
 

@@ -80,7 +80,7 @@ async fn late_sweep_wakes_everyone_who_is_due() {
     tokio::time::advance(TICK * 150).await;
     connection_table.sweep();
     pass(&connection_table, 64).await;
-    // Those that are due stay due until they name another deadline; every one was woken at least once.
+    // Connections that are due stay due until they set another deadline; each was woken at least once.
     assert!(woken.take() >= 200);
 }
 

@@ -7,7 +7,7 @@ const LIMITS: Limits = Limits {
     headers_max: 8,
 };
 
-/// Feeds everything at once; what came of it, how many heads were good, and where it ended.
+/// Feeds all bytes at once; returns the verdict, the number of valid heads, and the final position.
 fn read(bytes: &[u8]) -> (Verdict, u32, StreamPosition) {
     let mut framing = Framing::new(LIMITS);
     let verdict = framing.feed(bytes);

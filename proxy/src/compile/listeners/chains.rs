@@ -59,7 +59,7 @@ impl ChainCompiler<'_> {
         Arc::new(Chains::new(chains).with_nowhere(nowhere))
     }
 
-    /// What clients of the mesh are told whom no server has a host for, where a server goes by the names of clusters.
+    /// The routes for mesh clients whose SNI no server has, if a server routes by cluster names (AUTO_PASSTHROUGH).
     fn nowhere(&self, chains: &[Chain], clusters: &Clusters<'_>) -> Option<Arc<OpaqueRoutes>> {
         let mut handling = chains.iter().map(|chain| &chain.handling);
         if !handling.any(|one| matches!(one, Handling::AutoPassthrough(_))) {

@@ -44,8 +44,8 @@ pub(in crate::compile) struct HostParts<'a> {
     pub redirect: Option<Provenance>,
 }
 
-/// Every host of a listener with what serves it. What is for a service's own host is for its `aliases`, too, those that
-/// no VirtualService names itself.
+/// Every host of a listener with its rules. Rules for a service's own host apply to its `aliases` too, unless a
+/// VirtualService names the alias.
 pub(in crate::compile) fn hosts<'a>(
     servers: &'a [Bound<'_>],
     virtual_services: &[&'a Arc<Object<VirtualService>>],

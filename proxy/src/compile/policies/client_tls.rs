@@ -291,7 +291,8 @@ impl Purpose<'_> {
     /// What is spoken to endpoints of which this is known: what the whole cluster is spoken, or something of their own.
     ///
     /// The mesh's TLS ends at workloads. A gateway that answers for them ends its own, with the certificates that the
-    /// proxy was told of or a rule names; one that passes TLS on is asked for the workloads by their name in the mesh.
+    /// remote clusters file or a rule names; a gateway that passes TLS through gets the mesh name of the workloads as
+    /// SNI.
     pub(in crate::compile) fn of(
         &self,
         facts: &Facts,
@@ -449,7 +450,7 @@ impl Purpose<'_> {
         })
     }
 
-    /// Names of which the servers' certificates carry one, where the rule says none: those that the service says, and
+    /// Accepted names in server certificates if the rule has none: the names of the service, and
     /// in the mesh the identities of its endpoints, if all of them are known.
     fn names(&self, mode: ClientMode) -> Vec<Arc<str>> {
         let said = &self.service.subject_alt_names;

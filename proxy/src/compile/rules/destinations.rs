@@ -1,4 +1,4 @@
-//! Where a rule sends requests: its destinations by weight, and what a policy makes of those that it shifts.
+//! Where a rule sends requests: its weighted destinations, and the policy of destinations that a traffic shift replaces.
 
 use std::borrow::Cow;
 use std::sync::Arc;

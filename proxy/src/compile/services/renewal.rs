@@ -1,4 +1,4 @@
-//! Services after a change of Services, EndpointSlices and ServiceEntries: those that the change touches are made anew.
+//! Services after a change of Services, EndpointSlices and ServiceEntries: only touched services are compiled again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

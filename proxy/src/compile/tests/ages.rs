@@ -5,7 +5,7 @@ use crate::compile::tests::world::SERVICE;
 use crate::compile::tests::world::World;
 use crate::compile::tests::world::ask;
 
-/// Compiles these on top of the rest, in this order and the other way round, and looks at what came of it.
+/// Compiles these on top of the rest, in this order and the other way round, and checks the result.
 fn either_way(rest: &[&str], pair: [&str; 2], found: impl Fn(&World) -> String, expected: &str) {
     for pair in [pair, [pair[1], pair[0]]] {
         let world = World::only(&[rest, &pair[..]].concat());

@@ -1,4 +1,4 @@
-//! Which endpoints serve the hosts of services that several clusters have, whoever tells of them.
+//! Which endpoints serve the hosts of services that several clusters have, from whichever resources.
 
 use config_loader::{Diagnostics, ResourceSet, Severity, load_bytes};
 
@@ -37,7 +37,7 @@ fn services(documents: &[String]) -> (Services, Identity) {
     (Services::collect(&load(documents), &identity), identity)
 }
 
-/// Who serves the first port of a host, sorted; `unknown` if there is no such host.
+/// The endpoints of the first port of a host, sorted; `unknown` if there is no such host.
 fn reached(documents: &[String], host: &str) -> Vec<String> {
     let (services, identity) = services(documents);
     let Some(service) = services.find(host) else {
@@ -130,7 +130,7 @@ fn in_c2() -> String {
     )
 }
 
-/// Who serves that port of a host, and on which port, sorted.
+/// The endpoints of that port of a host with their ports, sorted.
 fn reached_on(documents: &[String], host: &str, port: u16) -> Vec<String> {
     let (services, identity) = services(documents);
     let service = services.find(host).expect("the host is known");
@@ -199,10 +199,10 @@ fn a_name_that_several_clusters_have_lets_nobody_in() {
         reached(&[import, everywhere(), exposed(clusters)], host)
     };
     let all = ["10.2.0.1", "10.3.0.1", "10.3.0.2"];
-    let nobody: [&str; 0] = [];
+    let nothing: [&str; 0] = [];
     assert_eq!(with("providerClusters: []", PLAIN), all);
     assert_eq!(with("providerClusters: [{name: c2}]", PLAIN), ["10.2.0.1"]);
-    assert_eq!(with("providerClusters: [{name: c3}]", PLAIN), nobody);
+    assert_eq!(with("providerClusters: [{name: c3}]", PLAIN), nothing);
     let some = "providerClusters: [{name: c2}, {name: c3}, {name: c9}]";
     assert_eq!(with(some, PLAIN), ["10.2.0.1"]);
     assert_eq!(with("consumerClusters: [{name: c1}]", PLAIN), all);
@@ -212,20 +212,20 @@ fn a_name_that_several_clusters_have_lets_nobody_in() {
         everywhere(),
         exposed("consumerClusters: [{name: c1}]"),
     ];
-    assert_eq!(reached(&twins, PLAIN), nobody);
+    assert_eq!(reached(&twins, PLAIN), nothing);
     assert_eq!(reached(&twins, TOGETHER), ["unknown"]);
 }
 
 #[test]
 fn what_is_hidden_is_hidden_under_federated_hosts_too() {
     let with = |clusters: &str| reached(&[in_c2(), kube(), exposed(clusters)], FEDERATED);
-    let nobody: [&str; 0] = [];
+    let nothing: [&str; 0] = [];
     assert_eq!(reached(&[in_c2()], FEDERATED), ["10.2.0.1"]);
     assert_eq!(with("consumerClusters: [{name: c1}]"), ["10.2.0.1"]);
-    assert_eq!(with("consumerClusters: [{name: c2}]"), nobody);
+    assert_eq!(with("consumerClusters: [{name: c2}]"), nothing);
     assert_eq!(with("providerClusters: [{name: c2}]"), ["10.2.0.1"]);
-    assert_eq!(with("providerClusters: [{name: c1}]"), nobody);
-    assert_eq!(with("ports: [{port: 81}]"), nobody);
+    assert_eq!(with("providerClusters: [{name: c1}]"), nothing);
+    assert_eq!(with("ports: [{port: 81}]"), nothing);
 }
 
 #[test]
@@ -265,19 +265,19 @@ fn services_of_clusters_keep_their_hosts() {
     );
     let of_c3 = || import(&[("eu/a/prod/c3", "10.3.0.1")]);
     let other = ["10.9.0.9"];
-    let nobody: [&str; 0] = [];
+    let nothing: [&str; 0] = [];
     for claims in [entry, outside] {
         let with = |documents: &[String], host| {
             let all = [std::slice::from_ref(&claims), documents].concat();
             assert_eq!(reached(&all, "other.example"), other);
             reached(&all, host)
         };
-        assert_eq!(with(&[], PLAIN), other, "nobody else has it");
-        assert_eq!(with(&[of_c3()], PLAIN), nobody, "it waits for a policy");
+        assert_eq!(with(&[], PLAIN), other, "no other cluster has it");
+        assert_eq!(with(&[of_c3()], PLAIN), nothing, "it waits for a policy");
         assert_eq!(with(&[of_c3(), everywhere()], PLAIN), ["10.3.0.1"]);
         assert_eq!(with(&[of_c3()], TOGETHER), ["10.3.0.1"]);
         assert_eq!(with(&[of_c3()], FEDERATED), other);
-        assert_eq!(with(&[in_c2()], PLAIN), nobody, "it waits for a policy");
+        assert_eq!(with(&[in_c2()], PLAIN), nothing, "it waits for a policy");
         assert_eq!(with(&[in_c2(), everywhere()], PLAIN), ["10.2.0.1"]);
         assert_eq!(with(&[in_c2()], FEDERATED), ["10.2.0.1"]);
         let own = destination("name: web-c1", ("c1", "10.1.0.1"), "");
@@ -308,7 +308,7 @@ fn a_local_name_that_is_the_host_itself_takes_nothing_from_it() {
     let of_c3 = import(&[("eu/a/prod/c3", "10.3.0.1")]);
     let documents = [own, kube(), of_c3, everywhere()];
     assert_eq!(reached(&documents, PLAIN), ["10.1.0.1", "10.3.0.1"]);
-    // nor does it let in what waits for a policy
+    // nor does it add endpoints that wait for a policy
     assert_eq!(reached(&documents[..3], PLAIN), ["10.1.0.1"]);
 }
 
@@ -328,9 +328,9 @@ fn shifts_lead_to_hosts_that_this_proxy_has() {
     let of = |name: &str, host: &str, mesh: &str| {
         destination(name, ("c2", "10.2.0.1"), &federated(host, mesh))
     };
-    let nobody: [&str; 0] = [];
+    let nothing: [&str; 0] = [];
     assert_eq!(target(&[in_c2()]), [FEDERATED]);
-    assert_eq!(target(&[of("name: x", "x.global", "b")]), nobody);
+    assert_eq!(target(&[of("name: x", "x.global", "b")]), nothing);
     let both = [
         of("name: a", "a.global", "b"),
         of("name: b", "B.global", "a"),

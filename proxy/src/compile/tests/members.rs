@@ -44,7 +44,7 @@ fn refresh(cluster: &Cluster, now: Moment) {
     cluster.refresh(now);
 }
 
-/// How many of ten requests each address gets; nobody is the empty one.
+/// How many of ten requests each address gets; the empty address means no endpoint.
 fn ten(snapshot: &Snapshot) -> BTreeMap<String, usize> {
     let mut rng = SmallRng::seed_from_u64(1);
     let federation = web(snapshot).federation.as_ref().expect("several members");
@@ -85,7 +85,7 @@ fn members_share_again_as_soon_as_one_is_back() {
         refresh(away, Moment(2 + round));
         assert_eq!(ten(snapshot), shared);
     }
-    // the tables do not show it yet, but nobody is sent there
+    // the tables are not rebuilt yet, but the endpoint gets no requests
     health.exclude(why::UNHEALTHY);
     assert_eq!(ten(snapshot), others);
 }

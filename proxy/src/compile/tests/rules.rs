@@ -200,7 +200,7 @@ fn destinations_are_named_by_service_port_and_subset() {
             "{destination: {host: s}, weight: 3}, {destination: {host: o}, weight: 0}, {destination: {host: t}, weight: 1}",
             "3 s.default:80, 0 o.default:9080, 1 t.default:80",
         ),
-        ("{destination: {host: nobody}}", "1 nobody.default:80?"),
+        ("{destination: {host: missing}}", "1 missing.default:80?"),
     ] {
         let service = rules(&format!("{{route: [{route}]}}"));
         World::of(&[rule, two_ports, one_port, &service]).check(&[("a.com/", expected)]);

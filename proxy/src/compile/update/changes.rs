@@ -37,7 +37,7 @@ impl Changes {
         Self::default()
     }
 
-    /// What differs between two sets of resources whose services are the same, but for those that are `touched`.
+    /// The difference between two sets of resources whose services are the same, except for the `touched` ones.
     pub(in crate::compile) fn between(
         before: &ResourceSet,
         now: &ResourceSet,

@@ -1,8 +1,8 @@
 //! What one compile leaves for the next: services, so that those of which nothing changed need not be put together
 //! again.
 //!
-//! After a change of Services, EndpointSlices and ServiceEntries alone, the services that these describe are made anew and all
-//! others are taken as they are.
+//! After a change of Services, EndpointSlices and ServiceEntries alone, the services that these describe are compiled
+//! again and all others are taken as they are.
 
 #[cfg(test)]
 use std::collections::BTreeMap;
@@ -101,7 +101,7 @@ impl ServiceCache {
 }
 
 impl CachedServices {
-    /// The services of these resources, if they can be told from those that there were, and what the change touches.
+    /// The services of these resources and what the change touches, if they can be derived from the previous services.
     fn services(self, resources: &ResourceSet, identity: &Identity) -> Option<(Services, Touched)> {
         let before = &self.resources;
         if !is_renewable(before, resources) {

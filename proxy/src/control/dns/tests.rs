@@ -211,7 +211,7 @@ async fn failed_address_family_keeps_its_addresses() {
     let found = lookup(question).await.unwrap();
     assert_eq!(found.addresses, [ip(1), held[1]]);
     assert!(found.partly.is_some());
-    // nobody knows of any
+    // no server has an address
     let found = lookup(new("a.test")).await.unwrap();
     assert_eq!((&*found.addresses, found.partly), (&[ip(1)][..], None));
 }

@@ -36,9 +36,9 @@ const GRPC_CHECK: &str = "/grpc.health.v1.Health/Check";
 /// Most bytes of a gRPC answer that are looked at; a health status takes seven.
 const GRPC_ANSWER_BYTES_MAX: usize = 1_024;
 
-/// Whom a header of the PROXY protocol tells of: two families represent nobody, as the protocol says of connections
+/// The addresses in a header of the PROXY protocol: none for two families, as the protocol defines for connections
 /// that the proxy makes for itself.
-const NOBODY: Client = Client {
+const NO_CLIENT: Client = Client {
     source: SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
     destination: SocketAddr::new(std::net::IpAddr::V6(Ipv6Addr::UNSPECIFIED), 0),
 };
@@ -115,7 +115,7 @@ fn words(error: &Error) -> String {
     }
 }
 
-/// A connection to the endpoint's own address: what stands in for it where requests are concerned does not count here.
+/// A connection to the endpoint's own address: a tunnel or gateway that requests would use does not apply.
 async fn connected(
     means: &Means,
     cluster: &Cluster,
@@ -143,7 +143,7 @@ async fn connected(
             client,
             host: Some(&host),
         }),
-        client: &NOBODY,
+        client: &NO_CLIENT,
         connected: None,
     };
     let settings = target.connect_settings();

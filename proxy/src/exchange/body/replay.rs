@@ -1,7 +1,7 @@
 //! A request's body with more than one reader: each try reads it from its beginning, and mirrors get copies.
 //!
-//! The body streams: what comes from the client goes to the try in progress at once, and is kept beside. Past a bound
-//! nothing is kept any more, and the request is not tried again once it has been read that far.
+//! The body streams: data from the client goes to the current attempt at once, and is buffered as well. Past a limit
+//! the buffer is dropped, and the request is not retried once it has been read that far.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -77,7 +77,7 @@ struct State {
     memory: Option<Rc<ReplayBudget>>,
     body_max: usize,
     charged: usize,
-    /// Pieces in order: all of them while they are kept, else those that the reader has not had.
+    /// Chunks in order: all of them while they are buffered, else the ones not read yet.
     kept: VecDeque<Bytes>,
     /// How many of the kept pieces the reader has had.
     next: usize,

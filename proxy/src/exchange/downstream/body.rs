@@ -318,7 +318,7 @@ impl State {
     }
 }
 
-/// The exchange's end of a lane; what comes after it is dropped is thrown away.
+/// The exchange's end of a lane; data received after it is dropped is discarded.
 #[derive(Debug)]
 pub struct Inlet(Rc<Lane>);
 

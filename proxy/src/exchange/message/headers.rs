@@ -37,7 +37,7 @@ const HTTPS: HeaderValue = HeaderValue::from_static("https");
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 const ONE: HeaderValue = HeaderValue::from_static("1");
 
-/// Edits the headers of a request that came to a gateway, and tells which of those that are left may be believed.
+/// Edits the headers of a request that came to a gateway, and returns which of the remaining ones are trusted.
 ///
 /// The peer's address is appended to `x-forwarded-for`, and the scheme is that of `origin`: a client's own claims are not
 /// believed. A request is internal when it comes straight from one of the internal addresses; only then are its `x-envoy-`
@@ -92,7 +92,7 @@ pub fn forward(
     trust
 }
 
-/// The client's address as a header value; ready-made unless a trusted hop told of another one than the peer's.
+/// The client's address as a header value; prebuilt unless a trusted hop forwarded another address than the peer's.
 fn address(connection: &Connection, origin: &Origin) -> HeaderValue {
     if origin.client == connection.client.source {
         return connection.remote_ip.clone();

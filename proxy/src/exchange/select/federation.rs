@@ -39,8 +39,8 @@ impl Target {
         self.take(federation, choice)
     }
 
-    /// An endpoint of the proxy's own member, for a request that another one has sent here: what comes from others ends here,
-    /// and neither retries nor replays take it elsewhere. None where this member does not serve it.
+    /// An endpoint of the local cluster, for a request from a remote cluster: such requests stay here,
+    /// and neither retries nor replays take it elsewhere. `None` if the local cluster does not serve it.
     pub(in crate::exchange) fn at_home(&self, worker: &Worker) -> Option<PickedEndpoint> {
         let cluster = self.cluster();
         let federation = cluster.federation.as_ref()?;
@@ -89,7 +89,8 @@ impl Target {
         }
     }
 
-    /// What keeps every one of these from serving, for the log. None where by now nothing does, or where nobody was to be picked.
+    /// The reason why none of these endpoints is available, for the log. `None` if one is available by now, or no
+    /// endpoint was to be picked.
     #[cold]
     fn why_out<'c>(
         &self,

@@ -89,7 +89,8 @@ pub fn find_route<B>(
     }
 }
 
-/// The virtual host of the service whose own address a connection is to (a VIP), for a request whose host nobody has.
+/// The virtual host of the service whose own address a connection is to (a VIP), for a request whose host no virtual
+/// host has.
 fn addressed<'h>(
     hosts: &'h HttpHosts,
     listener: &Listener,

@@ -53,7 +53,7 @@ impl Target {
         self.local_only
     }
 
-    /// The upstream cluster. Of a service of several Kubernetes clusters, the one that stands for all of them.
+    /// The upstream cluster. Of a service of several Kubernetes clusters, the one that represents all of them.
     pub fn cluster(&self) -> &Arc<Cluster> {
         self.snapshot
             .cluster(self.cluster)

@@ -42,7 +42,7 @@ const FAILURES: [Kind; 13] = [
     Kind::UpstreamReset,
 ];
 
-/// Each word, and the failures that it tries again after, once the request was sent.
+/// Each retry condition, and the failures that it retries once the request was sent.
 #[test]
 fn each_condition_matches_its_failures() {
     use Kind as K;
@@ -89,7 +89,7 @@ fn each_condition_matches_its_failures() {
     }
 }
 
-/// Each word, and what responses it tries again after.
+/// Each retry condition, and the responses that it retries.
 #[test]
 fn each_condition_matches_its_responses() {
     let fives: Vec<u16> = (500..600).collect();

@@ -470,7 +470,7 @@ fn unread_data_counts_against_the_window_after_end_of_stream() {
     client.release(places[1], 20_000);
     let back = 110_000_u32.to_be_bytes().to_vec();
     assert_eq!(said(&mut client), [(Kind::WindowUpdate, 0, 0, back)]);
-    // what nobody will read is given back with the place
+    // unread data is released with the slot
     client.vacate(places[1]);
     client.vacate(places[0]);
     let place = get(&mut client);

@@ -51,7 +51,8 @@ impl<R> Connection<R> {
         }
     }
 
-    /// Sends what windows that were opened allow, in turns. `drained` is told of each place that wants more, or is free.
+    /// Sends data round-robin as far as the windows allow. `drained` is called with each slot that wants more data or
+    /// is free.
     pub fn pump(&mut self, mut drained: impl FnMut(usize)) {
         self.short_of_room = false;
         // streams that were passed over since the last one that could send

@@ -19,7 +19,7 @@ fn join(cluster: &Arc<ClusterState>, endpoint: u64) -> QueueTicket {
     QueueTicket::join(cluster, endpoint).expect("a place in line")
 }
 
-/// The turn of one who waits, if it is its turn.
+/// The turn of a waiting request, if it is its turn.
 fn turn(place: &QueueTicket) -> Option<Turn> {
     let mut turn = std::pin::pin!(place.turn());
     match turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -160,7 +160,7 @@ async fn wake_signal_fires_when_idle_connections_are_needed() {
     let _waits = join(&cluster, 1);
     wake_signal.rung().await;
     drop(mark);
-    // one who parks later sees who waits
+    // a connection that parks later sees the waiting request
     assert!(IdleMark::new(&cluster).1);
 }
 
@@ -185,8 +185,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens: what is counted is what is held, nobody waits while there is room, an endpoint whose requests
-    /// wait has a connection, and everything is counted out at the end.
+    /// Whatever happens: what is counted is what is held, no request waits while there is room, an endpoint whose
+    /// requests wait has a connection, and everything is counted out at the end.
     #[test]
     fn connections_are_counted_exactly(steps in proptest::collection::vec(step(), 1..120)) {
         let cluster = cluster(3);

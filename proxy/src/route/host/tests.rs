@@ -83,7 +83,7 @@ fn hosts_are_normalized_without_port_trailing_dot_and_case() {
     ));
 }
 
-/// Tries every pattern.
+/// Compares with every pattern.
 fn naive<'p>(patterns: &[&'p str], host: &str) -> Option<&'p str> {
     let fits = |pattern: &&&str| match pattern.strip_prefix('*') {
         Some("") => true,

@@ -153,7 +153,7 @@ fn removed_source_keeps_the_certificate() {
     store.update(Read::default(), NOW);
     assert!(
         store.server(&settings()).is_none(),
-        "nobody wants it any more"
+        "no server needs it any more"
     );
 }
 

@@ -455,7 +455,7 @@ async fn rest_of_a_request_after_its_response_has_a_limit() {
             let (connection, mut peer) = connection();
             let wire = Rc::downgrade(&connection.wire);
             peer.write_all(OK).await.expect("written");
-            // more than a socket takes that nobody reads
+            // more than the buffers of an unread socket hold
             let mut message = post(Bytes::from(vec![0; 8 << 20]));
             let response = connection.exchange(&mut message).await.expect("answered");
             tokio::time::sleep(REST_TIME_MAX * 3).await;

@@ -101,8 +101,8 @@ impl Remote {
     }
 }
 
-/// Lists endpoints that are known with what Destinations say of those at the same addresses. Where the local cluster
-/// has none, those that they say are all that there is.
+/// Adds what Destinations say about endpoints at the same addresses to known endpoints. If the local cluster
+/// has none, the endpoints of Destinations are the only ones.
 pub(in crate::compile) fn enrich(
     known: &Workloads,
     objects: &[Arc<Object<Destination>>],

@@ -28,7 +28,7 @@ pub(in crate::compile) struct Gateways<'a> {
 }
 
 impl<'a> Gateways<'a> {
-    /// Those that are Destinations with the label `istio: ingressgateway`, outside addresses and a port named `tls`.
+    /// Gateways from Destinations with the label `istio: ingressgateway`, outside addresses and a port named `tls`.
     pub(in crate::compile) fn collect(collector: &Collector<'a>) -> Self {
         let mut by_member: HashMap<_, Vec<_>> = HashMap::new();
         for object in collector.resources.destinations.values() {
@@ -50,7 +50,7 @@ impl<'a> Gateways<'a> {
         Self { by_member }
     }
 
-    /// The gateways of a member: the one that the proxy was told of, else those of Destinations, else that of a Cluster.
+    /// The gateways of a member: from the remote clusters file, else from Destinations, else from a Cluster.
     /// What says so is noted in `draft`.
     pub(in crate::compile) fn of(&self, member: &Member, draft: &mut Draft) -> Vec<Gateway> {
         let said = member.gateway.as_ref();

@@ -40,7 +40,7 @@ async fn body_comes_out_as_it_went_in_and_is_given_back() {
     assert!(!body.is_end_stream());
     lane.watch(true);
     body.frame().await.unwrap().unwrap();
-    // whoever looks anyway is not woken
+    // a reader that polls again is not woken
     assert_eq!(count.0.load(Ordering::SeqCst), 1);
     assert!(body.is_end_stream());
     assert!(body.frame().await.is_none());

@@ -37,7 +37,7 @@ fn client_is_the_entry_that_the_trusted_hops_leave() {
         (3, list, "192.0.2.1:0"),
         (4, list, "203.0.113.9:4711"),
         (1, &[], "203.0.113.9:4711"),
-        (1, &[("x-forwarded-for", "nobody")], "203.0.113.9:4711"),
+        (1, &[("x-forwarded-for", "unknown")], "203.0.113.9:4711"),
         (1, &[("x-forwarded-for", "")], "203.0.113.9:4711"),
     ] {
         let origin = Origin::of(&connection("203.0.113.9", false), hops, &headers(lines));

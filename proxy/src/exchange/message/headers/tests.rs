@@ -1,4 +1,4 @@
-//! What a gateway adds and removes, from whom it believes what.
+//! Headers that a gateway adds and removes, and clients whose headers it trusts.
 
 use std::net::SocketAddr;
 

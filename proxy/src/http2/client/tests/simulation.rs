@@ -18,7 +18,7 @@ struct Echo {
     trailers: Option<HeaderMap>,
 }
 
-/// A request, and what came of it.
+/// A request, and its outcome.
 struct Call {
     number: usize,
     body: Vec<u8>,
@@ -275,7 +275,7 @@ impl World {
         }
     }
 
-    /// Takes what came, gives up now and then, and looks at what is complete.
+    /// Reads received data, cancels now and then, and checks completed responses.
     fn read(&mut self) {
         let places: Vec<usize> = self.calls.keys().copied().collect();
         for place in places {

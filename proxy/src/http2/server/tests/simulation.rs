@@ -122,7 +122,7 @@ impl EchoServer {
     }
 }
 
-/// Sends a body in random pieces, gives up half-way now and then, and compares what comes back.
+/// Sends a body in random chunks, cancels half-way now and then, and compares the echo.
 async fn exchange(send: client::SendRequest<Bytes>, seed: u64) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let len = rng.random_range(0..200_000_usize) * rng.random_range(0..2_usize);

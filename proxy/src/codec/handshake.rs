@@ -1,20 +1,20 @@
 //! TLS that ends here: the handshake over a connection of which nothing but the client's first message is known.
 
-use std::cell::Cell;
+mod pending;
+
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use http::HeaderValue;
 use rustls::ServerConfig;
 
+use super::accepted::AcceptedConnection;
 use super::connection_table::ConnectionHandle;
+use super::handler::Handler;
 use super::io::Stream;
 use super::transport::Transport;
-use super::{AcceptedConnection, Handler};
 use crate::exchange::downstream::client_cert;
 use crate::exchange::downstream::connection::Handshake;
 use crate::runtime::clock::Tick;
@@ -22,23 +22,8 @@ use crate::telemetry::Counter;
 use crate::tls::encrypted::{Encrypted, Failure, Reason};
 use crate::tls::{Identity, Name, Peer};
 
-/// Limits of handshakes.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Time from accept to the end of the handshake, the client's first message included. Default: 15 s.
-    pub timeout: Duration,
-    /// Handshakes that a worker has in progress at once; past it, connections are closed. Default: 4,096.
-    pub pending_max: usize,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            timeout: Duration::from_secs(15),
-            pending_max: 4096,
-        }
-    }
-}
+pub(super) use self::pending::Pending;
+pub use self::pending::Settings;
 
 /// The oldest version that is spoken, as on the wire (RFC 5246, section 6.2.1).
 const TLS_1_2: u16 = 0x0303;
@@ -56,30 +41,6 @@ pub struct Terms {
     pub version: u16,
     /// When it has to be over.
     pub due: Tick,
-}
-
-/// Counts the handshakes of a worker that are not over.
-#[derive(Debug, Default)]
-pub(super) struct Pending(Rc<Cell<usize>>);
-
-/// A handshake that is not over; counted out when dropped.
-struct Begun(Rc<Cell<usize>>);
-
-impl Pending {
-    /// Counts one more, unless that is too many.
-    fn begin(&self, max: usize) -> Option<Begun> {
-        if self.0.get() >= max {
-            return None;
-        }
-        self.0.set(self.0.get() + 1);
-        Some(Begun(Rc::clone(&self.0)))
-    }
-}
-
-impl Drop for Begun {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
-    }
 }
 
 impl<A: Handler> AcceptedConnection<A> {

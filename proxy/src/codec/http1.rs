@@ -3,6 +3,8 @@
 //! A connection alternates between being served, by a hyper connection that is boxed, and being parked, when only the
 //! socket is left. Requests are answered in order, one at a time, as hyper does it.
 
+mod settings;
+
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::future::{Future, poll_fn};
@@ -15,84 +17,26 @@ use std::time::Duration;
 use http::header::{CONNECTION, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use hyper::server::conn::http1::{Builder, UpgradeableConnection};
+use hyper::server::conn::http1::UpgradeableConnection;
 use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::TokioIo;
 
-use super::check::{self, Http10};
+use super::check;
 use super::connection_table::ConnectionHandle;
 use super::flight::{Flights, Outgoing};
-use super::framing::{Limits, StreamPosition};
+use super::framing::StreamPosition;
 use super::future_slot::FutureSlot;
+use super::handler::Handler;
 use super::io::{Stream, Wire};
 use super::park::{self, Done, linger};
 use super::refusal::Refusal;
+use super::server::Server;
 use super::watchdog::{Action, Seen, Timeouts, Watchdog};
-use super::{Handler, Server};
 use crate::exchange::record::log::Unserved;
 use crate::exchange::{Connection, DownstreamBody};
 use crate::telemetry::Counter;
 
-/// Limits and timeouts of HTTP/1 connections.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Whether HTTP/1.0 is served. Default: yes.
-    pub http10: Http10,
-    /// Bytes of a request head with all its header fields, and of a trailer section; past it, 431. Default: 60 KiB.
-    pub head_bytes_max: usize,
-    /// Header fields of a request; past it, 431. Default: 100.
-    pub headers_max: usize,
-    /// Time from the first byte of a request head to its last; past it, 408. Default: 10 s.
-    pub head_timeout: Duration,
-    /// Time without a byte moving while the peer owes us bytes of a request body, or does not take bytes of a response;
-    /// past it, the connection is closed. Default: 5 min.
-    pub body_timeout: Duration,
-    /// Time between requests after which a connection gives its memory back; at once if the pause before was longer.
-    /// Default: 1 s.
-    pub park_after: Duration,
-    /// Bytes buffered in each direction. Default: 64 KiB; at least `head_bytes_max`.
-    pub buffer_bytes_max: usize,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            http10: Http10::Accept,
-            head_bytes_max: 60 * 1024,
-            headers_max: 100,
-            head_timeout: Duration::from_secs(10),
-            body_timeout: Duration::from_secs(300),
-            park_after: Duration::from_secs(1),
-            buffer_bytes_max: 64 * 1024,
-        }
-    }
-}
-
-impl Settings {
-    /// Limits of a request head.
-    pub(super) fn limits(&self) -> Limits {
-        Limits {
-            head_bytes_max: self.head_bytes_max,
-            headers_max: self.headers_max,
-        }
-    }
-
-    /// hyper's own limits lie just above ours, which have seen the bytes before.
-    pub(super) fn builder(&self) -> Builder {
-        let mut builder = Builder::new();
-        let buffer = self.buffer_bytes_max.max(self.head_bytes_max).max(8192);
-        builder.max_buf_size(buffer + 1024);
-        builder.max_header_size(self.head_bytes_max + 1024);
-        // hyper keeps its default number on the stack and any other on the heap.
-        if self.headers_max != HYPER_HEADERS_MAX {
-            builder.max_headers(self.headers_max);
-        }
-        builder
-    }
-}
-
-/// hyper's default for header fields.
-const HYPER_HEADERS_MAX: usize = 100;
+pub use self::settings::Settings;
 
 /// How serving, as opposed to parking, came to an end.
 enum Ended {

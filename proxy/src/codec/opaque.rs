@@ -16,8 +16,8 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-use super::Timeouts;
 use super::connection_table::ConnectionHandle;
+use super::timeouts::Timeouts;
 use super::transport::Transport;
 use crate::exchange::tcp::{Opened, Record, Side, broken};
 use crate::runtime::clock::Tick;

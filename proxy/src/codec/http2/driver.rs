@@ -15,9 +15,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::super::check::{self, Http10};
 use super::super::extended_connect;
+use super::super::handler::Handler;
 use super::super::io::Stream;
 use super::super::refusal::Refusal;
-use super::super::{Handler, Server};
+use super::super::server::Server;
 use super::ready::Ready;
 use super::slot::{FutureSlots, StreamWork, Work};
 use crate::exchange::downstream::body::{Lane, Outbound};
@@ -26,7 +27,6 @@ use crate::http2::Reason;
 use crate::http2::head;
 use crate::http2::output::SLICES;
 use crate::http2::server::{self as engine, Event};
-use crate::http2::worker_buffers::WorkerBuffers;
 use crate::runtime::gather;
 
 /// Reads in one turn, so that other connections get theirs.
@@ -34,22 +34,6 @@ const READS: usize = 4;
 
 /// Times that bodies are taken further and written in one turn.
 const ROUNDS: usize = 8;
-
-/// What the connections of a worker share.
-#[derive(Debug)]
-pub(in crate::codec) struct Shared {
-    memory: WorkerBuffers,
-    dates: super::date::Dates,
-}
-
-impl Shared {
-    pub(in crate::codec) fn new() -> Self {
-        Self {
-            memory: WorkerBuffers::default(),
-            dates: super::date::Dates::default(),
-        }
-    }
-}
 
 /// Why a connection is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use super::super::Handler;
+use super::super::handler::Handler;
 use crate::exchange::downstream::body::Lane;
 use crate::http2::head::Request as Head;
 
@@ -25,7 +25,7 @@ pub(super) enum Work<A: Handler> {
     Tunnel,
 }
 
-/// The place of a stream.
+/// The work of one stream.
 pub(super) struct StreamWork<A: Handler> {
     pub(super) work: Work<A>,
     /// The request's body, if it has one.
@@ -50,7 +50,7 @@ impl<A: Handler> Default for StreamWork<A> {
     }
 }
 
-/// Seats that wait to be used again.
+/// Memory of futures that are over, for further ones.
 pub(super) struct FutureSlots<F>(Vec<FutureSlot<F>>);
 
 impl<F: Future> FutureSlots<F> {
@@ -69,7 +69,7 @@ impl<F: Future> FutureSlots<F> {
         }
     }
 
-    /// Drops the future and keeps its memory. Not more seats than streams at a time are ever made.
+    /// Drops the future and keeps its memory. There are never more slots than streams at a time.
     pub(super) fn give_back(&mut self, mut future_slot: FutureSlot<F>) {
         future_slot.set(None);
         self.0.push(future_slot);

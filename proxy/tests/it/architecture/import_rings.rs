@@ -10,7 +10,7 @@ use super::{root, rust_files};
 const OPEN_RINGS: &[(&str, &str)] = &[
     ("proxy", "admin"),
     ("proxy", "app"),
-    ("proxy", "codec"),
+
     ("proxy", "command"),
     ("proxy", "control"),
     ("proxy", "explain"),

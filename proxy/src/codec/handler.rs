@@ -1,0 +1,57 @@
+//! What the codec asks of the rest of the proxy.
+
+use std::error::Error as StdError;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::body::Body;
+use hyper::{Request, Response};
+
+use crate::exchange::record::log::Unserved;
+use crate::exchange::tcp::{DownstreamTcp, Opened};
+use crate::exchange::{Connection, DownstreamBody};
+use crate::snapshot::{Listener, ListenerKey};
+
+/// What answers requests: `exchange::run` in a proxy, a closure in tests.
+pub trait Handler: 'static {
+    /// Body of the responses.
+    type Body: Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>> + Unpin + 'static;
+
+    /// An answer that is being made.
+    type Future: Future<Output = Response<Self::Body>> + 'static;
+
+    /// Answers one request that came on this connection.
+    fn answer(&self, connection: &Rc<Connection>, request: Request<DownstreamBody>)
+    -> Self::Future;
+
+    /// The listener as it is configured now. `None` when it is not configured, or not known here: its
+    /// connections are then taken to carry HTTP.
+    fn listener(&self, _key: &ListenerKey, _local: SocketAddr) -> Option<Arc<Listener>> {
+        None
+    }
+
+    /// Connects a raw TCP connection to its destination; `None` if it has none.
+    fn open(&self, _asked: DownstreamTcp) -> impl Future<Output = Option<Opened>> + 'static {
+        std::future::ready(None)
+    }
+
+    /// Takes note of a request that was refused instead.
+    fn refused(&self, _connection: &Connection, _unserved: &Unserved<'_>) {}
+}
+
+impl<F, Fut, B> Handler for F
+where
+    F: Fn(Rc<Connection>, Request<DownstreamBody>) -> Fut + 'static,
+    Fut: Future<Output = Response<B>> + 'static,
+    B: Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>> + Unpin + 'static,
+{
+    type Body = B;
+    type Future = Fut;
+
+    fn answer(&self, connection: &Rc<Connection>, request: Request<DownstreamBody>) -> Fut {
+        self(Rc::clone(connection), request)
+    }
+}

@@ -1,0 +1,124 @@
+//! What the connections of one worker share.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hyper::{Request, StatusCode};
+
+use super::connection_table::ConnectionTable;
+use super::handler::Handler;
+use super::handshake::Pending;
+use super::http2::Shared as Http2Shared;
+use super::io::Counted;
+use super::opaque::Scratch;
+use super::refusal::Refusal;
+use super::settings::Settings;
+use super::timeouts::Timeouts;
+use crate::exchange::{Connection, DownstreamBody};
+use crate::runtime::task::Supervisor;
+use crate::snapshot::ListenerKey;
+use crate::telemetry::{ConnectionProtocol, Counter, ListenerStats, Telemetry, WorkerId};
+
+/// What one worker serves connections with.
+#[derive(Debug)]
+pub struct Server<A> {
+    pub(super) handler: A,
+    pub(super) settings: Settings,
+    pub(super) timeouts: Timeouts,
+    pub(super) http1: hyper::server::conn::http1::Builder,
+    pub(super) http2: Http2Shared,
+    pub(super) connection_table: Rc<ConnectionTable>,
+    pub(super) scratch: Scratch,
+    pub(super) supervisor: Supervisor,
+    pub(super) telemetry: Arc<Telemetry>,
+    pub(super) worker: WorkerId,
+    pub(super) stats: RefCell<BTreeMap<ListenerKey, Arc<ListenerStats>>>,
+    pub(super) handshakes: Pending,
+}
+
+impl<A: Handler> Server<A> {
+    /// Serves with these settings, on the current thread.
+    ///
+    /// # Panics
+    ///
+    /// Outside a `tokio::task::LocalSet`.
+    pub fn new(
+        handler: A,
+        settings: Settings,
+        telemetry: Arc<Telemetry>,
+        worker: WorkerId,
+    ) -> Self {
+        let panics = Arc::clone(&telemetry);
+        let supervisor =
+            Supervisor::new(move || panics.counters.increment(worker, Counter::TaskPanics));
+        let connection_table = Rc::new(ConnectionTable::new());
+        let clock = Rc::clone(&connection_table);
+        supervisor.spawn("clock", async move { clock.run().await });
+        Self {
+            handler,
+            timeouts: settings.timeouts,
+            http1: settings.http1.builder(),
+            http2: Http2Shared::new(),
+            settings,
+            connection_table,
+            scratch: Scratch::new(),
+            supervisor,
+            telemetry,
+            worker,
+            stats: RefCell::default(),
+            handshakes: Pending::default(),
+        }
+    }
+
+    /// Adds one to a counter of this worker.
+    pub fn count(&self, counter: Counter) {
+        self.telemetry.counters.increment(self.worker, counter);
+    }
+
+    /// Counts and records a request that is refused by its head; returns the status of the reply.
+    pub(super) fn refuse(
+        &self,
+        connection: &Connection,
+        request: &Request<DownstreamBody>,
+        refusal: Refusal,
+    ) -> StatusCode {
+        self.count(refusal.counter());
+        let status = refusal.status().unwrap_or(StatusCode::BAD_REQUEST);
+        let unserved = refusal.unserved(Some(request), status);
+        self.handler.refused(connection, &unserved);
+        status
+    }
+
+    /// Starts this worker's tasks.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
+    /// Asks the connections of a listener that is being closed to go elsewhere: HTTP/1 by `connection: close` on their
+    /// next response, HTTP/2 by GOAWAY.
+    pub fn drain_listener(&self, listener: &ListenerKey) {
+        self.stats.borrow_mut().remove(listener);
+        self.connection_table.drain(listener);
+    }
+
+    /// The listener was opened, possibly again.
+    pub fn open_listener(&self, listener: &ListenerKey) {
+        self.connection_table.reopen(listener);
+    }
+
+    pub(super) fn counted(&self, listener: &ListenerKey, protocol: ConnectionProtocol) -> Counted {
+        let mut by_listener = self.stats.borrow_mut();
+        let stats = match by_listener.get(listener) {
+            Some(stats) => Arc::clone(stats),
+            None => {
+                let name = listener.address.to_string();
+                let stats = self.telemetry.stats.listener_stats(&name);
+                by_listener.insert(listener.clone(), Arc::clone(&stats));
+                stats
+            }
+        };
+        Counted::new(stats, self.worker, protocol)
+    }
+}

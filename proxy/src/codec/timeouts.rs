@@ -1,0 +1,51 @@
+//! Timeouts of downstream connections.
+
+use std::time::Duration;
+
+use super::http1::Settings as Http1Settings;
+use super::park::Patience;
+use super::watchdog;
+
+/// Timeouts of connections of any protocol.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// Time without a request after which a connection is closed. Default: 1 h.
+    pub idle: Duration,
+    /// The same once a drain has begun, for HTTP/1: long enough for a request that is on its way. Default: 1 s.
+    pub drain_idle: Duration,
+    /// Time that a connection gets to finish, once its listener was closed or the proxy drains. Default: 45 s.
+    pub drain: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(3600),
+            drain_idle: Duration::from_secs(1),
+            drain: Duration::from_secs(45),
+        }
+    }
+}
+
+impl Timeouts {
+    pub(super) fn patience(&self) -> Patience {
+        Patience {
+            idle: self.idle,
+            drain_idle: self.drain_idle,
+        }
+    }
+
+    pub(super) fn http1(
+        &self,
+        http1: &Http1Settings,
+        park_after: Option<Duration>,
+    ) -> watchdog::Timeouts {
+        watchdog::Timeouts {
+            head: http1.head_timeout,
+            body: http1.body_timeout,
+            park_after,
+            drain_idle: self.drain_idle,
+            drain: self.drain,
+        }
+    }
+}

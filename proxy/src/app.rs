@@ -1,139 +1,59 @@
 //! Composition root: makes runtimes, registry, snapshot slot, listeners and admin, and hands each part its settings.
 
+mod admin_sockets;
 mod certificates;
-
-mod doors;
-
-mod dump;
-
+mod dumped_resources;
+pub mod pages;
 mod readiness;
-
+mod settings;
 mod signals;
-
 mod sources;
-
-pub mod views;
+mod start_error;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::io;
-use std::net::SocketAddr;
-use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use config_loader::{ReadOptions, Watch};
+use config_loader::Watch;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
-use crate::admin::AdminHosts;
-use crate::codec;
 use crate::control::certificates::Directories;
 use crate::control::dns::{Follower, system_lookup};
 use crate::control::ejection_sweep::EjectionSweep;
 use crate::control::health::Checker;
-use crate::control::members::ClustersFile;
 use crate::control::memory::MemoryReturn;
 use crate::control::publish::Publisher;
 use crate::control::{Control, DNS_CHANGES_MAX, Found, Quarantine, Told};
-use crate::exchange::settings::ExchangeSettings;
 use crate::exchange::{Worker, WorkerParts};
-use crate::identity::Identity;
 use crate::listener::ListenerStatusTable;
 use crate::registry::{Registry, WakeSignal};
 use crate::runtime::admission::Admission;
 use crate::runtime::drain::{self, Stage, Trigger};
 use crate::snapshot::SnapshotSlot;
 use crate::telemetry::{
-    AccessLog, AccessLogFormat, AccessLogSettings, AccessLogTarget, BuildInfo, LogControl,
-    Reporter, RequestLabels, Telemetry, WorkerId,
+    AccessLog, AccessLogSettings, AccessLogTarget, LogControl, Reporter, RequestLabels, Telemetry,
+    WorkerId,
 };
 use crate::tls::Store;
 use crate::worker::{self, Workers};
 
-use self::doors::Doors;
-use self::signals::{ReloadSignals, Signals, Told as Signalled};
-pub use sources::unreadable;
+use self::admin_sockets::AdminSockets;
+pub use self::settings::Settings;
+use self::settings::build_info;
+use self::signals::{ReloadSignals, SignalAction, Signals};
+pub use self::sources::unreadable;
+pub use self::start_error::StartError;
+use self::start_error::{broken, failed};
 
 /// How long the access log may take to write what waits when the process ends.
 const LOG_FLUSH_MAX: Duration = Duration::from_secs(2);
 
 /// How often a worker looks at its idle upstream connections.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-
-/// What the proxy is started with.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Files and directories of resources.
-    pub paths: Vec<PathBuf>,
-    /// How strictly they are read.
-    pub read: ReadOptions,
-    /// The file of what is known of other clusters, which `identity` has as it was at the start.
-    pub clusters: Option<ClustersFile>,
-    /// Who the proxy is.
-    pub identity: Identity,
-    /// Worker threads.
-    pub workers: NonZeroUsize,
-    /// Address of the admin server.
-    pub admin: SocketAddr,
-    /// Names that it goes by apart from its addresses.
-    pub admin_hosts: AdminHosts,
-    /// Address of health pages and metrics for others than the admin server's users.
-    pub health: Option<SocketAddr>,
-    /// Whether a configuration that asks for no listener is what was wanted.
-    pub allow_empty: bool,
-    /// DNS servers that are asked instead of the system's.
-    pub dns_servers: Vec<SocketAddr>,
-    /// Format of the access log; `None` for none.
-    pub access_log: Option<AccessLogFormat>,
-    /// Where the access log goes.
-    pub access_log_target: AccessLogTarget,
-    /// Filter of the process log.
-    pub log_level: String,
-    /// How long everything goes on after a signal to end, so that others learn that readiness fails.
-    pub pre_drain: Duration,
-    /// How long requests that run may take to finish in a drain.
-    pub drain_time: Duration,
-    /// Limits of downstream connections.
-    pub codec: codec::Settings,
-    /// Settings of the request path.
-    pub exchange: ExchangeSettings,
-}
-
-/// Why the proxy did not start, or how it failed, in words for a person.
-#[derive(Debug)]
-pub struct StartError {
-    text: String,
-    /// Whether nothing that the user gave is the reason.
-    pub internal: bool,
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for StartError {}
-
-/// Something that the user gave cannot be used.
-fn failed<E: fmt::Display>(what: &str) -> impl FnOnce(E) -> StartError + '_ {
-    move |error| StartError {
-        text: format!("{what}: {error}"),
-        internal: false,
-    }
-}
-
-/// The system refuses what a proxy needs, or the proxy has a fault.
-fn broken<E: fmt::Display>(what: &str) -> impl FnOnce(E) -> StartError + '_ {
-    move |error| StartError {
-        internal: true,
-        ..failed(what)(error)
-    }
-}
 
 /// Serves until a signal or the admin server ends it; blocks.
 ///
@@ -202,7 +122,7 @@ impl App {
         let signals = ReloadSignals::listen()?;
         let telemetry = Telemetry::new(settings.workers.get(), build_info());
         let access_log = Arc::new(open_access_log(&settings)?);
-        let doors = Doors::open(&settings).await?;
+        let sockets = AdminSockets::open(&settings).await?;
         let (found_sender, found) = watch::channel(Found::default());
         let watch = sources::load(&settings, &found_sender)?;
         let watches = (watch, sources::follow_members(&settings, found_sender)?);
@@ -238,7 +158,7 @@ impl App {
         let signals = signals.and_end()?;
         let workers = start_workers(&settings, &shared, &slot, &access_log)?;
         look_after(control, &slot, &workers.admission);
-        let sources = views::Sources {
+        let sources = pages::Sources {
             slot,
             certificates,
             journal: Arc::clone(registry.journal()),
@@ -252,7 +172,7 @@ impl App {
             settings: settings.clone(),
             logging,
         };
-        serve_pages(doors, sources, settings.workers.get());
+        serve_pages(sockets, sources, settings.workers.get());
         Ok(Self {
             workers,
             drain: trigger,
@@ -269,10 +189,10 @@ impl App {
     async fn serve(mut self) -> Result<(), StartError> {
         loop {
             tokio::select! {
-                told = self.signals.next() => match told {
-                    Signalled::End => break,
-                    Signalled::Reload => self.reload(),
-                    Signalled::Reopen => self.access_log.reopen(),
+                action = self.signals.next() => match action {
+                    SignalAction::End => break,
+                    SignalAction::Reload => self.reload(),
+                    SignalAction::Reopen => self.access_log.reopen(),
                 },
                 () = self.quit.notified() => break,
             }
@@ -345,16 +265,6 @@ fn publisher(
     Publisher::new(identity, live, Arc::clone(telemetry), Arc::clone(slot))
 }
 
-/// The revision is whatever `STRAIT_REVISION` was in the environment of the build.
-fn build_info() -> BuildInfo {
-    BuildInfo {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        revision: option_env!("STRAIT_REVISION")
-            .unwrap_or("unknown")
-            .to_owned(),
-    }
-}
-
 fn open_access_log(settings: &Settings) -> Result<AccessLog, StartError> {
     let Some(format) = settings.access_log else {
         return Ok(AccessLog::off());
@@ -397,9 +307,9 @@ async fn sweep(worker: Weak<Worker>, wake_signal: Arc<WakeSignal>) {
 }
 
 /// Serves the admin and health pages, and logs that the proxy is up.
-fn serve_pages(doors: Doors, sources: views::Sources, workers: usize) {
-    let admin = doors.admin();
-    doors.serve(sources);
+fn serve_pages(sockets: AdminSockets, sources: pages::Sources, workers: usize) {
+    let admin = sockets.admin();
+    sockets.serve(sources);
     tracing::info!(%admin, workers, "strait is serving");
 }
 

@@ -4,8 +4,8 @@ use std::fmt::{Display, Write};
 
 use http::StatusCode;
 
-use super::AdminState;
 use super::reply::{Query, Reply};
+use super::state::AdminState;
 use super::view::{ClusterView, EndpointView, MemberView, PriorityView};
 
 /// The page.

@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use super::AdminState;
 use super::reply::{Query, Reply};
+use super::state::AdminState;
 
 const REDACTED: &str = "[redacted]";
 

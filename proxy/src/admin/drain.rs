@@ -2,8 +2,8 @@
 
 use http::StatusCode;
 
-use super::AdminState;
 use super::reply::{Query, Reply};
+use super::state::AdminState;
 
 /// Stops taking connections; the process stays.
 pub(super) fn drain(state: &AdminState, _: Query<'_>) -> Reply {

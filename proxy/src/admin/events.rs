@@ -4,8 +4,10 @@ use std::fmt::Write;
 
 use http::StatusCode;
 
-use super::AdminState;
 use super::reply::{Query, Reply};
+use super::state::AdminState;
+use super::view::EventView;
+use crate::registry::Journal;
 
 /// The page.
 pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
@@ -24,4 +26,20 @@ pub(super) fn show(state: &AdminState, query: Query<'_>) -> Reply {
         );
     }
     Reply::text(StatusCode::OK, text)
+}
+
+/// The views of a journal, oldest event first.
+pub fn views(journal: &Journal) -> Vec<EventView> {
+    let now = journal.now();
+    let events = journal.since(0).into_iter();
+    events
+        .map(|event| EventView {
+            number: event.number,
+            seconds_ago: now.since(event.at).as_secs_f64(),
+            cluster: event.cluster.to_string(),
+            endpoint: event.endpoint.map(String::from),
+            kind: event.what.name().to_owned(),
+            message: event.what.to_string(),
+        })
+        .collect()
 }

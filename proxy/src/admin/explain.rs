@@ -2,13 +2,10 @@
 
 use http::StatusCode;
 
-use super::AdminState;
 use super::reply::{Query, Reply};
+use super::state::AdminState;
+use crate::explain::Question;
 use crate::explain::text::{self, Detail};
-use crate::explain::{Explanation, Question};
-
-/// Answers a question by the applied configuration.
-pub type Explainer = Box<dyn Fn(&Question) -> Explanation + Send + Sync>;
 
 const USAGE: &str = "\
 /explain?url=http://shop.example/cart   why this request goes where it goes

@@ -2,8 +2,8 @@
 
 use http::StatusCode;
 
-use super::AdminState;
 use super::reply::{Query, Reply};
+use super::state::AdminState;
 use super::view::Readiness;
 
 /// 503 until everything is in place, and again while draining, so that load balancers move on.

@@ -4,13 +4,14 @@ use std::fmt::Write;
 
 use http::Method;
 
-use super::pages::PAGES;
-use super::reply::{Query, Reply};
+use super::health;
+use super::page::Page;
+use super::reply::Reply;
+use super::state::AdminState;
 use super::view::{QuarantineView, Readiness};
-use super::{AdminState, health};
 
 /// The page.
-pub(super) fn show(state: &AdminState, _: Query<'_>) -> Reply {
+pub(super) fn show(state: &AdminState, pages: &[Page]) -> Reply {
     let mut html = String::from(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Strait</title>\
          <style>body{font-family:sans-serif;margin:2em}td{padding:.1em 1em .1em 0}</style><h1>Strait</h1>\n",
@@ -28,7 +29,7 @@ pub(super) fn show(state: &AdminState, _: Query<'_>) -> Reply {
     }
     quarantined(&mut html, &(state.quarantined)());
     html.push_str("<table>\n");
-    for page in PAGES {
+    for page in pages {
         let path = page.path;
         let link = match page.method {
             Method::GET => format!("<a href=\"{path}\">{path}</a>"),

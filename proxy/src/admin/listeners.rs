@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use http::StatusCode;
 
-use super::AdminState;
 use super::reply::{Query, Reply};
+use super::state::AdminState;
 use super::view::ListenerView;
 
 /// Listeners, as text or JSON.

@@ -2,8 +2,8 @@
 
 use http::StatusCode;
 
-use super::AdminState;
 use super::reply::{Query, Reply};
+use super::state::AdminState;
 
 /// The filter in effect.
 pub(super) fn show(state: &AdminState, _: Query<'_>) -> Reply {

@@ -2,49 +2,16 @@
 
 use http::{Method, StatusCode};
 
+use super::page::{Offer, Page, get, post};
 use super::reply::{Query, Reply};
+use super::state::AdminState;
 use super::{
-    AdminState, certs, clusters, config_dump, drain, events, explain, health, home, listeners,
-    logging, stats,
+    certs, clusters, config_dump, drain, events, explain, health, home, listeners, logging, stats,
 };
-
-/// What a server offers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offer {
-    /// Every page.
-    All,
-    /// What probes and scrapers ask for: pages that change nothing and show nothing of the configuration.
-    Health,
-}
-
-/// Paths of [`Offer::Health`].
-const HEALTH: [&str; 4] = [
-    "/healthz/ready",
-    "/healthz/live",
-    "/stats/prometheus",
-    "/metrics",
-];
-
-impl Offer {
-    fn has(self, page: &Page) -> bool {
-        self == Self::All || HEALTH.contains(&page.path) && page.method == Method::GET
-    }
-}
-
-/// A page that answers one method. A page with two methods has two rows.
-pub(super) struct Page {
-    /// `GET` (which includes HEAD) or `POST`.
-    pub(super) method: Method,
-    /// Exact path.
-    pub(super) path: &'static str,
-    /// What it shows or does.
-    pub(super) help: &'static str,
-    answer: fn(&AdminState, Query<'_>) -> Reply,
-}
 
 /// Every page, in the order in which the first one lists them.
 pub(super) const PAGES: &[Page] = &[
-    get("/", "this list", home::show),
+    get("/", "this list", home),
     get(
         "/healthz/ready",
         "200 when traffic may come, else 503",
@@ -101,30 +68,8 @@ pub(super) const PAGES: &[Page] = &[
     post("/quitquitquit", "drain, then exit", drain::quit),
 ];
 
-const fn get(
-    path: &'static str,
-    help: &'static str,
-    answer: fn(&AdminState, Query<'_>) -> Reply,
-) -> Page {
-    Page {
-        method: Method::GET,
-        path,
-        help,
-        answer,
-    }
-}
-
-const fn post(
-    path: &'static str,
-    help: &'static str,
-    answer: fn(&AdminState, Query<'_>) -> Reply,
-) -> Page {
-    Page {
-        method: Method::POST,
-        path,
-        help,
-        answer,
-    }
+fn home(state: &AdminState, _: Query<'_>) -> Reply {
+    home::show(state, PAGES)
 }
 
 /// Answers a request.

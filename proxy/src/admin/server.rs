@@ -20,9 +20,10 @@ use tokio::time::{sleep, sleep_until, timeout};
 
 use super::accepts::Accepts;
 use super::guests::{Activity, Guests};
-use super::pages::Offer;
+use super::page::Offer;
+use super::pages;
 use super::reply::{Query, Reply, ReplyBody};
-use super::{AdminState, pages};
+use super::state::AdminState;
 use crate::telemetry::{Counter, WorkerId};
 
 /// Bounds of the admin server. Not settings: so far no user has needed to change them.

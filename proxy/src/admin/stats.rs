@@ -3,9 +3,9 @@
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, VARY};
 use http::{HeaderValue, StatusCode};
 
-use super::AdminState;
 use super::gzip::Gzip;
 use super::reply::{Query, Reply};
+use super::state::AdminState;
 use crate::telemetry::TextFormat;
 
 /// The page.

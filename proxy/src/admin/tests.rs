@@ -3,17 +3,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::view::{EndpointView, EventView, LimitView, ListenerState, MemberView, PriorityView};
+use super::view::{
+    CertificateView, ClusterView, EndpointView, EventView, LimitView, ListenerState, ListenerView,
+    MemberView, PriorityView, QuarantineView, Readiness,
+};
 use super::*;
 use crate::compile::Survey;
-use crate::telemetry::{AccessLog, Counter, Telemetry, WorkerId};
+use crate::telemetry::{
+    AccessLog, BuildInfo, Counter, Exposition, LogControl, Telemetry, WorkerId,
+};
 
 /// An admin server on a free port, with what its pages were made to do.
 struct Admin {

@@ -4,8 +4,8 @@ use crate::admin::view::Readiness;
 use crate::listener::ListenerStatus;
 use crate::snapshot::ListenerKey;
 
-/// What readiness follows from.
-pub(super) struct Standing<'a> {
+/// What decides about readiness.
+pub(super) struct ReadinessInputs<'a> {
     /// The listeners that are asked for.
     pub wanted: &'a [ListenerKey],
     /// What became of listeners.
@@ -18,7 +18,7 @@ pub(super) struct Standing<'a> {
     pub refused: usize,
 }
 
-impl Standing<'_> {
+impl ReadinessInputs<'_> {
     /// A proxy becomes ready when all is open. After that a listener that cannot be opened concerns only itself, as
     /// long as another one is open: a mistake in one Gateway must not take all others out of service.
     pub(super) fn readiness(&self, was_ready: bool) -> Readiness {
@@ -96,7 +96,7 @@ mod tests {
         (was_ready, allow_empty): (bool, bool),
     ) -> Option<String> {
         let wanted: Vec<_> = ports.iter().map(|port| key(*port)).collect();
-        let standing = Standing {
+        let standing = ReadinessInputs {
             wanted: &wanted,
             listeners,
             workers: 2,

@@ -1,12 +1,12 @@
-//! What the process is told by signals.
+//! Signals of the operating system.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::{StartError, broken};
+use super::start_error::{StartError, broken};
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum SignalAction {
     /// SIGTERM, SIGINT: end.
     End,
     /// SIGHUP: look at all files, reopen logs.
@@ -15,14 +15,14 @@ pub(super) enum Told {
     Reopen,
 }
 
-/// The signals that ask a running proxy for something, from here on instead of ending the process.
+/// The signals for reloading, which no longer end the process.
 pub(super) struct ReloadSignals {
     hangup: Signal,
     user: Signal,
 }
 
 impl ReloadSignals {
-    /// Listens for them. They may come while the proxy starts; it looks at them once it serves.
+    /// Listens for them. Signals that come while the proxy starts are handled once it serves.
     pub(super) fn listen() -> Result<Self, StartError> {
         Ok(Self {
             hangup: heard(SignalKind::hangup(), "SIGHUP")?,
@@ -30,7 +30,7 @@ impl ReloadSignals {
         })
     }
 
-    /// Listens also for the signals that end the proxy. Before that they end the process at once, also where its start
+    /// Listens also for the signals that end the proxy. Until then they end the process at once, even if its start
     /// waits for something.
     pub(super) fn and_end(self) -> Result<Signals, StartError> {
         Ok(Signals {
@@ -54,17 +54,17 @@ pub(super) struct Signals {
 
 impl Signals {
     /// Waits for the next one.
-    pub(super) async fn next(&mut self) -> Told {
+    pub(super) async fn next(&mut self) -> SignalAction {
         tokio::select! {
-            _ = self.terminate.recv() => Told::End,
-            _ = self.interrupt.recv() => Told::End,
-            _ = self.reload.hangup.recv() => Told::Reload,
-            _ = self.reload.user.recv() => Told::Reopen,
+            _ = self.terminate.recv() => SignalAction::End,
+            _ = self.interrupt.recv() => SignalAction::End,
+            _ = self.reload.hangup.recv() => SignalAction::Reload,
+            _ = self.reload.user.recv() => SignalAction::Reopen,
         }
     }
 
-    /// Waits for one to end; others mean nothing any more.
+    /// Waits for a signal to end; ignores others.
     pub(super) async fn end(&mut self) {
-        while self.next().await != Told::End {}
+        while self.next().await != SignalAction::End {}
     }
 }

@@ -4,7 +4,8 @@
 use config_loader::{Diagnostic, Severity, Watch, WatchSettings};
 use tokio::sync::watch;
 
-use super::{Settings, StartError, failed};
+use super::settings::Settings;
+use super::start_error::{StartError, failed};
 use crate::control::Found;
 
 /// The first path that cannot be read, if there is one.

@@ -5,18 +5,20 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 
-use super::{Settings, StartError, failed, views};
+use super::pages;
+use super::settings::Settings;
+use super::start_error::{StartError, failed};
 use crate::admin::{self, AdminLimits, Offer};
 use crate::listener::socket::refusal;
 
 /// Sockets that listen, and are not served yet.
-pub(super) struct Doors {
+pub(super) struct AdminSockets {
     admin: TcpListener,
     health: Option<TcpListener>,
     address: SocketAddr,
 }
 
-impl Doors {
+impl AdminSockets {
     /// Listens where the settings say.
     pub(super) async fn open(settings: &Settings) -> Result<Self, StartError> {
         let admin = bind(settings.admin, "the admin server", "--admin").await?;
@@ -37,7 +39,7 @@ impl Doors {
     }
 
     /// Answers for as long as the process lives.
-    pub(super) fn serve(self, sources: views::Sources) {
+    pub(super) fn serve(self, sources: pages::Sources) {
         let state = Arc::new(sources.admin());
         let health = self.health.map(|health| (health, Offer::Health));
         for (listener, offer) in health.into_iter().chain([(self.admin, Offer::All)]) {

@@ -1,14 +1,12 @@
 //! The applied configuration, as `/config_dump` shows it: what the snapshot routes by, and what it was made from.
 //!
-//! Values of Secrets are never part of it, nor what rules write to headers that open doors or want to read there.
+//! Values of Secrets and of headers with credentials are redacted.
 
-use config_loader::ResourceSet;
-use config_loader::resource::{Object, Spec};
 use serde_json::{Map, Value, json};
 
-use super::views;
+use super::cluster_views::clusters;
 use crate::explain;
-use crate::explain::secret::{self, REDACTED};
+use crate::explain::secret;
 use crate::filter::mirror::WHOLE;
 use crate::filter::{Action, HeaderEdit, PathChange, PathRewrite, Redirect, RedirectPort};
 use crate::identity::{Identity, MemberSettings};
@@ -18,8 +16,17 @@ use crate::snapshot::{
     Chain, Handling, HttpHosts, Listener, OpaqueRoutes, Route, Service, Snapshot, Then,
 };
 
-/// The dump of a snapshot. `resources` is the newest set; it may be ahead of the snapshot for a moment.
-pub(super) fn of(snapshot: &Snapshot, resources: &ResourceSet, identity: &Identity) -> Value {
+/// The resources of a dump. They are the newest ones, and may be ahead of the snapshot for a moment.
+#[derive(Debug)]
+pub struct DumpedResources {
+    /// Every object, with its location.
+    pub objects: Vec<String>,
+    /// Names and keys of Secrets, with redacted values.
+    pub secrets: Map<String, Value>,
+}
+
+/// The dump of a snapshot.
+pub fn dump(snapshot: &Snapshot, resources: DumpedResources, identity: &Identity) -> Value {
     let listeners: Vec<Value> = snapshot.listeners.values().map(|l| listener(l)).collect();
     json!({
         "generation": snapshot.generation,
@@ -31,9 +38,9 @@ pub(super) fn of(snapshot: &Snapshot, resources: &ResourceSet, identity: &Identi
         },
         "remote_clusters": identity.members.iter().map(remote_cluster).collect::<Vec<_>>(),
         "listeners": listeners,
-        "clusters": views::clusters(snapshot),
-        "resources": objects(resources),
-        "secrets": secrets(resources),
+        "clusters": clusters(snapshot),
+        "resources": resources.objects,
+        "secrets": resources.secrets,
     })
 }
 
@@ -261,43 +268,4 @@ fn edit(edit: &HeaderEdit<'_>) -> Value {
         HeaderEdit::Remove(name) => json!({"remove": name.as_str()}),
         HeaderEdit::Set(name, _) => json!({"set": {name.as_str(): value}}),
     }
-}
-
-/// Every object that is in effect, with its place.
-fn objects(set: &ResourceSet) -> Vec<String> {
-    fn places<T: Spec>(set: &ResourceSet) -> impl Iterator<Item = String> {
-        T::objects(set).values().map(|object| place(object))
-    }
-    use config_loader::resource::{core, flomesh, gloo, istio, karmada};
-    places::<istio::Gateway>(set)
-        .chain(places::<istio::VirtualService>(set))
-        .chain(places::<istio::DestinationRule>(set))
-        .chain(places::<istio::ServiceEntry>(set))
-        .chain(places::<istio::WorkloadEntry>(set))
-        .chain(places::<istio::Sidecar>(set))
-        .chain(places::<core::Service>(set))
-        .chain(places::<core::EndpointSlice>(set))
-        .chain(places::<core::Secret>(set))
-        .chain(places::<flomesh::Cluster>(set))
-        .chain(places::<flomesh::ServiceImport>(set))
-        .chain(places::<flomesh::ServiceExport>(set))
-        .chain(places::<flomesh::GlobalTrafficPolicy>(set))
-        .chain(places::<gloo::Destination>(set))
-        .chain(places::<karmada::MultiClusterService>(set))
-        .collect()
-}
-
-fn place<T>(object: &Object<T>) -> String {
-    let place = &object.provenance;
-    format!("{} ({}:{})", object.id, place.file, place.line)
-}
-
-/// Names and keys of Secrets; the values are left out.
-fn secrets(set: &ResourceSet) -> Map<String, Value> {
-    let secrets = set.secrets.values().map(|secret| {
-        let keys = secret.spec.data.keys();
-        let keys: Map<String, Value> = keys.map(|k| (k.clone(), REDACTED.into())).collect();
-        (secret.id.to_string(), Value::from(keys))
-    });
-    secrets.collect()
 }

@@ -1,0 +1,198 @@
+//! The views of clusters, read from a snapshot.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::view::{ClusterView, EndpointView, LimitView, MemberView, PriorityView};
+use crate::balance::EndpointIdx;
+use crate::cluster::federation::Pool;
+use crate::cluster::priorities::{Health, Share};
+use crate::cluster::{Cluster, Federation, Live, RetryLimit};
+use crate::registry::{AFFINITY_ENTRIES_MAX, ClusterId};
+use crate::snapshot::Snapshot;
+use crate::telemetry::MemberState;
+
+/// Every cluster, by name.
+pub fn clusters(snapshot: &Snapshot) -> Vec<ClusterView> {
+    let last = last_resorts(snapshot);
+    let mut views: Vec<ClusterView> = snapshot
+        .clusters
+        .iter()
+        .flatten()
+        .map(|cluster| {
+            let live = cluster.live();
+            cluster_view(
+                cluster,
+                live.for_last(last.contains(&cluster.id())),
+                snapshot,
+            )
+        })
+        .collect();
+    views.sort_by(|a, b| a.name.cmp(&b.name));
+    views
+}
+
+/// Over all federated services, the pools that are the last ones with available endpoints.
+fn last_resorts(snapshot: &Snapshot) -> HashSet<ClusterId> {
+    let clusters = snapshot.clusters.iter().flatten();
+    let federations = clusters.filter_map(|cluster| cluster.federation.as_ref());
+    let last = federations.flat_map(|federation| {
+        let available = federation.available(|id| snapshot.cluster(id));
+        federation.last_resorts(available)
+    });
+    last.collect()
+}
+
+/// The view of a cluster; `live` has the tables that requests use.
+fn cluster_view(cluster: &Cluster, live: &Live, snapshot: &Snapshot) -> ClusterView {
+    let now = cluster.state.journal.now();
+    let shares = live.probabilities(cluster.endpoints());
+    let numbered = cluster.endpoints().iter().zip(shares).enumerate();
+    let endpoints = numbered.map(|(number, (endpoint, share))| EndpointView {
+        priority: cluster.priority(EndpointIdx(number as u32)),
+        share,
+        unavailable_reason: endpoint.why_out(cluster.balance.outlier.as_ref(), now),
+        warmup: cluster
+            .warming(EndpointIdx(number as u32), now)
+            .map(|warming| warming.to_string()),
+        last_health_check: endpoint.check_results(now),
+        ejections: endpoint.state.health.ejections(),
+        address: endpoint.address.to_string(),
+        weight: endpoint.weight,
+        locality: endpoint.locality.to_string(),
+        rq_active: u64::from(endpoint.state.active()),
+        rq_total: endpoint.state.requests(),
+        labels: (*endpoint.labels).clone(),
+    });
+    ClusterView {
+        name: cluster.name().to_string(),
+        load_balancer: cluster.balance.policy.name().to_owned(),
+        health_check: cluster.check.as_ref().map(ToString::to_string),
+        protocol: cluster.pool.speaks.name(cluster.protocol).to_owned(),
+        limits: limits(cluster),
+        tls: cluster.pool.tls.as_ref().map(ToString::to_string),
+        sources: cluster.provenance.iter().map(ToString::to_string).collect(),
+        priorities: priorities(cluster, live),
+        member_clusters: cluster
+            .federation
+            .as_ref()
+            .map_or_else(Vec::new, |federation| members(federation, snapshot)),
+        no_cluster_reason: cluster.absence.map(|absence| absence.as_str().to_owned()),
+        endpoints: endpoints.collect(),
+        unresolved_hosts: cluster.unresolved.iter().map(|n| n.to_string()).collect(),
+    }
+}
+
+/// The limits of a cluster, and what is counted against them now.
+fn limits(cluster: &Cluster) -> Vec<LimitView> {
+    let (state, limits) = (&cluster.state, &cluster.pool.limits);
+    let view = |name: &str, active: usize, max: u32| LimitView {
+        name: name.to_owned(),
+        active: active as u64,
+        max: (max < u32::MAX).then_some(max),
+    };
+    let at_endpoints = cluster.endpoints().iter();
+    let at_endpoints = at_endpoints.map(|endpoint| endpoint.state.active() as usize);
+    let requests = match limits.requests {
+        u32::MAX => at_endpoints.sum(),
+        _ => state.requests.active(),
+    };
+    let mut views = vec![
+        view("connections", state.connections.open(), limits.connections),
+        view("requests", requests, limits.requests),
+    ];
+    if limits.pending < u32::MAX {
+        views.push(view(
+            "pending_requests",
+            state.pending.active(),
+            limits.pending,
+        ));
+    }
+    let retries = match cluster.retry_limit {
+        RetryLimit::Count(max) => max,
+        // that of a rule; the usual one is wide, and some retries do not count
+        RetryLimit::Share {
+            counts_unprocessed: true,
+            ..
+        } => {
+            let now = cluster.retries_max(usize::MAX, || state.journal.now());
+            u32::try_from(now).unwrap_or(u32::MAX)
+        }
+        RetryLimit::Share { .. } => u32::MAX,
+    };
+    views.push(view("retries", state.retries.active(), retries));
+    if let Some(affinity_entries) = cluster.affinity_entries(state.journal.now()) {
+        views.push(view(
+            "session_affinity_entries",
+            affinity_entries,
+            AFFINITY_ENTRIES_MAX as u32,
+        ));
+    }
+    views
+}
+
+/// Share and available endpoints of each Kubernetes cluster of a federated service, for gauges. Clusters of one name are
+/// added up.
+pub fn remote_cluster_states(snapshot: &Snapshot) -> Vec<MemberState> {
+    let mut states: Vec<MemberState> = Vec::new();
+    for cluster in snapshot.clusters.iter().flatten() {
+        let Some(federation) = &cluster.federation else {
+            continue;
+        };
+        let mut parts = cluster.name().splitn(4, '|').skip(1);
+        let (port, subset) = (parts.next(), parts.next());
+        let first = states.len();
+        let shares = federation.shares(federation.available(|id| snapshot.cluster(id)));
+        for (pool, share) in federation.pools().iter().zip(shares) {
+            let endpoints = snapshot.cluster(pool.cluster);
+            let endpoints = endpoints.iter().flat_map(|cluster| cluster.endpoints());
+            let usable = endpoints.filter(|endpoint| endpoint.state.health.is_usable());
+            let available = usable.count();
+            let own = &mut states[first..];
+            if let Some(same) = own.iter_mut().find(|state| state.member == pool.name()) {
+                same.share += share;
+                same.available += available;
+                continue;
+            }
+            states.push(MemberState {
+                service: Arc::clone(&cluster.host),
+                port: port.unwrap_or_default().to_owned(),
+                subset: subset.unwrap_or_default().to_owned(),
+                member: pool.name().to_owned(),
+                share,
+                available,
+            });
+        }
+    }
+    states
+}
+
+/// The Kubernetes clusters of a federated service.
+fn members(federation: &Federation, snapshot: &Snapshot) -> Vec<MemberView> {
+    let available = federation.available(|id| snapshot.cluster(id));
+    let shares = federation.shares(available);
+    let pools = federation.pools().iter().zip(shares).enumerate();
+    let view = |(at, (pool, share)): (usize, (&Pool, f64))| MemberView {
+        cluster_key: pool.member.to_string(),
+        upstream_cluster: snapshot
+            .cluster(pool.cluster)
+            .map_or_else(String::new, |cluster| cluster.name().to_string()),
+        tier: pool.tier,
+        weight: pool.weight,
+        share,
+        available: available.has(at),
+    };
+    pools.map(view).collect()
+}
+
+fn priorities(cluster: &Cluster, live: &Live) -> Vec<PriorityView> {
+    let levels = live.shares.iter().zip(&live.health).enumerate();
+    let view = |(level, (share, health)): (usize, (&Share, &Health))| PriorityView {
+        load: share.load,
+        healthy: health.healthy,
+        total: health.total,
+        panic_mode: share.panic,
+        localities: cluster.localities(level),
+    };
+    levels.map(view).collect()
+}

@@ -1,0 +1,69 @@
+//! One row of the list of pages.
+
+use http::Method;
+
+use super::reply::{Query, Reply};
+use super::state::AdminState;
+
+/// What a server offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// Every page.
+    All,
+    /// What probes and scrapers ask for: pages that change nothing and show nothing of the configuration.
+    Health,
+}
+
+/// Paths of [`Offer::Health`].
+const HEALTH: [&str; 4] = [
+    "/healthz/ready",
+    "/healthz/live",
+    "/stats/prometheus",
+    "/metrics",
+];
+
+impl Offer {
+    pub(super) fn has(self, page: &Page) -> bool {
+        self == Self::All || HEALTH.contains(&page.path) && page.method == Method::GET
+    }
+}
+
+/// A page that answers one method. A page with two methods has two rows.
+pub(super) struct Page {
+    /// `GET` (which includes HEAD) or `POST`.
+    pub(super) method: Method,
+    /// Exact path.
+    pub(super) path: &'static str,
+    /// What it shows or does.
+    pub(super) help: &'static str,
+    /// Answers a request.
+    pub(super) answer: fn(&AdminState, Query<'_>) -> Reply,
+}
+
+/// A page that shows something.
+pub(super) const fn get(
+    path: &'static str,
+    help: &'static str,
+    answer: fn(&AdminState, Query<'_>) -> Reply,
+) -> Page {
+    Page {
+        method: Method::GET,
+        path,
+        help,
+        answer,
+    }
+}
+
+/// A page that changes something.
+pub(super) const fn post(
+    path: &'static str,
+    help: &'static str,
+    answer: fn(&AdminState, Query<'_>) -> Reply,
+) -> Page {
+    Page {
+        method: Method::POST,
+        path,
+        help,
+        answer,
+    }
+}

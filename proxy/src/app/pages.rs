@@ -1,0 +1,244 @@
+//! What the admin pages show, read from the snapshot and the registry when a page asks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
+
+use config_loader::ResourceSet;
+use tokio::sync::{Notify, watch};
+
+use super::settings::{Settings, build_info};
+use super::{certificates, dumped_resources, readiness};
+use crate::admin::view::{ListenerState, ListenerView, QuarantineView, Readiness};
+use crate::admin::{self, AdminState};
+use crate::compile::Survey;
+use crate::control::{Found, Quarantine};
+use crate::explain::{Question, explain};
+use crate::identity::Identity;
+use crate::listener::{ListenerStatus, ListenerStatusTable};
+use crate::registry::Journal;
+use crate::runtime::drain::{Stage, Trigger};
+use crate::snapshot::{ListenAddress, Listener, Service, Snapshot, SnapshotSlot};
+use crate::telemetry::{
+    AccessLog, ConnectionProtocol, Exposition, LogControl, StatsRegistry, Telemetry,
+};
+use crate::tls::Store;
+
+/// Where the pages take what they show.
+pub struct Sources {
+    /// The published snapshot.
+    pub slot: SnapshotSlot,
+    /// Certificates by where they come from.
+    pub certificates: Arc<Store>,
+    /// What happened to endpoints.
+    pub journal: Arc<Journal>,
+    /// What became of each listener.
+    pub status_table: ListenerStatusTable,
+    /// What is held at its last good version.
+    pub quarantine: Quarantine,
+    /// Starts the drain.
+    pub drain: Trigger,
+    /// Ends the process as SIGTERM does.
+    pub quit: Arc<Notify>,
+    /// Counters.
+    pub telemetry: Arc<Telemetry>,
+    /// The access log, for its counters.
+    pub access_log: Arc<AccessLog>,
+    /// What the snapshot was compiled from.
+    pub found: watch::Receiver<Found>,
+    /// What this proxy was started with.
+    pub settings: Settings,
+    /// Level of the process log.
+    pub logging: LogControl,
+}
+
+impl Sources {
+    /// Says whether traffic should come here.
+    fn readiness(&self) -> impl Fn() -> Readiness + use<> {
+        let (stage, status_table, slot) = (
+            self.drain.clone(),
+            self.status_table.clone(),
+            Arc::clone(&self.slot),
+        );
+        let quarantine = Arc::clone(&self.quarantine);
+        let (workers, allow_empty) = (self.telemetry.workers(), self.settings.allow_empty);
+        let was_ready = AtomicBool::new(false);
+        move || {
+            if stage.stage() > Stage::Serving {
+                return Readiness::Draining;
+            }
+            let wanted: Vec<_> = slot.load().listeners.keys().cloned().collect();
+            let inputs = readiness::ReadinessInputs {
+                wanted: &wanted,
+                listeners: &status_table.listeners(),
+                workers,
+                allow_empty,
+                refused: quarantined(&quarantine).len(),
+            };
+            let readiness = inputs.readiness(was_ready.load(Ordering::Relaxed));
+            was_ready.fetch_or(readiness == Readiness::Ready, Ordering::Relaxed);
+            readiness
+        }
+    }
+
+    /// The state that the admin server works with.
+    pub fn admin(self) -> AdminState {
+        let readiness = self.readiness();
+        let (slot, status_table, found) = (self.slot, self.status_table, self.found);
+        let (stage, identity) = (self.drain.clone(), Arc::new(self.settings.identity));
+        let clusters = {
+            let slot = Arc::clone(&slot);
+            move || admin::cluster_views(&slot.load())
+        };
+        let remote_clusters = {
+            let slot = Arc::clone(&slot);
+            move || admin::remote_cluster_states(&slot.load())
+        };
+        let listeners = {
+            let (slot, telemetry) = (Arc::clone(&slot), Arc::clone(&self.telemetry));
+            move || listeners(&slot.load(), &status_table, &telemetry.stats, stage.stage())
+        };
+        let dump = {
+            let (slot, found) = (Arc::clone(&slot), found.clone());
+            let identity = Arc::clone(&identity);
+            move || {
+                let (resources, identity) = newest(&found, &identity);
+                let resources = dumped_resources::of(&resources);
+                admin::dump(&slot.load(), resources, &identity)
+            }
+        };
+        let explain = move |question: &Question| {
+            let (resources, identity) = newest(&found, &identity);
+            let survey = Survey::new(&resources, &identity);
+            explain(question, &slot.load_full(), &survey)
+        };
+        let certificates = self.certificates;
+        let journal = self.journal;
+        let (quarantine, quit, trigger) = (self.quarantine, self.quit, self.drain);
+        AdminState {
+            build: build_info(),
+            readiness: Box::new(readiness),
+            certificates: Box::new(move || certificates::views(&certificates)),
+            clusters: Box::new(clusters),
+            events: Box::new(move || admin::event_views(&journal)),
+            listeners: Box::new(listeners),
+            quarantined: Box::new(move || quarantined(&quarantine)),
+            dump: Box::new(dump),
+            explain: Box::new(explain),
+            drain: Box::new(move || trigger.drain()),
+            quit: Box::new(move || quit.notify_one()),
+            stats: Exposition::new(self.telemetry, self.access_log)
+                .with_members(remote_clusters)
+                .with_log(self.logging.clone()),
+            logging: self.logging,
+            hosts: self.settings.admin_hosts,
+        }
+    }
+}
+
+/// The newest resources, and the proxy's identity with the remote clusters of now.
+fn newest(found: &watch::Receiver<Found>, started: &Identity) -> (Arc<ResourceSet>, Identity) {
+    let found = found.borrow();
+    (Arc::clone(&found.set), found.members.identity(started))
+}
+
+/// Everything that accepts or has connections: what the snapshot asks for first, then what is on its way out.
+fn listeners(
+    snapshot: &Snapshot,
+    status_table: &ListenerStatusTable,
+    stats: &StatsRegistry,
+    stage: Stage,
+) -> Vec<ListenerView> {
+    let statuses = status_table.listeners();
+    let active = active_connections(stats);
+    let mut views: Vec<ListenerView> = snapshot
+        .listeners
+        .values()
+        .map(|listener| {
+            let status = statuses.iter().find(|status| status.key == listener.key);
+            let address = &listener.key.address;
+            let bound = status_table.address(&listener.key).map(ListenAddress::Ip);
+            let bound = bound.unwrap_or_else(|| address.clone());
+            let sources = listener.provenance.iter();
+            ListenerView {
+                name: listener.key.address.to_string(),
+                address: bound.to_string(),
+                protocol: listener.protocols.join(","),
+                state: listener_state(status, stage),
+                error: status.and_then(ListenerStatus::error).map(str::to_owned),
+                cx_active: 0,
+                hosts: hosts_of(listener),
+                sources: sources.map(ToString::to_string).collect(),
+            }
+        })
+        .collect();
+    let closing = statuses.iter().map(|status| status.key.address.to_string());
+    let draining = closing.chain(active.keys().cloned());
+    for name in draining.collect::<BTreeSet<String>>() {
+        if views.iter().all(|view| view.name != name) {
+            views.push(ListenerView {
+                address: name.clone(),
+                name,
+                state: ListenerState::Draining,
+                ..ListenerView::default()
+            });
+        }
+    }
+    for view in &mut views {
+        view.cx_active = active.get(&view.name).copied().unwrap_or(0);
+    }
+    views
+}
+
+/// What a listener serves: its virtual hosts, or the names of its TLS servers.
+fn hosts_of(listener: &Listener) -> Vec<String> {
+    match &listener.service {
+        Service::Http(hosts) => {
+            let hosts = hosts.virtual_hosts.iter();
+            hosts.map(|host| host.name.to_string()).collect()
+        }
+        Service::Opaque(_) => Vec::new(),
+        Service::Tls(chains) => {
+            let names = chains.chains.iter().flat_map(|chain| &chain.names);
+            names.map(|name| name.to_string()).collect()
+        }
+    }
+}
+
+/// Open connections by name of their listener; listeners without any are left out.
+fn active_connections(stats: &StatsRegistry) -> BTreeMap<String, u64> {
+    let listeners = stats.all_listener_stats();
+    let active = listeners.iter().map(|listener| {
+        let protocols = ConnectionProtocol::ALL.iter();
+        let open = protocols.map(|protocol| listener.totals(*protocol).active());
+        (listener.name().to_owned(), open.sum())
+    });
+    active.filter(|(_, open)| *open > 0).collect()
+}
+
+fn listener_state(status: Option<&ListenerStatus>, stage: Stage) -> ListenerState {
+    match status {
+        _ if stage >= Stage::Draining => ListenerState::Draining,
+        Some(status) if status.error().is_some() => ListenerState::Failed,
+        Some(status) if status.is_open() => ListenerState::Open,
+        _ => ListenerState::Starting,
+    }
+}
+
+fn quarantined(quarantine: &Quarantine) -> Vec<QuarantineView> {
+    let quarantine = quarantine.lock().unwrap_or_else(PoisonError::into_inner);
+    let views = quarantine.iter().map(|quarantined| {
+        let first = quarantined.diagnostics.first();
+        QuarantineView {
+            object: quarantined.name.clone(),
+            location: first.map_or_else(String::new, |found| found.location.to_string()),
+            errors: quarantined
+                .diagnostics
+                .iter()
+                .map(|found| found.message.clone())
+                .collect(),
+            last_good_version_in_use: quarantined.in_force,
+        }
+    });
+    views.collect()
+}

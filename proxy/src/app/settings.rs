@@ -1,0 +1,64 @@
+//! What the proxy is started with.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use config_loader::ReadOptions;
+
+use crate::admin::AdminHosts;
+use crate::codec;
+use crate::control::members::ClustersFile;
+use crate::exchange::settings::ExchangeSettings;
+use crate::identity::Identity;
+use crate::telemetry::{AccessLogFormat, AccessLogTarget, BuildInfo};
+
+/// Settings of the process.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Files and directories of resources.
+    pub paths: Vec<PathBuf>,
+    /// How strictly they are read.
+    pub read: ReadOptions,
+    /// The remote clusters file; `identity` has its clusters as of the start.
+    pub clusters: Option<ClustersFile>,
+    /// The proxy's identity.
+    pub identity: Identity,
+    /// Worker threads.
+    pub workers: NonZeroUsize,
+    /// Address of the admin server.
+    pub admin: SocketAddr,
+    /// Names that it goes by apart from its addresses.
+    pub admin_hosts: AdminHosts,
+    /// Address of health pages and metrics for others than the admin server's users.
+    pub health: Option<SocketAddr>,
+    /// Whether a configuration that asks for no listener is what was wanted.
+    pub allow_empty: bool,
+    /// DNS servers that are asked instead of the system's.
+    pub dns_servers: Vec<SocketAddr>,
+    /// Format of the access log; `None` for none.
+    pub access_log: Option<AccessLogFormat>,
+    /// Where the access log goes.
+    pub access_log_target: AccessLogTarget,
+    /// Filter of the process log.
+    pub log_level: String,
+    /// How long everything goes on after a signal to end, so that others learn that readiness fails.
+    pub pre_drain: Duration,
+    /// How long requests that run may take to finish in a drain.
+    pub drain_time: Duration,
+    /// Limits of downstream connections.
+    pub codec: codec::Settings,
+    /// Settings of the request path.
+    pub exchange: ExchangeSettings,
+}
+
+/// The revision is whatever `STRAIT_REVISION` was in the environment of the build.
+pub(super) fn build_info() -> BuildInfo {
+    BuildInfo {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        revision: option_env!("STRAIT_REVISION")
+            .unwrap_or("unknown")
+            .to_owned(),
+    }
+}

@@ -10,6 +10,8 @@ pub mod dns;
 
 pub mod health;
 
+mod held;
+
 pub mod members;
 
 pub mod memory;
@@ -34,6 +36,7 @@ use crate::telemetry::Telemetry;
 use crate::tls::material::date;
 use certificates::Directories;
 use dns::Follower;
+pub use held::Held;
 use members::FoundMembers;
 use publish::Publisher;
 
@@ -86,19 +89,6 @@ impl Found {
         });
         objects.chain(self.members.held()).collect()
     }
-}
-
-/// Something whose newest version is refused.
-#[derive(Clone, Debug)]
-pub struct Held {
-    /// What kind of resource it is.
-    pub kind: &'static str,
-    /// What it is called.
-    pub name: String,
-    /// Whether a last good version of it is in effect; otherwise there never was one.
-    pub in_force: bool,
-    /// Why.
-    pub diagnostics: Vec<Diagnostic>,
 }
 
 /// What is held at its last good version, for the admin page.

@@ -10,8 +10,13 @@ mod cluster;
 
 mod connection;
 
+mod duration;
+
 pub mod early;
+
 mod effect;
+
+mod endpoints;
 
 mod members;
 

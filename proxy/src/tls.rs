@@ -3,9 +3,13 @@
 //! Row 0: uses `error` and `runtime` only. Bytes come in, with the time; nothing here reads a file. What is wrong with
 //! them comes back as data, see [`Problem`]. Keys never reach a log, a dump or a page.
 
+mod chain;
+
 mod ciphers;
 
 pub mod client;
+
+mod clients;
 
 pub mod digest;
 
@@ -30,10 +34,11 @@ pub mod store;
 mod verify;
 
 pub use client::{ClientMode, ClientSettings, ClientTls, Inside, Naming};
+pub use clients::Clients;
 pub use material::{Authorities, Facts, Identity, Name};
 pub use peer::Peer;
 pub use problem::{Problem, ProblemKind};
-pub use server::{Alpn, Clients, ServerSettings, ServerTls, Version};
+pub use server::{Alpn, ServerSettings, ServerTls, Version};
 pub use server_verify::WrongNames;
 pub use source::{AuthoritySource, IdentitySource};
 pub use store::Store;

@@ -4,23 +4,23 @@
 //! often than every [`RENEW_MIN`], of imports [`RENEW_IMPORT_MIN`]. A failed lookup keeps the last addresses and is
 //! tried again after a pause that doubles from [`RETRY_FIRST`] to [`RETRY_MAX`].
 
+mod lookup;
 mod system;
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hickory_resolver::Resolver;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
-use hickory_resolver::proto::op::Query;
-use hickory_resolver::proto::rr::{Name, RecordType};
-use hickory_resolver::{Hosts, Resolver, ResolverBuilder, TokioResolver};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
+pub use self::lookup::{Answer, Found, Lookup, Question, RENEW_MAX};
+use self::lookup::{Builder, lookup_by};
 use self::system::{RESOLV_CONF, SystemConf, lookup_without_servers};
 use crate::registry::Registry;
 use crate::snapshot::Renewal;
@@ -31,9 +31,6 @@ pub const RENEW_MIN: Duration = Duration::from_secs(1);
 /// The same for names that only endpoints of ServiceImports have.
 pub const RENEW_IMPORT_MIN: Duration = Duration::from_secs(5);
 
-/// Longest time that an answer is used without a new lookup.
-pub const RENEW_MAX: Duration = Duration::from_secs(3_600);
-
 /// Pause after the first failed lookup.
 pub const RETRY_FIRST: Duration = Duration::from_secs(1);
 
@@ -42,35 +39,6 @@ pub const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// Lookups that are in progress at the same time; others wait for their turn.
 pub const LOOKUPS_MAX: usize = 64;
-
-/// Addresses of a name, at least one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// In the order of the answer.
-    pub addresses: Vec<IpAddr>,
-    /// How long they may be used.
-    pub ttl: Duration,
-    /// Why one family has its last addresses still, if it has.
-    pub partly: Option<String>,
-}
-
-/// Result of a lookup.
-pub type Answer = Result<Found, String>;
-
-/// What is looked up.
-#[derive(Clone, Debug)]
-pub struct Question {
-    /// The name.
-    pub name: Arc<str>,
-    /// Its last addresses.
-    pub held: Arc<[IpAddr]>,
-}
-
-/// How names are looked up; a function, so that tests bring their own answers.
-pub type Lookup =
-    Arc<dyn Fn(Question) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
-
-type Builder = ResolverBuilder<TokioRuntimeProvider>;
 
 /// The system's resolver configuration (`/etc/resolv.conf` and `/etc/hosts`), both address families; of these servers,
 /// if there are any, instead of the system's.
@@ -109,92 +77,6 @@ fn asking(servers: &[SocketAddr], (system, options): (ResolverConfig, ResolverOp
     let builder = Resolver::builder_with_config(config, TokioRuntimeProvider::default());
     builder.with_options(options)
 }
-
-fn resolver_of(mut builder: Builder) -> Result<TokioResolver, String> {
-    // the registry caches answers; a second cache would add its time to theirs
-    builder.options_mut().cache_size = 0;
-    builder.build().map_err(|error| error.to_string())
-}
-
-fn lookup_by(builder: Builder) -> Result<Lookup, String> {
-    lookup_after(Hosts::from_system().unwrap_or_default(), builder)
-}
-
-/// Asks servers for the names that `hosts` does not list.
-fn lookup_after(hosts: Hosts, builder: Builder) -> Result<Lookup, String> {
-    let resolver = Arc::new(resolver_of(builder)?);
-    let hosts = Arc::new(hosts);
-    Ok(Arc::new(move |question: Question| {
-        let (resolver, hosts) = (Arc::clone(&resolver), Arc::clone(&hosts));
-        Box::pin(async move {
-            match listed(&hosts, &question.name) {
-                Some(found) => Ok(found),
-                None => ask(&resolver, &question).await,
-            }
-        })
-    }))
-}
-
-/// The addresses that `/etc/hosts` lists for a name. They are all that it has, as for other programs: servers are not asked
-/// for the other family.
-fn listed(hosts: &Hosts, name: &str) -> Option<Found> {
-    let name = Name::from_utf8(name).ok()?;
-    let mut addresses = Vec::new();
-    for (kind, _) in FAMILIES {
-        let lines = hosts.lookup_static_host(&Query::query(name.clone(), kind));
-        let records = lines.iter().flat_map(|lines| lines.answers());
-        addresses.extend(records.filter_map(|record| record.data.ip_addr()));
-    }
-    (!addresses.is_empty()).then_some(Found {
-        addresses,
-        ttl: RENEW_MAX,
-        partly: None,
-    })
-}
-
-async fn ask(resolver: &TokioResolver, question: &Question) -> Answer {
-    let found = resolver.lookup_ip(&*question.name).await;
-    let found = found.map_err(|error| error.to_string())?;
-    // that of the lookup itself leaves out the aliases on the way
-    let records = found.as_lookup().answers().iter();
-    let ttl = records.map(|record| record.ttl).min().unwrap_or(0);
-    let ttl = Duration::from_secs(ttl.into());
-    let mut addresses: Vec<IpAddr> = found.iter().collect();
-    let mut partly = None;
-    for (kind, family) in FAMILIES {
-        let held = question.held.iter().copied().filter(family);
-        if addresses.iter().any(family) || held.clone().next().is_none() {
-            continue;
-        }
-        // the lookup of both leaves out a family that failed as if it had no address: this one had some
-        let mut name = found.query().name().clone();
-        name.set_fqdn(true);
-        match resolver.lookup(name, kind).await {
-            Ok(found) => {
-                let records = found.answers().iter();
-                addresses.extend(records.filter_map(|record| record.data.ip_addr()));
-            }
-            Err(error) if error.is_no_records_found() => (),
-            Err(error) => {
-                addresses.extend(held);
-                partly = Some(error.to_string());
-            }
-        }
-    }
-    Ok(Found {
-        addresses,
-        ttl,
-        partly,
-    })
-}
-
-/// What is asked for each family of addresses.
-type Family = (RecordType, fn(&IpAddr) -> bool);
-
-const FAMILIES: [Family; 2] = [
-    (RecordType::A, IpAddr::is_ipv4),
-    (RecordType::AAAA, IpAddr::is_ipv6),
-];
 
 /// Tasks that follow names; dropping it ends them.
 pub struct Follower {

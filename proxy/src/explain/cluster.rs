@@ -7,12 +7,14 @@ use http::Request;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-use super::answer::{ClusterUsed, DestinationChoice, Edits, EndpointUsed, PriorityUsed};
+use super::answer::{ClusterUsed, DestinationChoice, Edits, PriorityUsed};
+use super::duration::duration;
 use super::effect;
+use super::endpoints::endpoints;
 use super::members::{self, members};
-use crate::balance::{EndpointIdx, HashKey, Source, client_hash, combined};
+use crate::balance::{HashKey, Source, client_hash, combined};
 use crate::cluster::federation::Choice;
-use crate::cluster::{Absence, Ask, Cluster, Endpoint, Federation, Live, Split};
+use crate::cluster::{Absence, Ask, Cluster, Endpoint, Federation, Split};
 use crate::compile::Survey;
 use crate::error::Kind;
 use crate::exchange::message::headers::X_STRAIT_FROM_CLUSTER;
@@ -84,7 +86,7 @@ fn follow_key(
     let client = request.extensions().get::<IpAddr>().copied();
     let kept = match cluster.remembers() {
         Some(lifetime) => {
-            let lifetime = effect::duration(lifetime);
+            let lifetime = duration(lifetime);
             format!("; a client is remembered for {lifetime} after its last request")
         }
         None => String::new(),
@@ -98,7 +100,7 @@ fn follow_key(
     if let Some((number, left)) =
         client.and_then(|client| remembered(cluster, snapshot, client, used))
     {
-        let (address, left) = (&used.endpoints[number].address, effect::duration(left));
+        let (address, left) = (&used.endpoints[number].address, duration(left));
         used.session_affinity = Some(format!(
             "sticky by {own}, which is remembered at {address} for {left} more{kept}"
         ));
@@ -369,7 +371,7 @@ fn used(cluster: &Cluster, what: What, snapshot: &Snapshot, probability: f64) ->
         },
         limits: limits(&cluster.pool),
         load_balancer: cluster.balance.policy.name().to_owned(),
-        connect_timeout: effect::duration(cluster.pool.connect_timeout),
+        connect_timeout: duration(cluster.pool.connect_timeout),
         tls: cluster.pool.tls.as_ref().map(ToString::to_string),
         session_affinity: None,
         failover: None,
@@ -413,45 +415,9 @@ fn limits(pool: &PoolSettings) -> Vec<String> {
         count(limits.requests, "active request"),
         count(each, "request").map(|text| text + " per connection"),
         count(streams, "stream").map(|text| text + " per HTTP/2 connection"),
-        lasts.map(|max| format!("connections last {}", effect::duration(max))),
+        lasts.map(|max| format!("connections last {}", duration(max))),
     ];
     all.into_iter().flatten().collect()
-}
-
-/// The endpoints of a cluster that has this part of a destination's traffic. `live` is what requests go by.
-pub(super) fn endpoints(
-    cluster: &Cluster,
-    live: &Live,
-    part: f64,
-    probability: f64,
-) -> impl Iterator<Item = EndpointUsed> {
-    let several = cluster.priorities() > 1;
-    let known = cluster.unresolved.is_empty();
-    let endpoints = cluster.endpoints().iter();
-    let endpoints = endpoints.zip(live.probabilities(cluster.endpoints()));
-    let now = cluster.state.journal.now();
-    endpoints
-        .enumerate()
-        .map(move |(number, (endpoint, share))| EndpointUsed {
-            priority: several.then(|| cluster.priority(EndpointIdx(number as u32))),
-            unavailable_reason: endpoint.why_out(cluster.balance.outlier.as_ref(), now),
-            warmup: cluster
-                .warming(EndpointIdx(number as u32), now)
-                .map(|warming| warming.to_string()),
-            last_health_check: endpoint.check_results(now),
-            address: endpoint.address.to_string(),
-            share: known.then_some(share * part),
-            probability: known.then_some(share * part * probability),
-            weight: endpoint.weight,
-            locality: endpoint.locality.to_string(),
-            labels: (*endpoint.labels).clone(),
-            cluster_key: None,
-            path_prefix: endpoint.hop.as_ref().and_then(|hop| {
-                let prefix = &hop.path_prefix;
-                (!prefix.is_empty()).then(|| prefix.to_string())
-            }),
-            tls: endpoint.tls.text(),
-        })
 }
 
 /// What each priority gets; nothing where there is one, of which all endpoints may be used.

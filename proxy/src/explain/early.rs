@@ -3,7 +3,7 @@
 use http::Request;
 
 use super::answer::{Action, Outcome};
-use super::effect::duration;
+use super::duration::duration;
 use crate::filter::cors::{Listed, OriginMatch};
 use crate::filter::fault::Share;
 use crate::filter::{Cors, CorsVerdict, Early, Fault};

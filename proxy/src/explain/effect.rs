@@ -1,10 +1,9 @@
 //! What the winning rule does to the request.
 
-use std::time::Duration;
-
 use http::Request;
 
 use super::answer::{Action, Change, Edit, Edits, MirrorChoice, Outcome, Retries};
+use super::duration::duration;
 use super::{early, secret};
 use crate::exchange::downstream::connection::Connection;
 use crate::exchange::select::find_route;
@@ -132,9 +131,4 @@ fn shown(body: &[u8]) -> String {
 
 fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// A duration as resources write it: `1.5s`, `250ms`.
-pub(super) fn duration(duration: Duration) -> String {
-    format!("{duration:?}")
 }

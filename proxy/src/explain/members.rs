@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::Request;
 
 use super::answer::{ClusterUsed, EndpointUsed, MemberUsed};
-use super::cluster::endpoints;
+use super::endpoints::endpoints;
 use crate::cluster::federation::{Pool, PoolSet};
 use crate::cluster::priorities::Health;
 use crate::cluster::{Cluster, Federation};

@@ -308,7 +308,7 @@ fn config(
         Some(_) => material.authorities.as_deref(),
         None => None,
     };
-    let verifier = ServerVerifier::new(authorities, &settings.names, (by_host, provider))?;
+    let verifier = ServerVerifier::new(authorities, &settings.names, by_host, provider)?;
     let builder = ClientConfig::builder_with_provider(Arc::clone(provider))
         .with_protocol_versions(&[&TLS13, &TLS12])
         .map_err(|error| error.to_string())?

@@ -10,6 +10,7 @@
 mod buffer;
 
 mod failure;
+mod record;
 
 use std::fmt;
 use std::future::poll_fn;
@@ -30,15 +31,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use buffer::{Buffer, Plain};
 pub use failure::{Failure, Reason};
-
-/// The most plain bytes of a record (RFC 8446, section 5.1).
-const RECORD_BYTES_MAX: usize = 16 * 1024;
-
-/// The most plain bytes that are taken at once to be written.
-const WRITE_BYTES_MAX: usize = 4 * RECORD_BYTES_MAX;
-
-/// What a record is longer than what is in it, at most.
-const RECORD_OVERHEAD_MAX: usize = 64;
 
 /// One of the two sides of a session, as rustls has them.
 pub trait Side: Unpin {

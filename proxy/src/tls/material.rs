@@ -1,6 +1,6 @@
 //! PEM to checked certificates, keys, authorities and revocations.
 
-mod facts;
+pub(super) mod facts;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,16 +13,13 @@ use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyD
 use x509_parser::prelude::FromDer;
 use x509_parser::revocation_list::CertificateRevocationList;
 
-pub use facts::{Facts, Name, date};
+pub use facts::{Facts, Name, UnixSeconds, date};
 
+use super::chain;
 use super::problem::{Problem, ProblemKind};
-use super::verify;
 
 /// The most certificates that a file or secret may hold.
 const CERTIFICATES_MAX: usize = 1_000;
-
-/// Seconds since 1970, as certificates count time.
-pub type UnixSeconds = i64;
 
 /// PEM of a certificate and its key, with the names of their places.
 #[derive(Clone, Copy)]
@@ -160,7 +157,7 @@ impl Authorities {
         };
         // What can be read may still be nothing to verify with, such as a list of version 1.
         let provider = Arc::new(aws_lc_rs::default_provider());
-        match verify::chain_verifier(&read, &provider) {
+        match chain::client_verifier(&read.roots, &read.revoked, &provider) {
             Ok(_) => Ok(read),
             Err(error) => {
                 let (kind, place) = match &read.revoked_place {

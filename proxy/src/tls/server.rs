@@ -13,10 +13,9 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
 
-use super::digest::Sha256;
 use super::select::Choice;
 use super::verify::Verifier;
-use super::{Authorities, AuthoritySource, Identity, IdentitySource, ciphers};
+use super::{Authorities, Clients, Identity, IdentitySource, ciphers};
 
 /// How a server terminates TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,23 +34,6 @@ pub struct ServerSettings {
     pub groups: Vec<Arc<str>>,
     /// What is spoken inside.
     pub alpn: Alpn,
-}
-
-/// What is asked of clients.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Clients {
-    /// Whether a client without a certificate is refused.
-    pub required: bool,
-    /// The authorities that must have signed their certificates.
-    pub authorities: Option<AuthoritySource>,
-    /// Of these names a certificate must carry one; empty for any.
-    pub names: Vec<Arc<str>>,
-    /// SHA-256 of accepted keys.
-    pub spki: Vec<Sha256>,
-    /// SHA-256 of accepted certificates, in addition to certificates with such a key.
-    pub hashes: Vec<Sha256>,
-    /// Whether neither chain nor names are verified.
-    pub skip_verify: bool,
 }
 
 /// A version of TLS that is spoken.

@@ -11,13 +11,14 @@ use rustls::crypto::CryptoProvider;
 use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
+use super::chain::{self, Signatures, refused};
 use super::{Authorities, Facts, Name};
 
 /// Verifies certificates of servers as a rule wants it.
 pub(super) struct ServerVerifier {
     /// Verifies the chain; `None` if it is not to be.
     chain: Option<Arc<WebPkiServerVerifier>>,
-    provider: Arc<CryptoProvider>,
+    signatures: Signatures,
     /// Of these the certificate must carry one.
     names: Vec<Arc<str>>,
     /// Whether the certificate must be for the name that was asked for.
@@ -42,37 +43,26 @@ impl ServerVerifier {
     pub(super) fn new(
         authorities: Option<&Authorities>,
         names: &[Arc<str>],
-        (by_host, provider): (bool, &Arc<CryptoProvider>),
+        by_host: bool,
+        provider: &Arc<CryptoProvider>,
     ) -> Result<Self, String> {
         let chain = |authorities: &Authorities| {
-            let roots = Arc::clone(&authorities.roots);
-            // As for clients: only the certificate itself is looked up, and a list that is out of date, or none of its
-            // issuer, accepts no peer.
-            WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider))
-                .with_crls(authorities.revoked.iter().cloned())
-                .only_check_end_entity_revocation()
-                .enforce_revocation_expiration()
-                .build()
-                .map_err(|error| error.to_string())
+            chain::server_verifier(&authorities.roots, &authorities.revoked, provider)
         };
         Ok(Self {
             chain: authorities.map(chain).transpose()?,
-            provider: Arc::clone(provider),
+            signatures: Signatures::of(provider),
             names: names.to_vec(),
             by_host,
         })
     }
 
     fn has_a_name(&self, certificate: &CertificateDer<'_>) -> Result<(), Error> {
-        let refused = |error| Err(Error::InvalidCertificate(error));
         if self.names.is_empty() {
             return Ok(());
         }
-        let Ok(facts) = Facts::read(certificate) else {
-            return refused(CertificateError::BadEncoding);
-        };
-        let has = |wanted: &Arc<str>| facts.names.iter().any(|name| name.is(wanted));
-        match self.names.iter().any(has) {
+        let facts = chain::facts(certificate)?;
+        match facts.have_one_of(&self.names) {
             true => Ok(()),
             false => {
                 let other = WrongNames::of(&facts, &self.names);
@@ -153,8 +143,7 @@ impl ServerCertVerifier for ServerVerifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+        self.signatures.verify_tls12(message, certificate, signed)
     }
 
     fn verify_tls13_signature(
@@ -163,13 +152,10 @@ impl ServerCertVerifier for ServerVerifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+        self.signatures.verify_tls13(message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
+        self.signatures.schemes()
     }
 }

@@ -8,21 +8,21 @@ use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, UnixTime};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
 
+use super::chain::{self, Signatures, refused};
 use super::digest::{Sha256, sha256};
-use super::{Authorities, Clients, Facts};
+use super::{Authorities, Clients};
 
 /// Verifies client certificates as a server's settings want it.
 pub struct Verifier {
     /// Verifies the chain; `None` if it is not to be.
     chain: Option<Arc<dyn ClientCertVerifier>>,
-    provider: Arc<CryptoProvider>,
+    signatures: Signatures,
     required: bool,
     names: Vec<Arc<str>>,
     spki: Vec<Sha256>,
@@ -52,11 +52,12 @@ impl Verifier {
             None
         } else {
             let authorities = authorities.ok_or("there are no authorities")?;
-            Some(chain_verifier(authorities, provider)?)
+            let Authorities { roots, revoked, .. } = authorities;
+            Some(chain::client_verifier(roots, revoked, provider)?)
         };
         Ok(Self {
             chain,
-            provider: Arc::clone(provider),
+            signatures: Signatures::of(provider),
             required: clients.required,
             names: clients.names.clone(),
             spki: clients.spki.clone(),
@@ -66,15 +67,11 @@ impl Verifier {
 
     /// Whether the certificate has one of the names or pins that are asked for.
     fn check(&self, certificate: &CertificateDer<'_>) -> Result<(), Error> {
-        let refused = |error| Err(Error::InvalidCertificate(error));
-        if self.chain.is_some() && !self.names.is_empty() {
-            let Ok(facts) = Facts::read(certificate) else {
-                return refused(CertificateError::BadEncoding);
-            };
-            let has = |wanted: &Arc<str>| facts.names.iter().any(|name| name.is(wanted));
-            if !self.names.iter().any(has) {
-                return refused(CertificateError::NotValidForName);
-            }
+        if self.chain.is_some()
+            && !self.names.is_empty()
+            && !chain::facts(certificate)?.have_one_of(&self.names)
+        {
+            return refused(CertificateError::NotValidForName);
         }
         if self.spki.is_empty() && self.hashes.is_empty() {
             return Ok(());
@@ -90,26 +87,6 @@ impl Verifier {
             refused(CertificateError::ApplicationVerificationFailure)
         }
     }
-}
-
-/// Verifies chains by these authorities.
-///
-/// # Errors
-///
-/// Why they cannot be used, or what they have revoked.
-pub(super) fn chain_verifier(
-    authorities: &Authorities,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ClientCertVerifier>, String> {
-    let roots = Arc::clone(&authorities.roots);
-    // As Istio has it: only the client's own certificate is looked up, and a list that is out of date, or none of its
-    // issuer, accepts no peer.
-    WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider))
-        .with_crls(authorities.revoked.iter().cloned())
-        .only_check_end_entity_revocation()
-        .enforce_revocation_expiration()
-        .build()
-        .map_err(|error| error.to_string())
 }
 
 impl ClientCertVerifier for Verifier {
@@ -142,8 +119,7 @@ impl ClientCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+        self.signatures.verify_tls12(message, certificate, signed)
     }
 
     fn verify_tls13_signature(
@@ -152,13 +128,10 @@ impl ClientCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+        self.signatures.verify_tls13(message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider
-            .signature_verification_algorithms
-            .supported_schemes()
+        self.signatures.schemes()
     }
 }

@@ -8,7 +8,7 @@ use hickory_resolver::config::{ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{Resolver, system_conf};
 
-use super::{Answer, Lookup, Question, ask, lookup_by, resolver_of};
+use super::lookup::{Answer, Lookup, Question, ask, lookup_by, resolver_of};
 
 /// Where the system keeps its DNS servers.
 pub(super) const RESOLV_CONF: &str = "/etc/resolv.conf";

@@ -7,11 +7,13 @@
 #[path = "../../../tests/support/dns.rs"]
 mod server;
 
+use std::net::IpAddr;
 use std::sync::Mutex;
 
-use hickory_resolver::system_conf;
+use hickory_resolver::{Hosts, system_conf};
 use tokio::time::Instant;
 
+use super::lookup::lookup_after;
 use super::*;
 
 /// A lookup that answers from a script and notes when it was asked.

@@ -140,7 +140,7 @@ impl NameKind {
             if out.len() > start {
                 out.push(b',');
             }
-            super::print::print(out, name);
+            super::write::print(out, name);
         }
     }
 

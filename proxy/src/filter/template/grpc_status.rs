@@ -57,7 +57,7 @@ impl StatusForm {
             (Self::Camel, Some((name, _))) | (Self::Snake, Some((_, name))) => {
                 out.extend_from_slice(name.as_bytes());
             }
-            _ => super::print::print(out, number),
+            _ => super::write::print(out, number),
         }
     }
 }

@@ -3,9 +3,10 @@
 use http::HeaderName;
 
 use super::certificate::{Parsed, TlsField};
+use super::error::TemplateError;
 use super::grpc_status::StatusForm;
+use super::operator::{AddressPart, Header, Operator, Segment};
 use super::start_time::TimeFormat;
-use super::{AddressPart, Header, Operator, Segment, TemplateError};
 
 pub(super) fn segments(text: &str) -> Result<Vec<Segment>, TemplateError> {
     let mut segments = Vec::new();

@@ -1,6 +1,5 @@
 //! Segments to text.
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -8,8 +7,10 @@ use http::header::HOST;
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use ipnet::IpNet;
 
+use super::context::TemplateContext;
 use super::identifiers::{trace_id, uuid};
-use super::{AddressPart, Header, Operator, Segment, TemplateContext};
+use super::operator::{AddressPart, Header, Operator, Segment};
+use super::write::print;
 use crate::telemetry::ResponseFlags;
 
 impl Segment {
@@ -204,11 +205,6 @@ fn bytes(headers: &HeaderMap, counts: fn(&HeaderName) -> bool) -> usize {
     lines
         .map(|(name, value)| name.as_str().len() + value.len())
         .sum()
-}
-
-pub(super) fn print(out: &mut Vec<u8>, value: impl std::fmt::Display) {
-    // Writing to memory does not fail.
-    let _ = write!(out, "{value}");
 }
 
 fn protocol(version: Version) -> &'static str {

@@ -1,8 +1,13 @@
-use std::time::Duration;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
 
+use http::{HeaderMap, Version};
 use rand::SeedableRng;
+use rand::rngs::SmallRng;
 
 use super::*;
+use crate::telemetry::ResponseFlags;
 
 /// A context in which everything has a value.
 fn print(text: &str) -> Option<String> {

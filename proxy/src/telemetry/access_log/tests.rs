@@ -2,6 +2,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
+use super::lanes::lock;
+use super::timestamp::Timestamp;
 use super::*;
 
 fn settings(target: &Path) -> AccessLogSettings {

@@ -13,7 +13,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{AccessLogSettings, AccessLogTarget, Lanes};
+use super::lanes::Lanes;
+use super::settings::{AccessLogSettings, AccessLogTarget};
 
 /// A buffer that grew beyond this is let go when the writer goes to sleep.
 const KEPT_BYTES_MAX: usize = 64 << 10;

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 
 use tokio::io::ReadBuf;
 
-use super::{RECORD_BYTES_MAX, RECORD_OVERHEAD_MAX, WRITE_BYTES_MAX};
+use super::record::{RECORD_BYTES_MAX, RECORD_OVERHEAD_MAX, WRITE_BYTES_MAX};
 
 /// Bytes read from a socket at once: more than the longest record.
 const INCOMING_BYTES: usize = 32 * 1024;

@@ -12,7 +12,8 @@ use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
 use x509_parser::x509::{RelativeDistinguishedName, X509Name};
 
-use super::UnixSeconds;
+/// Seconds since 1970, as certificates count time.
+pub type UnixSeconds = i64;
 
 /// Object identifiers of signatures over SHA-1: with RSA, DSA and ECDSA.
 const SHA1: [&str; 3] = [
@@ -41,6 +42,12 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Whether the certificate carries one of these names.
+    pub(in crate::tls) fn have_one_of(&self, names: &[Arc<str>]) -> bool {
+        let has = |wanted: &Arc<str>| self.names.iter().any(|name| name.is(wanted));
+        names.iter().any(has)
+    }
+
     /// Reads a certificate.
     ///
     /// # Errors

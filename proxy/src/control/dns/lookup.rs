@@ -1,0 +1,129 @@
+//! One lookup: the names of `/etc/hosts` first, then the servers.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::op::Query;
+use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::{Hosts, ResolverBuilder, TokioResolver};
+
+/// Longest time that an answer is used without a new lookup.
+pub const RENEW_MAX: Duration = Duration::from_secs(3_600);
+
+/// Addresses of a name, at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// In the order of the answer.
+    pub addresses: Vec<IpAddr>,
+    /// How long they may be used.
+    pub ttl: Duration,
+    /// Why one family has its last addresses still, if it has.
+    pub partly: Option<String>,
+}
+
+/// Result of a lookup.
+pub type Answer = Result<Found, String>;
+
+/// What is looked up.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The name.
+    pub name: Arc<str>,
+    /// Its last addresses.
+    pub held: Arc<[IpAddr]>,
+}
+
+/// How names are looked up; a function, so that tests bring their own answers.
+pub type Lookup =
+    Arc<dyn Fn(Question) -> Pin<Box<dyn Future<Output = Answer> + Send>> + Send + Sync>;
+
+pub(super) type Builder = ResolverBuilder<TokioRuntimeProvider>;
+
+pub(super) fn resolver_of(mut builder: Builder) -> Result<TokioResolver, String> {
+    // the registry caches answers; a second cache would add its time to theirs
+    builder.options_mut().cache_size = 0;
+    builder.build().map_err(|error| error.to_string())
+}
+
+pub(super) fn lookup_by(builder: Builder) -> Result<Lookup, String> {
+    lookup_after(Hosts::from_system().unwrap_or_default(), builder)
+}
+
+/// Asks servers for the names that `hosts` does not list.
+pub(super) fn lookup_after(hosts: Hosts, builder: Builder) -> Result<Lookup, String> {
+    let resolver = Arc::new(resolver_of(builder)?);
+    let hosts = Arc::new(hosts);
+    Ok(Arc::new(move |question: Question| {
+        let (resolver, hosts) = (Arc::clone(&resolver), Arc::clone(&hosts));
+        Box::pin(async move {
+            match listed(&hosts, &question.name) {
+                Some(found) => Ok(found),
+                None => ask(&resolver, &question).await,
+            }
+        })
+    }))
+}
+
+/// The addresses that `/etc/hosts` lists for a name. They are all that it has, as for other programs: servers are not asked
+/// for the other family.
+pub(super) fn listed(hosts: &Hosts, name: &str) -> Option<Found> {
+    let name = Name::from_utf8(name).ok()?;
+    let mut addresses = Vec::new();
+    for (kind, _) in FAMILIES {
+        let lines = hosts.lookup_static_host(&Query::query(name.clone(), kind));
+        let records = lines.iter().flat_map(|lines| lines.answers());
+        addresses.extend(records.filter_map(|record| record.data.ip_addr()));
+    }
+    (!addresses.is_empty()).then_some(Found {
+        addresses,
+        ttl: RENEW_MAX,
+        partly: None,
+    })
+}
+
+pub(super) async fn ask(resolver: &TokioResolver, question: &Question) -> Answer {
+    let found = resolver.lookup_ip(&*question.name).await;
+    let found = found.map_err(|error| error.to_string())?;
+    // that of the lookup itself leaves out the aliases on the way
+    let records = found.as_lookup().answers().iter();
+    let ttl = records.map(|record| record.ttl).min().unwrap_or(0);
+    let ttl = Duration::from_secs(ttl.into());
+    let mut addresses: Vec<IpAddr> = found.iter().collect();
+    let mut partly = None;
+    for (kind, family) in FAMILIES {
+        let held = question.held.iter().copied().filter(family);
+        if addresses.iter().any(family) || held.clone().next().is_none() {
+            continue;
+        }
+        // the lookup of both leaves out a family that failed as if it had no address: this one had some
+        let mut name = found.query().name().clone();
+        name.set_fqdn(true);
+        match resolver.lookup(name, kind).await {
+            Ok(found) => {
+                let records = found.answers().iter();
+                addresses.extend(records.filter_map(|record| record.data.ip_addr()));
+            }
+            Err(error) if error.is_no_records_found() => (),
+            Err(error) => {
+                addresses.extend(held);
+                partly = Some(error.to_string());
+            }
+        }
+    }
+    Ok(Found {
+        addresses,
+        ttl,
+        partly,
+    })
+}
+
+/// What is asked for each family of addresses.
+type Family = (RecordType, fn(&IpAddr) -> bool);
+
+const FAMILIES: [Family; 2] = [
+    (RecordType::A, IpAddr::is_ipv4),
+    (RecordType::AAAA, IpAddr::is_ipv6),
+];

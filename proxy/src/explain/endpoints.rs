@@ -1,0 +1,41 @@
+//! The endpoints of a cluster, and what keeps them from traffic.
+
+use super::answer::EndpointUsed;
+use crate::balance::EndpointIdx;
+use crate::cluster::{Cluster, Live};
+
+/// The endpoints of a cluster that has this part of a destination's traffic. `live` is what requests go by.
+pub(super) fn endpoints(
+    cluster: &Cluster,
+    live: &Live,
+    part: f64,
+    probability: f64,
+) -> impl Iterator<Item = EndpointUsed> {
+    let several = cluster.priorities() > 1;
+    let known = cluster.unresolved.is_empty();
+    let endpoints = cluster.endpoints().iter();
+    let endpoints = endpoints.zip(live.probabilities(cluster.endpoints()));
+    let now = cluster.state.journal.now();
+    endpoints
+        .enumerate()
+        .map(move |(number, (endpoint, share))| EndpointUsed {
+            priority: several.then(|| cluster.priority(EndpointIdx(number as u32))),
+            unavailable_reason: endpoint.why_out(cluster.balance.outlier.as_ref(), now),
+            warmup: cluster
+                .warming(EndpointIdx(number as u32), now)
+                .map(|warming| warming.to_string()),
+            last_health_check: endpoint.check_results(now),
+            address: endpoint.address.to_string(),
+            share: known.then_some(share * part),
+            probability: known.then_some(share * part * probability),
+            weight: endpoint.weight,
+            locality: endpoint.locality.to_string(),
+            labels: (*endpoint.labels).clone(),
+            cluster_key: None,
+            path_prefix: endpoint.hop.as_ref().and_then(|hop| {
+                let prefix = &hop.path_prefix;
+                (!prefix.is_empty()).then(|| prefix.to_string())
+            }),
+            tls: endpoint.tls.text(),
+        })
+}

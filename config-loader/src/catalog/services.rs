@@ -72,7 +72,7 @@ impl<'s> Seen<'s> {
 }
 
 impl HostEntry {
-    /// Every resource that describes the host, whoever sees it.
+    /// Every resource that describes the host, from any namespace.
     pub fn sources(&self) -> &[Source] {
         &self.sources
     }

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn host_must_be_one_and_agree() {
+    fn host_must_be_unique_and_match_the_target() {
         let (h10, h11, h2) = (Version::HTTP_10, Version::HTTP_11, Version::HTTP_2);
         for (method, target, version, hosts, expected) in [
             ("GET", "/", h11, &["a"][..], Ok(())),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn low_version_is_refused_when_asked_to() {
+    fn http10_is_rejected_by_its_setting() {
         let request = Request::builder()
             .version(Version::HTTP_10)
             .body(())

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn switch_of_protocols_becomes_success() {
+    fn switching_protocols_becomes_200() {
         let mut response = Response::builder()
             .status(101)
             .header(CONNECTION, "upgrade")

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn seat_is_free_again_after_each_answer() {
+    async fn slot_is_free_again_after_each_response() {
         let future_slot = FutureSlot::new();
         for number in 0..3 {
             assert_eq!(future_slot.take(ready(number)).await, number);

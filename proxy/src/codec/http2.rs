@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_connection_leaves_and_then_closes() {
+    fn idle_connection_sends_goaway_and_then_closes() {
         let mut farewell = Farewell::new(Tick(0));
         assert_eq!(
             decide(&mut farewell, (1, 0, None), 500),
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn drain_leaves_at_once_and_waits_for_streams() {
+    fn drain_sends_goaway_at_once_and_waits_for_streams() {
         let mut farewell = Farewell::new(Tick(0));
         assert_eq!(decide(&mut farewell, (1, 0, Some(10)), 10), Action::Leave);
         assert_eq!(
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_peer_is_asked_and_then_given_up() {
+    fn silent_peer_gets_a_ping_and_times_out() {
         let settings = KeepAlive {
             interval: Duration::from_secs(10),
             timeout: PONG_TIMEOUT,
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn peer_that_cuts_off_most_of_its_requests_is_abusive() {
+    fn peer_that_resets_most_of_its_requests_is_disconnected() {
         let settings = Settings::default();
         for (begun, cut, expected) in [
             (10, 10, false),

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn each_standing_has_its_timeout() {
+    fn each_connection_state_has_its_timeout() {
         let draining = Some(Tick(0));
         let head = Seen {
             place: StreamPosition::Head,
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_parks_at_once_when_told_to() {
+    fn idle_connection_parks_at_once_without_a_delay() {
         let timeouts = Timeouts {
             park_after: None,
             ..TIMEOUTS
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn trickling_head_is_not_progress_and_trickling_body_is() {
+    fn slow_head_times_out_and_slow_body_does_not() {
         let mut watchdog = Watchdog::new(Tick(0));
         let head = Seen {
             place: StreamPosition::Head,
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn request_that_goes_on_after_its_response_has_thirty_seconds() {
+    fn request_body_after_its_response_has_thirty_seconds() {
         let mut watchdog = Watchdog::new(Tick(0));
         let closed = (0..1_000).find(|tick| {
             let seen = Seen {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn request_between_two_looks_restarts_idleness() {
+    fn request_between_two_checks_restarts_the_idle_time() {
         let mut watchdog = Watchdog::new(Tick(0));
         watchdog.decide(&IDLE, &TIMEOUTS, Tick(0));
         let next = Seen { heads: 2, ..IDLE };
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn drain_gives_an_idle_connection_its_grace_from_the_drain_on() {
+    fn drain_grace_of_an_idle_connection_starts_with_the_drain() {
         let mut watchdog = Watchdog::new(Tick(0));
         let seen = Seen {
             draining: Some(Tick(40)),

@@ -352,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_named_in_istios_ways() {
+    fn secrets_are_named_like_in_istio() {
         for (written, namespace, name) in [
             ("cred", "edge", "cred"),
             ("kubernetes://cred", "edge", "cred"),

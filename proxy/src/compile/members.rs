@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bare_names_stand_for_the_one_key_that_ends_so() {
+    fn bare_cluster_name_means_the_only_key_with_that_suffix() {
         let mut members = Members::collect(&ResourceSet::default(), &Identity::default());
         let nothing = Known {
             told: &[],
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_proxy_was_told_of_a_cluster_counts_before_its_object() {
+    fn remote_clusters_file_overrides_cluster_objects() {
         let text = "apiVersion: multicluster.flomesh.io/v1alpha1\nkind: Cluster\nmetadata: {name: c2}\n\
                     spec: {region: eu, zone: a, group: prod, gatewayHost: 10.2.0.9, gatewayPort: 8080}\n";
         let mut found = config_loader::Diagnostics::default();

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn host_is_the_same_until_others_push_it_out() {
+    fn cached_host_is_reused_until_evicted() {
         let hosts = Hosts::default();
         let (first, _) = hosts.find("a.example");
         for number in 1..TLS_HOSTS_MAX {
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_names_no_server_has_no_name() {
+    fn invalid_host_has_no_server_name() {
         let hosts = Hosts::default();
         for (text, known) in [
             ("a.example", true),

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn consecutive_endpoints_spread_over_high_and_low_bits() {
+    fn hashes_of_consecutive_endpoints_differ_in_high_and_low_bits() {
         let hash = NumberHash::default();
         let hashes: Vec<u64> = (0..512)
             .map(|number| Key {

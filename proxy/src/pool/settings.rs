@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn protocol_follows_the_port_the_client_or_the_upgrade() {
+    fn protocol_follows_port_client_or_h2_upgrade() {
         use Protocol::{Http1, Http2};
         use Speaks::{AsClient, Declared};
         for (speaks, declared, client, upgrading, expected) in [

@@ -144,7 +144,7 @@ fn refuses(last: u8) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn dead_address_is_passed_over_for_another_of_the_name() {
+async fn refused_address_falls_back_to_another_of_the_name() {
     let live = origin();
     let dead = [refuses(1), refuses(2)];
     let world = World::of_name(&[dead[0], dead[1], live]);
@@ -158,7 +158,7 @@ async fn dead_address_is_passed_over_for_another_of_the_name() {
 }
 
 #[tokio::test]
-async fn address_that_does_not_answer_is_overtaken() {
+async fn unresponsive_address_is_overtaken_by_the_next() {
     // Its queue of connections is full, so a further one hangs.
     let silent = socket2::Socket::new(
         socket2::Domain::IPV4,
@@ -188,7 +188,7 @@ async fn address_that_does_not_answer_is_overtaken() {
 }
 
 #[tokio::test]
-async fn failure_of_every_address_is_one_failed_connection() {
+async fn failure_of_all_addresses_is_one_failed_connection() {
     let world = World::of_name(&[refuses(3), refuses(4)]);
     let failed = world.get().await.err().expect("no answer");
     assert_eq!(failed.error.kind(), Kind::ConnectFailed);
@@ -213,7 +213,7 @@ async fn name_without_addresses_is_a_failed_connection() {
 }
 
 #[tokio::test]
-async fn socket_may_have_an_abstract_name() {
+async fn abstract_unix_sockets_are_supported() {
     let name = format!("strait-test-{}", std::process::id());
     let at = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("a name");
     let listener = UnixListener::bind_addr(&at).expect("a socket");
@@ -253,7 +253,7 @@ async fn one_by_one(gate: Rc<tokio::sync::Semaphore>) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn line_for_streams_is_bounded() {
+async fn queue_for_streams_is_bounded() {
     let world = World {
         protocol: Protocol::Http2,
         ..World::of_name(&[silent()])
@@ -284,7 +284,7 @@ fn silent() -> SocketAddr {
 }
 
 #[tokio::test]
-async fn request_that_leaves_the_line_holds_up_nobody() {
+async fn cancelled_request_does_not_block_the_queue() {
     let run = async {
         let gate = Rc::new(tokio::sync::Semaphore::new(0));
         let world = World {
@@ -313,7 +313,7 @@ async fn request_that_leaves_the_line_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn fresh_http2_connections_are_newer_than_the_one_that_failed() {
+async fn retry_uses_a_newer_http2_connection() {
     // The first connection dies with its second request; the second one answers.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");

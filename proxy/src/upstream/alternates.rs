@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn own_address_goes_first_and_families_take_turns() {
+    fn own_address_is_first_and_families_alternate() {
         let all = ["10.0.0.1:80", "10.0.0.2:80", "[fd00::1]:80", "[fd00::2]:80"];
         assert_eq!(
             candidates("10.0.0.2:80", &all),
@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_are_tried_are_bounded() {
+    fn number_of_attempted_addresses_is_bounded() {
         let many: Vec<String> = (1..40).map(|last| format!("10.0.0.{last}:80")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(candidates("10.0.0.9:80", &many).len(), ADDRESSES_MAX);
     }
 
     #[test]
-    fn name_is_tried_in_the_order_of_its_last_answer() {
+    fn addresses_are_attempted_in_the_order_of_the_last_answer() {
         let registry = crate::registry::Registry::default();
         let ips = |text: [&str; 2]| text.map(|ip| ip.parse().unwrap()).to_vec();
         registry.set_resolution("a.test", ips(["10.0.0.1", "10.0.0.2"]));

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_are_used_again_and_large_ones_are_not_kept() {
+    fn buffers_are_reused_and_large_ones_are_freed() {
         let buffers = Rc::new(Buffers::default());
         let kept = || buffers.0.borrow().len();
         let mut two = (buffers.take(), buffers.take());

@@ -63,7 +63,7 @@ mod tests {
     use crate::error::Retry;
 
     #[test]
-    fn only_what_was_not_processed_may_always_go_again() {
+    fn only_unprocessed_requests_are_always_retriable() {
         let rows = [
             (
                 Fault::Closed,

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_say_who_calls_and_whom() {
+    fn header_has_source_and_destination_address() {
         let at = |text: &str| text.parse::<SocketAddr>().unwrap();
         for (from, to, text, family) in [
             (

@@ -38,7 +38,7 @@ async fn pass(connection_table: &ConnectionTable, ticks: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn member_is_woken_when_due_and_not_before() {
+async fn connection_is_woken_at_its_deadline_and_not_before() {
     let connection_table = Rc::new(ConnectionTable::new());
     let member = connection_table.join(listener(1));
     let woken = Arc::default();
@@ -53,7 +53,7 @@ async fn member_is_woken_when_due_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn last_named_deadline_counts() {
+async fn last_set_deadline_applies() {
     let connection_table = Rc::new(ConnectionTable::new());
     let member = connection_table.join(listener(1));
     let woken = Arc::default();
@@ -68,7 +68,7 @@ async fn last_named_deadline_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_sweep_wakes_everyone_who_is_due() {
+async fn late_sweep_wakes_all_due_connections() {
     let connection_table = Rc::new(ConnectionTable::new());
     let members: Vec<_> = (0..200)
         .map(|_| connection_table.join(listener(1)))
@@ -85,7 +85,7 @@ async fn late_sweep_wakes_everyone_who_is_due() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closed_connections_leave_nothing_behind() {
+async fn closed_connections_are_removed_from_the_table() {
     let connection_table = Rc::new(ConnectionTable::new());
     for _ in 0..1000 {
         let member = connection_table.join(listener(1));

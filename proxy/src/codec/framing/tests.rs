@@ -40,7 +40,7 @@ fn read_cut(bytes: &[u8], cuts: &[usize]) -> (usize, Option<Refusal>, u32, Strea
 }
 
 #[test]
-fn good_requests_pass() {
+fn valid_requests_are_accepted() {
     for (bytes, heads, place) in [
         (&b""[..], 0, StreamPosition::Between),
         (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 1, StreamPosition::Between),
@@ -76,7 +76,7 @@ fn good_requests_pass() {
 }
 
 #[test]
-fn ambiguous_heads_are_refused() {
+fn ambiguous_heads_are_rejected() {
     for (headers, expected) in [
         (&b"Content-Length: 3\r\nTransfer-Encoding: chunked"[..], Refusal::Framing),
         (b"Transfer-Encoding: chunked\r\nContent-Length: 3", Refusal::Framing),
@@ -114,7 +114,7 @@ fn ambiguous_heads_are_refused() {
 }
 
 #[test]
-fn a_target_with_a_fragment_is_refused() {
+fn a_target_with_a_fragment_is_rejected() {
     for (line, refused) in [
         (&b"GET /a#b HTTP/1.1"[..], true),
         (b"GET /a?b#c HTTP/1.1", true),
@@ -140,7 +140,7 @@ fn a_target_with_a_fragment_is_refused() {
 }
 
 #[test]
-fn bad_chunks_are_refused() {
+fn malformed_chunks_are_rejected() {
     for body in [
         &b"\r\n"[..],
         b"x\r\n",
@@ -173,7 +173,7 @@ fn bad_chunks_are_refused() {
 }
 
 #[test]
-fn request_before_a_bad_one_passes() {
+fn request_before_a_malformed_one_is_accepted() {
     let good = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     let bad = b"GET / HTTP/1.1\r\nX: a\nb\r\n\r\n";
     let (verdict, heads, _) = read(&[&good[..], bad].concat());
@@ -182,7 +182,7 @@ fn request_before_a_bad_one_passes() {
 }
 
 #[test]
-fn head_limits_hold() {
+fn head_limits_are_enforced() {
     let many: String = (0..8).map(|number| format!("x{number}: y\r\n")).collect();
     let fits = format!("GET / HTTP/1.1\r\n{many}\r\n");
     assert_eq!(read(fits.as_bytes()).0, Verdict::Pass);
@@ -211,7 +211,7 @@ fn head_limits_hold() {
 }
 
 #[test]
-fn bytes_after_an_upgrade_are_held_until_it_is_decided() {
+fn bytes_after_an_upgrade_wait_for_its_response() {
     for head in [
         &b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"[..],
         b"CONNECT a:443 HTTP/1.1\r\n\r\n",
@@ -263,7 +263,7 @@ fn any_stream() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn verdict_does_not_depend_on_cuts(
+    fn verdict_does_not_depend_on_segmentation(
         bytes in any_stream(),
         cuts in prop::collection::vec(any::<usize>(), 0..8),
     ) {
@@ -275,7 +275,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_are_parsed_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         read(&bytes);
     }
 }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_right() {
+    fn dates_equal_known_values() {
         for (seconds, expected) in [
             (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
             (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn task_is_woken_once_however_many_streams_are_ready() {
+    fn task_is_woken_once_for_many_ready_streams() {
         let count = Arc::new(Count::default());
         let woken = || count.0.load(Ordering::SeqCst);
         let ready = Ready::new(130, &Waker::from(Arc::clone(&count)));

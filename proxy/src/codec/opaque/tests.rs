@@ -18,7 +18,7 @@ async fn once(
 }
 
 #[tokio::test]
-async fn nothing_more_is_read_until_the_other_side_takes_what_there_is() {
+async fn full_buffer_pauses_reading() {
     let (mut client, mut from) = duplex(1024);
     let (mut to, mut server) = duplex(10);
     let mut direction = Direction::default();
@@ -39,7 +39,7 @@ async fn nothing_more_is_read_until_the_other_side_takes_what_there_is() {
 }
 
 #[tokio::test]
-async fn end_is_passed_on_after_the_last_byte() {
+async fn end_of_stream_is_forwarded_after_the_last_byte() {
     let (mut client, mut from) = duplex(64);
     let (mut to, mut server) = duplex(64);
     let mut direction = Direction {

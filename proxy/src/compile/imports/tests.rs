@@ -104,7 +104,7 @@ fn export(path: &str) -> String {
 }
 
 #[test]
-fn scenario_56_clusters_that_are_no_target_get_nothing() {
+fn scenario_56_clusters_that_are_not_targets_get_no_import() {
     let with = |targets: &str| {
         let export =
             export("/c1/web").replace("{rules", &format!("{{targetClusters: [{targets}], rules"));
@@ -124,7 +124,7 @@ fn scenario_56_clusters_that_are_no_target_get_nothing() {
 }
 
 #[test]
-fn scenario_96_the_first_prefix_of_a_port_is_its_path() {
+fn scenario_96_first_path_prefix_of_a_port_is_used() {
     let of = |rules: &str| {
         let export = format!("Export ns1/web {{rules: [{rules}]}}");
         import("c3", &[source("c1", &[SERVICE, &export])]).0
@@ -142,7 +142,7 @@ fn scenario_96_the_first_prefix_of_a_port_is_its_path() {
 }
 
 #[test]
-fn ports_are_joined_and_each_is_with_the_clusters_that_export_it() {
+fn ports_are_merged_with_their_exporting_clusters() {
     let both = "{portNumber: 80, path: /web, pathType: Prefix}, {portNumber: 8080, path: /admin, pathType: Prefix}";
     let sources = [
         source(
@@ -180,7 +180,7 @@ fn ports_are_joined_and_each_is_with_the_clusters_that_export_it() {
 }
 
 #[test]
-fn ports_without_a_name_are_joined_by_number_and_named_beside_others() {
+fn unnamed_ports_are_merged_by_number() {
     let bare = "Service ns1/web {ports: [{port: 80}]}";
     let more = "Service ns1/web {ports: [{name: http, port: 80}, {name: port-80, port: 81}]}";
     let all = "Export ns1/web@2020 {rules: [{portNumber: 80, path: /a, pathType: Prefix}, \
@@ -201,7 +201,7 @@ fn ports_without_a_name_are_joined_by_number_and_named_beside_others() {
 }
 
 #[test]
-fn a_younger_export_that_says_otherwise_is_told_of_and_the_older_counts() {
+fn newer_conflicting_export_is_reported_and_the_older_is_used() {
     let older = "Export ns1/web@2020 {serviceAccountName: web, rules: [{portNumber: 80, path: /c2, pathType: Prefix}]}";
     let younger = "Export ns1/web@2021 {serviceAccountName: other, rules: [{portNumber: 8080, path: /c1, pathType: Prefix}, \
                    {portNumber: 80, path: /c1b, pathType: Prefix}]}";
@@ -242,7 +242,7 @@ fn a_younger_export_that_says_otherwise_is_told_of_and_the_older_counts() {
 }
 
 #[test]
-fn the_oldest_export_says_how_clients_stay_who_the_workloads_are_and_which_group_it_is() {
+fn oldest_export_sets_affinity_service_account_and_api_group() {
     let older = "Export.multicluster ns1/web@2020 {serviceAccountName: '*', rules: [{portNumber: 80, path: /c2, pathType: Prefix}]}";
     let sources = [
         source("c1", &[SERVICE, &export("/c1").replace("web", "web@2021")]),
@@ -288,7 +288,7 @@ fn the_oldest_export_says_how_clients_stay_who_the_workloads_are_and_which_group
 }
 
 #[test]
-fn gateways_are_those_of_cluster_objects_where_none_was_told() {
+fn gateways_come_from_cluster_objects_without_a_clusters_file() {
     let cluster = "Cluster x/c1 {region: default, gatewayHost: gw.c1.example, gatewayPort: 8443}";
     let other = "Service ns1/more {ports: [{port: 80}]}";
     let other_export = "Export ns1/more {rules: [{portNumber: 80, path: /more, pathType: Prefix}]}";
@@ -322,7 +322,7 @@ fn gateways_are_those_of_cluster_objects_where_none_was_told() {
 }
 
 #[test]
-fn exports_that_no_gateway_serves_are_not_imported() {
+fn exports_without_a_gateway_are_not_imported() {
     let none = |resources: &[&str]| {
         let (lines, found) = import("c3", &[source("c1", resources)]);
         assert!(lines.is_empty(), "{lines:?}");

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn protocol_is_chosen_by_app_protocol_then_name_then_declaration() {
+    fn protocol_comes_from_app_protocol_then_name_then_declaration() {
         let rows: &[(Option<&str>, &str, &str, Protocol)] = &[
             (None, "http", "TCP", Protocol::Http1),
             (None, "http2", "TCP", Protocol::Http2),

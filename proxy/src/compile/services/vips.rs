@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_those_of_the_oldest() {
+    fn oldest_service_owns_an_address() {
         let claim = |created, net: &str, host: &str| Claim {
             age: (created, "", "", Kind::ServiceEntry),
             net: net.parse().unwrap(),

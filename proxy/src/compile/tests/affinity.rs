@@ -60,7 +60,7 @@ const FIVE: &str =
     ", sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 5}}";
 
 #[test]
-fn clients_stay_for_as_long_as_their_service_says() {
+fn affinity_lifetime_comes_from_the_service() {
     let keyed = rule("{consistentHash: {httpHeaderName: x-user}}");
     let simple = rule("{simple: ROUND_ROBIN}");
     let near = rule("{localityLbSetting: {enabled: false}}");
@@ -83,7 +83,7 @@ fn clients_stay_for_as_long_as_their_service_says() {
 }
 
 #[test]
-fn an_import_says_it_for_the_cluster_set_and_the_service_for_its_own_host() {
+fn import_sets_affinity_of_the_clusterset_host_and_service_of_its_own() {
     let headless = format!(", type: Headless{FIVE}");
     let keyed = rule("{consistentHash: {httpHeaderName: x-user}}");
     for (resources, native, cluster_set) in [
@@ -126,7 +126,7 @@ fn an_import_says_it_for_the_cluster_set_and_the_service_for_its_own_host() {
 }
 
 #[test]
-fn an_export_says_it_for_requests_of_other_clusters() {
+fn export_sets_affinity_for_requests_of_remote_clusters() {
     let keyed = rule("{consistentHash: {httpHeaderName: x-user}}");
     let simple = rule("{simple: ROUND_ROBIN}");
     let sticky = "sessionSticky: true";

@@ -22,7 +22,7 @@ const TIES: [[&str; 2]; 4] = [
 ];
 
 #[test]
-fn virtual_services_of_one_age_go_by_name() {
+fn virtual_services_of_one_age_are_ordered_by_name() {
     for tie in TIES {
         let [first, second] = tie.map(|name| {
             format!(
@@ -38,7 +38,7 @@ fn virtual_services_of_one_age_go_by_name() {
 }
 
 #[test]
-fn servers_of_gateways_of_one_age_go_by_name() {
+fn servers_of_gateways_of_one_age_are_ordered_by_name() {
     for [http, tcp] in TIES {
         let server = |name: &str, protocol: &str| {
             format!(
@@ -68,7 +68,7 @@ fn cluster(world: &World) -> String {
 const ROUTE: &str = "VirtualService default/v {hosts: [a.com], gateways: [gw], http: [{route: [{destination: {host: s}}]}]}";
 
 #[test]
-fn destination_rules_of_one_age_go_by_name() {
+fn destination_rules_of_one_age_are_ordered_by_name() {
     for tie in [
         ["default/a", "default/b"],
         ["default/x@2024", "default/z@2024"],
@@ -85,7 +85,7 @@ fn destination_rules_of_one_age_go_by_name() {
 }
 
 #[test]
-fn service_entries_of_one_age_go_by_name() {
+fn service_entries_of_one_age_are_ordered_by_name() {
     for tie in TIES {
         let entry = |name, target| {
             format!(

@@ -20,7 +20,7 @@ fn tls(policy: &str, subset: &str) -> String {
 }
 
 #[test]
-fn every_field_has_its_say() {
+fn every_tls_field_is_compiled() {
     for (settings, expected) in [
         ("{mode: DISABLE}", "plain"),
         (
@@ -75,7 +75,7 @@ fn every_field_has_its_say() {
 }
 
 #[test]
-fn ports_and_subsets_replace_the_block() {
+fn ports_and_subsets_replace_the_tls_block() {
     const BASE: &str = "tls: {mode: SIMPLE, insecureSkipVerify: true, sni: base}";
     const OWN: &str = "tls: {mode: SIMPLE, insecureSkipVerify: true, sni: own}";
     const OTHER: &str = "loadBalancer: {simple: RANDOM}";

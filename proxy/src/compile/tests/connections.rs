@@ -84,7 +84,7 @@ fn skipped(world: &World, port: u16) -> usize {
 }
 
 #[test]
-fn first_protocol_of_an_address_keeps_it() {
+fn first_protocol_of_an_address_is_used() {
     for (first, second, used) in [
         ("a 80 HTTP - '*'", "b 80 HTTP2 - '*'", 2),
         ("a 80 HTTP - '*'", "b 80 TCP - '*'", 1),
@@ -117,7 +117,7 @@ fn first_protocol_of_an_address_keeps_it() {
 }
 
 #[test]
-fn repeated_host_skips_the_whole_younger_server() {
+fn newer_server_with_a_repeated_host_is_skipped() {
     let world = World::only(&[
         &gateway("gw@2020", &["a 443 TLS PASSTHROUGH a.com"]),
         &gateway(
@@ -141,13 +141,13 @@ fn repeated_host_skips_the_whole_younger_server() {
 }
 
 #[test]
-fn server_without_a_data_path_opens_nothing() {
+fn unsupported_server_opens_no_listener() {
     let world = World::only(&[&gateway("gw", &["u 53 UDP - '*'"])]);
     assert!(world.snapshot.listeners.is_empty());
 }
 
 #[test]
-fn requests_inside_tls_see_the_hosts_of_their_server_only() {
+fn tls_requests_reach_the_hosts_of_their_server_only() {
     let body = |text: &str| {
         format!("http: [{{directResponse: {{status: 200, body: {{string: {text}}}}}}}]")
     };
@@ -183,7 +183,7 @@ fn requests_inside_tls_see_the_hosts_of_their_server_only() {
 }
 
 #[test]
-fn server_for_every_host_takes_clients_without_a_name() {
+fn catch_all_server_accepts_clients_without_sni() {
     let world = World::only(&[
         &gateway("gw", &["a 443 HTTPS SIMPLE '*'"]),
         &service("a", "a.com", "http: [{directResponse: {status: 200}}]"),
@@ -193,7 +193,7 @@ fn server_for_every_host_takes_clients_without_a_name() {
 }
 
 #[test]
-fn passthrough_goes_by_name_and_by_what_is_known_beforehand() {
+fn passthrough_routes_by_sni_and_static_conditions() {
     let rule = |more: &str| format!("{{match: [{{sniHosts: [x.com]{more}}}], {TO_S}}}");
     for (more, expected) in [
         ("", true),
@@ -220,7 +220,7 @@ fn passthrough_goes_by_name_and_by_what_is_known_beforehand() {
 }
 
 #[test]
-fn tcp_rule_serves_passthrough_where_there_is_no_tls_rule() {
+fn tcp_rule_serves_passthrough_without_a_tls_rule() {
     let gateway = gateway("gw", &["a 443 HTTPS PASSTHROUGH '*'"]);
     let tcp = format!("tcp: [{{{TO_S}}}]");
     let both = format!("tls: [{{match: [{{sniHosts: [a.com]}}], {TO_S}}}], {tcp}");
@@ -233,7 +233,7 @@ fn tcp_rule_serves_passthrough_where_there_is_no_tls_rule() {
 }
 
 #[test]
-fn tcp_port_has_the_first_rule_of_the_oldest_service_that_fits() {
+fn tcp_port_uses_the_first_matching_rule_of_the_oldest_service() {
     let to =
         |host: &str| format!("route: [{{destination: {{host: {host}, port: {{number: 1}}}}}}]");
     let rule = |matches: &str, host: &str| format!("{{match: [{matches}], {}}}", to(host));
@@ -269,7 +269,7 @@ fn tcp_port_has_the_first_rule_of_the_oldest_service_that_fits() {
 }
 
 #[test]
-fn terminated_tls_goes_by_tcp_rules_with_weights() {
+fn terminated_tls_is_routed_by_weighted_tcp_rules() {
     let rules = "tcp: [{route: [{destination: {host: s, subset: v1}, weight: 3}, \
         {destination: {host: s, subset: v2}, weight: 1}]}]";
     let world = World::only(&[
@@ -284,7 +284,7 @@ fn terminated_tls_goes_by_tcp_rules_with_weights() {
 }
 
 #[test]
-fn auto_passthrough_knows_the_clusters_of_the_mesh_that_its_hosts_cover() {
+fn auto_passthrough_routes_mesh_clusters_matching_its_hosts() {
     let inside = SERVICE.replace("{hosts", "{location: MESH_INTERNAL, hosts");
     let outside = "ServiceEntry default/e {hosts: [e.local], resolution: STATIC, \
         ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.0.0.9}]}";
@@ -322,7 +322,7 @@ fn auto_passthrough_knows_the_clusters_of_the_mesh_that_its_hosts_cover() {
 }
 
 #[test]
-fn what_did_not_change_is_kept() {
+fn unchanged_parts_are_reused() {
     let resources = [
         gateway(
             "gw",

@@ -163,7 +163,7 @@ fn delegate_rule_that_conflicts_is_dropped() {
 }
 
 #[test]
-fn only_the_root_rule_is_skipped_when_its_delegate_cannot_lend() {
+fn missing_delegate_skips_only_its_root_rule() {
     let root = "VirtualService default/root {hosts: [a.com], gateways: [gw], http: [\
         {match: [{uri: {prefix: /a}}], delegate: {name: d, namespace: team}}, \
         {match: [{uri: {prefix: /b}}], route: [{destination: {host: s}}]}]}";
@@ -192,7 +192,7 @@ fn only_the_root_rule_is_skipped_when_its_delegate_cannot_lend() {
 }
 
 #[test]
-fn short_names_of_a_delegate_take_its_own_namespace() {
+fn short_names_in_a_delegate_get_its_namespace() {
     let root = "VirtualService default/root {hosts: [a.com], gateways: [gw], http: [\
         {delegate: {name: d, namespace: team}}]}";
     let delegate = "VirtualService team/d {http: [{route: [{destination: {host: s}}]}]}";
@@ -221,7 +221,7 @@ fn settings_of_the_delegate_replace_those_of_the_root() {
 }
 
 #[test]
-fn delegates_serve_no_host_of_their_own() {
+fn delegates_serve_no_hosts() {
     let delegate = "VirtualService default/d {http: [{route: [{destination: {host: s}}]}]}";
     World::of(&[delegate]).check(&[("d/", "404"), ("a.com/", "404")]);
 }

@@ -248,7 +248,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn endpoints_after_changes_are_those_of_a_fresh_compile(edits in prop::collection::vec(edit(), 1..16)) {
+    fn endpoints_after_random_changes_equal_a_fresh_compile(edits in prop::collection::vec(edit(), 1..16)) {
         let mut world = World::empty();
         let mut mesh = Mesh::default();
         for edit in edits {

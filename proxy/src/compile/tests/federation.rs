@@ -152,7 +152,7 @@ fn reached_on(documents: &[String], host: &str, port: u16) -> Vec<String> {
 }
 
 #[test]
-fn ports_of_destinations_are_those_of_the_service_by_name_or_else_by_number() {
+fn destination_ports_match_service_ports_by_name_then_number() {
     let of = |cluster: &str, ip: &str, ports: &str, targets: &str| {
         let host = FEDERATED.replace("c2", cluster);
         let name = format!("name: web-{cluster}");
@@ -189,7 +189,7 @@ fn ports_of_destinations_are_those_of_the_service_by_name_or_else_by_number() {
 }
 
 #[test]
-fn a_name_that_several_clusters_have_lets_nobody_in() {
+fn ambiguous_cluster_name_adds_no_endpoints() {
     let with = |clusters: &str, host| {
         let import = import(&[
             ("eu/a/prod/c2", "10.2.0.1"),
@@ -217,7 +217,7 @@ fn a_name_that_several_clusters_have_lets_nobody_in() {
 }
 
 #[test]
-fn what_is_hidden_is_hidden_under_federated_hosts_too() {
+fn visibility_applies_to_federated_hosts_too() {
     let with = |clusters: &str| reached(&[in_c2(), kube(), exposed(clusters)], FEDERATED);
     let nothing: [&str; 0] = [];
     assert_eq!(reached(&[in_c2()], FEDERATED), ["10.2.0.1"]);
@@ -229,7 +229,7 @@ fn what_is_hidden_is_hidden_under_federated_hosts_too() {
 }
 
 #[test]
-fn hosts_of_the_own_cluster_are_hidden_where_it_is_no_provider() {
+fn local_hosts_are_hidden_if_the_cluster_is_no_provider() {
     let status = federated("web.ns1.svc.c1.global", "a");
     let status = format!("localFqdn: web.local.example, {status}");
     let own = destination("name: web-c1", ("c1", "10.1.0.1"), &status);
@@ -251,7 +251,7 @@ fn hosts_of_the_own_cluster_are_hidden_where_it_is_no_provider() {
 }
 
 #[test]
-fn services_of_clusters_keep_their_hosts() {
+fn cluster_services_keep_their_hosts() {
     let entry = format!(
         "apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {{namespace: ns1, name: e}}\n\
          spec: {{hosts: [{PLAIN}, {TOGETHER}, {FEDERATED}, other.example], resolution: STATIC, \
@@ -286,7 +286,7 @@ fn services_of_clusters_keep_their_hosts() {
 }
 
 #[test]
-fn all_clusters_serve_a_service_together_whoever_tells_of_them() {
+fn clusters_of_a_service_are_merged_from_all_resources() {
     let own = destination("name: web-c1", ("c1", "10.1.0.1"), "");
     let of_c3 = import(&[("eu/a/prod/c3", "10.3.0.1")]);
     let documents = [own, in_c2(), of_c3];
@@ -302,7 +302,7 @@ fn all_clusters_serve_a_service_together_whoever_tells_of_them() {
 }
 
 #[test]
-fn a_local_name_that_is_the_host_itself_takes_nothing_from_it() {
+fn local_name_equal_to_the_host_changes_nothing() {
     let status = format!("localFqdn: {PLAIN}");
     let own = destination("name: web-c1", ("c1", "10.1.0.1"), &status);
     let of_c3 = import(&[("eu/a/prod/c3", "10.3.0.1")]);
@@ -313,7 +313,7 @@ fn a_local_name_that_is_the_host_itself_takes_nothing_from_it() {
 }
 
 #[test]
-fn shifts_lead_to_hosts_that_this_proxy_has() {
+fn shifts_route_to_hosts_visible_to_the_proxy() {
     let shift = "requiredSubsets: [{trafficPolicyRef: {name: p, namespace: gloo-mesh}, trafficShift: \
                  {destinations: [{weight: 100, kubeService: {name: web, namespace: ns1, clusterName: c2}}]}}]";
     let target = |others: &[String]| {
@@ -352,7 +352,7 @@ fn shifts_lead_to_hosts_that_this_proxy_has() {
 }
 
 #[test]
-fn labels_that_tell_clusters_apart_are_skipped_where_a_policy_picks_one() {
+fn cluster_labels_are_ignored_when_a_policy_picks_the_cluster() {
     let keys = |policy: &[String], labels: &str| -> Option<Vec<String>> {
         let setting = format!("localityLbSetting: {{failoverPriority: [{labels}]}}");
         let spec = format!("{{host: web, trafficPolicy: {{loadBalancer: {{{setting}}}}}}}");

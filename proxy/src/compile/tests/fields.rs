@@ -175,7 +175,7 @@ fn check(field: &str, shows: &Shows, has_ports: bool) {
 }
 
 #[test]
-fn every_field_of_a_policy_counts_where_it_stands_and_nowhere_else() {
+fn every_policy_field_applies_only_at_its_level() {
     for (field, shows) in FIELDS {
         check(field, shows, true);
     }
@@ -196,7 +196,7 @@ fn every_field_of_a_policy_counts_where_it_stands_and_nowhere_else() {
 }
 
 #[test]
-fn every_field_is_in_the_tables() {
+fn every_policy_field_is_in_the_tables() {
     for (field, shows) in HEAD {
         check(field, shows, false);
     }

@@ -50,7 +50,7 @@ fn host_ignores_case_port_and_trailing_dot() {
 }
 
 #[test]
-fn rules_of_one_host_are_joined_in_age_order_with_catch_alls_last() {
+fn rules_of_one_host_are_merged_by_age_with_catch_alls_last() {
     let old = answering("default/old@2020", "a.com", "gw", &["/x", "/"]);
     let young = answering("default/young@2021", "a.com", "gw", &["/x", "/new"]);
     for resources in [[&*old, &young], [&young, &old]] {
@@ -63,7 +63,7 @@ fn rules_of_one_host_are_joined_in_age_order_with_catch_alls_last() {
 }
 
 #[test]
-fn without_timestamps_the_first_by_name_is_the_oldest() {
+fn without_timestamps_age_order_is_by_name() {
     let z = answering("default/z", "a.com", "gw", &["/"]);
     let a = answering("default/a", "a.com", "gw", &["/"]);
     World::of(&[&z, &a]).check(&[("a.com/", "200 default/a")]);
@@ -71,7 +71,7 @@ fn without_timestamps_the_first_by_name_is_the_oldest() {
 }
 
 #[test]
-fn service_is_seen_only_where_it_is_exported_and_bound() {
+fn virtual_service_applies_only_where_exported_and_bound() {
     let rule = "http: [{directResponse: {status: 200, body: {string: x}}}]";
     for (spec, expected) in [
         ("hosts: [a.com], gateways: [default/gw]", "200 x"),
@@ -105,7 +105,7 @@ fn gateway(name: &str, server: &str) -> String {
 }
 
 #[test]
-fn hosts_are_those_that_service_and_server_share() {
+fn hosts_are_the_intersection_of_service_and_server() {
     for (server, host, request, expected) in [
         ("'*'", "a.com", "a.com/", "200 x"),
         ("'*.a.com'", "x.a.com", "x.a.com/", "200 x"),
@@ -138,7 +138,7 @@ fn hosts_are_those_that_service_and_server_share() {
 }
 
 #[test]
-fn gateways_are_chosen_by_the_labels_of_the_proxy() {
+fn gateways_are_selected_by_the_labels_of_the_proxy() {
     let with = |selector: &str| {
         format!(
             "Gateway default/gw {{selector: {{{selector}}}, \
@@ -176,7 +176,7 @@ fn servers_of_several_gateways_share_a_port() {
 }
 
 #[test]
-fn ports_and_binds_are_listeners_of_their_own() {
+fn each_port_and_bind_is_a_listener() {
     let gateway = "Gateway default/gw {servers: [\
         {port: {number: 80, name: a, protocol: HTTP}, hosts: [a.com]},\
         {port: {number: 81, name: b, protocol: HTTP2}, hosts: [b.com], bind: 127.0.0.1},\
@@ -196,7 +196,7 @@ fn ports_and_binds_are_listeners_of_their_own() {
 }
 
 #[test]
-fn connections_of_a_listener_that_is_gone_belong_to_the_one_that_would_take_them_now() {
+fn connections_of_a_removed_listener_map_to_its_replacement() {
     let on = |bind: &str| {
         let gateway = format!(
             "Gateway default/gw {{servers: [{{port: {{number: 80, name: a, protocol: HTTP}}, hosts: ['*']{bind}}}]}}"
@@ -219,7 +219,7 @@ fn connections_of_a_listener_that_is_gone_belong_to_the_one_that_would_take_them
 }
 
 #[test]
-fn https_redirect_answers_for_every_host_of_its_server_and_no_other() {
+fn https_redirect_applies_to_all_hosts_of_its_server_only() {
     let redirecting = gateway(
         "one",
         "hosts: ['*.a.com', c.com], tls: {httpsRedirect: true}",
@@ -239,12 +239,12 @@ fn https_redirect_answers_for_every_host_of_its_server_and_no_other() {
 }
 
 #[test]
-fn server_without_services_answers_nothing() {
+fn server_without_virtual_services_has_no_routes() {
     World::of(&[]).check(&[("a.com/", "404")]);
 }
 
 #[test]
-fn what_is_for_a_service_is_for_it_among_clusters_unless_that_host_is_named() {
+fn rules_for_a_service_apply_to_its_clusterset_host_unless_named() {
     let import = "ServiceImport default/web {ports: [{port: 80, endpoints: []}]}";
     let own = answering("default/own", "web", "gw", &["/"]);
     World::of(&[import, &own]).check(&[
@@ -266,7 +266,7 @@ fn what_is_for_a_service_is_for_it_among_clusters_unless_that_host_is_named() {
 }
 
 #[test]
-fn an_address_stands_for_the_oldest_service_that_claims_it() {
+fn oldest_service_with_an_address_owns_it() {
     let import = |name: &str, more: &str| {
         format!(
             "ServiceImport default/{name} {{ips: [10.96.9.9], {more} ports: [{{port: 80, endpoints: []}}]}}"
@@ -295,7 +295,7 @@ fn an_address_stands_for_the_oldest_service_that_claims_it() {
 }
 
 #[test]
-fn connections_to_an_address_are_for_its_service_while_it_has_it() {
+fn connections_to_an_address_route_to_its_current_service() {
     let import = |more: &str| {
         format!("ServiceImport default/a {{{more} ports: [{{port: 80, endpoints: []}}]}}")
     };

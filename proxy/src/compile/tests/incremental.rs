@@ -108,7 +108,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn incremental_compile_says_what_a_fresh_one_says(edits in prop::collection::vec(edit(), 1..12)) {
+    fn incremental_compile_equals_a_fresh_one(edits in prop::collection::vec(edit(), 1..12)) {
         let mut world = World::empty();
         let mut choices = vec![0; PLACES.len()];
         world.put(&set_of(&choices));
@@ -188,7 +188,7 @@ const T: &str = "ServiceEntry default/t {hosts: [t.default.svc.cluster.local], r
     ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.0.1.1}]}";
 
 #[test]
-fn nothing_changed_keeps_everything() {
+fn unchanged_resources_keep_all_parts() {
     let mut world = World::of(&[A, B, T]);
     let before = Arc::clone(&world.snapshot);
     world.put(&load(&[GATEWAY, SERVICE, A, B, T]));
@@ -204,7 +204,7 @@ fn nothing_changed_keeps_everything() {
 }
 
 #[test]
-fn changed_route_leaves_other_hosts_and_all_clusters() {
+fn changed_route_keeps_other_hosts_and_all_clusters() {
     let mut world = World::of(&[A, B, T]);
     let (a, b) = (virtual_host(&world, "a.com"), virtual_host(&world, "b.com"));
     let (s, t) = (cluster(&world, "s"), cluster(&world, "t"));
@@ -222,7 +222,7 @@ fn changed_route_leaves_other_hosts_and_all_clusters() {
 }
 
 #[test]
-fn changed_endpoints_leave_routes_and_other_clusters() {
+fn changed_endpoints_keep_routes_and_other_clusters() {
     let mut world = World::of(&[A, B, T]);
     let listener = Arc::clone(world.snapshot.listeners.values().next().unwrap());
     let (s, t) = (cluster(&world, "s"), cluster(&world, "t"));
@@ -240,7 +240,7 @@ fn changed_endpoints_leave_routes_and_other_clusters() {
 }
 
 #[test]
-fn cluster_keeps_its_number_and_endpoints_their_state() {
+fn cluster_id_and_endpoint_state_survive_changes() {
     let mut world = World::of(&[A, B, T]);
     let before = cluster(&world, "s");
     world.put(&load(&[
@@ -277,7 +277,7 @@ fn resolved_name_changes_only_its_cluster() {
 }
 
 #[test]
-fn what_is_known_of_clusters_counts_for_what_is_kept() {
+fn changed_remote_clusters_file_recompiles_affected_parts() {
     let import = "ServiceImport default/w {ports: [{name: http, port: 80, endpoints: [\
                   {clusterKey: eu/a/b/c2, target: {host: gw.example, ip: 10.0.2.1, port: 80, path: /c2}}]}]}";
     let service = "Service default/w {ports: [{name: http, port: 80}]}";
@@ -331,7 +331,7 @@ fn what_is_known_of_clusters_counts_for_what_is_kept() {
 }
 
 #[test]
-fn exported_routes_stand_at_every_server_that_carries_requests_and_are_kept() {
+fn exported_routes_are_on_every_http_server_and_reused() {
     let gateway = "Gateway default/gw {servers: [\
         {port: {number: 443, name: one, protocol: HTTPS}, hosts: [a.com], tls: {mode: SIMPLE, credentialName: c}}, \
         {port: {number: 443, name: two, protocol: HTTPS}, hosts: [b.com], tls: {mode: MUTUAL, credentialName: c}}, \

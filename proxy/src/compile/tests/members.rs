@@ -70,7 +70,7 @@ fn counts(rows: &[(&str, usize)]) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn members_share_again_as_soon_as_one_is_back() {
+fn recovered_cluster_gets_its_share_at_once() {
     let world = World::only(&[GATEWAY, SERVICE, POLICY, ROUTE, IMPORT]);
     let snapshot = &world.snapshot;
     let shared = counts(&[("10.2.0.1:80", 5), ("10.3.0.1:80", 5)]);
@@ -91,7 +91,7 @@ fn members_share_again_as_soon_as_one_is_back() {
 }
 
 #[test]
-fn members_are_those_of_the_snapshot_that_is_asked() {
+fn cluster_states_belong_to_their_snapshot() {
     let named = IMPORT.replace("host: '', ip: 10.3.0.1", "host: gw.c3.example, ip: ''");
     let resources = load(&[GATEWAY, SERVICE, POLICY, ROUTE, &named]);
     let mut world = World::empty();

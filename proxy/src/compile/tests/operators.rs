@@ -103,7 +103,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn what_is_valid_is_compiled(value in value()) {
+    fn valid_templates_are_compiled(value in value()) {
         if is_valid(&value) {
             let compiled = Template::parse(&value);
             prop_assert!(compiled.is_ok(), "{} {:?}", value, compiled);
@@ -111,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn one_operator_is_valid_if_it_can_be_compiled(
+    fn operator_is_valid_exactly_if_it_compiles(
         name in select(OPERATORS.to_vec()),
         argument in "(\\([a-zA-Z0-9:?%. -]{0,6}\\))?",
         length in "(:?[0-9]{0,2})?",

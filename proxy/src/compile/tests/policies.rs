@@ -89,12 +89,12 @@ fn for_port(algorithm: Option<Algorithm>, connect_timeout: Option<u64>) -> Vec<P
 }
 
 #[test]
-fn without_a_rule_the_defaults_hold() {
+fn without_a_rule_the_defaults_apply() {
     check(&[], &[("", "LEAST_REQUEST 10s"), ("v1", "unknown")]);
 }
 
 #[test]
-fn blocks_of_subsets_and_ports_replace_whole() {
+fn subset_and_port_blocks_replace_whole_blocks() {
     let rule = "DestinationRule default/s {host: s, trafficPolicy: {loadBalancer: {simple: RANDOM}, \
         connectionPool: {tcp: {connectTimeout: 1s}}}, subsets: [\
         {name: v1, labels: {version: v1}, trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}, \
@@ -141,7 +141,7 @@ fn rule(name: &str, host: &str, more: &str, balancer: &str) -> String {
 }
 
 #[test]
-fn the_most_specific_host_of_the_first_namespace_counts_alone() {
+fn only_the_most_specific_host_of_the_first_namespace_applies() {
     let full = "s.default.svc.cluster.local";
     let own = rule("istio-system/own", full, "", "ROUND_ROBIN");
     let private = rule("istio-system/own", full, "exportTo: ['.'],", "ROUND_ROBIN");
@@ -177,7 +177,7 @@ fn a_less_specific_rule_fills_no_gaps() {
 }
 
 #[test]
-fn rules_for_one_host_are_joined_oldest_first() {
+fn rules_for_one_host_are_merged_oldest_first() {
     let old =
         "DestinationRule default/old@2020 {host: s, subsets: [{name: v1, labels: {version: v1}}]}";
     let young = "DestinationRule default/young@2021 {host: s, trafficPolicy: {loadBalancer: {simple: RANDOM}}, \
@@ -195,7 +195,7 @@ fn rules_for_one_host_are_joined_oldest_first() {
 }
 
 #[test]
-fn rules_that_others_see_too_are_not_joined() {
+fn rules_with_wider_visibility_are_not_merged() {
     let rule = |name: &str, seen: &str, balancer: &str, subset: &str| {
         format!(
             "DestinationRule default/{name} {{host: s, exportTo: {seen}, trafficPolicy: {{loadBalancer: \
@@ -231,7 +231,7 @@ fn rules_that_others_see_too_are_not_joined() {
 }
 
 #[test]
-fn rule_with_a_matching_selector_counts_alone() {
+fn rule_with_a_matching_selector_replaces_others() {
     let plain = "DestinationRule istio-system/plain@2020 {host: s.default.svc.cluster.local, exportTo: ['.'], \
         trafficPolicy: {loadBalancer: {simple: RANDOM}}, subsets: [{name: v1}]}";
     for (namespace, label, expected) in [
@@ -258,7 +258,7 @@ fn rule_with_a_matching_selector_counts_alone() {
 }
 
 #[test]
-fn subset_takes_the_endpoints_with_its_labels() {
+fn subset_has_the_endpoints_with_its_labels() {
     let rule = "DestinationRule default/s {host: s, subsets: [\
         {name: v1, labels: {version: v1}}, {name: v2, labels: {version: v9}}]}";
     let world = World::of(&[SERVICE, rule]);
@@ -325,7 +325,7 @@ fn connection_pool_sets_limits_and_zero_sets_none() {
 }
 
 #[test]
-fn t93_subset_with_a_block_of_its_own_has_no_limit_of_the_rule() {
+fn t93_subset_with_its_own_block_inherits_no_limit() {
     let rule = "DestinationRule default/s {host: s, \
         trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}}}, subsets: [\
         {name: v1, labels: {version: v1}, \

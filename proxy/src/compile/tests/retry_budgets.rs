@@ -43,7 +43,7 @@ fn end(cluster: &Cluster, count: usize) {
 }
 
 #[test]
-fn share_is_of_the_requests_under_way_or_of_those_of_the_interval() {
+fn retry_budget_is_a_percentage_of_active_or_interval_requests() {
     for (budget, at_once, after_their_end, after_the_interval) in [
         ("percent: 10, minRetryConcurrency: 2", 20, 2, 2),
         (
@@ -79,7 +79,7 @@ fn share_is_of_the_requests_under_way_or_of_those_of_the_interval() {
 }
 
 #[test]
-fn requests_that_began_before_the_interval_count_no_more_though_they_go_on() {
+fn active_requests_older_than_the_interval_do_not_count() {
     let mut world = World::empty();
     let cluster = put(&mut world, "percent: 50, budgetInterval: 1s", 1);
     begin(&cluster, 100, Moment(1));
@@ -88,7 +88,7 @@ fn requests_that_began_before_the_interval_count_no_more_though_they_go_on() {
 }
 
 #[test]
-fn what_was_counted_outlives_a_reload_but_not_another_interval() {
+fn counts_survive_a_reload_but_not_a_changed_interval() {
     let mut world = World::empty();
     let first = put(&mut world, "percent: 10, budgetInterval: 10s", 1);
     begin(&first, 200, Moment(5_000));

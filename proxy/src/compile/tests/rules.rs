@@ -45,7 +45,7 @@ fn all_of_a_block_and_any_of_the_blocks_must_hold() {
 }
 
 #[test]
-fn text_is_matched_as_written() {
+fn values_are_matched_literally() {
     for (block, rows) in [
         (
             "uri: {prefix: /foo}",
@@ -122,7 +122,7 @@ fn text_is_matched_as_written() {
 }
 
 #[test]
-fn blocks_that_need_no_request_are_decided_beforehand() {
+fn static_conditions_are_evaluated_at_compile_time() {
     for (block, held) in [
         ("port: 80", true),
         ("port: 8080", false),
@@ -156,7 +156,7 @@ fn blocks_that_need_no_request_are_decided_beforehand() {
 }
 
 #[test]
-fn block_for_the_second_gateway_of_a_port_counts() {
+fn block_for_the_second_gateway_of_a_port_applies() {
     let server = "{servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [a.com]}]}";
     let (one, two) = (
         format!("Gateway default/one {server}"),
@@ -208,7 +208,7 @@ fn destinations_are_named_by_service_port_and_subset() {
 }
 
 #[test]
-fn short_names_take_the_namespace_of_their_resource() {
+fn short_names_get_the_namespace_of_their_resource() {
     let other = "ServiceEntry ns1/s {hosts: [s.ns1.svc.cluster.local], resolution: STATIC, \
         ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.0.3.1}]}";
     let service = "VirtualService ns1/a {hosts: [a.com, b], gateways: [default/gw], \
@@ -221,7 +221,7 @@ fn short_names_take_the_namespace_of_their_resource() {
 }
 
 #[test]
-fn rewrite_replaces_what_the_uri_matched() {
+fn rewrite_replaces_the_matched_part_of_the_uri() {
     for (block, rewrite, request, expected) in [
         ("{uri: {prefix: /foo}}", "uri: /", "a.com/foo/bar", "//bar"),
         ("{uri: {prefix: /foo}}", "uri: /", "a.com/foo?x=1", "/?x=1"),
@@ -256,7 +256,7 @@ fn rewrite_replaces_what_the_uri_matched() {
 }
 
 #[test]
-fn redirect_leads_where_it_says() {
+fn redirect_has_the_configured_location() {
     for (redirect, request, expected) in [
         (
             "uri: /new",

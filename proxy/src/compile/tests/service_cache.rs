@@ -222,7 +222,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn with_a_memory_it_says_what_it_says_without(edits in prop::collection::vec(edit(), 1..20)) {
+    fn cached_compile_equals_uncached_compile(edits in prop::collection::vec(edit(), 1..20)) {
         let world = World::empty();
         let mut service_cache = ServiceCache::default();
         let mut set = load(REST);
@@ -250,7 +250,7 @@ fn kept(
 }
 
 #[test]
-fn a_change_of_endpoints_makes_their_service_anew_and_no_other() {
+fn changed_endpoints_recompile_only_their_service() {
     let world = World::empty();
     let mut service_cache = ServiceCache::default();
     let mut set = load(REST);

@@ -50,7 +50,7 @@ fn entry(name: &str, more: &str) -> String {
 }
 
 #[test]
-fn entry_gives_its_endpoints_with_their_ports() {
+fn service_entry_has_its_endpoints_with_their_ports() {
     let own = entry(
         "default/w",
         "resolution: STATIC, endpoints: [{address: 10.0.0.1, ports: {http: 9000}}, {address: 10.0.0.2, weight: 5}]",
@@ -73,7 +73,7 @@ fn weight_zero_counts_as_one() {
 }
 
 #[test]
-fn entries_for_one_host_in_one_namespace_are_joined() {
+fn entries_for_one_host_in_one_namespace_are_merged() {
     let one = entry(
         "default/one",
         "resolution: STATIC, endpoints: [{address: 10.0.0.1}]",
@@ -86,7 +86,7 @@ fn entries_for_one_host_in_one_namespace_are_joined() {
 }
 
 #[test]
-fn of_several_namespaces_the_proxys_own_counts_then_the_oldest() {
+fn entry_of_the_local_namespace_wins_then_the_oldest() {
     let old = entry(
         "ns1/w@2020",
         "resolution: STATIC, endpoints: [{address: 10.0.0.1}]",
@@ -106,7 +106,7 @@ fn of_several_namespaces_the_proxys_own_counts_then_the_oldest() {
 }
 
 #[test]
-fn entry_is_seen_only_where_it_is_exported() {
+fn entry_is_visible_only_where_exported() {
     for (export, seen) in [
         ("'*'", true),
         ("istio-system", true),
@@ -122,7 +122,7 @@ fn entry_is_seen_only_where_it_is_exported() {
 }
 
 #[test]
-fn selector_takes_in_workloads_of_its_namespace() {
+fn selector_matches_workloads_of_its_namespace() {
     let selecting = entry(
         "default/w",
         "resolution: STATIC, workloadSelector: {labels: {app: w}}",
@@ -155,7 +155,7 @@ fn names_wait_to_be_resolved() {
 }
 
 #[test]
-fn wildcard_entry_answers_for_hosts_without_one_of_their_own() {
+fn wildcard_entry_serves_hosts_without_their_own_entry() {
     let wide = "ServiceEntry default/e {hosts: ['*.e.test'], resolution: STATIC, \
         ports: [{number: 80, name: http, protocol: HTTP}], endpoints: [{address: 10.0.0.1}]}";
     assert_eq!(endpoints_of("a.e.test", &[wide], 80), ["10.0.0.1:80*1"]);
@@ -173,7 +173,7 @@ fn slice(name: &str, ports: &str, endpoints: &str) -> String {
 }
 
 #[test]
-fn service_takes_the_ready_endpoints_of_its_slices() {
+fn service_has_the_ready_endpoints_of_its_slices() {
     let one = slice(
         "w-1",
         "{name: http, port: 9080}, {name: grpc, port: 9081}",
@@ -196,13 +196,13 @@ fn service_takes_the_ready_endpoints_of_its_slices() {
 }
 
 #[test]
-fn slice_without_ports_serves_those_of_the_service() {
+fn slice_without_ports_uses_the_service_ports() {
     let bare = slice("w-1", "", "{addresses: [10.0.0.1]}");
     check(&[(&[KUBE, &bare], 80, &["10.0.0.1:8080*1"])]);
 }
 
 #[test]
-fn service_goes_before_an_entry_for_its_host() {
+fn service_wins_over_an_entry_for_its_host() {
     let own = entry(
         "default/w",
         "resolution: STATIC, endpoints: [{address: 10.0.0.7}]",
@@ -239,7 +239,7 @@ fn candidates(endpoint: &Endpoint) -> Vec<String> {
 }
 
 #[test]
-fn every_address_of_a_name_stands_in_for_the_others() {
+fn addresses_of_a_name_are_alternates_of_each_other() {
     let endpoints = of_name(&mut World::empty(), "DNS", &["10.0.0.2", "10.0.0.1"]);
     let tried: Vec<_> = endpoints.iter().map(candidates).collect();
     let expected = [
@@ -250,7 +250,7 @@ fn every_address_of_a_name_stands_in_for_the_others() {
 }
 
 #[test]
-fn round_robin_name_is_one_endpoint_that_outlives_its_addresses() {
+fn dns_round_robin_is_one_endpoint_for_changing_addresses() {
     let mut world = World::empty();
     let before = of_name(&mut world, "DNS_ROUND_ROBIN", &["10.0.0.2", "10.0.0.1"]);
     assert_eq!(before.len(), 1);
@@ -262,7 +262,7 @@ fn round_robin_name_is_one_endpoint_that_outlives_its_addresses() {
 }
 
 #[test]
-fn imports_of_both_api_groups_are_joined() {
+fn imports_of_both_api_groups_are_merged() {
     let import = |kind: &str, endpoints: &[(&str, &str)]| {
         let endpoint = |(name, ip): &(&str, &str)| {
             format!("{{clusterKey: a/b/c/{name}, target: {{ip: {ip}, port: 9080}}}}")
@@ -308,7 +308,7 @@ fn led_to(resources: &[&str], host: &str) -> Option<Vec<String>> {
 }
 
 #[test]
-fn endpoints_of_a_headless_import_have_hosts_of_their_own() {
+fn endpoints_of_a_headless_import_have_their_own_hosts() {
     let import = |more: &str| {
         format!(
             "ServiceImport default/i {{{more} ports: [{{name: http, port: 80, endpoints: [\
@@ -331,7 +331,7 @@ fn endpoints_of_a_headless_import_have_hosts_of_their_own() {
 }
 
 #[test]
-fn endpoints_with_a_hostname_have_hosts_of_their_own_under_a_headless_import() {
+fn named_endpoints_of_a_headless_import_have_their_own_hosts() {
     let import = |more: &str| {
         format!(
             "ServiceImport default/i {{{more} ports: [{{name: http, port: 80, endpoints: [\

@@ -73,7 +73,7 @@ fn check(spec: &str, rows: &[(&str, &str)]) {
 }
 
 #[test]
-fn requests_that_a_matcher_takes_are_shifted_and_no_others() {
+fn only_requests_that_match_are_shifted() {
     let matcher = |text: &str| format!("{{httpRequestMatchers: [{text}]}}");
     for (written, taken, left) in [
         ("{uri: {prefix: /x}}", "a.com/xy", "a.com/y"),
@@ -144,7 +144,7 @@ fn requests_that_a_matcher_takes_are_shifted_and_no_others() {
 }
 
 #[test]
-fn sources_are_the_proxy_itself() {
+fn source_matchers_match_the_proxy() {
     let sources = |text: &str| format!("{{sourceSelector: [{text}]}}");
     for (written, expected) in [
         ("{kubeWorkloadMatcher: {}}", SHIFTED),
@@ -181,7 +181,7 @@ fn sources_are_the_proxy_itself() {
 }
 
 #[test]
-fn the_first_policy_counts_that_takes_a_request_and_one_for_all_comes_last() {
+fn first_matching_policy_applies_and_catch_all_policies_are_last() {
     let mut world = World::empty();
     let policies = [
         ("{}", "v1:10 v2:90"),
@@ -232,7 +232,7 @@ fn each_destination_of_a_rule_is_shifted_by_its_own_policies() {
 }
 
 #[test]
-fn a_rule_for_every_request_stays_behind_those_of_other_services() {
+fn catch_all_rules_stay_after_rules_of_other_services() {
     let first = "VirtualService default/a@2020 {hosts: [a.com], gateways: [gw], http: [\
                  {route: [{destination: {host: web.ns1.svc.cluster.local}}]}]}";
     let second = "VirtualService default/b@2021 {hosts: [a.com], gateways: [gw], http: [\
@@ -253,7 +253,7 @@ fn a_rule_for_every_request_stays_behind_those_of_other_services() {
 }
 
 #[test]
-fn where_too_many_matchers_meet_policies_for_some_requests_are_not_followed() {
+fn too_many_matchers_disable_policies_with_a_match() {
     let many = |count: usize| {
         let matchers: Vec<String> = (0..count).map(|n| format!("{{prefix: /{n}}}")).collect();
         format!("{{httpRequestMatchers: [{}]}}", matchers.join(", "))
@@ -282,7 +282,7 @@ fn a_changed_policy_changes_its_routes() {
 }
 
 #[test]
-fn a_virtual_service_for_every_host_keeps_shifts_from_its_listener() {
+fn a_catch_all_virtual_service_disables_shifts_on_its_listener() {
     let other = "Gateway default/other {servers: [{port: {number: 81, name: http, protocol: HTTP}, hosts: ['*']}]}";
     let narrow = "Gateway default/narrow {servers: [{port: {number: 80, name: http-n, protocol: HTTP}, hosts: ['ns9/*']}]}";
     let every = |gateway: &str| {

@@ -65,7 +65,7 @@ mod tests {
     const TIMEOUT: Option<Cause> = Some(Cause::Timeout);
 
     #[test]
-    fn outcomes_that_another_cluster_may_mend_fail_over() {
+    fn only_listed_outcomes_fail_over() {
         use Outcome::{Failed, Status};
         // why it does: POST and GET where that is to be safe, POST as upstream has it
         let rows = [
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grpc_service_that_is_unavailable_fails_over() {
+    fn grpc_unavailable_fails_over() {
         let asked = |unavailable, replay| {
             let outcome = Outcome::Status(200, unavailable);
             cause(outcome, false, true, replay)

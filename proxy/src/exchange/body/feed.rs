@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn copy_is_the_body_with_its_trailers() {
+    fn mirrored_body_has_the_data_and_trailers() {
         let (mirroring, feed, mut body) = pair();
         assert!(poll(&mut body).is_pending());
         feed.push(&Bytes::from_static(b"ab"));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn mirror_that_is_slower_than_the_body_is_given_up() {
+    fn mirror_slower_than_the_body_is_dropped() {
         let (mirroring, feed, mut body) = pair();
         let piece = Bytes::from(vec![0; MIRROR_BYTES_MAX / 4]);
         for _ in 0..4 {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn sum_over_all_mirrors_has_a_bound_too() {
+    fn total_buffer_of_all_mirrors_is_bounded() {
         let mirroring = Rc::new(Mirroring::default());
         let piece = Bytes::from(vec![0; MIRROR_BYTES_MAX]);
         let full = MIRRORS_BYTES_MAX / MIRROR_BYTES_MAX;
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_waits_for_a_mirror_that_is_gone() {
+    fn closed_mirror_does_not_block_the_body() {
         let (mirroring, feed, body) = pair();
         feed.push(&Bytes::from_static(b"ab"));
         drop(body);

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_stand_in_envoys_order() {
+    fn keys_have_the_order_of_envoy() {
         let peer = PeerCertificate {
             hash: "ab12".to_owned(),
             cert: percent_encode("-----BEGIN CERTIFICATE-----\na+/=\n"),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn subject_and_uri_are_there_without_a_value() {
+    fn empty_subject_and_uri_are_written() {
         let peer = PeerCertificate {
             hash: "ab12".to_owned(),
             ..PeerCertificate::default()
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn name_that_no_header_may_hold_makes_no_element() {
+    fn name_invalid_in_a_header_adds_no_element() {
         let peer = PeerCertificate {
             dns: vec!["a\nb".to_owned()],
             ..PeerCertificate::default()

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn interim_responses_of_a_stream_stay_what_they_are() {
+    fn interim_responses_of_a_stream_are_unchanged() {
         let waiting = Waiting::of_streams();
         for _ in 0..100 {
             waiting.tell(StatusCode::PROCESSING, HeaderMap::new());
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded_and_sealed_only_while_it_waits() {
+    fn pending_interim_responses_are_bounded() {
         let waiting = Waiting::default();
         waiting.seal();
         assert!(!waiting.is_sealed());

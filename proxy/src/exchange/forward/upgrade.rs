@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn upgrade_needs_both_headers() {
+    fn upgrade_needs_connection_and_upgrade_headers() {
         let rows: &[(&[&str], Option<&str>, bool)] = &[
             (&["Upgrade"], Some("websocket"), true),
             (&["keep-alive, Upgrade"], Some("websocket"), true),

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn message_counts_once_its_prefix_is_there() {
+    fn message_counts_after_its_prefix() {
         let two = body(&[3, 0]);
         for (seen, expected) in [(0, 0), (4, 0), (5, 1), (8, 1), (12, 1), (13, 2)] {
             assert_eq!(count(&[&two[..seen]]), expected, "{seen} bytes");
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn message_of_the_greatest_length_is_one() {
+    fn message_of_maximum_length_counts_as_one() {
         let mut messages = Messages::default();
         messages.saw(&[0, 0xff, 0xff, 0xff, 0xff]);
         messages.saw(&[0; 1000]);
@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_do_not_matter(
+        fn count_does_not_depend_on_segmentation(
             lengths in prop::collection::vec(0_usize..300, 0..20),
             piece in 1_usize..400,
         ) {

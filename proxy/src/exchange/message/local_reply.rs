@@ -421,7 +421,7 @@ mod tests {
     ];
 
     #[test]
-    fn each_kind_has_its_status_flag_body_and_details() {
+    fn each_local_reply_has_its_status_flag_body_and_details() {
         for (kind, status, flag, body, details) in ROWS {
             let reply = LocalReply::from_kind(*kind);
             assert_eq!(reply.status.as_u16(), *status, "{kind:?}");
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn reply_to_the_latest_of_several_tries_says_so() {
+    fn local_reply_after_retries_mentions_the_retry() {
         for (kind, expected) in [
             (
                 Kind::ConnectFailed,
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_client_gets_text_or_nothing() {
+    fn http_client_gets_a_text_body_or_none() {
         let with_body = LocalReply::from_kind(Kind::NoHealthyUpstream).response(false);
         assert_eq!(with_body.headers()[CONTENT_TYPE], "text/plain");
         let without = LocalReply::NO_ROUTE.response(false);

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn head_comes_back_as_it_was() {
+    fn saved_head_round_trips() {
         let buffers = Rc::new(Buffers::default());
         for round in 0..3 {
             let mut secret = HeaderValue::from_static("Basic abc");

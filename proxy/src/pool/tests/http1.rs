@@ -28,7 +28,7 @@ pub(super) fn lasting_origin() -> (SocketAddr, mpsc::Receiver<std::net::TcpStrea
 }
 
 #[tokio::test]
-async fn connection_waits_for_the_next_request() {
+async fn connection_is_reused_for_the_next_request() {
     let (address, _connections) = lasting_origin();
     let world = World::of_name(&[address]);
     for _ in 0..3 {
@@ -40,7 +40,7 @@ async fn connection_waits_for_the_next_request() {
 }
 
 #[tokio::test]
-async fn connections_closed_while_they_waited_are_passed_over() {
+async fn connections_closed_while_idle_are_skipped() {
     let (address, connections) = lasting_origin();
     let world = World::of_name(&[address]);
     let run = async {
@@ -63,7 +63,7 @@ async fn connections_closed_while_they_waited_are_passed_over() {
 }
 
 #[tokio::test]
-async fn response_that_is_left_unread_closes_its_connection() {
+async fn unread_response_closes_its_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let world = World::of_name(&[listener.local_addr().expect("an address")]);
     let origin = std::thread::spawn(move || {

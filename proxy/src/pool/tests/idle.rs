@@ -31,7 +31,7 @@ async fn world(protocol: Protocol) -> (World, Rc<tokio::sync::Semaphore>) {
 }
 
 #[tokio::test]
-async fn connection_that_waited_for_idle_timeout_takes_no_request() {
+async fn connection_past_its_idle_timeout_is_not_reused() {
     let run = async {
         for protocol in [Protocol::Http1, Protocol::Http2] {
             for (waits, opened) in [(30, 1), (60, 2), (90, 2)] {
@@ -51,7 +51,7 @@ async fn connection_that_waited_for_idle_timeout_takes_no_request() {
 }
 
 #[tokio::test]
-async fn idle_time_of_http2_begins_with_the_end_of_the_last_request() {
+async fn http2_idle_time_starts_at_the_end_of_the_last_request() {
     let run = async {
         let (world, gate) = world(Protocol::Http2).await;
         gate.add_permits(1);
@@ -75,7 +75,7 @@ async fn idle_time_of_http2_begins_with_the_end_of_the_last_request() {
 }
 
 #[tokio::test]
-async fn last_used_connection_is_taken_first() {
+async fn most_recently_used_connection_is_reused_first() {
     let run = async {
         let (world, _) = world(Protocol::Http1).await;
         // a connection is given back with the end of its response, which either may have first

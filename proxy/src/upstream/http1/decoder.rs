@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_taken_out_of_their_framing() {
+    fn bodies_are_decoded_from_their_framing() {
         for (decoder, bytes, body, trailer, rest) in [
             (Decoder::length(0), "next", "", None, "next"),
             (Decoder::length(3), "abcnext", "abc", None, "next"),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_chunks_are_errors() {
+    fn malformed_chunks_are_errors() {
         let long = format!("1;{}", "x".repeat(SIZE_LINE_BYTES_MAX));
         let trailer = format!("0\r\nx: {}", "y".repeat(RESPONSE_HEAD_BYTES_MAX));
         for bytes in [
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn longest_size_line_and_trailers_are_taken() {
+    fn longest_allowed_chunk_size_and_trailers_are_accepted() {
         let line = format!("1;{}\r\n", "x".repeat(SIZE_LINE_BYTES_MAX - 4));
         let trailers = format!("x: {}\r\n\r\n", "y".repeat(RESPONSE_HEAD_BYTES_MAX - 7));
         assert_eq!(trailers.len(), RESPONSE_HEAD_BYTES_MAX);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn trailers_that_come_too_late_are_left_out() {
+    fn late_trailers_are_dropped() {
         let bytes = b"0\r\nConnection: x\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\nX: 1\r\n\r\n";
         let trailers = decode(Decoder::chunked(), bytes, 1000).unwrap().1.unwrap();
         assert_eq!(trailers.len(), 1);
@@ -311,7 +311,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_do_not_matter(
+        fn result_does_not_depend_on_segmentation(
             chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..50), 0..8),
             piece in 1_usize..20,
         ) {

@@ -112,7 +112,7 @@ async fn exchange(
 }
 
 #[tokio::test]
-async fn connection_is_free_after_whole_exchanges_only() {
+async fn connection_is_reusable_only_after_complete_exchanges() {
     within(async {
         for (answer, expected, free) in [
             (
@@ -166,7 +166,7 @@ async fn connection_is_free_after_whole_exchanges_only() {
 }
 
 #[tokio::test]
-async fn body_until_close_ends_with_the_connection_and_others_break() {
+async fn close_ends_a_body_until_close_and_truncates_others() {
     within(async {
         for (answer, expected) in [
             ("HTTP/1.1 200 OK\r\n\r\nabc", Some("abc")),
@@ -197,7 +197,7 @@ async fn body_until_close_ends_with_the_connection_and_others_break() {
 }
 
 #[tokio::test]
-async fn peer_that_ends_before_a_whole_head_has_closed() {
+async fn close_before_a_complete_head_is_a_closed_connection() {
     within(async {
         for answer in ["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 100 Continue\r\n\r\n"] {
             let (connection, mut peer) = connection();
@@ -213,7 +213,7 @@ async fn peer_that_ends_before_a_whole_head_has_closed() {
 }
 
 #[tokio::test]
-async fn response_may_come_while_the_request_is_on_its_way() {
+async fn response_may_start_before_the_request_ends() {
     within(async {
         for finishes_first in [false, true] {
             let (connection, mut peer) = connection();
@@ -250,7 +250,7 @@ async fn response_may_come_while_the_request_is_on_its_way() {
 }
 
 #[tokio::test]
-async fn request_body_that_breaks_off_after_the_response_closes_the_connection() {
+async fn aborted_request_body_after_the_response_closes_the_connection() {
     within(async {
         let (connection, mut peer) = connection();
         let (mut sender, mut message) = upload();
@@ -271,7 +271,7 @@ async fn request_body_that_breaks_off_after_the_response_closes_the_connection()
 }
 
 #[tokio::test]
-async fn refusal_of_a_peer_that_stopped_listening_is_passed_on() {
+async fn early_error_response_of_a_peer_that_stops_reading_is_forwarded() {
     within(async {
         let (connection, mut peer) = connection();
         peer.write_all(b"HTTP/1.1 413 Too Long\r\ncontent-length: 2\r\n\r\nno")
@@ -290,7 +290,7 @@ async fn refusal_of_a_peer_that_stopped_listening_is_passed_on() {
 }
 
 #[tokio::test]
-async fn small_socket_buffers_lose_nothing() {
+async fn small_socket_buffers_keep_messages_intact() {
     within(async {
         let (connection, mut peer) = connection();
         let small = |stream: &dyn AsFd| {
@@ -328,7 +328,7 @@ async fn small_socket_buffers_lose_nothing() {
 }
 
 #[tokio::test]
-async fn connection_that_ended_or_spoke_while_it_waited_is_stale() {
+async fn closed_or_unexpectedly_readable_idle_connection_is_stale() {
     within(async {
         let (connection, peer) = used().await;
         yield_now().await;
@@ -346,7 +346,7 @@ async fn connection_that_ended_or_spoke_while_it_waited_is_stale() {
 }
 
 #[tokio::test]
-async fn what_was_said_before_the_request_is_not_its_response() {
+async fn bytes_before_the_request_are_not_its_response() {
     within(async {
         for says in [&b"HTTP/1.1 200 OK\r\n\r\n"[..], b""] {
             let (connection, mut peer) = used().await;
@@ -367,7 +367,7 @@ async fn what_was_said_before_the_request_is_not_its_response() {
 }
 
 #[tokio::test]
-async fn waiting_connection_keeps_little_memory() {
+async fn idle_connection_uses_little_memory() {
     within(async {
         // a fast body, and a head that comes in small pieces
         let fast = [
@@ -404,7 +404,7 @@ async fn waiting_connection_keeps_little_memory() {
 }
 
 #[tokio::test]
-async fn upgraded_connection_begins_with_what_came_with_the_response() {
+async fn upgraded_connection_starts_with_bytes_after_the_response() {
     within(async {
         let (connection, mut peer) = connection();
         peer.write_all(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\nhello")
@@ -432,7 +432,7 @@ async fn upgraded_connection_begins_with_what_came_with_the_response() {
 }
 
 #[tokio::test]
-async fn interim_responses_are_bounded_however_slowly_they_come() {
+async fn number_of_interim_responses_is_bounded() {
     let test = async {
         let (connection, mut peer) = connection();
         let mut message = get();
@@ -449,7 +449,7 @@ async fn interim_responses_are_bounded_however_slowly_they_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rest_of_a_request_after_its_response_has_a_limit() {
+async fn request_body_after_its_response_is_limited() {
     LocalSet::new()
         .run_until(async {
             let (connection, mut peer) = connection();

@@ -64,7 +64,7 @@ async fn pings(keep_alive: Option<pulse::KeepAlive>, answered: usize) -> usize {
 }
 
 #[tokio::test]
-async fn silent_peer_is_given_up_when_it_does_not_answer_a_ping() {
+async fn silent_peer_times_out_after_a_ping() {
     let keep_alive = pulse::KeepAlive {
         interval: Duration::from_millis(20),
         timeout: Duration::from_millis(20),

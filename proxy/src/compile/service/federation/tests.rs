@@ -39,7 +39,7 @@ fn tiers_of(
 }
 
 #[test]
-fn policies_put_members_in_tiers() {
+fn policies_assign_clusters_to_tiers() {
     use ClusterBalancing::{ActiveActive, FailOver, Locality};
     type Row<'a> = (
         ClusterBalancing,

@@ -450,21 +450,21 @@ pub(in crate::compile) const HEAD: &[(&str, Shows)] = &[
         "host",
         Test(
             "src/compile/tests/policies.rs",
-            "the_most_specific_host_of_the_first_namespace_counts_alone",
+            "only_the_most_specific_host_of_the_first_namespace_applies",
         ),
     ),
     (
         "subsets[].name",
         Test(
             "src/compile/tests/policies.rs",
-            "blocks_of_subsets_and_ports_replace_whole",
+            "subset_and_port_blocks_replace_whole_blocks",
         ),
     ),
     (
         "subsets[].labels.*",
         Test(
             "src/compile/tests/policies.rs",
-            "subset_takes_the_endpoints_with_its_labels",
+            "subset_has_the_endpoints_with_its_labels",
         ),
     ),
     (

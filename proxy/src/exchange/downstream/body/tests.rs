@@ -24,7 +24,7 @@ fn lane(left: Option<u64>, expects: bool) -> (Rc<Lane>, Arc<Count>) {
 }
 
 #[tokio::test]
-async fn body_comes_out_as_it_went_in_and_is_given_back() {
+async fn body_is_unchanged_and_its_window_is_released() {
     let (lane, count) = lane(Some(5), false);
     let mut body = DownstreamBody::Http2(lane.inlet());
     assert_eq!(body.size_hint().exact(), Some(5));
@@ -47,7 +47,7 @@ async fn body_comes_out_as_it_went_in_and_is_given_back() {
 }
 
 #[tokio::test]
-async fn trailers_end_a_body_and_a_fault_breaks_it() {
+async fn trailers_end_a_body_and_an_error_breaks_it() {
     let (first, _) = lane(None, false);
     let mut body = DownstreamBody::Http2(first.inlet());
     let mut trailers = HeaderMap::new();
@@ -66,7 +66,7 @@ async fn trailers_end_a_body_and_a_fault_breaks_it() {
 }
 
 #[tokio::test]
-async fn dropped_body_takes_nothing_more() {
+async fn dropped_body_accepts_no_more_data() {
     let (lane, count) = lane(None, false);
     let body = DownstreamBody::Http2(lane.inlet());
     lane.push(b"abc", false);
@@ -78,7 +78,7 @@ async fn dropped_body_takes_nothing_more() {
 }
 
 #[tokio::test]
-async fn peer_that_waits_is_told_once_when_its_body_is_wanted() {
+async fn expect_100_continue_is_answered_once() {
     let (lane, count) = lane(None, true);
     let mut body = DownstreamBody::Http2(lane.inlet());
     assert!(!lane.take_wanted());
@@ -95,7 +95,7 @@ async fn peer_that_waits_is_told_once_when_its_body_is_wanted() {
 }
 
 #[tokio::test]
-async fn tunnel_carries_bytes_both_ways_within_bounds() {
+async fn tunnel_carries_bytes_in_both_directions_within_bounds() {
     let (lane, _) = lane(None, false);
     let mut tunnel = DownstreamBody::Http2(lane.inlet()).take_tunnel().unwrap();
     lane.push(b"abc", false);
@@ -123,7 +123,7 @@ async fn tunnel_carries_bytes_both_ways_within_bounds() {
 }
 
 #[tokio::test]
-async fn tunnel_that_is_dropped_is_broken_off() {
+async fn dropped_tunnel_is_reset() {
     let (lane, _) = lane(None, false);
     let tunnel = DownstreamBody::Http2(lane.inlet()).take_tunnel().unwrap();
     drop(tunnel);

@@ -25,7 +25,7 @@ fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
 }
 
 #[test]
-fn client_is_the_entry_that_the_trusted_hops_leave() {
+fn trusted_hops_select_the_client_in_forwarded_for() {
     let list = &[
         ("x-forwarded-for", "192.0.2.1"),
         ("x-forwarded-for", "192.0.2.2, 2001:db8::3"),
@@ -50,7 +50,7 @@ fn client_is_the_entry_that_the_trusted_hops_leave() {
 }
 
 #[test]
-fn scheme_is_the_connections_unless_a_trusted_hop_tells_another() {
+fn trusted_hop_overrides_the_scheme_of_the_connection() {
     use Scheme::{Http, Https};
     for (tls, hops, told, scheme) in [
         (false, 0, None, Http),
@@ -76,7 +76,7 @@ fn scheme_is_the_connections_unless_a_trusted_hop_tells_another() {
 }
 
 #[test]
-fn internal_is_who_comes_straight_from_a_listed_network() {
+fn only_direct_clients_from_listed_networks_are_internal() {
     let list = |text: &str| -> InternalAddresses {
         let networks = text.split_whitespace();
         networks.map(|network| network.parse().unwrap()).collect()

@@ -45,7 +45,7 @@ fn forwarded_with(
 }
 
 #[test]
-fn controls_count_only_from_internal_clients() {
+fn control_headers_apply_only_for_internal_clients() {
     let control = [("x-envoy-retry-on", "5xx")];
     for (networks, peer, before, internal, controls) in [
         ("", "10.1.2.3", &control[..], false, false),
@@ -68,7 +68,7 @@ fn controls_count_only_from_internal_clients() {
 }
 
 #[test]
-fn trusted_hops_tell_address_and_scheme() {
+fn trusted_hops_set_address_and_scheme() {
     let settings = ExchangeSettings {
         trusted_hops: 1,
         ..settings("10.0.0.0/8")
@@ -86,7 +86,7 @@ fn trusted_hops_tell_address_and_scheme() {
 }
 
 #[test]
-fn client_certificate_is_told_by_who_saw_it() {
+fn client_certificate_header_comes_from_the_tls_terminator() {
     let local: SocketAddr = "10.0.0.1:443".parse().unwrap();
     let connection = Connection::new(
         ListenerKey::from(local),
@@ -134,7 +134,7 @@ fn ipv4_peers_of_a_dual_stack_socket_are_written_as_ipv4() {
 }
 
 #[test]
-fn external_client_is_not_believed() {
+fn headers_of_an_external_client_are_replaced() {
     let headers = forwarded(
         "203.0.113.9",
         &[
@@ -157,7 +157,7 @@ fn external_client_is_not_believed() {
 }
 
 #[test]
-fn internal_client_keeps_its_controls_and_its_request_id() {
+fn internal_client_keeps_control_headers_and_request_id() {
     let headers = forwarded(
         "10.1.2.3",
         &[("x-envoy-max-retries", "9"), ("x-request-id", "mine")],

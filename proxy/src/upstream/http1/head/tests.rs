@@ -23,7 +23,7 @@ fn parts(method: &str, target: &str, headers: &[(&'static str, &'static str)]) -
 }
 
 #[test]
-fn value_of_an_encoded_header_can_be_replaced() {
+fn value_of_an_encoded_header_is_replaced() {
     let mut head = b"GET /x-a: 0 HTTP/1.1\r\nx-a: 1\r\nx-ab: 2\r\nb: x-a: 3\r\n\r\n".to_vec();
     for (name, value) in [("x-a", "longer"), ("x-ab", ""), ("x-none", "4")] {
         let name = HeaderName::from_static(name);
@@ -34,7 +34,7 @@ fn value_of_an_encoded_header_can_be_replaced() {
 }
 
 #[test]
-fn requests_are_written_as_they_are() {
+fn requests_are_encoded_unchanged() {
     let length = ("content-length", "5");
     for (method, target, headers, empty, expected) in [
         ("GET", "/", &[][..], true, "GET / HTTP/1.1\r\n\r\n"),
@@ -101,7 +101,7 @@ fn requests_are_written_as_they_are() {
 }
 
 #[test]
-fn request_says_what_its_response_depends_on() {
+fn method_and_upgrade_determine_the_expected_response() {
     assert_eq!(ExpectedResponse::by(&parts("GET", "/", &[])), PLAIN);
     assert_eq!(ExpectedResponse::by(&parts("HEAD", "/", &[])), HEAD);
     let upgrade = parts("GET", "/", &[("upgrade", "websocket")]);
@@ -123,7 +123,7 @@ fn framed(text: &str, asked: ExpectedResponse) -> Result<(Decoder, bool), Error>
 }
 
 #[test]
-fn responses_are_delimited_by_the_rules() {
+fn responses_are_delimited_by_the_rfc() {
     let none = Decoder::End;
     let five = Decoder::Length(5);
     let chunks = Decoder::chunked();
@@ -258,7 +258,7 @@ fn responses_are_delimited_by_the_rules() {
 }
 
 #[test]
-fn responses_that_two_readers_could_read_differently_are_refused() {
+fn ambiguous_responses_are_rejected() {
     for text in [
         "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6",
         "HTTP/1.1 200 OK\r\ncontent-length: 5, 6",
@@ -308,7 +308,7 @@ fn responses_that_two_readers_could_read_differently_are_refused() {
 }
 
 #[test]
-fn repeated_length_goes_on_as_one() {
+fn repeated_content_length_is_merged() {
     for lines in [
         "content-length: 5\r\ncontent-length: 5",
         "content-length: 5 , 05",
@@ -326,7 +326,7 @@ fn repeated_length_goes_on_as_one() {
 }
 
 #[test]
-fn reason_is_kept_when_it_is_not_the_usual_one() {
+fn unusual_reason_phrase_is_kept() {
     for (line, reason) in [
         ("200 OK", None),
         ("200 Fine", Some("Fine")),
@@ -344,7 +344,7 @@ fn reason_is_kept_when_it_is_not_the_usual_one() {
 }
 
 #[test]
-fn header_lines_keep_order_and_odd_bytes() {
+fn header_lines_keep_order_and_unusual_bytes() {
     let bytes = b"HTTP/1.1 200 OK\r\nB: 1\r\na:  x y \t\r\nb: 2\r\nlatin: t\xe9\r\nempty:\r\n\r\n";
     let (head, rest) = read(bytes, PLAIN).unwrap().unwrap();
     let twice: Vec<_> = head.headers.get_all("b").iter().collect();
@@ -357,7 +357,7 @@ fn header_lines_keep_order_and_odd_bytes() {
 }
 
 #[test]
-fn memory_of_another_message_leaves_no_header_behind() {
+fn reused_buffer_has_no_headers_of_the_previous_message() {
     let mut memory = parts("GET", "/", &[("secret", "1"), ("host", "a")]).headers;
     let mut input = BytesMut::from(&b"HTTP/1.1 200 OK\r\na: b\r\n\r\n"[..]);
     let head = parse(&mut input, &mut memory, PLAIN).unwrap().unwrap();
@@ -373,7 +373,7 @@ fn head_of(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn head_is_limited_in_bytes() {
+fn head_size_is_limited() {
     for (bytes, fits) in [
         (RESPONSE_HEAD_BYTES_MAX - 1, true),
         (RESPONSE_HEAD_BYTES_MAX, true),
@@ -400,7 +400,7 @@ fn head_is_limited_in_bytes() {
 }
 
 #[test]
-fn head_is_limited_in_lines() {
+fn number_of_header_lines_is_limited() {
     for (lines, fits) in [
         (RESPONSE_HEADERS_MAX, true),
         (RESPONSE_HEADERS_MAX + 1, false),
@@ -411,7 +411,7 @@ fn head_is_limited_in_lines() {
 }
 
 #[test]
-fn two_pieces_are_read_like_one() {
+fn split_input_parses_like_whole_input() {
     let told = |(head, rest): (Head, Vec<u8>)| {
         let reason = head.reason.map(|reason| reason.as_bytes().to_vec());
         (

@@ -91,7 +91,7 @@ const CHUNKED: &str = "POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n";
 const LENGTH_5: &str = "POST / HTTP/1.1\r\ncontent-length: 5\r\n\r\n";
 
 #[tokio::test]
-async fn bodies_are_sent_in_their_framing() {
+async fn bodies_are_encoded_with_their_framing() {
     use Act::{Data, Trailers, Wait};
     const TRAILERS: Act = Trailers(&[("x-sum", "7"), ("content-length", "9"), ("host", "b")]);
     for (length, acts, expected) in [
@@ -150,7 +150,7 @@ async fn bodies_are_sent_in_their_framing() {
 }
 
 #[tokio::test]
-async fn length_of_nothing_is_true_of_a_body_that_ends_later() {
+async fn content_length_zero_fits_a_body_that_ends_later() {
     let acts = [Act::Wait, Act::Data(""), Act::Wait];
     let (text, sent) = send(&mut message(Some("0"), &acts, false)).await;
     sent.unwrap();
@@ -158,7 +158,7 @@ async fn length_of_nothing_is_true_of_a_body_that_ends_later() {
 }
 
 #[tokio::test]
-async fn body_of_another_length_is_not_sent_as_if_it_were_whole() {
+async fn body_with_a_wrong_content_length_is_an_error() {
     use Act::{Data, Fail, Trailers, Wait};
     for (length, acts, most) in [
         (Some("5"), &[Data("abcdef")][..], ""),
@@ -181,7 +181,7 @@ async fn body_of_another_length_is_not_sent_as_if_it_were_whole() {
 }
 
 #[tokio::test]
-async fn message_without_a_body_can_be_sent_again() {
+async fn message_without_a_body_can_be_resent() {
     let mut empty = message(None, &[], true);
     for _ in 0..2 {
         assert!(!empty.is_begun());
@@ -201,7 +201,7 @@ async fn message_without_a_body_can_be_sent_again() {
 }
 
 #[tokio::test]
-async fn message_that_met_a_dead_socket_is_whole_on_the_next() {
+async fn message_is_resent_whole_after_a_closed_socket() {
     let mut message = message(None, &[Act::Data("abc"), Act::Wait, Act::Data("d")], true);
     let (ours, peer) = UnixStream::pair().unwrap();
     drop(peer);

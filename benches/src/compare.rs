@@ -27,10 +27,12 @@ pub mod client;
 pub mod configure;
 mod environment;
 pub(crate) mod failure;
+mod figures;
 pub mod generator;
 pub mod load;
 pub mod probe;
 pub mod process;
+mod progress;
 pub mod report;
 pub mod scenario;
 pub mod statistics;
@@ -40,6 +42,7 @@ pub mod tool;
 pub mod upstream;
 
 pub use failure::Failure;
+pub use progress::say;
 
 use arguments::{Arguments, Command};
 use bench::Bench;
@@ -100,12 +103,6 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     }
     let printed = write!(std::io::stdout(), "{}", report.markdown());
     printed.map_err(context("cannot print the report"))
-}
-
-/// Tells how far the run has come, on standard error.
-pub fn say(message: &str) {
-    // The report is what counts; a closed terminal must not end the run.
-    let _ = writeln!(std::io::stderr(), "{message}");
 }
 
 /// Written after every scenario, so that a run cut short leaves what it has.

@@ -13,6 +13,8 @@ pub mod completions;
 
 pub mod demo;
 
+mod exit;
+
 pub mod explain;
 
 pub mod imports;
@@ -23,16 +25,10 @@ use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-/// Done.
-pub const EXIT_DONE: u8 = 0;
-/// The input is wrong: configuration, a path, an address.
-pub const EXIT_INPUT: u8 = 1;
-/// The usage is wrong: unknown flags, missing arguments.
-pub const EXIT_USAGE: u8 = 2;
-/// An internal error.
-pub const EXIT_INTERNAL: u8 = 70;
+pub use exit::{EXIT_DONE, EXIT_INPUT, EXIT_INTERNAL, EXIT_USAGE};
+use exit::{counted, report};
 
 const ABOUT: &str = "Strait routes live traffic by the mesh YAML that you already have.
 
@@ -103,22 +99,8 @@ fn dispatch(command: &Command) -> u8 {
         Command::Explain(args) => explain::run(args),
         Command::Imports(args) => imports::run(args),
         Command::Demo(args) => demo::run(args),
-        Command::Completions(args) => completions::run(args),
+        Command::Completions(args) => completions::run(args, Cli::command()),
     }
-}
-
-/// A number of things, such as `1 error` or `2 errors`.
-fn counted(count: usize, thing: &str) -> String {
-    match count {
-        1 => format!("1 {thing}"),
-        _ => format!("{count} {thing}s"),
-    }
-}
-
-/// Tells a person at the terminal why the command ended.
-fn report(error: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr().lock(), "strait: {error}");
 }
 
 #[cfg(test)]

@@ -4,144 +4,18 @@
 //! access log, their usual metrics, keep-alive to both sides, and time-outs that no scenario reaches.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::compare::process::CommandLine;
-use crate::compare::tls::Credentials;
-use crate::compare::tool::{Found, Tool};
+use crate::compare::tool::Found;
 
 mod envoy;
 mod haproxy;
 mod nginx;
+mod plan;
 pub mod strait;
 
-/// A proxy under comparison, in the order of the tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Proxy {
-    /// The proxy of this workspace.
-    Strait,
-    /// nginx.
-    Nginx,
-    /// HAProxy.
-    Haproxy,
-    /// Envoy.
-    Envoy,
-}
-
-impl Proxy {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Strait, Self::Nginx, Self::Haproxy, Self::Envoy];
-
-    /// Its name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Strait => "Strait",
-            Self::Nginx => "nginx",
-            Self::Haproxy => "HAProxy",
-            Self::Envoy => "Envoy",
-        }
-    }
-
-    /// What it needs to pass this on.
-    pub fn tool_for(self, work: Work) -> Tool {
-        match (self, work) {
-            (Self::Nginx, Work::Tcp) => Tool::NginxStream,
-            _ => self.tool(),
-        }
-    }
-
-    /// Its program.
-    pub fn tool(self) -> Tool {
-        match self {
-            Self::Strait => Tool::Strait,
-            Self::Nginx => Tool::Nginx,
-            Self::Haproxy => Tool::Haproxy,
-            Self::Envoy => Tool::Envoy,
-        }
-    }
-}
-
-/// What a proxy passes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// HTTP requests, to an upstream that speaks HTTP/1.1.
-    Http,
-    /// Calls of gRPC, to an upstream that speaks HTTP/2 without TLS.
-    Grpc,
-    /// Bytes of TCP connections.
-    Tcp,
-}
-
-/// Routes in addition to the measured one (Strait only).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Others {
-    /// None.
-    None,
-    /// This many that only forward.
-    Plain(usize),
-    /// This many that use what rules have to offer.
-    Featured(usize),
-}
-
-/// What a proxy shall do in a scenario.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// Port of 127.0.0.1 to listen on.
-    pub listen: u16,
-    /// Port of 127.0.0.1 for the admin page, of proxies with one.
-    pub admin: u16,
-    /// Port of the upstream on 127.0.0.1.
-    pub upstream: u16,
-    /// Path prefixes that go to the upstream, in order; nothing else does.
-    pub prefixes: Vec<String>,
-    /// Prefixes per VirtualService (Strait only; the others have one file).
-    pub prefixes_per_object: usize,
-    /// What passes.
-    pub work: Work,
-    /// Whether downstream speaks HTTP/2, for proxies that do not detect it.
-    pub http2: bool,
-    /// The certificate to show, if downstream speaks TLS.
-    pub tls: Option<Credentials>,
-    /// Routes that no request of the scenario takes.
-    pub others: Others,
-    /// The module that nginx has to load to proxy TCP, if any.
-    pub nginx_module: Option<PathBuf>,
-    /// Downstream connections that will be open at most.
-    pub connections_max: u32,
-}
-
-impl Plan {
-    /// A single route that takes everything.
-    pub fn takes_everything(&self) -> bool {
-        self.prefixes == ["/"]
-    }
-}
-
-/// Maximum concurrent streams of a connection, for proxies with another default.
-const STREAMS_MAX: u32 = 128;
-
-/// A prefix of the routing scenarios.
-pub fn prefix(index: usize) -> String {
-    format!("/route-{index:05}/")
-}
-
-/// A configuration file, by its path below the proxy's own directory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigFile {
-    /// Path below the directory.
-    pub path: PathBuf,
-    /// Content.
-    pub text: String,
-}
-
-impl ConfigFile {
-    fn new(path: impl Into<PathBuf>, text: String) -> Self {
-        Self {
-            path: path.into(),
-            text,
-        }
-    }
-}
+pub use plan::{ConfigFile, Others, Plan, Proxy, Work, prefix};
 
 /// The files for a proxy that will run in `directory`.
 pub fn files(proxy: Proxy, program: &Found, plan: &Plan, directory: &Path) -> Vec<ConfigFile> {

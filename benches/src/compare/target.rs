@@ -1,7 +1,7 @@
 //! What Strait is held to, and whether a run met it.
 
 use crate::compare::configure::Proxy;
-use crate::compare::report::{Figure, Figures, Section, number};
+use crate::compare::figures::{Figure, Figures, Section, number};
 use crate::compare::statistics::range;
 
 /// One promise: a figure of Strait, at most this much, in its unit or relative to another figure.

@@ -1,9 +1,9 @@
 //! `strait completions`: a completion script for a shell.
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use super::{Cli, EXIT_DONE};
+use super::EXIT_DONE;
 
 /// Arguments of `strait completions`.
 #[derive(Debug, Args)]
@@ -13,13 +13,8 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Writes the script to standard output.
-pub fn run(args: &CompletionsArgs) -> u8 {
-    clap_complete::generate(
-        args.shell,
-        &mut Cli::command(),
-        "strait",
-        &mut std::io::stdout(),
-    );
+/// Writes the script for a command line to standard output.
+pub fn run(args: &CompletionsArgs, mut cli: clap::Command) -> u8 {
+    clap_complete::generate(args.shell, &mut cli, "strait", &mut std::io::stdout());
     EXIT_DONE
 }

@@ -1,10 +1,14 @@
 //! `strait demo`: three clusters and a gateway at the edge in one process, or the backends of a directory of resources.
 
+mod args;
+
 mod calls;
 
 mod clusters;
 
 mod directory;
+
+mod failure;
 
 mod files;
 
@@ -12,78 +16,15 @@ mod load;
 
 mod screen;
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+mod site;
 
-use clap::Args;
+mod start;
 
-use super::args::{cluster_key, socket_address};
-use super::run::{ServeArgs, serve};
-use super::{EXIT_INPUT, EXIT_USAGE, report};
-use crate::identity::Identity;
+pub use args::DemoArgs;
+use failure::Failure;
 
-/// Most requests per second that the demo sends by itself.
-const RATE_MAX: u16 = 1_000;
-
-/// Arguments of `strait demo`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Starts three clusters, each with a gateway and two versions of a service, and an edge gateway that shares requests among
-them by a GlobalTrafficPolicy. It writes their configuration into a new directory, prints commands to try, sends
-requests, and shows the cluster and version that respond. Ctrl-C ends it.
-
-  strait demo                                     and then, in another terminal:
-  curl http://127.0.0.1:8080/                     one more request
-  curl -X POST http://127.0.0.1:15010/demo/clusters/c2/stop
-                                                  c2 is stopped: the others take over, no request fails
-  curl -X POST http://127.0.0.1:15010/demo/clusters/c2/start
-                                                  c2 is started, and has its share again
-
-With --dir it serves another directory, with an echo service on every loopback endpoint of its ServiceEntries,
-WorkloadEntries, EndpointSlices and ServiceImports:
-  strait demo --dir examples/bookinfo")]
-pub struct DemoArgs {
-    /// How it serves.
-    #[command(flatten)]
-    pub serve: ServeArgs,
-    /// Directory with a configuration to serve, instead of the three clusters
-    #[arg(long, value_name = "DIR")]
-    pub dir: Option<PathBuf>,
-    /// Kubernetes cluster that the gateway of --dir is in: region/zone/group/name, or just the name
-    #[arg(long, value_name = "KEY", default_value = "local", value_parser = cluster_key, requires = "dir")]
-    pub cluster: String,
-    /// Address of the edge gateway. With port 0, it and the clusters listen on free ports
-    #[arg(
-        long,
-        value_name = "IP:PORT",
-        default_value = "127.0.0.1:8080",
-        value_parser = socket_address,
-        conflicts_with = "dir"
-    )]
-    pub listen: SocketAddr,
-    /// Address of the control API that stops and starts clusters
-    #[arg(
-        long,
-        value_name = "IP:PORT",
-        default_value = "127.0.0.1:15010",
-        value_parser = socket_address,
-        conflicts_with = "dir"
-    )]
-    pub control: SocketAddr,
-    /// New directory for the configuration, which is kept; default: a temporary directory, which is
-    /// removed at the end
-    #[arg(long, value_name = "DIR", conflicts_with = "dir")]
-    pub keep_files: Option<PathBuf>,
-    /// Requests that the demo sends by itself; 0 for none, and no table
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 50,
-        value_parser = clap::value_parser!(u16).range(0..=i64::from(RATE_MAX)),
-        conflicts_with = "dir"
-    )]
-    pub requests_per_second: u16,
-}
+use super::run::serve;
+use super::{EXIT_DONE, EXIT_INPUT, EXIT_USAGE, report};
 
 /// Runs the demo until a signal ends it.
 pub fn run(args: &DemoArgs) -> u8 {
@@ -96,45 +37,11 @@ pub fn run(args: &DemoArgs) -> u8 {
             }
         };
     }
-    match clusters::run(args) {
-        Ok(()) => super::EXIT_DONE,
+    match start::run(args) {
+        Ok(()) => EXIT_DONE,
         Err(Failure { text, is_usage }) => {
             report(&text);
             if is_usage { EXIT_USAGE } else { EXIT_INPUT }
         }
     }
 }
-
-/// Why the demo cannot go on.
-struct Failure {
-    text: String,
-    /// Whether an argument is the reason.
-    is_usage: bool,
-}
-
-impl From<String> for Failure {
-    fn from(text: String) -> Self {
-        let is_usage = false;
-        Self { text, is_usage }
-    }
-}
-
-/// Who a gateway in the cluster with this key is.
-fn gateway_identity(cluster: String) -> Identity {
-    let mut identity = Identity {
-        cluster,
-        ..Identity::default()
-    };
-    identity
-        .labels
-        .insert("istio".to_owned(), "ingressgateway".to_owned());
-    identity
-}
-
-/// The key of a cluster of the demo.
-fn key(name: &str) -> String {
-    format!("default/default/default/{name}")
-}
-
-/// The names of the clusters.
-const CLUSTERS: [&str; 3] = ["c1", "c2", "c3"];

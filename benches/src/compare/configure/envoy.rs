@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::{ConfigFile, Plan, STREAMS_MAX, Work};
+use super::plan::{ConfigFile, Plan, STREAMS_MAX, Work};
 
 const NAME: &str = "envoy.yaml";
 

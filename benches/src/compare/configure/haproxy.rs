@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::{ConfigFile, Plan, STREAMS_MAX, Work};
+use super::plan::{ConfigFile, Plan, STREAMS_MAX, Work};
 
 const NAME: &str = "haproxy.cfg";
 const MAP: &str = "routes.map";

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::{ConfigFile, Others, Plan, Work};
+use super::plan::{ConfigFile, Others, Plan, Work};
 
 mod features;
 

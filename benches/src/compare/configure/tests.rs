@@ -1,4 +1,7 @@
+use std::path::PathBuf;
+
 use super::*;
+use crate::compare::tls::Credentials;
 
 fn plan(prefixes: Vec<String>) -> Plan {
     Plan {

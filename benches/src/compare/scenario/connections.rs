@@ -1,6 +1,6 @@
 //! Memory of an idle process, and what each idle keep-alive connection adds to it.
 
-use super::{installed, note};
+use super::notes::{installed, note};
 use crate::compare::bench::{Bench, Shape};
 use crate::compare::client::Connection;
 use crate::compare::configure::{Proxy, Work};

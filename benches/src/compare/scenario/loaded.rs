@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::{installed, note};
+use super::notes::{installed, note};
 use crate::compare::bench::{Bench, Running, Shape};
 use crate::compare::client::Connection;
 use crate::compare::configure::{Proxy, Work, prefix, strait};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 
-use super::{installed, note};
+use super::notes::{installed, note};
 use crate::compare::bench::{Bench, Shape};
 use crate::compare::client::request;
 use crate::compare::configure::{Proxy, Work};

@@ -2,150 +2,23 @@
 
 use std::time::{Duration, Instant};
 
-use super::{installed, note, skip};
-use crate::compare::bench::{Bench, Running, Shape};
-use crate::compare::configure::{Others, Proxy, Work};
+use super::notes::{installed, note, skip};
+use crate::compare::bench::{Bench, Shape};
+use crate::compare::configure::Work;
 use crate::compare::failure::Failure;
-use crate::compare::load::{Aim, Counts, Load};
-use crate::compare::report::{Figure, Report, number};
-use crate::compare::statistics::median;
+use crate::compare::load::Aim;
+use crate::compare::report::{Report, number};
 use crate::compare::upstream::http;
 use crate::compare::{accounting, say};
 
+mod course;
 mod table;
+
+pub(super) use course::{Course, Unit, Variant};
+use course::{Entrant, Turn};
 
 /// Length of the turn before the rounds, which fills pools and caches and is not counted.
 const WARM_UP: Duration = Duration::from_secs(1);
-
-/// One scenario under load.
-pub(super) struct Course {
-    pub(super) title: &'static str,
-    pub(super) text: String,
-    pub(super) load: Load,
-    pub(super) unit: Unit,
-    pub(super) work: Work,
-    pub(super) tls: bool,
-    pub(super) path: String,
-    pub(super) proxies: &'static [Proxy],
-    /// The first one is what the others are compared with.
-    pub(super) variants: Vec<Variant>,
-}
-
-impl Course {
-    fn http2(&self) -> bool {
-        matches!(self.load, Load::Http2 { .. } | Load::Grpc { .. })
-    }
-
-    /// Handshakes have no row without a proxy, since the upstream speaks no TLS.
-    fn has_direct(&self) -> bool {
-        self.unit != Unit::Handshake
-    }
-}
-
-/// What CPU time is divided by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
-    Request,
-    Handshake,
-    Gigabyte,
-}
-
-/// One way to configure each proxy in a scenario.
-pub(super) struct Variant {
-    pub(super) label: &'static str,
-    pub(super) prefixes: Vec<String>,
-    pub(super) others: Others,
-    pub(super) figure: Option<Figure>,
-}
-
-impl Variant {
-    /// One route that takes everything.
-    pub(super) fn catch_all(figure: Option<Figure>) -> Self {
-        Self {
-            label: "",
-            prefixes: vec!["/".to_owned()],
-            others: Others::None,
-            figure,
-        }
-    }
-}
-
-/// Somebody who takes turns under load.
-struct Entrant {
-    /// `None` is the upstream itself, without a proxy.
-    running: Option<Running>,
-    variant: usize,
-    label: String,
-    turns: Vec<Turn>,
-}
-
-/// What one turn gave.
-#[derive(Clone, Debug)]
-struct Turn {
-    counts: Counts,
-    unit: Unit,
-    /// Bytes that had to be read for each that was counted.
-    bytes_each: u64,
-    cpu: Duration,
-    elapsed: Duration,
-}
-
-impl Turn {
-    /// How much was done, in its unit.
-    fn amount(&self) -> f64 {
-        match self.unit {
-            Unit::Request | Unit::Handshake => self.counts.requests as f64,
-            Unit::Gigabyte => self.counts.bytes as f64 / 1e9,
-        }
-    }
-
-    /// CPU time for one, in us; of a GB in ms.
-    fn cpu(&self) -> f64 {
-        let parts = match self.unit {
-            Unit::Request | Unit::Handshake => 1e6,
-            Unit::Gigabyte => 1e3,
-        };
-        self.cpu.as_secs_f64() * parts / self.amount()
-    }
-
-    fn per_second(&self) -> f64 {
-        self.amount() / self.elapsed.as_secs_f64()
-    }
-
-    fn busy_percent(&self) -> f64 {
-        100.0 * self.cpu.as_secs_f64() / self.elapsed.as_secs_f64()
-    }
-
-    /// Whether bodies were shorter than they should be.
-    fn is_short(&self) -> bool {
-        self.counts.bytes < self.counts.requests * self.bytes_each
-    }
-}
-
-impl Entrant {
-    fn direct() -> Self {
-        Self {
-            running: None,
-            variant: 0,
-            label: "direct (CPU of the upstream)".into(),
-            turns: vec![],
-        }
-    }
-
-    fn proxy(&self) -> Option<Proxy> {
-        self.running.as_ref().map(|running| running.proxy)
-    }
-
-    fn pid(&self, bench: &Bench) -> u32 {
-        self.running
-            .as_ref()
-            .map_or(bench.upstream_pid(), |running| running.process.pid())
-    }
-
-    fn cpu(&self) -> Option<f64> {
-        median(self.turns.iter().map(Turn::cpu))
-    }
-}
 
 /// Runs a scenario and adds its table.
 pub(super) fn measure(bench: &Bench, report: &mut Report, course: &Course) -> Result<(), Failure> {

@@ -17,7 +17,7 @@ use crate::listener::socket::refusal;
 
 /// Starts the backends and says what to try.
 pub(super) fn prepare(dir: &Path, cluster: &str, serve: &ServeArgs) -> Result<Settings, String> {
-    let identity = super::gateway_identity(cluster.to_owned());
+    let identity = super::site::gateway_identity(cluster.to_owned());
     let settings = serve.settings(vec![dir.to_owned()], identity)?;
     let loaded = config_loader::load_files(&settings.paths);
     if let Some(missing) = unreadable(&loaded.diagnostics) {

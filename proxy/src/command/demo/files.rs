@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::clusters::Site;
+use super::site::Site;
 
 /// The file of the policy, below the directory.
 pub(super) const POLICY: &str = "edge/policy.yaml";

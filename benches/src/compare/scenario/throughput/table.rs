@@ -1,6 +1,6 @@
 //! What a scenario under load gave, as a table.
 
-use super::{Course, Entrant, Turn, Unit};
+use super::course::{Course, Entrant, Turn, Unit};
 use crate::compare::configure::Proxy;
 use crate::compare::report::{Section, number, ratio};
 use crate::compare::statistics::{median, range};

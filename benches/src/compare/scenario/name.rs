@@ -1,0 +1,89 @@
+//! The names of the measurements.
+
+use clap::ValueEnum;
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scenario {
+    /// Small responses over 64 keep-alive HTTP/1.1 connections.
+    Small,
+    /// 1,000 prefix routes, hitting the last, beside one route.
+    Routes,
+    /// A plain route alone, and beside routes full of features.
+    Features,
+    /// HTTP/2 without TLS from downstream, HTTP/1.1 to the upstream.
+    H2c,
+    /// Responses of 1 MiB.
+    Large,
+    /// Small responses over 64 keep-alive HTTPS connections.
+    Https,
+    /// New connections with a full TLS handshake each.
+    TlsFull,
+    /// New connections with a resumed TLS session each.
+    TlsResumed,
+    /// HTTP/2 over TLS from downstream, HTTP/1.1 to the upstream.
+    H2,
+    /// Unary calls of gRPC, HTTP/2 to both sides.
+    Grpc,
+    /// Bytes through TCP connections.
+    Tcp,
+    /// Memory of an idle process, and per idle connection.
+    Connections,
+    /// Memory per slow reader, stalled upload and unanswered request.
+    Slow,
+    /// 5,000 routes: memory, time to load, time until a change is in effect.
+    Loaded,
+}
+
+impl Scenario {
+    /// All of them, in the order of the tables.
+    pub const ALL: [Self; 14] = [
+        Self::Small,
+        Self::Routes,
+        Self::Features,
+        Self::H2c,
+        Self::Large,
+        Self::Https,
+        Self::TlsFull,
+        Self::TlsResumed,
+        Self::H2,
+        Self::Grpc,
+        Self::Tcp,
+        Self::Connections,
+        Self::Slow,
+        Self::Loaded,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Routes => "routes",
+            Self::Features => "features",
+            Self::H2c => "h2c",
+            Self::Large => "large",
+            Self::Https => "https",
+            Self::TlsFull => "tls-full",
+            Self::TlsResumed => "tls-resumed",
+            Self::H2 => "h2",
+            Self::Grpc => "grpc",
+            Self::Tcp => "tcp",
+            Self::Connections => "connections",
+            Self::Slow => "slow",
+            Self::Loaded => "loaded",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_command_line() {
+        for scenario in Scenario::ALL {
+            let value = scenario.to_possible_value().expect("no scenario is hidden");
+            assert_eq!(value.get_name(), scenario.name());
+        }
+    }
+}

@@ -245,6 +245,7 @@ impl Document<'_> {
         let help = suggest::nearest(missing, help)
             .filter(|near| node.get(missing).is_none() && *near != "kind" && *near != "apiVersion")
             .map(|near| format!("did you mean `{missing}` by `{near}`?"));
+        let help = help.or_else(|| Some(format!("every resource needs `{missing}`, a text")));
         self.report(
             node,
             Diagnostic::at(Severity::Error, CM027, span, message).with_help(help),

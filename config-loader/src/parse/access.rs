@@ -257,7 +257,9 @@ impl<'a> StructAccess<'a> {
         }
         if let Some(first) = self.given[index] {
             let message = format!("`{}` and `{}` are the same field", first.text, key.text);
-            reader.record(Diagnostic::at(Severity::Error, YAML002, key.span, message));
+            let help = Some("remove one of the two".to_owned());
+            let found = Diagnostic::at(Severity::Error, YAML002, key.span, message);
+            reader.record(found.with_help(help));
             return None;
         }
         self.given[index] = Some(key);
@@ -270,7 +272,7 @@ impl<'a> StructAccess<'a> {
         } else if (1..=12).contains(&self.fields.len()) {
             Some(format!("the fields here are {}", self.fields.join(", ")))
         } else {
-            None
+            Some("remove it; `docs/fields.md` lists the fields of each kind".to_owned())
         };
         let message = format!("unknown field `{}`", key.text);
         let found = Diagnostic::at(Severity::Error, CM021, key.span, message);

@@ -40,6 +40,7 @@ pub(super) fn refuse_duplicates(
             locator.location(entries[order[first]].key.span),
             "first given here",
         );
+        duplicate.help("remove one of the two");
         found.push(duplicate);
         repeated[order[at]] = true;
     }

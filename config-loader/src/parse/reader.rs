@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
                 Some("remove the quotes".to_owned())
             }
             (Value::Text(_), "a boolean") => Some("write `true` or `false`".to_owned()),
-            _ => None,
+            _ => Some(format!("write {expected}, or remove the field")),
         };
         let message = format!("expected {expected}, found {found}");
         self.record(Diagnostic::at(Severity::Error, CM022, node.span, message).with_help(help));

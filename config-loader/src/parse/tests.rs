@@ -142,7 +142,7 @@ fn null_absent_and_wrong_types_are_distinguished() {
     assert!(sample.inner.get().is_some());
     assert_eq!(
         found,
-        "CM022 2:8 count: expected a whole number, found the text `x`"
+        "CM022 2:8 count: expected a whole number, found the text `x` (write a whole number, or remove the field)"
     );
 }
 
@@ -150,14 +150,14 @@ fn null_absent_and_wrong_types_are_distinguished() {
 fn all_wrong_types_are_reported_at_once() {
     check_read(
         "text: [a]\nflag: \"yes\"\ncount: 1.5\nshare: \"1\"\nport: {a: 1}\nlabels: [a]\nlist: {a: b}\ninner: 3\nsmall: 300\n",
-        "CM022 1:1 text: expected a text, found a list\n\
+        "CM022 1:1 text: expected a text, found a list (write a text, or remove the field)\n\
          CM022 2:7 flag: expected a boolean, found the text `yes` (remove the quotes)\n\
-         CM022 3:8 count: expected a whole number, found the number `1.5`\n\
+         CM022 3:8 count: expected a whole number, found the number `1.5` (write a whole number, or remove the field)\n\
          CM022 4:8 share: expected a number, found the text `1` (remove the quotes)\n\
          CM022 5:1 port: expected a whole number or a text, found a mapping\n\
          CM022 6:1 labels: expected a mapping, found a list (remove the `- `: there is only one here)\n\
          CM022 7:1 list: expected a list, found a mapping (put `- ` before each entry)\n\
-         CM022 8:8 inner: expected a mapping, found the number `3`\n\
+         CM022 8:8 inner: expected a mapping, found the number `3` (write a mapping, or remove the field)\n\
          CM022 9:8 small: invalid value: integer `300`, expected u8",
     );
 }
@@ -203,7 +203,7 @@ fn unknown_and_misspelt_fields_are_errors() {
     assert_eq!(
         found,
         "CM023 1:9 inner.max_size: `max_size` is spelled `maxSize` (write `maxSize`)\n\
-         YAML002 1:22 inner.maxSize: `max_size` and `maxSize` are the same field"
+         YAML002 1:22 inner.maxSize: `max_size` and `maxSize` are the same field (remove one of the two)"
     );
 }
 

@@ -17,6 +17,7 @@ mod opaque;
 mod policies;
 mod references;
 mod rules;
+mod style;
 mod upstream;
 
 use std::collections::BTreeSet;

@@ -128,7 +128,9 @@ fn rewrite(field: &Field<raw::PathRewrite>, check: &mut Check<'_>) -> Option<Pat
     };
     if let Some(missing) = half {
         let message = format!("the rewrite has no effect without `{missing}`");
-        check.warning(SX006, field.span(), message);
+        check
+            .warning(SX006, field.span(), message)
+            .help(format!("add `{missing}`, or remove the rewrite"));
     }
     let from = from?;
     let regex = regex(from, &raw.from, check)?;

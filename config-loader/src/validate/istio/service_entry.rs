@@ -142,6 +142,7 @@ fn ports(
                     name_place,
                     format!("port name `{name}` is used twice"),
                 )
+                .help("give each port of the ServiceEntry its own name")
                 .related(location, "first used here");
         }
         let number = number(raw, entry.span(), check);
@@ -153,6 +154,7 @@ fn ports(
                     raw.number.span(),
                     format!("port {} is listed twice", number.unwrap_or(0)),
                 )
+                .help("remove one of the two")
                 .related(location, "first listed here");
         }
         ports.push(ServiceEntryPort {

@@ -123,7 +123,9 @@ fn ports(field: &Field<Map<i64>>, check: &mut Check<'_>) -> BTreeMap<Arc<str>, u
     let mut ports = BTreeMap::new();
     for (name, key, value) in field.get().into_iter().flat_map(Map::iter) {
         if !scalar::is_dns_label(name) {
-            check.error(WE274, key.span(), format!("`{name}` is not a port name"));
+            check
+                .error(WE274, key.span(), format!("`{name}` is not a port name"))
+                .help("use at most 63 lower-case letters, digits and `-`");
         }
         let Some(number) = value.get() else {
             continue;
@@ -133,11 +135,10 @@ fn ports(field: &Field<Map<i64>>, check: &mut Check<'_>) -> BTreeMap<Arc<str>, u
                 ports.insert(Arc::from(name), port);
             }
             _ => {
-                check.error(
-                    WE274,
-                    value.span(),
-                    format!("port {number} is outside 1..65535"),
-                );
+                let message = format!("port {number} is outside 1..65535");
+                check
+                    .error(WE274, value.span(), message)
+                    .help("write a port from 1 to 65535");
             }
         }
     }

@@ -314,7 +314,7 @@ fn unknown_enum_values_suggest_the_closest_name() {
     );
     assert_eq!(
         run(|check| enum_of(&field("X".to_owned()), names, check)).1,
-        "CM017 `X` is not one of ROUND_ROBIN, RANDOM"
+        "CM017 `X` is not one of ROUND_ROBIN, RANDOM (write one of these names)"
     );
 }
 

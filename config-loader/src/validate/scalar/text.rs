@@ -164,6 +164,8 @@ pub fn enum_of<T: Copy>(
     );
     if let Some(name) = suggest::nearest(text, known.iter().copied()) {
         found.help(format!("did you mean `{name}`?"));
+    } else {
+        found.help("write one of these names");
     }
     None
 }

@@ -34,6 +34,7 @@ pub(super) fn listeners(
             let location = check.location(first);
             check
                 .error(SC229, span, format!("port {number} is listed twice"))
+                .help("remove one of the two")
                 .related(location, "first listed here");
         }
         listeners.push(listener);

@@ -73,13 +73,14 @@ fn report(
         }
         Why::BlockTaken => {
             let text = format!(
-                "match {} is never reached: match {} takes everything",
+                "match {} is never reached: match {} matches everything",
                 block(at),
                 block(by)
             );
             check
                 .warning(VS119, span, text)
-                .related(location, "this takes everything");
+                .help("remove it, or the block that matches everything")
+                .related(location, "this matches everything");
         }
         Why::BlockRepeated => {
             let text = format!(

@@ -3,6 +3,7 @@
 //! Findings about references and the compiler of snapshots ask these functions and nothing else, so that `check` and traffic
 //! agree about every host.
 
+mod clusters;
 mod describes;
 mod differences;
 
@@ -14,6 +15,7 @@ mod naming;
 mod services;
 mod source;
 
+pub use clusters::ClusterNames;
 pub use differences::{Change, differences};
 pub use index::HostIndex;
 pub use naming::{Naming, ShortNames};

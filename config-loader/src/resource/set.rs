@@ -59,6 +59,12 @@ impl<T> Objects<T> {
         beside.flat_map(|(name, objects)| objects.iter().map(move |object| (name, object)))
     }
 
+    /// The objects of all API groups of the kind.
+    pub fn in_all_groups(&self) -> impl Iterator<Item = &Arc<Object<T>>> {
+        let beside = self.all_beside().map(|(_, object)| object);
+        self.named.values().chain(beside)
+    }
+
     /// Whether this and `other` are one and the same: nothing of this kind changed between them.
     pub fn same(&self, other: &Objects<T>) -> bool {
         Arc::ptr_eq(&self.named, &other.named) && Arc::ptr_eq(&self.beside, &other.beside)

@@ -17,7 +17,6 @@ use config_loader::resource::{Line, Object};
 use config_loader::{Diagnostic, Name, ResourceSet, Severity};
 
 use crate::compile::listeners::exports;
-use crate::compile::members::all;
 use crate::identity::MemberSettings;
 
 mod conflicts;
@@ -152,7 +151,7 @@ fn gateways(importing: &Importing<'_>) -> BTreeMap<ClusterKey, Gateway> {
         }
     }
     for source in importing.sources {
-        for cluster in all(&source.resources.clusters) {
+        for cluster in source.resources.clusters.in_all_groups() {
             if let Some(host) = &cluster.spec.gateway {
                 let (host, port) = (host.clone(), cluster.spec.gateway_port);
                 let key = cluster.spec.key.clone();

@@ -1,14 +1,13 @@
 //! The Kubernetes clusters that resources speak of: "members".
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use config_loader::ResourceSet;
+use config_loader::catalog::ClusterNames;
 use config_loader::resource::core::Host;
 use config_loader::resource::flomesh::Cluster;
-use config_loader::resource::gloo::Backing;
-use config_loader::resource::{Object, Objects};
 
 use crate::cluster::Locality;
 use crate::identity::{self, Identity, MemberGateway, MemberSettings};
@@ -85,26 +84,13 @@ impl Members {
     /// EndpointSlices of other clusters and Destinations. A bare name that no key has represents
     /// `default/default/default/NAME`.
     pub(in crate::compile) fn collect(resources: &ResourceSet, identity: &Identity) -> Self {
-        let mut keys: BTreeSet<&str> = BTreeSet::new();
-        for import in all(&resources.service_imports) {
-            let endpoints = import.spec.ports.iter().flat_map(|port| &port.endpoints);
-            keys.extend(endpoints.map(|endpoint| endpoint.cluster.as_str()));
-        }
-        for policy in resources.global_traffic_policies.values() {
-            let targets = policy.spec.targets.iter();
-            keys.extend(targets.map(|target| target.cluster.as_str()));
-        }
-        for export in resources.service_exports.values() {
-            let targets = export.spec.target_clusters.iter();
-            keys.extend(targets.map(|target| target.as_str()));
-        }
+        let ClusterNames { mut keys, serving } = ClusterNames::collect(resources);
         keys.extend(identity.members.iter().map(|member| member.key.as_str()));
         // of two Clusters with one key that of the ruling group counts
         let mut clusters: HashMap<&str, &Cluster> = HashMap::new();
-        for cluster in all(&resources.clusters) {
+        for cluster in resources.clusters.in_all_groups() {
             let key = cluster.spec.key.as_str();
             clusters.entry(key).or_insert(&cluster.spec);
-            keys.insert(key);
         }
         let told = Known {
             told: &identity.members,
@@ -118,19 +104,7 @@ impl Members {
             own,
         };
         keys.into_iter().for_each(|key| members.add(key, told));
-        let mut names: BTreeSet<&str> = BTreeSet::new();
-        names.extend(
-            resources
-                .endpoint_slices
-                .values()
-                .filter_map(|slice| slice.source_cluster()),
-        );
-        for destination in resources.destinations.values() {
-            if let Backing::Kube(kube) = &destination.spec.backing {
-                names.insert(&kube.service.cluster);
-            }
-        }
-        for name in names {
+        for name in serving {
             if !name.is_empty()
                 && !members.by_name.contains_key(name)
                 && members.by_key(name).is_none()
@@ -168,12 +142,6 @@ impl Members {
         self.by_key(name)
             .or_else(|| self.by_name.get(name)?.as_ref())
     }
-}
-
-/// The objects of a kind in all of its API groups.
-pub(in crate::compile) fn all<T>(objects: &Objects<T>) -> impl Iterator<Item = &Arc<Object<T>>> {
-    let beside = objects.all_beside().map(|(_, object)| object);
-    objects.values().chain(beside)
 }
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! Known clusters, by their keys and by their bare names.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::finding::warning;
 use crate::Fleet;
+use crate::catalog::ClusterNames;
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::X308;
 use crate::resource::flomesh::ClusterKey;
 use crate::resource::gloo::{Backing, Destination, MeshRef, ShiftTarget};
-use crate::resource::{Object, Objects, ResourceSet};
+use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 
 /// Every cluster that is known.
@@ -46,29 +46,9 @@ impl<'a> Clusters<'a> {
             all.add(key);
         }
         all.told = told;
-        for import in of_all_groups(&set.service_imports) {
-            let endpoints = import.spec.ports.iter().flat_map(|port| &port.endpoints);
-            endpoints.for_each(|endpoint| all.add(endpoint.cluster.as_str()));
-        }
-        for policy in set.global_traffic_policies.values() {
-            let targets = policy.spec.targets.iter();
-            targets.for_each(|target| all.add(target.cluster.as_str()));
-        }
-        for export in set.service_exports.values() {
-            let targets = export.spec.target_clusters.iter();
-            targets.for_each(|key| all.add(key.as_str()));
-        }
-        for cluster in of_all_groups(&set.clusters) {
-            all.add(cluster.spec.key.as_str());
-        }
-        let slices = set.endpoint_slices.values();
-        all.serving
-            .extend(slices.filter_map(|slice| slice.source_cluster()));
-        for object in set.destinations.values() {
-            if let Backing::Kube(kube) = &object.spec.backing {
-                all.serving.insert(&kube.service.cluster);
-            }
-        }
+        let named = ClusterNames::collect(set);
+        named.keys.into_iter().for_each(|key| all.add(key));
+        all.serving = named.serving;
         all
     }
 
@@ -132,12 +112,6 @@ impl<'a> Clusters<'a> {
 /// The last part of a key.
 pub(super) fn last(key: &str) -> &str {
     key.rsplit('/').next().unwrap_or_default()
-}
-
-/// The objects of a kind in all of its API groups.
-pub(super) fn of_all_groups<T>(objects: &Objects<T>) -> impl Iterator<Item = &Arc<Object<T>>> {
-    let beside = objects.all_beside().map(|(_, object)| object);
-    objects.values().chain(beside)
 }
 
 /// Names that could mean several clusters, wherever the name alone is written.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::clusters::{Clusters, last, of_all_groups};
+use super::clusters::{Clusters, last};
 use super::finding::{location, warning};
 use crate::catalog::hostname;
 use crate::diagnostic::Diagnostic;
@@ -148,7 +148,10 @@ fn entered(set: &ResourceSet) -> BTreeSet<&str> {
         });
         is_gateway && has_port && !kube.external_addresses.is_empty()
     });
-    let of_clusters = of_all_groups(&set.clusters).filter(|cluster| cluster.spec.gateway.is_some());
+    let of_clusters = set
+        .clusters
+        .in_all_groups()
+        .filter(|cluster| cluster.spec.gateway.is_some());
     let of_clusters = of_clusters.map(|cluster| last(cluster.spec.key.as_str()));
     let named = usable.map(|kube| &*kube.service.cluster);
     named.chain(of_clusters).collect()

@@ -149,7 +149,7 @@ impl<'a> Clusters<'a> {
             member,
             mesh_retries: Arc::new(RetryPolicy::mesh_default(identity.mesh.retry_503)),
             routes_every_host: false,
-            built: HashMap::new(),
+            built: HashMap::with_capacity(previous.clusters.len()),
             without_port: BTreeSet::new(),
             dns_names: BTreeMap::new(),
         }
@@ -250,7 +250,7 @@ impl<'a> Clusters<'a> {
     pub(in crate::compile) fn need(&mut self, name: &str) -> (Arc<str>, ClusterId) {
         let state = self.registry.cluster(name);
         if !self.built.contains_key(&state.id) {
-            let cluster = self.find(name);
+            let cluster = self.unchanged(name, state.id).or_else(|| self.find(name));
             if cluster.is_none() && self.lacks_port(name) {
                 self.without_port.insert(state.id);
             }
@@ -265,19 +265,18 @@ impl<'a> Clusters<'a> {
         if self.built.contains_key(&id) {
             return;
         }
-        let host = destination.name.rsplit('|').next().unwrap_or_default();
-        let is_kept = self.changes.keep_clusters_of(host, &self.identity.domain);
-        match self.previous.cluster(id).filter(|_| is_kept) {
-            Some(before) => {
-                let kept = self.kept(id, before.made_from);
-                match kept {
-                    Some(kept) => drop(self.built.insert(id, Some(kept))),
-                    // addresses of names count, too
-                    None => drop(self.need(&destination.name)),
-                }
-            }
+        match self.unchanged(&destination.name, id) {
+            Some(kept) => drop(self.built.insert(id, Some(kept))),
             None => drop(self.need(&destination.name)),
         }
+    }
+
+    /// The cluster of a name as it was, if the change does not touch its host. `None` where addresses of DNS names count, too.
+    fn unchanged(&mut self, name: &str, id: ClusterId) -> Option<Arc<Cluster>> {
+        let host = name.rsplit('|').next().unwrap_or_default();
+        let is_kept = self.changes.keep_clusters_of(host, &self.identity.domain);
+        let made_from = self.previous.cluster(id).filter(|_| is_kept)?.made_from;
+        self.kept(id, made_from)
     }
 
     /// What the change touches.

@@ -26,8 +26,8 @@ pub enum Service {
 /// Virtual hosts by host name.
 #[derive(Debug, Default)]
 pub struct HttpHosts {
-    /// Which virtual host serves a request's host.
-    pub hosts: HostIndex<u32>,
+    /// Which virtual host serves a request's host. Shared with versions of other routes for the same hosts.
+    pub hosts: Arc<HostIndex<u32>>,
     /// The virtual hosts, by the numbers in `hosts`; sorted by name.
     pub virtual_hosts: Box<[Arc<VirtualHost>]>,
     /// Those of the virtual hosts that are the address of a service, or a block of addresses.
@@ -46,9 +46,22 @@ impl HttpHosts {
         let names = virtual_hosts.iter().map(|host| Arc::clone(&host.name));
         Self {
             addresses,
-            hosts: HostIndex::new(names.zip(0..)),
+            hosts: Arc::new(HostIndex::new(names.zip(0..))),
             virtual_hosts: virtual_hosts.into_boxed_slice(),
             exports,
+        }
+    }
+
+    /// The same hosts with other routes: `virtual_hosts` have the same names in the same order.
+    pub fn with_routes(&self, virtual_hosts: Vec<Arc<VirtualHost>>) -> Self {
+        let names = || self.virtual_hosts.iter().zip(&virtual_hosts);
+        debug_assert!(names().all(|(before, now)| before.name == now.name));
+        debug_assert_eq!(self.virtual_hosts.len(), virtual_hosts.len());
+        Self {
+            hosts: Arc::clone(&self.hosts),
+            virtual_hosts: virtual_hosts.into_boxed_slice(),
+            addresses: self.addresses.clone(),
+            exports: self.exports.clone(),
         }
     }
 
@@ -95,7 +108,7 @@ impl HttpHosts {
 }
 
 /// Virtual hosts by the addresses that they are the names of. Few, and mostly none.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Addresses {
     /// Single ones, sorted.
     single: Box<[(IpAddr, u32)]>,

@@ -216,9 +216,8 @@ impl HostCompiler<'_> {
         if before.virtual_hosts.iter().zip(&virtual_hosts).all(is_same) {
             return Some(Arc::clone(before));
         }
-        let addresses = addresses(&virtual_hosts, clusters);
-        let exports = self.exports.cloned();
-        Some(Arc::new(HttpHosts::new(virtual_hosts, addresses, exports)))
+        // a change of addresses is no patch: all services are collected again, and everything is compiled
+        Some(Arc::new(before.with_routes(virtual_hosts)))
     }
 
     /// What the virtual hosts of these VirtualServices are made from; none if one of them is served by other names, too, which

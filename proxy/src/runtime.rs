@@ -4,6 +4,8 @@
 
 pub mod admission;
 pub mod clock;
+pub mod dates;
+
 pub mod drain;
 pub mod gather;
 pub mod open_files;

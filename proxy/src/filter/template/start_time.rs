@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-const SECONDS_PER_DAY: u64 = 86_400;
+use crate::runtime::dates::{self, SECONDS_PER_DAY};
 
 const DAYS: [&str; 7] = [
     "Sunday",
@@ -146,7 +146,9 @@ struct Parts {
 impl Parts {
     fn of(seconds: u64) -> Self {
         let days = seconds / SECONDS_PER_DAY;
-        let (year, month, day) = date(days);
+        let (year, month, day) = dates::year_month_day(days.cast_signed());
+        let year = year.cast_unsigned();
+        let (month, day) = (u64::from(month), u64::from(day));
         let of_day = seconds % SECONDS_PER_DAY;
         // 1970-01-01 was a Thursday.
         let weekday = (days + 4) % 7;
@@ -227,20 +229,6 @@ impl Parts {
 
 fn is_leap(year: u64) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-}
-
-/// Year, month and day of a day counted from 1970-01-01, by counting in eras of 400 years that begin in March.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let era = days / 146_097;
-    let of_era = days % 146_097;
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = (month_from_march + 2) % 12 + 1;
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    (year, month, day)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-const SECONDS_PER_DAY: u64 = 86_400;
+use crate::runtime::dates;
 
 /// The last second that was printed.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl Timestamp {
         let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         if since_epoch.as_secs() != self.second {
             self.second = since_epoch.as_secs();
-            self.text = date_and_time(self.second);
+            self.text = dates::date_and_time(self.second.cast_signed());
         }
         let millis = u64::from(since_epoch.subsec_millis());
         out.extend_from_slice(&self.text);
@@ -40,37 +40,6 @@ impl Timestamp {
             b'Z',
         ]);
     }
-}
-
-fn date_and_time(second: u64) -> [u8; 19] {
-    let (year, month, day) = date(second / SECONDS_PER_DAY);
-    let of_day = second % SECONDS_PER_DAY;
-    let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
-    let mut text = *b"0000-00-00T00:00:00";
-    let pairs = [year / 100, year, month, day, hour, minute, second];
-    for (at, pair) in [0, 2, 5, 8, 11, 14, 17].into_iter().zip(pairs) {
-        text[at] = digit(pair / 10);
-        text[at + 1] = digit(pair);
-    }
-    text
-}
-
-/// Year, month and day of a day counted from 1970-01-01, by counting in eras of 400 years that begin in March.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let era = days / 146_097;
-    let of_era = days % 146_097;
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    (year, month, day)
 }
 
 fn digit(value: u64) -> u8 {

@@ -9,8 +9,9 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::objects::{oid_registry, oid2abbrev};
 use x509_parser::prelude::FromDer;
-use x509_parser::time::ASN1Time;
 use x509_parser::x509::{RelativeDistinguishedName, X509Name};
+
+use crate::runtime::dates;
 
 /// Seconds since 1970, as certificates count time.
 pub type UnixSeconds = i64;
@@ -200,15 +201,12 @@ fn escape(value: &str) -> String {
 
 /// A point in time as people and programs read it: `2024-01-01T00:00:00Z`.
 pub fn date(time: UnixSeconds) -> String {
-    let Ok(time) = ASN1Time::from_timestamp(time) else {
-        return time.to_string();
-    };
-    let time = time.to_datetime();
-    let month = u8::from(time.month());
-    let (hour, minute, second) = time.to_hms();
-    format!(
-        "{:04}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z",
-        time.year(),
-        time.day()
-    )
+    // what years of four digits can say
+    match time {
+        -62_167_219_200..=253_402_300_799 => {
+            let text = dates::date_and_time(time);
+            format!("{}Z", String::from_utf8_lossy(&text))
+        }
+        other => other.to_string(),
+    }
 }

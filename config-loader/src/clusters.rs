@@ -82,8 +82,8 @@ pub struct GatewayTlsLocation {
     pub fields: Vec<(Arc<str>, u32)>,
 }
 
-/// What the file says, and what is wrong with it that does not refuse it.
-type Said = (Vec<ClusterSettings>, Vec<Diagnostic>);
+/// The settings of a valid file, and its warnings.
+type ParsedFile = (Vec<ClusterSettings>, Vec<Diagnostic>);
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -149,12 +149,12 @@ pub fn read_clusters(path: &Path) -> Result<Vec<ClusterSettings>, Vec<Diagnostic
     Ok(clusters)
 }
 
-fn parse_bytes(file: &Arc<str>, bytes: &[u8]) -> Result<Said, Vec<Diagnostic>> {
+fn parse_bytes(file: &Arc<str>, bytes: &[u8]) -> Result<ParsedFile, Vec<Diagnostic>> {
     let text = text_of(file, bytes).map_err(|found| vec![*found])?;
     parse_clusters(file, text)
 }
 
-fn parse_clusters(file: &Arc<str>, text: &str) -> Result<Said, Vec<Diagnostic>> {
+fn parse_clusters(file: &Arc<str>, text: &str) -> Result<ParsedFile, Vec<Diagnostic>> {
     let lines = Lines::new(text);
     let locator = Locator {
         file,

@@ -27,7 +27,7 @@ use crate::control::ejection_sweep::EjectionSweep;
 use crate::control::health::Checker;
 use crate::control::memory::MemoryReturn;
 use crate::control::publish::Publisher;
-use crate::control::{Control, DNS_CHANGES_MAX, Found, Quarantine, Told};
+use crate::control::{Control, DNS_CHANGES_MAX, Found, LoggedDiagnostics, Quarantine};
 use crate::exchange::{Worker, WorkerParts};
 use crate::listener::ListenerStatusTable;
 use crate::registry::{Registry, WakeSignal};
@@ -144,7 +144,7 @@ impl App {
             registry: Arc::clone(&registry),
             telemetry: Arc::clone(&telemetry),
             directories: Directories::new(),
-            told: Told::default(),
+            logged: LoggedDiagnostics::default(),
         };
         control.apply();
         let (trigger, drain_watch) = drain::pair();

@@ -114,13 +114,13 @@ pub struct Control {
     pub telemetry: Arc<Telemetry>,
     /// Where certificate files are.
     pub directories: Directories,
-    /// What was logged already.
-    pub told: Told,
+    /// Diagnostics that were logged already.
+    pub logged: LoggedDiagnostics,
 }
 
-/// Findings that were logged already.
+/// The diagnostics that were logged already, as text.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct LoggedDiagnostics {
     resources: HashSet<String>,
     certificates: HashSet<String>,
 }
@@ -136,7 +136,7 @@ impl Control {
         self.hold(held);
         let mut diagnostics = found.diagnostics;
         diagnostics.extend(found.members.diagnostics);
-        tell(&mut self.told.resources, &diagnostics);
+        log_new(&mut self.logged.resources, &diagnostics);
         let settings = found.members.settings.as_ref();
         let knows_more = settings.is_some_and(|settings| self.publisher.know(settings));
         let has_others = self.look_at_certificates(&found.set);
@@ -153,7 +153,7 @@ impl Control {
         let (scope, wanting) = (Scope::Proxy(identity), (resources, &*identity.members));
         let store = self.publisher.certificates();
         let look = certificates::look(store, wanting, scope, certificates::now());
-        tell(&mut self.told.certificates, &look.findings);
+        log_new(&mut self.logged.certificates, &look.findings);
         self.directories.watch(look.directories);
         let states = certificates::states(store);
         if look.changed {
@@ -250,12 +250,12 @@ impl Control {
     }
 }
 
-/// Logs findings that were not there before.
-fn tell(told: &mut HashSet<String>, diagnostics: &[Diagnostic]) {
+/// Logs diagnostics that were not logged before.
+fn log_new(logged: &mut HashSet<String>, diagnostics: &[Diagnostic]) {
     let mut now = HashSet::with_capacity(diagnostics.len());
     for diagnostic in diagnostics {
         let line = one_line(diagnostic);
-        if !told.contains(&line) {
+        if !logged.contains(&line) {
             match diagnostic.severity {
                 Severity::Error => tracing::error!("{line}"),
                 Severity::Warning => tracing::warn!("{line}"),
@@ -266,7 +266,7 @@ fn tell(told: &mut HashSet<String>, diagnostics: &[Diagnostic]) {
         }
         now.insert(line);
     }
-    *told = now;
+    *logged = now;
 }
 
 fn one_line(diagnostic: &Diagnostic) -> String {

@@ -156,7 +156,7 @@ pub struct MeshDefaults {
     pub ejection_cap_holds_always: bool,
     /// Whether weight 0 in a GlobalTrafficPolicy counts as 100, as in FSM. Flag `--zero-weight=fsm`, default no: it
     /// drains the cluster.
-    pub zero_weight_counts: bool,
+    pub zero_weight_is_full_weight: bool,
     /// Whether the proxy's own cluster serves although a MultiClusterService does not name it, as in Karmada. Flag
     /// `--local-when-not-provider`, default no.
     pub local_when_not_provider: bool,

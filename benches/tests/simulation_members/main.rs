@@ -59,7 +59,7 @@ impl Play {
         let mut rng = SmallRng::seed_from_u64(seed);
         let world = World::new(&mut rng);
         let mut fleet = Fleet::seen_from(&world.own());
-        fleet.identity.mesh.zero_weight_counts = world.zero_counts;
+        fleet.identity.mesh.zero_weight_is_full_weight = world.zero_counts;
         fleet.identity.mesh.local_when_not_provider = world.local_always;
         let mut play = Self {
             world,

@@ -92,7 +92,7 @@ impl Followed {
         })
     }
 
-    fn read(&self, event: FileEvent) -> Result<super::Said, Vec<Diagnostic>> {
+    fn read(&self, event: FileEvent) -> Result<super::ParsedFile, Vec<Diagnostic>> {
         match event {
             FileEvent::Bytes(bytes) => parse_bytes(&self.name, &bytes),
             FileEvent::TooLarge(bytes) => Err(vec![too_large(&self.name, bytes)]),

@@ -50,7 +50,7 @@ pub(crate) struct Look {
 pub(crate) struct FileSource {
     roots: Vec<PathBuf>,
     bytes_max: u64,
-    known: BTreeMap<PathBuf, Known>,
+    known: BTreeMap<PathBuf, KnownFile>,
     names: HashMap<PathBuf, Name>,
     /// How files are named that come to stand in a directory, by its path without links.
     walked: HashMap<PathBuf, PathBuf>,
@@ -61,7 +61,7 @@ pub(crate) struct FileSource {
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownFile {
     /// None if the file could not be read at last.
     stamp: Option<Stamp>,
     /// The file was read so soon after its last change that the stamp proves nothing.
@@ -227,7 +227,7 @@ impl FileSource {
                 .push((name_of(path), FileEvent::TooLarge(stamp.size)));
             self.known.insert(
                 path.to_owned(),
-                Known {
+                KnownFile {
                     stamp: Some(stamp),
                     recent,
                 },
@@ -243,7 +243,8 @@ impl FileSource {
                     look.unsettled.insert(path.to_owned());
                 }
                 look.events.push((name_of(path), FileEvent::Bytes(bytes)));
-                self.known.insert(path.to_owned(), Known { stamp, recent });
+                self.known
+                    .insert(path.to_owned(), KnownFile { stamp, recent });
             }
             // Gone since we looked: the next look finds it gone.
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -261,7 +262,7 @@ impl FileSource {
     fn fail(&mut self, path: &Path, failure: Diagnostic, look: &mut Look) {
         self.known.insert(
             path.to_owned(),
-            Known {
+            KnownFile {
                 stamp: None,
                 recent: false,
             },

@@ -22,23 +22,23 @@ impl Accepts {
     }
 }
 
-/// Of equal wishes the first counts: Prometheus lists the format that it likes best first.
+/// Of equal preferences the first counts: Prometheus lists the format that it likes best first.
 fn wants_open_metrics(headers: &HeaderMap) -> bool {
     let (mut best, mut wanted) = (0, false);
-    for wish in wishes(headers, ACCEPT) {
-        let open_metrics = wish
+    for preference in preferences(headers, ACCEPT) {
+        let open_metrics = preference
             .value
             .eq_ignore_ascii_case("application/openmetrics-text");
         let text = ["text/plain", "text/*", "*/*"];
-        let is_known = match wish.version {
+        let is_known = match preference.version {
             _ if !open_metrics => text
                 .iter()
-                .any(|name| wish.value.eq_ignore_ascii_case(name)),
+                .any(|name| preference.value.eq_ignore_ascii_case(name)),
             None => true,
             Some(version) => version == "1.0.0",
         };
-        if is_known && wish.weight > best {
-            (best, wanted) = (wish.weight, open_metrics);
+        if is_known && preference.weight > best {
+            (best, wanted) = (preference.weight, open_metrics);
         }
     }
     wanted
@@ -46,45 +46,45 @@ fn wants_open_metrics(headers: &HeaderMap) -> bool {
 
 fn wants_gzip(headers: &HeaderMap) -> bool {
     let (mut gzip, mut any, mut plain) = (None, None, None);
-    for wish in wishes(headers, ACCEPT_ENCODING) {
-        let slot = match &*wish.value.to_ascii_lowercase() {
+    for preference in preferences(headers, ACCEPT_ENCODING) {
+        let slot = match &*preference.value.to_ascii_lowercase() {
             "gzip" | "x-gzip" => &mut gzip,
             "*" => &mut any,
             "identity" => &mut plain,
             _ => continue,
         };
-        slot.get_or_insert(wish.weight);
+        slot.get_or_insert(preference.weight);
     }
     let gzip = gzip.or(any).unwrap_or(0);
     gzip > 0 && gzip >= plain.unwrap_or(0)
 }
 
 /// An element of a list with weights.
-struct Wish<'a> {
+struct Preference<'a> {
     value: &'a str,
     version: Option<&'a str>,
     /// Thousandths; 0 is a refusal.
     weight: u16,
 }
 
-fn wishes(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Wish<'_>> {
+fn preferences(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Preference<'_>> {
     let lines = headers.get_all(name).into_iter();
     let lines = lines.filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).map(|element| {
         let mut parts = element.split(';').map(str::trim);
-        let mut wish = Wish {
+        let mut preference = Preference {
             value: parts.next().unwrap_or_default(),
             version: None,
             weight: 1_000,
         };
         for (name, value) in parts.filter_map(|part| part.split_once('=')) {
             match name {
-                "q" | "Q" => wish.weight = weight(value),
-                "version" => wish.version = Some(value.trim_matches('"')),
+                "q" | "Q" => preference.weight = weight(value),
+                "version" => preference.version = Some(value.trim_matches('"')),
                 _ => {}
             }
         }
-        wish
+        preference
     })
 }
 

@@ -30,7 +30,10 @@ impl Maglev {
         let weights = normalize(&plain);
         let heaviest = weights.iter().copied().reduce(f64::max)?;
         let size = size.max(3);
-        let mut turns: Vec<Turn> = plain.iter().map(|host| Turn::of(host.key, size)).collect();
+        let mut turns: Vec<Permutation> = plain
+            .iter()
+            .map(|host| Permutation::of(host.key, size))
+            .collect();
         let mut slots = vec![FREE; size as usize];
         let mut left = size;
         let mut iteration = 1.0;
@@ -110,14 +113,14 @@ impl Maglev {
 const FREE: u32 = u32::MAX;
 
 /// A host on its way through its permutation of the slots.
-struct Turn {
+struct Permutation {
     /// The slot that it would take next, taken or not.
     slot: u64,
     skip: u64,
     target: f64,
 }
 
-impl Turn {
+impl Permutation {
     fn of(key: &str, size: u64) -> Self {
         Self {
             slot: xx_hash(key.as_bytes()) % size,
@@ -197,7 +200,7 @@ mod tests {
     fn small_tables_equal_manual_results() {
         let turns = three_hosts([1; 3])
             .iter()
-            .map(|(_, host)| Turn::of(host.key, 11))
+            .map(|(_, host)| Permutation::of(host.key, 11))
             .collect::<Vec<_>>();
         let turns: Vec<_> = turns.iter().map(|turn| (turn.slot, turn.skip)).collect();
         assert_eq!(turns, [(2, 7), (3, 8), (9, 5)]);

@@ -31,7 +31,7 @@ use super::io::{Stream, Wire};
 use super::park::{self, Done, linger};
 use super::refusal::Refusal;
 use super::server::Server;
-use super::watchdog::{Action, Seen, Timeouts, Watchdog};
+use super::watchdog::{Action, ConnectionActivity, Timeouts, Watchdog};
 use crate::exchange::record::log::Unserved;
 use crate::exchange::{Connection, DownstreamBody};
 use crate::telemetry::Counter;
@@ -167,10 +167,10 @@ where
         }
     }
 
-    fn look(&self, member: &ConnectionHandle) -> Seen {
+    fn look(&self, member: &ConnectionHandle) -> ConnectionActivity {
         let heads = self.flights.wire().heads();
         let ended = self.answered_before.wrapping_add(self.flights.ended());
-        Seen {
+        ConnectionActivity {
             heads,
             in_flight: heads.wrapping_sub(ended),
             place: self.flights.wire().place(),

@@ -27,7 +27,7 @@ pub struct Timeouts {
 
 /// A connection at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct ConnectionActivity {
     /// Request heads read so far.
     pub heads: u32,
     /// Requests of which the response is not complete.
@@ -59,7 +59,7 @@ pub enum Action {
 
 /// What a connection is doing, as far as timeouts care.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum ConnectionState {
     /// Has its response, and is still sending the request.
     Answered,
     /// Waits for us.
@@ -72,18 +72,18 @@ enum Standing {
     Stalled,
 }
 
-impl Seen {
-    fn standing(&self) -> Standing {
+impl ConnectionActivity {
+    fn standing(&self) -> ConnectionState {
         if self.place == StreamPosition::Body && self.in_flight == 0 && !self.unflushed {
-            return Standing::Answered;
+            return ConnectionState::Answered;
         }
         if self.unflushed || (self.place == StreamPosition::Body && self.starved) {
-            return Standing::Stalled;
+            return ConnectionState::Stalled;
         }
         match self.place {
-            StreamPosition::Between if self.in_flight == 0 => Standing::Idle,
-            StreamPosition::Head if self.in_flight == 0 => Standing::Head,
-            _ => Standing::Busy,
+            StreamPosition::Between if self.in_flight == 0 => ConnectionState::Idle,
+            StreamPosition::Head if self.in_flight == 0 => ConnectionState::Head,
+            _ => ConnectionState::Busy,
         }
     }
 }
@@ -94,7 +94,7 @@ pub struct Watchdog {
     since: Tick,
     /// When bytes moved last, as far as we looked.
     moved_at: Tick,
-    standing: Standing,
+    standing: ConnectionState,
     heads: u32,
     moved: u32,
 }
@@ -105,14 +105,14 @@ impl Watchdog {
         Self {
             since: now,
             moved_at: now,
-            standing: Standing::Idle,
+            standing: ConnectionState::Idle,
             heads: 0,
             moved: 0,
         }
     }
 
     /// What to do with a connection that hyper has nothing to do for.
-    pub fn decide(&mut self, seen: &Seen, timeouts: &Timeouts, now: Tick) -> Action {
+    pub fn decide(&mut self, seen: &ConnectionActivity, timeouts: &Timeouts, now: Tick) -> Action {
         let standing = seen.standing();
         if standing != self.standing || seen.heads != self.heads {
             (self.since, self.moved_at) = (now, now);
@@ -129,29 +129,29 @@ impl Watchdog {
             return Action::Close;
         }
         let (due, then) = match (standing, seen.draining) {
-            (Standing::Answered, None) => {
+            (ConnectionState::Answered, None) => {
                 let due = self.moved_at.after(LINGER_PAUSE);
                 (due.min(self.since.after(LINGER)), Action::Close)
             }
-            (Standing::Answered, Some(drain)) => {
+            (ConnectionState::Answered, Some(drain)) => {
                 (self.since.max(drain).after(LINGER_SHORT), Action::Close)
             }
-            (Standing::Busy, _) => (end, Action::Close),
-            (Standing::Head, _) => (
+            (ConnectionState::Busy, _) => (end, Action::Close),
+            (ConnectionState::Head, _) => (
                 self.since.after(timeouts.head),
                 Action::Refuse(Refusal::HeadTimeout),
             ),
-            (Standing::Stalled, _) => (
+            (ConnectionState::Stalled, _) => (
                 self.moved_at.after(timeouts.body),
                 Action::Refuse(Refusal::BodyTimeout),
             ),
-            (Standing::Idle, None) => {
+            (ConnectionState::Idle, None) => {
                 let due = timeouts
                     .park_after
                     .map_or(now, |wait| self.since.after(wait));
                 (due, Action::Park)
             }
-            (Standing::Idle, Some(drain)) => (
+            (ConnectionState::Idle, Some(drain)) => (
                 self.since.max(drain).after(timeouts.drain_idle),
                 Action::Close,
             ),
@@ -176,7 +176,7 @@ mod tests {
         drain: Duration::from_secs(30),
     };
 
-    const IDLE: Seen = Seen {
+    const IDLE: ConnectionActivity = ConnectionActivity {
         heads: 1,
         in_flight: 0,
         place: StreamPosition::Between,
@@ -187,7 +187,7 @@ mod tests {
     };
 
     /// Sees the same thing from tick 0 on; at which second (rounded down) something happens, and what.
-    fn outcome(seen: Seen) -> Option<(u64, Action)> {
+    fn outcome(seen: ConnectionActivity) -> Option<(u64, Action)> {
         let mut watchdog = Watchdog::new(Tick(0));
         watchdog.decide(&seen, &TIMEOUTS, Tick(0));
         (0..10_000).find_map(|tick| match watchdog.decide(&seen, &TIMEOUTS, Tick(tick)) {
@@ -202,39 +202,45 @@ mod tests {
     #[test]
     fn each_connection_state_has_its_timeout() {
         let draining = Some(Tick(0));
-        let head = Seen {
+        let head = ConnectionActivity {
             place: StreamPosition::Head,
             ..IDLE
         };
-        let busy = Seen {
+        let busy = ConnectionActivity {
             in_flight: 1,
             ..IDLE
         };
-        let body = Seen {
+        let body = ConnectionActivity {
             place: StreamPosition::Body,
             ..busy
         };
-        let stuck = Seen {
+        let stuck = ConnectionActivity {
             unflushed: true,
             ..IDLE
         };
-        let held = Seen {
+        let held = ConnectionActivity {
             place: StreamPosition::Held,
             ..busy
         };
-        let answered = Seen {
+        let answered = ConnectionActivity {
             in_flight: 0,
             starved: false,
             ..body
         };
         for (seen, expected) in [
             (IDLE, Some((1, Action::Park))),
-            (Seen { draining, ..IDLE }, Some((2, Action::Close))),
+            (
+                ConnectionActivity { draining, ..IDLE },
+                Some((2, Action::Close)),
+            ),
             (busy, None),
-            (Seen { draining, ..busy }, Some((30, Action::Close))),
+            (
+                ConnectionActivity { draining, ..busy },
+                Some((30, Action::Close)),
+            ),
             (head, Some((10, Action::Refuse(Refusal::HeadTimeout)))),
             (
-                Seen {
+                ConnectionActivity {
                     in_flight: 1,
                     ..head
                 },
@@ -242,7 +248,7 @@ mod tests {
             ),
             (body, Some((300, Action::Refuse(Refusal::BodyTimeout)))),
             (
-                Seen {
+                ConnectionActivity {
                     starved: false,
                     ..body
                 },
@@ -252,14 +258,14 @@ mod tests {
             (held, None),
             (answered, Some((5, Action::Close))),
             (
-                Seen {
+                ConnectionActivity {
                     starved: true,
                     ..answered
                 },
                 Some((5, Action::Close)),
             ),
             (
-                Seen {
+                ConnectionActivity {
                     draining,
                     ..answered
                 },
@@ -276,9 +282,10 @@ mod tests {
             park_after: None,
             ..TIMEOUTS
         };
-        let decide = |seen: Seen| Watchdog::new(Tick(5)).decide(&seen, &timeouts, Tick(5));
+        let decide =
+            |seen: ConnectionActivity| Watchdog::new(Tick(5)).decide(&seen, &timeouts, Tick(5));
         assert_eq!(decide(IDLE), Action::Park);
-        let in_flight = Seen {
+        let in_flight = ConnectionActivity {
             in_flight: 1,
             ..IDLE
         };
@@ -288,11 +295,11 @@ mod tests {
     #[test]
     fn slow_head_times_out_and_slow_body_does_not() {
         let mut watchdog = Watchdog::new(Tick(0));
-        let head = Seen {
+        let head = ConnectionActivity {
             place: StreamPosition::Head,
             ..IDLE
         };
-        let at = |tick: u64, seen: Seen| Seen {
+        let at = |tick: u64, seen: ConnectionActivity| ConnectionActivity {
             moved: u32::try_from(tick).unwrap(),
             ..seen
         };
@@ -301,7 +308,7 @@ mod tests {
             !matches!(action, Action::Wait(_))
         });
         assert_eq!(refused, Some(101));
-        let body = Seen {
+        let body = ConnectionActivity {
             place: StreamPosition::Body,
             in_flight: 1,
             ..IDLE
@@ -317,7 +324,7 @@ mod tests {
     fn request_body_after_its_response_has_thirty_seconds() {
         let mut watchdog = Watchdog::new(Tick(0));
         let closed = (0..1_000).find(|tick| {
-            let seen = Seen {
+            let seen = ConnectionActivity {
                 place: StreamPosition::Body,
                 moved: u32::try_from(*tick).unwrap(),
                 ..IDLE
@@ -331,7 +338,7 @@ mod tests {
     fn request_between_two_checks_restarts_the_idle_time() {
         let mut watchdog = Watchdog::new(Tick(0));
         watchdog.decide(&IDLE, &TIMEOUTS, Tick(0));
-        let next = Seen { heads: 2, ..IDLE };
+        let next = ConnectionActivity { heads: 2, ..IDLE };
         assert_eq!(
             watchdog.decide(&next, &TIMEOUTS, Tick(50)),
             Action::Wait(Tick(61))
@@ -341,7 +348,7 @@ mod tests {
     #[test]
     fn drain_grace_of_an_idle_connection_starts_with_the_drain() {
         let mut watchdog = Watchdog::new(Tick(0));
-        let seen = Seen {
+        let seen = ConnectionActivity {
             draining: Some(Tick(40)),
             ..IDLE
         };

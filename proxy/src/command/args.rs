@@ -295,7 +295,7 @@ impl IdentityArgs {
                 retry_503: self.compat_retry_503,
                 failover_needs_detection: self.failover_needs_outlier_detection,
                 ejection_cap_holds_always: self.ejection.first_is_capped(),
-                zero_weight_counts: self.members.zero_weight == ZeroWeightArg::Fsm,
+                zero_weight_is_full_weight: self.members.zero_weight == ZeroWeightArg::Fsm,
                 local_when_not_provider: self.members.local_when_not_provider,
                 short_names: match self.members.default_domain {
                     DefaultDomainArg::Cluster => ShortNames::Cluster,

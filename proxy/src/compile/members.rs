@@ -30,7 +30,7 @@ pub(in crate::compile) struct Member {
 }
 
 impl Member {
-    fn new(key: &str, known: Known<'_>) -> Arc<Self> {
+    fn new(key: &str, known: ClusterFacts<'_>) -> Arc<Self> {
         let told = known.told.iter().find(|member| member.key == key);
         let of_told = told.and_then(|told| told.gateway.clone());
         let of_cluster = || {
@@ -61,7 +61,7 @@ impl Member {
 
 /// What says more of members than their keys.
 #[derive(Clone, Copy)]
-struct Known<'a> {
+struct ClusterFacts<'a> {
     told: &'a [MemberSettings],
     clusters: &'a HashMap<&'a str, &'a Cluster>,
 }
@@ -92,7 +92,7 @@ impl Members {
             let key = cluster.spec.key.as_str();
             clusters.entry(key).or_insert(&cluster.spec);
         }
-        let told = Known {
+        let told = ClusterFacts {
             told: &identity.members,
             clusters: &clusters,
         };
@@ -119,7 +119,7 @@ impl Members {
         members
     }
 
-    fn add(&mut self, key: &str, told: Known<'_>) {
+    fn add(&mut self, key: &str, told: ClusterFacts<'_>) {
         if self.by_key.contains_key(key) {
             return;
         }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn bare_cluster_name_means_the_only_key_with_that_suffix() {
         let mut members = Members::collect(&ResourceSet::default(), &Identity::default());
-        let nothing = Known {
+        let nothing = ClusterFacts {
             told: &[],
             clusters: &HashMap::new(),
         };

@@ -38,7 +38,7 @@ pub struct Survey<'a> {
 
 /// A resource or a part of one that does nothing for a request, with the reason in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Idle {
+pub struct UnusedObject {
     /// Where it was written.
     pub provenance: Provenance,
     /// Why it does nothing here.
@@ -64,13 +64,13 @@ impl<'a> Survey<'a> {
     }
 
     /// Gateways that open no listener here.
-    pub fn idle_gateways(&self) -> Vec<Idle> {
+    pub fn idle_gateways(&self) -> Vec<UnusedObject> {
         let own = pairs(&self.identity.labels);
         let own = if own.is_empty() { "none" } else { &own };
         let gateways = self.resources.gateways.values();
         gateways
             .filter(|gateway| !selects(gateway, self.identity))
-            .map(|gateway| Idle {
+            .map(|gateway| UnusedObject {
                 provenance: provenance_of(gateway.as_ref(), 0),
                 reason: format!(
                     "selects {}; the labels of this proxy: {own} (--labels)",
@@ -90,13 +90,13 @@ impl<'a> Survey<'a> {
     }
 
     /// VirtualServices that name a host and yet serve it on no virtual host of a listener.
-    pub fn idle_services(&self, part: &Part<'_>, host: &str) -> Vec<Idle> {
+    pub fn idle_services(&self, part: &Part<'_>, host: &str) -> Vec<UnusedObject> {
         let bound = &*self.bound(part);
         let services = self.resources.virtual_services.values();
         services
             .filter(|object| self.names_host(object, host))
             .filter_map(|object| {
-                Some(Idle {
+                Some(UnusedObject {
                     provenance: provenance_of(object.as_ref(), 0),
                     reason: self.unbound(object, bound)?,
                 })
@@ -154,7 +154,7 @@ impl<'a> Survey<'a> {
     }
 
     /// Match blocks, rules and delegates of a virtual host that no request on this listener can get to.
-    pub fn left_out(&self, part: &Part<'_>, host: &str) -> Vec<Idle> {
+    pub fn left_out(&self, part: &Part<'_>, host: &str) -> Vec<UnusedObject> {
         let bound = &*self.bound(part);
         let virtual_services = visible(self.resources, self.identity);
         let services = Services::collect(self.resources, self.identity);
@@ -167,7 +167,7 @@ impl<'a> Survey<'a> {
         for attached in &parts.attached {
             let object = attached.object;
             if let Some(redirect) = &parts.redirect {
-                out.push(Idle {
+                out.push(UnusedObject {
                     provenance: provenance_of(object.as_ref(), 0),
                     reason: format!(
                         "httpsRedirect of {redirect} answers every request that did not come by https"
@@ -183,7 +183,7 @@ impl<'a> Survey<'a> {
             };
             let rules = delegates::expand(object, self.resources);
             let left_out = rules::left_out(&rules, &scope);
-            out.extend(left_out.into_iter().map(|(provenance, why)| Idle {
+            out.extend(left_out.into_iter().map(|(provenance, why)| UnusedObject {
                 reason: self.reason(&why, &scope),
                 provenance,
             }));
@@ -191,7 +191,7 @@ impl<'a> Survey<'a> {
         out
     }
 
-    fn gaps(&self, root: &Arc<Object<VirtualService>>) -> Vec<Idle> {
+    fn gaps(&self, root: &Arc<Object<VirtualService>>) -> Vec<UnusedObject> {
         let delegating = root.spec.http.iter().filter_map(|rule| match &rule.action {
             HttpAction::Delegate(delegate) => Some((rule.line.0, &delegate.name)),
             _ => None,
@@ -199,7 +199,7 @@ impl<'a> Survey<'a> {
         delegating
             .filter_map(|(line, name)| {
                 let why = delegates::lend(name, root, self.resources).err()?;
-                Some(Idle {
+                Some(UnusedObject {
                     provenance: provenance_of(root.as_ref(), line),
                     reason: format!("delegate {}/{} {why}", name.namespace, name.name),
                 })

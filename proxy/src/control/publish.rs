@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use config_loader::ResourceSet;
 use tokio::sync::watch;
 
-use crate::compile::survey::Idle;
+use crate::compile::survey::UnusedObject;
 use crate::compile::{Inputs, ServiceCache, Survey, compile_again};
 use crate::identity::{Identity, MemberSettings};
 use crate::registry::Registry;
@@ -87,7 +87,7 @@ impl Publisher {
     }
 
     /// Why nothing listens: a Gateway and what keeps it from this proxy. `None` without Gateways, too.
-    pub fn idle(&self) -> Option<Idle> {
+    pub fn idle(&self) -> Option<UnusedObject> {
         let survey = Survey::new(&self.resources, &self.identity);
         survey.idle_gateways().into_iter().next()
     }

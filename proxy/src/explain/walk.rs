@@ -14,7 +14,7 @@ use super::answer::{
 use super::question::ListenerWish;
 use super::{Question, cluster, connection, effect, secret};
 use crate::compile::Survey;
-use crate::compile::survey::{Idle, Part, nearest_host};
+use crate::compile::survey::{Part, UnusedObject, nearest_host};
 use crate::exchange::downstream::connection::Handshake;
 use crate::exchange::downstream::connection::{Connection, DownstreamProtocol};
 use crate::exchange::message::local_reply::LocalReply;
@@ -373,7 +373,7 @@ fn host_hints(
     hints
 }
 
-fn note(idle: Idle) -> Note {
+fn note(idle: UnusedObject) -> Note {
     Note {
         source: Some((&idle.provenance).into()),
         text: idle.reason,

@@ -14,7 +14,7 @@ use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 
 pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<Diagnostic>) {
-    let known = Known {
+    let known = ClusterHosts {
         set,
         domain: clusters.domain,
         by_destinations: destinations::owners(set, clusters),
@@ -36,13 +36,13 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
 }
 
 /// The hosts that services of clusters have.
-struct Known<'a> {
+struct ClusterHosts<'a> {
     set: &'a ResourceSet,
     domain: &'a str,
     by_destinations: HashMap<String, &'a Object<Destination>>,
 }
 
-impl Known<'_> {
+impl ClusterHosts<'_> {
     fn check_host<T>(
         &self,
         object: &Object<T>,

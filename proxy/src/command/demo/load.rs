@@ -102,10 +102,10 @@ async fn until_open(edge: SocketAddr) {
     }
 }
 
-type Idle = Rc<RefCell<Vec<SendRequest<Empty<Bytes>>>>>;
+type IdleConnections = Rc<RefCell<Vec<SendRequest<Empty<Bytes>>>>>;
 
 async fn send(edge: SocketAddr, rate: u16, counts: &Counts) {
-    let idle = Idle::default();
+    let idle = IdleConnections::default();
     let waiting = Rc::new(());
     let mut ticks = interval(Duration::from_secs(1) / u32::from(rate.max(1)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -124,7 +124,7 @@ async fn send(edge: SocketAddr, rate: u16, counts: &Counts) {
 }
 
 /// One request, on a connection that is open already if there is one. `None` if no backend answered.
-async fn ask(edge: SocketAddr, idle: &Idle) -> Option<String> {
+async fn ask(edge: SocketAddr, idle: &IdleConnections) -> Option<String> {
     let open = idle
         .borrow_mut()
         .pop()

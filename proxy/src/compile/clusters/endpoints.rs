@@ -7,7 +7,7 @@ use crate::cluster::{Cluster, Common, Endpoint};
 use crate::compile::clusters::Clusters;
 use crate::compile::clusters::Making;
 use crate::compile::clusters::connecting::TlsOf;
-use crate::compile::clusters::stats::StatsOf;
+use crate::compile::clusters::stats::RequestStatsByLabels;
 use crate::compile::service::port::Labels;
 use crate::compile::service::workload::Facts;
 use crate::compile::service::workload::Workload;
@@ -131,7 +131,7 @@ struct CommonOf<'a> {
     tls: &'a TlsOf,
     last: Option<(*const Facts, Arc<Common>)>,
     by_facts: HashMap<*const Facts, Arc<Common>>,
-    stats: StatsOf,
+    stats: RequestStatsByLabels,
 }
 
 impl<'a> CommonOf<'a> {
@@ -140,7 +140,7 @@ impl<'a> CommonOf<'a> {
             tls,
             last: None,
             by_facts: HashMap::new(),
-            stats: StatsOf::new(),
+            stats: RequestStatsByLabels::new(),
         }
     }
 }

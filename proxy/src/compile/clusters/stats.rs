@@ -13,7 +13,7 @@ use crate::telemetry::{Reporter, RequestLabels, RequestStats};
 use crate::telemetry::{Service as ServiceLabels, Workload as WorkloadLabels};
 
 /// Statistics by labels, workload and member.
-pub(in crate::compile) type StatsOf = HashMap<
+pub(in crate::compile) type RequestStatsByLabels = HashMap<
     (
         *const BTreeMap<String, String>,
         Option<*const PodOwner>,
@@ -25,7 +25,7 @@ pub(in crate::compile) type StatsOf = HashMap<
 impl Clusters<'_> {
     pub(in crate::compile) fn stats_of_workload(
         &self,
-        known: &mut StatsOf,
+        known: &mut RequestStatsByLabels,
         service: &Service,
         facts: &Facts,
     ) -> Arc<RequestStats> {

@@ -31,8 +31,8 @@ use crate::compile::services::gloo::endpoints::Objects;
 use crate::compile::services::gloo::endpoints::Remote;
 use crate::compile::services::gloo::endpoints::Renamed;
 use crate::compile::services::gloo::gateways::Gateways;
-use crate::compile::services::gloo::shifts::Known;
 use crate::compile::services::gloo::shifts::Named;
+use crate::compile::services::gloo::shifts::ShiftTargets;
 use crate::compile::services::kube::host;
 use crate::compile::services::policies;
 use crate::upstream::{Protocol, TcpKeepalive};
@@ -45,7 +45,7 @@ pub(in crate::compile) fn collect(collector: &mut Collector<'_>) {
     let owners = owners(&services);
     let gateways = Gateways::collect(collector);
     let hosts = federated_hosts(&services, &owners);
-    let known = Known::collect(collector, hosts);
+    let known = ShiftTargets::collect(collector, hosts);
     for (number, service) in services.iter().enumerate() {
         let kube = Kube {
             service,
@@ -270,7 +270,7 @@ struct Kube<'a> {
     /// Whether no older Destination of another service has a federated host.
     is_its: &'a dyn Fn(&str) -> bool,
     gateways: &'a Gateways<'a>,
-    known: &'a Known<'a>,
+    known: &'a ShiftTargets<'a>,
 }
 
 impl Kube<'_> {

@@ -21,7 +21,7 @@ pub(in crate::compile) fn attach(collector: &Collector<'_>, draft: &mut Draft) {
     let name = name_of(draft);
     if let Some(policy) = collector.resources.global_traffic_policies.get(&name) {
         draft.saw(policy);
-        let counts = collector.identity.mesh.zero_weight_counts;
+        let counts = collector.identity.mesh.zero_weight_is_full_weight;
         let weight = |weight: u32| {
             if weight == 0 && counts {
                 WHOLE_WEIGHT

@@ -277,7 +277,7 @@ pub async fn run(
     outgoing: &mut Outgoing,
     connected: &Cell<bool>,
 ) -> Result<Response<Incoming>, Error> {
-    let way = Way {
+    let attempt = AttemptContext {
         worker: context.worker,
         client: &context.connection.client,
         picked,
@@ -286,19 +286,19 @@ pub async fn run(
     };
     match &mut outgoing.form {
         Form::Http1 { message, .. } => {
-            over_http1(way, message, outgoing.repeatable, &mut outgoing.sent).await
+            over_http1(attempt, message, outgoing.repeatable, &mut outgoing.sent).await
         }
         Form::Http2(http2) => {
             // boxed: larger than what HTTP/1 takes, which would have to carry it
-            let sent = over_http2(way, http2, outgoing.repeatable, &mut outgoing.sent);
+            let sent = over_http2(attempt, http2, outgoing.repeatable, &mut outgoing.sent);
             Box::pin(sent).await
         }
     }
 }
 
-/// Where an attempt goes.
+/// What sending an attempt needs to know.
 #[derive(Clone, Copy)]
-struct Way<'a> {
+struct AttemptContext<'a> {
     worker: &'a Worker,
     client: &'a Client,
     picked: &'a PickedEndpoint,
@@ -306,7 +306,7 @@ struct Way<'a> {
     connected: &'a Cell<bool>,
 }
 
-impl<'a> Way<'a> {
+impl<'a> AttemptContext<'a> {
     fn pool_target(self, protocol: Protocol) -> PoolTarget<'a> {
         let pool_target = self.picked.pool_target(self.client, protocol);
         PoolTarget {
@@ -317,16 +317,16 @@ impl<'a> Way<'a> {
 }
 
 async fn over_http1(
-    way: Way<'_>,
+    attempt: AttemptContext<'_>,
     message: &mut Option<Message<UpstreamBody>>,
     repeatable: bool,
     sent: &mut bool,
 ) -> Result<Response<Incoming>, Error> {
-    let worker = way.worker;
+    let worker = attempt.worker;
     let mut choice = Choice::Any;
     loop {
         let pools = &worker.pools;
-        let pool_target = way.pool_target(Protocol::Http1);
+        let pool_target = attempt.pool_target(Protocol::Http1);
         let failed = match pools.send_http1(pool_target, message, choice).await {
             Ok(response) => return Ok(response),
             Err(failed) => failed,
@@ -342,12 +342,12 @@ async fn over_http1(
 }
 
 async fn over_http2(
-    way: Way<'_>,
+    attempt: AttemptContext<'_>,
     http2: &mut Http2,
     repeatable: bool,
     sent: &mut bool,
 ) -> Result<Response<Incoming>, Error> {
-    let worker = way.worker;
+    let worker = attempt.worker;
     let Http2 {
         request,
         saved,
@@ -358,7 +358,12 @@ async fn over_http2(
         let interim = interim.as_ref();
         let pools = &worker.pools;
         let failed = match pools
-            .send_http2(way.pool_target(Protocol::Http2), request, interim, choice)
+            .send_http2(
+                attempt.pool_target(Protocol::Http2),
+                request,
+                interim,
+                choice,
+            )
             .await
         {
             Ok(response) => return Ok(response),
@@ -370,7 +375,10 @@ async fn over_http2(
             return Err(failed.error);
         };
         worker.count(Counter::StaleConnectionRetries);
-        let parts = by(way.picked.endpoint().hop.as_ref(), saved.saved_head.parts());
+        let parts = by(
+            attempt.picked.endpoint().hop.as_ref(),
+            saved.saved_head.parts(),
+        );
         *request = Some(Request::from_parts(parts, UpstreamBody::Empty));
         choice = Choice::Fresh;
     }

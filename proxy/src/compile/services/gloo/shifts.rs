@@ -28,14 +28,14 @@ use crate::compile::services::collector::Draft;
 pub(in crate::compile) type Named<'a> = (Arc<str>, &'a str, &'a str);
 
 /// What has to be known to tell where shifts lead.
-pub(in crate::compile) struct Known<'a> {
+pub(in crate::compile) struct ShiftTargets<'a> {
     /// The hosts of VirtualServices, except `*`.
     routed: Vec<String>,
     /// The hosts by which this proxy reaches services of other clusters.
     federated: HashMap<Named<'a>, Arc<str>>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> ShiftTargets<'a> {
     pub(in crate::compile) fn collect(
         collector: &Collector<'_>,
         federated: HashMap<Named<'a>, Arc<str>>,
@@ -83,7 +83,7 @@ pub(in crate::compile) fn subsets(
 /// Attaches the shifts of a Destination that count for its host.
 pub(in crate::compile) fn attach(
     collector: &Collector<'_>,
-    known: &Known<'_>,
+    known: &ShiftTargets<'_>,
     (object, kube): (&Arc<Object<Destination>>, &KubeService),
     draft: &mut Draft,
 ) {
@@ -127,7 +127,7 @@ fn is_source(collector: &Collector<'_>, target: &PolicyTarget) -> bool {
 
 /// A shift with the hosts of its parts; none if one of them has none that the proxy may use, or if it is for others.
 fn shift(
-    (collector, known): (&Collector<'_>, &Known<'_>),
+    (collector, known): (&Collector<'_>, &ShiftTargets<'_>),
     object: &Arc<Object<Destination>>,
     required: &RequiredSubsets,
     target: Option<&PolicyTarget>,
@@ -165,7 +165,11 @@ fn shift(
 }
 
 /// The host of a service of a cluster: of the local one its own, else the one by which this proxy reaches it.
-fn host(collector: &Collector<'_>, known: &Known<'_>, service: &ClusterRef) -> Option<Arc<str>> {
+fn host(
+    collector: &Collector<'_>,
+    known: &ShiftTargets<'_>,
+    service: &ClusterRef,
+) -> Option<Arc<str>> {
     let member = collector.members.find(&service.cluster)?;
     let (name, namespace) = (&*service.name, &*service.namespace);
     if member.key == collector.members.own.key {

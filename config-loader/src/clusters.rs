@@ -118,7 +118,7 @@ struct Tls {
     private_key: Field<String>,
 }
 
-/// How a gateway is spoken to.
+/// The TLS settings for a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Disable,

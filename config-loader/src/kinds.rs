@@ -47,7 +47,7 @@ pub(crate) fn find(kind: &str, api_version: &str) -> Found {
     wrong.map_or(Found::Unknown, Found::WrongVersion)
 }
 
-/// The API group by which the objects of a kind are told apart; empty if all are of one.
+/// The API group that distinguishes objects of a kind; empty if all are of one.
 pub(crate) fn distinct_group(row: &'static Row, api_version: &str) -> &'static str {
     let groups = groups(row.kind);
     let written = group(api_version);

@@ -35,7 +35,7 @@ pub use page::Offer;
 pub use server::{AdminLimits, serve};
 pub use state::{AdminState, Explainer, Source};
 
-/// Where the admin server listens unless told otherwise: this machine only.
+/// Default address of the admin server: this machine only.
 pub const DEFAULT_ADDRESS: std::net::SocketAddr =
     std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 15000);
 

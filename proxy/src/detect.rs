@@ -9,7 +9,7 @@ pub mod proxy_protocol;
 /// What a client that knows beforehand that we speak HTTP/2 sends first (RFC 9113, section 3.4).
 pub const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A protocol, told by its first bytes.
+/// A protocol, detected by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// HTTP/1, or something that its parser will refuse.

@@ -116,7 +116,7 @@ impl Error {
         self
     }
 
-    /// The same error with what the transport says of it, which peers and logs are told.
+    /// The same error with the transport's reason, for the reply and the log.
     #[must_use]
     pub fn with_transport(self, text: impl Into<Arc<str>>) -> Self {
         self.with_source(TransportFailure(text.into()))

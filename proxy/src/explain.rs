@@ -1,4 +1,4 @@
-//! Why a request goes where it goes: one request, asked of a snapshot, with every decision on its way.
+//! Why a request goes where it goes: the decisions of a snapshot for one request, each with its reason.
 //!
 //! Decides nothing itself. The route is found by `exchange::select`, verdicts on conditions come from `route::explain`,
 //! effects from `filter`, shares from `cluster`: the code that traffic runs through. What is missing from a snapshot is

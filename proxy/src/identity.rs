@@ -15,7 +15,7 @@ pub enum Mode {
     Sidecar,
 }
 
-/// What the proxy was told about itself. It never changes while it runs, except for what is known of other clusters.
+/// The proxy's identity, from flags and environment. Only the remote clusters change while it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Gateway or sidecar. Flag `--mode`, default gateway.

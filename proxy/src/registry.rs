@@ -76,7 +76,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// What endpoints of one scope are told apart by: an [`Address`] in little space.
+/// The key of an endpoint within its scope: an [`Address`] in compact form.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Key {
     /// Most of them are like this.

@@ -59,13 +59,13 @@ pub struct Rule {
 /// Everything that one match block asks of a request; all parts must hold. The default holds for every request.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
-    /// Asked of the path.
+    /// Condition on the path.
     pub uri: UriMatch,
-    /// Asked of the scheme.
+    /// Condition on the scheme.
     pub scheme: Option<TextMatch>,
-    /// Asked of the method.
+    /// Condition on the method.
     pub method: Option<TextMatch>,
-    /// Asked of the authority as sent, port included.
+    /// Condition on the authority as sent, port included.
     pub authority: Option<TextMatch>,
     /// Header conditions; all must hold.
     pub headers: Box<[HeaderMatch]>,

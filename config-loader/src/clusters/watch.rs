@@ -55,14 +55,14 @@ struct Followed {
     /// As it was named to us.
     name: Arc<str>,
     clusters: Vec<ClusterSettings>,
-    /// What was told last.
+    /// The last report.
     diagnostics: Vec<Diagnostic>,
     /// Of that, what is wrong with the file as it was read last.
     of_file: Vec<Diagnostic>,
 }
 
 impl Followed {
-    /// Takes in a look at the file. Returns what is to be told, if anything changed.
+    /// Takes in a scan of the file. Returns a report if anything changed.
     fn absorb(&mut self, look: Look) -> Option<ClustersUpdate> {
         let mut changed = false;
         for (_, event) in look.events {

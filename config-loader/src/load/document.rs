@@ -25,7 +25,7 @@ pub(crate) struct Reading {
     pub(crate) slots: Vec<DocumentObject>,
     /// What was found.
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// Whether it could not be told which objects stand in it: one that stood there may be meant still.
+    /// Whether its objects could not be determined: an object that was in it may still be meant.
     pub(crate) unreadable: bool,
 }
 

@@ -124,7 +124,7 @@ fn annotations(field: &Field<Map<String>>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A number, or the text of one; nothing else is asked of it.
+/// A number, or the text of one; nothing else is checked.
 fn generation(value: &serde_json::Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }

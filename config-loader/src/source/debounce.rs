@@ -71,7 +71,7 @@ pub(super) enum Due {
     Files(BTreeSet<PathBuf>),
     /// Files that changed a moment before they were looked at.
     Again(BTreeSet<PathBuf>),
-    /// Everything, although nothing happened as far as the system has told.
+    /// Everything, although there was no file event.
     Unprompted,
 }
 

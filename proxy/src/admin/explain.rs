@@ -1,4 +1,4 @@
-//! `/explain`: why a request would go where it goes, asked of the applied configuration. Sends nothing.
+//! `/explain`: why a request would go where it goes, by the applied configuration. Sends no request.
 
 use http::StatusCode;
 

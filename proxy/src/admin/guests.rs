@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::{Duration, Instant};
 
-/// How long a connection must have been without a new request before it gives way to another.
+/// Idle time after which a connection may be closed for a new one.
 const IDLE_MIN: Duration = Duration::from_secs(1);
 
 /// Connections that are served.

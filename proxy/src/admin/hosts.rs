@@ -1,4 +1,4 @@
-//! Which names the admin server goes by: a web page elsewhere can let its own name lead to this machine (DNS
+//! Host names that the admin server accepts: a web page elsewhere can let its own name lead to this machine (DNS
 //! rebinding), and a browser then takes the admin server for a part of that page.
 
 use std::net::{IpAddr, Ipv6Addr};

@@ -39,7 +39,7 @@ pub struct AdminLimits {
     pub head_bytes_max: usize,
     /// Bytes of a request's body, which no page reads.
     pub body_bytes_max: usize,
-    /// How long requests may still run once the server is told to stop.
+    /// How long requests may still run once the server stops.
     pub stop_time_max: Duration,
 }
 

@@ -45,7 +45,7 @@ pub struct AdminState {
     pub stats: Exposition,
     /// Log level.
     pub logging: LogControl,
-    /// Names that the admin server goes by.
+    /// Host names that the admin server accepts.
     pub hosts: AdminHosts,
 }
 

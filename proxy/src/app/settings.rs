@@ -29,7 +29,7 @@ pub struct Settings {
     pub workers: NonZeroUsize,
     /// Address of the admin server.
     pub admin: SocketAddr,
-    /// Names that it goes by apart from its addresses.
+    /// Host names that it accepts in addition to its addresses.
     pub admin_hosts: AdminHosts,
     /// Address of health pages and metrics for others than the admin server's users.
     pub health: Option<SocketAddr>,

@@ -118,7 +118,7 @@ pub fn of_address(address: IpAddr) -> u64 {
     xx_hash(&text.get_ref()[..length])
 }
 
-/// The hash by which a client is told from others within this process: of the bytes of its address.
+/// The hash of a client within this process: of the bytes of its address.
 pub fn client_hash(address: IpAddr) -> u64 {
     match address.to_canonical() {
         IpAddr::V4(address) => xx_hash(&address.octets()),

@@ -93,7 +93,7 @@ impl Cluster {
         &self.endpoints[index.0 as usize]
     }
 
-    /// The TLS that is spoken to an endpoint; none for plain text.
+    /// The TLS settings of an endpoint; `None` for plain text.
     pub fn tls<'a>(&'a self, endpoint: &'a Endpoint) -> Option<&'a Arc<ClientTls>> {
         match &endpoint.tls {
             EndpointTls::OfCluster => self.pool.tls.as_ref(),

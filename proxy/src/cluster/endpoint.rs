@@ -38,7 +38,7 @@ pub struct Common {
     pub member: Option<Arc<str>>,
     /// Labels that subsets select by.
     pub labels: Arc<BTreeMap<String, String>>,
-    /// The TLS that is spoken to them.
+    /// Their TLS settings.
     pub tls: EndpointTls,
     /// How their gateway is asked for them; none for endpoints that are reached directly.
     pub hop: Option<Arc<Hop>>,
@@ -56,7 +56,7 @@ impl Deref for Endpoint {
     }
 }
 
-/// The TLS that is spoken to an endpoint.
+/// The TLS settings of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum EndpointTls {
     /// That of its cluster, if that has one.

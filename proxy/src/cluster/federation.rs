@@ -147,7 +147,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Both begin with this turn, which is anybody's.
+    /// Both start with this turn, which may be any.
     pub fn starting_at(turn: u32) -> Self {
         Self {
             first: Cursor::starting_at(turn),

@@ -144,8 +144,8 @@ impl OutlierPolicy {
         Some(self.time(multiplier))
     }
 
-    /// Looks at one endpoint, every `interval`: lets it back when its time is over, which is told, and forgives one
-    /// that has been well for an interval.
+    /// Looks at one endpoint, every `interval`: unejects it when its time is over, which is reported, and resets the
+    /// ejection count of one that has been well for an interval.
     pub fn sweep(&self, health: &Health, now: Moment) -> Option<Duration> {
         let multiplier = health.multiplier();
         if !health.is_ejected() {

@@ -46,7 +46,7 @@ pub struct Parts {
     pub is_pool: bool,
     /// The resources that had a say: the service first, then its policy.
     pub provenance: Vec<Provenance>,
-    /// Hash over what it follows from, if that can be told without its endpoints.
+    /// Hash over its inputs, if it does not depend on the endpoints.
     pub made_from: Option<u64>,
     /// Hash over everything that the cluster is made of; equal for clusters that behave alike.
     pub fingerprint: u64,

@@ -27,7 +27,7 @@ pub struct ConnectionTable {
     swept: Cell<Tick>,
     members: Cell<usize>,
     joined: Notify,
-    /// Listeners that were closed: what they still accept is told to go elsewhere from the start.
+    /// Listeners that were closed: connections that they still accept are drained from the start.
     closed: RefCell<BTreeSet<ListenerKey>>,
 }
 

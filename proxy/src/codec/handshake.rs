@@ -25,10 +25,10 @@ use crate::tls::{Identity, Name, Peer};
 pub(super) use self::pending::Pending;
 pub use self::pending::Settings;
 
-/// The oldest version that is spoken, as on the wire (RFC 5246, section 6.2.1).
+/// The oldest supported version, as on the wire (RFC 5246, section 6.2.1).
 const TLS_1_2: u16 = 0x0303;
 
-/// What a handshake goes by.
+/// Settings of a handshake.
 #[derive(Debug)]
 pub struct Terms {
     /// For rustls.

@@ -69,7 +69,7 @@ struct Direction {
     pending: Bytes,
     /// The side that is read from has ended.
     ended: bool,
-    /// And the side that is written to has been told so.
+    /// The end was also forwarded to the other side.
     finished: bool,
 }
 
@@ -280,7 +280,7 @@ impl Pair {
 
     /// Tells how it ended. A connection that broke is reset on both sides: to end one in order would tell its peer that
     /// it has got everything. A reset discards what the kernel has not delivered yet, which is why an endpoint that
-    /// ends its TLS without a farewell, as many servers do, only ends the connection: what it sent arrives.
+    /// ends its TLS without `close_notify`, as many servers do, only ends the connection: what it sent arrives.
     fn end(self, outcome: Outcome) {
         match outcome {
             Outcome::Complete => self.record.finish(ResponseFlags::NONE, None),

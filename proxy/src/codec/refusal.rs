@@ -1,4 +1,4 @@
-//! Why a request or a connection is refused, and what the peer is told.
+//! Why a request or a connection is rejected, and the reply to the peer.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub enum Refusal {
     HeadersTooLarge,
     /// No Host, several, or one that contradicts the request target.
     Host,
-    /// HTTP/1.0, which this proxy was told to refuse.
+    /// HTTP/1.0, which the settings of this proxy reject.
     LowVersion,
     /// A request target that does not fit its method.
     Target,

@@ -369,7 +369,7 @@ pub(super) fn mesh_name(text: &str) -> Result<MeshName, String> {
     }
 }
 
-/// Reads the file of `--clusters`; what is wrong with it is told as with resources.
+/// Reads the remote clusters file; its errors are reported like those of resources.
 pub(super) fn told_of_clusters(path: &str) -> Result<ClustersFile, String> {
     ClustersFile::read(Path::new(path)).map_err(|found| {
         let text = render::text(&found, render::Style::Plain);

@@ -338,7 +338,7 @@ fn from_hex(text: &str) -> Option<Sha256> {
     Some(bytes)
 }
 
-/// A version that is spoken: below 1.2 is 1.2.
+/// A supported version: below 1.2 is 1.2.
 fn version(written: TlsVersion, default: Version) -> Version {
     match written {
         TlsVersion::Auto => default,

@@ -58,7 +58,7 @@ pub(in crate::compile) struct Making<'a> {
     base: &'a Arc<str>,
     /// Whether what goes there has been encrypted by others.
     is_passed_on: bool,
-    /// Hash over what they follow from, if that can be told without looking at endpoints.
+    /// Hash over their inputs, if it does not depend on endpoints.
     made_from: Option<u64>,
 }
 

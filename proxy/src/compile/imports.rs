@@ -139,7 +139,7 @@ struct Gateway {
     port: u16,
 }
 
-/// The gateways of clusters: as was told, else as the first Cluster object of the key says.
+/// The gateways of clusters: from the remote clusters file, else from the first Cluster object of the key.
 fn gateways(importing: &Importing<'_>) -> BTreeMap<ClusterKey, Gateway> {
     let mut gateways = BTreeMap::new();
     for told in importing.told {

@@ -23,9 +23,9 @@ pub(in crate::compile) struct Member {
     pub locality: Locality,
     /// Network of its endpoints that say nothing of it, empty for the default one.
     pub network: Arc<str>,
-    /// Its gateway, as the proxy was told or a Cluster says.
+    /// Its gateway, from the remote clusters file or a Cluster.
     pub gateway: Option<MemberGateway>,
-    /// Whether the proxy was told, which counts before everything else.
+    /// Whether it is in the remote clusters file, which takes precedence.
     pub is_told: bool,
 }
 

@@ -86,7 +86,7 @@ impl Services {
         }
     }
 
-    /// Without the lists of endpoints that were made when somebody asked.
+    /// Without the cached lists of endpoints.
     pub(in crate::compile) fn without_lists(mut self) -> Self {
         for service in self.by_host.values_mut().filter_map(Arc::get_mut) {
             service.endpoints.forget_list();

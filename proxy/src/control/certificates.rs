@@ -1,4 +1,4 @@
-//! Certificates in files and Secrets: read, checked, followed, and what is wrong with them told.
+//! Certificates in files and Secrets: reads, checks and watches them, and reports their errors.
 //!
 //! Files are read again every few seconds and when something happens in their directory; whether anything changed, the
 //! store tells by their contents. What it keeps in effect is its matter, see `tls::Store`.

@@ -1,4 +1,4 @@
-//! How an exchange ended: told once, in one place, to metrics and access log.
+//! How an exchange ended: recorded once, in one place, in metrics and access log.
 //!
 //! A [`Record`] begins with the request's head and starts as a downstream disconnect; the end of the exchange
 //! sets the outcome. A future that is dropped half-way thus still counts as what it was.
@@ -51,7 +51,7 @@ pub struct Record {
     worker: Rc<Worker>,
     connection: Rc<Connection>,
     started: Instant,
-    /// The same by the clock on the wall, once somebody has asked.
+    /// The same as wall-clock time, computed on first use.
     start_time: Cell<Option<SystemTime>>,
     /// When it went on after its head was in; later only after a delay.
     went_on: Instant,
@@ -331,7 +331,7 @@ impl Record {
         self.sent_bytes += sent;
     }
 
-    /// Ends the record: everything is told now.
+    /// Ends the record: reports to metrics and access log.
     pub fn finish(mut self, ending: Ending) {
         match ending {
             Ending::Complete => (),

@@ -29,7 +29,7 @@ pub struct ExchangeSettings {
     /// How many proxies in front of this one are trusted: what they say of the client's address and scheme is
     /// believed. Default: 0. Source: `--trusted-hops`.
     pub trusted_hops: usize,
-    /// Whether the client's host is told in `x-forwarded-host` when a rule changes it. Default: no. Source:
+    /// Whether `x-forwarded-host` has the client's host when a rule changes the host. Default: no. Source:
     /// `--forwarded-host`.
     pub forwarded_host: bool,
     /// Whether the host of a mirror's copy has `-shadow` behind its name, as older Istio had it. Default: no.

@@ -43,7 +43,7 @@ pub struct DownstreamTcp {
 pub struct Opened {
     /// The connection to the endpoint.
     pub upstream: Dialed,
-    /// What the endpoint is told before anything else.
+    /// Bytes that the endpoint gets first: the PROXY protocol header.
     pub preface: Bytes,
     /// How long it may be idle; none for the proxy's own time.
     pub idle_timeout: Option<Duration>,
@@ -55,7 +55,7 @@ pub struct Opened {
     pub record: Record,
 }
 
-/// Finds where a connection goes, and connects there. `None` when that is nowhere, which has been told then.
+/// Finds the destination of a connection, and connects to it. `None` if there is none; that has been logged then.
 pub async fn open(worker: &Rc<Worker>, asked: DownstreamTcp) -> Option<Opened> {
     let snapshot = worker.snapshot();
     let mut record = Record::begin(worker, &asked);
@@ -110,7 +110,7 @@ fn target(
 }
 
 /// Says which name a client of another cluster asked for, and which there are: without it neither side would know what
-/// is wrong. At most once a second, since anybody may ask for anything.
+/// is wrong. At most once a second, since clients may send any name.
 #[cold]
 fn tell_unknown(worker: &Worker, asked: &DownstreamTcp, known: &Federated) {
     let now = Instant::now();
@@ -225,7 +225,7 @@ fn ask(target: &Target, record: &Record) -> Ask {
     }
 }
 
-/// Everything that the end of a connection reports; told when it is dropped.
+/// Everything that the end of a connection reports; recorded when it is dropped.
 pub struct Record {
     worker: Rc<Worker>,
     start: SystemTime,

@@ -384,7 +384,7 @@ pub struct EndpointUsed {
     /// What is put in front of the path of requests to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path_prefix: Option<String>,
-    /// What TLS it is spoken, where that is not the cluster's.
+    /// The TLS settings of the endpoint, if they differ from the cluster's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,
     /// Its priority, 0 first; none where there is only one.

@@ -20,9 +20,9 @@ const TRUE: HeaderValue = HeaderValue::from_static("true");
 pub struct Cors {
     /// Which origins are allowed; any one is enough.
     pub origins: Box<[OriginMatch]>,
-    /// Methods that a preflight is told.
+    /// Methods in the answer to a preflight.
     pub methods: Listed,
-    /// Request headers that a preflight is told.
+    /// Request headers in the answer to a preflight.
     pub headers: Listed,
     /// Response headers that scripts may read, joined; `None` for none.
     pub expose: Option<HeaderValue>,
@@ -47,7 +47,7 @@ pub enum OriginMatch {
     Regex(Pattern),
 }
 
-/// Names that a preflight is told.
+/// Names in the answer to a preflight.
 #[derive(Clone, Debug, Default)]
 pub enum Listed {
     /// Nothing.

@@ -65,7 +65,7 @@ fn write_pairs(pairs: &[(u16, u32)], output: &mut Vec<u8>) {
     }
 }
 
-/// What a peer has told us, as far as we care.
+/// The settings of the peer that matter to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// Size of its decoder's table.

@@ -17,11 +17,11 @@ enum Port {
 /// Fails when another process has the address.
 ///
 /// Sockets that share a port do not notice others that do the same, so two proxies on one port would each get part of
-/// the traffic. A socket that does not share is refused where anybody listens; it is closed again at once.
+/// the traffic. Binding a socket without port sharing fails if another process listens; it is closed again at once.
 ///
 /// # Errors
 ///
-/// `AddrInUse` when somebody listens there, or whatever else binding failed with.
+/// `AddrInUse` if another process listens there, or another error of binding.
 pub fn probe(address: SocketAddr) -> io::Result<()> {
     bind(address, Port::Exclusive).map(drop)
 }

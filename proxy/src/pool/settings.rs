@@ -136,7 +136,7 @@ pub struct PoolSettings {
     pub streams_max: Option<u32>,
     /// What connections speak.
     pub speaks: Speaks,
-    /// The TLS that is spoken to endpoints that have none of their own; none by default.
+    /// The TLS settings for endpoints without their own; none by default.
     ///
     /// Source: DestinationRule `tls`.
     pub tls: Option<Arc<ClientTls>>,

@@ -67,7 +67,7 @@ struct Waiter {
     waker: Option<Waker>,
 }
 
-/// What one who waited gets.
+/// What a queued request gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Given {
     /// Leave to make a connection, which is counted already.
@@ -157,7 +157,7 @@ impl Connections {
         }
     }
 
-    /// Whether somebody waits, or there are too many connections.
+    /// Whether a request is queued, or there are too many connections.
     #[inline]
     pub fn is_crowded(&self) -> bool {
         is_crowded(self.crowd.load(Ordering::Relaxed))
@@ -303,7 +303,7 @@ impl Connections {
         wakers
     }
 
-    /// A connection that many requests share takes another one while somebody waits, whose ticket is none of `own`.
+    /// A shared connection takes another request while a request is queued whose ticket is not among `own`.
     /// Whether that has happened too often: then it is to take no more, and to be closed with its last request.
     pub fn pass_over(&self, own: &VecDeque<u64>) -> bool {
         let mut state = self.lock();

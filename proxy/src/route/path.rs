@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::pattern::Pattern;
 
-/// What is asked of the path, without query. Plain strings: `/foo` is a prefix of `/foobar`.
+/// A condition on the path, without query. Plain strings: `/foo` is a prefix of `/foobar`.
 #[derive(Clone, Debug, Default)]
 pub enum UriMatch {
     /// Nothing.

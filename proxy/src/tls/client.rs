@@ -18,7 +18,7 @@ use rustls_pki_types::{DnsName, ServerName};
 use super::server_verify::ServerVerifier;
 use super::{Authorities, AuthoritySource, Identity, IdentitySource};
 
-/// How TLS is spoken towards endpoints.
+/// TLS settings towards endpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientSettings {
     /// The settings that it was made from.
@@ -76,7 +76,7 @@ pub enum Naming {
     Host,
 }
 
-/// What is spoken inside.
+/// The protocol inside TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inside {
     /// Bytes, of no request: there is no host to ask for.
@@ -98,7 +98,7 @@ const SESSIONS_MAX: usize = 1_024;
 
 /// What connections handshake with.
 pub struct ClientTls {
-    /// No other has it, nor will have.
+    /// Unique, also over time.
     pub serial: u64,
     /// What it follows from.
     pub settings: ClientSettings,
@@ -109,7 +109,7 @@ pub struct ClientTls {
     terms: Result<Terms, Arc<str>>,
 }
 
-/// What rustls goes by.
+/// The configuration for rustls.
 struct Terms {
     fixed: Option<ServerName<'static>>,
     bytes: Arc<ClientConfig>,
@@ -195,7 +195,7 @@ impl ClientTls {
         self.terms.as_ref().err()
     }
 
-    /// Whether the host of a request has a say.
+    /// Whether the settings depend on the host of a request.
     pub fn wants_host(&self) -> bool {
         self.settings.naming == Naming::Host
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::AuthoritySource;
 use super::digest::Sha256;
 
-/// What is asked of clients.
+/// Requirements for client certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Clients {
     /// Whether a client without a certificate is refused.

@@ -5,7 +5,7 @@
 //! and all records of a call are written at once.
 //!
 //! Invariant: what was taken to be written is with the kernel once a flush is done; a socket that ends without the
-//! peer's farewell is an error, since the data may have been cut off.
+//! peer's `close_notify` is an error, since the data may have been cut off.
 
 mod buffer;
 
@@ -79,7 +79,7 @@ impl Side for UnbufferedServerConnection {
     }
 }
 
-/// A socket inside which TLS is spoken.
+/// A TLS stream over a socket.
 pub struct Encrypted<S, C = UnbufferedServerConnection> {
     socket: S,
     session: C,
@@ -127,7 +127,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Encrypted<S> {
     ///
     /// # Errors
     ///
-    /// Why it failed; the peer has been told by then, as far as that is possible without waiting.
+    /// Why it failed; an alert was sent by then, as far as that is possible without waiting.
     pub async fn accept(socket: S, config: Arc<ServerConfig>) -> Result<Self, Failure> {
         let session = UnbufferedServerConnection::new(config).map_err(Failure::tls)?;
         Self::shake_hands(socket, session).await

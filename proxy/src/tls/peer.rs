@@ -14,7 +14,7 @@ use super::digest::{hex, sha256};
 /// The other side of a TLS connection.
 #[derive(Clone, Debug, Default)]
 pub struct Peer {
-    /// The version that is spoken.
+    /// The negotiated version.
     pub version: Option<&'static str>,
     /// The cipher suite, by OpenSSL's name where it has one.
     pub cipher: Option<&'static str>,
@@ -38,7 +38,7 @@ impl Peer {
     }
 }
 
-/// The certificate of the other side, read when somebody asks what it says.
+/// The certificate of the peer, parsed on first use.
 #[derive(Clone, Debug)]
 pub struct PeerCertificate {
     der: CertificateDer<'static>,

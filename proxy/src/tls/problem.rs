@@ -81,7 +81,7 @@ impl ProblemKind {
         )
     }
 
-    /// Whether material with this finding gives way to what was good before.
+    /// Whether the last valid material is kept instead of material with this problem.
     pub fn is_untimely(self) -> bool {
         matches!(
             self,

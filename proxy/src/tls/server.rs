@@ -22,7 +22,7 @@ use super::{Authorities, Clients, Identity, IdentitySource, ciphers};
 pub struct ServerSettings {
     /// Its certificates; a client gets one that it can verify.
     pub identities: Vec<IdentitySource>,
-    /// What is asked of clients; `None` if they stay unknown.
+    /// Requirements for client certificates; `None` if none are requested.
     pub clients: Option<Box<Clients>>,
     /// The oldest version.
     pub version_min: Version,
@@ -32,11 +32,11 @@ pub struct ServerSettings {
     pub cipher_suites: Vec<Arc<str>>,
     /// Names of groups of the key exchange; empty for the library's.
     pub groups: Vec<Arc<str>>,
-    /// What is spoken inside.
+    /// The protocol inside TLS.
     pub alpn: Alpn,
 }
 
-/// A version of TLS that is spoken.
+/// A supported version of TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Version {
     /// 1.2

@@ -50,7 +50,7 @@ pub struct ConnectSettings {
     pub keep_alive: Option<KeepAlive>,
     /// Probes of the kernel on silent connections; none by default.
     pub tcp_keepalive: Option<TcpKeepalive>,
-    /// The TLS that is spoken; none for plain text.
+    /// TLS settings; `None` for plain text.
     pub tls: Option<Secured>,
 }
 

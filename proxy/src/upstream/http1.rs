@@ -52,7 +52,7 @@ const INTERIM_MAX: u32 = 32;
 /// A connection to an endpoint.
 #[derive(Debug)]
 pub struct Connection {
-    /// Counts its request in; given up before the socket, which somebody may wait for.
+    /// Counts its request in; released before the socket, since a queued request may wait for that.
     request: Option<RequestPermit>,
     wire: Rc<Wire>,
     /// Read, and not yet decoded.
@@ -66,7 +66,7 @@ pub struct Connection {
     ends: Rc<Ends>,
 }
 
-/// The socket, for the one who reads and the one who writes.
+/// The socket, shared by reader and writer.
 #[derive(Debug)]
 struct Wire {
     stream: RefCell<Stream>,

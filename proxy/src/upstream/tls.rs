@@ -43,7 +43,7 @@ impl Host {
 pub struct TlsTarget<'a> {
     /// With what.
     pub client: &'a Arc<ClientTls>,
-    /// Its host, where that has a say.
+    /// Its host, if the TLS settings depend on it.
     pub host: Option<&'a Rc<Host>>,
 }
 
@@ -52,7 +52,7 @@ pub struct TlsTarget<'a> {
 pub struct Secured {
     /// With what.
     pub client: Arc<ClientTls>,
-    /// The host of the requests that it carries, where that has a say.
+    /// The host of its requests, if the TLS settings depend on it.
     pub host: Option<Rc<Host>>,
 }
 
@@ -68,7 +68,7 @@ impl From<TlsTarget<'_>> for Secured {
 /// What was agreed on with an endpoint.
 #[derive(Clone, Debug)]
 pub struct Agreed {
-    /// The version that is spoken.
+    /// The negotiated version.
     pub version: Option<&'static str>,
     /// The cipher suite, by OpenSSL's name.
     pub cipher: Option<&'static str>,
@@ -81,7 +81,7 @@ pub struct Agreed {
 }
 
 impl Secured {
-    /// Says at once if there is no TLS to be had, before anybody is connected to.
+    /// Fails at once if the TLS settings cannot be used, before any connection is opened.
     ///
     /// # Errors
     ///

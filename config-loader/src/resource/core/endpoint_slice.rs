@@ -57,7 +57,7 @@ impl EndpointSlice {
         self.owners.get(usize::from(number) - 1)
     }
 
-    /// What its labels and annotations say, which everybody asks for.
+    /// The values of its labels and annotations, parsed once.
     pub(crate) fn marked(
         self,
         labels: &BTreeMap<String, String>,

@@ -25,7 +25,7 @@ impl ClusterKey {
             .then(|| ClusterKey(Arc::from(text)))
     }
 
-    /// The cluster of a proxy that was not told which one it is in: `default/default/default/local`.
+    /// The cluster of a proxy without `--cluster`: `default/default/default/local`.
     pub fn local() -> ClusterKey {
         ClusterKey(Arc::from("default/default/default/local"))
     }

@@ -33,7 +33,7 @@ pub struct AppliedTrafficPolicy {
     pub observed_generation: i64,
     /// What it says.
     pub spec: serde_json::Value,
-    /// Which requests it is for, or why that cannot be told.
+    /// Which requests it applies to, or why that is unknown.
     pub target: Result<PolicyTarget, String>,
 }
 

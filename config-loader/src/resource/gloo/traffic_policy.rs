@@ -8,7 +8,7 @@ use crate::resource::istio::HttpMatch;
 /// Which requests a traffic policy is for: both the source and the request must be among them.
 #[derive(Clone, Debug, Default)]
 pub struct PolicyTarget {
-    /// `sourceSelector`: who sends the requests, any one is enough; empty for everybody.
+    /// `sourceSelector`: the sources of requests, any one is enough; empty for all.
     pub sources: Vec<WorkloadSelector>,
     /// `httpRequestMatchers`: what the requests are like, any one is enough; empty for all.
     pub requests: Vec<HttpMatch>,

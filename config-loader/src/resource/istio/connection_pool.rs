@@ -83,7 +83,7 @@ pub struct HttpPool {
     pub idle_timeout: Option<Duration>,
     /// Whether HTTP/1.1 requests go upstream as HTTP/2.
     pub upgrade: UpgradePolicy,
-    /// Whether the upstream is spoken to as the client speaks.
+    /// Whether upstream requests use the client's protocol.
     pub use_client_protocol: bool,
     /// The most streams on one HTTP/2 connection; none for what the peer allows.
     pub concurrent_streams_max: Option<u32>,

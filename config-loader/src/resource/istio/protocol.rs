@@ -89,7 +89,7 @@ impl Protocol {
         )
     }
 
-    /// Whether it is HTTP/2 in plain text, so that HTTP/1.1 must not be spoken to it.
+    /// Whether it is HTTP/2 in plain text, so that HTTP/1.1 must not be used.
     pub fn is_http2(self) -> bool {
         matches!(self, Protocol::Grpc | Protocol::GrpcWeb | Protocol::Http2)
     }

@@ -21,7 +21,7 @@ const PATHS: [&str; 4] = ["exact", "prefix", "regex", "suffix"];
 /// Which requests a policy is for.
 ///
 /// # Errors
-/// Why that cannot be told.
+/// Why that is unknown.
 pub(super) fn target(spec: &Value) -> Result<PolicyTarget, String> {
     let mut target = PolicyTarget::default();
     let Some(spec) = spec.as_object() else {
@@ -124,7 +124,7 @@ fn request_matcher(at: &At<'_>) -> Result<HttpMatch, String> {
     Ok(matcher)
 }
 
-/// The condition on the path; none if nothing is asked of it.
+/// The condition on the path, if there is one.
 fn path(at: &At<'_>, ignore_case: bool) -> Result<Option<StringMatch>, String> {
     let mut written = PATHS.into_iter().filter(|name| at.has(name));
     let Some(name) = written.next() else {

@@ -25,11 +25,11 @@ pub(super) fn check(set: &ResourceSet, found: &mut Vec<Diagnostic>) {
 struct Claim<'a, T> {
     age: Age<'a>,
     id: &'a ObjectRef,
-    /// Who may see it; everybody if it does not say.
+    /// The namespaces that see it; all by default.
     export_to: Option<&'a ExportTo>,
     what: T,
     location: Location,
-    /// What is told if it loses, but for the words.
+    /// The diagnostic if another object wins, without its message.
     finding: Diagnostic,
 }
 

@@ -272,7 +272,7 @@ impl<'a> Meshes<'a> {
     }
 }
 
-/// Why a shift is not followed, if so. What its parts are was told when the object was read.
+/// Why a shift is not followed, if so. Errors of its parts were reported when the object was parsed.
 fn idle(
     (set, meshes, domain): (&ResourceSet, &Meshes<'_>, &str),
     (object, kube): (&Object<Destination>, &KubeService),

@@ -40,7 +40,7 @@ const ROUNDS: usize = 8;
 pub(super) enum End {
     /// The peer is gone.
     Gone,
-    /// The peer broke the protocol, and is told so.
+    /// The peer violated the protocol, and gets GOAWAY.
     Failed(Reason),
     /// We left, and everything is done.
     Left,

@@ -1,4 +1,4 @@
-//! How connections to the endpoints of a cluster are made, and what TLS each of them is spoken.
+//! How connections to the endpoints of a cluster are made, and the TLS settings of each.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

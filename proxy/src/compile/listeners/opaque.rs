@@ -26,7 +26,7 @@ use crate::provenance::Provenance;
 use crate::route::{OpaqueConditions, OpaqueRule, OpaqueTable};
 use crate::snapshot::{Destination, Federated, ListenerKey, OpaqueRoute, OpaqueRoutes};
 
-/// Which rules a server goes by.
+/// Which rules a server uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::compile) enum Rules {
     /// The name of a cluster in the SNI.

@@ -58,7 +58,7 @@ pub fn uses(resources: &ResourceSet, scope: Scope<'_>) -> Vec<ClientUse> {
     counting.flat_map(|rule| of_rule(rule, scope)).collect()
 }
 
-/// What is spoken to the gateways of clusters, as the proxy was told.
+/// TLS settings for the gateways of clusters, from the remote clusters file.
 pub fn uses_of_members(members: &[MemberSettings]) -> Vec<ClientUse> {
     let told = members
         .iter()
@@ -224,7 +224,7 @@ impl RuleTls {
     }
 }
 
-/// What is spoken to the gateway of an import.
+/// TLS settings for the gateway of an import.
 enum ToGateway {
     OfCluster,
     Own(ClientSettings),
@@ -371,7 +371,7 @@ impl Purpose<'_> {
         }
     }
 
-    /// What is spoken to the gateway of an import.
+    /// TLS settings for the gateway of an import.
     fn to_gateway(&self, facts: &Facts, asked: Option<&RuleTls>) -> ToGateway {
         let host = facts.hop.as_ref().and_then(|hop| hop.server_name.clone());
         let member = facts.member.as_ref();

@@ -16,7 +16,7 @@ const VARIANTS_MAX: usize = 64;
 
 /// A rule for some of its requests.
 pub(in crate::compile) struct Variant {
-    /// What is asked of them.
+    /// Conditions on them.
     pub conditions: Conditions,
     /// By what each destination is shifted.
     pub shifts: Vec<Option<Arc<Shift>>>,

@@ -280,7 +280,7 @@ impl Listing {
 enum Part {
     /// They are listed.
     Listed(Vec<Workload>),
-    /// They are listed when somebody asks.
+    /// They are listed on first use.
     Unlisted {
         has_names: bool,
         list: Arc<dyn Fn(&mut Listing) + Send + Sync>,
@@ -321,7 +321,7 @@ impl Workloads {
         listed.flatten()
     }
 
-    /// Drops the list that was made when somebody asked.
+    /// Drops the cached list.
     pub(in crate::compile) fn forget_list(&mut self) {
         self.all.take();
     }

@@ -185,7 +185,7 @@ fn federated_hosts<'a>(
     named.collect()
 }
 
-/// The meshes that the proxy is in: the one that it was told, else those of the Destinations of its cluster.
+/// The meshes of the proxy: the one of `--mesh`, else those of the Destinations of its cluster.
 fn own_meshes(collector: &Collector<'_>) -> BTreeSet<MeshRef> {
     if let Some(told) = &collector.identity.gloo_mesh {
         let (name, namespace) = (&*told.name, &*told.namespace);

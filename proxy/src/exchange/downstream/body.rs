@@ -131,7 +131,7 @@ struct State {
     abandoned: bool,
     /// Taken, and not yet given back to the peer.
     released: u32,
-    /// The peer waits to be told that its body is wanted.
+    /// The peer waits for `100 Continue`.
     expects: bool,
     /// Whether it is.
     wanted: bool,
@@ -222,7 +222,7 @@ impl Lane {
         (released, u32::try_from(dropped).unwrap_or(u32::MAX))
     }
 
-    /// Whether the peer is to be told to go on; once.
+    /// Whether `100 Continue` has to be sent; true once.
     pub fn take_wanted(&self) -> bool {
         std::mem::take(&mut self.state.borrow_mut().wanted)
     }
@@ -277,7 +277,7 @@ impl Lane {
         Poll::Pending
     }
 
-    /// Waits for bytes; a peer that waits for `100 Continue` is told now.
+    /// Waits for bytes; a peer that waits for `100 Continue` gets it now.
     fn wait(&self, state: &mut State, cx: &Context<'_>) {
         match &mut state.reader {
             Some(waker) => waker.clone_from(cx.waker()),

@@ -1,4 +1,4 @@
-//! The downstream connection that a request came on, with what its TLS handshake told.
+//! The downstream connection that a request came on, with the results of its TLS handshake.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -33,7 +33,7 @@ pub struct Connection {
     pub remote_ip: HeaderValue,
     /// The HTTP version in use.
     pub protocol: DownstreamProtocol,
-    /// Whether the peer should be told to take new requests elsewhere; set by `codec` when a drain starts. An
+    /// Whether the peer should send new requests on another connection; set by `codec` when a drain starts. An
     /// HTTP/1 response then carries `connection: close`.
     pub draining: Cell<bool>,
     /// Whether the latest response of an HTTP/1 connection is a local reply, so that nothing is read on what may still come of
@@ -43,11 +43,11 @@ pub struct Connection {
     pub tunnels: Cell<u32>,
     /// Interim responses that wait for the socket, or for the codec to look.
     pub interim: Arc<Waiting>,
-    /// What the TLS handshake told; `None` on a plain connection.
+    /// Results of the TLS handshake; `None` on a plain connection.
     pub tls: Option<Box<Handshake>>,
 }
 
-/// What a TLS handshake with a downstream peer told; made by `listener` and `codec`.
+/// Results of a TLS handshake with a downstream peer; made by `listener` and `codec`.
 #[derive(Clone, Debug, Default)]
 pub struct Handshake {
     /// The name that the peer asked for (SNI), in lower case and without a trailing dot. A request finds its server by

@@ -29,7 +29,7 @@ pub const X_STRAIT_FROM_CLUSTER: HeaderName = HeaderName::from_static("x-strait-
 
 const X_FORWARDED_CLIENT_CERT: HeaderName = HeaderName::from_static("x-forwarded-client-cert");
 
-/// What the client called the host, told when a rule changes it.
+/// The client's host, sent when a rule changes the host.
 pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 const HTTP: HeaderValue = HeaderValue::from_static("http");

@@ -39,7 +39,7 @@ pub struct LocalReply {
     pub transport: Option<Arc<str>>,
 }
 
-/// How the body of a reply begins that speaks of a try without a response.
+/// Prefix of the body of a reply after an attempt without a response.
 const RESET: &str = "upstream connect error or disconnect/reset before headers. ";
 
 impl LocalReply {

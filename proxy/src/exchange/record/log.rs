@@ -184,7 +184,7 @@ impl LogFields {
 
 /// How the exchange ended.
 pub struct End<'a> {
-    /// What the metrics are told.
+    /// The report for the metrics.
     pub record: &'a RequestRecord,
     /// Why, in Envoy's words.
     pub details: &'a str,

@@ -29,7 +29,7 @@ pub(super) struct Candidate {
     pub(super) inner: u32,
 }
 
-/// What remains to be asked of a request that came to a rule by way of the tree.
+/// The conditions that remain for a request after the prefix tree selected a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Open {
     /// All conditions.

@@ -44,7 +44,7 @@ impl Failure {
         }
     }
 
-    /// What the library says of it, if it has a say.
+    /// The error of rustls, if it is the cause.
     pub fn error(&self) -> Option<&Error> {
         self.error.as_ref()?.downcast_ref()
     }

@@ -27,7 +27,7 @@ pub(super) struct ReceivedResponse {
     pub(super) fault: Option<Fault>,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// Holds on it: the one who reads, and perhaps a task that writes.
+    /// References to it: the reader, and perhaps a task that writes.
     pub(super) holders: u8,
     /// Whether the rest of the request is sent although no holder is left.
     pub(super) detached: bool,
@@ -123,7 +123,7 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// A hold of the one who opened the stream in this place.
+    /// The reference of the request that opened the stream in this slot.
     pub(super) fn new(link: &Rc<Link>, place: usize) -> Self {
         Self {
             link: Rc::clone(link),

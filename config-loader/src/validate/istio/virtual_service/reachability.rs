@@ -21,7 +21,7 @@ use http::{Finding, Spot, Why};
 pub(super) use l4::{tcp, tls};
 use never_reached::never_reached;
 
-/// Whether every `http` rule and block can be reached, as far as can be told.
+/// Whether every `http` rule and block can be reached, as far as that is decidable.
 pub(crate) fn all_reached(rules: &[Arc<HttpRule>]) -> bool {
     http::find(rules).is_empty()
 }

@@ -7,7 +7,7 @@ use crate::resource::istio::HttpRule;
 #[derive(Default)]
 pub(crate) struct Earlier<'a> {
     seen: Seen<'a>,
-    /// The first rule that takes everything; such rules stand behind all others.
+    /// The first rule that matches everything; such rules are moved behind all others.
     all: Option<Spot>,
 }
 

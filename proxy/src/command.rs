@@ -3,6 +3,8 @@
 //! Only start-up errors live here: context for a person at a terminal, and an exit code. Exit codes: 0 done, 1 the
 //! input is wrong, 2 the usage is wrong, 70 an internal error.
 
+mod admin_client;
+
 pub mod args;
 
 pub mod backend;
@@ -16,6 +18,8 @@ pub mod demo;
 mod exit;
 
 pub mod explain;
+
+pub mod health;
 
 pub mod imports;
 
@@ -64,6 +68,10 @@ pub enum Command {
     Check(check::CheckArgs),
     /// Show why a request goes where it goes
     Explain(explain::ExplainArgs),
+    /// Tell whether the proxy on this machine is ready, by the exit code
+    Health(health::HealthArgs),
+    /// Wait until the proxy on this machine is ready
+    Wait(health::WaitArgs),
     /// Write the ServiceImports of one cluster from what other clusters export
     Imports(imports::ImportsArgs),
     /// Run three clusters and an edge gateway in one process, to try things out
@@ -97,6 +105,8 @@ fn dispatch(command: &Command) -> u8 {
         Command::Run(args) => run::run(args),
         Command::Check(args) => check::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::Health(args) => health::health(args),
+        Command::Wait(args) => health::wait(args),
         Command::Imports(args) => imports::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),

@@ -36,6 +36,7 @@ mod forwarding;
 mod fuzz_corpus;
 mod grpc;
 mod header_values;
+mod health;
 mod health_checks;
 mod http1_corpus;
 mod http1_response_corpus;

@@ -1,37 +1,18 @@
 //! Asks a running proxy: one GET to `/explain` of its admin server.
 
-use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
-
 use super::ExplainArgs;
+use crate::command::admin_client::get;
 use crate::explain::Explanation;
-
-/// How long connecting, and each wait for data, may take.
-const WAIT: Duration = Duration::from_secs(10);
-
-/// Longest answer, in bytes: far more than the rules of one virtual host need.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The answer of the proxy whose admin server is at `admin`: `HOST:PORT`, `http://` in front of it or not.
 pub(super) fn ask(admin: &str, args: &ExplainArgs) -> Result<Explanation, String> {
-    let authority = admin.strip_prefix("http://").unwrap_or(admin);
-    let authority = authority.trim_end_matches('/');
-    let request = format!(
-        "GET {} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n",
-        target(args)
-    );
-    let text = exchange(authority, request.as_bytes())
-        .map_err(|error| format!("--admin {admin}: {error}"))?;
-    let (head, body) = text
-        .split_once("\r\n\r\n")
-        .ok_or_else(|| format!("--admin {admin}: not an HTTP response"))?;
-    let status = head.split(' ').nth(1).unwrap_or_default();
-    if status != "200" {
+    let (status, body) =
+        get(admin, &target(args)).map_err(|error| format!("--admin {admin}: {error}"))?;
+    if status != 200 {
         let first = body.lines().next().unwrap_or_default();
         return Err(format!("--admin {admin}: answered {status}: {first}"));
     }
-    serde_json::from_str(body)
+    serde_json::from_str(&body)
         .map_err(|error| format!("--admin {admin}: the answer cannot be read: {error}"))
 }
 
@@ -68,27 +49,9 @@ fn encode(text: &str, out: &mut String) {
     }
 }
 
-/// Sends a request and reads until the server closes.
-fn exchange(authority: &str, request: &[u8]) -> std::io::Result<String> {
-    let mut last = std::io::Error::other("expected HOST:PORT");
-    for address in authority.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, WAIT) {
-            Ok(mut stream) => {
-                stream.set_read_timeout(Some(WAIT))?;
-                stream.set_write_timeout(Some(WAIT))?;
-                stream.write_all(request)?;
-                let mut text = String::new();
-                stream.take(ANSWER_BYTES_MAX).read_to_string(&mut text)?;
-                return Ok(text);
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::net::TcpListener;
 
     use clap::Parser;

@@ -1,0 +1,110 @@
+//! `strait health` and `strait wait`: whether a proxy on this machine is ready.
+//!
+//! Both ask `/healthz/ready` of its admin server, so that a container without a shell can be probed, and a start hook can hold
+//! back the workload until the proxy takes traffic.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use super::admin_client::get;
+use super::args::socket_address;
+use super::run::duration;
+use super::{EXIT_DONE, EXIT_INPUT, report};
+
+/// How long `strait wait` pauses between two questions.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Arguments of `strait health`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  strait health                                  exit code 0 if the proxy is ready, 1 if not
+  HEALTHCHECK CMD [\"/strait\", \"health\"]          in a Dockerfile")]
+pub struct HealthArgs {
+    /// The proxy.
+    #[command(flatten)]
+    pub proxy: ProxyArgs,
+}
+
+/// Arguments of `strait wait`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  strait wait --timeout 30s && exec ./server     start the workload when the proxy is ready")]
+pub struct WaitArgs {
+    /// The proxy.
+    #[command(flatten)]
+    pub proxy: ProxyArgs,
+    /// How long to wait for the proxy
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "60s",
+        env = "STRAIT_WAIT_TIMEOUT",
+        value_parser = duration
+    )]
+    pub timeout: Duration,
+}
+
+/// Which proxy is asked.
+#[derive(Debug, Args)]
+pub struct ProxyArgs {
+    /// Address of its admin server, or of its health server (`strait run --health`)
+    #[arg(
+        long,
+        value_name = "IP:PORT",
+        default_value = "127.0.0.1:15000",
+        env = "STRAIT_ADMIN",
+        value_parser = socket_address
+    )]
+    pub admin: std::net::SocketAddr,
+}
+
+impl ProxyArgs {
+    /// Whether the proxy is ready.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not, as far as it says.
+    fn ready(&self) -> Result<(), String> {
+        let admin = self.admin;
+        let answer = get(&admin.to_string(), "/healthz/ready");
+        match answer.map_err(|error| format!("no proxy answers at {admin}: {error}"))? {
+            (200, _) => Ok(()),
+            (503, body) => Err(format!("not ready: {}", body.trim_end())),
+            (status, _) => Err(format!(
+                "{admin} answers {status} for /healthz/ready: is it the admin server of a proxy?"
+            )),
+        }
+    }
+}
+
+/// Runs `strait health`.
+pub fn health(args: &HealthArgs) -> u8 {
+    exit(args.proxy.ready())
+}
+
+/// Runs `strait wait`.
+pub fn wait(args: &WaitArgs) -> u8 {
+    let end = Instant::now() + args.timeout;
+    loop {
+        let ready = args.proxy.ready();
+        let left = end.saturating_duration_since(Instant::now());
+        if ready.is_ok() || left.is_zero() {
+            return exit(ready);
+        }
+        thread::sleep(PAUSE.min(left));
+    }
+}
+
+fn exit(ready: Result<(), String>) -> u8 {
+    match ready {
+        Ok(()) => EXIT_DONE,
+        Err(reason) => {
+            report(&reason);
+            EXIT_INPUT
+        }
+    }
+}

@@ -64,7 +64,7 @@ impl World {
             interval: Duration::from_secs(rng.random_range(1..12)),
             base_time: Duration::from_secs(rng.random_range(1..40)),
             percent_max: [10, 33, 50, 100][rng.random_range(0..4)],
-            first_always: rng.random_bool(0.8),
+            first_ejection_always: rng.random_bool(0.8),
             ..OutlierPolicy::default()
         };
         let spread = match rng.random_range(0..10) {
@@ -271,7 +271,7 @@ impl World {
         let all = self.conduct.len();
         let out = (0..all).filter(|one| !self.usable(*one)).count();
         let cap = all * usize::from(self.policy.percent_max) / 100;
-        let allowed = if self.policy.first_always {
+        let allowed = if self.policy.first_ejection_always {
             cap.max(1)
         } else {
             cap

@@ -18,6 +18,6 @@ mod source;
 pub use clusters::ClusterNames;
 pub use differences::{Change, differences};
 pub use index::HostIndex;
-pub use naming::{Naming, ShortNames};
+pub use naming::{DefaultDomain, Naming};
 pub use services::{HostEntry, Seen, Services};
 pub use source::Source;

@@ -17,7 +17,7 @@ pub struct ReadOptions {
     pub zero_timeout_passes: bool,
     /// `sourceSubnet` of a match block in `tcp` counts. By default it is left out with a warning, since Istio does not
     /// evaluate it.
-    pub source_subnet_counts: bool,
+    pub enforce_source_subnet: bool,
     /// `maxEjectionPercent` holds for the first ejection, too, as in newer Envoy: where it allows no ejection there is
     /// a warning. By default one endpoint may be out whatever it says, as long as another is left.
     pub first_ejection_is_capped: bool,

@@ -1,6 +1,6 @@
 //! Who this proxy is: mode, cluster, namespace, labels, network.
 
-use config_loader::catalog::{Naming, ShortNames};
+use config_loader::catalog::{DefaultDomain, Naming};
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct Identity {
     pub root_namespace: String,
     /// Directory of the mesh identity: `cert-chain.pem`, `key.pem`, `root-cert.pem`. Flag `--mesh-certs`, default
     /// `/etc/certs`.
-    pub mesh_certificates: String,
+    pub mesh_certs: String,
     /// The mesh of Gloo that the proxy is in; none for that of the Destinations of its cluster. Flag `--gloo-mesh`.
     pub gloo_mesh: Option<MeshName>,
     /// What is known of other clusters. Flag `--clusters`, default nothing; its file is followed.
@@ -147,13 +147,13 @@ impl Hash for MemberSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeshDefaults {
     /// Whether plain 503 responses are tried again, as in older Istio. Flag `--compat-retry-503`, default no.
-    pub retry_503: bool,
+    pub compat_retry_503: bool,
     /// Whether failover that is asked for waits for outlier detection, as in Istio. Flag
     /// `--failover-needs-outlier-detection`, default no.
-    pub failover_needs_detection: bool,
+    pub failover_needs_outlier_detection: bool,
     /// Whether `maxEjectionPercent` holds for the first ejection too, as in newer Envoy. Flag
     /// `--outlier-first-ejection=cap`, default no.
-    pub ejection_cap_holds_always: bool,
+    pub first_ejection_is_capped: bool,
     /// Whether weight 0 in a GlobalTrafficPolicy counts as 100, as in FSM. Flag `--zero-weight=fsm`, default no: it
     /// drains the cluster.
     pub zero_weight_is_full_weight: bool,
@@ -163,7 +163,7 @@ pub struct MeshDefaults {
     /// What of a failed request goes to the next tier of clusters. Flag `--failover-replay`, default `safe`.
     pub failover_replay: Replay,
     /// What short names of services mean. Flag `--default-domain`, default `cluster.local`.
-    pub short_names: ShortNames,
+    pub default_domain: DefaultDomain,
 }
 
 /// What of a failed request goes to the next tier of clusters.
@@ -183,13 +183,13 @@ impl Identity {
     pub fn naming(&self) -> Naming {
         Naming {
             domain: self.domain.as_str().into(),
-            short_names: self.mesh.short_names,
+            default_domain: self.mesh.default_domain,
         }
     }
 
     /// Whether the directory of its mesh identity is another than the usual one.
     pub fn is_told_mesh_certificates(&self) -> bool {
-        self.mesh_certificates != Self::default().mesh_certificates
+        self.mesh_certs != Self::default().mesh_certs
     }
 
     /// `region/zone/subzone` of the workload, parts that are not known left out at the end.
@@ -227,7 +227,7 @@ impl Default for Identity {
             network: String::new(),
             domain: "cluster.local".to_owned(),
             root_namespace: "istio-system".to_owned(),
-            mesh_certificates: "/etc/certs".to_owned(),
+            mesh_certs: "/etc/certs".to_owned(),
             gloo_mesh: None,
             members: Vec::new(),
             export_listeners: Vec::new(),

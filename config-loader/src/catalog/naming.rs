@@ -7,7 +7,7 @@ use super::hostname;
 
 /// What short names mean: `web`, and where several clusters serve a service together, `web.ns1` and `web.ns1.svc`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ShortNames {
+pub enum DefaultDomain {
     /// The Service of the local cluster; names with a dot are not short. The default.
     #[default]
     Cluster,
@@ -21,14 +21,14 @@ pub struct Naming {
     /// The domain of the services of the mesh. Flag `--domain`, default `cluster.local`.
     pub domain: Arc<str>,
     /// What short names mean. Flag `--default-domain`, default `cluster.local`.
-    pub short_names: ShortNames,
+    pub default_domain: DefaultDomain,
 }
 
 impl Default for Naming {
     fn default() -> Self {
         Self {
             domain: hostname::DOMAIN.into(),
-            short_names: ShortNames::default(),
+            default_domain: DefaultDomain::default(),
         }
     }
 }
@@ -49,7 +49,7 @@ impl Naming {
         let full = self.complete(host, namespace);
         // a name with a dot may be the host of something else
         let is_described = host.contains('.') && is_host(&full);
-        if is_described || self.short_names == ShortNames::Cluster {
+        if is_described || self.default_domain == DefaultDomain::Cluster {
             return full;
         }
         let of_cluster_set = hostname::short_of_cluster_set(host, namespace);
@@ -86,17 +86,17 @@ mod tests {
             ("x.example.com", "x.example.com", "x.example.com"),
         ];
         for (host, of_cluster, of_cluster_set) in rows {
-            let naming = |short_names| Naming {
-                short_names,
+            let naming = |default_domain| Naming {
+                default_domain,
                 ..Naming::default()
             };
-            let found = naming(ShortNames::Cluster);
+            let found = naming(DefaultDomain::Cluster);
             assert_eq!(
                 found.destination(host, "shop", is_host),
                 of_cluster,
                 "{host}"
             );
-            let found = naming(ShortNames::ClusterSet);
+            let found = naming(DefaultDomain::ClusterSet);
             assert_eq!(
                 found.destination(host, "shop", is_host),
                 of_cluster_set,

@@ -211,9 +211,9 @@ fn source_subnet_is_used_with_the_option() {
         hosts: [a.com]\n  gateways: [gw]\n  tcp:\n  - match: [{sourceSubnet: 10.0.0.0/8}]\n    \
         route: [{destination: {host: s}}]\n";
     fs::write(&path, text).expect("a file");
-    let load = |source_subnet_counts| {
+    let load = |enforce_source_subnet| {
         let options = ReadOptions {
-            source_subnet_counts,
+            enforce_source_subnet,
             ..ReadOptions::default()
         };
         let loaded = load_files_with(std::slice::from_ref(&path), options);

@@ -26,7 +26,7 @@ pub struct OutlierPolicy {
     pub percent_max: u8,
     /// Whether one endpoint may be out whatever `percent_max` says, as long as another is left. Default: yes; not with
     /// `--outlier-first-ejection=cap`.
-    pub first_always: bool,
+    pub first_ejection_always: bool,
     /// Statuses that count in place of all 5xx, sorted; empty for all 5xx.
     pub statuses: Box<[u16]>,
 }
@@ -114,7 +114,7 @@ impl OutlierPolicy {
     pub fn allows(&self, out: u32, all: u32, others: bool) -> bool {
         let percent = 100 * (u64::from(out) + 1);
         percent <= u64::from(self.percent_max) * u64::from(all)
-            || (self.first_always && out == 0 && others)
+            || (self.first_ejection_always && out == 0 && others)
     }
 
     fn time_max(&self) -> Duration {
@@ -192,7 +192,7 @@ impl Default for OutlierPolicy {
             interval: Duration::from_secs(10),
             base_time: Duration::from_secs(30),
             percent_max: 10,
-            first_always: true,
+            first_ejection_always: true,
             statuses: Box::default(),
         }
     }
@@ -296,7 +296,7 @@ mod tests {
             );
         }
         let cap = OutlierPolicy {
-            first_always: false,
+            first_ejection_always: false,
             ..policy
         };
         assert!(!cap.allows(0, 3, true));

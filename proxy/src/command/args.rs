@@ -9,7 +9,7 @@ use config_loader::diagnostic::render;
 
 use crate::control::members::ClustersFile;
 use crate::identity::{ExportListener, Identity, MeshDefaults, MeshName, Mode, Replay};
-use config_loader::catalog::ShortNames;
+use config_loader::catalog::DefaultDomain;
 
 /// Where configuration comes from.
 #[derive(Clone, Debug, Args)]
@@ -70,7 +70,7 @@ impl ReadingArgs {
         ReadOptions {
             unknown_fields_pass: self.unknown_fields == UnknownFieldsArg::Warning,
             zero_timeout_passes: self.zero_timeout == ZeroTimeoutArg::None,
-            source_subnet_counts: self.enforce_source_subnet,
+            enforce_source_subnet: self.enforce_source_subnet,
             first_ejection_is_capped: ejection.first_is_capped(),
         }
     }
@@ -278,7 +278,7 @@ impl IdentityArgs {
             network: self.network.clone(),
             domain: self.domain.clone(),
             root_namespace: self.root_namespace.clone(),
-            mesh_certificates: self.mesh_certs.clone(),
+            mesh_certs: self.mesh_certs.clone(),
             gloo_mesh: self.members.gloo_mesh.clone(),
             members: match &self.members.clusters {
                 Some(told) => told.members(),
@@ -292,14 +292,14 @@ impl IdentityArgs {
                 .cloned()
                 .collect(),
             mesh: MeshDefaults {
-                retry_503: self.compat_retry_503,
-                failover_needs_detection: self.failover_needs_outlier_detection,
-                ejection_cap_holds_always: self.ejection.first_is_capped(),
+                compat_retry_503: self.compat_retry_503,
+                failover_needs_outlier_detection: self.failover_needs_outlier_detection,
+                first_ejection_is_capped: self.ejection.first_is_capped(),
                 zero_weight_is_full_weight: self.members.zero_weight == ZeroWeightArg::Fsm,
                 local_when_not_provider: self.members.local_when_not_provider,
-                short_names: match self.members.default_domain {
-                    DefaultDomainArg::Cluster => ShortNames::Cluster,
-                    DefaultDomainArg::ClusterSet => ShortNames::ClusterSet,
+                default_domain: match self.members.default_domain {
+                    DefaultDomainArg::Cluster => DefaultDomain::Cluster,
+                    DefaultDomainArg::ClusterSet => DefaultDomain::ClusterSet,
                 },
                 failover_replay: match self.members.failover_replay {
                     FailoverReplayArg::Off => Replay::Off,

@@ -20,7 +20,7 @@ use crate::exchange::downstream::origin::{
     INTERNAL_ADDRESSES_MAX, InternalAddresses, TRUSTED_HOPS_MAX,
 };
 use crate::exchange::settings::{
-    ExchangeSettings, FAILOVER_BODY_BYTES_MAX, REPLAY_BODY_BYTES_MAX, REPLAY_BYTES_MAX,
+    ExchangeSettings, FAILOVER_REPLAY_BYTES, RETRY_BODY_BYTES, RETRY_BODY_BYTES_TOTAL,
 };
 use crate::runtime::threads;
 use crate::telemetry::{AccessLogFormat, AccessLogTarget, LogControl};
@@ -156,7 +156,7 @@ pub struct ServeArgs {
     #[arg(
         long,
         value_name = "BYTES",
-        default_value_t = REPLAY_BODY_BYTES_MAX,
+        default_value_t = RETRY_BODY_BYTES,
         env = "STRAIT_RETRY_BODY_BYTES"
     )]
     pub retry_body_bytes: usize,
@@ -164,7 +164,7 @@ pub struct ServeArgs {
     #[arg(
         long,
         value_name = "BYTES",
-        default_value_t = REPLAY_BYTES_MAX,
+        default_value_t = RETRY_BODY_BYTES_TOTAL,
         env = "STRAIT_RETRY_BODY_BYTES_TOTAL"
     )]
     pub retry_body_bytes_total: usize,
@@ -173,7 +173,7 @@ pub struct ServeArgs {
     #[arg(
         long,
         value_name = "BYTES",
-        default_value_t = FAILOVER_BODY_BYTES_MAX,
+        default_value_t = FAILOVER_REPLAY_BYTES,
         env = "STRAIT_FAILOVER_REPLAY_BYTES",
         help_heading = "Several clusters"
     )]
@@ -317,16 +317,16 @@ impl ServeArgs {
         });
         Ok(ExchangeSettings {
             server_name,
-            keep_external_request_id: self.keep_request_id,
+            keep_request_id: self.keep_request_id,
             internal_addresses: self.internal_addresses()?,
             trusted_hops: usize::from(self.trusted_hops),
             forwarded_host: self.forwarded_host,
             hostname: rustix::system::uname().nodename().to_string_lossy().into(),
             environment: Arc::new(environment.collect()),
             shadow_host_suffix: self.shadow_host_suffix,
-            replay_body_bytes_max: self.retry_body_bytes,
-            replay_bytes_max: self.retry_body_bytes_total / self.workers(),
-            failover_body_bytes_max: self.failover_replay_bytes.min(self.retry_body_bytes),
+            retry_body_bytes: self.retry_body_bytes,
+            retry_body_bytes_per_worker: self.retry_body_bytes_total / self.workers(),
+            failover_replay_bytes: self.failover_replay_bytes.min(self.retry_body_bytes),
         })
     }
 }

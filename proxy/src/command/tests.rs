@@ -67,3 +67,37 @@ fn usage_errors_are_rejected() {
     ];
     assert!(Cli::try_parse_from(settings).is_ok());
 }
+
+/// Flags whose field needs another name: the same paths are arguments elsewhere, `for` is a keyword, and `from` says
+/// nothing without its value.
+const OTHER_FIELDS: [(&str, &str); 3] = [
+    ("config", "paths"),
+    ("for", "importer"),
+    ("from", "sources"),
+];
+
+/// A flag that may be repeated has the plural for its field.
+#[test]
+fn each_flag_sets_the_field_of_its_name() {
+    let mut cli = Cli::command();
+    cli.build();
+    let mut different = Vec::new();
+    let mut flags = 0;
+    for command in cli.get_subcommands().filter(|one| one.get_name() != "help") {
+        for argument in command.get_arguments() {
+            let Some(flag) = argument.get_long().filter(|flag| *flag != "help") else {
+                continue;
+            };
+            flags += 1;
+            let (name, field) = (flag.replace('-', "_"), argument.get_id().as_str());
+            let is_same = field == name
+                || field == format!("{name}s")
+                || OTHER_FIELDS.contains(&(flag, field));
+            if !is_same {
+                different.push(format!("--{flag} sets {field}"));
+            }
+        }
+    }
+    assert!(flags > 40, "{flags} flags");
+    assert!(different.is_empty(), "{different:?}");
+}

@@ -229,7 +229,7 @@ pub fn settings(server: &Server, scope: Scope<'_>) -> Option<ServerSettings> {
 /// The mesh identity of a proxy, and who signs such.
 pub fn mesh(identity: &Identity) -> (IdentitySource, AuthoritySource) {
     let file = |name: &str| -> Arc<str> {
-        let path = Path::new(&identity.mesh_certificates).join(name);
+        let path = Path::new(&identity.mesh_certs).join(name);
         path.to_string_lossy().into()
     };
     let own = IdentitySource::Files {

@@ -147,7 +147,7 @@ impl<'a> Clusters<'a> {
             locality: identity.locality().into(),
             now: inputs.now,
             member,
-            mesh_retries: Arc::new(RetryPolicy::mesh_default(identity.mesh.retry_503)),
+            mesh_retries: Arc::new(RetryPolicy::mesh_default(identity.mesh.compat_retry_503)),
             routes_every_host: false,
             built: HashMap::with_capacity(previous.clusters.len()),
             without_port: BTreeSet::new(),

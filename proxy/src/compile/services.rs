@@ -33,7 +33,7 @@ use crate::compile::members::Members;
 use crate::compile::service::Service;
 use crate::compile::services::collector::Collector;
 use crate::identity::Identity;
-use config_loader::catalog::{HostIndex, Naming, Services as Catalog, ShortNames, hostname};
+use config_loader::catalog::{DefaultDomain, HostIndex, Naming, Services as Catalog, hostname};
 pub(in crate::compile) use vips::Vips;
 
 /// All services by host.
@@ -119,9 +119,9 @@ impl Services {
     pub(in crate::compile) fn aliases(&self, host: &str, domain: &str) -> Vec<String> {
         let vips = |together: &str| {
             let vips = self.vips.of(together).iter().map(vips::text);
-            let short = match self.naming.short_names {
-                ShortNames::Cluster => Vec::new(),
-                ShortNames::ClusterSet => hostname::short_names(together, &self.namespace),
+            let short = match self.naming.default_domain {
+                DefaultDomain::Cluster => Vec::new(),
+                DefaultDomain::ClusterSet => hostname::short_names(together, &self.namespace),
             };
             vips.chain(short).collect::<Vec<_>>()
         };

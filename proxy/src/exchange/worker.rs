@@ -78,7 +78,10 @@ impl Worker {
         let mut cache = Cache::new(parts.snapshot);
         let current = Rc::new(Arc::clone(cache.load()));
         let settings = &parts.settings;
-        let replay = ReplayBudget::new(settings.replay_bytes_max, settings.replay_body_bytes_max);
+        let replay = ReplayBudget::new(
+            settings.retry_body_bytes_per_worker,
+            settings.retry_body_bytes,
+        );
         Self {
             id: parts.id,
             pools: Pools::new(Counts::new(Arc::clone(&parts.telemetry), parts.id)),

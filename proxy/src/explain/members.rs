@@ -11,7 +11,7 @@ use crate::cluster::federation::{Pool, PoolSet};
 use crate::cluster::priorities::Health;
 use crate::cluster::{Cluster, Federation};
 use crate::exchange::message::local_reply::LocalReply;
-use crate::exchange::settings::FAILOVER_BODY_BYTES_MAX;
+use crate::exchange::settings::FAILOVER_REPLAY_BYTES;
 use crate::identity::Replay;
 use crate::registry::{ClusterId, why};
 use crate::snapshot::Snapshot;
@@ -147,7 +147,7 @@ pub(super) fn failover(
     } else if later.is_empty() {
         "no later tier has an available endpoint"
     } else {
-        let (later, most) = (later.join(", then "), FAILOVER_BODY_BYTES_MAX / 1024);
+        let (later, most) = (later.join(", then "), FAILOVER_REPLAY_BYTES / 1024);
         return Some(match request {
             Some(_) => format!(
                 "{fails}, a request is replayed in {later}, with a body of up to {most} KiB (or --failover-replay-bytes)"

@@ -105,9 +105,9 @@ fn t101_endpoint_is_unejected_at_the_first_sweep_after_its_time() {
 
 #[test]
 fn t104_first_ejection_needs_another_endpoint_and_the_second_the_cap() {
-    let capped = |first_always| {
+    let capped = |first_ejection_always| {
         let outlier = OutlierPolicy {
-            first_always,
+            first_ejection_always,
             ..OutlierPolicy::default()
         };
         let balance = Balance {

@@ -27,7 +27,7 @@ use crate::identity::Identity;
 use crate::provenance::Provenance;
 use crate::route::{Conditions, Rule, Table, TextMatch};
 use crate::snapshot::{Addresses, HttpHosts, ListenerKey, Route, VirtualHost};
-use config_loader::catalog::ShortNames;
+use config_loader::catalog::DefaultDomain;
 
 /// A VirtualService at a server, as far as one host is concerned.
 pub(in crate::compile) struct Attached<'a> {
@@ -349,7 +349,7 @@ impl HostCompiler<'_> {
             let mirrored = retries::mirrors(rule).map(|(_, destination, _)| destination);
             for destination in routed.chain(mirrored) {
                 let host = clusters.destination(&destination.host, &object.id.namespace);
-                if self.identity.mesh.short_names == ShortNames::ClusterSet {
+                if self.identity.mesh.default_domain == DefaultDomain::ClusterSet {
                     host.hash(hasher);
                 }
                 clusters.shifts(&host).hash(hasher);

@@ -42,7 +42,7 @@ pub(in crate::compile) fn balance(
     };
     let outlier_policy = match outlier {
         Some(outlier) => Some(outlier_policy(outlier, identity)),
-        None if identity.mesh.failover_needs_detection => None,
+        None if identity.mesh.failover_needs_outlier_detection => None,
         None => implied_outlier(&spread),
     };
     let spread = match service.sharing {
@@ -157,7 +157,7 @@ fn outlier_policy(asked: &OutlierDetection, identity: &Identity) -> OutlierPolic
         interval: asked.interval,
         base_time: asked.base_ejection_time,
         percent_max: asked.ejection_percent_max,
-        first_always: !identity.mesh.ejection_cap_holds_always,
+        first_ejection_always: !identity.mesh.first_ejection_is_capped,
         statuses: asked.http_error_codes.as_slice().into(),
     }
 }
@@ -214,7 +214,7 @@ fn asked_spread(setting: &LocalitySetting, detects: bool, identity: &Identity) -
         return Spread::Distribute(shares.map(|(to, share)| (pattern(to), *share)).collect());
     }
     let asked = !setting.failover.is_empty() || !setting.failover_priority.is_empty();
-    let acts = detects || (asked && !identity.mesh.failover_needs_detection);
+    let acts = detects || (asked && !identity.mesh.failover_needs_outlier_detection);
     if !acts {
         return Spread::Flat;
     }

@@ -22,7 +22,7 @@ pub(super) async fn run(
     first: (AttemptResult, ReplayCause),
 ) -> AttemptResult {
     let worker = context.worker;
-    let body_max = worker.settings.failover_body_bytes_max;
+    let body_max = worker.settings.failover_replay_bytes;
     let (mut attempted, mut cause) = first;
     loop {
         if !forwarded.outgoing.can_move(body_max) {

@@ -67,8 +67,8 @@ pub fn forward(
         // Only who saw the client's certificate may speak of it.
         headers.remove(X_FORWARDED_CLIENT_CERT);
         headers.remove(X_STRAIT_FROM_CLUSTER);
-        keep_id = (trust.internal || settings.keep_external_request_id)
-            && headers.contains_key(X_REQUEST_ID);
+        keep_id =
+            (trust.internal || settings.keep_request_id) && headers.contains_key(X_REQUEST_ID);
     }
     if let Some(handshake) = &connection.tls
         && let Some(certificate) = &handshake.client_cert

@@ -148,7 +148,7 @@ fn tcp_match(
     check: &mut Check<'_>,
 ) -> TcpMatch {
     let source = shared::text(&raw.source_subnet);
-    let counts = check.options().source_subnet_counts;
+    let counts = check.options().enforce_source_subnet;
     if source.is_some() && !counts {
         check
             .warning(

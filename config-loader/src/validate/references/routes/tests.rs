@@ -1,6 +1,6 @@
 //! Who sees which service.
 
-use crate::catalog::{Naming, ShortNames};
+use crate::catalog::{DefaultDomain, Naming};
 use crate::diagnostic::Diagnostics;
 use crate::diagnostic::codes::references::{X275, X316};
 use crate::validate::references::check;
@@ -127,7 +127,7 @@ fn short_destination_is_expanded_with_the_domain_of_the_proxy() {
 #[test]
 fn short_destination_can_be_the_host_of_the_cluster_set() {
     let of_cluster_set = Naming {
-        short_names: ShortNames::ClusterSet,
+        default_domain: DefaultDomain::ClusterSet,
         ..Naming::default()
     };
     let import = "apiVersion: networking.karmada.io/v1alpha1\nkind: MultiClusterService\n\

@@ -148,7 +148,7 @@ fn mesh_identity_need_not_name_the_hosts() {
     let text = gateway("mode: ISTIO_MUTUAL", Path::new(""));
     let resources = load_bytes("a.yaml", text.as_bytes(), &mut Diagnostics::default());
     let proxy = Proxy {
-        mesh_certificates: directory.path().to_string_lossy().into_owned(),
+        mesh_certs: directory.path().to_string_lossy().into_owned(),
         ..Proxy::default()
     };
     let looked = look(
@@ -168,7 +168,7 @@ fn missing_mesh_identity_is_reported_at_the_tls_mode() {
     );
     let resources = load_bytes("a.yaml", text.as_bytes(), &mut Diagnostics::default());
     let proxy = Proxy {
-        mesh_certificates: "/nowhere".to_owned(),
+        mesh_certs: "/nowhere".to_owned(),
         ..Proxy::default()
     };
     let found = look(

@@ -33,10 +33,9 @@ use crate::listener::ListenerStatusTable;
 use crate::registry::{Registry, WakeSignal};
 use crate::runtime::admission::Admission;
 use crate::runtime::drain::{self, Stage, Trigger};
-use crate::snapshot::SnapshotSlot;
+use crate::snapshot::{Direction, SnapshotSlot};
 use crate::telemetry::{
-    AccessLog, AccessLogSettings, AccessLogTarget, LogControl, Reporter, RequestLabels, Telemetry,
-    WorkerId,
+    AccessLog, AccessLogSettings, AccessLogTarget, LogControl, RequestLabels, Telemetry, WorkerId,
 };
 use crate::tls::Store;
 use crate::worker::{self, Workers};
@@ -325,7 +324,7 @@ fn start_workers(
         ..worker::Settings::default()
     };
     let unrouted = shared.telemetry.stats.request_stats(&RequestLabels {
-        reporter: Reporter::Source,
+        reporter: Direction::Gateway.reporter(),
         source: Arc::default(),
         destination: Arc::default(),
         service: Arc::default(),

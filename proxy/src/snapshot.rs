@@ -13,9 +13,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
+mod direction;
 mod service;
 mod virtual_host;
 
+pub use direction::Direction;
 pub use service::{
     Addresses, Chain, Chains, Federated, Handling, HttpHosts, OpaqueRoute, OpaqueRoutes, Security,
     Service, Then,
@@ -100,6 +102,8 @@ impl fmt::Display for ListenAddress {
 pub struct Listener {
     /// Address to bind.
     pub key: ListenerKey,
+    /// Whose traffic it takes.
+    pub direction: Direction,
     /// The Gateway servers that this listener was made from, oldest first.
     pub provenance: Vec<Provenance>,
     /// Protocols of these servers as Gateway spells them, each once.

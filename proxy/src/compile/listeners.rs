@@ -26,7 +26,8 @@ use crate::compile::provenance::object_name;
 use crate::identity::Identity;
 use crate::provenance::Provenance;
 use crate::snapshot::{
-    ListenAddress, Listener, ListenerKey, ProxyHeader, Service, Skipped, Snapshot, VirtualHost,
+    Direction, ListenAddress, Listener, ListenerKey, ProxyHeader, Service, Skipped, Snapshot,
+    VirtualHost,
 };
 use crate::tls::Store;
 
@@ -241,7 +242,9 @@ impl ListenerCompiler<'_> {
         let mut gateways = servers.used.iter().map(|bound| bound.gateway);
         let proxy_protocol = gateways.find_map(|gateway| proxy_header(gateway));
         let proxy_protocol = proxy_protocol.unwrap_or_default();
+        let direction = Direction::Gateway;
         if let Some(before) = self.before
+            && before.direction == direction
             && before.provenance == provenance
             && before.protocols == protocols
             && before.skipped == skipped
@@ -252,6 +255,7 @@ impl ListenerCompiler<'_> {
         }
         Some(Arc::new(Listener {
             key: self.key.clone(),
+            direction,
             provenance,
             protocols,
             proxy_protocol,

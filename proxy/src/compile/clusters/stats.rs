@@ -9,7 +9,8 @@ use crate::compile::clusters::Clusters;
 use crate::compile::clusters::workload_labels::{run_by, workload_labels};
 use crate::compile::service::Service;
 use crate::compile::service::workload::Facts;
-use crate::telemetry::{Reporter, RequestLabels, RequestStats};
+use crate::snapshot::Direction;
+use crate::telemetry::{RequestLabels, RequestStats};
 use crate::telemetry::{Service as ServiceLabels, Workload as WorkloadLabels};
 
 /// Statistics by labels, workload and member.
@@ -53,7 +54,8 @@ impl Clusters<'_> {
         destination: &WorkloadLabels,
     ) -> Arc<RequestStats> {
         self.stats.request_stats(&RequestLabels {
-            reporter: Reporter::Source,
+            // every listener is that of a gateway
+            reporter: Direction::Gateway.reporter(),
             source: Arc::clone(&self.source),
             destination: Arc::new(destination.clone()),
             service: Arc::new(ServiceLabels {

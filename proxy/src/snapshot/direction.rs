@@ -1,0 +1,40 @@
+//! Whose traffic a listener takes.
+
+use crate::telemetry::Reporter;
+
+/// The direction of a listener's traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// A gateway, between clients and workloads of others.
+    Gateway,
+    /// A sidecar, to its own workload.
+    Inbound,
+    /// A sidecar, from its own workload.
+    Outbound,
+}
+
+impl Direction {
+    /// The side that the metrics of this traffic are reported from.
+    pub const fn reporter(self) -> Reporter {
+        match self {
+            Self::Gateway | Self::Outbound => Reporter::Source,
+            Self::Inbound => Reporter::Destination,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_inbound_traffic_is_reported_by_its_destination() {
+        for (direction, reporter) in [
+            (Direction::Gateway, "source"),
+            (Direction::Inbound, "destination"),
+            (Direction::Outbound, "source"),
+        ] {
+            assert_eq!(direction.reporter().as_str(), reporter, "{direction:?}");
+        }
+    }
+}

@@ -28,8 +28,8 @@ pub enum Kind {
     Overflow,
     /// The route's timeout ran out.
     RequestTimeout,
-    /// The time for one try ran out.
-    TryTimeout,
+    /// The time for one attempt ran out.
+    AttemptTimeout,
     /// The upstream closed the connection before a complete response head.
     UpstreamClosed,
     /// The upstream's response is not HTTP, or is malformed.
@@ -97,7 +97,7 @@ impl Error {
             | Kind::NoOriginalDestination
             | Kind::Overflow
             | Kind::RequestTimeout
-            | Kind::TryTimeout => (Origin::Internal, Retry::Never),
+            | Kind::AttemptTimeout => (Origin::Internal, Retry::Never),
             Kind::UpstreamClosed => (Origin::Upstream, Retry::IfConnectionReused),
             Kind::UpstreamProtocol | Kind::UpstreamReset => (Origin::Upstream, Retry::Never),
         };
@@ -165,7 +165,7 @@ impl fmt::Display for Error {
             Kind::NoOriginalDestination => "no original destination is known",
             Kind::Overflow => "upstream limit reached",
             Kind::RequestTimeout => "request timed out",
-            Kind::TryTimeout => "try timed out",
+            Kind::AttemptTimeout => "attempt timed out",
             Kind::UpstreamClosed => "upstream closed the connection before a response",
             Kind::UpstreamProtocol => "upstream response is malformed",
             Kind::UpstreamRefusedStream => "upstream refused the stream",

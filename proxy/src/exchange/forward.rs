@@ -62,7 +62,7 @@ fn failure_reply(prepared: &Prepared<'_>, error: &Error, record: &Record) -> Loc
         let target = prepared.forwarded.picked.target();
         reply.details = target.no_endpoint_reply().details;
     }
-    let timed_out = matches!(error.kind(), Kind::RequestTimeout | Kind::TryTimeout);
+    let timed_out = matches!(error.kind(), Kind::RequestTimeout | Kind::AttemptTimeout);
     if prepared.response.alt_response && timed_out {
         reply.status = StatusCode::NO_CONTENT;
         reply.body = "";

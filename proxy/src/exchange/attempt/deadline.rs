@@ -70,7 +70,7 @@ impl Deadline {
             return Poll::Ready(Kind::RequestTimeout);
         }
         let per_attempt = self.times.per_attempt.filter(|_| connected);
-        poll_sleep(&mut self.per_attempt, per_attempt, cx).map(|()| Kind::TryTimeout)
+        poll_sleep(&mut self.per_attempt, per_attempt, cx).map(|()| Kind::AttemptTimeout)
     }
 
     /// A further attempt begins.

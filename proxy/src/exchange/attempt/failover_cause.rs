@@ -26,7 +26,7 @@ pub(super) fn cause(tried: Outcome, idempotent: bool, grpc: bool, replay: Replay
             | Kind::UpstreamRefusedStream
             | Kind::UpstreamReset => Some(Cause::Reset),
             // it may be at work still
-            Kind::TryTimeout if idempotent || replay == Replay::Fsm => Some(Cause::Timeout),
+            Kind::AttemptTimeout if idempotent || replay == Replay::Fsm => Some(Cause::Timeout),
             _ => None,
         },
     }
@@ -76,7 +76,7 @@ mod tests {
             (Failed(Kind::UpstreamProtocol), [RESET; 3]),
             (Failed(Kind::UpstreamRefusedStream), [RESET; 3]),
             (Failed(Kind::UpstreamReset), [RESET; 3]),
-            (Failed(Kind::TryTimeout), [NOT, TIMEOUT, TIMEOUT]),
+            (Failed(Kind::AttemptTimeout), [NOT, TIMEOUT, TIMEOUT]),
             (Failed(Kind::RequestTimeout), [NOT; 3]),
             (Failed(Kind::Overflow), [NOT; 3]),
             (Failed(Kind::DownstreamBody), [NOT; 3]),

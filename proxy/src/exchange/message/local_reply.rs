@@ -196,7 +196,7 @@ impl LocalReply {
                 transport: None,
             },
             Kind::RequestTimeout => Self::timeout("response_timeout"),
-            Kind::TryTimeout => Self::timeout("upstream_per_try_timeout"),
+            Kind::AttemptTimeout => Self::timeout("upstream_per_try_timeout"),
             Kind::DownstreamBody => {
                 Self::new(S::BAD_REQUEST, F::DPE, "", "downstream_body_broke_off")
             }
@@ -405,7 +405,7 @@ mod tests {
             "response_timeout",
         ),
         (
-            Kind::TryTimeout,
+            Kind::AttemptTimeout,
             504,
             "UT",
             "upstream request timeout",
@@ -443,7 +443,7 @@ mod tests {
                 "upstream connect error or disconnect/reset before headers. retried and the latest reset reason: \
                  remote connection failure",
             ),
-            (Kind::TryTimeout, "upstream request timeout"),
+            (Kind::AttemptTimeout, "upstream request timeout"),
             (Kind::NoCluster, ""),
         ] {
             let reply = LocalReply {

@@ -31,7 +31,7 @@ pub fn of_failure(kind: Kind) -> Option<Outcome> {
         | Kind::UpstreamProtocol
         | Kind::UpstreamRefusedStream
         | Kind::UpstreamReset => Some(Outcome::Failed),
-        Kind::ConnectTimeout | Kind::RequestTimeout | Kind::TryTimeout => Some(Outcome::TimedOut),
+        Kind::ConnectTimeout | Kind::RequestTimeout | Kind::AttemptTimeout => Some(Outcome::TimedOut),
         Kind::DownstreamBody
         | Kind::NoCluster
         | Kind::NoHealthyUpstream
@@ -82,7 +82,7 @@ mod tests {
         }
         let failed = |kind| super::outcome::<()>(&Err(Error::new(kind)), false);
         assert_eq!(failed(Kind::ConnectFailed), Some(Outcome::Failed));
-        assert_eq!(failed(Kind::TryTimeout), Some(Outcome::TimedOut));
+        assert_eq!(failed(Kind::AttemptTimeout), Some(Outcome::TimedOut));
         assert_eq!(failed(Kind::Overflow), None);
     }
 }

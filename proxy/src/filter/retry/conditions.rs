@@ -212,7 +212,7 @@ impl Conditions {
         use Condition as C;
         let reason = match kind {
             Kind::ConnectFailed | Kind::ConnectTimeout => Reason::ConnectFailure,
-            Kind::TryTimeout => Reason::Timeout,
+            Kind::AttemptTimeout => Reason::Timeout,
             Kind::UpstreamRefusedStream => Reason::RefusedStream,
             Kind::UpstreamClosed | Kind::UpstreamProtocol | Kind::UpstreamReset => Reason::Reset,
             // not the endpoint's doing, or the time is over

@@ -35,7 +35,7 @@ const FAILURES: [Kind; 13] = [
     Kind::NoOriginalDestination,
     Kind::Overflow,
     Kind::RequestTimeout,
-    Kind::TryTimeout,
+    Kind::AttemptTimeout,
     Kind::UpstreamClosed,
     Kind::UpstreamProtocol,
     Kind::UpstreamRefusedStream,
@@ -49,7 +49,7 @@ fn each_condition_matches_its_failures() {
     let any: &[Kind] = &[
         K::ConnectFailed,
         K::ConnectTimeout,
-        K::TryTimeout,
+        K::AttemptTimeout,
         K::UpstreamClosed,
         K::UpstreamProtocol,
         K::UpstreamRefusedStream,
@@ -214,7 +214,7 @@ fn mesh_default_retries_unprocessed_requests() {
         Kind::UpstreamClosed,
         Kind::UpstreamReset,
         Kind::UpstreamProtocol,
-        Kind::TryTimeout,
+        Kind::AttemptTimeout,
     ] {
         assert_eq!(policy.conditions.on_failure(kind, false), None, "{kind:?}");
     }

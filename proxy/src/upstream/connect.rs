@@ -17,18 +17,15 @@ use socket2::SockRef;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, UnixStream};
 
-use super::Protocol;
 use super::alternates::Reach;
 use super::counts::{Counted, Counts};
-use super::http1::Connection;
-use super::http2;
+use super::protocol::Protocol;
 use super::proxy_protocol::Announced;
 use super::stream::Stream;
 use super::tls::{Agreed, Secured};
 use super::tunnel::Tunnel;
 use crate::error::{BoxError, Error, Kind};
 use crate::http2::pulse::KeepAlive;
-use crate::http2::worker_buffers::WorkerBuffers;
 use crate::registry::Address;
 use crate::telemetry::Counter;
 use crate::tls::Inside;
@@ -83,14 +80,6 @@ impl TcpKeepalive {
     }
 }
 
-/// A connection that was just made.
-pub struct Connected {
-    /// Its sending half.
-    pub sender: Sender,
-    /// What it connects.
-    pub ends: Rc<Ends>,
-}
-
 /// The two ends of an upstream connection.
 #[derive(Clone, Debug)]
 pub struct Ends {
@@ -102,32 +91,8 @@ pub struct Ends {
     pub tls: Option<Agreed>,
 }
 
-/// The sending half of an upstream connection.
-pub enum Sender {
-    /// One request at a time.
-    Http1(Box<Connection>),
-    /// Many requests at a time.
-    Http2(http2::Sender),
-}
-
-/// Connects and starts the connection's driver.
-///
-/// # Errors
-///
-/// [`Kind::ConnectFailed`] when no address of the endpoint takes a connection, [`Kind::ConnectTimeout`] when none does
-/// within the timeout. Nothing of a request has been sent in either case.
-pub async fn connect(
-    reach: Reach<'_>,
-    settings: ConnectSettings,
-    counts: &Rc<Counts>,
-    memory: &Rc<WorkerBuffers>,
-) -> Result<Connected, Error> {
-    let opening = open(reach, &settings, counts, memory);
-    within(settings.timeout, opening, counts).await
-}
-
 /// What `connecting` comes to, if it does in time.
-async fn within<T>(
+pub(super) async fn within<T>(
     timeout: Duration,
     connecting: impl Future<Output = Result<T, Error>>,
     counts: &Counts,
@@ -158,7 +123,8 @@ pub struct Dialed {
 ///
 /// # Errors
 ///
-/// Those of [`connect`].
+/// [`Kind::ConnectFailed`] when no address of the endpoint takes a connection, [`Kind::ConnectTimeout`] when none does
+/// within the timeout.
 pub async fn dial(
     reach: Reach<'_>,
     settings: &ConnectSettings,
@@ -183,7 +149,7 @@ pub async fn dial(
 }
 
 /// A connected socket on which all has been said that comes before what it carries.
-async fn begin(
+pub(super) async fn begin(
     reach: Reach<'_>,
     settings: &ConnectSettings,
     inside: Inside,
@@ -251,27 +217,6 @@ async fn socket(
         tls: None,
     };
     Ok((stream, ends))
-}
-
-async fn open(
-    reach: Reach<'_>,
-    settings: &ConnectSettings,
-    counts: &Rc<Counts>,
-    memory: &Rc<WorkerBuffers>,
-) -> Result<Connected, Error> {
-    let inside = settings.protocol.into();
-    let (stream, ends) = begin(reach, settings, inside, counts).await?;
-    let counted = Counted::opened(counts);
-    let sender = match settings.protocol {
-        Protocol::Http1 => Sender::Http1(Connection::new(stream, Rc::clone(&ends), counted)),
-        Protocol::Http2 => Sender::Http2(http2::Sender::new(
-            stream,
-            counted,
-            memory,
-            settings.keep_alive,
-        )),
-    };
-    Ok(Connected { sender, ends })
 }
 
 /// The path as the kernel wants it: a name in the abstract namespace begins with a zero byte.

@@ -11,32 +11,32 @@
 
 mod call;
 mod driver;
+mod hold;
 mod incoming;
+mod link;
 mod slot;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Waker;
 
 use bytes::Bytes;
+use hyper::Request;
 use hyper::body::Body;
-use hyper::{Request, StatusCode};
 
 pub use self::call::{Call, Failed};
 pub use self::incoming::Incoming;
 
-use self::slot::ReceivedResponse;
+use self::link::{Link, OUTPUT_BYTES_MAX, State};
 use super::counts::Counted;
-use super::failure::Fault;
 use super::http1::{Interim, RESPONSE_HEAD_BYTES_MAX};
 use super::stream::Stream;
 use super::streams::StreamLimit;
 use crate::error::BoxError;
-use crate::http2::client::{Client, Event};
+use crate::http2::client::Client;
+use crate::http2::pulse;
 use crate::http2::settings::Settings;
 use crate::http2::worker_buffers::WorkerBuffers;
-use crate::http2::{Reason, pulse};
 use crate::registry::{Closing, ConnectionPermit};
 
 /// Receive window of one stream and of a connection: large enough to fill a fast link, small enough to bound what a
@@ -44,14 +44,8 @@ use crate::registry::{Closing, ConnectionPermit};
 const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
-/// Bytes that wait to be written, past which no request and no body adds more.
-const OUTPUT_BYTES_MAX: usize = 64 * 1024;
-
 /// Streams that we reset for the peer's errors before the connection goes with them.
 const ERROR_RESETS_MAX: usize = 1024;
-
-/// Interim responses to one request that wait; further ones are dropped, which their sender must expect.
-const INTERIMS_WAITING_MAX: usize = 8;
 
 /// The sending half of a connection, which ends with the last request once this is dropped.
 #[derive(Debug)]
@@ -170,153 +164,6 @@ impl Drop for Sender {
         let mut state = self.link.0.borrow_mut();
         state.retired = true;
         state.wake_driver();
-    }
-}
-
-/// A connection, for its driver and its requests.
-#[derive(Debug)]
-struct Link(RefCell<State>);
-
-#[derive(Debug)]
-struct State {
-    engine: Client,
-    /// Until it is over.
-    stream: Option<Stream>,
-    /// Given up after the socket.
-    permit: Option<ConnectionPermit>,
-    memory: Rc<WorkerBuffers>,
-    /// Reads that brought something.
-    moved: u32,
-    /// The beginning of a frame of which the rest is not there yet.
-    rest: Vec<u8>,
-    /// The received response of each stream, by its place.
-    slots: Vec<ReceivedResponse>,
-    /// Requests that wait until less waits to be written.
-    for_room: Vec<Waker>,
-    driver: Option<Waker>,
-    /// Whether the driver is going to run.
-    woken: bool,
-    /// Whether no further request comes.
-    retired: bool,
-    /// Why it is over, once it is.
-    end: Option<Fault>,
-    limit: Rc<StreamLimit>,
-}
-
-impl State {
-    /// Makes the driver run, once for all that is said until then.
-    fn wake_driver(&mut self) {
-        if !self.woken {
-            self.woken = true;
-            if let Some(driver) = &self.driver {
-                driver.wake_by_ref();
-            }
-        }
-    }
-
-    /// The same, if there is anything to write.
-    fn flush(&mut self) {
-        if !self.woken && !self.engine.output().is_empty() {
-            self.wake_driver();
-        }
-    }
-
-    /// Takes all whole frames from the input; how much of it that is.
-    fn take(&mut self, input: &[u8]) -> Result<usize, Reason> {
-        let mut at = 0;
-        loop {
-            let received = self.engine.receive(&input[at..])?;
-            if received.used == 0 {
-                return Ok(at);
-            }
-            if let Some(event) = received.event {
-                self.on_event(event, &input[at..]);
-            }
-            at += received.used;
-        }
-    }
-
-    fn on_event(&mut self, event: Event, input: &[u8]) {
-        match event {
-            Event::Response { place, head, end } => {
-                let slot = &mut self.slots[place];
-                slot.head = Some(head);
-                slot.got(end);
-            }
-            Event::Interim {
-                place,
-                status,
-                headers,
-            } => {
-                let slot = &mut self.slots[place];
-                // not requested: `Expect` is answered downstream
-                let wanted = status != StatusCode::CONTINUE;
-                if wanted && slot.interims.len() < INTERIMS_WAITING_MAX {
-                    slot.interims.push((status, headers));
-                    slot.got(false);
-                }
-            }
-            Event::Data { place, range, end } => {
-                let slot = &mut self.slots[place];
-                slot.push(&input[range]);
-                slot.got(end);
-            }
-            Event::Trailers { place, trailers } => {
-                let slot = &mut self.slots[place];
-                slot.trailers = Some(trailers);
-                slot.got(true);
-            }
-            Event::Reset {
-                place,
-                reason,
-                by_peer,
-            } => {
-                let fault = match by_peer {
-                    true => Fault::of_reset(reason),
-                    false => Fault::Violation(reason),
-                };
-                self.slots[place].fail(fault);
-                self.settle(place);
-            }
-            Event::Limit => self.limit.update(self.engine.streams_max()),
-            Event::Leaving { reason } => {
-                tracing::debug!(%reason, "upstream connection leaves");
-                self.limit.end();
-                for place in 0..self.slots.len() {
-                    if !self.engine.is_open(place) {
-                        self.slots[place].fail(Fault::Refused);
-                        self.settle(place);
-                    }
-                }
-            }
-        }
-    }
-
-    /// The connection is over, and with it all of its streams.
-    fn end(&mut self, fault: Fault) {
-        if self.end.is_some() {
-            return;
-        }
-        self.end = Some(fault);
-        self.limit.end();
-        self.engine.end();
-        for place in 0..self.slots.len() {
-            self.slots[place].fail(fault);
-            self.settle(place);
-        }
-        for waiter in self.for_room.drain(..) {
-            waiter.wake();
-        }
-        self.wake_driver();
-    }
-
-    /// A stream without a reader may be over while its request is still being sent.
-    fn settle(&mut self, place: usize) {
-        let slot = &mut self.slots[place];
-        if slot.detached && !self.engine.is_open(place) {
-            slot.detached = false;
-            self.engine.vacate(place);
-        }
     }
 }
 

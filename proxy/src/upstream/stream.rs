@@ -9,7 +9,7 @@ use rustls::client::UnbufferedClientConnection;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::tunnel::Tunnelled;
+use super::tunnelled::Tunnelled;
 use crate::runtime::gather;
 use crate::tls::encrypted::Encrypted;
 
@@ -21,7 +21,7 @@ pub enum Stream {
     /// TLS over one of the others.
     Tls(Box<Encrypted<Stream, UnbufferedClientConnection>>),
     /// One of the others through a tunnel.
-    Tunnelled(Box<Tunnelled>),
+    Tunnelled(Box<Tunnelled<Stream>>),
     /// A Unix stream socket.
     Unix(UnixStream),
 }

@@ -31,7 +31,9 @@ pub fn of_failure(kind: Kind) -> Option<Outcome> {
         | Kind::UpstreamProtocol
         | Kind::UpstreamRefusedStream
         | Kind::UpstreamReset => Some(Outcome::Failed),
-        Kind::ConnectTimeout | Kind::RequestTimeout | Kind::AttemptTimeout => Some(Outcome::TimedOut),
+        Kind::ConnectTimeout | Kind::RequestTimeout | Kind::AttemptTimeout => {
+            Some(Outcome::TimedOut)
+        }
         Kind::DownstreamBody
         | Kind::NoCluster
         | Kind::NoHealthyUpstream

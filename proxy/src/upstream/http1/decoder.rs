@@ -1,10 +1,11 @@
 //! Takes the framing off a response's body (RFC 9112, section 7).
 
 use bytes::{Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use httparse::Status;
 
-use super::head::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX, is_too_late};
+use super::limits::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
 use crate::error::{Error, Kind};
 
 /// Most bytes of a chunk's size line, its extensions included.
@@ -186,6 +187,21 @@ fn trailers(input: &mut BytesMut) -> Result<Option<HeaderMap>, Error> {
     };
     let _ = input.split_to(length);
     Ok(Some(trailers))
+}
+
+/// Whether this field is meaningless or harmful as a trailer, because it is needed before the body (RFC 9110,
+/// section 6.5.1).
+pub(super) fn is_too_late(name: &HeaderName) -> bool {
+    const FIELDS: [HeaderName; 7] = [
+        CONNECTION,
+        CONTENT_LENGTH,
+        HOST,
+        TE,
+        TRAILER,
+        TRANSFER_ENCODING,
+        UPGRADE,
+    ];
+    FIELDS.contains(name)
 }
 
 #[cfg(test)]

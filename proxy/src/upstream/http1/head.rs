@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use bytes::BytesMut;
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use httparse::{ParserConfig, Status};
@@ -11,13 +11,8 @@ use hyper::ext::ReasonPhrase;
 use smallvec::SmallVec;
 
 use super::decoder::Decoder;
+use super::limits::{RESPONSE_HEAD_BYTES_MAX, RESPONSE_HEADERS_MAX};
 use crate::error::{Error, Kind};
-
-/// Largest response head that is accepted, in bytes; a longer one is a protocol error. Envoy's default.
-pub const RESPONSE_HEAD_BYTES_MAX: usize = 60 * 1024;
-
-/// Most header lines in a response head; more is a protocol error.
-pub const RESPONSE_HEADERS_MAX: usize = 100;
 
 /// How the body of a request is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,21 +88,6 @@ pub fn replace(head: &mut Vec<u8>, name: &HeaderName, value: &HeaderValue) {
     if let Some(length) = find(&head[start..], b"\r\n") {
         head.splice(start..start + length, value.as_bytes().iter().copied());
     }
-}
-
-/// Whether this field would have been needed before the body, and means nothing, or harm, as a trailer (RFC 9110,
-/// section 6.5.1).
-pub(super) fn is_too_late(name: &HeaderName) -> bool {
-    const FIELDS: [HeaderName; 7] = [
-        CONNECTION,
-        CONTENT_LENGTH,
-        HOST,
-        TE,
-        TRAILER,
-        TRANSFER_ENCODING,
-        UPGRADE,
-    ];
-    FIELDS.contains(name)
 }
 
 /// What the response head depends on.

@@ -10,8 +10,8 @@ use hyper::body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::oneshot;
 
+use super::connection::{Connection, Wire};
 use super::decoder::{Decoder, Step};
-use super::{Connection, Wire};
 use crate::error::{Error, Kind};
 use crate::registry::RequestPermit;
 

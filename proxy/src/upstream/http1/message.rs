@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use hyper::body::{Body, Frame};
 use tokio::io::AsyncWrite;
 
+use super::decoder::is_too_late;
 use super::head::{self, ExpectedResponse, Framing};
 use crate::error::{BoxError, Error, Kind};
 use crate::upstream::buffers::Buffer;
@@ -240,7 +241,7 @@ where
             Left::Chunks => {
                 self.frame(format_args!("0\r\n"));
                 for (name, value) in trailers.iter().flatten() {
-                    if !head::is_too_late(name) {
+                    if !is_too_late(name) {
                         head::line(&mut self.head, name, value);
                     }
                 }

@@ -1,5 +1,8 @@
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::os::fd::AsFd;
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::poll;
@@ -7,14 +10,20 @@ use http::Request;
 use http_body_util::channel::{Channel, Sender};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::task::{LocalSet, yield_now};
+use tokio::time::Instant;
 
+use super::connection::{READ_BYTES, READ_BYTES_MAX};
+use super::exchange::{INTERIM_MAX, REST_TIME_MAX};
 use super::*;
+use crate::error::{BoxError, Error, Kind};
 use crate::registry::Address;
 use crate::telemetry::{BuildInfo, Telemetry, WorkerId};
-use crate::upstream::{Buffers, Counts};
+use crate::upstream::counts::Counted;
+use crate::upstream::stream::Stream;
+use crate::upstream::{Buffers, Counts, Ends};
 
 type TestBody = UnsyncBoxBody<Bytes, BoxError>;
 

@@ -13,9 +13,10 @@ use hyper::{Method, Request, Response, Version};
 
 use super::super::failure::Fault;
 use super::super::http1::Interim;
+use super::hold::Hold;
 use super::incoming::Incoming;
-use super::slot::{Hold, ReceivedResponse};
-use super::{Link, State};
+use super::link::{Link, State};
+use super::slot::ReceivedResponse;
 use crate::error::{BoxError, Error};
 use crate::http2::Reason;
 

@@ -12,8 +12,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::super::counts::Counted;
 use super::super::failure::Fault;
+use super::super::stream::Stream;
 use super::super::tls::late_refusal;
-use super::{Link, OUTPUT_BYTES_MAX, State};
+use super::link::{Link, OUTPUT_BYTES_MAX, State};
 use crate::http2::Reason;
 use crate::http2::output::SLICES;
 use crate::http2::pulse::{Beat, KeepAlive, Pulse};
@@ -140,7 +141,7 @@ impl State {
     /// Reads once.
     fn read(
         &mut self,
-        read: impl FnOnce(&mut super::Stream, &mut ReadBuf<'_>) -> Poll<io::Result<()>>,
+        read: impl FnOnce(&mut Stream, &mut ReadBuf<'_>) -> Poll<io::Result<()>>,
     ) -> Read {
         let Some(stream) = &mut self.stream else {
             return Read::Over;

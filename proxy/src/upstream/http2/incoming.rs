@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
-use super::slot::Hold;
+use super::hold::Hold;
 use crate::error::Error;
 
 /// The body of a response. Dropped before its end, it gives the stream up.

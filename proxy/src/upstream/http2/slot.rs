@@ -1,14 +1,11 @@
-//! The received part of a stream's response, and the hold that its request has on it.
+//! The received part of a stream's response.
 
-use std::rc::Rc;
 use std::task::Waker;
 
 use bytes::{Bytes, BytesMut};
 use hyper::{HeaderMap, StatusCode};
 
 use super::super::failure::Fault;
-use super::Link;
-use crate::http2::Reason;
 use crate::http2::head::Response;
 
 /// The received part of one stream's response. Bounded by the stream's window, the limit of header lists, and the number of interim
@@ -27,7 +24,7 @@ pub(super) struct ReceivedResponse {
     pub(super) fault: Option<Fault>,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// References to it: the reader, and perhaps a task that writes.
+    /// Holds on it: the one who reads, and perhaps a task that writes.
     pub(super) holders: u8,
     /// Whether the rest of the request is sent although no holder is left.
     pub(super) detached: bool,
@@ -102,68 +99,5 @@ fn wait(place: &mut Option<Waker>, waker: &Waker) {
     match place {
         Some(known) => known.clone_from(waker),
         None => *place = Some(waker.clone()),
-    }
-}
-
-/// What a hold on a stream is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
-    /// The response.
-    Read,
-    /// The rest of the request.
-    Write,
-}
-
-/// A hold on a stream. With the one that reads ends the stream, unless its response is complete.
-#[derive(Debug)]
-pub(super) struct Hold {
-    pub(super) link: Rc<Link>,
-    pub(super) place: usize,
-    purpose: Use,
-}
-
-impl Hold {
-    /// The reference of the request that opened the stream in this slot.
-    pub(super) fn new(link: &Rc<Link>, place: usize) -> Self {
-        Self {
-            link: Rc::clone(link),
-            place,
-            purpose: Use::Read,
-        }
-    }
-
-    /// A hold of a task that sends the rest of the request.
-    pub(super) fn for_the_rest(&self) -> Self {
-        self.link.0.borrow_mut().slots[self.place].holders += 1;
-        Self {
-            link: Rc::clone(&self.link),
-            place: self.place,
-            purpose: Use::Write,
-        }
-    }
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        let place = self.place;
-        let state = &mut *self.link.0.borrow_mut();
-        let slot = &mut state.slots[place];
-        slot.holders -= 1;
-        let last = slot.holders == 0;
-        let complete = slot.ended;
-        if self.purpose == Use::Read && !complete {
-            state.engine.cancel(place, Reason::CANCEL);
-            slot.wake_writer();
-        }
-        if last {
-            // the next stream in the place finds nothing of this one
-            *slot = ReceivedResponse::default();
-            if complete && state.engine.is_sending(place) {
-                slot.detached = true;
-            } else {
-                state.engine.vacate(place);
-            }
-        }
-        state.flush();
     }
 }

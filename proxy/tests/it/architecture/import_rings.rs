@@ -7,7 +7,6 @@ use super::imports::Imports;
 use super::{root, rust_files};
 
 /// Modules in which rings of files remain, by crate; `*` is a ring over several modules. The list only shrinks.
-const OPEN_RINGS: &[(&str, &str)] = &[("proxy", "pool"), ("proxy", "upstream")];
 
 /// The imports of a crate, without those of its tests and of its binaries.
 fn imports(package: &str) -> Imports {

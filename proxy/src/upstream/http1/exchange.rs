@@ -1,0 +1,189 @@
+//! One request and its response on a connection.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use hyper::body::Body;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::connection::Connection;
+use super::head::{self, Head};
+use super::incoming::{Incoming, Sent};
+use super::message::{Fault, Message};
+use crate::error::{BoxError, Error, Kind};
+use crate::upstream::tls::{late_refusal, refused_late};
+
+/// How long the rest of a request may take to be sent once its response is over.
+pub(super) const REST_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Most interim responses before the final one.
+pub(super) const INTERIM_MAX: u32 = 32;
+
+impl Connection {
+    /// Sends a request and reads the head of its response. The body of the request goes on in a task if the response
+    /// comes first; else the message stays where it is, for another try if there was an error.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::UpstreamClosed`], [`Kind::UpstreamProtocol`], or [`Kind::DownstreamBody`].
+    pub async fn exchange<B>(
+        mut self: Box<Self>,
+        message: &mut Option<Message<B>>,
+    ) -> Result<Response<Incoming>, Error>
+    where
+        B: Body<Data = Bytes> + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let mut step = Step::Begin;
+        let head = poll_fn(|cx| match message.as_mut() {
+            Some(message) => self.poll_exchange(cx, message, &mut step),
+            None => Poll::Ready(Err(Error::new(Kind::DownstreamBody))),
+        });
+        let head = head.await?;
+        self.carried = self.carried.saturating_add(1);
+        self.interim = 0;
+        let sent = match step {
+            Step::Sent => Sent::Whole,
+            Step::Broken => Sent::Broken,
+            Step::Begin | Step::Send => match message.take() {
+                Some(message) => self.send_rest(message),
+                None => Sent::Broken,
+            },
+        };
+        let mut response = Response::new(Incoming::new(self, head.decoder, head.persistent, sent));
+        *response.status_mut() = head.status;
+        *response.headers_mut() = head.headers;
+        if let Some(reason) = head.reason {
+            response.extensions_mut().insert(reason);
+        }
+        Ok(response)
+    }
+
+    fn poll_exchange<B>(
+        &mut self,
+        cx: &mut Context<'_>,
+        message: &mut Message<B>,
+        step: &mut Step,
+    ) -> Poll<Result<Head, Error>>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: Into<BoxError>,
+    {
+        if *step == Step::Begin {
+            // Requests that came in together go out together, after all of them were read: to a peer on this machine,
+            // many writes in a row cost one wake-up, and single ones one each. Measured: 8 % of the CPU of a small
+            // request over loopback.
+            *step = Step::Send;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if *step == Step::Send {
+            // The last look before the first byte: bytes that are there now were not requested.
+            if self.is_used() && !message.is_begun() && self.is_stale() {
+                let text = "ended, or spoke, while it waited";
+                return Poll::Ready(Err(Error::new(Kind::UpstreamClosed).with_source(text)));
+            }
+            match self.wire.poll(|stream| message.poll_send(stream, cx)) {
+                Poll::Ready(Ok(())) => *step = Step::Sent,
+                Poll::Ready(Err(Fault::Body(error))) => return Poll::Ready(Err(error)),
+                // The peer may have said why before it stopped listening: its response is worth reading.
+                Poll::Ready(Err(Fault::Socket(error))) => {
+                    tracing::debug!(%error, "upstream takes nothing more");
+                    *step = Step::Broken;
+                }
+                Poll::Pending => {}
+            }
+        }
+        while self.interim <= INTERIM_MAX {
+            let head = ready!(self.poll_head(cx, message))?;
+            match head.status {
+                // not requested: `Expect` is answered downstream
+                StatusCode::CONTINUE => {}
+                StatusCode::SWITCHING_PROTOCOLS => return Poll::Ready(Ok(head)),
+                status if status.is_informational() => message.tell_interim(status, head.headers),
+                _ => return Poll::Ready(Ok(head)),
+            }
+            self.interim += 1;
+        }
+        let error = Error::new(Kind::UpstreamProtocol).with_source("too many interim responses");
+        Poll::Ready(Err(error))
+    }
+
+    fn poll_head<B>(
+        &mut self,
+        cx: &mut Context<'_>,
+        message: &mut Message<B>,
+    ) -> Poll<Result<Head, Error>>
+    where
+        B: Body<Data = Bytes> + Unpin,
+        B::Error: Into<BoxError>,
+    {
+        loop {
+            if !self.input.is_empty() {
+                let asked = message.asked();
+                if let Some(head) = head::parse(&mut self.input, message.headers_mut(), asked)? {
+                    return Poll::Ready(Ok(head));
+                }
+            }
+            let closed = || Error::new(Kind::UpstreamClosed);
+            match ready!(self.poll_fill(cx)) {
+                Ok(0) => return Poll::Ready(Err(closed())),
+                Ok(_) => {}
+                Err(error) => {
+                    let first = self.carried == 0 && self.input.is_empty();
+                    let late = late_refusal(&error).filter(|_| first);
+                    let error = late.map_or_else(|| closed().with_source(error), refused_late);
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+    }
+
+    /// Sends what is left of a message in a task, which the response outlives by [`REST_TIME_MAX`] at most.
+    fn send_rest<B>(&self, mut message: Message<B>) -> Sent
+    where
+        B: Body<Data = Bytes> + Unpin + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let wire = Rc::clone(&self.wire);
+        let done = Rc::new(Cell::new(false));
+        let told = Rc::clone(&done);
+        let (response, response_over) = oneshot::channel();
+        tokio::task::spawn_local(async move {
+            let mut send = pin!(poll_fn(
+                |cx| wire.poll(|stream| message.poll_send(stream, cx))
+            ));
+            let sent = tokio::select! {
+                sent = &mut send => Some(sent),
+                _ = response_over => timeout(REST_TIME_MAX, send).await.ok(),
+            };
+            match sent {
+                Some(Ok(())) => told.set(true),
+                Some(Err(fault)) => {
+                    tracing::debug!(?fault, "request body stopped after its response");
+                }
+                None => tracing::debug!("upstream takes no more of the request"),
+            }
+        });
+        Sent::InTheBackground {
+            done,
+            _response: response,
+        }
+    }
+}
+
+/// How far a request has been sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Begin,
+    Broken,
+    Send,
+    Sent,
+}

@@ -1,0 +1,70 @@
+//! The hold that a request has on its stream.
+
+use std::rc::Rc;
+
+use super::link::Link;
+use super::slot::ReceivedResponse;
+use crate::http2::Reason;
+
+/// What a hold on a stream is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// The response.
+    Read,
+    /// The rest of the request.
+    Write,
+}
+
+/// A hold on a stream. With the one that reads ends the stream, unless its response is complete.
+#[derive(Debug)]
+pub(super) struct Hold {
+    pub(super) link: Rc<Link>,
+    pub(super) place: usize,
+    purpose: Use,
+}
+
+impl Hold {
+    /// A hold of the one who opened the stream in this place.
+    pub(super) fn new(link: &Rc<Link>, place: usize) -> Self {
+        Self {
+            link: Rc::clone(link),
+            place,
+            purpose: Use::Read,
+        }
+    }
+
+    /// A hold of a task that sends the rest of the request.
+    pub(super) fn for_the_rest(&self) -> Self {
+        self.link.0.borrow_mut().slots[self.place].holders += 1;
+        Self {
+            link: Rc::clone(&self.link),
+            place: self.place,
+            purpose: Use::Write,
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let place = self.place;
+        let state = &mut *self.link.0.borrow_mut();
+        let slot = &mut state.slots[place];
+        slot.holders -= 1;
+        let last = slot.holders == 0;
+        let complete = slot.ended;
+        if self.purpose == Use::Read && !complete {
+            state.engine.cancel(place, Reason::CANCEL);
+            slot.wake_writer();
+        }
+        if last {
+            // the next stream in the place finds nothing of this one
+            *slot = ReceivedResponse::default();
+            if complete && state.engine.is_sending(place) {
+                slot.detached = true;
+            } else {
+                state.engine.vacate(place);
+            }
+        }
+        state.flush();
+    }
+}

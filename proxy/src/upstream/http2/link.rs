@@ -1,0 +1,169 @@
+//! The state of a connection, for its driver and its requests.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::task::Waker;
+
+use hyper::StatusCode;
+
+use super::slot::ReceivedResponse;
+use crate::http2::Reason;
+use crate::http2::client::{Client, Event};
+use crate::http2::worker_buffers::WorkerBuffers;
+use crate::registry::ConnectionPermit;
+use crate::upstream::failure::Fault;
+use crate::upstream::stream::Stream;
+use crate::upstream::streams::StreamLimit;
+
+/// Bytes that wait to be written, past which no request and no body adds more.
+pub(super) const OUTPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// Interim responses to one request that wait; further ones are dropped, which their sender must expect.
+const INTERIMS_WAITING_MAX: usize = 8;
+
+/// A connection, for its driver and its requests.
+#[derive(Debug)]
+pub(super) struct Link(pub(super) RefCell<State>);
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) engine: Client,
+    /// Until it is over.
+    pub(super) stream: Option<Stream>,
+    /// Given up after the socket.
+    pub(super) permit: Option<ConnectionPermit>,
+    pub(super) memory: Rc<WorkerBuffers>,
+    /// Reads that brought something.
+    pub(super) moved: u32,
+    /// The beginning of a frame of which the rest is not there yet.
+    pub(super) rest: Vec<u8>,
+    /// The received response of each stream, by its place.
+    pub(super) slots: Vec<ReceivedResponse>,
+    /// Requests that wait until less waits to be written.
+    pub(super) for_room: Vec<Waker>,
+    pub(super) driver: Option<Waker>,
+    /// Whether the driver is going to run.
+    pub(super) woken: bool,
+    /// Whether no further request comes.
+    pub(super) retired: bool,
+    /// Why it is over, once it is.
+    pub(super) end: Option<Fault>,
+    pub(super) limit: Rc<StreamLimit>,
+}
+
+impl State {
+    /// Makes the driver run, once for all that is said until then.
+    pub(super) fn wake_driver(&mut self) {
+        if !self.woken {
+            self.woken = true;
+            if let Some(driver) = &self.driver {
+                driver.wake_by_ref();
+            }
+        }
+    }
+
+    /// The same, if there is anything to write.
+    pub(super) fn flush(&mut self) {
+        if !self.woken && !self.engine.output().is_empty() {
+            self.wake_driver();
+        }
+    }
+
+    /// Takes all whole frames from the input; how much of it that is.
+    pub(super) fn take(&mut self, input: &[u8]) -> Result<usize, Reason> {
+        let mut at = 0;
+        loop {
+            let received = self.engine.receive(&input[at..])?;
+            if received.used == 0 {
+                return Ok(at);
+            }
+            if let Some(event) = received.event {
+                self.on_event(event, &input[at..]);
+            }
+            at += received.used;
+        }
+    }
+
+    pub(super) fn on_event(&mut self, event: Event, input: &[u8]) {
+        match event {
+            Event::Response { place, head, end } => {
+                let slot = &mut self.slots[place];
+                slot.head = Some(head);
+                slot.got(end);
+            }
+            Event::Interim {
+                place,
+                status,
+                headers,
+            } => {
+                let slot = &mut self.slots[place];
+                // not requested: `Expect` is answered downstream
+                let wanted = status != StatusCode::CONTINUE;
+                if wanted && slot.interims.len() < INTERIMS_WAITING_MAX {
+                    slot.interims.push((status, headers));
+                    slot.got(false);
+                }
+            }
+            Event::Data { place, range, end } => {
+                let slot = &mut self.slots[place];
+                slot.push(&input[range]);
+                slot.got(end);
+            }
+            Event::Trailers { place, trailers } => {
+                let slot = &mut self.slots[place];
+                slot.trailers = Some(trailers);
+                slot.got(true);
+            }
+            Event::Reset {
+                place,
+                reason,
+                by_peer,
+            } => {
+                let fault = match by_peer {
+                    true => Fault::of_reset(reason),
+                    false => Fault::Violation(reason),
+                };
+                self.slots[place].fail(fault);
+                self.settle(place);
+            }
+            Event::Limit => self.limit.update(self.engine.streams_max()),
+            Event::Leaving { reason } => {
+                tracing::debug!(%reason, "upstream connection leaves");
+                self.limit.end();
+                for place in 0..self.slots.len() {
+                    if !self.engine.is_open(place) {
+                        self.slots[place].fail(Fault::Refused);
+                        self.settle(place);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The connection is over, and with it all of its streams.
+    pub(super) fn end(&mut self, fault: Fault) {
+        if self.end.is_some() {
+            return;
+        }
+        self.end = Some(fault);
+        self.limit.end();
+        self.engine.end();
+        for place in 0..self.slots.len() {
+            self.slots[place].fail(fault);
+            self.settle(place);
+        }
+        for waiter in self.for_room.drain(..) {
+            waiter.wake();
+        }
+        self.wake_driver();
+    }
+
+    /// A stream without a reader may be over while its request is still being sent.
+    pub(super) fn settle(&mut self, place: usize) {
+        let slot = &mut self.slots[place];
+        if slot.detached && !self.engine.is_open(place) {
+            slot.detached = false;
+            self.engine.vacate(place);
+        }
+    }
+}

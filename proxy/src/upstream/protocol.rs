@@ -1,0 +1,23 @@
+//! What connections to an endpoint speak.
+
+/// What the connections to an endpoint speak.
+///
+/// Source: the port's `appProtocol`, its name or its protocol field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    #[default]
+    Http1,
+    /// HTTP/2 with prior knowledge.
+    Http2,
+}
+
+impl Protocol {
+    /// For people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "HTTP/1.1",
+            Self::Http2 => "HTTP/2",
+        }
+    }
+}

@@ -68,7 +68,7 @@ pub struct AcceptedConnection<A> {
     pub(super) stream: Box<Stream>,
     pub(super) member: ConnectionHandle,
     pub(super) downstream: Downstream,
-    /// Of a connection whose TLS ends here.
+    /// The result of the TLS handshake, if TLS ends here.
     pub(super) tls: Option<Box<Handshake>>,
 }
 
@@ -141,7 +141,7 @@ impl<A: Handler> AcceptedConnection<A> {
         .await;
     }
 
-    /// Carries the connection as it is to where one of the routes leads; without routes, closes it and tells so.
+    /// Proxies the connection as raw TCP, by the first route that matches; without routes, closes and records it.
     pub async fn opaque(
         mut self,
         routes: Option<Arc<OpaqueRoutes>>,

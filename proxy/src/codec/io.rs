@@ -1,4 +1,4 @@
-//! The downstream socket as hyper sees it: watched, so that we know what hyper does not tell.
+//! The downstream socket as hyper sees it, with the counts and times that hyper does not expose.
 //!
 //! A [`Stream`] feeds what it reads to [`Framing`] before hyper parses it, and notes on the shared [`Wire`] where the
 //! connection stands. All of it stays on one thread; atomics are used only because an upgraded connection has to be
@@ -125,7 +125,7 @@ impl Wire {
         held
     }
 
-    /// Whether a body that was held may go on, since all that was taken of it is written. Tells so once.
+    /// Whether a body that was held may go on, since all that was taken of it is written. True once.
     pub fn take_released(&self) -> bool {
         let released = self.held.load(Ordering::Relaxed) && !self.is_unflushed();
         if released {

@@ -32,7 +32,7 @@ pub struct Header {
 pub enum Found {
     /// A header.
     Header(Header),
-    /// More bytes are needed to tell.
+    /// More bytes are needed to decide.
     More,
     /// Something else.
     None,

@@ -53,7 +53,7 @@ impl ListenerStatus {
     }
 }
 
-/// Shared by workers, who write, and control and admin, who read. Changes a few times per reload.
+/// Workers write it; control and admin read it. Changes a few times per reload.
 #[derive(Clone, Debug)]
 pub struct ListenerStatusTable {
     listeners: Arc<Mutex<Listeners>>,
@@ -174,7 +174,7 @@ impl Listeners {
     ) -> io::Result<(ListenAddress, Listening)> {
         let listener = match bound(&self.states, key).and_then(ListenAddress::ip) {
             Some(bound) => socket::listen(bound, backlog)?,
-            // The probe would take our own sockets for somebody else's.
+            // The probe would take our own sockets for those of another process.
             None if self.overlaps_own(address) => socket::listen(address, backlog)?,
             None => socket::probe(address).and_then(|()| socket::listen(address, backlog))?,
         };

@@ -132,7 +132,7 @@ async fn wait(pool: &EndpointPool, target: &PoolTarget<'_>, reuses: bool) -> Res
         Turn::Connect(permit) => Ok(Turned::Leave(permit)),
         Turn::Reuse => {
             let connection = pool.http1.take_aside(waiting.place.ticket());
-            // put there before it was told
+            // put there before it was woken
             let connection = connection.ok_or_else(|| Error::new(Kind::UpstreamClosed))?;
             Ok(Turned::Connection(connection))
         }

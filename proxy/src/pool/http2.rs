@@ -57,7 +57,7 @@ struct Connection {
     /// Requests that were given to it.
     carried: Cell<u32>,
     made: Instant,
-    /// Tells other workers that it carries no request, where there is a limit of connections.
+    /// Announces to other workers that it carries no request, if connections are limited.
     mark: Cell<Option<IdleMark>>,
     /// When its last request began or ended.
     used: Cell<Instant>,
@@ -103,7 +103,7 @@ impl StreamHold {
 
 impl Drop for StreamHold {
     fn drop(&mut self) {
-        // before its place, which somebody may wait for
+        // before its stream, for which a request may wait
         self.permit = None;
         self.connection.active.set(self.connection.active.get() - 1);
         if self.connection.active.get() == 0 {
@@ -217,7 +217,7 @@ impl Shared {
         self.opening.get() == 0 && self.open.borrow().is_empty()
     }
 
-    /// Tells everyone in line that there will be no stream, or to ask again.
+    /// Ends the wait of all queued requests: with this failure, or to pick again.
     fn dismiss(&self, failure: Option<&Error>) {
         let waiting = self.waiting.take();
         for waiter in waiting {
@@ -305,7 +305,7 @@ impl Shared {
 pub(super) struct Message<'a, B> {
     /// Taken once something was done with it.
     pub(super) request: &'a mut Option<Request<B>>,
-    /// Who takes interim responses.
+    /// The receiver of interim responses.
     pub(super) interim: Option<&'a Arc<dyn Interim>>,
 }
 
@@ -373,7 +373,7 @@ fn pick(pool: &Rc<EndpointPool>) -> Option<StreamHold> {
         if !(crowded && connections.pass_over(&shared.tickets.borrow())) {
             break connection;
         }
-        // somebody else has waited for its place long enough
+        // a request on another worker has waited long enough for a connection
         pool.counts.add(Counter::PoolConnectionLimit, 1);
         shared.retire(&connection);
     };
@@ -394,7 +394,7 @@ fn pick(pool: &Rc<EndpointPool>) -> Option<StreamHold> {
     })
 }
 
-/// Gives the streams that are free to those who wait for one, in their order.
+/// Gives free streams to queued requests, in their order.
 fn hand_out(pool: &Rc<EndpointPool>) {
     let shared = &pool.http2;
     while shared.has_waiters() {
@@ -516,7 +516,7 @@ async fn leave_to_open(pool: &EndpointPool) -> Option<ConnectionPermit> {
     }
 }
 
-/// Opens one connection, tells those who wait, and follows what its peer allows until its end.
+/// Opens one connection, gives its streams to queued requests, and follows the peer's stream limit until its end.
 async fn open_one(pool: Rc<EndpointPool>, order: Order, permit: Option<ConnectionPermit>) {
     let shared = &pool.http2;
     let permit = match permit {

@@ -23,7 +23,7 @@ pub(super) struct Stack {
 struct Idle {
     connection: Box<Connection>,
     since: Instant,
-    /// Tells other workers of it, where there is a limit.
+    /// Announces it to other workers, if connections are limited.
     mark: Option<IdleMark>,
 }
 

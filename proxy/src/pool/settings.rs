@@ -114,7 +114,7 @@ pub struct PoolSettings {
     ///
     /// Source: DestinationRule `connectionPool.tcp.tcpKeepalive`.
     pub tcp_keepalive: Option<TcpKeepalive>,
-    /// The header that tells the endpoint of a connection who the client is; none by default.
+    /// The PROXY header that connections begin with; none by default.
     ///
     /// Source: DestinationRule `proxyProtocol`.
     pub proxy_protocol: Option<ProxyProtocol>,

@@ -32,7 +32,7 @@ pub struct Client {
 pub struct Announced {
     /// How it is written.
     pub version: ProxyProtocol,
-    /// Who calls.
+    /// The client's address.
     pub client: Client,
 }
 

@@ -1,4 +1,4 @@
-//! How many streams the peer of an HTTP/2 connection allows, for those who wait for one.
+//! How many streams the peer of an HTTP/2 connection allows.
 
 use std::cell::Cell;
 use std::rc::Rc;

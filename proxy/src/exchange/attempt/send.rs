@@ -56,7 +56,7 @@ struct Http2 {
     /// Taken when the request is handed on.
     request: Option<Request<UpstreamBody>>,
     saved: Option<SavedRequest>,
-    /// Who takes interim responses.
+    /// The receiver of interim responses.
     interim: Option<Arc<dyn Interim>>,
 }
 
@@ -257,12 +257,12 @@ fn message(
     Message::new(context.worker.buffers.take(), parts, body).with_interim(interim)
 }
 
-/// Who takes interim responses: all clients but those of HTTP/1.0, which must not (RFC 9110, section 15.2).
+/// The receiver of interim responses: all clients but those of HTTP/1.0, which must not (RFC 9110, section 15.2).
 fn interim(connection: &Connection, version: Version) -> Option<Arc<dyn Interim>> {
     (version >= Version::HTTP_11).then(|| Arc::clone(&connection.interim) as Arc<dyn Interim>)
 }
 
-/// Sends the request to the picked endpoint, and tells `connected` when it has a connection.
+/// Sends the request to the picked endpoint, and sets `connected` when it has a connection.
 ///
 /// A pooled connection may have been closed by its peer just as the request went out. If nothing of the request can
 /// have been acted on twice, it is sent once more on a fresh connection. A POST is never sent twice once a byte of it

@@ -60,7 +60,7 @@ struct FeedState {
     broken: Option<Broken>,
     /// Whether the mirror takes nothing more.
     gone: bool,
-    /// Who reads the body.
+    /// The reader of the copy.
     waker: Option<Waker>,
     /// The task of the copy.
     task: Option<Waker>,

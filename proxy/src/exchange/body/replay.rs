@@ -1,4 +1,4 @@
-//! A request's body with more than one reader: each try reads it from its beginning, and mirrors get copies.
+//! A request's body with more than one reader: each attempt reads it from its beginning, and mirrors get copies.
 //!
 //! The body streams: data from the client goes to the current attempt at once, and is buffered as well. Past a limit
 //! the buffer is dropped, and the request is not retried once it has been read that far.
@@ -58,7 +58,7 @@ impl ReplayBudget {
     }
 }
 
-/// Why a reader gets nothing more: another try reads the body now.
+/// Why a reader gets nothing more: a later attempt reads the body now.
 const RETIRED: &str = "the request goes another way";
 
 /// A body, and what is kept of it.
@@ -126,7 +126,7 @@ impl Source {
         })
     }
 
-    /// The body from its beginning, for another try; the reader before gets nothing more. None if its beginning is
+    /// The body from its beginning, for a further attempt; the earlier reader gets nothing more. None if its beginning is
     /// gone.
     pub fn reader(self: &Rc<Self>) -> Option<Reader> {
         let mut state = self.state.borrow_mut();
@@ -160,7 +160,7 @@ impl Source {
         }
     }
 
-    /// There will be no other try: keeps nothing more, and gives back what the reader has had.
+    /// No further attempt follows: stops buffering, and frees what the reader has had.
     pub fn release(&self) {
         self.state.borrow_mut().release();
     }
@@ -236,7 +236,7 @@ impl Drop for State {
     }
 }
 
-/// One try's view of the body.
+/// One attempt's view of the body.
 #[derive(Debug)]
 pub struct Reader {
     source: Rc<Source>,

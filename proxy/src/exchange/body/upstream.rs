@@ -35,7 +35,7 @@ pub enum UpstreamBody {
         /// Notified of every frame.
         progress: Rc<Progress>,
     },
-    /// As a stream, and kept for another try, or copied for a mirror.
+    /// As a stream, and buffered for retries, or copied for a mirror.
     Shared(Reader),
     /// A mirror's copy.
     Copy(CopyBody),

@@ -24,7 +24,7 @@ pub struct PeerCertificate {
 
 /// The element for a peer; `by` is the URI name of our own certificate.
 ///
-/// `Subject` and `URI` are there even when the certificate has none, which tells a reader that it was asked. `None` when
+/// `Subject` and `URI` are there even when the certificate has none, so that a reader sees that there was one. `None` when
 /// a name has bytes that no header may hold.
 pub fn element(by: Option<&str>, peer: &PeerCertificate) -> Option<HeaderValue> {
     let mut out = String::with_capacity(

@@ -1,8 +1,8 @@
 //! Interim responses (1xx) on their way to a client, ahead of the final one (RFC 9110, section 15.2).
 //!
 //! The HTTP/1 codec writes responses through a library that knows final ones only. An interim response is a message of
-//! its own, so it may go out wherever nothing of another one is half-way: the socket asks here at such a moment. The
-//! HTTP/2 codec asks after each look at a request, so what is here then belongs to that request.
+//! its own, so it may go out wherever nothing of another one is half-way: the socket looks here at such a moment. The
+//! HTTP/2 codec looks here after each poll of a request, so what is here then belongs to that request.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Who sent a request and how, as far as this proxy can tell: the one place that tells which authorities to trust.
+//! The client and scheme of a request: the one place that decides which headers to trust.
 //!
 //! Everything in a request's head is the client's own claim. Two things are not: the address of the connection's peer,
 //! and what the trusted proxies in front of this one added (`--trusted-hops`).
@@ -38,7 +38,7 @@ pub struct Trust {
 }
 
 impl Origin {
-    /// Tells where a request comes from that this many trusted proxies passed on.
+    /// The origin of a request that passed this many trusted proxies.
     ///
     /// With none, nothing of the head is looked at. The client's address is then the entry `trusted_hops` + 1 from the
     /// right of what `x-forwarded-for` becomes here; a list that is too short, or holds something else there, leaves

@@ -20,7 +20,7 @@ use crate::upstream::http1::Upgraded;
 /// Size of the copy buffer of each direction.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// Whether a request asks to switch protocols (RFC 9110, section 7.8). One that would switch to HTTP/2 is not listened to:
+/// Whether a request asks to switch protocols (RFC 9110, section 7.8). An upgrade to HTTP/2 is ignored:
 /// requests inside it would bypass the rules.
 pub fn requested(headers: &HeaderMap) -> bool {
     headers.contains_key(UPGRADE)

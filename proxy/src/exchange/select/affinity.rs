@@ -1,5 +1,4 @@
-//! Which key a request has for balancers by hash, the cookie that a client without one is given, and clients that stay with
-//! the endpoint that they were sent to.
+//! Session affinity of a request: its hash key, the cookie that its response sets, and its client.
 
 use hyper::Request;
 use hyper::header::HeaderValue;
@@ -12,20 +11,20 @@ use crate::exchange::select::context::RequestContext;
 use crate::exchange::select::target::Target;
 use crate::registry::Visit;
 
-/// What a request brings to balancers by hash.
+/// What a request brings to picks.
 #[derive(Default)]
 pub struct Affinity {
     /// For picks.
     pub ask: Ask,
     /// The cookie that its response issues.
     pub cookie: Option<Box<HeaderValue>>,
-    /// Its client, where that stays with an endpoint.
+    /// The client, if the cluster remembers clients.
     pub visit: Option<Visit>,
 }
 
 impl Affinity {
-    /// That of a request that is for this cluster, and came then. Where a rule has several destinations, the keys of all of
-    /// them count, so that a client stays with its endpoint whichever of them is drawn.
+    /// The affinity of a request for this target that arrived at this time. The keys of all destinations of a rule count, so
+    /// that a client keeps its endpoint whichever destination is drawn.
     pub fn of<B>(
         context: &RequestContext<'_>,
         target: &Target,

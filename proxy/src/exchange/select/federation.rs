@@ -1,4 +1,4 @@
-//! Whose endpoints a request goes to where several members serve it.
+//! Picks of a service of several Kubernetes clusters: one of its pools, then an endpoint there.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::snapshot::Snapshot;
 use crate::telemetry::{ReplayCause, ShiftReason};
 
 impl Target {
-    /// Picks a member, and an endpoint of it.
+    /// Picks a pool, and an endpoint of it.
     pub(super) fn pick_member(
         &self,
         federation: &Federation,
@@ -26,7 +26,7 @@ impl Target {
         Some(self.follow(federation, choice, worker))
     }
 
-    /// Takes what was chosen for a first try, and says so if it brought another tier into use.
+    /// Takes what was chosen for a first attempt; logs and counts it if another tier is in use now.
     pub(super) fn follow(
         &self,
         federation: &Federation,
@@ -135,7 +135,7 @@ impl Target {
         tracing::info!(%cluster, from, to, reason, "another tier of clusters is in use");
     }
 
-    /// Another endpoint of those pools that may be asked, by chance; none that was tried, if that can be.
+    /// A random endpoint of these pools.
     fn pick_among(
         &self,
         federation: &Federation,
@@ -157,12 +157,12 @@ fn why_not<'c>(clusters: impl Iterator<Item = &'c Arc<Cluster>>) -> u32 {
 }
 
 impl PickedEndpoint {
-    /// Whether several members serve what the request is for.
+    /// Whether the endpoint is one of a federated service.
     pub(in crate::exchange) fn is_member(&self) -> bool {
         self.federation().is_some()
     }
 
-    /// The members that serve what the request is for, where there are several.
+    /// The federation of the service, if it has one.
     pub(in crate::exchange) fn federation(&self) -> Option<&Arc<Federation>> {
         let target = self.target();
         let federation = target.cluster().federation.as_ref();
@@ -174,14 +174,14 @@ impl PickedEndpoint {
         self.target().is_last_resort(self.endpoint_ref().cluster)
     }
 
-    /// Counts a try that was sent to it and got this status, 0 for none, where several members serve what it is for.
+    /// Counts an attempt with this status, 0 for none, if the service is federated.
     pub(in crate::exchange) fn attempted(&self, code: u16, worker: &Worker) {
         if let Some((federation, at)) = self.place() {
             federation.count_try(worker.id, at, code);
         }
     }
 
-    /// The pool that it belongs to, where several members serve what it is for.
+    /// The pool that it belongs to, if the service is federated.
     pub(in crate::exchange) fn pool(&self) -> Option<&Pool> {
         let (federation, at) = self.place()?;
         federation.pools().get(at)

@@ -64,7 +64,7 @@ pub fn find_route<B>(
         .ok_or(LocalReply::NO_ROUTE)?;
     let named = hosts.find(&host);
     let own = named.or_else(|| addressed(hosts, listener, connection, &host));
-    // What is exported has no host: in TLS, too, it is asked before a host is looked for at other servers. Other clusters
+    // What is exported has no host: in TLS, too, it comes before the hosts of other servers. Other clusters
     // connect by the name of the gateway and keep the host of the request, which another server may have.
     let head = matched_head(request, scheme, authority, &host);
     // what another cluster has sent here is for what is exported, though a virtual host may have its host, too
@@ -102,7 +102,7 @@ fn addressed<'h>(
 }
 
 /// Whether a client uses its connection for a host that another server of the port has. Clients of HTTP/2 do so where one
-/// certificate is for both hosts (RFC 9113, section 9.1.1), and come again on a connection of its own when told.
+/// certificate is for both hosts (RFC 9113, section 9.1.1), and open another connection after a 421.
 fn is_misdirected(listener: &Listener, connection: &Connection, host: &str) -> bool {
     connection.protocol == DownstreamProtocol::Http2
         && connection.tls.is_some()

@@ -99,7 +99,7 @@ impl Target {
 #[derive(Clone)]
 pub struct PickedEndpoint {
     target: Target,
-    /// The cluster that it belongs to: the destined one, or that of a member.
+    /// The cluster that it belongs to: the target's, or that of a pool of a federation.
     pool: ClusterId,
     endpoint: EndpointIdx,
 }
@@ -159,8 +159,7 @@ impl PickedEndpoint {
         self.cluster().endpoint(self.endpoint)
     }
 
-    /// What a request to it goes out in: `version` is what it came in, `upgrading` whether it asks for another
-    /// protocol.
+    /// The protocol of a request to it: `version` is that of the client's request, `upgrading` whether it is an upgrade.
     pub fn protocol(&self, version: Version, upgrading: bool) -> Protocol {
         let cluster = self.cluster();
         let client = match version {
@@ -192,7 +191,7 @@ impl PickedEndpoint {
         }
     }
 
-    /// The host that a request asks for, if its TLS is to be for that.
+    /// The host of the request, if the TLS to the endpoint is for that host.
     pub fn host(&self, worker: &Worker, parts: &Parts) -> Option<Rc<Host>> {
         let tls = self.cluster().tls(self.endpoint())?;
         if !tls.wants_host() {

@@ -22,7 +22,7 @@ pub(super) const READ_BYTES_MAX: usize = 64 * 1024;
 /// A connection to an endpoint.
 #[derive(Debug)]
 pub struct Connection {
-    /// Counts its request in; given up before the socket, which somebody may wait for.
+    /// Counts its request; given up before the socket, for which requests may wait.
     pub(super) request: Option<RequestPermit>,
     pub(super) wire: Rc<Wire>,
     /// Read, and not yet decoded.
@@ -36,7 +36,7 @@ pub struct Connection {
     pub(super) ends: Rc<Ends>,
 }
 
-/// The socket, for the one who reads and the one who writes.
+/// The socket, shared by reader and writer.
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) stream: RefCell<Stream>,

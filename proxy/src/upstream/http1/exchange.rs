@@ -28,7 +28,7 @@ pub(super) const INTERIM_MAX: u32 = 32;
 
 impl Connection {
     /// Sends a request and reads the head of its response. The body of the request goes on in a task if the response
-    /// comes first; else the message stays where it is, for another try if there was an error.
+    /// comes first; else the message stays where it is, for a retry if there was an error.
     ///
     /// # Errors
     ///

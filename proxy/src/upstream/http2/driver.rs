@@ -241,7 +241,7 @@ impl State {
         Poll::Pending
     }
 
-    /// Takes bodies further as windows allow, and lets those add more who can.
+    /// Takes bodies further as windows allow, and wakes requests that have room to add more.
     fn pump(&mut self) {
         let Self { engine, slots, .. } = self;
         let mut over = Vec::new();

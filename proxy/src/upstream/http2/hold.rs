@@ -24,7 +24,7 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// A hold of the one who opened the stream in this place.
+    /// The hold of the request that opened the stream.
     pub(super) fn new(link: &Rc<Link>, place: usize) -> Self {
         Self {
             link: Rc::clone(link),

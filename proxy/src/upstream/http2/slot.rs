@@ -24,7 +24,7 @@ pub(super) struct ReceivedResponse {
     pub(super) fault: Option<Fault>,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// Holds on it: the one who reads, and perhaps a task that writes.
+    /// Number of holds on it: of the reader, and of a task that writes.
     pub(super) holders: u8,
     /// Whether the rest of the request is sent although no holder is left.
     pub(super) detached: bool,

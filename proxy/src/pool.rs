@@ -9,25 +9,21 @@
 //! that no request uses are announced there, and go to requests that wait on other workers: see
 //! [`crate::registry::Connections`].
 
+mod endpoint_pool;
 mod hosts;
-
 mod http1;
-
 mod http2;
-
 mod idle;
-
 mod incoming;
-
 mod key;
-
 mod settings;
+mod sweep;
+mod target;
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::body::Body;
@@ -40,199 +36,17 @@ pub use settings::{
     ANNOUNCED_IDLE_MAX, HTTP2_CONNECTIONS_MAX, IDLE_CONNECTIONS_MAX, Limits, PoolSettings, Speaks,
     WAITING_REQUESTS_MAX,
 };
+pub use target::{Choice, Failed, PoolTarget};
 
+use self::endpoint_pool::{EndpointPool, Shared, Stack};
 use self::hosts::Hosts;
 use self::key::{Key, NumberHash};
-use crate::error::{BoxError, Error, Kind};
+use crate::error::BoxError;
 use crate::http2::worker_buffers::WorkerBuffers;
-use crate::registry::{ClusterState, EndpointState, PendingPermit, RequestPermit, WakeSignal};
+use crate::registry::WakeSignal;
 use crate::telemetry::Counter;
-use crate::tls::ClientTls;
 use crate::upstream::http1::{Interim, Message};
-use crate::upstream::{
-    Announced, Client, ConnectSettings, Counts, Host, Protocol, Reach, TlsTarget,
-};
-
-/// What an attempt is sent to.
-#[derive(Clone, Copy, Debug)]
-pub struct PoolTarget<'a> {
-    /// Where to connect.
-    pub reach: Reach<'a>,
-    /// What workers share about the cluster.
-    pub cluster: &'a Arc<ClusterState>,
-    /// Identity of the endpoint.
-    pub state: &'a Arc<EndpointState>,
-    /// What to speak.
-    pub protocol: Protocol,
-    /// Limits and times.
-    pub settings: &'a PoolSettings,
-    /// The TLS that it goes through; none for plain text.
-    pub tls: Option<TlsTarget<'a>>,
-    /// The addresses that a PROXY protocol header names.
-    pub client: &'a Client,
-    /// Told when the request has a connection.
-    pub connected: Option<&'a Cell<bool>>,
-}
-
-impl<'a> PoolTarget<'a> {
-    /// The same for requests that ask for this host, where that is for requests to say.
-    #[must_use]
-    pub fn asking_for(mut self, host: Option<&'a Rc<Host>>) -> Self {
-        if let Some(tls) = &mut self.tls {
-            tls.host = host;
-        }
-        self
-    }
-}
-
-impl PoolTarget<'_> {
-    fn connects(&self) {
-        if let Some(connected) = self.connected {
-            connected.set(true);
-        }
-    }
-
-    fn key(&self) -> Key {
-        Key {
-            endpoint: self.state.id,
-            protocol: self.protocol,
-            announced: self.announced(),
-            tls: self.tls.map_or(0, |tls| tls.client.serial),
-            host: self
-                .tls
-                .and_then(|tls| tls.host)
-                .map_or(0, |host| host.serial),
-        }
-    }
-
-    /// How a connection to it is made.
-    pub fn connect_settings(&self) -> ConnectSettings {
-        ConnectSettings {
-            protocol: self.protocol,
-            timeout: self.settings.connect_timeout,
-            announced: self.announced(),
-            keep_alive: self.settings.keep_alive,
-            tcp_keepalive: self.settings.tcp_keepalive,
-            tls: self.tls.map(Into::into),
-        }
-    }
-
-    /// What connections begin with, if with anything.
-    pub fn announced(&self) -> Option<Announced> {
-        let version = self.settings.proxy_protocol?;
-        let client = *self.client;
-        Some(Announced { version, client })
-    }
-
-    fn terms(&self) -> Terms {
-        let settings = self.settings;
-        Terms {
-            idle_timeout: self.idle_timeout(),
-            duration_max: settings.connection_duration_max,
-            requests_max: settings.requests_per_connection_max.unwrap_or(u32::MAX),
-            streams_max: settings.streams_max.unwrap_or(u32::MAX),
-            limited: settings.limits.connections < u32::MAX,
-        }
-    }
-
-    /// Counts the request in as one that has a connection; none where there is no limit.
-    fn admit(&self, counts: &Counts) -> Result<Option<RequestPermit>, Error> {
-        let max = self.settings.limits.requests;
-        if max == u32::MAX {
-            return Ok(None);
-        }
-        let permit = RequestPermit::acquire(self.cluster, max as usize);
-        permit.map(Some).ok_or_else(|| {
-            counts.add(Counter::OverflowRequests, 1);
-            Error::new(Kind::Overflow)
-        })
-    }
-
-    /// Counts the request in as one that waits; none where there is no limit.
-    fn wait(&self, counts: &Counts) -> Result<Option<PendingPermit>, Error> {
-        let max = self.settings.limits.pending;
-        if max == u32::MAX {
-            return Ok(None);
-        }
-        let permit = PendingPermit::acquire(self.cluster, max as usize);
-        permit.map(Some).ok_or_else(|| too_many_wait(counts))
-    }
-
-    fn idle_timeout(&self) -> Duration {
-        let most = match self.settings.proxy_protocol {
-            Some(_) => ANNOUNCED_IDLE_MAX,
-            None => Duration::MAX,
-        };
-        self.settings.idle_timeout.min(most)
-    }
-}
-
-/// Why an attempt got no response.
-#[derive(Debug)]
-pub struct Failed {
-    /// What went wrong.
-    pub error: Error,
-    /// Whether the request went out on a connection that had carried another before.
-    pub reused: bool,
-    /// Whether any byte of the request may have gone out.
-    pub sent: bool,
-}
-
-/// How many times one attempt may meet a connection that was closed under it before anything was written.
-const STALE_CONNECTIONS_MAX: usize = 8;
-
-/// Which connections an attempt may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// One that waits, if there is one.
-    Any,
-    /// One that has carried no request before; an HTTP/2 connection that was opened after the one that failed counts as
-    /// such.
-    Fresh,
-}
-
-impl Choice {
-    fn stale_max(self) -> usize {
-        match self {
-            Choice::Any => STALE_CONNECTIONS_MAX,
-            Choice::Fresh => 0,
-        }
-    }
-}
-
-fn too_many_wait(counts: &Counts) -> Error {
-    counts.add(Counter::OverflowPending, 1);
-    Error::new(Kind::Overflow)
-}
-
-/// How long connections of a pool are used, as of its last request.
-#[derive(Clone, Copy, Debug)]
-struct Terms {
-    idle_timeout: Duration,
-    duration_max: Option<Duration>,
-    requests_max: u32,
-    streams_max: u32,
-    /// Whether the cluster has a limit of connections.
-    limited: bool,
-}
-
-impl Terms {
-    /// Whether connections go out of use by themselves.
-    fn is_finite(&self) -> bool {
-        self.limited || self.requests_max < u32::MAX || self.duration_max.is_some()
-    }
-
-    /// Why a connection takes no further request, if it takes none.
-    fn end_of_use(&self, carried: u32, made: Instant) -> Option<Counter> {
-        if carried >= self.requests_max {
-            Some(Counter::PoolRequestsMax)
-        } else if self.duration_max.is_some_and(|max| made.elapsed() >= max) {
-            Some(Counter::PoolDurationMax)
-        } else {
-            None
-        }
-    }
-}
+use crate::upstream::{Counts, Host};
 
 /// Pools by endpoint and protocol.
 type ByEndpoint = HashMap<Key, Rc<EndpointPool>, NumberHash>;
@@ -246,21 +60,6 @@ pub struct Pools {
     counts: Rc<Counts>,
     memory: Rc<WorkerBuffers>,
     wake_signal: Arc<WakeSignal>,
-}
-
-/// Connections of one worker to one endpoint.
-pub(crate) struct EndpointPool {
-    cluster: Arc<ClusterState>,
-    endpoint: Weak<EndpointState>,
-    endpoint_id: u64,
-    /// The TLS settings of its connections; once no other owner is left, other settings or other material are in
-    /// effect.
-    tls: Option<Weak<ClientTls>>,
-    counts: Rc<Counts>,
-    memory: Rc<WorkerBuffers>,
-    terms: Cell<Terms>,
-    http1: idle::Stack,
-    http2: http2::Shared,
 }
 
 impl Pools {
@@ -353,8 +152,8 @@ impl Pools {
                 terms: Cell::new(target.terms()),
                 counts: Rc::clone(&self.counts),
                 memory: Rc::clone(&self.memory),
-                http1: idle::Stack::default(),
-                http2: http2::Shared::default(),
+                http1: Stack::default(),
+                http2: Shared::default(),
             })
         });
         pool.terms.set(target.terms());
@@ -385,43 +184,6 @@ impl Pools {
         self.leaving
             .borrow_mut()
             .retain(|pool| pool.sweep(now, true));
-    }
-}
-
-impl EndpointPool {
-    /// Whether it is retired.
-    fn is_gone(&self) -> bool {
-        let tls = self.tls.as_ref();
-        self.endpoint.strong_count() == 0 || tls.is_some_and(|tls| tls.strong_count() == 0)
-    }
-
-    /// Closes what waited too long; returns whether the pool is still of use.
-    fn sweep(self: &Rc<Self>, now: Instant, gone: bool) -> bool {
-        self.http1.sweep(self, now, gone);
-        self.http2.sweep(self, now, gone);
-        if self.cluster.connections.is_crowded() {
-            self.answer();
-        }
-        // a pool in use is held by its requests
-        !(gone || self.http1.is_empty() && self.http2.is_empty()) || Rc::strong_count(self) > 1
-    }
-
-    fn answer(&self) {
-        self.http1.answer(self);
-        self.http2.answer(self);
-    }
-}
-
-/// Why a connection that waited is closed, if it is.
-pub(crate) fn end_of_wait(closed: bool, gone: bool, waited_too_long: bool) -> Option<Counter> {
-    if closed {
-        Some(Counter::PoolPeerClosed)
-    } else if gone {
-        Some(Counter::PoolEndpointRemoved)
-    } else if waited_too_long {
-        Some(Counter::PoolIdleTimeout)
-    } else {
-        None
     }
 }
 

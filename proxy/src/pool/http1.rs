@@ -6,9 +6,10 @@ use bytes::Bytes;
 use hyper::Response;
 use hyper::body::Body;
 
-use super::{
-    Choice, EndpointPool, Failed, Incoming, PoolTarget, WAITING_REQUESTS_MAX, too_many_wait,
-};
+use super::endpoint_pool::EndpointPool;
+use super::incoming::Incoming;
+use super::settings::WAITING_REQUESTS_MAX;
+use super::target::{Choice, Failed, PoolTarget, too_many_wait};
 use crate::error::{BoxError, Error, Kind};
 use crate::registry::{ConnectionPermit, QueueTicket, Turn};
 use crate::telemetry::Counter;

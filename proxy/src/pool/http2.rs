@@ -4,7 +4,7 @@
 //! line needs once the peer has said how many streams it takes on each. The end of a stream hands its place to the
 //! first in line. Where there may be no more connections, needed ones get in the line of the cluster.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,54 +16,15 @@ use hyper::{Request, Response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{
-    Choice, EndpointPool, Failed, HTTP2_CONNECTIONS_MAX, Incoming, PoolTarget,
-    STALE_CONNECTIONS_MAX, Terms, WAITING_REQUESTS_MAX, end_of_wait, too_many_wait,
-};
+use super::endpoint_pool::{Connection, EndpointPool, Order, Shared, StreamHold, end_of_wait};
+use super::incoming::Incoming;
+use super::settings::{HTTP2_CONNECTIONS_MAX, WAITING_REQUESTS_MAX};
+use super::target::{Choice, Failed, PoolTarget, STALE_CONNECTIONS_MAX, Terms, too_many_wait};
 use crate::error::{BoxError, Error, Kind};
-use crate::registry::{
-    Address, ConnectionPermit, IdleMark, Offer, QueueTicket, RequestPermit, Turn,
-};
+use crate::registry::{ConnectionPermit, IdleMark, Offer, QueueTicket, Turn};
 use crate::telemetry::Counter;
 use crate::upstream::http1::Interim;
-use crate::upstream::{
-    Alternates, ConnectSettings, Connected, Counts, Ends, Reach, Sender, connect, http2,
-};
-
-/// Open connections, and the requests that wait for a stream of one.
-pub(super) struct Shared {
-    open: RefCell<Vec<Rc<Connection>>>,
-    waiting: RefCell<VecDeque<Waiter>>,
-    /// Connections that are being made, or whose peer has not yet said how many streams it takes.
-    opening: Cell<usize>,
-    /// Streams that the peer allowed on the last connection; all of them until one is known.
-    expected: Cell<usize>,
-    serial: Cell<u64>,
-    /// Places of this pool in the cluster's line for connections.
-    tickets: RefCell<VecDeque<u64>>,
-    /// Whether a connection was retired since the waiters were checked last.
-    retired: Cell<bool>,
-    /// How further connections are made.
-    order: RefCell<Option<Order>>,
-}
-
-/// Gives a request its stream, or says why there is none; dropped to have it ask again.
-type Waiter = oneshot::Sender<Result<StreamHold, Error>>;
-
-struct Connection {
-    sender: http2::Sender,
-    ends: Rc<Ends>,
-    active: Cell<usize>,
-    /// Requests that were given to it.
-    carried: Cell<u32>,
-    made: Instant,
-    /// Announces to other workers that it carries no request, if connections are limited.
-    mark: Cell<Option<IdleMark>>,
-    /// When its last request began or ended.
-    used: Cell<Instant>,
-    /// Later ones have higher numbers.
-    serial: u64,
-}
+use crate::upstream::{Connected, Counts, Ends, Reach, Sender, connect, http2};
 
 impl Connection {
     /// Whether the peer takes another stream. Requests that have a stream, or are about to, count, and so do streams whose
@@ -77,15 +38,6 @@ impl Connection {
     fn is_idle_for(&self, time: Duration, now: Instant) -> bool {
         self.active.get() == 0 && now.saturating_duration_since(self.used.get()) >= time
     }
-}
-
-/// One stream's place on a shared connection, which stays open as long.
-pub(super) struct StreamHold {
-    pool: Rc<EndpointPool>,
-    connection: Rc<Connection>,
-    reused: bool,
-    /// Counts the request in.
-    permit: Option<RequestPermit>,
 }
 
 impl StreamHold {
@@ -114,21 +66,6 @@ impl Drop for StreamHold {
         }
         if self.connection.active.get() == 0 && self.pool.terms.get().limited {
             self.pool.http2.park(&self.pool, &self.connection);
-        }
-    }
-}
-
-impl Default for Shared {
-    fn default() -> Self {
-        Self {
-            open: RefCell::default(),
-            waiting: RefCell::default(),
-            opening: Cell::new(0),
-            expected: Cell::new(usize::MAX),
-            serial: Cell::new(0),
-            tickets: RefCell::default(),
-            retired: Cell::new(false),
-            order: RefCell::default(),
         }
     }
 }
@@ -452,14 +389,6 @@ async fn stream(pool: &Rc<EndpointPool>, target: &PoolTarget<'_>) -> Result<Stre
         }
     }
     Err(Error::new(Kind::ConnectFailed))
-}
-
-/// What a connection is opened by, in a task that outlives the request that needed it first.
-#[derive(Clone)]
-struct Order {
-    address: Address,
-    alternates: Alternates,
-    settings: ConnectSettings,
 }
 
 impl Order {

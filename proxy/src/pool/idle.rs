@@ -1,31 +1,12 @@
 //! HTTP/1 connections that no request uses: a stack, the last used on top.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
-
 use tokio::time::Instant;
 
-use super::{EndpointPool, IDLE_CONNECTIONS_MAX, end_of_wait};
+use super::endpoint_pool::{EndpointPool, Idle, Stack, end_of_wait};
+use super::settings::IDLE_CONNECTIONS_MAX;
 use crate::registry::{IdleMark, Offer};
 use crate::telemetry::{Counter, Gauge};
 use crate::upstream::http1::Connection;
-
-/// Waiting connections, oldest first, and the requests of this worker that wait for one.
-#[derive(Default)]
-pub(super) struct Stack {
-    waiting: RefCell<VecDeque<Idle>>,
-    /// Tickets of the requests that wait, in their order; some may have left the line.
-    pub(super) line: RefCell<VecDeque<u64>>,
-    /// Connections that are given to a request, by its ticket, until it takes its turn.
-    aside: RefCell<Vec<(u64, Box<Connection>)>>,
-}
-
-struct Idle {
-    connection: Box<Connection>,
-    since: Instant,
-    /// Announces it to other workers, if connections are limited.
-    mark: Option<IdleMark>,
-}
 
 impl Stack {
     /// Takes the last used connection. Those on the way that are closed, or waited too long, are dropped.

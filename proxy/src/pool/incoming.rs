@@ -7,8 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-use super::EndpointPool;
-use super::http2::StreamHold;
+use super::endpoint_pool::{EndpointPool, StreamHold};
 use crate::error::Error;
 use crate::upstream::{Ends, http1, http2};
 

@@ -13,9 +13,9 @@ use http_body_util::Empty;
 
 use super::*;
 use crate::error::Kind;
-use crate::registry::{Address, Registry};
+use crate::registry::{Address, ClusterState, EndpointState, Registry};
 use crate::telemetry::{BuildInfo, Counter, Telemetry, WorkerId};
-use crate::upstream::{Alternates, Buffers};
+use crate::upstream::{Alternates, Buffers, Client, Protocol, Reach};
 
 const CLIENT: Client = Client {
     source: NOWHERE,

@@ -1,0 +1,31 @@
+//! Closes connections that are no longer of use.
+
+use std::rc::Rc;
+
+use tokio::time::Instant;
+
+use super::endpoint_pool::EndpointPool;
+
+impl EndpointPool {
+    /// Whether it is retired.
+    pub(super) fn is_gone(&self) -> bool {
+        let tls = self.tls.as_ref();
+        self.endpoint.strong_count() == 0 || tls.is_some_and(|tls| tls.strong_count() == 0)
+    }
+
+    /// Closes what waited too long; returns whether the pool is still of use.
+    pub(super) fn sweep(self: &Rc<Self>, now: Instant, gone: bool) -> bool {
+        self.http1.sweep(self, now, gone);
+        self.http2.sweep(self, now, gone);
+        if self.cluster.connections.is_crowded() {
+            self.answer();
+        }
+        // a pool in use is held by its requests
+        !(gone || self.http1.is_empty() && self.http2.is_empty()) || Rc::strong_count(self) > 1
+    }
+
+    pub(super) fn answer(&self) {
+        self.http1.answer(self);
+        self.http2.answer(self);
+    }
+}

@@ -60,22 +60,18 @@ async fn uri_conditions_match_the_listed_paths() {
 async fn header_conditions_match_the_listed_headers() {
     check(&[
         (
-            "{header_conditions_match_the_listed_headers: {h: {exact: a}}}",
+            "{headers: {h: {exact: a}}}",
             &["HOST/ | h: a", "HOST/ | H: a"],
             &["HOST/ | h: A", "HOST/"],
         ),
         (
-            "{header_conditions_match_the_listed_headers: {h: {exact: 'a,b'}}}",
+            "{headers: {h: {exact: 'a,b'}}}",
             &["HOST/ | h: a,b"],
             &["HOST/ | h: a | h: b"],
         ),
+        ("{headers: {h: {exact: b}}}", &["HOST/ | h: a | h: b"], &[]),
         (
-            "{header_conditions_match_the_listed_headers: {h: {exact: b}}}",
-            &["HOST/ | h: a | h: b"],
-            &[],
-        ),
-        (
-            "{header_conditions_match_the_listed_headers: {h: {}}}",
+            "{headers: {h: {}}}",
             &["HOST/ | h: ", "HOST/ | h: a"],
             &["HOST/"],
         ),
@@ -95,12 +91,12 @@ async fn header_conditions_match_the_listed_headers() {
             &["HOST/ | h: ", "HOST/ | h: a"],
         ),
         (
-            "{header_conditions_match_the_listed_headers: {':method': {exact: PUT}}}",
+            "{headers: {':method': {exact: PUT}}}",
             &["PUT HOST/"],
             &["GET HOST/"],
         ),
         (
-            "{header_conditions_match_the_listed_headers: {':path': {exact: '/a?b'}}}",
+            "{headers: {':path': {exact: '/a?b'}}}",
             &["HOST/a?b"],
             &["HOST/a"],
         ),
@@ -124,12 +120,12 @@ async fn every_part_of_a_request_matches_by_every_kind_of_condition() {
         ("{authority: {prefix: x}}", &[], &["HOST/"]),
         ("{authority: {regex: '[^:]*'}}", &["HOST/"], &["HOST:80/"]),
         (
-            "{header_conditions_match_the_listed_headers: {h: {prefix: a}}}",
+            "{headers: {h: {prefix: a}}}",
             &["HOST/ | h: ab"],
             &["HOST/ | h: ba", "HOST/"],
         ),
         (
-            "{header_conditions_match_the_listed_headers: {h: {regex: 'a.'}}}",
+            "{headers: {h: {regex: 'a.'}}}",
             &["HOST/ | h: ab"],
             &["HOST/ | h: abc", "HOST/"],
         ),
@@ -190,7 +186,7 @@ async fn authority_is_compared_with_its_port_and_port_with_the_listener() {
 #[tokio::test]
 async fn conditions_of_a_block_are_anded_and_blocks_are_ored() {
     check(&[(
-        "{uri: {prefix: /a}, header_conditions_match_the_listed_headers: {h: {exact: x}}}, {uri: {prefix: /b}}",
+        "{uri: {prefix: /a}, headers: {h: {exact: x}}}, {uri: {prefix: /b}}",
         &["HOST/a | h: x", "HOST/b"],
         &["HOST/a", "HOST/c | h: x"],
     )])

@@ -1,12 +1,9 @@
 //! Imports between the files of a crate run one way: no ring of files imports itself.
 
-use std::collections::BTreeSet;
 use std::fs;
 
 use super::imports::Imports;
 use super::{root, rust_files};
-
-/// Modules in which rings of files remain, by crate; `*` is a ring over several modules. The list only shrinks.
 
 /// The imports of a crate, without those of its tests and of its binaries.
 fn imports(package: &str) -> Imports {
@@ -36,25 +33,13 @@ fn imports(package: &str) -> Imports {
 #[test]
 fn imports_between_files_run_one_way() {
     let mut violations = Vec::new();
-    let mut found = BTreeSet::new();
     for package in ["proxy", "config-loader", "benches"] {
         let imports = imports(package);
         for ring in imports.rings() {
-            let open = (package, module_of(&ring));
-            if !OPEN_RINGS.contains(&open) {
-                let arrows = imports.arrows_within(&ring).join("\n    ");
-                let files = ring.join(" ");
-                violations.push(format!(
-                    "{package}: these files form a ring: {files}\n    {arrows}"
-                ));
-            }
-            found.insert((package, open.1.to_owned()));
-        }
-    }
-    for (package, module) in OPEN_RINGS {
-        if !found.contains(&(package, (*module).to_owned())) {
+            let arrows = imports.arrows_within(&ring).join("\n    ");
+            let files = ring.join(" ");
             violations.push(format!(
-                "{package}: {module} has no ring any more; remove it from OPEN_RINGS"
+                "{package}: these files form a ring: {files}\n    {arrows}"
             ));
         }
     }
@@ -63,17 +48,6 @@ fn imports_between_files_run_one_way() {
         "see ARCHITECTURE.md\n{}",
         violations.join("\n")
     );
-}
-
-/// The module of the first level that holds all files of a ring, or `*`.
-fn module_of(ring: &[String]) -> &str {
-    let module = |file: &String| file.split("::").next().unwrap_or_default().len();
-    let first = &ring[0][..module(&ring[0])];
-    if ring.iter().all(|file| file[..module(file)] == *first) {
-        first
-    } else {
-        "*"
-    }
 }
 
 /// The rings of made-up files, each ring as one line.
@@ -97,17 +71,6 @@ fn two_files_that_import_each_other_form_a_ring() {
     let imports = Imports::of(files);
     let ring = ["a".to_owned(), "b".to_owned()];
     assert_eq!(imports.arrows_within(&ring), ["a -> b: B", "b -> a: A"]);
-}
-
-#[test]
-fn a_ring_belongs_to_the_module_that_holds_all_its_files() {
-    for (files, module) in [
-        (["a", "a::b"], "a"),
-        (["a::b", "a::c"], "a"),
-        (["a::b", "ab"], "*"),
-    ] {
-        assert_eq!(module_of(&files.map(str::to_owned)), module);
-    }
 }
 
 #[test]

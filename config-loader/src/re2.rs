@@ -241,7 +241,7 @@ impl Parser<'_> {
                 _ => {
                     let written = self.text.since(start);
                     return Err(format!(
-                        "`{written}` is nothing that RE2 knows: flags are `i`, `m`, `s` and `U`, as in `(?i)` or `(?i:x)`"
+                        "`{written}` is not RE2 syntax: flags are `i`, `m`, `s` and `U`, as in `(?i)` or `(?i:x)`"
                     ));
                 }
             }

@@ -387,7 +387,7 @@ impl Document<'_> {
             return;
         }
         let message = format!(
-            "skipped: {} of {} is nothing that a data plane reads",
+            "skipped: {} of {} configures no data plane",
             claim.kind, claim.api_version
         );
         self.report(

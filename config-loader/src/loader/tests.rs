@@ -293,11 +293,11 @@ fn documents_that_are_not_resources_have_distinct_diagnostics() {
         ),
         (
             "kind: VirtualService\napiVersion: gateway.solo.io/v1\nmetadata: {name: a}\n",
-            "note CM026 a.yaml:1:7 skipped: VirtualService of gateway.solo.io/v1 is nothing that a data plane reads",
+            "note CM026 a.yaml:1:7 skipped: VirtualService of gateway.solo.io/v1 configures no data plane",
         ),
         (
             "kind: Deployment\napiVersion: apps/v1\n",
-            "note CM026 a.yaml:1:7 skipped: Deployment of apps/v1 is nothing that a data plane reads",
+            "note CM026 a.yaml:1:7 skipped: Deployment of apps/v1 configures no data plane",
         ),
         (
             "kind: Gateway\napiVersion: gateway.networking.k8s.io/v1\n",

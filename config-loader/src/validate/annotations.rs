@@ -83,7 +83,7 @@ pub fn report_strange(check: &mut Check<'_>) {
 
 fn refuse(field: &Field<String>, help: impl Into<String>, check: &mut Check<'_>) {
     let text = field.get().map_or("", String::as_str);
-    let message = format!("`{text}` is nothing that this annotation takes");
+    let message = format!("`{text}` is not a value of this annotation");
     check.error(CM034, field.span(), message).help(help);
 }
 
@@ -289,7 +289,7 @@ mod tests {
             (
                 "strait.io/health-check: https",
                 &[
-                    "E CM034 6 metadata.annotations[\"strait.io/health-check\"]: `https` is nothing that this annotation takes",
+                    "E CM034 6 metadata.annotations[\"strait.io/health-check\"]: `https` is not a value of this annotation",
                 ],
             ),
             (

@@ -7,8 +7,8 @@ codes! {
     CM004 Error "exportTo names a namespace once";
     CM005 Error "an exportTo entry is `.`, `*` or a namespace";
     CM006 Error "exportTo `~` is only allowed on ServiceEntry";
-    CM007 Error "exportTo `*` stands alone";
-    CM008 Error "exportTo `~` stands alone";
+    CM007 Error "exportTo `*` is the only entry";
+    CM008 Error "exportTo `~` is the only entry";
     CM009 Error "a rule with a workloadSelector is only exported to its own namespace";
     CM010 Error "a rule with a workloadSelector takes one exportTo entry";
     CM011 Error "the keys of a selector are not empty";
@@ -48,7 +48,7 @@ codes! {
     YAML008 Error "a tag is one of the YAML core schema";
     YAML009 Error "a merge key takes a mapping or a list of mappings";
     YAML010 Error "a file is not larger than the limit";
-    YAML011 Error "an alias names an anchor that stands before it";
+    YAML011 Error "an alias names an earlier anchor";
     SRC001 Error "a path exists";
     SRC002 Error "a file or directory can be read";
     SRC003 Error "a directory tree has a bounded depth and number of files";

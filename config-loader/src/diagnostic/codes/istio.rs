@@ -85,7 +85,7 @@ codes! {
     VS113 Error "a subnet is an IP address or a CIDR";
     VS115 Error "a tls or tcp rule has a route";
     VS118 Warning "sourceSubnet is not evaluated";
-    VS119 Warning "no rule stands after one that matches everything";
+    VS119 Warning "no rule follows one that matches everything";
     VS120 Warning "a match block does not repeat an earlier one";
     VS121 Warning "not all match blocks of a rule repeat earlier ones";
     VS122 Warning "a path is not hidden by a shorter prefix in an earlier rule";

@@ -5,7 +5,7 @@ codes! {
     CLU001 Error "a region, a zone and a group are parts of a cluster key";
     CLU002 Error "the gateway of a cluster is a DNS name or an IPv4 address that other clusters can reach";
     CLS001 Error "a cluster of the file of --clusters has a key: region/zone/group/name";
-    CLS002 Error "a cluster stands once in the file of --clusters";
+    CLS002 Error "a cluster is listed once in the remote clusters file";
     CLS003 Error "a gateway of the file of --clusters has a host and a port";
     CLS004 Error "a certificate is shown to a gateway with mode MUTUAL, and then with its key";
     CLS005 Error "a locality of the file of --clusters has three parts at most: region/zone/subzone";

@@ -56,7 +56,7 @@ fn host(field: &Field<String>, check: &mut Check<'_>) -> Arc<str> {
         match host.rsplit_once(':') {
             Some((name, _)) if scalar::is_wildcard_domain(name) => {
                 found.help(format!(
-                    "write `{name}`; what holds for one port stands under `portLevelSettings`"
+                    "write `{name}`; settings of one port go under `portLevelSettings`"
                 ));
             }
             _ => {

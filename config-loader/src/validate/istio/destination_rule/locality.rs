@@ -205,7 +205,7 @@ fn overlap(a: (&str, Span), b: (&str, Span), check: &mut Check<'_>) {
             format!("locality `{}` overlaps `{}`", second.0, first.0),
         )
         .help("a locality may be meant by one entry only: remove one, or narrow it to a zone")
-        .related(location, format!("`{}` stands here", first.0));
+        .related(location, format!("`{}` is here", first.0));
 }
 
 fn failovers(

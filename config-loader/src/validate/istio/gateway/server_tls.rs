@@ -229,7 +229,7 @@ fn istio_mutual(raw: &ServerTlsSettings, check: &mut Check<'_>) {
                 .error(
                     code,
                     location,
-                    format!("ISTIO_MUTUAL brings its own certificate: `{name}` has no place"),
+                    format!("ISTIO_MUTUAL uses the mesh certificate: `{name}` is not allowed"),
                 )
                 .help("remove it, or write mode MUTUAL");
         }

@@ -35,7 +35,7 @@ pub(super) fn listeners(
                 check
                     .error(SC237, span, "two entries without port")
                     .help("join their hosts")
-                    .related(location, "the first one stands here");
+                    .related(location, "the first one is here");
             } else if index != last {
                 check
                     .error(SC236, span, "the entry without port must be the last")

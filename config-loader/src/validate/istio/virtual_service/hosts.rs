@@ -151,7 +151,7 @@ fn overlap(a: (&str, Span), b: (&str, Span), check: &mut Check<'_>) {
             format!("hosts `{}` and `{}` overlap", first.0, second.0),
         )
         .help("keep one of them; a wildcard covers every name that ends alike")
-        .related(location, format!("`{}` stands here", first.0));
+        .related(location, format!("`{}` is here", first.0));
 }
 
 /// Whether `text` can be an SNI to match.

@@ -80,8 +80,7 @@ fn combinations(raw: &raw::istio::HttpRoute, span: Span, head: Head<'_>, check: 
             .help("add `route`, `redirect`, `directResponse` or `delegate`");
     }
     const ACTIONS: &str = "a rule does one thing: remove one of them, or write two rules";
-    const NO_UPSTREAM: &str =
-        "a rule that answers by itself forwards nothing that this could change: remove it";
+    const NO_UPSTREAM: &str = "a rule with its own answer forwards no request; remove this field";
     exclude(redirect, route, VS037, ACTIONS, check);
     exclude(redirect, fault, VS038, NO_UPSTREAM, check);
     exclude(

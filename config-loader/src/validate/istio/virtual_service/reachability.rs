@@ -66,7 +66,7 @@ fn report(
             check
                 .warning(VS121, span, text)
                 .help(format!(
-                    "requests that it would take go to rule {}; remove one of them",
+                    "rule {} matches these requests first; remove one of them",
                     by.rule
                 ))
                 .related(location, "first matched here");

@@ -203,7 +203,7 @@ fn repeated_rule(rule: &Rule, (first, location): (usize, Location), check: &mut 
     check
         .warning(VS121, rule.span, text)
         .help(format!(
-            "connections that it would take go to rule {first}; remove one of them"
+            "rule {first} matches these connections first; remove one of them"
         ))
         .related(location, "first matched here");
 }

@@ -208,7 +208,7 @@ fn all(field: &Field<Vec<Field<Cluster>>>, check: &mut Check<'_>) -> Vec<Cluster
         let gateway = raw
             .gateway
             .get()
-            .and_then(|gateway| self::gateway(gateway, (index, raw.gateway.span()), check));
+            .and_then(|gateway| self::gateway(gateway, index, raw.gateway.span(), check));
         if api::text(&raw.locality).split('/').count() > 3 {
             let message = "must be region/zone/subzone, or the first parts of it";
             api::invalid(&raw.locality, message, CLS005, check);
@@ -225,7 +225,8 @@ fn all(field: &Field<Vec<Field<Cluster>>>, check: &mut Check<'_>) -> Vec<Cluster
 
 fn gateway(
     raw: &Gateway,
-    (index, span): (usize, Span),
+    index: usize,
+    span: Span,
     check: &mut Check<'_>,
 ) -> Option<GatewaySettings> {
     api::require_text(&raw.host, span, "host", CLS003, check);
@@ -246,7 +247,7 @@ fn gateway(
     let tls = raw
         .tls
         .get()
-        .and_then(|tls| self::tls(tls, (index, raw.tls.span()), check));
+        .and_then(|tls| self::tls(tls, index, raw.tls.span(), check));
     Some(GatewaySettings {
         host: host?,
         port: port?,
@@ -254,11 +255,7 @@ fn gateway(
     })
 }
 
-fn tls(
-    raw: &Tls,
-    (index, span): (usize, Span),
-    check: &mut Check<'_>,
-) -> Option<GatewayTlsSettings> {
+fn tls(raw: &Tls, index: usize, span: Span, check: &mut Check<'_>) -> Option<GatewayTlsSettings> {
     if !raw.mode.is_set() {
         api::required(span, "mode", "", CM017, check).help("write SIMPLE, MUTUAL or DISABLE");
     }
@@ -288,11 +285,11 @@ fn tls(
         sni: api::some_text(&raw.sni),
         ca_certificates: api::some_text(&raw.ca_certificates),
         client,
-        location: tls_place(raw, (index, span), check),
+        location: tls_place(raw, index, span, check),
     })
 }
 
-fn tls_place(raw: &Tls, (index, span): (usize, Span), check: &Check<'_>) -> GatewayTlsLocation {
+fn tls_place(raw: &Tls, index: usize, span: Span, check: &Check<'_>) -> GatewayTlsLocation {
     let fields = [
         ("caCertificates", &raw.ca_certificates),
         ("clientCertificate", &raw.client_certificate),

@@ -318,7 +318,7 @@ impl Federation {
     /// Counts a request that one pool failed and another one takes.
     pub fn count_replay(&self, worker: WorkerId, from: usize, to: usize, cause: ReplayCause) {
         if let Some(counts) = &self.counts {
-            counts.replayed(worker, (from, to), cause);
+            counts.replayed(worker, from, to, cause);
         }
     }
 

@@ -119,7 +119,8 @@ impl Follower {
                     })
                 });
                 let follow = follow_name(
-                    (Arc::clone(name), renewal),
+                    Arc::clone(name),
+                    renewal,
                     in_turn,
                     Arc::clone(&self.registry),
                     self.changed.clone(),
@@ -138,7 +139,8 @@ impl Drop for Follower {
 }
 
 async fn follow_name(
-    (name, renewal): (Arc<str>, Renewal),
+    name: Arc<str>,
+    renewal: Renewal,
     lookup: Lookup,
     registry: Arc<Registry>,
     changed: mpsc::Sender<Arc<str>>,

@@ -52,7 +52,7 @@ pub(super) fn destinations(
             if let Some(federation) = &cluster.federation
                 && request.headers().contains_key(X_STRAIT_FROM_CLUSTER)
             {
-                let at_home = members::at_home(used, (cluster, federation), choice.probability);
+                let at_home = members::at_home(used, cluster, federation, choice.probability);
                 choice.failure = at_home.or_else(|| choice.failure.take());
                 continue;
             }

@@ -164,7 +164,8 @@ pub(super) fn failover(
 /// Sends requests of a remote cluster to endpoints of the local cluster only. Returns the local reply if it has none.
 pub(super) fn at_home(
     used: &mut ClusterUsed,
-    (cluster, federation): (&Cluster, &Federation),
+    cluster: &Cluster,
+    federation: &Federation,
     probability: f64,
 ) -> Option<String> {
     let own = federation.position(cluster.id());

@@ -279,8 +279,8 @@ impl Terms {
         // Sessions of connections whose server's name is verified must not be those of others.
         let sessions = || Resumption::in_memory_sessions(SESSIONS_MAX);
         let by_host = settings.naming == Naming::Host && settings.names.is_empty();
-        let named = config(settings, material, (&provider, by_host))?;
-        let nameless = config(settings, material, (&provider, false))?;
+        let named = config(settings, material, &provider, by_host)?;
+        let nameless = config(settings, material, &provider, false)?;
         let with_alpn = |config: &ClientConfig, resumption: &Resumption, h2: bool| {
             let mut config = config.clone();
             config.resumption = resumption.clone();
@@ -302,7 +302,8 @@ impl Terms {
 fn config(
     settings: &ClientSettings,
     material: &Material,
-    (provider, by_host): (&Arc<CryptoProvider>, bool),
+    provider: &Arc<CryptoProvider>,
+    by_host: bool,
 ) -> Result<ClientConfig, String> {
     let authorities = match &settings.authorities {
         Some(_) => material.authorities.as_deref(),

@@ -58,12 +58,7 @@ impl Counts {
         self.tries[at].tried(worker, code);
     }
 
-    pub(super) fn replayed(
-        &self,
-        worker: WorkerId,
-        (from, to): (usize, usize),
-        cause: ReplayCause,
-    ) {
+    pub(super) fn replayed(&self, worker: WorkerId, from: usize, to: usize, cause: ReplayCause) {
         let way = self.replays.get(from * self.tries.len() + to);
         if let Some(Some(way)) = way {
             way.count(worker, cause as usize);

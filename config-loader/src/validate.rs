@@ -1,7 +1,7 @@
 //! Raw types to checked resources, with every finding as a diagnostic. Uses `raw`, `resource` and `diagnostic`.
 //!
 //! One function per kind takes the raw type and a [`Check`], and returns the checked one as best it can; the object
-//! is refused if the check failed. Validators name places by [`Span`]s; the field path is found from the document.
+//! is refused if the check failed. Validators name places by [`crate::span::Span`]s; the field path is found from the document.
 
 pub mod annotations;
 pub(crate) mod api;

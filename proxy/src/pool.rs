@@ -80,7 +80,7 @@ impl Pools {
         &self.counts
     }
 
-    /// The host of a request, for [`TlsTarget`]. Connections of the host that was not used for longest go if there are
+    /// The host of a request, for [`TlsTarget`](crate::upstream::tls::TlsTarget). Connections of the host that was not used for longest go if there are
     /// too many.
     pub fn host(&self, text: &str) -> Rc<Host> {
         let (host, gone) = self.hosts.find(text);

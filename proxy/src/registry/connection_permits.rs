@@ -35,7 +35,7 @@ impl ConnectionPermit {
         entered.then(|| Self::new(cluster, endpoint))
     }
 
-    /// The connection is about to be closed, as [`Connections::offer`] wanted.
+    /// The connection is about to be closed, as [`Connections::offer`](super::connections::Connections::offer) wanted.
     pub fn promise(&mut self, closing: Closing) {
         debug_assert!(self.promised.is_none(), "a connection is promised once");
         self.promised = Some(closing);

@@ -251,7 +251,7 @@ impl Connections {
 
     /// What happens to a connection to this endpoint after its request. `own` are the tickets of requests that wait for
     /// one of its pool, oldest first; finished tickets are dropped from it. A caller that gets the order to close it
-    /// must mark its permit ([`ConnectionPermit::promise`]) and do so.
+    /// must mark its permit ([`ConnectionPermit::promise`](super::connection_permits::ConnectionPermit::promise)) and do so.
     pub fn offer(&self, endpoint: u64, own: &mut VecDeque<u64>) -> Offer {
         let mut state = self.lock();
         while own.front().is_some_and(|one| !state.line.contains_key(one)) {

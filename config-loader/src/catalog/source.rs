@@ -49,7 +49,7 @@ impl Source {
 
     /// Whether it describes a service of Kubernetes clusters.
     pub fn is_of_cluster(&self) -> bool {
-        self.rank() < 4
+        !matches!(self, Source::Entry(_) | Source::External(_))
     }
 
     /// Whether proxies of a namespace see it.

@@ -201,46 +201,41 @@ mod tests {
 
     #[test]
     fn each_connection_state_has_its_timeout() {
+        use ConnectionActivity as Activity;
         let draining = Some(Tick(0));
-        let head = ConnectionActivity {
+        let head = Activity {
             place: StreamPosition::Head,
             ..IDLE
         };
-        let busy = ConnectionActivity {
+        let busy = Activity {
             in_flight: 1,
             ..IDLE
         };
-        let body = ConnectionActivity {
+        let body = Activity {
             place: StreamPosition::Body,
             ..busy
         };
-        let stuck = ConnectionActivity {
+        let stuck = Activity {
             unflushed: true,
             ..IDLE
         };
-        let held = ConnectionActivity {
+        let held = Activity {
             place: StreamPosition::Held,
             ..busy
         };
-        let answered = ConnectionActivity {
+        let answered = Activity {
             in_flight: 0,
             starved: false,
             ..body
         };
         for (seen, expected) in [
             (IDLE, Some((1, Action::Park))),
-            (
-                ConnectionActivity { draining, ..IDLE },
-                Some((2, Action::Close)),
-            ),
+            (Activity { draining, ..IDLE }, Some((2, Action::Close))),
             (busy, None),
-            (
-                ConnectionActivity { draining, ..busy },
-                Some((30, Action::Close)),
-            ),
+            (Activity { draining, ..busy }, Some((30, Action::Close))),
             (head, Some((10, Action::Refuse(Refusal::HeadTimeout)))),
             (
-                ConnectionActivity {
+                Activity {
                     in_flight: 1,
                     ..head
                 },
@@ -248,7 +243,7 @@ mod tests {
             ),
             (body, Some((300, Action::Refuse(Refusal::BodyTimeout)))),
             (
-                ConnectionActivity {
+                Activity {
                     starved: false,
                     ..body
                 },
@@ -258,14 +253,14 @@ mod tests {
             (held, None),
             (answered, Some((5, Action::Close))),
             (
-                ConnectionActivity {
+                Activity {
                     starved: true,
                     ..answered
                 },
                 Some((5, Action::Close)),
             ),
             (
-                ConnectionActivity {
+                Activity {
                     draining,
                     ..answered
                 },

@@ -116,6 +116,22 @@ pub enum HashAlgorithm {
     },
 }
 
+impl HashAlgorithm {
+    /// Entries or slots of a table for hosts of these weights.
+    pub fn entries(self, weights: &[f64]) -> u64 {
+        match self {
+            HashAlgorithm::RingHash { size_min } => {
+                let sum: f64 = weights.iter().sum();
+                let lightest = weights.iter().copied().reduce(f64::min);
+                lightest.map_or(0, |lightest| {
+                    ring_hash::scale(lightest / sum, size_min).ceil() as u64
+                })
+            }
+            HashAlgorithm::Maglev { size } => size,
+        }
+    }
+}
+
 /// A table in which endpoints are found by a hash.
 #[derive(Debug)]
 pub enum HashTable {

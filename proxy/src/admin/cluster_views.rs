@@ -46,7 +46,7 @@ fn last_resorts(snapshot: &Snapshot) -> HashSet<ClusterId> {
 /// The view of a cluster; `live` has the tables that requests use.
 fn cluster_view(cluster: &Cluster, live: &Live, snapshot: &Snapshot) -> ClusterView {
     let now = cluster.state.journal.now();
-    let shares = live.probabilities(cluster.endpoints());
+    let shares = live.probabilities(cluster);
     let numbered = cluster.endpoints().iter().zip(shares).enumerate();
     let endpoints = numbered.map(|(number, (endpoint, share))| EndpointView {
         priority: cluster.priority(EndpointIdx(number as u32)),

@@ -34,8 +34,7 @@ impl RingHash {
         let plain: Vec<Host<'_>> = hosts.iter().map(|(_, host)| *host).collect();
         let weights = normalize(&plain);
         let lightest = weights.iter().copied().reduce(f64::min)?;
-        let size_min = size_min.clamp(1, RING_SIZE_MAX) as f64;
-        let scale = ((lightest * size_min).ceil() / lightest).min(RING_SIZE_MAX as f64);
+        let scale = scale(lightest, size_min);
         let mut entries: Vec<(u64, u32)> = Vec::with_capacity(scale.ceil() as usize);
         let (mut current, mut target) = (0.0, 0.0);
         let mut name = Vec::new();
@@ -138,6 +137,12 @@ impl RingHash {
         }
         None
     }
+}
+
+/// How many entries hosts of all weights together get, if the lightest has this part of all weights.
+pub(super) fn scale(lightest: f64, size_min: u64) -> f64 {
+    let size_min = size_min.clamp(1, RING_SIZE_MAX) as f64;
+    ((lightest * size_min).ceil() / lightest).min(RING_SIZE_MAX as f64)
 }
 
 fn push_decimal(out: &mut Vec<u8>, mut number: u32) {

@@ -15,8 +15,7 @@ use super::locality::{Group, Plan};
 use super::parts::Parts;
 use super::priorities;
 use super::warmup::Warming;
-use crate::balance::hash::Host;
-use crate::balance::{EndpointIdx, HashKey, HashTable, Policy};
+use crate::balance::{EndpointIdx, HashKey, Policy};
 use crate::error::Kind;
 use crate::registry::{ClusterId, Moment, Recent};
 use crate::tls::ClientTls;
@@ -50,7 +49,7 @@ impl Cluster {
     /// Builds the balancer's tables for these parts, as things are now.
     pub fn build(mut parts: Parts, now: Moment) -> Self {
         let priorities = by_endpoint(&parts.plan, parts.endpoints.len());
-        let method = method(&parts.balance.policy, &parts.plan, &parts.endpoints);
+        let method = Method::of(&parts);
         let stands_for_all = parts.federation.is_some() || !parts.is_pool;
         let memory = parts.balance.remember.map(|lifetime| {
             let affinity_table = stands_for_all.then(|| parts.state.affinity_table());
@@ -193,7 +192,7 @@ impl Cluster {
 
     /// Probability that each endpoint is picked next while all are equally busy, in endpoint order.
     pub fn shares(&self) -> Vec<f64> {
-        self.live.load().probabilities(&self.endpoints)
+        self.live.load().probabilities(&self.parts)
     }
 
     /// How warm an endpoint is; `None` when it is warm, or may not be used at all. The tables follow in steps.
@@ -207,50 +206,6 @@ impl Cluster {
         let since = health.is_usable().then(|| health.fresh_since(now))?;
         warmup.warming(now.since(since))
     }
-}
-
-fn method(policy: &Policy, plan: &Plan, endpoints: &[Endpoint]) -> Method {
-    let policy = match policy {
-        Policy::Simple(simple) => return Method::Simple(*simple),
-        Policy::Passthrough => return Method::Hash(Box::default()),
-        Policy::Hash(policy) => policy,
-    };
-    let tables = plan.iter().filter_map(|groups| {
-        let members = groups.iter().flat_map(|group| &group.members);
-        let keys = members.map(|member| endpoints[*member as usize].hash_key());
-        let keys: Vec<String> = keys.collect();
-        let hosts = hosts(groups, endpoints, &keys);
-        HashTable::build(policy.algorithm, &hosts).map(Arc::new)
-    });
-    Method::Hash(tables.collect())
-}
-
-/// The endpoints of one priority as a hash table wants them, with their keys in the order of the groups; weights of
-/// groups count where there are several.
-fn hosts<'a>(
-    groups: &[Group],
-    endpoints: &[Endpoint],
-    keys: &'a [String],
-) -> Vec<(EndpointIdx, Host<'a>)> {
-    let mut hosts = Vec::new();
-    let mut keys = keys.iter();
-    for group in groups {
-        let members = || {
-            group
-                .members
-                .iter()
-                .map(|member| &endpoints[*member as usize])
-        };
-        let sum: f64 = members().map(|endpoint| f64::from(endpoint.weight)).sum();
-        for ((number, endpoint), key) in group.members.iter().zip(members()).zip(&mut keys) {
-            let weight = match groups {
-                [_] => f64::from(endpoint.weight),
-                _ => f64::from(group.weight) * f64::from(endpoint.weight) / sum,
-            };
-            hosts.push((EndpointIdx(*number), Host { key, weight }));
-        }
-    }
-    hosts
 }
 
 fn by_endpoint(plan: &Plan, endpoints: usize) -> Box<[u8]> {

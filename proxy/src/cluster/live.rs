@@ -3,6 +3,7 @@
 //! A table may be a moment behind: the picker checks the endpoint's own health too, draws again, and at last takes
 //! any endpoint that may be used.
 
+mod hash_tables;
 mod other;
 
 use std::sync::Arc;
@@ -14,9 +15,10 @@ use super::locality::{self, Group};
 use super::parts::Parts;
 use super::priorities::{self, Health, OVERPROVISIONING_PERCENT, Share, Shares};
 use super::warmup::PRECISION;
-use crate::balance::{Balancer, EndpointIdx, HashTable, Simple, Weights};
+use crate::balance::{Balancer, EndpointIdx, Policy, Simple, Weights};
 use crate::registry::{CURSORS, Moment};
 
+pub use hash_tables::LazyTable;
 pub use other::Avoid;
 
 /// Draws from a table whose endpoints may not be used any more.
@@ -39,7 +41,21 @@ pub enum Method {
     /// By a table of the usable endpoints.
     Simple(Simple),
     /// By tables of all of them, one for each priority.
-    Hash(Box<[Arc<HashTable>]>),
+    Hash(Box<[Arc<LazyTable>]>),
+}
+
+impl Method {
+    /// The method that the policy of a cluster asks for.
+    pub(super) fn of(parts: &Parts) -> Self {
+        match &parts.balance.policy {
+            Policy::Simple(simple) => Method::Simple(*simple),
+            Policy::Passthrough => Method::Hash(Box::default()),
+            Policy::Hash(_) => {
+                let table = |priority| Arc::new(LazyTable::of(parts, priority));
+                Method::Hash((0..parts.plan.len()).map(table).collect())
+            }
+        }
+    }
 }
 
 /// Tables.
@@ -72,7 +88,7 @@ struct Level {
 enum Choice {
     One(Pool),
     Groups(Weights, Box<[Pool]>),
-    Hash(Arc<HashTable>),
+    Hash(Arc<LazyTable>),
 }
 
 /// Endpoints of one group.
@@ -209,13 +225,13 @@ impl Live {
     }
 
     /// Probability of each endpoint to be picked next, while all are equally busy and keys are evenly spread.
-    pub fn probabilities(&self, endpoints: &[Endpoint]) -> Vec<f64> {
-        let mut all = vec![0.0; endpoints.len()];
+    pub fn probabilities(&self, parts: &Parts) -> Vec<f64> {
+        let mut all = vec![0.0; parts.endpoints.len()];
         let mut before = 0;
         for level in &self.levels {
             let load = f64::from(level.upto - before) / 100.0;
             before = level.upto;
-            level.add_probabilities(load, &mut all);
+            level.add_probabilities(parts, load, &mut all);
         }
         all
     }
@@ -232,6 +248,7 @@ impl Level {
                 pools[group].pick(parts, panic, rng)
             }
             Choice::Hash(table) => {
+                let table = table.get(parts, self.priority)?;
                 let hash = ask.hash.unwrap_or_else(|| rng.random());
                 table.pick(hash, ask.attempt, |endpoint| {
                     panic
@@ -244,7 +261,7 @@ impl Level {
         }
     }
 
-    fn add_probabilities(&self, load: f64, all: &mut [f64]) {
+    fn add_probabilities(&self, parts: &Parts, load: f64, all: &mut [f64]) {
         let mut add = |pool: &Pool, load: f64| {
             for (local, share) in pool.balancer.shares().into_iter().enumerate() {
                 let global = pool.global(EndpointIdx(local as u32));
@@ -259,7 +276,7 @@ impl Level {
                 }
             }
             Choice::Hash(table) => {
-                for (endpoint, share) in table.shares() {
+                for (endpoint, share) in table.shares(parts, self.priority) {
                     all[endpoint.0 as usize] += load * share;
                 }
             }

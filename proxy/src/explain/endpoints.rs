@@ -14,7 +14,7 @@ pub(super) fn endpoints(
     let several = cluster.priorities() > 1;
     let known = cluster.unresolved.is_empty();
     let endpoints = cluster.endpoints().iter();
-    let endpoints = endpoints.zip(live.probabilities(cluster.endpoints()));
+    let endpoints = endpoints.zip(live.probabilities(cluster));
     let now = cluster.state.journal.now();
     endpoints
         .enumerate()

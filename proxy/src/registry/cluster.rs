@@ -91,6 +91,8 @@ pub struct ClusterState {
     pub journal: Arc<Journal>,
     /// Where it is noted that the cluster begins or ceases to have an endpoint that may be used.
     pub flips: Arc<Flips>,
+    /// Whether a request has picked from the cluster's hash tables; then they are built as soon as the cluster changes.
+    pub hash_tables_used: AtomicBool,
     /// Requests that are being tried again.
     pub retries: Tally,
     /// Attempts that began recently, where a retry limit needs them.
@@ -119,6 +121,7 @@ impl ClusterState {
             ejections: Ejections::default(),
             journal,
             flips,
+            hash_tables_used: AtomicBool::new(false),
             retries: Tally::default(),
             recent: ArcSwapOption::empty(),
             affinity_table: ArcSwapOption::empty(),

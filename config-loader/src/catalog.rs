@@ -1,4 +1,4 @@
-//! What resources say about hosts, in one place: names, and which of several values applies to a host.
+//! What resources say about hosts and workloads, in one place: names, and which of several values applies.
 //!
 //! Findings about references and the compiler of snapshots ask these functions and nothing else, so that `check` and traffic
 //! agree about every host.
@@ -12,6 +12,7 @@ pub mod hostname;
 mod index;
 
 mod naming;
+mod peers;
 mod services;
 mod source;
 
@@ -19,5 +20,6 @@ pub use clusters::ClusterNames;
 pub use differences::{Change, differences};
 pub use index::HostIndex;
 pub use naming::{DefaultDomain, Naming};
+pub use peers::{Accepted, PeerPolicy, Workload};
 pub use services::{HostEntry, Seen, Services};
 pub use source::Source;

@@ -20,6 +20,8 @@ pub enum Kind {
     GlobalTrafficPolicy,
     /// networking.karmada.io
     MultiClusterService,
+    /// security.istio.io
+    PeerAuthentication,
     /// core
     Secret,
     /// core
@@ -39,13 +41,17 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether objects of this kind restrict which clusters serve which: without such an object more would be allowed.
-    pub fn narrows_routing(self) -> bool {
-        matches!(self, Kind::GlobalTrafficPolicy | Kind::MultiClusterService)
+    /// Whether objects of this kind restrict which clusters serve which, or which clients are served: without such an
+    /// object more would be allowed.
+    pub fn restricts(self) -> bool {
+        matches!(
+            self,
+            Kind::GlobalTrafficPolicy | Kind::MultiClusterService | Kind::PeerAuthentication
+        )
     }
 
     /// Every kind.
-    pub const ALL: [Kind; 15] = [
+    pub const ALL: [Kind; 16] = [
         Kind::Cluster,
         Kind::Destination,
         Kind::DestinationRule,
@@ -53,6 +59,7 @@ impl Kind {
         Kind::Gateway,
         Kind::GlobalTrafficPolicy,
         Kind::MultiClusterService,
+        Kind::PeerAuthentication,
         Kind::Secret,
         Kind::Service,
         Kind::ServiceEntry,
@@ -73,6 +80,7 @@ impl Kind {
             Kind::Gateway => "Gateway",
             Kind::GlobalTrafficPolicy => "GlobalTrafficPolicy",
             Kind::MultiClusterService => "MultiClusterService",
+            Kind::PeerAuthentication => "PeerAuthentication",
             Kind::Secret => "Secret",
             Kind::Service => "Service",
             Kind::ServiceEntry => "ServiceEntry",

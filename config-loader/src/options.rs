@@ -38,6 +38,15 @@ pub struct Fleet {
     /// The namespace of the proxy; none if it is not known, as with sidecars of many: then what a resource may use is
     /// told by its own.
     pub namespace: Option<Arc<str>>,
+    /// The namespace that holds mesh-wide defaults; none for `istio-system`.
+    pub root_namespace: Option<Arc<str>>,
+}
+
+impl Fleet {
+    /// The namespace that holds mesh-wide defaults.
+    pub fn root_namespace(&self) -> &str {
+        self.root_namespace.as_deref().unwrap_or("istio-system")
+    }
 }
 
 /// A remote cluster that `--clusters` names.

@@ -213,7 +213,7 @@ impl Store {
             None => self.kept.remove(&id),
         };
         delta.note(&id, before.as_ref(), after.as_ref());
-        let withheld = quarantined && after.is_none() && id.kind.narrows_routing();
+        let withheld = quarantined && after.is_none() && id.kind.restricts();
         if withheld != set.withheld.contains(&id) {
             remember(Arc::make_mut(&mut set.withheld), &id, withheld);
             delta.withheld.push(id.clone());

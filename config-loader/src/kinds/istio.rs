@@ -1,4 +1,4 @@
-//! The networking.istio.io kinds.
+//! The networking.istio.io and security.istio.io kinds.
 
 use super::row::Row;
 use crate::kind::Kind;
@@ -11,6 +11,8 @@ const API_VERSIONS: &[&str] = &[
     "networking.istio.io/v1beta1",
     "networking.istio.io/v1alpha3",
 ];
+
+const SECURITY: &[&str] = &["security.istio.io/v1", "security.istio.io/v1beta1"];
 
 /// The rows of this file.
 pub(super) const ROWS: &[Row] = &[
@@ -27,6 +29,13 @@ pub(super) const ROWS: &[Row] = &[
         body: Body::Spec,
         read: |draft| draft.check(validate::istio::gateway),
         fields: fields_of::<raw::istio::Gateway>,
+    },
+    Row {
+        kind: Kind::PeerAuthentication,
+        api_versions: SECURITY,
+        body: Body::Spec,
+        read: |draft| draft.check(validate::istio::peer_authentication),
+        fields: fields_of::<raw::istio::PeerAuthentication>,
     },
     Row {
         kind: Kind::ServiceEntry,

@@ -51,12 +51,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     policy(SECURITY, "AuthorizationPolicy", FORWARDED, DENY_ELSEWHERE),
     policy(
         SECURITY,
-        "PeerAuthentication",
-        "clients without a certificate are served",
-        "set `tls.mode: MUTUAL` in the servers of the Gateway",
-    ),
-    policy(
-        SECURITY,
         "RequestAuthentication",
         "JSON Web Tokens are not verified",
         "verify tokens in the service, or in a proxy in front of this one",
@@ -153,7 +147,6 @@ mod tests {
             ("AuthorizationPolicy", "security.istio.io/v1beta1"),
             ("AuthorizationPolicy", "securty.istio.io/v1"),
             ("AuthorizationPolcy", "security.istio.io/v1"),
-            ("PeerAuthentication", "security.istio.io/v1"),
             ("RequestAuthentication", "security.istio.io/v1"),
             ("AccessPolicy", "networking.mesh.gloo.solo.io/v1"),
             ("AccessControl", "policy.flomesh.io/v1alpha1"),

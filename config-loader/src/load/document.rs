@@ -407,7 +407,7 @@ fn unsupported_kind(row: &Unsupported, claim: &Claim<'_>) -> Diagnostic {
     let kind = claim.kind;
     let (code, message, help) = match row.unenforced {
         Some(unenforced) => {
-            let message = format!("{kind} is not enforced: {unenforced}");
+            let message = format!("{kind} is not supported yet: {unenforced}");
             (
                 CM036,
                 message,

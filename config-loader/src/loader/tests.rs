@@ -305,11 +305,11 @@ fn documents_that_are_not_resources_have_distinct_diagnostics() {
         ),
         (
             "kind: AuthorizationPolicy\napiVersion: security.istio.io/v1\n",
-            "warning CM036 a.yaml:1:7 AuthorizationPolicy is not enforced: requests that it denies are forwarded",
+            "warning CM036 a.yaml:1:7 AuthorizationPolicy is not supported yet: requests that it denies are forwarded",
         ),
         (
-            "kind: PeerAuthenticationList\napiVersion: security.istio.io/v1\nitems:\n- metadata: {name: a}\n",
-            "warning CM036 a.yaml:4:3 PeerAuthentication is not enforced: clients without a certificate are served",
+            "kind: RequestAuthenticationList\napiVersion: security.istio.io/v1\nitems:\n- metadata: {name: a}\n",
+            "warning CM036 a.yaml:4:3 RequestAuthentication is not supported yet: JSON Web Tokens are not verified",
         ),
         (
             "kind: VirtualServce\napiVersion: networking.istio.io/v1\n",

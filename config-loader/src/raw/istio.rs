@@ -1,4 +1,4 @@
-//! The networking.istio.io kinds as written. v1, v1beta1 and v1alpha3 have the same fields.
+//! The networking.istio.io and security.istio.io kinds as written. All versions of a kind have the same fields.
 //!
 //! Deprecated fields are read too, so that what they mean can be said; validation knows which they are.
 
@@ -7,6 +7,7 @@ mod destination_rule;
 mod gateway;
 mod http_route;
 mod load_balancer;
+mod peer_authentication;
 mod service_entry;
 mod sidecar;
 mod string_match;
@@ -30,6 +31,7 @@ pub use load_balancer::{
     LocalityLoadBalancerSetting, MagLev, RingHash, WarmupConfiguration,
     ZoneAwareLoadBalancerSetting,
 };
+pub use peer_authentication::{MutualTls, PeerAuthentication};
 pub use service_entry::{ServiceEntry, ServicePort};
 pub use sidecar::{
     IstioEgressListener, IstioIngressListener, OutboundTrafficPolicy, Sidecar, WorkloadSelector,

@@ -16,6 +16,7 @@ mod load_balancer;
 mod locality;
 mod moved;
 mod names;
+mod peer_authentication;
 mod protocol;
 mod service_entry;
 mod sidecar;
@@ -51,6 +52,7 @@ pub use locality::{
     ZoneAwareSetting,
 };
 pub use names::{GatewayRef, Lined};
+pub use peer_authentication::{MutualTls, PeerAuthentication, PortMutualTls};
 pub use protocol::Protocol;
 pub use service_entry::{Location, Resolution, ServiceEntry, ServiceEntryPort};
 pub use sidecar::{

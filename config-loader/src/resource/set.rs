@@ -8,7 +8,8 @@ use super::core::{EndpointSlice, Secret, Service};
 use super::flomesh::{Cluster, GlobalTrafficPolicy, ServiceExport, ServiceImport};
 use super::gloo::Destination;
 use super::istio::{
-    DestinationRule, Gateway, ServiceEntry, Sidecar, VirtualService, WorkloadEntry,
+    DestinationRule, Gateway, PeerAuthentication, ServiceEntry, Sidecar, VirtualService,
+    WorkloadEntry,
 };
 use super::karmada::MultiClusterService;
 use super::object::Object;
@@ -117,6 +118,8 @@ pub struct ResourceSet {
     pub destination_rules: Objects<DestinationRule>,
     /// Gateway objects.
     pub gateways: Objects<Gateway>,
+    /// PeerAuthentication objects.
+    pub peer_authentications: Objects<PeerAuthentication>,
     /// Sidecar objects.
     pub sidecars: Objects<Sidecar>,
     /// ServiceEntry objects.
@@ -141,8 +144,7 @@ pub struct ResourceSet {
     pub endpoint_slices: Objects<EndpointSlice>,
     /// Secret objects.
     pub secrets: Objects<Secret>,
-    /// Rejected objects that restrict routing ([`Kind::narrows_routing`]) and of which there never was a
-    /// good version.
+    /// Rejected objects that restrict what is allowed ([`Kind::restricts`]) and of which there never was a good version.
     pub withheld: Arc<BTreeSet<ObjectRef>>,
 }
 
@@ -164,6 +166,7 @@ impl ResourceSet {
             Kind::Gateway => self.gateways.remove(&name),
             Kind::GlobalTrafficPolicy => self.global_traffic_policies.remove(&name),
             Kind::MultiClusterService => self.multi_cluster_services.remove(&name),
+            Kind::PeerAuthentication => self.peer_authentications.remove(&name),
             Kind::Secret => self.secrets.remove(&name),
             Kind::Service => self.services.remove(&name),
             Kind::ServiceEntry => self.service_entries.remove(&name),
@@ -185,6 +188,7 @@ impl ResourceSet {
             Kind::Gateway => self.gateways.len(),
             Kind::GlobalTrafficPolicy => self.global_traffic_policies.len(),
             Kind::MultiClusterService => self.multi_cluster_services.len(),
+            Kind::PeerAuthentication => self.peer_authentications.len(),
             Kind::Secret => self.secrets.len(),
             Kind::Service => self.services.len(),
             Kind::ServiceEntry => self.service_entries.len(),

@@ -9,7 +9,8 @@ use super::core::{EndpointSlice, Secret, Service};
 use super::flomesh::{Cluster, GlobalTrafficPolicy, ServiceExport, ServiceImport};
 use super::gloo::Destination;
 use super::istio::{
-    DestinationRule, Gateway, ServiceEntry, Sidecar, VirtualService, WorkloadEntry,
+    DestinationRule, Gateway, PeerAuthentication, ServiceEntry, Sidecar, VirtualService,
+    WorkloadEntry,
 };
 use super::karmada::MultiClusterService;
 use super::object::{Object, Order, Provenance};
@@ -127,6 +128,18 @@ impl Spec for Gateway {
 
     fn objects_mut(set: &mut ResourceSet) -> &mut Objects<Gateway> {
         &mut set.gateways
+    }
+}
+
+impl Spec for PeerAuthentication {
+    const KIND: Kind = Kind::PeerAuthentication;
+
+    fn objects(set: &ResourceSet) -> &Objects<PeerAuthentication> {
+        &set.peer_authentications
+    }
+
+    fn objects_mut(set: &mut ResourceSet) -> &mut Objects<PeerAuthentication> {
+        &mut set.peer_authentications
     }
 }
 

@@ -1,10 +1,11 @@
-//! The networking.istio.io kinds: raw to checked.
+//! The networking.istio.io and security.istio.io kinds: raw to checked.
 //!
 //! One file per kind, one function per block of it. What a block says wrong is reported where it stands, under the
 //! code of its rule; a rule that needs two blocks stands in the file of the block around them.
 
 mod destination_rule;
 mod gateway;
+mod peer_authentication;
 mod service_entry;
 mod shared;
 mod sidecar;
@@ -13,6 +14,7 @@ mod workload_entry;
 
 pub use destination_rule::destination_rule;
 pub use gateway::gateway;
+pub use peer_authentication::peer_authentication;
 pub use service_entry::service_entry;
 pub use sidecar::sidecar;
 pub use virtual_service::virtual_service;

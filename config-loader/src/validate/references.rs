@@ -15,6 +15,7 @@ mod gateways;
 mod groups;
 mod inherited;
 mod merged;
+mod peers;
 mod policies;
 mod pools;
 mod routes;
@@ -58,6 +59,7 @@ pub fn check(set: &ResourceSet, options: ReadOptions, fleet: &Fleet) -> Vec<Diag
     policies::check(set, &world, &mut found);
     inherited::check(set, domain, &mut found);
     groups::check(set, &mut found);
+    peers::check(set, (fleet.root_namespace(), domain), &services, &mut found);
     let clusters = clusters::Clusters::new(set, fleet);
     clusters::check(set, &clusters, &mut found);
     federation::check(set, &clusters, &mut found);

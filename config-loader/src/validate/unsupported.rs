@@ -65,6 +65,7 @@ const WRITTEN: &[(Kind, &[&str])] = &[
         ],
     ),
     (Kind::EndpointSlice, &["endpoints[].hints"]),
+    (Kind::PeerAuthentication, &[""]),
     (Kind::Service, &["spec.externalIPs"]),
     (Kind::Sidecar, &[""]),
 ];

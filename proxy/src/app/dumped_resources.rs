@@ -27,6 +27,7 @@ fn objects(set: &ResourceSet) -> Vec<String> {
         .chain(located::<istio::ServiceEntry>(set))
         .chain(located::<istio::WorkloadEntry>(set))
         .chain(located::<istio::Sidecar>(set))
+        .chain(located::<istio::PeerAuthentication>(set))
         .chain(located::<core::Service>(set))
         .chain(located::<core::EndpointSlice>(set))
         .chain(located::<core::Secret>(set))

@@ -145,6 +145,7 @@ fn fleet(args: &CheckArgs) -> Fleet {
             namespace: mesh.namespace.as_str().into(),
         }),
         namespace: Some(args.identity.namespace.as_str().into()),
+        root_namespace: Some(args.identity.root_namespace.as_str().into()),
     }
 }
 

@@ -89,6 +89,7 @@ impl FoundMembers {
                 namespace: mesh.namespace.as_str().into(),
             }),
             namespace: Some(identity.namespace.as_str().into()),
+            root_namespace: Some(identity.root_namespace.as_str().into()),
         }
     }
 

@@ -36,7 +36,7 @@ codes! {
     CM033 Warning "an annotation of strait.io is one that has an effect on its kind";
     CM034 Error "an annotation of strait.io has a value that it takes";
     CM035 Warning "a status is about the generation that its object is at";
-    CM036 Warning "a security policy is one that the proxy enforces; it enforces none yet";
+    CM036 Warning "a security policy is of a kind that is supported";
     CM037 Warning "a kind that configures proxies is one that is supported";
     YAML001 Error "the document is well-formed YAML";
     YAML002 Error "a mapping has each key once";

@@ -262,6 +262,7 @@ codes! {
     GW303 Error "a certificate hash is a SHA-256";
     GW304 Warning "TLS is spoken from 1.2 on";
     GW305 Warning "serverCertificate and privateKey come together";
+    PA301 Error "portLevelMtls comes with a selector";
     SE301 Warning "a host of a ServiceEntry has no partial wildcard";
     SE302 Warning "hosts that share an address have no TLS port";
     SE303 Warning "a workloadSelector comes with another resolution than NONE";

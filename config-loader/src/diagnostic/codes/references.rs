@@ -42,4 +42,8 @@ codes! {
     X315 Warning "a host outside of clusters is described by ServiceEntries of one namespace, or by one Destination";
     X316 Warning "a DestinationRule is for a host that some resource describes";
     X317 Warning "a port of a host has one protocol in all ServiceEntries of a namespace";
+    X330 Warning "a workload has one PeerAuthentication of each level";
+    X331 Warning "a port of portLevelMtls is a target port of a service of the workload";
+    X332 Warning "a DestinationRule sends no plain text to workloads that require mutual TLS";
+    X333 Warning "a PeerAuthentication with a selector is not in the root namespace";
 }

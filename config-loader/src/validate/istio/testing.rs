@@ -34,18 +34,22 @@ fn short(found: &Diagnostic) -> String {
 /// that they all have.
 pub(super) fn check(kind: &str, cases: &[(&str, &[&str])]) {
     for (body, expected) in cases {
-        let yaml = document(kind, body);
-        let (_, found) = load(&yaml);
-        let shorts: Vec<String> = found.iter().map(short).collect();
-        assert_eq!(shorts, *expected, "\n{yaml}\n{found:#?}");
-        for found in &found {
-            assert!(!found.message.ends_with('.'), "{}", found.message);
-            assert!(
-                !found.field.is_empty(),
-                "{} has no field path",
-                found.message
-            );
-        }
+        check_of(&document(kind, body), expected);
+    }
+}
+
+/// As [`check`], of whole documents.
+pub(super) fn check_of(yaml: &str, expected: &[&str]) {
+    let (_, found) = load(yaml);
+    let shorts: Vec<String> = found.iter().map(short).collect();
+    assert_eq!(shorts, expected, "\n{yaml}\n{found:#?}");
+    for found in &found {
+        assert!(!found.message.ends_with('.'), "{}", found.message);
+        assert!(
+            !found.field.is_empty(),
+            "{} has no field path",
+            found.message
+        );
     }
 }
 

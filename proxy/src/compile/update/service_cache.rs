@@ -129,6 +129,7 @@ fn is_renewable(before: &ResourceSet, now: &ResourceSet) -> bool {
         destination_rules: _,
         gateways: _,
         sidecars: _,
+        peer_authentications: _,
         service_entries: _,
         workload_entries,
         clusters,

@@ -1,0 +1,239 @@
+//! What a workload accepts from its clients by the PeerAuthentications of its namespace and of the mesh.
+//!
+//! As Istio has it: of several policies of one level the oldest counts; the mode of a level that is `UNSET` or missing is
+//! inherited from the level above it, and that of the mesh is PERMISSIVE if no policy says otherwise. Policies with a
+//! selector in the root namespace count for no workload.
+//!
+//! A rejected policy that never was good may have wanted STRICT: until it is corrected, its workloads accept the mesh's TLS
+//! only.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::kind::{Kind, ObjectRef};
+use crate::resource::istio::{MutualTls, PeerAuthentication};
+use crate::resource::{Object, ResourceSet};
+
+type Policy = Arc<Object<PeerAuthentication>>;
+
+/// A workload whose policies are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Workload<'a> {
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its labels.
+    pub labels: &'a BTreeMap<String, String>,
+}
+
+/// What a workload accepts from its clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PeerPolicy {
+    /// What holds for ports without their own mode.
+    whole: Accepted,
+    /// What holds for single ports of the workload.
+    ports: BTreeMap<u16, Accepted>,
+}
+
+/// A mode, and what says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Accepted {
+    /// The mode.
+    pub mode: MutualTls,
+    /// The policy that says so; none for the default of the mesh.
+    pub by: Option<ObjectRef>,
+}
+
+impl PeerPolicy {
+    /// What these resources say of a workload, in a mesh with this root namespace.
+    pub fn of(set: &ResourceSet, root_namespace: &str, workload: Workload<'_>) -> PeerPolicy {
+        let mut whole = Accepted::default();
+        for namespace in [root_namespace, workload.namespace] {
+            let level = oldest(set, namespace, |policy| policy.selector.is_empty());
+            whole.set(level);
+            whole.withhold(set, namespace);
+        }
+        let mut ports = BTreeMap::new();
+        let selected = |policy: &PeerAuthentication| {
+            let mut selector = policy.selector.iter();
+            !policy.selector.is_empty()
+                && selector.all(|(key, value)| workload.labels.get(key) == Some(value))
+        };
+        let own = match workload.namespace == root_namespace {
+            true => None,
+            false => oldest(set, workload.namespace, selected),
+        };
+        whole.set(own);
+        whole.withhold(set, workload.namespace);
+        for (port, level) in own.iter().flat_map(|policy| &policy.spec.ports) {
+            let mut accepted = whole.clone();
+            if let (Some(mode), Some(policy)) = (level.mode, own) {
+                accepted = Accepted {
+                    mode,
+                    by: Some(policy.id.clone()),
+                };
+                accepted.withhold(set, workload.namespace);
+            }
+            ports.insert(*port, accepted);
+        }
+        PeerPolicy { whole, ports }
+    }
+
+    /// What a port of the workload accepts; the port is that of the workload, not that of a service.
+    pub fn mode(&self, port: u16) -> MutualTls {
+        self.of_port(port).mode
+    }
+
+    /// As [`PeerPolicy::mode`], with what says so.
+    pub fn of_port(&self, port: u16) -> &Accepted {
+        self.ports.get(&port).unwrap_or(&self.whole)
+    }
+
+    /// What ports without their own mode accept.
+    pub fn whole(&self) -> &Accepted {
+        &self.whole
+    }
+
+    /// The ports with a mode of their own.
+    pub fn ports(&self) -> impl Iterator<Item = (u16, &Accepted)> {
+        self.ports.iter().map(|(port, accepted)| (*port, accepted))
+    }
+}
+
+impl Accepted {
+    /// Takes over what a policy says, if it says anything.
+    fn set(&mut self, policy: Option<&Policy>) {
+        if let Some(policy) = policy
+            && let Some(mode) = policy.spec.mode
+        {
+            self.mode = mode;
+            self.by = Some(policy.id.clone());
+        }
+    }
+
+    /// A rejected policy that never was good may have wanted this.
+    fn withhold(&mut self, set: &ResourceSet, namespace: &str) {
+        let mut withheld = set.withheld.iter();
+        let found =
+            withheld.find(|id| id.kind == Kind::PeerAuthentication && *id.namespace == *namespace);
+        if let Some(id) = found {
+            self.mode = MutualTls::Strict;
+            self.by = Some(id.clone());
+        }
+    }
+}
+
+/// The oldest policy of a namespace that is one of these.
+fn oldest<'s>(
+    set: &'s ResourceSet,
+    namespace: &str,
+    is_one: impl Fn(&PeerAuthentication) -> bool,
+) -> Option<&'s Policy> {
+    let policies = set.peer_authentications.values();
+    policies
+        .filter(|policy| *policy.id.namespace == *namespace && is_one(&policy.spec))
+        .min_by(|a, b| a.age().cmp(&b.age()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Diagnostics;
+
+    /// A policy of a name and a namespace, created in a second.
+    fn policy(name: &str, created: u32, spec: &str) -> String {
+        let (namespace, name) = name.split_once('/').expect("namespace/name");
+        format!(
+            "apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {{name: {name}, namespace: {namespace}, \
+             creationTimestamp: '2026-01-01T00:00:{created:02}Z'}}\nspec: {{{spec}}}\n---\n"
+        )
+    }
+
+    fn load(text: &str) -> ResourceSet {
+        let mut found = Diagnostics::default();
+        crate::load_bytes("test.yaml", text.as_bytes(), &mut found)
+    }
+
+    /// What ports 80 and 8080 of `shop/cart` accept.
+    fn modes(text: &str) -> [&'static str; 2] {
+        let set = load(text);
+        let labels = BTreeMap::from([("app".to_owned(), "cart".to_owned())]);
+        let workload = Workload {
+            namespace: "shop",
+            labels: &labels,
+        };
+        let policy = PeerPolicy::of(&set, "istio-system", workload);
+        [80, 8080].map(|port| policy.mode(port).as_str())
+    }
+
+    const STRICT: &str = "mtls: {mode: STRICT}";
+    const PERMISSIVE: &str = "mtls: {mode: PERMISSIVE}";
+    const CART: &str = "selector: {matchLabels: {app: cart}}";
+
+    #[test]
+    fn most_specific_level_decides() {
+        let mesh = policy("istio-system/mesh", 1, STRICT);
+        let namespace = policy("shop/all", 2, PERMISSIVE);
+        let unset = policy("shop/all", 2, "mtls: {mode: UNSET}");
+        let cart = policy("shop/cart", 3, &format!("{CART}, mtls: {{mode: DISABLE}}"));
+        let port = policy(
+            "shop/cart",
+            3,
+            &format!("{CART}, {PERMISSIVE}, portLevelMtls: {{80: {{mode: DISABLE}}, 8080: {{}}}}"),
+        );
+        let only_port = policy(
+            "shop/cart",
+            3,
+            &format!("{CART}, portLevelMtls: {{80: {{mode: DISABLE}}}}"),
+        );
+        let other = policy(
+            "shop/other",
+            3,
+            "selector: {matchLabels: {app: other}}, mtls: {mode: DISABLE}",
+        );
+        let elsewhere = policy("bank/all", 3, "mtls: {mode: DISABLE}");
+        for (policies, expected) in [
+            (vec![], ["PERMISSIVE"; 2]),
+            (vec![&mesh], ["STRICT"; 2]),
+            (vec![&mesh, &namespace], ["PERMISSIVE"; 2]),
+            (vec![&mesh, &unset], ["STRICT"; 2]),
+            (vec![&mesh, &namespace, &cart], ["DISABLE"; 2]),
+            (vec![&mesh, &port], ["DISABLE", "PERMISSIVE"]),
+            (vec![&mesh, &only_port], ["DISABLE", "STRICT"]),
+            (vec![&mesh, &other, &elsewhere], ["STRICT"; 2]),
+        ] {
+            let text: String = policies.iter().map(|policy| policy.as_str()).collect();
+            assert_eq!(modes(&text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn oldest_policy_of_a_level_counts() {
+        let young = policy("shop/a", 9, PERMISSIVE);
+        let old = policy("shop/b", 1, STRICT);
+        assert_eq!(modes(&format!("{young}{old}")), ["STRICT"; 2]);
+        let young = policy("shop/a", 9, &format!("{CART}, {PERMISSIVE}"));
+        let old = policy("shop/b", 1, &format!("{CART}, {STRICT}"));
+        assert_eq!(modes(&format!("{young}{old}")), ["STRICT"; 2]);
+    }
+
+    #[test]
+    fn selector_in_the_root_namespace_selects_no_workload() {
+        let root = policy("istio-system/cart", 1, &format!("{CART}, {STRICT}"));
+        assert_eq!(modes(&root), ["PERMISSIVE"; 2]);
+    }
+
+    #[test]
+    fn rejected_policy_makes_its_workloads_strict() {
+        for (name, expected) in [
+            ("shop/all", ["STRICT"; 2]),
+            ("istio-system/all", ["STRICT"; 2]),
+            ("bank/all", ["PERMISSIVE"; 2]),
+        ] {
+            let set = policy(name, 1, "mtls: {mode: STRCIT}");
+            assert_eq!(modes(&set), expected, "{name}");
+        }
+        let own = policy("shop/all", 1, "mtls: {mode: DISABLE}");
+        let rejected = policy("istio-system/all", 1, "mtls: {mode: STRCIT}");
+        assert_eq!(modes(&format!("{own}{rejected}")), ["DISABLE"; 2]);
+    }
+}

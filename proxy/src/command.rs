@@ -23,6 +23,8 @@ pub mod health;
 
 pub mod imports;
 
+mod load;
+
 pub mod run;
 
 use std::ffi::OsString;
@@ -76,6 +78,8 @@ pub enum Command {
     Imports(imports::ImportsArgs),
     /// Run three clusters and an edge gateway in one process, to try things out
     Demo(demo::DemoArgs),
+    /// Be a backend that says who it is, or a client that counts who responds
+    Backend(backend::BackendArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
 }
@@ -109,6 +113,7 @@ fn dispatch(command: &Command) -> u8 {
         Command::Wait(args) => health::wait(args),
         Command::Imports(args) => imports::run(args),
         Command::Demo(args) => demo::run(args),
+        Command::Backend(args) => backend::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),
     }
 }

@@ -1,146 +1,85 @@
-//! The demo's backends: small echo servers that say who they are and what they were asked, in HTTP/1.1 and HTTP/2.
-//!
-//! A gRPC call is answered with status 0. The first try of a request whose path ends in `flaky` fails.
+//! `strait backend`: a workload to try things with. It says who it is, or, as a client, counts who responds.
 
-use std::convert::Infallible;
-use std::io;
-use std::net::SocketAddr;
+mod args;
+
+mod client;
+
+mod end;
+
+mod server;
+
+mod tcp;
+
+mod workload;
+
+use std::net::TcpListener;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
-use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
+pub use args::BackendArgs;
+pub use server::spawn;
+pub use workload::Workload;
 
-use crate::exchange::message::headers::X_ENVOY_ATTEMPT_COUNT;
-use crate::filter::timeout::is_grpc;
+use super::{EXIT_DONE, EXIT_INPUT, EXIT_USAGE, report};
 
-/// How a client begins that knows that we speak HTTP/2 (RFC 9113, section 3.4); no other request begins so.
-const PREFACE: &[u8] = b"PRI * HTTP/2.0";
-
-/// Starts a backend on a thread of its own; it runs until the process ends.
-///
-/// # Errors
-///
-/// When the address cannot be listened on.
-pub fn spawn(name: Arc<str>, address: SocketAddr) -> io::Result<SocketAddr> {
-    let listener = std::net::TcpListener::bind(address)?;
-    listener.set_nonblocking(true)?;
-    let address = listener.local_addr()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()?;
-    std::thread::Builder::new()
-        .name(format!("demo-{name}"))
-        .spawn(move || {
-            tokio::task::LocalSet::new().block_on(&runtime, serve(listener, name));
-        })?;
-    Ok(address)
+/// Serves, or sends requests, until a signal ends it.
+pub fn run(args: &BackendArgs) -> u8 {
+    let ended = match args.target() {
+        Ok(Some(target)) => client::run(args, target),
+        Ok(None) => serve(args).map(|()| EXIT_DONE),
+        Err(error) => {
+            report(&error);
+            return EXIT_USAGE;
+        }
+    };
+    ended.unwrap_or_else(|error| {
+        report(&error);
+        EXIT_INPUT
+    })
 }
 
-async fn serve(listener: std::net::TcpListener, name: Arc<str>) {
-    let Ok(listener) = TcpListener::from_std(listener) else {
-        return;
-    };
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            // out of descriptors: let connections end before the next try
-            tokio::task::yield_now().await;
-            continue;
-        };
-        let name = Arc::clone(&name);
-        tokio::task::spawn_local(async move {
-            let service = service_fn(move |request| {
-                std::future::ready(Ok::<_, Infallible>(echo(&name, &request)))
-            });
-            // a client that goes away is not our business
-            if speaks_http2(&stream).await {
-                let serve =
-                    http2::Builder::new(Local).serve_connection(TokioIo::new(stream), service);
-                let _ = serve.await;
-            } else {
-                let serve = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-                let _ = serve.await;
-            }
+fn serve(args: &BackendArgs) -> Result<(), String> {
+    let workload = Arc::new(args.workload());
+    let bind = |address: &std::net::SocketAddr| {
+        let listener = TcpListener::bind(address).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            Ok(listener)
         });
-    }
-}
-
-/// Looks at the first bytes and leaves them where they are. A client that sends the preface in pieces gets HTTP/1.
-async fn speaks_http2(stream: &TcpStream) -> bool {
-    let mut first = [0; PREFACE.len()];
-    let peeked = stream.peek(&mut first).await;
-    peeked.is_ok_and(|_| first == *PREFACE)
-}
-
-/// Spawns on the thread's own local set.
-#[derive(Clone, Copy)]
-struct Local;
-
-impl<F: Future + 'static> hyper::rt::Executor<F> for Local {
-    fn execute(&self, future: F) {
-        tokio::task::spawn_local(async move { drop(future.await) });
-    }
-}
-
-type EchoBody = UnsyncBoxBody<Bytes, Infallible>;
-
-/// The answer to a gRPC call: no message, and status 0 in trailers.
-fn grpc_echo() -> Response<EchoBody> {
-    let mut trailers = HeaderMap::new();
-    trailers.insert("grpc-status", HeaderValue::from_static("0"));
-    let body = Full::new(Bytes::new());
-    let body = body.with_trailers(std::future::ready(Some(Ok(trailers))));
-    let mut response = Response::new(body.boxed_unsync());
-    let grpc = HeaderValue::from_static("application/grpc");
-    response.headers_mut().insert(CONTENT_TYPE, grpc);
-    response
-}
-
-fn echo(name: &str, request: &Request<Incoming>) -> Response<EchoBody> {
-    let mut response = if is_grpc(request.headers()) {
-        grpc_echo()
-    } else {
-        text_echo(name, request)
+        listener.map_err(|error| format!("cannot listen on {address}: {error}"))
     };
-    if let Ok(name) = HeaderValue::from_str(name) {
-        response.headers_mut().insert("x-backend", name);
-    }
-    response
+    let http: Vec<_> = args.listen.iter().map(bind).collect::<Result<_, _>>()?;
+    let tcp: Vec<_> = args.tcp.iter().map(bind).collect::<Result<_, _>>()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))?;
+    tokio::task::LocalSet::new().block_on(&runtime, async move {
+        let (trigger, drain) = crate::runtime::drain::pair();
+        let mut end = end::End::listen()?;
+        for listener in http {
+            say("HTTP/1.1 and HTTP/2", &workload, &listener);
+            let (workload, drain) = (Arc::clone(&workload), drain.clone());
+            tokio::task::spawn_local(server::serve(listener, workload, drain));
+        }
+        for listener in tcp {
+            say("TCP", &workload, &listener);
+            tokio::task::spawn_local(tcp::serve(listener, Arc::clone(&workload)));
+        }
+        end.signal().await;
+        trigger.drain();
+        // a second signal, or the end of the time for connections that are not closed
+        tokio::select! {
+            () = trigger.finished() => (),
+            () = end.signal() => (),
+            () = tokio::time::sleep(end::DRAIN_MAX) => (),
+        }
+        Ok(())
+    })
 }
 
-fn text_echo(name: &str, request: &Request<Incoming>) -> Response<EchoBody> {
-    let host = request
-        .headers()
-        .get(HOST)
-        .map_or("-", |host| host.to_str().unwrap_or("-"));
-    let first_try = request
-        .headers()
-        .get(X_ENVOY_ATTEMPT_COUNT)
-        .is_none_or(|count| count == "1");
-    let fails = first_try && request.uri().path().ends_with("flaky");
-    let says = if fails {
-        format!("{name} fails the first try")
-    } else {
-        format!("hello from {name}")
-    };
-    let path = request
-        .uri()
-        .path_and_query()
-        .map_or("/", |path| path.as_str());
-    let text = format!("{says}: {} {path} for {host}\n", request.method());
-    let mut response = Response::new(Full::new(Bytes::from(text)).boxed_unsync());
-    if fails {
-        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    }
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-    response
+fn say(what: &str, workload: &Workload, listener: &TcpListener) {
+    use std::io::Write;
+    let at = listener.local_addr().map(|at| at.to_string());
+    let text = format!("{workload} serves {what} on {}\n", at.unwrap_or_default());
+    // without a terminal, there is no reader
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }

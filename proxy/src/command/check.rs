@@ -60,10 +60,10 @@ pub struct CheckArgs {
     #[command(flatten)]
     pub identity: IdentityArgs,
     /// Format of the findings
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    #[arg(short, long, value_enum, default_value_t = Output::Text, env = "STRAIT_OUTPUT")]
     pub output: Output,
     /// Treat warnings as errors
-    #[arg(long)]
+    #[arg(long, env = "STRAIT_DENY_WARNINGS")]
     pub deny_warnings: bool,
 }
 

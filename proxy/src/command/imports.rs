@@ -39,20 +39,20 @@ Exits with 1 when there is an error; warnings and notes alone exit with 0.";
 #[command(after_help = HELP)]
 pub struct ImportsArgs {
     /// Cluster that imports: region/zone/group/name, or just the name
-    #[arg(long = "for", value_name = "KEY", value_parser = cluster_key)]
+    #[arg(long = "for", value_name = "KEY", env = "STRAIT_IMPORTS_FOR", value_parser = cluster_key)]
     pub importer: String,
     /// Cluster, and a file or directory of its resources. May be repeated, also for one cluster. Services that the
     /// importing cluster exports itself are not imported
-    #[arg(long = "from", value_name = "KEY=PATH", required = true, value_parser = source)]
+    #[arg(long = "from", value_name = "KEY=PATH", required = true, env = "STRAIT_IMPORTS_FROM", value_delimiter = ',', value_parser = source)]
     pub sources: Vec<(String, PathBuf)>,
     /// Remote clusters file, YAML; its gateways take precedence over those of Cluster objects
     #[arg(long, value_name = "FILE", env = "STRAIT_CLUSTERS", value_parser = told_of_clusters)]
     pub clusters: Option<ClustersFile>,
     /// File for the imports, replaced atomically; default: standard output
-    #[arg(long = "to", value_name = "FILE")]
+    #[arg(long = "to", value_name = "FILE", env = "STRAIT_IMPORTS_TO")]
     pub to: Option<PathBuf>,
     /// Accept a cluster without any resources: nothing is imported from it
-    #[arg(long)]
+    #[arg(long, env = "STRAIT_IMPORTS_ALLOW_EMPTY")]
     pub allow_empty: bool,
     /// How to treat unknown fields of a resource
     #[arg(long, value_enum, default_value_t = UnknownFieldsArg::Error, env = "STRAIT_UNKNOWN_FIELDS", help_heading = "Compatibility")]

@@ -68,6 +68,33 @@ fn usage_errors_are_rejected() {
     assert!(Cli::try_parse_from(settings).is_ok());
 }
 
+/// `check` reads the variable of its paths itself: the variable counts only without paths on the command line.
+const READ_BY_HAND: [&str; 1] = ["check --config"];
+
+#[test]
+fn each_flag_has_an_environment_variable() {
+    let mut cli = Cli::command();
+    cli.build();
+    let mut without = Vec::new();
+    let mut variables = 0;
+    for command in cli.get_subcommands().filter(|one| one.get_name() != "help") {
+        for argument in command.get_arguments() {
+            let Some(flag) = argument.get_long().filter(|flag| *flag != "help") else {
+                continue;
+            };
+            let name = format!("{} --{flag}", command.get_name());
+            let variable = argument.get_env().and_then(|variable| variable.to_str());
+            match variable {
+                Some(variable) if variable.starts_with("STRAIT_") => variables += 1,
+                None if READ_BY_HAND.contains(&name.as_str()) => (),
+                _ => without.push(name),
+            }
+        }
+    }
+    assert!(variables > 60, "{variables} variables");
+    assert!(without.is_empty(), "{without:?}");
+}
+
 /// Flags whose field needs another name: the same paths are arguments elsewhere, `for` is a keyword, and `from` says
 /// nothing without its value.
 const OTHER_FIELDS: [(&str, &str); 3] = [

@@ -12,6 +12,7 @@ mod support;
 mod access_log;
 mod admin;
 mod architecture;
+mod backend;
 mod balancing;
 mod checks;
 mod connection_pools;

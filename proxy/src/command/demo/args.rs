@@ -33,16 +33,17 @@ pub struct DemoArgs {
     #[command(flatten)]
     pub serve: ServeArgs,
     /// Directory with a configuration to serve, instead of the three clusters
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", env = "STRAIT_DEMO_DIR")]
     pub dir: Option<PathBuf>,
     /// Kubernetes cluster that the gateway of --dir is in: region/zone/group/name, or just the name
-    #[arg(long, value_name = "KEY", default_value = "local", value_parser = cluster_key, requires = "dir")]
+    #[arg(long, value_name = "KEY", default_value = "local", env = "STRAIT_DEMO_CLUSTER", value_parser = cluster_key, requires = "dir")]
     pub cluster: String,
     /// Address of the edge gateway. With port 0, it and the clusters listen on free ports
     #[arg(
         long,
         value_name = "IP:PORT",
         default_value = "127.0.0.1:8080",
+        env = "STRAIT_DEMO_LISTEN",
         value_parser = socket_address,
         conflicts_with = "dir"
     )]
@@ -52,19 +53,26 @@ pub struct DemoArgs {
         long,
         value_name = "IP:PORT",
         default_value = "127.0.0.1:15010",
+        env = "STRAIT_DEMO_CONTROL",
         value_parser = socket_address,
         conflicts_with = "dir"
     )]
     pub control: SocketAddr,
     /// New directory for the configuration, which is kept; default: a temporary directory, which is
     /// removed at the end
-    #[arg(long, value_name = "DIR", conflicts_with = "dir")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "STRAIT_DEMO_KEEP_FILES",
+        conflicts_with = "dir"
+    )]
     pub keep_files: Option<PathBuf>,
     /// Requests that the demo sends by itself; 0 for none, and no table
     #[arg(
         long,
         value_name = "N",
         default_value_t = 50,
+        env = "STRAIT_DEMO_REQUESTS_PER_SECOND",
         value_parser = clap::value_parser!(u16).range(0..=i64::from(RATE_MAX)),
         conflicts_with = "dir"
     )]

@@ -15,7 +15,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 
 use super::clusters::Clusters;
-use super::load::Counts;
+use crate::command::load::Counts;
 
 /// Answers calls on a thread of its own, until the process ends.
 ///

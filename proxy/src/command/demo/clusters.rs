@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use super::site::{CLUSTERS, Site, gateway_identity, key};
 use crate::app::{self, Settings};
-use crate::command::backend;
+use crate::command::backend::{self, Workload};
 use crate::telemetry::LogControl;
 
 /// How long what runs in a cluster may take when it is stopped.
@@ -44,9 +44,13 @@ impl Clusters {
         let mut settings = Vec::new();
         for site in &sites {
             for (version, at) in &site.backends {
-                let name = format!("{} {version}", site.name);
-                backend::spawn(name.as_str().into(), *at).map_err(|error| {
-                    format!("the demo's backend {name} cannot listen on {at}: {error}")
+                let workload = Workload {
+                    cluster: site.name.to_owned(),
+                    version: (*version).to_owned(),
+                    ..Workload::default()
+                };
+                backend::spawn(workload.clone(), *at).map_err(|error| {
+                    format!("the demo's backend {workload} cannot listen on {at}: {error}")
                 })?;
             }
             settings.push(Settings {

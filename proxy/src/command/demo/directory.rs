@@ -11,7 +11,7 @@ use config_loader::resource::gloo::Backing;
 use config_loader::resource::istio::{Bind, EndpointAddress, WorkloadEntry};
 
 use crate::app::{Settings, unreadable};
-use crate::command::backend;
+use crate::command::backend::{self, Workload};
 use crate::command::run::ServeArgs;
 use crate::listener::socket::refusal;
 
@@ -32,7 +32,11 @@ pub(super) fn prepare(dir: &Path, cluster: &str, serve: &ServeArgs) -> Result<Se
     }
     let backends = backends(&loaded.set);
     for (address, name) in &backends {
-        backend::spawn(name.as_str().into(), *address).map_err(|error| {
+        let workload = Workload {
+            service: name.clone(),
+            ..Workload::default()
+        };
+        backend::spawn(workload, *address).map_err(|error| {
             format!("the demo's backend {name} cannot listen on {address}: {error}")
         })?;
     }

@@ -12,6 +12,9 @@ use super::site::Site;
 /// The file of the policy, below the directory.
 pub(super) const POLICY: &str = "edge/policy.yaml";
 
+/// Files in memory, which containers have even if their file system is read-only and has no `/tmp`.
+const SHARED_MEMORY: &str = "/dev/shm";
+
 /// Where the configuration is written to.
 pub(super) struct Directory {
     path: PathBuf,
@@ -55,13 +58,28 @@ pub(super) fn directory(asked: Option<&Path>) -> Result<Directory, String> {
     }
     let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let name = format!("strait-demo-{}", started.unwrap_or_default().as_millis());
-    let dir = std::env::temp_dir().join(name);
-    // not into a directory that somebody else has made there
-    fs::create_dir(&dir).map_err(failed(&dir))?;
-    Ok(Directory {
-        path: dir,
-        is_temporary: true,
-    })
+    temporary(&[std::env::temp_dir(), SHARED_MEMORY.into()], &name)
+}
+
+/// A new directory in the first of the places that takes one.
+fn temporary(places: &[PathBuf], name: &str) -> Result<Directory, String> {
+    let mut refused = String::new();
+    for place in places {
+        let path = place.join(name);
+        // not into a directory that somebody else has made there
+        match fs::create_dir(&path) {
+            Ok(()) => {
+                return Ok(Directory {
+                    path,
+                    is_temporary: true,
+                });
+            }
+            Err(error) => refused += &format!("\n  {}: {error}", path.display()),
+        }
+    }
+    Err(format!(
+        "cannot make a directory for the configuration; name a directory that can be written with --keep-files DIR:{refused}"
+    ))
 }
 
 /// Writes the configuration of the edge and of every cluster, each into a directory of its own.
@@ -273,4 +291,25 @@ endpoints:
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_place_that_can_be_written_holds_the_temporary_directory() {
+        let writable = tempfile::tempdir().unwrap();
+        let missing = writable.path().join("missing");
+        let places = [missing.clone(), writable.path().to_owned()];
+        let made = temporary(&places, "demo").unwrap();
+        assert_eq!(*made, *writable.path().join("demo"));
+        drop(made);
+        assert!(!writable.path().join("demo").exists());
+        let Err(refused) = temporary(std::slice::from_ref(&missing), "demo") else {
+            panic!("a directory in {}", missing.display());
+        };
+        assert!(refused.contains("--keep-files"), "{refused}");
+        assert!(refused.contains(missing.to_str().unwrap()), "{refused}");
+    }
 }

@@ -12,6 +12,7 @@ use super::screen::Screen;
 use super::site::{CLUSTERS, Site, VERSIONS, gateway_identity, key};
 use super::{calls, files, load};
 use crate::app;
+use crate::command::load::Counts;
 use crate::listener::socket::refusal;
 
 /// Runs the demo until a signal ends it.
@@ -40,7 +41,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<(), Failure> {
         .map_err(|error| taken("control API", args.control, &error))?;
     let calls = listener.local_addr().unwrap_or(args.control);
     let clusters = Arc::new(Clusters::start(sites, &settings, &dir, &logging)?);
-    let counts = load::Counts::default();
+    let counts = Counts::default();
     calls::spawn(listener, Arc::clone(&clusters), counts.clone())?;
     let introduction = introduction(&dir, (edge, calls, admin), args);
     let requests_per_second = args.requests_per_second;

@@ -43,25 +43,30 @@ pub struct ExplainArgs {
     pub reading: ReadingArgs,
     /// Ask the admin server of a running proxy instead of files, for its current state. It knows its configuration and
     /// identity
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", env = "STRAIT_EXPLAIN_ADMIN")]
     pub admin: Option<String>,
     /// Who the proxy is.
     #[command(flatten)]
     pub identity: IdentityArgs,
     /// Listener of the request; default: the one with the URL's port, else one that serves the host
-    #[arg(long, value_name = "IP:PORT|PORT")]
+    #[arg(long, value_name = "IP:PORT|PORT", env = "STRAIT_EXPLAIN_LISTENER")]
     pub listener: Option<String>,
     /// Address of the client, for session affinity and hashing by address
-    #[arg(long, value_name = "IP")]
+    #[arg(long, value_name = "IP", env = "STRAIT_EXPLAIN_CLIENT")]
     pub client: Option<String>,
     /// Header of the request; may be repeated
-    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    #[arg(
+        short = 'H',
+        long = "header",
+        value_name = "NAME: VALUE",
+        env = "STRAIT_EXPLAIN_HEADER"
+    )]
     pub headers: Vec<String>,
     /// Format of the output
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    #[arg(short, long, value_enum, default_value_t = Output::Text, env = "STRAIT_OUTPUT")]
     pub output: Output,
     /// Show every rule and every condition, not only the deciding ones
-    #[arg(long)]
+    #[arg(long, env = "STRAIT_EXPLAIN_ALL")]
     pub all: bool,
     /// Method of the request
     pub method: String,

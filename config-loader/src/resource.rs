@@ -12,12 +12,14 @@ pub mod karmada;
 mod object;
 pub mod port_protocol;
 mod set;
+mod shared_map;
 mod spec;
 mod values;
 
 pub use health_check::{HealthCheck, HealthChecked, Probe};
 pub use object::{Age, Object, Order, Provenance};
 pub use set::{Objects, ResourceSet};
+pub use shared_map::SharedMap;
 pub use spec::{AnyObject, Spec};
 pub use values::{ExportTo, Percent};
 

@@ -14,9 +14,8 @@ pub fn differences<'a, T>(
     before: &'a Objects<T>,
     now: &'a Objects<T>,
 ) -> impl Iterator<Item = Change<'a, T>> {
-    let is_same = before.same(now);
-    let mut old = before.iter().take_while(move |_| !is_same).peekable();
-    let mut new = now.iter().take_while(move |_| !is_same).peekable();
+    let [old, new] = before.unshared(now);
+    let (mut old, mut new) = (old.peekable(), new.peekable());
     std::iter::from_fn(move || {
         loop {
             let order = match (old.peek(), new.peek()) {

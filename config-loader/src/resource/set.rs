@@ -13,6 +13,7 @@ use super::istio::{
 };
 use super::karmada::MultiClusterService;
 use super::object::Object;
+use super::shared_map::{self, SharedMap};
 use crate::kind::{Kind, Name, ObjectRef};
 
 /// The objects of one kind, by name. A clone shares them until one of the two changes.
@@ -25,7 +26,7 @@ pub struct Objects<T> {
     beside: Arc<BTreeMap<Name, Vec<Arc<Object<T>>>>>,
 }
 
-type ByName<T> = BTreeMap<Name, Arc<Object<T>>>;
+type ByName<T> = SharedMap<Name, Arc<Object<T>>>;
 
 impl<T> Objects<T> {
     /// Puts an object in, in place of one of the same name.
@@ -82,7 +83,7 @@ impl<T> Default for Objects<T> {
 }
 
 impl<T> Deref for Objects<T> {
-    type Target = BTreeMap<Name, Arc<Object<T>>>;
+    type Target = SharedMap<Name, Arc<Object<T>>>;
 
     fn deref(&self) -> &Self::Target {
         &self.named
@@ -91,7 +92,7 @@ impl<T> Deref for Objects<T> {
 
 impl<'a, T> IntoIterator for &'a Objects<T> {
     type Item = (&'a Name, &'a Arc<Object<T>>);
-    type IntoIter = std::collections::btree_map::Iter<'a, Name, Arc<Object<T>>>;
+    type IntoIter = shared_map::Iter<'a, Name, Arc<Object<T>>>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.named.iter()

@@ -174,7 +174,7 @@ pub(in crate::compile) fn select_workloads(
     draft: &mut Draft,
 ) {
     let first = Name::new(namespace, "");
-    let own = resources.workload_entries.range(first..);
+    let own = resources.workload_entries.starting_at(&first);
     let own = own.take_while(|(name, _)| *name.namespace == *namespace);
     let mut selected = Vec::new();
     for (_, object) in own {

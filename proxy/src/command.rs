@@ -23,6 +23,7 @@ pub mod health;
 
 pub mod imports;
 
+pub mod iptables;
 mod load;
 
 pub mod run;
@@ -74,6 +75,8 @@ pub enum Command {
     Health(health::HealthArgs),
     /// Wait until the proxy on this machine is ready
     Wait(health::WaitArgs),
+    /// Make the kernel hand a workload's connections to its sidecar
+    Iptables(iptables::IptablesArgs),
     /// Write the ServiceImports of one cluster from what other clusters export
     Imports(imports::ImportsArgs),
     /// Run three clusters and an edge gateway in one process, to try things out
@@ -111,6 +114,7 @@ fn dispatch(command: &Command) -> u8 {
         Command::Explain(args) => explain::run(args),
         Command::Health(args) => health::health(args),
         Command::Wait(args) => health::wait(args),
+        Command::Iptables(args) => iptables::run(args),
         Command::Imports(args) => imports::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Backend(args) => backend::run(args),

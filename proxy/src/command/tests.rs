@@ -23,8 +23,14 @@ fn reference_page_equals_the_help_texts() {
     add("strait", &mut cli.clone());
     for command in cli.get_subcommands_mut() {
         let name = command.get_name().to_owned();
-        if name != "help" {
-            add(&format!("strait {name}"), command);
+        if name == "help" {
+            continue;
+        }
+        add(&format!("strait {name}"), command);
+        for action in command.get_subcommands_mut() {
+            if action.get_name() != "help" {
+                add(&format!("strait {name} {}", action.get_name()), action);
+            }
         }
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli.md");
@@ -68,27 +74,44 @@ fn usage_errors_are_rejected() {
     assert!(Cli::try_parse_from(settings).is_ok());
 }
 
+/// Command, name and argument of each flag, those of nested commands included.
+fn flags() -> Vec<(String, String, clap::Arg)> {
+    fn collect(command: &clap::Command, found: &mut Vec<(String, String, clap::Arg)>) {
+        for argument in command.get_arguments() {
+            if let Some(flag) = argument.get_long().filter(|flag| *flag != "help") {
+                let name = command.get_name().to_owned();
+                found.push((name, flag.to_owned(), argument.clone()));
+            }
+        }
+        let nested = command.get_subcommands();
+        nested
+            .filter(|one| one.get_name() != "help")
+            .for_each(|one| collect(one, found));
+    }
+    let mut cli = Cli::command();
+    cli.build();
+    let mut found = Vec::new();
+    let commands = cli.get_subcommands();
+    commands
+        .filter(|one| one.get_name() != "help")
+        .for_each(|one| collect(one, &mut found));
+    found
+}
+
 /// `check` reads the variable of its paths itself: the variable counts only without paths on the command line.
 const READ_BY_HAND: [&str; 1] = ["check --config"];
 
 #[test]
 fn each_flag_has_an_environment_variable() {
-    let mut cli = Cli::command();
-    cli.build();
     let mut without = Vec::new();
     let mut variables = 0;
-    for command in cli.get_subcommands().filter(|one| one.get_name() != "help") {
-        for argument in command.get_arguments() {
-            let Some(flag) = argument.get_long().filter(|flag| *flag != "help") else {
-                continue;
-            };
-            let name = format!("{} --{flag}", command.get_name());
-            let variable = argument.get_env().and_then(|variable| variable.to_str());
-            match variable {
-                Some(variable) if variable.starts_with("STRAIT_") => variables += 1,
-                None if READ_BY_HAND.contains(&name.as_str()) => (),
-                _ => without.push(name),
-            }
+    for (command, flag, argument) in flags() {
+        let name = format!("{command} --{flag}");
+        let variable = argument.get_env().and_then(|variable| variable.to_str());
+        match variable {
+            Some(variable) if variable.starts_with("STRAIT_") => variables += 1,
+            None if READ_BY_HAND.contains(&name.as_str()) => (),
+            _ => without.push(name),
         }
     }
     assert!(variables > 60, "{variables} variables");
@@ -106,25 +129,17 @@ const OTHER_FIELDS: [(&str, &str); 3] = [
 /// A flag that may be repeated has the plural for its field.
 #[test]
 fn each_flag_sets_the_field_of_its_name() {
-    let mut cli = Cli::command();
-    cli.build();
+    let flags = flags();
     let mut different = Vec::new();
-    let mut flags = 0;
-    for command in cli.get_subcommands().filter(|one| one.get_name() != "help") {
-        for argument in command.get_arguments() {
-            let Some(flag) = argument.get_long().filter(|flag| *flag != "help") else {
-                continue;
-            };
-            flags += 1;
-            let (name, field) = (flag.replace('-', "_"), argument.get_id().as_str());
-            let is_same = field == name
-                || field == format!("{name}s")
-                || OTHER_FIELDS.contains(&(flag, field));
-            if !is_same {
-                different.push(format!("--{flag} sets {field}"));
-            }
+    for (_, flag, argument) in &flags {
+        let (name, field) = (flag.replace('-', "_"), argument.get_id().as_str());
+        let is_same = field == name
+            || field == format!("{name}s")
+            || OTHER_FIELDS.contains(&(flag.as_str(), field));
+        if !is_same {
+            different.push(format!("--{flag} sets {field}"));
         }
     }
-    assert!(flags > 40, "{flags} flags");
+    assert!(flags.len() > 40, "{} flags", flags.len());
     assert!(different.is_empty(), "{different:?}");
 }

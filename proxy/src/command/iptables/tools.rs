@@ -1,0 +1,317 @@
+//! The tools of the system: which of them there are, which backend to use, and how they are run.
+
+use std::env;
+use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use clap::ValueEnum;
+
+use super::rules::Family;
+use super::ruleset::{Ruleset, has_rules};
+
+/// Where tools of an administrator are that `PATH` may lack.
+const MORE_PATHS: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
+
+/// `--backend`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BackendArg {
+    /// The backend that has rules, else nft, else legacy
+    Auto,
+    /// iptables-nft, the rules of nf_tables
+    Nft,
+    /// iptables-legacy
+    Legacy,
+}
+
+/// One implementation of iptables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// `iptables-nft`.
+    Nft,
+    /// `iptables-legacy`.
+    Legacy,
+    /// Whichever `iptables` is, on systems that have only one.
+    Unnamed,
+}
+
+impl Backend {
+    /// In the order in which they are preferred.
+    pub const ALL: [Self; 3] = [Self::Nft, Self::Legacy, Self::Unnamed];
+
+    fn allows(self, wanted: BackendArg) -> bool {
+        match wanted {
+            BackendArg::Auto => true,
+            BackendArg::Nft => self == Self::Nft,
+            BackendArg::Legacy => self == Self::Legacy,
+        }
+    }
+
+    fn command(self, family: Family) -> String {
+        let program = match family {
+            Family::V4 => "iptables",
+            Family::V6 => "ip6tables",
+        };
+        match self {
+            Self::Nft => format!("{program}-nft"),
+            Self::Legacy => format!("{program}-legacy"),
+            Self::Unnamed => program.to_owned(),
+        }
+    }
+}
+
+/// The tools of one backend and IP version.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    /// The backend.
+    pub backend: Backend,
+    family: Family,
+    save: PathBuf,
+    restore: PathBuf,
+}
+
+impl fmt::Display for Tools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.backend.command(self.family))
+    }
+}
+
+/// What a backend has.
+#[derive(Debug)]
+pub struct Saved {
+    /// Our rules.
+    pub ours: Ruleset,
+    /// Whether there are rules, ours or others.
+    pub has_rules: bool,
+}
+
+impl Tools {
+    /// The tools of each backend that is installed.
+    pub fn find(family: Family) -> Vec<Self> {
+        let found = Backend::ALL.into_iter().filter_map(|backend| {
+            let command = backend.command(family);
+            Some(Self {
+                backend,
+                family,
+                save: program(&format!("{command}-save"))?,
+                restore: program(&format!("{command}-restore"))?,
+            })
+        });
+        let mut found: Vec<_> = found.collect();
+        // It is one of the two others where those have their own names.
+        if found.len() > 1 {
+            found.retain(|tools| tools.backend != Backend::Unnamed);
+        }
+        found
+    }
+
+    /// Reads what there is.
+    ///
+    /// # Errors
+    ///
+    /// What the tool says.
+    pub fn saved(&self) -> Result<Saved, String> {
+        let output = run(Command::new(&self.save).stdin(Stdio::null()))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        Ok(Saved {
+            ours: Ruleset::parse(&text),
+            has_rules: has_rules(&text),
+        })
+    }
+
+    /// Replaces our rules.
+    ///
+    /// # Errors
+    ///
+    /// What the tool says. Each table is changed as a whole or not at all.
+    pub fn replace(&self, from: &Ruleset, to: &Ruleset) -> Result<(), String> {
+        let text = from.replaced_by(to);
+        if text.is_empty() {
+            return Ok(());
+        }
+        let mut command = Command::new(&self.restore);
+        // legacy has a lock, which another process may hold
+        command
+            .args(["--noflush", "--wait=30"])
+            .stdin(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .map_err(|error| cannot_run(&command, &error))?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // a tool that fails early reads nothing; what it says is worth more than the broken pipe
+            let _ = stdin.write_all(text.as_bytes());
+        }
+        let output = child.wait_with_output();
+        let output = output.map_err(|error| cannot_run(&command, &error))?;
+        checked(&command, output).map(drop)
+    }
+}
+
+/// The backend to install with: the one that has our rules, else one with rules of others, else the first that works.
+///
+/// # Errors
+///
+/// What is missing, and how to get it.
+pub fn choose(family: Family, wanted: BackendArg) -> Result<(Tools, Ruleset), String> {
+    let found = Tools::find(family).into_iter();
+    let mut found = found
+        .filter(|tools| tools.backend.allows(wanted))
+        .peekable();
+    if found.peek().is_none() {
+        return Err(missing(family, wanted));
+    }
+    let mut best: Option<(u8, Tools, Ruleset)> = None;
+    let mut errors = Vec::new();
+    for tools in found {
+        match tools.saved() {
+            Ok(saved) => {
+                let rank = u8::from(saved.has_rules) + u8::from(!saved.ours.is_empty());
+                if best.as_ref().is_none_or(|(known, ..)| rank > *known) {
+                    best = Some((rank, tools, saved.ours));
+                }
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    best.map(|(_, tools, ours)| (tools, ours))
+        .ok_or_else(|| errors.join("; "))
+}
+
+fn missing(family: Family, wanted: BackendArg) -> String {
+    let command = match wanted {
+        BackendArg::Auto => Backend::Unnamed,
+        BackendArg::Nft => Backend::Nft,
+        BackendArg::Legacy => Backend::Legacy,
+    };
+    let command = command.command(family);
+    format!(
+        "{command}-restore and {command}-save are not in PATH: install the package iptables (Debian, Alpine, Fedora), \
+         or run this in an image that has it"
+    )
+}
+
+/// The path of a program.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let paths = env::var_os("PATH").unwrap_or_default();
+    let paths: Vec<_> = env::split_paths(&paths).collect();
+    let more = MORE_PATHS.iter().map(Path::new);
+    let mut all = paths.iter().map(PathBuf::as_path).chain(more);
+    all.find_map(|directory| {
+        let path = directory.join(name);
+        path.is_file().then_some(path)
+    })
+}
+
+/// Runs a tool to its end.
+///
+/// # Errors
+///
+/// When it cannot be started, or fails.
+pub fn run(command: &mut Command) -> Result<Output, String> {
+    let output = command.output();
+    let output = output.map_err(|error| cannot_run(command, &error))?;
+    checked(command, output)
+}
+
+fn checked(command: &Command, output: Output) -> Result<Output, String> {
+    if output.status.success() {
+        return Ok(output);
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    let text: Vec<_> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let text = if text.is_empty() {
+        output.status.to_string()
+    } else {
+        text.join("; ")
+    };
+    Err(format!("{} fails: {text}{}", line(command), advice(&text)))
+}
+
+/// What helps against the error of a tool.
+fn advice(text: &str) -> &'static str {
+    let text = text.to_lowercase();
+    if text.contains("permission denied") || text.contains("operation not permitted") {
+        "; it needs CAP_NET_ADMIN, with iptables-legacy also CAP_NET_RAW"
+    } else if text.contains("xtables.lock") {
+        "; it locks a file: set XTABLES_LOCKFILE to a path that can be written, or use --backend nft"
+    } else if text.contains("table does not exist") || text.contains("can't initialize") {
+        "; the kernel lacks this table: load its module on the host (ip_tables or nf_tables, ip6table_nat for IPv6), \
+         or choose the other --backend"
+    } else {
+        ""
+    }
+}
+
+fn cannot_run(command: &Command, error: &std::io::Error) -> String {
+    format!("cannot run {}: {error}", line(command))
+}
+
+/// The name of the program and its arguments.
+fn line(command: &Command) -> String {
+    let name = Path::new(command.get_program()).file_name();
+    let name = name.unwrap_or_else(|| command.get_program());
+    let words = std::iter::once(name).chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    format!("`{}`", words.join(" "))
+}
+
+/// Why this process may not change rules, if the system says so.
+pub fn missing_right() -> Option<String> {
+    const NET_ADMIN: u64 = 1 << 12;
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))?;
+    let effective = u64::from_str_radix(line.trim(), 16).ok()?;
+    (effective & NET_ADMIN == 0).then(|| {
+        "changing the rules of the kernel needs CAP_NET_ADMIN: run this as root, or in an init container with \
+         `securityContext: {runAsUser: 0, capabilities: {add: [NET_ADMIN, NET_RAW]}}`"
+            .to_owned()
+    })
+}
+
+/// Whether the kernel has IPv6.
+pub fn has_ipv6() -> bool {
+    Path::new("/proc/net/if_inet6").exists()
+}
+
+/// Why nothing can be captured over IPv6, if that is so.
+pub fn missing_ipv6() -> Option<&'static str> {
+    if !has_ipv6() {
+        return Some("the kernel has no IPv6 (/proc/net/if_inet6 is missing)");
+    }
+    let disabled = fs::read_to_string("/proc/sys/net/ipv6/conf/lo/disable_ipv6");
+    let disabled = disabled.is_ok_and(|text| text.trim() == "1");
+    disabled.then_some("it is switched off (net.ipv6.conf.lo.disable_ipv6=1)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failure_names_the_tool_the_reason_and_the_remedy() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "echo Permission denied >&2; exit 4"]);
+        let error = run(&mut command).unwrap_err();
+        assert!(error.starts_with("`sh -c"), "{error}");
+        assert!(error.contains("fails: Permission denied"), "{error}");
+        assert!(error.contains("CAP_NET_ADMIN"), "{error}");
+        let error = run(&mut Command::new("/nowhere/tool")).unwrap_err();
+        assert!(error.starts_with("cannot run `tool`"), "{error}");
+    }
+
+    #[test]
+    fn missing_tools_are_named_with_their_package() {
+        let error = missing(Family::V6, BackendArg::Legacy);
+        assert!(error.starts_with("ip6tables-legacy-restore"), "{error}");
+        assert!(error.contains("install the package iptables"), "{error}");
+    }
+}

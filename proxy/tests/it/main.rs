@@ -48,6 +48,7 @@ mod listeners;
 mod memory;
 mod mirrors;
 mod multicluster;
+mod netns;
 mod passthrough;
 mod path_corpus;
 mod pitfalls_gateways;

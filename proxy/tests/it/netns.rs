@@ -1,0 +1,8 @@
+//! Captured traffic in network namespaces: rules of the kernel, and what sidecars do with the connections.
+//!
+//! Needs root and iproute2; every test says why it is skipped elsewhere. `lab` has the namespaces.
+
+mod capture;
+mod lab;
+mod removal;
+mod transparent;

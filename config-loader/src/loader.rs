@@ -11,7 +11,7 @@ use crate::parse::FILE_BYTES_MAX;
 use crate::resource::ResourceSet;
 use crate::source::{self, FileEvent, FileSource, Follow, Look, WatchSettings};
 use crate::store::{Change, Delta, Quarantined, Store, Update};
-use crate::validate::references;
+use crate::validate::references::References;
 use crate::{Fleet, ReadOptions};
 use pace::Pace;
 
@@ -198,6 +198,7 @@ struct Loader {
     text: Option<NamedText>,
     /// What is wrong with paths and files themselves.
     problems: Vec<Diagnostic>,
+    checker: References,
     /// What does not fit together in the set in effect, or in one before it.
     references: Vec<Diagnostic>,
     pace: Pace,
@@ -236,7 +237,8 @@ impl Loader {
 
     fn check_references(&mut self) {
         let start = Instant::now();
-        self.references = references::check(self.store.set(), self.options, &self.fleet);
+        let (set, options) = (self.store.set(), self.options);
+        self.references = self.checker.check(set, options, &self.fleet);
         fill_source_lines_and(&mut self.references, self.text.as_ref());
         self.pace.made(start, Instant::now());
     }

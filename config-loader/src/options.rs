@@ -25,7 +25,7 @@ pub struct ReadOptions {
 
 /// What is known of clusters apart from what resources say of them. It only makes findings more exact: nothing is
 /// refused for it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fleet {
     /// What short names of services mean.
     pub naming: Naming,
@@ -50,7 +50,7 @@ impl Fleet {
 }
 
 /// A remote cluster that `--clusters` names.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteCluster {
     /// Its full name.
     pub key: ClusterKey,

@@ -57,6 +57,8 @@ type Affected = BTreeMap<ObjectRef, Arc<str>>;
 #[derive(Debug, Default)]
 pub struct Store {
     files: BTreeMap<Arc<str>, FileReading>,
+    /// The files that something is wrong with.
+    with_findings: BTreeSet<Arc<str>>,
     /// Where each object stands; more than one place is an error in all but the first.
     holders: HashMap<ObjectRef, BTreeSet<Position>>,
     in_force: HashMap<ObjectRef, Arc<dyn AnyObject>>,
@@ -141,6 +143,10 @@ impl Store {
             self.holders.entry(id.clone()).or_default().insert(position);
             affected.insert(id, Arc::clone(file));
         }
+        match new.as_ref().is_some_and(FileReading::has_findings) {
+            true => self.with_findings.insert(Arc::clone(file)),
+            false => self.with_findings.remove(file),
+        };
         if let Some(new) = new {
             self.files.insert(Arc::clone(file), new);
         }
@@ -309,7 +315,8 @@ impl Store {
     /// What is wrong with the files as they are, [`Store::refusals`] aside.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut found = Vec::new();
-        for file in self.files.values() {
+        let files = self.with_findings.iter();
+        for file in files.filter_map(|file| self.files.get(file)) {
             match &file.failure {
                 // What was found in a text that is no more would only confuse.
                 Some(failure) => found.push(failure.clone()),

@@ -23,6 +23,14 @@ pub(crate) struct FileReading {
     pub(crate) failure: Option<Diagnostic>,
 }
 
+impl FileReading {
+    /// Whether something is wrong with the file.
+    pub(crate) fn has_findings(&self) -> bool {
+        let mut documents = self.documents.iter();
+        self.failure.is_some() || documents.any(|document| !document.reading.diagnostics.is_empty())
+    }
+}
+
 /// A document, known by its text.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {

@@ -201,6 +201,32 @@ impl ResourceSet {
         }
     }
 
+    /// Whether this and `other` have the same objects of a kind, in the same versions.
+    pub fn is_same(&self, other: &ResourceSet, kind: Kind) -> bool {
+        match kind {
+            Kind::Cluster => self.clusters.same(&other.clusters),
+            Kind::Destination => self.destinations.same(&other.destinations),
+            Kind::DestinationRule => self.destination_rules.same(&other.destination_rules),
+            Kind::EndpointSlice => self.endpoint_slices.same(&other.endpoint_slices),
+            Kind::Gateway => self.gateways.same(&other.gateways),
+            Kind::GlobalTrafficPolicy => self
+                .global_traffic_policies
+                .same(&other.global_traffic_policies),
+            Kind::MultiClusterService => self
+                .multi_cluster_services
+                .same(&other.multi_cluster_services),
+            Kind::PeerAuthentication => self.peer_authentications.same(&other.peer_authentications),
+            Kind::Secret => self.secrets.same(&other.secrets),
+            Kind::Service => self.services.same(&other.services),
+            Kind::ServiceEntry => self.service_entries.same(&other.service_entries),
+            Kind::ServiceExport => self.service_exports.same(&other.service_exports),
+            Kind::ServiceImport => self.service_imports.same(&other.service_imports),
+            Kind::Sidecar => self.sidecars.same(&other.sidecars),
+            Kind::VirtualService => self.virtual_services.same(&other.virtual_services),
+            Kind::WorkloadEntry => self.workload_entries.same(&other.workload_entries),
+        }
+    }
+
     /// How many objects there are.
     pub fn len(&self) -> usize {
         Kind::ALL.into_iter().map(|kind| self.count(kind)).sum()

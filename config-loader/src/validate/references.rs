@@ -1,7 +1,12 @@
 //! Checks that need the whole set: what names something that is not there, or can never be used.
 //!
 //! None of them is an error. An object is never refused for what another one says: the other may come later.
+//!
+//! Findings are kept from one check to the next. Those about VirtualServices and DestinationRules are kept for each object and
+//! made again if the change touches it (`by_object`). Each of the other [`PARTS`] is made again as a whole if an object changed
+//! of a kind that it reads.
 
+mod by_object;
 mod claims;
 mod clusters;
 mod destinations;
@@ -18,58 +23,261 @@ mod merged;
 mod peers;
 mod policies;
 mod pools;
+mod resolver;
 mod routes;
 mod rules;
 mod served;
 mod shadowed;
 
-use endpoints::Endpoints;
+use std::cell::OnceCell;
 
-use crate::catalog::Services;
+use by_object::{ByObject, Touched};
+use clusters::Clusters;
+use endpoints::Endpoints;
+use policies::asks_for_implicit_ports;
+use resolver::Resolver;
+use rules::Rules;
+
+use crate::catalog::{HostIndex, Services};
 use crate::diagnostic::Diagnostic;
+use crate::kind::Kind;
 use crate::resource::ResourceSet;
 use crate::{Fleet, ReadOptions};
 
 /// Inconsistencies between objects, for a proxy in this fleet.
+#[cfg(test)]
 pub fn check(set: &ResourceSet, options: ReadOptions, fleet: &Fleet) -> Vec<Diagnostic> {
-    let services = Services::new(set, &fleet.naming.domain);
-    let endpoints = Endpoints::new(set);
-    let mut routes = routes::Routes::new(set, fleet, &services);
-    for object in set.virtual_services.values() {
-        routes.check(object);
-    }
-    let routes::Routes {
-        implicit,
-        mut found,
-        ..
-    } = routes;
-    let domain = &*fleet.naming.domain;
-    routes::check_owners(set, domain, &mut found);
-    merged::check(set, domain, &mut found);
-    gateways::check(set, &mut found);
-    rules::check((set, domain), &services, &endpoints, &mut found);
-    entries::check(set, &mut found);
-    let world = policies::World {
-        services: &services,
-        endpoints: &endpoints,
-        implicit: &implicit,
-        domain,
-        first_ejection_is_capped: options.first_ejection_is_capped,
-    };
-    policies::check(set, &world, &mut found);
-    inherited::check(set, domain, &mut found);
-    groups::check(set, &mut found);
-    peers::check(set, (fleet.root_namespace(), domain), &services, &mut found);
-    let clusters = clusters::Clusters::new(set, fleet);
-    clusters::check(set, &clusters, &mut found);
-    federation::check(set, &clusters, &mut found);
-    exposures::check(set, &clusters, &mut found);
-    exports::check(set, &mut found);
-    shadowed::check(set, &clusters, &mut found);
-    claims::check(set, &mut found);
-    destinations::check(set, &clusters, &mut found);
-    found
+    References::default().check(set, options, fleet)
 }
 
+/// Findings about a set of resources, which follow its changes.
+#[derive(Debug, Default)]
+pub struct References(Option<Known>);
+
+impl References {
+    /// Inconsistencies between objects, for a proxy in this fleet. What the change since the last call does not touch is kept.
+    pub fn check(
+        &mut self,
+        set: &ResourceSet,
+        options: ReadOptions,
+        fleet: &Fleet,
+    ) -> Vec<Diagnostic> {
+        let known = self.0.take();
+        let known = known.filter(|known| known.options == options && known.fleet == *fleet);
+        let known = known.unwrap_or_else(|| Known::new(options, fleet));
+        let known = self.0.insert(known);
+        known.update(set);
+        known.found()
+    }
+}
+
+/// The findings, and what they were made from.
+#[derive(Debug)]
+struct Known {
+    set: ResourceSet,
+    options: ReadOptions,
+    fleet: Fleet,
+    services: Services,
+    rules: Rules,
+    of_virtual_services: ByObject,
+    of_destination_rules: ByObject,
+    /// Those of each of [`PARTS`]; none before the first check.
+    parts: Vec<Vec<Diagnostic>>,
+}
+
+/// What a part reads.
+struct World<'a> {
+    set: &'a ResourceSet,
+    fleet: &'a Fleet,
+    domain: &'a str,
+    services: &'a Services,
+    rules: &'a Rules,
+    /// Made when a part asks for it.
+    clusters: OnceCell<Clusters<'a>>,
+}
+
+impl<'a> World<'a> {
+    fn clusters(&self) -> &Clusters<'a> {
+        self.clusters
+            .get_or_init(|| Clusters::new(self.set, self.fleet))
+    }
+}
+
+/// A check of all objects of some kinds.
+struct Part {
+    /// The kinds that it reads.
+    reads: &'static [Kind],
+    check: fn(&World<'_>, &mut Vec<Diagnostic>),
+}
+
+/// The kinds that name clusters of Kubernetes, or describe services of them.
+const OF_CLUSTERS: &[Kind] = &[
+    Kind::Cluster,
+    Kind::Destination,
+    Kind::EndpointSlice,
+    Kind::GlobalTrafficPolicy,
+    Kind::MultiClusterService,
+    Kind::Service,
+    Kind::ServiceExport,
+    Kind::ServiceImport,
+];
+
+const PARTS: &[Part] = &[
+    Part {
+        reads: &[Kind::VirtualService],
+        check: |world, found| {
+            routes::check_owners(world.set, world.domain, found);
+            merged::check(world.set, world.domain, found);
+        },
+    },
+    Part {
+        reads: &[Kind::Gateway],
+        check: |world, found| gateways::check(world.set, found),
+    },
+    Part {
+        reads: &[Kind::DestinationRule],
+        check: |world, found| {
+            rules::check_hidden(world.set, world.domain, found);
+            inherited::check(world.set, world.domain, found);
+        },
+    },
+    Part {
+        reads: &[Kind::ServiceEntry],
+        check: |world, found| entries::check(world.set, found),
+    },
+    Part {
+        reads: &[Kind::Destination, Kind::ServiceEntry, Kind::ServiceImport],
+        check: |world, found| claims::check(world.set, found),
+    },
+    Part {
+        reads: OF_CLUSTERS,
+        check: |world, found| {
+            groups::check(world.set, found);
+            clusters::check(world.set, world.clusters(), found);
+            exposures::check(world.set, world.clusters(), found);
+            exports::check(world.set, found);
+        },
+    },
+    Part {
+        reads: &Kind::ALL,
+        check: |world, found| {
+            let root_namespace = world.fleet.root_namespace();
+            let root = (root_namespace, world.domain);
+            peers::check(world.set, root, world.services, found);
+            // these end at once without resources of several clusters
+            federation::check(world.set, world.rules, world.clusters(), found);
+            shadowed::check(world.set, world.clusters(), found);
+            destinations::check(world.set, world.clusters(), found);
+        },
+    },
+];
+
+impl Known {
+    /// Of no resources.
+    fn new(options: ReadOptions, fleet: &Fleet) -> Self {
+        let set = ResourceSet::default();
+        Self {
+            options,
+            fleet: fleet.clone(),
+            services: Services::new(&set, &fleet.naming.domain),
+            rules: Rules::new(&fleet.naming.domain),
+            of_virtual_services: ByObject::default(),
+            of_destination_rules: ByObject::default(),
+            parts: Vec::new(),
+            set,
+        }
+    }
+
+    fn update(&mut self, set: &ResourceSet) {
+        let before = std::mem::replace(&mut self.set, set.clone());
+        let mut hosts = HostIndex::new();
+        for host in self.services.update(&before, set) {
+            hosts.insert(host, ());
+        }
+        self.rules.update(&before, set, &mut |host| {
+            hosts.insert(host, ());
+        });
+        let domain = &*self.fleet.naming.domain;
+        let touched = Touched::new(&before, set, hosts, domain);
+        self.check_objects(&before, &touched);
+        self.check_parts(&before);
+    }
+
+    fn check_objects(&mut self, before: &ResourceSet, touched: &Touched) {
+        let (set, fleet) = (&self.set, &self.fleet);
+        let domain = &*fleet.naming.domain;
+        let resolver = Resolver::new(fleet, &self.services);
+        let mut routes = routes::Routes::new(set, resolver, &self.rules);
+        let has_routes = |object: &_| touched.has_routes(object, fleet);
+        self.of_virtual_services.update(
+            (&before.virtual_services, &set.virtual_services),
+            touched.reaches_others().then_some(&has_routes),
+            |object| routes.check(object),
+        );
+        let endpoints = Endpoints::new(set);
+        let world = policies::World {
+            set,
+            resolver,
+            endpoints: &endpoints,
+            implicit: &OnceCell::new(),
+            first_ejection_is_capped: self.options.first_ejection_is_capped,
+        };
+        let mut suggestions = 0;
+        let has_rule =
+            |object: &_| touched.has_rule(object, domain) || asks_for_implicit_ports(object);
+        self.of_destination_rules.update(
+            (&before.destination_rules, &set.destination_rules),
+            touched.reaches_others().then_some(&has_rule),
+            |object| {
+                let host = rules::full(object, domain);
+                let unknown = suggestions;
+                let mut found = Vec::new();
+                let services = (resolver.services, domain);
+                rules::check(
+                    (object, &host),
+                    services,
+                    &endpoints,
+                    &mut suggestions,
+                    &mut found,
+                );
+                policies::check((object, &host), &world, &mut found);
+                (found, suggestions > unknown)
+            },
+        );
+    }
+
+    fn check_parts(&mut self, before: &ResourceSet) {
+        let world = World {
+            set: &self.set,
+            fleet: &self.fleet,
+            domain: &self.fleet.naming.domain,
+            services: &self.services,
+            rules: &self.rules,
+            clusters: OnceCell::new(),
+        };
+        let is_first = self.parts.is_empty();
+        self.parts.resize_with(PARTS.len(), Vec::new);
+        let is_withheld_same = before.withheld == self.set.withheld;
+        for (part, found) in PARTS.iter().zip(&mut self.parts) {
+            let is_same = |kind: &Kind| before.is_same(&self.set, *kind);
+            if is_first || !is_withheld_same || !part.reads.iter().all(is_same) {
+                found.clear();
+                (part.check)(&world, found);
+            }
+        }
+    }
+
+    fn found(&self) -> Vec<Diagnostic> {
+        let of_objects = self.of_virtual_services.found();
+        let of_objects = of_objects.chain(self.of_destination_rules.found());
+        of_objects
+            .chain(self.parts.iter().flatten())
+            .cloned()
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod incremental;
 #[cfg(test)]
 mod tests;

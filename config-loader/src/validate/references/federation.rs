@@ -22,12 +22,16 @@ use crate::span::Line;
 
 type Policy = Object<GlobalTrafficPolicy>;
 
-pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<Diagnostic>) {
+pub(super) fn check(
+    set: &ResourceSet,
+    rules: &Rules,
+    clusters: &Clusters<'_>,
+    found: &mut Vec<Diagnostic>,
+) {
     if set.global_traffic_policies.is_empty() && set.service_imports.is_empty() {
         return;
     }
     let services = served(set);
-    let rules = Rules::new(set, clusters.domain);
     for (name, policy) in &set.global_traffic_policies {
         let Some(service) = services.get(name).filter(|service| service.exists) else {
             found.push(unknown_service(policy));
@@ -36,7 +40,7 @@ pub(super) fn check(set: &ResourceSet, clusters: &Clusters<'_>, found: &mut Vec<
         check_targets(policy, service, clusters, found);
         check_own(policy, clusters, found);
         check_weights(policy, found);
-        pools::check(&rules, policy, service, clusters, found);
+        pools::check(rules, policy, service, clusters, found);
     }
     let imports = &set.service_imports;
     for (name, import) in imports {

@@ -2,6 +2,7 @@
 //! same host.
 
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -57,7 +58,8 @@ fn key<'a>(object: &'a Rule, domain: &str) -> (Arc<str>, Cow<'a, str>) {
 }
 
 pub(super) fn check(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>) {
-    let rules = ByHost::new(set, domain);
+    // few subsets need it
+    let rules = LazyCell::new(|| ByHost::new(set, domain));
     for object in set.destination_rules.values() {
         for (index, subset) in object.spec.subsets.iter().enumerate() {
             let Some((name, line)) = fails_over(&subset.traffic_policy) else {

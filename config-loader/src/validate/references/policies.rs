@@ -1,10 +1,12 @@
 //! Traffic policies that cannot do what they say, for what other objects say.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::endpoints::{At, Endpoint, Endpoints};
 use super::finding::{location, warning};
-use crate::catalog::{Services, hostname};
+use super::resolver::Resolver;
+use crate::catalog::hostname;
 use crate::diagnostic::codes::references::{X285, X286, X289, X290, X291, X292};
 use crate::diagnostic::{Code, Diagnostic, Location, Severity};
 use crate::resource::istio::{
@@ -33,9 +35,9 @@ impl ImplicitPorts {
         object: &Object<VirtualService>,
         destination: &Destination,
         host: &str,
-        of_several: bool,
+        ports: &[(u16, &str)],
     ) {
-        let by_host = match of_several {
+        let by_host = match count(ports) > 1 {
             true => &mut self.of_several.0,
             false => &mut self.of_one.0,
         };
@@ -45,6 +47,12 @@ impl ImplicitPorts {
             .entry(subset)
             .or_insert_with(|| location(object, destination.line));
     }
+}
+
+/// How many different ports these are.
+pub(super) fn count(ports: &[(u16, &str)]) -> usize {
+    let numbers: BTreeSet<u16> = ports.iter().map(|(number, _)| *number).collect();
+    numbers.len()
 }
 
 impl ByHost {
@@ -64,36 +72,50 @@ impl ByHost {
 /// What policies are compared with.
 #[derive(Clone, Copy)]
 pub(super) struct World<'a> {
-    pub(super) services: &'a Services,
+    pub(super) set: &'a ResourceSet,
+    pub(super) resolver: Resolver<'a>,
     pub(super) endpoints: &'a Endpoints<'a>,
-    pub(super) implicit: &'a ImplicitPorts,
-    pub(super) domain: &'a str,
+    /// Made when a policy asks for it: few do.
+    pub(super) implicit: &'a OnceCell<ImplicitPorts>,
     pub(super) first_ejection_is_capped: bool,
 }
 
-pub(super) fn check(set: &ResourceSet, world: &World<'_>, found: &mut Vec<Diagnostic>) {
-    for object in set.destination_rules.values() {
-        let host = hostname::complete(&object.spec.host, &object.id.namespace, world.domain);
-        let seen = world.services.find_from(&host, &object.id.namespace);
-        let endpoints = seen.as_ref().and_then(|seen| world.endpoints.of(seen));
-        let ports = seen.as_ref().map_or_else(Vec::new, |seen| seen.ports());
-        let mut checker = Checker {
-            object,
-            host: &host,
-            endpoints: endpoints.as_deref(),
-            ports: &ports,
-            world,
-            found,
-        };
-        let base = &object.spec.traffic_policy;
-        checker.policy(base, None, "spec.trafficPolicy");
-        for (index, subset) in object.spec.subsets.iter().enumerate() {
-            let path = format!("spec.subsets[{index}].trafficPolicy");
-            let labels = Some((&*subset.name, &subset.labels));
-            checker.policy(&subset.traffic_policy, labels, &path);
-        }
-        checker.inherited_ejection();
+/// Checks the policies of a rule for this host.
+pub(super) fn check(
+    (object, host): (&Object<DestinationRule>, &str),
+    world: &World<'_>,
+    found: &mut Vec<Diagnostic>,
+) {
+    let services = world.resolver.services;
+    let seen = services.find_from(host, &object.id.namespace);
+    let endpoints = seen.as_ref().and_then(|seen| world.endpoints.of(seen));
+    let ports = seen.as_ref().map_or_else(Vec::new, |seen| seen.ports());
+    let mut checker = Checker {
+        object,
+        host,
+        endpoints: endpoints.as_deref(),
+        ports: &ports,
+        world,
+        found,
+    };
+    let base = &object.spec.traffic_policy;
+    checker.policy(base, None, "spec.trafficPolicy");
+    for (index, subset) in object.spec.subsets.iter().enumerate() {
+        let path = format!("spec.subsets[{index}].trafficPolicy");
+        let labels = Some((&*subset.name, &subset.labels));
+        checker.policy(&subset.traffic_policy, labels, &path);
     }
+    checker.inherited_ejection();
+}
+
+/// Whether findings about a rule depend on the routes that name no port: it has a hash key for a port.
+pub(super) fn asks_for_implicit_ports(object: &Object<DestinationRule>) -> bool {
+    let subsets = object.spec.subsets.iter();
+    let policies = subsets.map(|subset| &subset.traffic_policy);
+    let mut ports = policies
+        .chain([&object.spec.traffic_policy])
+        .flat_map(|policy| &policy.ports);
+    ports.any(|port| port.load_balancer.as_deref().and_then(hash).is_some())
 }
 
 /// The name and the labels of a subset.
@@ -330,7 +352,9 @@ impl<'a> Checker<'a> {
 
     fn hash_of_port(&mut self, hash: &ConsistentHash, subset: Option<&str>, path: &str) {
         let field = format!("{path}.loadBalancer.consistentHash");
-        let implicit = self.world.implicit;
+        let world = self.world;
+        let make = || world.resolver.implicit_ports(world.set);
+        let implicit = world.implicit.get_or_init(make);
         if let Some(route) = implicit.of_several.first(self.host, subset) {
             let message = "hash key is not used by routes without port".to_owned();
             let mut diagnostic = warning(self.object, X286, hash.line, field, message);

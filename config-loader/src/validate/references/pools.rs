@@ -21,7 +21,7 @@ type Policy = Object<GlobalTrafficPolicy>;
 const OF_CLUSTERS: [&str; 2] = ["topology.istio.io/cluster", "topology.istio.io/network"];
 
 pub(super) fn check(
-    rules: &Rules<'_>,
+    rules: &Rules,
     policy: &Policy,
     service: &Served<'_>,
     clusters: &Clusters<'_>,

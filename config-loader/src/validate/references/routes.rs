@@ -1,14 +1,14 @@
 //! VirtualServices: where their rules lead, and whether anything leads to them.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::finding::{SUGGESTIONS_MAX, location, nearest_host, warning};
 use super::gateways::Gateways;
-use super::policies::ImplicitPorts;
+use super::policies::count;
+use super::resolver::{Resolver, is_at_gateway};
 use super::rules::Rules;
-use crate::Fleet;
-use crate::catalog::{Naming, Seen, Services, hostname};
+use crate::catalog::{Seen, hostname};
 use crate::diagnostic::codes::references::{X275, X276, X277, X278, X279, X280, X281, X303};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::kind::{Kind, ObjectRef};
@@ -18,48 +18,43 @@ use crate::resource::istio::{
 use crate::resource::{Object, ResourceSet};
 use crate::span::Line;
 
-/// What VirtualServices may refer to, and the findings about them.
+/// What VirtualServices may refer to, and the findings about one of them.
 pub(super) struct Routes<'a> {
-    pub(super) set: &'a ResourceSet,
-    naming: &'a Naming,
-    /// That of the proxy, if it is known.
-    namespace: Option<&'a str>,
-    services: &'a Services,
-    pub(super) rules: Rules<'a>,
-    pub(super) gateways: Gateways<'a>,
-    pub(super) implicit: ImplicitPorts,
-    pub(super) found: Vec<Diagnostic>,
+    set: &'a ResourceSet,
+    resolver: Resolver<'a>,
+    rules: &'a Rules,
+    gateways: Gateways<'a>,
+    found: Vec<Diagnostic>,
     suggestions: usize,
 }
 
 type Vs = Object<VirtualService>;
 
-/// Whether a gateway serves it.
-fn is_at_gateway(object: &Vs) -> bool {
-    let mut gateways = object.spec.gateways.iter();
-    gateways.any(|gateway| matches!(gateway.value, GatewayRef::Named(_)))
-}
-
 impl<'a> Routes<'a> {
     pub(super) fn new(
         set: &'a ResourceSet,
-        fleet: &'a Fleet,
-        services: &'a Services,
+        resolver: Resolver<'a>,
+        rules: &'a Rules,
     ) -> Routes<'a> {
         Routes {
             set,
-            naming: &fleet.naming,
-            namespace: fleet.namespace.as_deref(),
-            services,
-            rules: Rules::new(set, &fleet.naming.domain),
+            resolver,
+            rules,
             gateways: Gateways::new(set),
-            implicit: ImplicitPorts::default(),
             found: Vec::new(),
             suggestions: 0,
         }
     }
 
-    pub(super) fn check(&mut self, object: &Vs) {
+    /// Checks one VirtualService. Returns the findings, and whether it names an unknown service.
+    pub(super) fn check(&mut self, object: &Vs) -> (Vec<Diagnostic>, bool) {
+        let suggestions = self.suggestions;
+        self.check_object(object);
+        let found = std::mem::take(&mut self.found);
+        (found, self.suggestions > suggestions)
+    }
+
+    fn check_object(&mut self, object: &Vs) {
         let spec = &object.spec;
         for (index, gateway) in spec.gateways.iter().enumerate() {
             self.check_gateway(object, &gateway.value, gateway.line, &|| {
@@ -122,16 +117,11 @@ impl<'a> Routes<'a> {
         destination: &Destination,
         path: &dyn Fn() -> String,
     ) {
-        // A gateway sees what its own namespace sees, a sidecar what that of the resource does.
-        let namespace = self.namespace.filter(|_| is_at_gateway(object));
-        let namespace = namespace.unwrap_or(&object.id.namespace);
-        let host = self
-            .naming
-            .destination(&destination.host, &object.id.namespace, |host| {
-                self.services.has(host, namespace)
-            });
+        let resolver = self.resolver;
+        let namespace = resolver.namespace(object);
+        let host = resolver.host(object, destination);
         let line = destination.line;
-        let service = match self.services.find_from(&host, namespace) {
+        let service = match resolver.services.find_from(&host, namespace) {
             Some(Seen::Hidden(by)) => {
                 let found = hidden_service((object, destination), by, namespace, path);
                 return self.found.push(found);
@@ -150,10 +140,6 @@ impl<'a> Routes<'a> {
             diagnostic
                 .help("write `resolution: DNS` in the ServiceEntry, or `STATIC` with endpoints");
             self.found.push(diagnostic);
-        }
-        if destination.port.is_none() {
-            let of_several = count(&ports) > 1;
-            self.implicit.add(object, destination, &host, of_several);
         }
         if let Some((message, help)) = check_port(&ports, destination) {
             let line = match destination.port {
@@ -202,7 +188,7 @@ impl<'a> Routes<'a> {
         );
         self.suggestions += 1;
         let near = if self.suggestions <= SUGGESTIONS_MAX {
-            nearest_host(self.services, host)
+            nearest_host(self.resolver.services, host)
         } else {
             None
         };
@@ -285,7 +271,10 @@ impl<'a> Routes<'a> {
             return;
         }
         for (index, host) in spec.hosts.iter().enumerate() {
-            let full = self.naming.complete(&host.value, &object.id.namespace);
+            let full = self
+                .resolver
+                .naming
+                .complete(&host.value, &object.id.namespace);
             if existing
                 .iter()
                 .any(|name| self.gateways.serves(name, &full, &object.id.namespace))
@@ -355,12 +344,6 @@ fn hidden_service(
     };
     found.help(format!("add `{namespace}` to {written} of {by}"));
     found
-}
-
-/// How many different ports these are.
-fn count(ports: &[(u16, &str)]) -> usize {
-    let numbers: BTreeSet<u16> = ports.iter().map(|(number, _)| *number).collect();
-    numbers.len()
 }
 
 /// What is wrong with the port of a destination, and what to write.

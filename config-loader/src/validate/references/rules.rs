@@ -2,47 +2,77 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::destinations;
 use super::endpoints::Endpoints;
 use super::finding::{SUGGESTIONS_MAX, location, nearest_host, warning};
-use crate::catalog::{HostIndex, Services, hostname};
+use crate::catalog::{HostIndex, Services, differences, hostname};
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::codes::references::{X283, X284, X316};
 use crate::resource::istio::DestinationRule;
 use crate::resource::{Object, ResourceSet};
 
+type Rule = Object<DestinationRule>;
+
 /// Every DestinationRule, by its host.
-pub(super) struct Rules<'a> {
-    domain: &'a str,
-    by_host: HostIndex<Vec<&'a Object<DestinationRule>>>,
+#[derive(Debug)]
+pub(super) struct Rules {
+    domain: Arc<str>,
+    by_host: HostIndex<Vec<Arc<Rule>>>,
     /// Subsets that no rule has to define, by host.
     required: HashMap<String, BTreeSet<String>>,
 }
 
-impl<'a> Rules<'a> {
-    pub(super) fn new(set: &'a ResourceSet, domain: &'a str) -> Rules<'a> {
-        let mut rules = Rules {
-            domain,
+impl Rules {
+    /// Without rules, for a mesh with this domain.
+    pub(super) fn new(domain: &Arc<str>) -> Rules {
+        Rules {
+            domain: Arc::clone(domain),
             by_host: HostIndex::new(),
-            required: destinations::required_subsets(set, domain),
-        };
-        for object in set.destination_rules.values() {
-            let host = hostname::complete(&object.spec.host, &object.id.namespace, domain);
-            rules.by_host.entry(&host).push(object);
+            required: HashMap::new(),
         }
-        rules
+    }
+
+    /// Follows a change of the resources; hands on each host whose rules changed.
+    pub(super) fn update(
+        &mut self,
+        before: &ResourceSet,
+        now: &ResourceSet,
+        touch: &mut dyn FnMut(&str),
+    ) {
+        for (gone, came) in differences(&before.destination_rules, &now.destination_rules) {
+            if let Some(gone) = gone {
+                let host = full(gone, &self.domain);
+                touch(&host);
+                let rules = self.by_host.entry(&host);
+                rules.retain(|rule| rule.id != gone.id);
+                if rules.is_empty() {
+                    self.by_host.remove(&host);
+                }
+            }
+            if let Some(came) = came {
+                let host = full(came, &self.domain);
+                touch(&host);
+                let rules = self.by_host.entry(&host);
+                let at = rules.partition_point(|rule| rule.id < came.id);
+                rules.insert(at, Arc::clone(came));
+            }
+        }
+        if !before.destinations.same(&now.destinations) {
+            self.required = destinations::required_subsets(now, &self.domain);
+        }
     }
 
     /// The rules that can apply to a host. Which one does depends on the proxy.
-    pub(super) fn of(&self, host: &str) -> impl Iterator<Item = &'a Object<DestinationRule>> {
-        self.by_host.covering(host).flatten().copied()
+    pub(super) fn of(&self, host: &str) -> impl Iterator<Item = &Rule> {
+        self.by_host.covering(host).flatten().map(|rule| &**rule)
     }
 
     /// The host whose rules hold for a host: for that of clusters together the one of the cluster, unless rules name
     /// it.
     fn ruled<'h>(&self, host: &'h str) -> Cow<'h, str> {
-        match hostname::of_domain(host, self.domain) {
+        match hostname::of_domain(host, &self.domain) {
             Some(of_cluster) if self.of(host).next().is_none() => of_cluster.into(),
             _ => host.into(),
         }
@@ -61,7 +91,7 @@ impl<'a> Rules<'a> {
     }
 
     /// The subsets that rules for a host define.
-    pub(super) fn subsets(&self, host: &str) -> std::vec::IntoIter<&'a str> {
+    pub(super) fn subsets(&self, host: &str) -> std::vec::IntoIter<&str> {
         let host = self.ruled(host);
         let subsets = self.of(&host).flat_map(|object| &object.spec.subsets);
         let names: Vec<&str> = subsets.map(|subset| &*subset.name).collect();
@@ -69,24 +99,26 @@ impl<'a> Rules<'a> {
     }
 }
 
+/// The full host of a rule.
+pub(super) fn full<'r>(rule: &'r Rule, domain: &str) -> Cow<'r, str> {
+    hostname::complete(&rule.spec.host, &rule.id.namespace, domain)
+}
+
+/// Checks the host and the subsets of a rule. Returns whether its host is unknown.
 pub(super) fn check(
-    (set, domain): (&ResourceSet, &str),
-    services: &Services,
+    (object, host): (&Rule, &str),
+    (services, domain): (&Services, &str),
     endpoints: &Endpoints<'_>,
+    suggestions: &mut usize,
     found: &mut Vec<Diagnostic>,
 ) {
-    let mut suggestions = 0;
-    for object in set.destination_rules.values() {
-        let host = hostname::complete(&object.spec.host, &object.id.namespace, domain);
-        check_host((object, &host), services, (domain, &mut suggestions), found);
-        check_subsets((object, &host), (services, endpoints), found);
-    }
-    check_hidden((set, domain), found);
+    check_host((object, host), services, (domain, suggestions), found);
+    check_subsets((object, host), (services, endpoints), found);
 }
 
 /// A rule must be for a host that there is. What a wildcard matches is not known from files.
 fn check_host(
-    (object, host): (&Object<DestinationRule>, &str),
+    (object, host): (&Rule, &str),
     services: &Services,
     (domain, suggestions): (&str, &mut usize),
     found: &mut Vec<Diagnostic>,
@@ -121,7 +153,7 @@ fn check_host(
 
 /// A subset must select an endpoint, where all endpoints are known.
 fn check_subsets(
-    (object, host): (&Object<DestinationRule>, &str),
+    (object, host): (&Rule, &str),
     (services, endpoints): (&Services, &Endpoints<'_>),
     found: &mut Vec<Diagnostic>,
 ) {
@@ -163,12 +195,9 @@ fn check_subsets(
 }
 
 /// A rule for a wildcard adds nothing to a more specific one of its namespace.
-fn check_hidden((set, domain): (&ResourceSet, &str), found: &mut Vec<Diagnostic>) {
-    let full = |object: &Object<DestinationRule>| {
-        hostname::complete(&object.spec.host, &object.id.namespace, domain).into_owned()
-    };
+pub(super) fn check_hidden(set: &ResourceSet, domain: &str, found: &mut Vec<Diagnostic>) {
     for wide in set.destination_rules.values() {
-        let pattern = full(wide);
+        let pattern = full(wide, domain);
         if !pattern.starts_with('*') || wide.spec.workload_selector.is_some() {
             continue;
         }
@@ -177,7 +206,7 @@ fn check_hidden((set, domain): (&ResourceSet, &str), found: &mut Vec<Diagnostic>
             .values()
             .filter(|object| object.id.namespace == wide.id.namespace);
         for narrow in others {
-            let host = full(narrow);
+            let host = full(narrow, domain);
             if host == pattern
                 || !hostname::is_subset(&host, &pattern)
                 || narrow.spec.workload_selector.is_some()

@@ -1,0 +1,158 @@
+//! Findings that are kept for each object, and made again for the objects that a change touches.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::resolver::destinations;
+use super::rules;
+use crate::Fleet;
+use crate::catalog::{DefaultDomain, HostIndex, differences, hostname};
+use crate::diagnostic::Diagnostic;
+use crate::kind::Name;
+use crate::resource::istio::{DestinationRule, HttpAction, VirtualService};
+use crate::resource::{Object, Objects, ResourceSet};
+
+/// The findings about the objects of one kind. An object without findings has no entry.
+#[derive(Debug, Default)]
+pub(super) struct ByObject(BTreeMap<Name, OfObject>);
+
+#[derive(Debug)]
+struct OfObject {
+    found: Vec<Diagnostic>,
+    /// Whether it names an unknown host. Then a finding suggests one of all known hosts, and only so many findings do.
+    names_unknown: bool,
+}
+
+/// Whether a change touches an object that did not change itself.
+type IsTouched<'a, T> = dyn Fn(&Object<T>) -> bool + 'a;
+
+impl ByObject {
+    /// Follows a change. Checks the objects that changed, came, or are touched, in the order of their names; `check` also returns
+    /// whether an object names an unknown host.
+    pub(super) fn update<T>(
+        &mut self,
+        (before, now): (&Objects<T>, &Objects<T>),
+        touched: Option<&IsTouched<'_, T>>,
+        mut check: impl FnMut(&Object<T>) -> (Vec<Diagnostic>, bool),
+    ) {
+        let mut stale: BTreeSet<Name> = BTreeSet::new();
+        for (gone, came) in differences(before, now) {
+            let object = came.or(gone);
+            stale.extend(object.map(|object| object.id.to_name()));
+        }
+        if let Some(is_touched) = touched {
+            let touched = now.iter().filter(|(_, object)| is_touched(object));
+            stale.extend(touched.map(|(name, _)| name.clone()));
+        }
+        if touched.is_none() && stale.is_empty() {
+            return;
+        }
+        let unknown = self.0.iter().filter(|(_, of)| of.names_unknown);
+        stale.extend(unknown.map(|(name, _)| name.clone()));
+        for name in stale {
+            let (found, names_unknown) = match now.get(&name) {
+                Some(object) => check(object),
+                None => (Vec::new(), false),
+            };
+            match found.is_empty() {
+                true => self.0.remove(&name),
+                false => self.0.insert(
+                    name,
+                    OfObject {
+                        found,
+                        names_unknown,
+                    },
+                ),
+            };
+        }
+    }
+
+    pub(super) fn found(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.0.values().flat_map(|of| &of.found)
+    }
+}
+
+/// What a change touches.
+pub(super) struct Touched {
+    /// Hosts that are described otherwise than before, have other endpoints, or have other rules.
+    pub(super) hosts: HostIndex<()>,
+    /// Whether that may be any host.
+    pub(super) any_host: bool,
+    /// Whether a Gateway is not what it was.
+    gateways: bool,
+    virtual_services: BTreeSet<Name>,
+}
+
+impl Touched {
+    /// The difference between two sets, in which these hosts are described otherwise or have other rules.
+    pub(super) fn new(
+        before: &ResourceSet,
+        now: &ResourceSet,
+        hosts: HostIndex<()>,
+        domain: &str,
+    ) -> Self {
+        let mut hosts = hosts;
+        for (gone, came) in differences(&before.endpoint_slices, &now.endpoint_slices) {
+            for slice in [gone, came].into_iter().flatten() {
+                if let Some(name) = slice.service_name() {
+                    let host = hostname::of_service(name, &slice.id.namespace, domain);
+                    hosts.insert(host, ());
+                }
+            }
+        }
+        let changed = differences(&before.virtual_services, &now.virtual_services);
+        let changed = changed.filter_map(|(gone, came)| came.or(gone));
+        Self {
+            hosts,
+            // WorkloadEntries are endpoints of hosts that select them; Destinations require subsets
+            any_host: !before.workload_entries.same(&now.workload_entries)
+                || !before.destinations.same(&now.destinations),
+            gateways: !before.gateways.same(&now.gateways),
+            virtual_services: changed.map(|object| object.id.to_name()).collect(),
+        }
+    }
+
+    /// Whether findings about some VirtualService or DestinationRule may differ that did not change itself.
+    pub(super) fn reaches_others(&self) -> bool {
+        self.any_host
+            || self.gateways
+            || !self.hosts.is_empty()
+            || !self.virtual_services.is_empty()
+    }
+
+    fn has(&self, host: &str, domain: &str) -> bool {
+        // rules for a service hold for it among clusters, too
+        let native = || hostname::of_domain(host, domain);
+        self.hosts.find(host).is_some()
+            || native().is_some_and(|native| self.hosts.find(&native).is_some())
+    }
+
+    /// Whether the change touches a VirtualService: its gateways, hosts of its destinations, or its delegates.
+    pub(super) fn has_routes(&self, object: &Object<VirtualService>, fleet: &Fleet) -> bool {
+        let (naming, namespace) = (&fleet.naming, &object.id.namespace);
+        let is_host = |host: &Arc<str>| {
+            let of_cluster_set = || match naming.default_domain {
+                DefaultDomain::Cluster => None,
+                DefaultDomain::ClusterSet => hostname::short_of_cluster_set(host, namespace),
+            };
+            self.has(&naming.complete(host, namespace), &naming.domain)
+                || of_cluster_set().is_some_and(|host| self.has(&host, &naming.domain))
+        };
+        let delegates = || {
+            let mut rules = object.spec.http.iter();
+            rules.any(|rule| match &rule.action {
+                HttpAction::Delegate(delegate) => self.virtual_services.contains(&delegate.name),
+                _ => false,
+            })
+        };
+        self.any_host
+            || self.gateways
+            || !self.hosts.is_empty() && destinations(object).any(|to| is_host(&to.host))
+            || !self.virtual_services.is_empty() && delegates()
+    }
+
+    /// Whether the change touches a DestinationRule: its host.
+    pub(super) fn has_rule(&self, object: &Object<DestinationRule>, domain: &str) -> bool {
+        self.any_host || !self.hosts.is_empty() && self.has(&rules::full(object, domain), domain)
+    }
+}

@@ -1,0 +1,86 @@
+//! The services that destinations of VirtualServices name.
+
+use std::borrow::Cow;
+
+use super::policies::ImplicitPorts;
+use crate::Fleet;
+use crate::catalog::{Naming, Seen, Services};
+use crate::resource::istio::{Destination, GatewayRef, HttpAction, VirtualService};
+use crate::resource::{Object, ResourceSet};
+
+type Vs = Object<VirtualService>;
+
+/// Finds the services that destinations name.
+#[derive(Clone, Copy)]
+pub(super) struct Resolver<'a> {
+    pub(super) naming: &'a Naming,
+    pub(super) services: &'a Services,
+    /// That of the proxy, if it is known.
+    namespace: Option<&'a str>,
+}
+
+impl<'a> Resolver<'a> {
+    pub(super) fn new(fleet: &'a Fleet, services: &'a Services) -> Self {
+        Self {
+            naming: &fleet.naming,
+            services,
+            namespace: fleet.namespace.as_deref(),
+        }
+    }
+
+    /// The namespace from which an object sees services: a gateway sees what its own namespace sees, a sidecar what that of
+    /// the resource does.
+    pub(super) fn namespace<'o>(&self, object: &'o Vs) -> &'o str
+    where
+        'a: 'o,
+    {
+        let namespace = self.namespace.filter(|_| is_at_gateway(object));
+        namespace.unwrap_or(&object.id.namespace)
+    }
+
+    /// The full host of a destination.
+    pub(super) fn host<'h>(&self, object: &Vs, destination: &'h Destination) -> Cow<'h, str> {
+        let namespace = self.namespace(object);
+        let is_host = |host: &str| self.services.has(host, namespace);
+        self.naming
+            .destination(&destination.host, &object.id.namespace, is_host)
+    }
+
+    /// The routes that name no port.
+    pub(super) fn implicit_ports(&self, set: &ResourceSet) -> ImplicitPorts {
+        let mut implicit = ImplicitPorts::default();
+        for object in set.virtual_services.values() {
+            for destination in destinations(object).filter(|to| to.port.is_none()) {
+                let host = self.host(object, destination);
+                match self.services.find_from(&host, self.namespace(object)) {
+                    None | Some(Seen::Hidden(_)) => {}
+                    Some(service) => implicit.add(object, destination, &host, &service.ports()),
+                }
+            }
+        }
+        implicit
+    }
+}
+
+/// Whether a gateway serves a VirtualService.
+pub(super) fn is_at_gateway(object: &Vs) -> bool {
+    let mut gateways = object.spec.gateways.iter();
+    gateways.any(|gateway| matches!(gateway.value, GatewayRef::Named(_)))
+}
+
+/// Every destination of a VirtualService.
+pub(super) fn destinations(object: &Vs) -> impl Iterator<Item = &Destination> {
+    let spec = &object.spec;
+    let http = spec.http.iter().flat_map(|rule| {
+        let routes = match &rule.action {
+            HttpAction::Route(routes) => &routes[..],
+            _ => &[],
+        };
+        let routes = routes.iter().map(|route| &route.destination);
+        let mirrors = rule.mirrors.iter().map(|mirror| &mirror.destination);
+        routes.chain(rule.mirror.as_deref()).chain(mirrors)
+    });
+    let tls = spec.tls.iter().flat_map(|rule| &rule.route);
+    let tcp = spec.tcp.iter().flat_map(|rule| &rule.route);
+    http.chain(tls.chain(tcp).map(|route| &route.destination))
+}
